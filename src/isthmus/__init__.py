@@ -1,0 +1,43 @@
+"""How many dimensions a task really needs, which ones they are, and how sure that is.
+
+Nothing heavy is imported here: each public name is looked up in `_HOME` on first use, so `isthmus --help` stays fast.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from isthmus import errors as errors
+    from isthmus import networks as networks
+    from isthmus import plots as plots
+    from isthmus import tasks as tasks
+    from isthmus import theory as theory
+    from isthmus.networks import FullyConnected as FullyConnected
+    from isthmus.networks import LayerState as LayerState
+    from isthmus.networks import rebalance as rebalance
+    from isthmus.networks import walk as walk
+    from isthmus.theory import RankEstimate as RankEstimate
+
+__version__ = "0.1.0"
+
+_ROOMS = ("errors", "networks", "plots", "tasks", "theory")
+_HOME = {
+    "FullyConnected": "isthmus.networks",
+    "LayerState": "isthmus.networks",
+    "RankEstimate": "isthmus.theory",
+    "rebalance": "isthmus.networks",
+    "walk": "isthmus.networks",
+}
+__all__ = ["__version__", *_HOME, *_ROOMS]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    if name in _ROOMS:
+        return import_module(f"isthmus.{name}")
+    raise AttributeError(f"module 'isthmus' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

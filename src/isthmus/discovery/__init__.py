@@ -1,0 +1,8 @@
+"""The rank of a task: training starts, curves, certificates, and the decision. The heart of the library.
+
+Training itself is in `training`, per-layer tables in `diagnostics`, files and pages in `reports` and `cli`.
+"""
+
+from isthmus.discovery.result import Discovery
+
+__all__ = ["Discovery"]

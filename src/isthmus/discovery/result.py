@@ -1,0 +1,82 @@
+"""The result of `discover`: the rank, how sure it is, the evidence, and the two halves of the network."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from isthmus.diagnostics import Diagnosis
+from isthmus.networks import FullyConnected
+from isthmus.theory import RankEstimate, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """The rank of a task with its evidence, and `f = decoder o encoder` through that many dimensions.
+
+    Attributes:
+        rank: the best reading, also when doubtful.
+        verdict: how sure it is.
+        reasons: why, in sentences that a scientist understands.
+        interval: certified lower and upper bound for the returned network, each with its reason.
+        scree: dimension "rank" (1, 2, ...): `train_error`, `heldout_error` (network through that many dimensions) and
+            `linear_error` (held-out error of reduced-rank regression, PCA when autoencoding); each is relative to the
+            variance of the targets (1 is the error of the mean).
+        objective_curve: dimensions "ridge" and "rank": `objective` (least objective reached through at most that many
+            dimensions), and `chosen` (bool, per ridge).
+        encoder: maps samples in the user's units to `rank` coordinates, float64.
+        decoder: maps coordinates to predictions in the user's units, float64.
+        network: the trained network behind them, in standardised units.
+        runs: dimension "run", one row per start: `ridge`, `start`, `kind`, `objective`, `data_loss`, `heldout_error`,
+            `jacobian_rank`, `activation_rank`, `stationarity`, `outcome`, `gradient_evaluations`, `seconds`.
+        diagnosis: the per-layer table of `network`.
+        warnings: what was changed or may mislead.
+        task: "regression", "classification" or "autoencoding".
+        input_names: names of the input columns.
+        target_names: names of the target columns (classes when classifying, inputs when autoencoding).
+        settings: everything that fixes the result: seed, ridges, starts, depth, split, versions.
+        readings: the numbers behind the verdict by name: `objective_rank`, `sharpness`, `scree_rank`, `scree_margin`,
+            `jacobian_rank`, `linear_rank` (components that PCA or reduced-rank regression needs for the same error, or
+            None), `one_fewer` (error through one dimension fewer over the error at the rank), `ridge`.
+        control: the same pipeline run on the Gaussian surrogate of the same covariance, if it was asked for.
+    """
+
+    rank: int
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    interval: RankEstimate
+    scree: xr.Dataset
+    objective_curve: xr.Dataset
+    encoder: FullyConnected
+    decoder: FullyConnected
+    network: FullyConnected
+    runs: xr.Dataset
+    diagnosis: Diagnosis
+    warnings: tuple[str, ...] = ()
+    task: str = "regression"
+    input_names: tuple[str, ...] = ()
+    target_names: tuple[str, ...] = ()
+    settings: Mapping[str, object] = field(default_factory=dict[str, object])
+    readings: Mapping[str, float | int | None] = field(default_factory=dict[str, float | int | None])
+    control: "Discovery | None" = None
+
+    def transform(self, x: ArrayLike) -> NDArray[np.float64]:
+        """The `rank` coordinates of samples in the user's units, shape (n, rank)."""
+        return _apply(self.encoder, x)
+
+    def predict(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Predictions in the user's units, shape (n, d_out), through `rank` dimensions (logits when classifying)."""
+        with torch.no_grad():
+            return self.decoder(self.encoder(_rows(x))).numpy()
+
+
+def _rows(x: ArrayLike) -> torch.Tensor:
+    return torch.from_numpy(np.array(x, dtype=np.float64))
+
+
+def _apply(network: FullyConnected, x: ArrayLike) -> NDArray[np.float64]:
+    with torch.no_grad():
+        return network(_rows(x)).numpy()

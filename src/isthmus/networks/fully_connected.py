@@ -1,0 +1,130 @@
+"""Fully connected networks with penalised biases and optional linear hidden layers.
+
+The training step that is fast by hand lives in `training.fully_connected_step`, and is tested against `forward`.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from isthmus.networks.layers import LayerState, activation, check_features
+
+
+class FullyConnected(nn.Module):
+    """Fully connected network of `depth` weight matrices, no activation after the last.
+
+        a_0 = x;   z_l = a_{l-1} W_l^T + b_l;   a_l = sigma_a(z_l), or z_l where l is in `linear`;   f(x) = z_L
+        penalty = sum_l |W_l|_F^2 + |b_l|^2    (the last bias included)
+
+    Args:
+        d_in: number of input features.
+        d_out: number of outputs.
+        width: the width of all hidden layers, or the L-1 hidden widths.
+        depth: number of weight matrices L, at least 1.
+        negative_slope: slope a of sigma_a for negative inputs, |a| < 1; 0 is ReLU.
+        linear: numbers (1..L-1) of hidden layers without activation.
+        bias: whether layers have biases.
+        seed: seed of the initial weights (He normal before an activation, 1/fan-in before a linear layer, zero biases).
+        dtype: parameter type, torch's default unless given.
+
+    Raises:
+        ValueError: depth < 1, widths that do not number L-1 or are not positive, |negative_slope| >= 1, or a linear
+            layer number outside 1..L-1.
+    """
+
+    def __init__(  # noqa: PLR0913 - the arguments are a public contract
+        self,
+        d_in: int,
+        d_out: int,
+        *,
+        width: int | Sequence[int],
+        depth: int,
+        negative_slope: float = 0.0,
+        linear: Iterable[int] = (),
+        bias: bool = True,
+        seed: int | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        widths = _hidden_widths(width, depth)
+        self.linear = frozenset(int(l) for l in linear)
+        self.dimensions: tuple[int, ...] = (d_in, *widths, d_out)
+        self.negative_slope = float(negative_slope)
+        _check_shape(self.dimensions, depth, self.negative_slope, self.linear)
+        generator = torch.Generator().manual_seed(torch.seed() % 2**63 if seed is None else seed)
+        pairs = list(zip(self.dimensions[:-1], self.dimensions[1:], strict=True))
+        self.weights = nn.ParameterList()
+        self.biases = nn.ParameterList()
+        for l, (fan_in, fan_out) in enumerate(pairs, 1):
+            gain = 2.0 if l < depth and l not in self.linear else 1.0
+            weight = torch.randn(fan_out, fan_in, generator=generator, dtype=dtype) * (gain / fan_in) ** 0.5
+            self.weights.append(nn.Parameter(weight))
+            if bias:
+                self.biases.append(nn.Parameter(torch.zeros(fan_out, dtype=dtype)))
+
+    @property
+    def depth(self) -> int:
+        """Number of weight matrices L."""
+        return len(self.weights)
+
+    @property
+    def has_bias(self) -> bool:
+        """Whether layers have biases."""
+        return len(self.biases) > 0
+
+    def is_activated(self, position: int) -> bool:
+        """Whether hidden layer `position` is followed by the activation."""
+        return position < self.depth and position not in self.linear
+
+    def bias_of(self, position: int) -> Tensor | None:
+        """b_l of weight layer `position`, or None."""
+        return self.biases[position - 1] if self.has_bias else None
+
+    def forward(self, x: Float[Tensor, "n d_in"]) -> Float[Tensor, "n d_out"]:
+        """f(x), samples as rows."""
+        return self.layer_states(x)[-1].activation
+
+    def layer_states(self, x: Float[Tensor, "n d_in"]) -> list[LayerState]:
+        """See `isthmus.walk`."""
+        check_features("FullyConnected(x)", x, self.dimensions[0])
+        states: list[LayerState] = []
+        a = x
+        for l, weight in enumerate(self.weights, 1):
+            bias = self.bias_of(l)
+            z = torch.nn.functional.linear(a, weight, bias)
+            a = activation(z, self.negative_slope) if self.is_activated(l) else z
+            states.append(LayerState(l, z, a, weight, bias, f"weights.{l - 1}"))
+        return states
+
+    def penalty(self) -> Float[Tensor, ""]:
+        """sum_l |W_l|_F^2 + |b_l|^2, the norm that `ridge` multiplies (no factor 1/2, no division by L)."""
+        return torch.stack([p.square().sum() for p in self.parameters()]).sum()
+
+    def extra_repr(self) -> str:
+        """Dimensions and what differs from a plain ReLU network."""
+        return f"dimensions={self.dimensions}, negative_slope={self.negative_slope}, linear={sorted(self.linear)}"
+
+
+def _hidden_widths(width: int | Sequence[int], depth: int) -> tuple[int, ...]:
+    if isinstance(width, int):
+        return (width,) * max(depth - 1, 0)
+    widths = tuple(int(w) for w in width)
+    if len(widths) != depth - 1:
+        raise ValueError(
+            f"FullyConnected(width={widths}, depth={depth}): needs depth - 1 = {depth - 1} hidden widths, "
+            f"got {len(widths)}."
+        )
+    return widths
+
+
+def _check_shape(dimensions: tuple[int, ...], depth: int, slope: float, linear: frozenset[int]) -> None:
+    if depth < 1:
+        raise ValueError(f"FullyConnected(depth={depth}): needs depth >= 1; depth counts weight matrices.")
+    if min(dimensions) < 1:
+        raise ValueError(f"FullyConnected: needs every dimension >= 1, got {dimensions}.")
+    if not abs(slope) < 1:
+        raise ValueError(f"FullyConnected(negative_slope={slope}): needs |negative_slope| < 1; 0 is ReLU.")
+    if outside := sorted(l for l in linear if not 1 <= l < depth):
+        raise ValueError(f"FullyConnected(linear=...): needs hidden layer numbers in 1..{depth - 1}, got {outside}.")

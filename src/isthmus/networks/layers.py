@@ -1,0 +1,116 @@
+"""The one loop over the layers of a network: `walk(network, x)` gives what each weight layer saw and did.
+
+Everything that looks inside a network maps over `walk`. The other loops: `forward`, and the hand-written training step.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from isthmus.errors import ShapeError
+
+
+@dataclass(frozen=True, slots=True)
+class LayerState:
+    """What weight layer number `position` (1..L) computes on a batch.
+
+    Attributes:
+        position: number of the layer, 1 is the first weight matrix.
+        preactivation: z_l = a_{l-1} W_l^T + b_l, shape (n, width_l).
+        activation: a_l = sigma(z_l), shape (n, width_l); equal to the preactivation where no nonlinearity follows.
+        weight: W_l, shape (width_l, width_{l-1}).
+        bias: b_l, shape (width_l,), or None.
+        name: where the layer sits in the module, as in `named_modules`.
+    """
+
+    position: int
+    preactivation: Tensor
+    activation: Tensor
+    weight: Tensor
+    bias: Tensor | None
+    name: str = ""
+
+
+@runtime_checkable
+class Walkable(Protocol):
+    """A network that knows its own layers."""
+
+    def layer_states(self, x: Tensor) -> list[LayerState]:
+        """The states of all weight layers on the batch `x`."""
+        ...
+
+
+def walk(network: nn.Module, x: Float[Tensor, "n d_in"]) -> list[LayerState]:
+    """The states of all weight layers of a network on a batch, first to last.
+
+    Args:
+        network: a network of this library, or any module whose `nn.Linear` layers are called once each; the activation
+            of a layer is then what the next called module that keeps its shape returns.
+        x: samples as rows.
+
+    Returns:
+        One `LayerState` per weight layer, in the order in which they are called; tensors carry gradients where
+        gradients are enabled.
+
+    Raises:
+        ShapeError: `x` does not have the number of features that the first layer takes.
+        ValueError: the module has no linear layer.
+    """
+    if isinstance(network, Walkable):
+        return network.layer_states(x)
+    return _walk_by_hooks(network, x)
+
+
+def check_features(call: str, x: Tensor, d_in: int) -> None:
+    """Raise `ShapeError` unless `x` is a batch of rows with `d_in` features."""
+    if x.ndim != 2 or x.shape[1] != d_in:
+        raise ShapeError(
+            f"{call}: needs x of shape (n, {d_in}), samples as rows; got {tuple(x.shape)}. "
+            "Flatten images with x.flatten(1); a single sample is x[None]."
+        )
+
+
+def _walk_by_hooks(network: nn.Module, x: Tensor) -> list[LayerState]:
+    """Record every `nn.Linear` call of a foreign module, and the elementwise module called right after it."""
+    linears = [(name, module) for name, module in network.named_modules() if isinstance(module, nn.Linear)]
+    if not linears:
+        raise ValueError(
+            f"walk(network, x): needs a module with nn.Linear layers; {type(network).__name__} has none. "
+            "Other layer kinds are read by isthmus.diagnose."
+        )
+    check_features("walk(network, x)", x, linears[0][1].in_features)
+    states: list[LayerState] = []
+
+    def after_linear(name: str) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]:
+        def record(module: nn.Module, _inputs: tuple[Tensor, ...], output: Tensor) -> None:
+            assert isinstance(module, nn.Linear)
+            states.append(LayerState(len(states) + 1, output, output, module.weight, module.bias, name))
+
+        return record
+
+    def after_other(_module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        if states and inputs and inputs[0] is states[-1].activation and output.shape == inputs[0].shape:
+            last = states[-1]
+            states[-1] = LayerState(last.position, last.preactivation, output, last.weight, last.bias, last.name)
+
+    handles = [module.register_forward_hook(after_linear(name)) for name, module in linears]
+    handles += [
+        module.register_forward_hook(after_other)
+        for module in network.modules()
+        if not isinstance(module, nn.Linear) and not any(module.children())
+    ]
+    try:
+        network(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return states
+
+
+def activation(preactivation: Tensor, negative_slope: float) -> Tensor:
+    """sigma_a: t for t >= 0 and a t for t < 0 (derivative 1 at 0)."""
+    return torch.nn.functional.leaky_relu(preactivation, negative_slope) if negative_slope else preactivation.relu()

@@ -1,0 +1,47 @@
+"""An integer rank with its certified interval, and the words for how sure a reading is.
+
+Plain data only. Who fills it: `theory.ranks` (bounds), `diagnostics` (a network), `discovery` (a task).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Verdict(Enum):
+    """How sure a discovered rank is; the value is the sentence that the user reads."""
+
+    CONFIDENT = "confident: the readings agree and the curves are sharp"
+    DOUBTFUL = "doubtful: the readings disagree or the curves are not sharp"
+    NO_SHARP_RANK = "no sharp rank: the reading moves with the ridge and no rank stands out"
+
+
+@dataclass(frozen=True, slots=True)
+class RankEstimate:
+    """An estimated rank inside an interval, each end with its reason.
+
+    Attributes:
+        estimate: the best reading (*estimate*: nothing is proved about it beyond lying in the interval).
+        lower: *lower bound* on the bottleneck rank of the returned network on its data.
+        upper: *upper bound* on the same.
+        lower_reason: what gives the lower bound, with its witness in words.
+        upper_reason: what gives the upper bound.
+        tolerance: relative singular-value tolerance below which a direction does not count.
+        evidence: the readings behind the estimate, by name.
+    """
+
+    estimate: int
+    lower: int
+    upper: int
+    lower_reason: str
+    upper_reason: str
+    tolerance: float
+    evidence: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.lower <= self.upper:
+            raise ValueError(f"RankEstimate: needs 0 <= lower <= upper, got lower={self.lower}, upper={self.upper}.")
+        if not self.lower <= self.estimate <= self.upper:
+            raise ValueError(
+                f"RankEstimate: needs lower <= estimate <= upper, got {self.lower} <= {self.estimate} <= {self.upper}."
+            )
