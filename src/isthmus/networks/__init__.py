@@ -5,6 +5,7 @@ Weights written down by hand: `constructions`. Weights found by training: `train
 
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.layers import LayerState, walk
+from isthmus.networks.min_norm import min_norm_projection
 from isthmus.networks.rebalancing import rebalance
 
-__all__ = ["FullyConnected", "LayerState", "rebalance", "walk"]
+__all__ = ["FullyConnected", "LayerState", "min_norm_projection", "rebalance", "walk"]
