@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from isthmus import constructions as constructions
     from isthmus import errors as errors
     from isthmus import networks as networks
     from isthmus import plots as plots
@@ -14,17 +15,19 @@ if TYPE_CHECKING:
     from isthmus import theory as theory
     from isthmus.networks import FullyConnected as FullyConnected
     from isthmus.networks import LayerState as LayerState
+    from isthmus.networks import ResNet as ResNet
     from isthmus.networks import rebalance as rebalance
     from isthmus.networks import walk as walk
     from isthmus.theory import RankEstimate as RankEstimate
 
 __version__ = "0.1.0"
 
-_ROOMS = ("errors", "networks", "plots", "tasks", "theory")
+_ROOMS = ("constructions", "errors", "networks", "plots", "tasks", "theory")
 _HOME = {
     "FullyConnected": "isthmus.networks",
     "LayerState": "isthmus.networks",
     "RankEstimate": "isthmus.theory",
+    "ResNet": "isthmus.networks",
     "rebalance": "isthmus.networks",
     "walk": "isthmus.networks",
 }

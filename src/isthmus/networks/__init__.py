@@ -13,15 +13,18 @@ from isthmus.networks.caratheodory import caratheodory_prune
 from isthmus.networks.depth_moves import MergedNetwork, compress_depth, insert_identity_layers, merge_layers
 from isthmus.networks.folding import balance_linear_runs, balanced_factors, fold_constant_neurons
 from isthmus.networks.fully_connected import FullyConnected
+from isthmus.networks.intervals import output_range
 from isthmus.networks.layers import LayerState, walk
 from isthmus.networks.min_norm import min_norm_projection
 from isthmus.networks.pruning import delete_dead_neurons, merge_parallel_neurons
 from isthmus.networks.rebalancing import rebalance
+from isthmus.networks.resnet import ResNet
 
 __all__ = [
     "FullyConnected",
     "LayerState",
     "MergedNetwork",
+    "ResNet",
     "balance_linear_runs",
     "balanced_factors",
     "caratheodory_prune",
@@ -32,6 +35,7 @@ __all__ = [
     "merge_layers",
     "merge_parallel_neurons",
     "min_norm_projection",
+    "output_range",
     "rebalance",
     "walk",
 ]
