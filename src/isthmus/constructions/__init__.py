@@ -18,6 +18,8 @@ from isthmus.constructions.piecewise_linear import (
     piecewise_linear_network,
     rank_one_interpolator,
 )
+from isthmus.constructions.residual import ResidualComposition, best_embedding_scale, residual_composition
+from isthmus.constructions.residual_shallow import shallow_residual_composition
 from isthmus.constructions.sums import ParallelSum, leaky_from_relu, parallel_sum
 
 __all__ = [
@@ -27,8 +29,10 @@ __all__ = [
     "PositivePath",
     "RankOneInterpolation",
     "RankedNetwork",
+    "ResidualComposition",
     "XCross",
     "balanced_linear_network",
+    "best_embedding_scale",
     "between_bijections",
     "completely_positive_path",
     "compose_with_identity",
@@ -41,5 +45,7 @@ __all__ = [
     "parallel_sum",
     "piecewise_linear_network",
     "rank_one_interpolator",
+    "residual_composition",
+    "shallow_residual_composition",
     "x_cross_example",
 ]

@@ -13,6 +13,7 @@ from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected, output_range
 
 Box = tuple[Tensor, Tensor]
+Layers = tuple[list[Tensor], list[Tensor]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +66,11 @@ def compose_with_identity(
 
     Source: proof of Theorem 1, ledger FC-15. Test: FC-15.
     """
-    _check_junction("compose_with_identity", inner, outer)
+    check_junction("compose_with_identity", inner, outer)
     if num_identities < 0:
         raise ValueError(f"compose_with_identity(num_identities={num_identities}): needs num_identities >= 0.")
     shift = non_negative_shift("compose_with_identity", inner, x=x, box=box, shift=shift)
-    (g_weights, g_biases), (h_weights, h_biases) = biased_layers(inner), biased_layers(outer)
-    g_biases[-1] = g_biases[-1] + shift
-    h_biases[0] = h_biases[0] - h_weights[0] @ shift
+    (g_weights, g_biases), (h_weights, h_biases) = shifted_pair(inner, outer, shift)
     k = inner.dimensions[-1]
     eye, zero = torch.eye(k, dtype=torch.float64), torch.zeros(k, dtype=torch.float64)
     offset = inner.depth + num_identities
@@ -97,7 +96,7 @@ def merged_composition(inner: FullyConnected, outer: FullyConnected) -> FullyCon
 
     Source: ledger FC-16. Test: FC-16.
     """
-    _check_junction("merged_composition", inner, outer)
+    check_junction("merged_composition", inner, outer)
     (g_weights, g_biases), (h_weights, h_biases) = biased_layers(inner), biased_layers(outer)
     junction = h_weights[0] @ g_weights[-1]
     bias = h_weights[0] @ g_biases[-1] + h_biases[0]
@@ -109,7 +108,7 @@ def merged_composition(inner: FullyConnected, outer: FullyConnected) -> FullyCon
     )
 
 
-def biased_layers(network: FullyConnected) -> tuple[list[Tensor], list[Tensor]]:
+def biased_layers(network: FullyConnected) -> Layers:
     """Copies of the weights and biases in float64, zeros where the network has no biases."""
     weights, biases = network.written_layers()
     if biases is None:
@@ -142,7 +141,16 @@ def non_negative_shift(
         return (-network(x).amin(0)).clamp(min=0).double()
 
 
-def _check_junction(call: str, inner: FullyConnected, outer: FullyConnected) -> None:
+def shifted_pair(inner: FullyConnected, outer: FullyConnected, shift: Tensor) -> tuple[Layers, Layers]:
+    """Weights and biases of inner + shift and of z -> outer(z - shift), in float64."""
+    (g_weights, g_biases), (h_weights, h_biases) = biased_layers(inner), biased_layers(outer)
+    g_biases[-1] = g_biases[-1] + shift
+    h_biases[0] = h_biases[0] - h_weights[0] @ shift
+    return (g_weights, g_biases), (h_weights, h_biases)
+
+
+def check_junction(call: str, inner: FullyConnected, outer: FullyConnected) -> None:
+    """Raise unless the outputs of `inner` fit the inputs of `outer`, with the same activation."""
     if inner.dimensions[-1] != outer.dimensions[0]:
         raise ShapeError(
             f"{call}: needs an outer network with as many inputs as the inner one has outputs; "
