@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from closeness import random
 from isthmus.constructions import between_bijections
-from isthmus.networks.jacobians import jacobians
+from isthmus.networks import jacobians
 
 pytestmark = pytest.mark.theorem("FC-04")
 

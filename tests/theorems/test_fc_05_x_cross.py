@@ -5,7 +5,7 @@ import torch
 
 from closeness import assert_equals, assert_same_values, random
 from isthmus.constructions import x_cross_example
-from isthmus.networks.jacobians import jacobians
+from isthmus.networks import jacobians
 
 pytestmark = pytest.mark.theorem("FC-05")
 

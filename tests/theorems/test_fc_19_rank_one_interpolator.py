@@ -4,7 +4,7 @@ import torch
 from closeness import assert_equals, random
 from isthmus.constructions import rank_one_interpolator
 from isthmus.errors import DataError, ShapeError
-from isthmus.networks.jacobians import jacobians
+from isthmus.networks import jacobians
 from shape_checks import own_shape_checks
 from tolerances import rounding
 
