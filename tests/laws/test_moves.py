@@ -133,6 +133,16 @@ def test_a_move_made_wrongly_fails_the_same_assertions(network: FullyConnected) 
         assert_penalty_moves_by_at_most(network, heavier)
 
 
+@pytest.mark.parametrize("name", NEVER_RAISING)
+def test_a_float32_network_stays_one(name: str) -> None:
+    network = blemished(FullyConnected(4, 3, width=[9, 8, 6], depth=4, seed=3))
+    x = DATA.float()
+    after = NEVER_RAISING[name][0](network, x)
+    assert {parameter.dtype for parameter in after.parameters()} == {torch.float32}
+    gap = float((after(x) - network(x)).detach().abs().max())
+    assert gap <= rounding(size=40, condition=scale_of(network, x), dtype=torch.float32)
+
+
 def test_blemishes_are_removed_and_the_penalty_falls() -> None:
     network = make(0.0, bias=True, linear=(), seed=0)
     after = delete_dead_neurons(merge_parallel_neurons(fold_constant_neurons(network, allow_rise=True)))

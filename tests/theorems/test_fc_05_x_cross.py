@@ -5,7 +5,7 @@ import torch
 
 from closeness import assert_equals, assert_same_values, random
 from isthmus.constructions import x_cross_example
-from isthmus.networks import jacobians
+from isthmus.networks import jacobians, segment_pieces
 
 pytestmark = pytest.mark.theorem("FC-05")
 
@@ -50,3 +50,20 @@ def test_every_sector_has_rank_one_and_the_cross_stays() -> None:
     t = random(50, 1).abs()
     cross = torch.cat([torch.cat([t, t], 1), torch.cat([t, -t], 1), -torch.cat([t, t], 1)])
     assert_same_values(example.network(cross), cross)
+
+
+@pytest.mark.theorem("FC-06")
+def test_three_arms_of_the_cross_certify_a_bottleneck_rank_of_two() -> None:
+    """If f = h o g with g into a line, every path between two of the points meets the level of the median one."""
+    network = x_cross_example().network
+    arms = torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]], dtype=torch.float64)
+    centre = torch.zeros(2, dtype=torch.float64)
+
+    def distance(avoided: int, via: torch.Tensor) -> float:
+        start, end = (arms[i] for i in range(3) if i != avoided)
+        value = network(arms[avoided][None])[0].detach()
+        return min(segment_pieces(network, a, b).distance_to(value) for a, b in ((start, via), (via, end)))
+
+    for avoided in range(3):
+        assert_equals(distance(avoided, centre), 2**0.5)
+    assert_equals(distance(0, arms[0]), 0.0)  # a path through the point itself certifies nothing

@@ -3,6 +3,7 @@
 Sums: `constructions.sums`. Inserting identity layers into one network: `networks.depth_moves`.
 """
 
+import copy
 from dataclasses import dataclass
 
 import torch
@@ -138,7 +139,7 @@ def non_negative_shift(
         return (-output_range(network, *box)[0]).clamp(min=0).double()
     assert x is not None
     with torch.no_grad():
-        return (-network(x).amin(0)).clamp(min=0).double()
+        return (-copy.deepcopy(network).double()(x.double()).amin(0)).clamp(min=0)
 
 
 def shifted_pair(inner: FullyConnected, outer: FullyConnected, shift: Tensor) -> tuple[Layers, Layers]:
