@@ -1,0 +1,20 @@
+"""Data that knows its true rank, and loaders for data of one's own.
+
+Training on it: `training`. Finding the rank: `discovery`. Networks with weights written down: `constructions`.
+"""
+
+from isthmus.tasks.images import digits
+from isthmus.tasks.kuramoto_sivashinsky import kuramoto_sivashinsky
+from isthmus.tasks.surrogate import covariance_surrogate
+from isthmus.tasks.task import Kind, Task
+from isthmus.tasks.teachers import teacher, teacher_reference
+
+__all__ = [
+    "Kind",
+    "Task",
+    "covariance_surrogate",
+    "digits",
+    "kuramoto_sivashinsky",
+    "teacher",
+    "teacher_reference",
+]
