@@ -1,10 +1,37 @@
 """Network classes, the one loop over layers (`walk`), and exact moves that keep the function and lower the norm.
 
+Two lists of moves, both returning new networks. Exact and never raising the penalty: `rebalance`, `min_norm_projection`
+(on data), `delete_dead_neurons`, `merge_parallel_neurons`, `caratheodory_prune` (on data), `balance_linear_runs` and
+`fold_constant_neurons`.
+Exact at a stated cost, or approximate with a stated error: `fold_constant_neurons(..., allow_rise=True)`,
+`insert_identity_layers`, `merge_layers`, `compress_depth`.
+
 Weights written down by hand: `constructions`. Weights found by training: `training`.
 """
 
+from isthmus.networks.caratheodory import caratheodory_prune
+from isthmus.networks.depth_moves import MergedNetwork, compress_depth, insert_identity_layers, merge_layers
+from isthmus.networks.folding import balance_linear_runs, balanced_factors, fold_constant_neurons
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.layers import LayerState, walk
+from isthmus.networks.min_norm import min_norm_projection
+from isthmus.networks.pruning import delete_dead_neurons, merge_parallel_neurons
 from isthmus.networks.rebalancing import rebalance
 
-__all__ = ["FullyConnected", "LayerState", "rebalance", "walk"]
+__all__ = [
+    "FullyConnected",
+    "LayerState",
+    "MergedNetwork",
+    "balance_linear_runs",
+    "balanced_factors",
+    "caratheodory_prune",
+    "compress_depth",
+    "delete_dead_neurons",
+    "fold_constant_neurons",
+    "insert_identity_layers",
+    "merge_layers",
+    "merge_parallel_neurons",
+    "min_norm_projection",
+    "rebalance",
+    "walk",
+]

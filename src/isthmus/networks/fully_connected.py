@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from isthmus.errors import ShapeError
 from isthmus.networks.layers import LayerState, activation, check_features
 
 
@@ -64,6 +65,56 @@ class FullyConnected(nn.Module):
             if bias:
                 self.biases.append(nn.Parameter(torch.zeros(fan_out, dtype=dtype)))
 
+    @classmethod
+    def from_layers(
+        cls,
+        weights: Sequence[Tensor],
+        biases: Sequence[Tensor] | None = None,
+        *,
+        negative_slope: float = 0.0,
+        linear: Iterable[int] = (),
+        dtype: torch.dtype | None = torch.float64,
+    ) -> "FullyConnected":
+        """The network whose weights are written down.
+
+        Args:
+            weights: W_1 .. W_L, each (width_l, width_{l-1}); they are copied.
+            biases: b_1 .. b_L, each (width_l,); None for a network without biases.
+            negative_slope: slope a of sigma_a for negative inputs.
+            linear: numbers (1..L-1) of hidden layers without activation.
+            dtype: parameter type, float64 unless given; None keeps that of the weights.
+
+        Raises:
+            ShapeError: no weight, a weight that does not fit the one before, or biases that do not fit the weights.
+        """
+        _check_layers(weights, biases)
+        dtype = weights[0].dtype if dtype is None else dtype
+        widths = [int(w.shape[0]) for w in weights[:-1]]
+        shape = {"width": widths, "depth": len(weights), "negative_slope": negative_slope, "linear": linear}
+        d_in, d_out = int(weights[0].shape[1]), int(weights[-1].shape[0])
+        network = cls(d_in, d_out, **shape, bias=biases is not None, seed=0, dtype=dtype)  # pyright: ignore[reportArgumentType]
+        network.to(weights[0].device)
+        with torch.no_grad():
+            for parameter, value in zip(network.weights, weights, strict=True):
+                parameter.copy_(value)
+            for parameter, value in zip(network.biases, biases or (), strict=True):
+                parameter.copy_(value)
+        return network
+
+    def rewritten(
+        self, weights: Sequence[Tensor], biases: Sequence[Tensor] | None, *, linear: Iterable[int] | None = None
+    ) -> "FullyConnected":
+        """A new network with other layers and the same slope and parameter type (and linear layers, unless given)."""
+        linear = self.linear if linear is None else linear
+        return FullyConnected.from_layers(
+            weights, biases, negative_slope=self.negative_slope, linear=linear, dtype=None
+        )
+
+    def written_layers(self) -> tuple[list[Tensor], list[Tensor] | None]:
+        """Detached copies of W_1 .. W_L and of b_1 .. b_L (None without biases), free to be changed."""
+        weights = [w.detach().clone() for w in self.weights]
+        return weights, [b.detach().clone() for b in self.biases] if self.has_bias else None
+
     @property
     def depth(self) -> int:
         """Number of weight matrices L."""
@@ -117,6 +168,22 @@ def _hidden_widths(width: int | Sequence[int], depth: int) -> tuple[int, ...]:
             f"got {len(widths)}."
         )
     return widths
+
+
+def _check_layers(weights: Sequence[Tensor], biases: Sequence[Tensor] | None) -> None:
+    shapes = [tuple(w.shape) for w in weights]
+    if not shapes or any(len(shape) != 2 for shape in shapes):
+        raise ShapeError(f"FullyConnected.from_layers: needs at least one weight, each a matrix; got shapes {shapes}.")
+    if any(outer[1] != inner[0] for inner, outer in zip(shapes[:-1], shapes[1:], strict=True)):
+        raise ShapeError(
+            f"FullyConnected.from_layers: needs weight l of shape (width_l, width_(l-1)); got {shapes}. "
+            "Samples are rows, weights act on columns: transpose weights stored the other way."
+        )
+    if biases is not None and [tuple(b.shape) for b in biases] != [shape[:1] for shape in shapes]:
+        raise ShapeError(
+            f"FullyConnected.from_layers: needs one bias per weight, of shapes {[shape[:1] for shape in shapes]}; "
+            f"got {[tuple(b.shape) for b in biases]}. Write zeros for a layer without bias."
+        )
 
 
 def _check_shape(dimensions: tuple[int, ...], depth: int, slope: float, linear: frozenset[int]) -> None:

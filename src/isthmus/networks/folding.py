@@ -1,0 +1,135 @@
+"""Folding constant neurons into the next bias and balancing linear runs: same function, another division of the norm.
+
+By default both keep the penalty from rising; `fold_constant_neurons(..., allow_rise=True)` belongs to the second list
+of moves. Changing the depth: `networks.depth_moves`.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from isthmus.networks.fully_connected import FullyConnected
+from isthmus.networks.layers import activation, walk
+from isthmus.networks.pruning import Layers, incoming_rows, keep_neurons
+
+
+def fold_constant_neurons(
+    network: FullyConnected, x: Float[Tensor, "n d_in"] | None = None, *, allow_rise: bool = False
+) -> FullyConnected:
+    """The network with constant neurons written into the next bias (*exact*: everywhere, or on `x` where given).
+
+        o_i a_i = const:   b_{l+1} <- b_{l+1} + o_i a_i,  and neuron i goes
+
+    The penalty changes by |b_{l+1} + o_i a_i|^2 - |b_{l+1}|^2 - |o_i|^2 - |(w_i, b_i)|^2, which can be positive: a bias
+    is cheaper made by a neuron when it is large (t of it costs 2t through a balanced neuron, t^2 as a bias).
+
+    Args:
+        network: any fully connected network; it is not changed. Without biases nothing can be folded.
+        x: samples as rows; None folds only neurons with zero incoming weights.
+        allow_rise: fold also where that raises the penalty (for fewer neurons).
+
+    Returns:
+        A new network. The penalty never rises unless `allow_rise`.
+
+    Source: ledger section 5 item 3 and FC-29. Test: laws/test_moves.
+    """
+    layers = network.written_layers()
+    values = _constants_on_data(network, x) if x is not None else None
+    if layers[1] is None:
+        return network.rewritten(*layers)
+    for l in range(1, network.depth):
+        constant, value = values[l - 1] if values is not None else _structural_constants(network, layers, l)
+        _fold_layer(layers, l, constant=constant, value=value, allow_rise=allow_rise)
+    return network.rewritten(*layers)
+
+
+def balance_linear_runs(network: FullyConnected) -> FullyConnected:
+    """The network with every run of linear layers replaced by balanced factors of its product (*exact*).
+
+        W_m .. W_l = U S V^T  ->  U S^{1/p}, S^{1/p}, .., S^{1/p} V^T,    p = m - l + 1,  cost p sum s^{2/p}
+
+    The offset of the run moves to its last bias; where that would cost more than the balancing gains, the run stays.
+
+    Args:
+        network: any fully connected network; it is not changed. Hidden widths of the runs shrink to the product's rank.
+
+    Returns:
+        A new network. The penalty never rises.
+
+    Source: ledger FC-09 and section 5 item 3. Test: laws/test_moves.
+    """
+    layers = network.written_layers()
+    start = 1
+    for l in range(1, network.depth + 1):
+        if network.is_activated(l) or l == network.depth:
+            if l > start:
+                _balance_run(layers, start, l)
+            start = l + 1
+    return network.rewritten(*layers)
+
+
+def balanced_factors(matrix: Float[Tensor, "d_out d_in"], depth: int, *, rank: int | None = None) -> list[Tensor]:
+    """W_1 .. W_depth with product `matrix` and the least sum of squared norms, inner widths equal to the rank (FC-09).
+
+    Args:
+        matrix: the product A = U S V^T.
+        depth: number of factors, at least 1.
+        rank: singular values kept; by default those above rounding, at least one.
+    """
+    if depth == 1:
+        return [matrix.clone()]
+    u, s, vh = torch.linalg.svd(matrix, full_matrices=False)
+    if rank is None:
+        rank = int((s > torch.finfo(s.dtype).eps * max(matrix.shape) * s[:1]).sum())
+    root = s[: max(rank, 1)].pow(1.0 / depth)
+    first, last = root[:, None] * vh[: len(root)], u[:, : len(root)] * root
+    return [first, *(torch.diag(root) for _ in range(depth - 2)), last]
+
+
+def _constants_on_data(network: FullyConnected, x: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """For each hidden layer: which neurons are constant on `x` up to rounding, and their values."""
+    with torch.no_grad():
+        activations = [state.activation for state in walk(network, x)[:-1]]
+    return [(a.amax(0) - a.amin(0) <= 4 * torch.finfo(a.dtype).eps * a.abs().max(), a.mean(0)) for a in activations]
+
+
+def _structural_constants(network: FullyConnected, layers: Layers, l: int) -> tuple[Tensor, Tensor]:
+    weights, biases = layers
+    assert biases is not None
+    bias = biases[l - 1]
+    value = activation(bias, network.negative_slope) if network.is_activated(l) else bias
+    return (weights[l - 1] == 0).all(1), value
+
+
+def _fold_layer(layers: Layers, l: int, *, constant: Tensor, value: Tensor, allow_rise: bool) -> None:
+    weights, biases = layers
+    assert biases is not None
+    keep = torch.ones_like(constant)
+    for i in torch.nonzero(constant).flatten().tolist():
+        bias = biases[l] + weights[l][:, i] * value[i]
+        freed = weights[l][:, i].square().sum() + incoming_rows(layers, l)[i].square().sum()
+        if allow_rise or bias.square().sum() <= biases[l].square().sum() + freed:
+            biases[l] = bias
+            keep[i] = False
+    if keep.all():
+        return
+    weights[l] = weights[l] * keep
+    keep_neurons(layers, l, keep)
+
+
+def _balance_run(layers: Layers, first: int, last: int) -> None:
+    weights, biases = layers
+    product, offset = weights[first - 1], None if biases is None else biases[first - 1]
+    for l in range(first + 1, last + 1):
+        product = weights[l - 1] @ product
+        offset = None if biases is None or offset is None else weights[l - 1] @ offset + biases[l - 1]
+    factors = balanced_factors(product, last - first + 1)
+    run = slice(first - 1, last)
+    old, new = sum(w.square().sum() for w in weights[run]), sum(w.square().sum() for w in factors)
+    if biases is not None and offset is not None:
+        old, new = old + sum(b.square().sum() for b in biases[run]), new + offset.square().sum()
+    if new > old:
+        return
+    weights[run] = factors
+    if biases is not None and offset is not None:
+        biases[run] = [*(torch.zeros_like(f[:, 0]) for f in factors[:-1]), offset]
