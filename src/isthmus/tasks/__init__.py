@@ -4,6 +4,7 @@ Training on it: `training`. Finding the rank: `discovery`. Networks with weights
 """
 
 from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, constant_columns, drop_constant_columns
+from isthmus.tasks.files import read_table
 from isthmus.tasks.images import digits
 from isthmus.tasks.kuramoto_sivashinsky import kuramoto_sivashinsky
 from isthmus.tasks.surrogate import covariance_surrogate
@@ -21,6 +22,7 @@ __all__ = [
     "digits",
     "drop_constant_columns",
     "kuramoto_sivashinsky",
+    "read_table",
     "teacher",
     "teacher_reference",
 ]
