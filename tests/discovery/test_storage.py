@@ -1,4 +1,5 @@
 import json
+import shutil
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -40,10 +41,16 @@ def assert_same(found: object, saved: object, where: str = "discovery") -> None:
         assert found == saved, where
 
 
+@pytest.fixture(scope="module")
+def saved_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("saved") / "run"
+    discoveries.discovery(control=True).save(folder)
+    return folder
+
+
 @pytest.fixture
-def run_folder(tmp_path: Path) -> Path:
-    discoveries.discovery(control=True).save(tmp_path / "run")
-    return tmp_path / "run"
+def run_folder(saved_run: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(saved_run, tmp_path / "run"))
 
 
 def test_a_discovery_comes_back_bit_for_bit(run_folder: Path) -> None:
