@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from isthmus import plots as plots
     from isthmus import tasks as tasks
     from isthmus import theory as theory
+    from isthmus.discovery import Discovery as Discovery
+    from isthmus.discovery import load as load
     from isthmus.networks import FullyConnected as FullyConnected
     from isthmus.networks import LayerState as LayerState
     from isthmus.networks import rebalance as rebalance
@@ -22,9 +24,11 @@ __version__ = "0.1.0"
 
 _ROOMS = ("errors", "networks", "plots", "tasks", "theory")
 _HOME = {
+    "Discovery": "isthmus.discovery",
     "FullyConnected": "isthmus.networks",
     "LayerState": "isthmus.networks",
     "RankEstimate": "isthmus.theory",
+    "load": "isthmus.discovery",
     "rebalance": "isthmus.networks",
     "walk": "isthmus.networks",
 }

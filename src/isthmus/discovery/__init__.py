@@ -3,6 +3,6 @@
 Training itself is in `training`, per-layer tables in `diagnostics`, files and pages in `reports` and `cli`.
 """
 
-from isthmus.discovery.result import Discovery
+from isthmus.discovery.result import Discovery, load
 
-__all__ = ["Discovery"]
+__all__ = ["Discovery", "load"]
