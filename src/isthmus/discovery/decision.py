@@ -124,8 +124,8 @@ def _weaknesses(readings: Readings, rank: int) -> list[str]:
         mine, linear = readings.heldout_error[rank], readings.linear_error[rank]
         if mine > linear * 1.02:
             doubts.append(
-                f"A linear map through {rank} dimensions predicts better (relative error {linear:.3g}, here {mine:.3g}): "
-                "give more data or starts."
+                f"A linear map through {rank} dimensions predicts better (relative error {linear:.3g}, here "
+                f"{mine:.3g}): give more data or starts."
             )
     return doubts
 

@@ -58,7 +58,7 @@ def factorise(
     """
     if not isinstance(module, FullyConnected):
         raise TypeError(f"factorise(module, x): needs a FullyConnected, got {type(module).__name__}.")
-    network = module.rewritten(*module.written_layers()).double()
+    network = module.rewritten(*module.written_layers()).double().requires_grad_(False)
     if network.depth < 2 or (layer is not None and not 1 <= layer < network.depth):
         raise ValueError(f"factorise(layer={layer}): needs a hidden layer, 1..{network.depth - 1} in this network.")
     x = torch.as_tensor(x).double()

@@ -17,8 +17,8 @@ class CurveReading:
 
     Attributes:
         rank: the reading.
-        sharpness: how far the curve rises one rank below, as a difference of logarithms (objective curve), or the margin
-            over the second candidate (scree curve); infinite where there is nothing below.
+        sharpness: how far the curve rises one rank below, as a difference of logarithms (objective curve), or the
+            margin over the second candidate (scree curve); infinite where there is nothing below.
     """
 
     rank: int
