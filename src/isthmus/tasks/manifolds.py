@@ -47,33 +47,41 @@ def sphere_map(s: Float[Tensor, "*n 2"]) -> Float[Tensor, "*n 3"]:
 
 def helix(*, num_samples: int = 1200, seed: int = 0) -> Task:
     """Two turns of a helix: flat rank 3, bottleneck rank 1 (*exact*)."""
-    return _on(helix_map, "helix", [(0.0, 4 * math.pi)], (1, 1, 3), num_samples, seed)
+    return _on(helix_map, "helix", bounds=[(0.0, 4 * math.pi)], ranks=(1, 1, 3), num_samples=num_samples, seed=seed)
 
 
 def swiss_roll(*, num_samples: int = 1500, seed: int = 0) -> Task:
     """A rolled-up sheet: flat rank 3, bottleneck rank 2 (*exact*)."""
     bounds = [(1.5 * math.pi, 4.5 * math.pi), (0.0, 15.0)]
-    return _on(swiss_roll_map, "swiss_roll", bounds, (2, 2, 3), num_samples, seed)
+    return _on(swiss_roll_map, "swiss_roll", bounds=bounds, ranks=(2, 2, 3), num_samples=num_samples, seed=seed)
 
 
 def circle(*, num_samples: int = 1000, seed: int = 0) -> Task:
     """The unit circle: locally 1, but closed, so that flat and bottleneck rank are 2 (*exact*)."""
-    return _on(circle_map, "circle", [(0.0, 2 * math.pi)], (1, 2, 2), num_samples, seed)
+    return _on(circle_map, "circle", bounds=[(0.0, 2 * math.pi)], ranks=(1, 2, 2), num_samples=num_samples, seed=seed)
 
 
 def torus(*, num_samples: int = 1500, seed: int = 0) -> Task:
     """A torus in space: locally 2, but it does not embed in the plane: bottleneck rank 3 (*exact*)."""
-    return _on(torus_map, "torus", [(0.0, 2 * math.pi)] * 2, (2, 3, 3), num_samples, seed)
+    return _on(torus_map, "torus", bounds=[(0.0, 2 * math.pi)] * 2, ranks=(2, 3, 3), num_samples=num_samples, seed=seed)
 
 
 def sphere(*, num_samples: int = 1500, seed: int = 0) -> Task:
     """The unit sphere: locally 2, but any map to the plane glues two opposite points: bottleneck rank 3 (*exact*)."""
-    return _on(sphere_map, "sphere", [(0.0, 2 * math.pi), (-1.0, 1.0)], (2, 3, 3), num_samples, seed)
+    return _on(
+        sphere_map,
+        "sphere",
+        bounds=[(0.0, 2 * math.pi), (-1.0, 1.0)],
+        ranks=(2, 3, 3),
+        num_samples=num_samples,
+        seed=seed,
+    )
 
 
 def _on(
     parametrisation: Callable[[Tensor], Tensor],
     name: str,
+    *,
     bounds: list[tuple[float, float]],
     ranks: tuple[int, int, int],
     num_samples: int,
