@@ -189,6 +189,12 @@ def test_text_classes_give_a_classification_task(tmp_path: Path) -> None:
     assert task.y_names == ("cat", "eel", "owl")
 
 
+def test_numbers_among_the_column_names_are_pointed_out(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("5.1,3.5,owl\n" + "4.9,3.1,cat\n4.7,3.2,owl\n" * 15)
+    with pytest.warns(DataWarning, match="taken as column names although it holds the numbers 5.1, 3.5"):
+        read_table(tmp_path / "d.csv", classes="owl")
+
+
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frame().to_parquet(tmp_path / "d.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)

@@ -23,7 +23,7 @@ def as_samples(x: object, name: str = "x", *, columns: Sequence[str] = ()) -> Fl
     """The numbers of `x` as a writable, C-contiguous float64 array with samples as rows.
 
     Arrays, lists, torch tensors, data frames and series are taken, of any real or boolean type and memory layout. One
-    dimension becomes one column; images (n, h, w) are flattened. What is already in this form is returned as it is.
+    dimension becomes one column; images (n, h, w) are flattened. What is already in this form is not copied.
 
     Args:
         x: the data.

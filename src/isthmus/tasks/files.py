@@ -15,8 +15,8 @@ from typing import cast
 import numpy as np
 import pandas as pd
 
-from isthmus.errors import DataError
-from isthmus.tasks.arrays import as_samples, check_same_length, drop_constant_columns
+from isthmus.errors import DataError, DataWarning
+from isthmus.tasks.arrays import as_samples, check_same_length, drop_constant_columns, listing
 from isthmus.tasks.columns import check_present, class_columns, input_columns, target_columns
 from isthmus.tasks.task import Kind, Task
 
@@ -124,6 +124,13 @@ def _read_text(path: Path) -> pd.DataFrame:
             f"{path}: its columns are separated by {other!r}, not {separator!r}. Save it with {separator!r}."
         )
     header = None if _is_data(first) else 0
+    if header == 0 and (odd := [cell for cell in first if "." in cell and _is_data([cell])]):
+        warnings.warn(
+            f"{path}: the first row was taken as column names although it holds the {listing(odd, 'number')}. If it is "
+            "data, put a row of names above it.",
+            DataWarning,
+            stacklevel=4,
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header would be cut
         try:

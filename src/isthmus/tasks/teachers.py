@@ -91,7 +91,7 @@ def teacher(
     if num_samples < 1 or not noise >= 0:
         raise ValueError(f"teacher(num_samples={num_samples}, noise={noise}): needs num_samples >= 1 and noise >= 0.")
     generator = torch.Generator().manual_seed(seed)
-    maps = _teacher_maps(rank, d_in, d_out, latent_dim, generator)
+    maps = _teacher_maps(rank, latent_dim, d_in=d_in, d_out=d_out, generator=generator)
     z = torch.randn(num_samples, latent_dim, generator=generator, dtype=torch.float64)
     y = maps.target(z)
     y = y - y.mean(0)
@@ -103,10 +103,10 @@ def teacher(
 def teacher_maps(rank: int, *, d_in: int, d_out: int, latent_dim: int | None = None, seed: int = 0) -> TeacherMaps:
     """The maps behind `teacher` with the same arguments, to be evaluated or differentiated elsewhere."""
     latent_dim = _latent_dim(rank, d_in, latent_dim)
-    return _teacher_maps(rank, d_in, d_out, latent_dim, torch.Generator().manual_seed(seed))
+    return _teacher_maps(rank, latent_dim, d_in=d_in, d_out=d_out, generator=torch.Generator().manual_seed(seed))
 
 
-def _teacher_maps(rank: int, d_in: int, d_out: int, latent_dim: int, generator: torch.Generator) -> TeacherMaps:
+def _teacher_maps(rank: int, latent_dim: int, *, d_in: int, d_out: int, generator: torch.Generator) -> TeacherMaps:
     observe = ShallowNetwork.random(latent_dim, d_in, generator=generator, dtype=torch.float64)
     return TeacherMaps(observe, ShallowNetwork.random(rank, d_out, generator=generator, dtype=torch.float64), rank)
 
