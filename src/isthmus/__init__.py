@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from isthmus.networks import LayerState as LayerState
     from isthmus.networks import rebalance as rebalance
     from isthmus.networks import walk as walk
+    from isthmus.reports import report as report
     from isthmus.theory import RankEstimate as RankEstimate
 
 __version__ = "0.1.0"
@@ -30,6 +31,7 @@ _HOME = {
     "RankEstimate": "isthmus.theory",
     "load": "isthmus.discovery",
     "rebalance": "isthmus.networks",
+    "report": "isthmus.reports",
     "walk": "isthmus.networks",
 }
 __all__ = ["__version__", *_HOME, *_ROOMS]  # pyright: ignore[reportUnsupportedDunderAll]
