@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from isthmus.networks import ResNet as ResNet
     from isthmus.networks import rebalance as rebalance
     from isthmus.networks import walk as walk
+    from isthmus.reports import report as report
     from isthmus.theory import RankEstimate as RankEstimate
     from isthmus.theory import Verdict as Verdict
     from isthmus.training import FitResult as FitResult
@@ -52,6 +53,7 @@ _HOME = {
     "fit": "isthmus.training",
     "load": "isthmus.discovery",
     "rebalance": "isthmus.networks",
+    "report": "isthmus.reports",
     "walk": "isthmus.networks",
 }
 __all__ = ["__version__", *_HOME, *_ROOMS]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -43,8 +43,7 @@ def layer_spectra(
         np.ma.masked_invalid(relative),
         norm=LogNorm(_FLOOR, 1.0),
         cmap="cividis",
-        edgecolor="face",
-        linewidth=0.2,
+        zorder=1,
     )
     ax.invert_yaxis()
     ax.grid(visible=False)

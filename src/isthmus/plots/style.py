@@ -57,8 +57,9 @@ def axes_or_new(ax: Axes | None) -> Axes:
 
 
 def legend(ax: Axes) -> None:
-    """A small legend without a box, where it covers least."""
-    ax.legend(frameon=False, fontsize=SMALL, labelcolor=INK, handlelength=1.8, borderaxespad=0.2)
+    """A small legend where it covers least, on a plain ground so that lines behind it do not cross the words."""
+    box = ax.legend(fontsize=SMALL, labelcolor=INK, handlelength=1.8, borderaxespad=0.2, framealpha=0.85)
+    box.get_frame().set(facecolor=SURFACE, edgecolor="none")
 
 
 def mark_rank(ax: Axes, rank: int | None, *, between: bool = False) -> None:
@@ -66,7 +67,9 @@ def mark_rank(ax: Axes, rank: int | None, *, between: bool = False) -> None:
     if rank is None:
         return
     position = rank + 0.5 if between else rank
-    ax.axvline(position, color=INK, linestyle=(0, (4, 2)), linewidth=1.1, zorder=1.5)
+    # the pale line below keeps the dashes visible on a coloured map
+    ax.axvline(position, color=SURFACE, linewidth=2.4, zorder=1.4)
+    ax.axvline(position, color=INK, linestyle=(0, (4, 2)), linewidth=1.2, zorder=1.5)
     ax.text(
         position,
         1.015,
