@@ -13,22 +13,48 @@ if TYPE_CHECKING:
     from isthmus import plots as plots
     from isthmus import tasks as tasks
     from isthmus import theory as theory
+    from isthmus.diagnostics import Diagnosis as Diagnosis
+    from isthmus.diagnostics import diagnose as diagnose
+    from isthmus.discovery import Discovery as Discovery
+    from isthmus.discovery import Factorisation as Factorisation
+    from isthmus.discovery import discover as discover
+    from isthmus.discovery import factorise as factorise
+    from isthmus.discovery import load as load
     from isthmus.networks import FullyConnected as FullyConnected
     from isthmus.networks import LayerState as LayerState
     from isthmus.networks import ResNet as ResNet
     from isthmus.networks import rebalance as rebalance
     from isthmus.networks import walk as walk
+    from isthmus.reports import report as report
     from isthmus.theory import RankEstimate as RankEstimate
+    from isthmus.theory import Verdict as Verdict
+    from isthmus.training import FitResult as FitResult
+    from isthmus.training import Limits as Limits
+    from isthmus.training import Outcome as Outcome
+    from isthmus.training import fit as fit
 
 __version__ = "0.1.0"
 
 _ROOMS = ("constructions", "errors", "networks", "plots", "tasks", "theory")
 _HOME = {
+    "Diagnosis": "isthmus.diagnostics",
+    "Discovery": "isthmus.discovery",
+    "Factorisation": "isthmus.discovery",
+    "FitResult": "isthmus.training",
     "FullyConnected": "isthmus.networks",
     "LayerState": "isthmus.networks",
+    "Limits": "isthmus.training",
+    "Outcome": "isthmus.training",
     "RankEstimate": "isthmus.theory",
     "ResNet": "isthmus.networks",
+    "Verdict": "isthmus.theory",
+    "diagnose": "isthmus.diagnostics",
+    "discover": "isthmus.discovery",
+    "factorise": "isthmus.discovery",
+    "fit": "isthmus.training",
+    "load": "isthmus.discovery",
     "rebalance": "isthmus.networks",
+    "report": "isthmus.reports",
     "walk": "isthmus.networks",
 }
 __all__ = ["__version__", *_HOME, *_ROOMS]  # pyright: ignore[reportUnsupportedDunderAll]

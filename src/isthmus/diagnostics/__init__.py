@@ -3,6 +3,7 @@
 The formulas are in `theory`, the pictures in `plots`, the decision about a task's rank in `discovery`.
 """
 
+from isthmus.diagnostics.diagnose import diagnose
 from isthmus.diagnostics.diagnosis import Diagnosis
 
-__all__ = ["Diagnosis"]
+__all__ = ["Diagnosis", "diagnose"]

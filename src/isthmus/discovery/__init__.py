@@ -3,6 +3,8 @@
 Training itself is in `training`, per-layer tables in `diagnostics`, files and pages in `reports` and `cli`.
 """
 
-from isthmus.discovery.result import Discovery
+from isthmus.discovery.discover import discover
+from isthmus.discovery.factorisation import Factorisation, factorise
+from isthmus.discovery.result import Discovery, load
 
-__all__ = ["Discovery"]
+__all__ = ["Discovery", "Factorisation", "discover", "factorise", "load"]

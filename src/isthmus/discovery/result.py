@@ -1,7 +1,10 @@
 """The result of `discover`: the rank, how sure it is, the evidence, and the two halves of the network."""
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,6 +12,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from isthmus.diagnostics import Diagnosis
+from isthmus.discovery.storage import CONTROL, read_fields, write_fields
 from isthmus.networks import FullyConnected
 from isthmus.theory import RankEstimate, Verdict
 
@@ -71,6 +75,31 @@ class Discovery:
         """Predictions in the user's units, shape (n, d_out), through `rank` dimensions (logits when classifying)."""
         with torch.no_grad():
             return self.decoder(self.encoder(_rows(x))).numpy()
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the discovery into `folder`, made if missing; `isthmus.load` gives it back bit for bit.
+
+        result.json is written last: where it stands, the folder is complete. Nothing is pickled. Lists and tensors in
+        `settings` and in evidence come back as tuples and arrays.
+
+        Raises:
+            OSError: the folder cannot be written.
+            TypeError: a setting, reading or piece of evidence has no plain form.
+        """
+        if self.control is not None:
+            self.control.save(Path(folder) / CONTROL)
+        write_fields(folder, {f.name: getattr(self, f.name) for f in fields(self)})
+
+
+def load(folder: str | os.PathLike[str]) -> Discovery:
+    """The discovery that `Discovery.save` or `isthmus discover` wrote into `folder`; nothing is unpickled.
+
+    Raises:
+        DataError: there is no finished run, or a file is missing, damaged, of another run or of a newer format.
+    """
+    found, has_control = read_fields(folder)
+    values: dict[str, Any] = found
+    return Discovery(**values, control=load(Path(folder) / CONTROL) if has_control else None)
 
 
 def _rows(x: ArrayLike) -> torch.Tensor:

@@ -60,7 +60,7 @@ class FullyConnected(nn.Module):
         self.biases = nn.ParameterList()
         for l, (fan_in, fan_out) in enumerate(pairs, 1):
             gain = 2.0 if l < depth and l not in self.linear else 1.0
-            weight = torch.randn(fan_out, fan_in, generator=generator, dtype=dtype) * (gain / fan_in) ** 0.5
+            weight = torch.randn(fan_out, fan_in, generator=generator, dtype=dtype) * (gain / max(fan_in, 1)) ** 0.5
             self.weights.append(nn.Parameter(weight))
             if bias:
                 self.biases.append(nn.Parameter(torch.zeros(fan_out, dtype=dtype)))
@@ -189,8 +189,9 @@ def _check_layers(weights: Sequence[Tensor], biases: Sequence[Tensor] | None) ->
 def _check_shape(dimensions: tuple[int, ...], depth: int, slope: float, linear: frozenset[int]) -> None:
     if depth < 1:
         raise ValueError(f"FullyConnected(depth={depth}): needs depth >= 1; depth counts weight matrices.")
-    if min(dimensions) < 1:
-        raise ValueError(f"FullyConnected: needs every dimension >= 1, got {dimensions}.")
+    # no input or no output is a constant or nothing: what a map of rank 0 factors through
+    if min(dimensions) < 0 or min(dimensions[1:-1], default=1) < 1:
+        raise ValueError(f"FullyConnected: needs hidden widths >= 1 and no negative dimension, got {dimensions}.")
     if not abs(slope) < 1:
         raise ValueError(f"FullyConnected(negative_slope={slope}): needs |negative_slope| < 1; 0 is ReLU.")
     if outside := sorted(l for l in linear if not 1 <= l < depth):

@@ -1,0 +1,116 @@
+"""Question: does `isthmus.discover` with default settings return the true rank of random teachers?
+
+48 cases: rank 1..8, latent dimension 8..12, d_in from 2 latent + 1 to 50, d_out 20..50, 300..2000 samples, noise 0, 5 and
+20 % of each target column, seeds drawn from the hash of the commit that is measured. One core per case, CPU seconds.
+
+    python benchmarks/rank_recovery.py [--quick] [--workers 2] [--commit HASH]
+
+Answer: ANSWER
+"""
+
+import argparse
+import hashlib
+import os
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+
+import numpy as np
+
+RANKS, NOISES, REPEATS = range(1, 9), (0.0, 0.05, 0.2), 2
+
+
+@dataclass(frozen=True)
+class Case:
+    rank: int
+    noise: float
+    latent_dim: int
+    d_in: int
+    d_out: int
+    num_samples: int
+    seed: int
+
+
+def cases(commit: str) -> list[Case]:
+    """The 48 cases that belong to a commit."""
+    rng = np.random.default_rng(int(hashlib.sha256(commit.encode()).hexdigest()[:16], 16))
+    drawn: list[Case] = []
+    for _ in range(REPEATS):
+        for noise in NOISES:
+            for rank in RANKS:
+                latent = int(rng.integers(8, 13))
+                d_in, d_out = int(rng.integers(2 * latent + 1, 51)), int(rng.integers(20, 51))
+                samples = round(float(np.exp(rng.uniform(np.log(300), np.log(2000)))))
+                drawn.append(Case(rank, noise, latent, d_in, d_out, samples, int(rng.integers(2**31))))
+    return drawn
+
+
+def measure(case: Case) -> dict[str, object]:
+    """One discovery with default settings."""
+    import isthmus
+    from isthmus import tasks
+
+    warnings.simplefilter("ignore")
+    task = tasks.teacher(
+        case.rank, d_in=case.d_in, d_out=case.d_out, num_samples=case.num_samples, latent_dim=case.latent_dim,
+        noise=case.noise, seed=case.seed,
+    )  # fmt: skip
+    began = time.process_time()
+    found = isthmus.discover(task.x, task.y)
+    seconds = time.process_time() - began
+    return {"rank": found.rank, "verdict": found.verdict.name, "seconds": seconds, **found.readings}
+
+
+def one_core() -> None:
+    """Give this process one core, another for each process."""
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {cores[os.getpid() % len(cores)]})
+
+
+def row(case: Case, found: dict[str, object]) -> str:
+    """One line of the table."""
+    right = "yes" if found["rank"] == case.rank else "NO"
+    verdict = str(found["verdict"]).lower().replace("_", " ")
+    sharpness = "inf" if found["sharpness"] is None else f"{found['sharpness']:.3f}"
+    return (
+        f"{case.rank:>4} {case.noise:>5} {case.latent_dim:>6} {case.d_in:>4} {case.d_out:>5} {case.num_samples:>7} "
+        f"{case.seed:>10} | {found['rank']:>4} {right:>5} {verdict:<13} | {found['objective_rank']:>9} {sharpness:>9} "
+        f"{found['scree_rank']:>5} {found['jacobian_rank']:>8} {found['ridge']:>7g} {found['seconds']:>5.1f}"
+    )
+
+
+def main() -> None:
+    """Print the table case by case, then the summary."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="the first 3 cases of at most rank 3")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--commit", help="draw the cases of this commit instead of HEAD's")
+    options = parser.parse_args()
+    head = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+    commit = options.commit or head
+    todo = cases(commit)[: 3 if options.quick else None]
+    print(f"commit {commit}")
+    print("rank noise latent d_in d_out samples       seed | read right verdict       | objective sharpness scree jacobian"
+          "   ridge   sec")  # fmt: skip
+    results: list[tuple[Case, dict[str, object]]] = []
+    with ProcessPoolExecutor(options.workers, initializer=one_core) as pool:
+        futures = {pool.submit(measure, case): case for case in todo}
+        for future in as_completed(futures):
+            results.append((futures[future], future.result()))
+            print(row(*results[-1]), flush=True)
+    right = sum(found["rank"] == case.rank for case, found in results)
+    silent = sum(found["rank"] != case.rank and found["verdict"] == "CONFIDENT" for case, found in results)
+    confident = sum(found["verdict"] == "CONFIDENT" for _, found in results)
+    median = statistics.median(float(str(found["seconds"])) for _, found in results)
+    print(f"{right} of {len(results)} right, {confident} confident, {silent} wrong without a warning; "
+          f"median {median:.1f} s on one core")  # fmt: skip
+    sys.exit(right < len(results) - 2 or silent > 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""Jacobians of fully connected networks at data points, exact and batched: by the input and by every layer."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from isthmus.networks import FullyConnected, walk
+
+
+def jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> Float[Tensor, "n d_out d_in"]:
+    """df/dx at every row: W_L D_{L-1} ... D_1 W_1 (*exact* on the linear region of each row)."""
+    return layer_jacobians(network, x)[0]
+
+
+def layer_jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> list[Float[Tensor, "n d_out width"]]:
+    """df/da_{l-1} for l = 1..L: the Jacobian of the outputs with respect to the input of each weight layer.
+
+    The first is df/dx, the last W_L repeated. The derivative of the activation at 0 is 1.
+    """
+    with torch.no_grad():
+        states = walk(network, x)
+        product = network.weights[-1].detach().expand(len(x), -1, -1)
+        out = [product]
+        for l in range(network.depth - 1, 0, -1):
+            if network.is_activated(l):
+                z = states[l - 1].preactivation
+                derivative = torch.where(z >= 0, 1.0, network.negative_slope).to(z.dtype)
+                product = product * derivative[:, None, :]
+            product = product @ network.weights[l - 1].detach()
+            out.append(product)
+    return out[::-1]

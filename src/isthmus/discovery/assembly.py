@@ -1,0 +1,149 @@
+"""From findings to a `Discovery`: the two halves in the user's units, the certified interval, the tables."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+import xarray as xr
+
+from isthmus.diagnostics import diagnose
+from isthmus.diagnostics.jacobians import jacobians
+from isthmus.discovery.curves import Result, narrow_network_of, network_of
+from isthmus.discovery.decision import error_ratio, linear_rank_for
+from isthmus.discovery.factorisation import Factorisation, factorise
+from isthmus.discovery.problem import Problem
+from isthmus.discovery.result import Discovery
+from isthmus.discovery.search import Findings
+from isthmus.discovery.settings import Settings
+from isthmus.theory import RankEstimate
+from isthmus.theory.curve_readings import running_minimum
+
+CERTIFIED = 1e-9  # relative size of a Jacobian singular value, in float64, that is beyond rounding
+_RUN_COLUMNS = ("ridge", "start", "kind", "objective", "data_loss", "heldout_error", "jacobian_rank", "activation_rank",
+                "stationarity", "outcome", "gradient_evaluations", "seconds")  # fmt: skip
+
+
+def assemble(  # noqa: PLR0913
+    findings: Findings,
+    problem: Problem,
+    settings: Settings,
+    *,
+    names: tuple[tuple[str, ...], tuple[str, ...]],
+    task: str,
+    warnings: Sequence[str],
+    extra_settings: Mapping[str, object],
+    control: Discovery | None,
+) -> Discovery:
+    """The result of a search."""
+    rank = findings.decision.rank
+    halves = _halves(findings, problem, settings, rank)
+    encoder = problem.inputs.fold_into_encoder(halves.encoder)
+    targets = problem.targets
+    decoder = targets.fold_into_decoder(halves.decoder) if targets else halves.decoder
+    chosen = findings.curves[findings.ridge]
+    network = network_of(problem, settings, chosen[min(max(rank, min(chosen)), max(chosen))]["theta"]).double()
+    return Discovery(
+        rank=rank,
+        verdict=findings.decision.verdict,
+        reasons=findings.decision.reasons,
+        interval=_interval(halves, problem, rank),
+        scree=_scree_table(findings),
+        objective_curve=_objective_table(findings),
+        encoder=encoder,
+        decoder=decoder,
+        network=network,
+        runs=_runs_table(findings),
+        diagnosis=diagnose(network, problem.x),
+        warnings=(*warnings, *findings.warnings),
+        task=task,
+        input_names=names[0],
+        target_names=names[1],
+        settings={**settings.as_dict(), **extra_settings},
+        readings=_readings(findings, rank),
+        control=control,
+    )
+
+
+def _halves(findings: Findings, problem: Problem, settings: Settings, rank: int) -> Factorisation:
+    """Encoder and decoder through `rank` coordinates: the refined halves, cut again so that coordinates decorrelate."""
+    if rank == 0 or not findings.scree:
+        chosen = findings.curves[findings.ridge]
+        network = network_of(problem, settings, chosen[min(chosen)]["theta"])
+        return factorise(network, problem.x, rank, layer=settings.relu_layers + 1)
+    known = rank if rank in findings.scree else max(r for r in findings.scree if r <= max(rank, min(findings.scree)))
+    network = narrow_network_of(problem, settings, findings.scree[known]["theta"], known)
+    return factorise(network, problem.x, min(rank, known), layer=settings.relu_layers + 1)
+
+
+def _interval(halves: Factorisation, problem: Problem, rank: int) -> RankEstimate:
+    """Bounds on the bottleneck rank of the returned network decoder o encoder."""
+    points = problem.x[torch.linspace(0, len(problem.x) - 1, min(64, len(problem.x))).long()].double()
+    inner = jacobians(halves.encoder, points)
+    with torch.no_grad():
+        outer = jacobians(halves.decoder, halves.encoder(points))
+    s = torch.linalg.svdvals(outer @ inner)
+    top = s[:, :1] if s.numel() else torch.zeros(len(points), 1)
+    counts = ((s > CERTIFIED * top) & (top > 0)).sum(1) if s.numel() else torch.zeros(len(points), dtype=torch.int64)
+    witness = int(counts.argmax())
+    return RankEstimate(
+        estimate=rank,
+        lower=min(int(counts.max()), rank),
+        upper=rank,
+        lower_reason=f"the Jacobian of decoder o encoder at training row {witness} has {int(counts.max())} singular "
+        f"values above {CERTIFIED:g} of the largest (float64)",
+        upper_reason=f"decoder o encoder is an explicit factorisation through {rank} coordinates",
+        tolerance=CERTIFIED,
+        evidence={
+            "witness": points[witness].tolist(),
+            "witness_singular_values": s[witness].tolist() if s.numel() else [],
+        },
+    )
+
+
+def _scree_table(findings: Findings) -> xr.Dataset:
+    ranks = sorted(findings.scree)
+    return xr.Dataset(
+        {
+            "train_error": ("rank", [findings.scree[r]["train_error"] for r in ranks]),
+            "heldout_error": ("rank", [findings.scree[r]["heldout_error"] for r in ranks]),
+            "linear_error": ("rank", [findings.linear_error[r] for r in ranks]),
+        },
+        coords={"rank": np.array(ranks, dtype=np.int64)},
+    )
+
+
+def _objective_table(findings: Findings) -> xr.Dataset:
+    ridges = sorted(findings.curves, reverse=True)
+    ranks = list(range(1, max(max(c) for c in findings.curves.values()) + 1))
+    table = np.full((len(ridges), len(ranks)), np.nan)
+    for i, ridge in enumerate(ridges):
+        curve = findings.curves[ridge]
+        values = running_minimum([curve[r]["objective"] for r in sorted(curve)])
+        for r, value in zip(sorted(curve), values, strict=True):
+            table[i, r - 1] = value
+    return xr.Dataset(
+        {"objective": (("ridge", "rank"), table), "chosen": ("ridge", [r == findings.ridge for r in ridges])},
+        coords={"ridge": ridges, "rank": np.array(ranks, dtype=np.int64)},
+    )
+
+
+def _runs_table(findings: Findings) -> xr.Dataset:
+    rows: list[Result] = [row for ridge in findings.starts for row in findings.starts[ridge]]
+    return xr.Dataset({name: ("run", [row[name] for row in rows]) for name in _RUN_COLUMNS})
+
+
+def _readings(findings: Findings, rank: int) -> dict[str, float | int | None]:
+    r = findings.readings
+    errors = r.heldout_error
+    here = errors[min(rank, len(errors) - 1)]
+    return {
+        "ridge": r.ridge,
+        "objective_rank": r.objective.rank,
+        "sharpness": None if np.isinf(r.objective.sharpness) else r.objective.sharpness,
+        "scree_rank": r.scree.rank,
+        "scree_margin": r.scree.sharpness,
+        "jacobian_rank": r.jacobian_rank,
+        "heldout_error": here,
+        "linear_rank": linear_rank_for(here, r.linear_error),
+        "one_fewer": error_ratio(errors, rank),
+    }

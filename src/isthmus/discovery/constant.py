@@ -1,0 +1,52 @@
+"""The discovery of a target that does not vary: rank 0, said plainly, without any training."""
+
+import numpy as np
+import torch
+import xarray as xr
+from numpy.typing import NDArray
+
+from isthmus.diagnostics import diagnose
+from isthmus.discovery.result import Discovery
+from isthmus.discovery.settings import Settings
+from isthmus.networks import FullyConnected
+from isthmus.theory import RankEstimate, Verdict
+
+Array = NDArray[np.float64]
+
+
+def constant_discovery(
+    x: Array, y: Array, settings: Settings, *, names: tuple[tuple[str, ...], tuple[str, ...]], task: str
+) -> Discovery:
+    """Rank 0: the constant itself as decoder, an encoder to no coordinate."""
+    value = np.eye(int(y.max()) + 1)[int(y[0])] if task == "classification" else y[0]
+    encoder = FullyConnected.from_layers([torch.zeros(0, x.shape[1])], [torch.zeros(0)])
+    decoder = FullyConnected.from_layers([torch.zeros(len(value), 0)], [torch.from_numpy(np.array(value))])
+    network = FullyConnected.from_layers([torch.zeros(len(value), x.shape[1])], [torch.from_numpy(np.array(value))])
+    reason = "the target is the same in every row"
+    none = np.zeros(0)
+    scree = xr.Dataset(
+        {name: ("rank", none) for name in ("train_error", "heldout_error", "linear_error")},
+        coords={"rank": np.zeros(0, dtype=np.int64)},
+    )
+    curve = xr.Dataset(
+        {"objective": (("ridge", "rank"), np.zeros((0, 0))), "chosen": ("ridge", np.zeros(0, dtype=bool))},
+        coords={"ridge": none, "rank": np.zeros(0, dtype=np.int64)},
+    )
+    return Discovery(
+        rank=0,
+        verdict=Verdict.CONFIDENT,
+        reasons=("The target is the same in every row: nothing of the input is needed.",),
+        interval=RankEstimate(0, 0, 0, "no map has a smaller rank", reason, 0.0),
+        scree=scree,
+        objective_curve=curve,
+        encoder=encoder,
+        decoder=decoder,
+        network=network,
+        runs=xr.Dataset(),
+        diagnosis=diagnose(network, torch.from_numpy(x)),
+        task=task,
+        input_names=names[0],
+        target_names=names[1],
+        settings=settings.as_dict(),
+        readings={"heldout_error": 0.0, "linear_rank": 0, "one_fewer": None},
+    )

@@ -1,0 +1,164 @@
+"""What discovery computes: trained starts, the objective curve, the scree curve. One function per unit of work."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isthmus.diagnostics.jacobians import jacobians
+from isthmus.discovery.factorisation import factorise, merge_linear_runs
+from isthmus.discovery.problem import Problem
+from isthmus.discovery.settings import Settings, StartKind
+from isthmus.discovery.starts import new_network, start_linear
+from isthmus.networks import FullyConnected
+from isthmus.theory.gaps import gap_rank
+from isthmus.training import FitEvent, FitResult, Limits, Outcome, fit
+from isthmus.training.moves import middle_rank, rebalancing, truncate_middle
+from isthmus.training.solvers import LBFGS, Adam
+
+Result = dict[str, Any]
+Callback = Callable[[FitEvent], bool]
+JACOBIAN_POINTS = 64
+
+
+def trained_start(  # noqa: PLR0913
+    problem: Problem,
+    settings: Settings,
+    *,
+    ridge: float,
+    number: int,
+    seconds: float | None,
+    checkpoint: Path | None,
+    callback: Callback,
+) -> Result:
+    """Train start `number` at `ridge` and measure it."""
+    kind = settings.starts[number]
+    seed = 1000 * settings.seed + number
+    network = new_network(problem.d_in, problem.d_out, settings, seed=seed)
+    rate = 3e-3
+    if kind == StartKind.LINEAR:
+        start_linear(network, problem.x, _regression_target(problem), settings)
+        rate /= 3
+    solver = (
+        Adam(settings.adam_steps, rate, moves=(rebalancing,), move_every=20),
+        LBFGS(settings.lbfgs_evaluations),
+    )
+    result = fit(
+        network, problem.x, problem.y, ridge=ridge, loss=problem.loss, solver=solver,
+        limits=Limits(seconds=seconds), checkpoint=checkpoint, callback=callback,
+    )  # fmt: skip
+    return measured(problem, network, result) | {"ridge": ridge, "start": number, "kind": str(kind)}
+
+
+def truncated(  # noqa: PLR0913
+    problem: Problem,
+    settings: Settings,
+    base: Result,
+    *,
+    rank: int,
+    seconds: float | None,
+    checkpoint: Path | None,
+    callback: Callback,
+) -> Result:
+    """Truncate the middle matrices of a trained start to `rank` and polish at its ridge."""
+    network = network_of(problem, settings, base["theta"])
+    truncate_middle(network, rank)
+    result = fit(
+        network, problem.x, problem.y, ridge=base["ridge"], loss=problem.loss,
+        solver=LBFGS(settings.polish_evaluations), limits=Limits(seconds=seconds), checkpoint=checkpoint,
+        callback=callback,
+    )  # fmt: skip
+    return measured(problem, network, result) | {"ridge": base["ridge"], "rank": rank}
+
+
+def refined_halves(  # noqa: PLR0913
+    problem: Problem,
+    settings: Settings,
+    base: Result,
+    *,
+    rank: int,
+    seconds: float | None,
+    checkpoint: Path | None,
+    callback: Callback,
+) -> Result:
+    """Cut a trained network through `rank` coordinates and refine both halves at a smaller ridge."""
+    network = network_of(problem, settings, base["theta"])
+    narrow = narrowed(network, problem.x, rank, layer=settings.relu_layers + 1)
+    result = fit(
+        narrow, problem.x, problem.y, ridge=base["ridge"] * settings.refine_ridge, loss=problem.loss,
+        solver=LBFGS(settings.refine_evaluations), limits=Limits(seconds=seconds), checkpoint=checkpoint,
+        callback=callback,
+    )  # fmt: skip
+    return measured(problem, narrow, result) | {"rank": rank}
+
+
+def narrowed(network: FullyConnected, x: Tensor, rank: int, *, layer: int) -> FullyConnected:
+    """The network with one linear hidden layer of `rank` neurons where its middle was."""
+    halves = factorise(network, x, rank, layer=layer)
+    encoder, decoder = halves.encoder, merge_linear_runs(halves.decoder)
+    dtype = network.weights[0].dtype
+    pairs = zip(encoder.written_layers(), decoder.written_layers(), strict=True)
+    weights, biases = ([t.to(dtype) for t in [*(first or []), *(second or [])]] for first, second in pairs)
+    narrow = FullyConnected.from_layers(
+        weights, biases, negative_slope=network.negative_slope, linear=[encoder.depth], dtype=dtype
+    )
+    return narrow
+
+
+def measured(problem: Problem, network: FullyConnected, result: FitResult) -> Result:
+    """The numbers of a trained network that the decision needs, with its parameters."""
+    spectrum = median_jacobian_spectrum(network, problem.x)
+    return {
+        "theta": flat_parameters(network),
+        "objective": result.objective,
+        "data_loss": result.data_loss,
+        "penalty": result.penalty,
+        "stationarity": result.stationarity,
+        "outcome": result.outcome.name,
+        "gradient_evaluations": result.gradient_evaluations,
+        "seconds": result.seconds,
+        "train_error": result.data_loss / problem.unit,
+        "heldout_error": problem.heldout_error(network),
+        "jacobian_spectrum": spectrum.tolist(),
+        "jacobian_rank": gap_rank(spectrum),
+        "activation_rank": middle_rank(network),
+        "usable": result.outcome not in {Outcome.DIVERGED},
+    }
+
+
+def median_jacobian_spectrum(network: FullyConnected, x: Tensor) -> Tensor:
+    """Median over spread data points of the singular values of the network's Jacobian, in float64."""
+    points = x[torch.linspace(0, len(x) - 1, min(JACOBIAN_POINTS, len(x))).long()]
+    exact = network.rewritten(*network.written_layers()).double()
+    return torch.linalg.svdvals(jacobians(exact, points.double())).median(0).values
+
+
+def flat_parameters(network: FullyConnected) -> Tensor:
+    """All parameters in one vector, in the order of `network.parameters()`."""
+    return torch.cat([p.detach().reshape(-1) for p in network.parameters()])
+
+
+def network_of(problem: Problem, settings: Settings, theta: Tensor) -> FullyConnected:
+    """The network whose parameters are `theta`."""
+    network = new_network(problem.d_in, problem.d_out, settings, seed=0)
+    torch.nn.utils.vector_to_parameters(theta, network.parameters())
+    return network
+
+
+def narrow_network_of(problem: Problem, settings: Settings, theta: Tensor, rank: int) -> FullyConnected:
+    """The network with one linear layer of `rank` neurons whose parameters are `theta`."""
+    r = settings.relu_layers
+    widths = [settings.width] * r + [rank] + [settings.width] * r
+    network = FullyConnected(problem.d_in, problem.d_out, width=widths, depth=2 * r + 2, linear=[r + 1], seed=0)
+    torch.nn.utils.vector_to_parameters(theta, network.parameters())
+    return network
+
+
+def _regression_target(problem: Problem) -> Tensor:
+    """What a linear start regresses on: the targets, or centred class indicators."""
+    if problem.y.is_floating_point():
+        return problem.y
+    indicators = torch.nn.functional.one_hot(problem.y, problem.d_out).float()
+    return indicators - indicators.mean(0)

@@ -1,0 +1,150 @@
+"""From the readings to a rank and a verdict with reasons: pure functions, no training.
+
+Three readings of the rank (objective curve, scree curve, Jacobian gap) are compared with each other, along the ridge,
+and with a linear baseline. What they mean and where they fail: docs/notes/decision.md.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from isthmus.theory import Verdict
+from isthmus.theory.curve_readings import CurveReading
+
+SHARP = 0.05  # logarithmic rise of the objective one rank below, from which a rank is called sharp
+CLEAR_MARGIN = 0.2  # margin of the scree curve from which its bend is called clear
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """What was measured.
+
+    Attributes:
+        ridge: the chosen ridge.
+        objective: reading of the objective curve at the chosen ridge.
+        neighbours: (ridge, reading of the objective curve there) for the neighbouring ridges.
+        scree: reading of the held-out scree curve.
+        jacobian_rank: gap of the median Jacobian spectrum at the chosen ridge.
+        widest: largest rank that the curves cover.
+        heldout_error: through `rank` coordinates, by rank (index 0 is the best constant).
+        linear_error: of the reduced-rank linear baseline, by rank.
+        complaints: sentences about runs that did not end well.
+    """
+
+    ridge: float
+    objective: CurveReading
+    neighbours: tuple[tuple[float, CurveReading], ...]
+    scree: CurveReading
+    jacobian_rank: int
+    widest: int
+    heldout_error: tuple[float, ...]
+    linear_error: tuple[float, ...]
+    complaints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A rank with its verdict and reasons."""
+
+    rank: int
+    verdict: Verdict
+    reasons: tuple[str, ...]
+
+
+def decide(readings: Readings) -> Decision:
+    """The rank that most readings give, and how sure it is.
+
+    Confident: the three readings agree, the objective rises by at least 5 % one rank below, the scree curve bends
+    clearly, the reading is the same at neighbouring ridges, and the error is no worse than a linear map's of that rank.
+    No sharp rank: the reading moves between neighbouring ridges and is not sharp at either. Else doubtful.
+    """
+    rank = _most_common(readings)
+    doubts = [*_disagreements(readings, rank), *_weaknesses(readings, rank), *readings.complaints]
+    moving = [r for _, r in readings.neighbours if r.rank != readings.objective.rank and r.sharpness < SHARP]
+    if moving and readings.objective.sharpness < SHARP:
+        return Decision(rank, Verdict.NO_SHARP_RANK, (_moving_sentence(readings), *doubts))
+    if doubts:
+        return Decision(rank, Verdict.DOUBTFUL, tuple(doubts))
+    return Decision(rank, Verdict.CONFIDENT, _agreement(readings, rank))
+
+
+def _most_common(readings: Readings) -> int:
+    votes = Counter([readings.jacobian_rank, readings.objective.rank, readings.scree.rank])
+    rank, count = votes.most_common(1)[0]
+    # all three differ: the Jacobian gap alone was right on 93 of 93 teachers with the ridge chosen by held-out error
+    return rank if count > 1 else readings.jacobian_rank
+
+
+def _agreement(readings: Readings, rank: int) -> tuple[str, ...]:
+    below = f"one dimension fewer raises the objective by {_percent(readings.objective.sharpness)}"
+    ridges = ", ".join(f"{r:g}" for r in sorted([readings.ridge, *(ridge for ridge, _ in readings.neighbours)]))
+    return (
+        f"The objective curve, the held-out error and the Jacobian all read {rank}.",
+        f"At ridge {readings.ridge:g} {below}." if math.isfinite(readings.objective.sharpness) else "Nothing is below.",
+        f"The reading is the same at the ridges {ridges}.",
+    )
+
+
+def _disagreements(readings: Readings, rank: int) -> list[str]:
+    doubts: list[str] = []
+    if readings.objective.rank != rank:
+        doubts.append(f"The objective curve at ridge {readings.ridge:g} reads {readings.objective.rank}, not {rank}.")
+    if readings.scree.rank != rank:
+        doubts.append(f"The held-out error bends at {readings.scree.rank}, not at {rank}.")
+    if readings.jacobian_rank != rank:
+        advice = "the map may need more dimensions together than at any one point"
+        if readings.jacobian_rank > rank:
+            advice = "more depth or ridge may flatten the extra directions"
+        doubts.append(f"The Jacobian has {readings.jacobian_rank} directions, not {rank}: {advice}.")
+    for ridge, reading in readings.neighbours:
+        if reading.rank != readings.objective.rank:
+            way = "over" if ridge < readings.ridge else "under"
+            doubts.append(
+                f"At the neighbouring ridge {ridge:g} the objective curve reads {reading.rank}; "
+                f"a ridge that is off {way}-estimates the rank."
+            )
+    return doubts
+
+
+def _weaknesses(readings: Readings, rank: int) -> list[str]:
+    doubts: list[str] = []
+    if readings.objective.sharpness < SHARP:
+        rise = _percent(readings.objective.sharpness)
+        doubts.append(f"One dimension fewer than {readings.objective.rank} raises the objective by {rise} only.")
+    if readings.scree.sharpness < CLEAR_MARGIN:
+        doubts.append("The held-out error has no clear bend; more data would sharpen it.")
+    if (
+        rank >= readings.widest > 1
+        and rank == readings.objective.rank
+        and readings.widest < len(readings.linear_error) - 1
+    ):
+        doubts.append(f"The rank is the largest that was tried ({readings.widest}): it may be larger.")
+    if 0 < rank < len(readings.heldout_error) and rank < len(readings.linear_error):
+        mine, linear = readings.heldout_error[rank], readings.linear_error[rank]
+        if mine > linear * 1.02:
+            doubts.append(
+                f"A linear map through {rank} dimensions predicts better (relative error {linear:.3g}, here "
+                f"{mine:.3g}): give more data or starts."
+            )
+    return doubts
+
+
+def _moving_sentence(readings: Readings) -> str:
+    parts = [(readings.ridge, readings.objective), *readings.neighbours]
+    listed = ", ".join(f"{reading.rank} at ridge {ridge:g}" for ridge, reading in sorted(parts, key=lambda p: -p[0]))
+    return f"The reading moves with the ridge ({listed}) and one dimension fewer costs little at each."
+
+
+def _percent(log_rise: float) -> str:
+    return f"{100 * math.expm1(log_rise):.1f} %"
+
+
+def error_ratio(errors: Sequence[float], rank: int) -> float | None:
+    """How many times larger the error is through one dimension fewer; None at rank 0."""
+    return errors[rank - 1] / max(errors[rank], 1e-300) if 0 < rank < len(errors) else None
+
+
+def linear_rank_for(error: float, linear_error: Sequence[float]) -> int | None:
+    """Least number of linear dimensions whose error is no larger than `error`; None if all are larger."""
+    return next((k for k, e in enumerate(linear_error) if e <= error), None)

@@ -1,0 +1,259 @@
+"""`discover`: the rank of a task, with evidence, from data alone."""
+
+import os
+import platform
+import shutil
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from isthmus.discovery.assembly import assemble
+from isthmus.discovery.constant import constant_discovery
+from isthmus.discovery.problem import Problem, pose
+from isthmus.discovery.progress import ProgressListener, silent
+from isthmus.discovery.result import Discovery
+from isthmus.discovery.scaling import Scaling, Standardiser
+from isthmus.discovery.search import Search, planned_evaluations
+from isthmus.discovery.settings import Settings, StartKind
+from isthmus.discovery.splitting import heldout_rows
+from isthmus.discovery.storage import RESULT
+from isthmus.discovery.work import Tracker, Workshop, check_same_run
+from isthmus.errors import DataError
+from isthmus.tasks import covariance_surrogate
+from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, constant_columns
+from isthmus.training import Limits
+from isthmus.training.losses import Loss
+
+Array = NDArray[np.float64]
+CONTROL_SEED = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Data:
+    """Checked data in the user's units."""
+
+    x: Array
+    y: Array  # class numbers (n,) when classifying
+    loss: Loss
+    task: str
+    input_names: tuple[str, ...]
+    target_names: tuple[str, ...]
+
+
+def discover(  # noqa: PLR0913 - the arguments are a public contract
+    x: ArrayLike,
+    y: ArrayLike | None = None,
+    *,
+    network: str | None = None,
+    loss: str | Loss | None = None,
+    depth: int | None = None,
+    ridge: float | Sequence[float] | None = None,
+    starts: int | None = None,
+    groups: ArrayLike | None = None,
+    ordered: bool = False,
+    scaling: str | Scaling = Scaling.COLUMN,
+    seed: int = 0,
+    limits: Limits | None = None,
+    out: str | os.PathLike[str] | None = None,
+    progress: ProgressListener | None = None,
+    control: bool = False,
+) -> Discovery:
+    """How many dimensions the task x -> y needs, which ones, and how sure that is.
+
+    Several starts are trained to minima of  data_loss + ridge * |theta|^2  along a path of ridges. At the ridge with
+    the least held-out error, and at its neighbours, the middle of the best network is truncated to every rank r and
+    polished; the rank is the least r whose objective is within 1 % of the full one. Held-out error through r
+    coordinates and the Jacobian's spectrum are read beside it, and a verdict compares the three.
+
+    Args:
+        x: inputs (n, d_in): array, tensor or data frame of real numbers.
+        y: targets (n, d_out), or class labels (n,) with loss="cross_entropy"; None: y = x, the dimension of the data.
+        network: None or "connected": ReLU layers around linear ones, the stand-in for a very deep network.
+        loss: None or "squared", or "cross_entropy".
+        depth: number of weight matrices; more depth prefers fewer, more curved coordinates. Default 11.
+        ridge: one ridge or several; default 1e-2 ... 3e-4, for targets of total variance 1.
+        starts: starts at each ridge, the first from the linear map, the others random. Default 3.
+        groups: a label per row; rows of one label are held out together.
+        ordered: rows are a time series: whole blocks are held out.
+        scaling: "column" gives every column variance 1, "global" keeps the relative scale of the columns.
+        seed: same seed, machine and threads: same numbers.
+        limits: seconds for everything; gradient evaluations for each training run.
+        out: folder for the result; also keeps the work as it goes, so that the same call goes on after a stop.
+        progress: hears `Progress` events.
+        control: also run on Gaussian data of the same covariance, which has no rank beyond its spectrum.
+
+    Returns:
+        The rank, its verdict and evidence, encoder and decoder. Constant targets give rank 0.
+
+    Raises:
+        DataError: data that cannot be used (says which rows or columns), or `out` holds another run.
+        ValueError: an unknown option.
+    """
+    data = _checked(x, y, loss)
+    settings = _settings(network, depth, ridge, starts, seed, limits, ordered=ordered, scaling=Scaling(scaling))
+    folder = Path(out) if out is not None else None
+    if folder is not None and (folder / RESULT).exists():
+        raise DataError(
+            f"discover(out={folder}): holds a finished run; load it with isthmus.load, or give another folder."
+        )
+    held = heldout_rows(len(data.x), seed=seed, fraction=settings.heldout, groups=groups, ordered=ordered)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        problem = _posed(data, held, settings)
+    told = tuple(str(w.message) for w in caught)
+    for text in told:
+        warnings.warn(text, caught[0].category, stacklevel=2)
+    if problem is None:
+        result = constant_discovery(
+            data.x, data.y, settings, names=(data.input_names, data.target_names), task=data.task
+        )
+    else:
+        result = _search(problem, data, held, settings, folder, limits, progress or silent, told, control=control)
+    if folder is not None:
+        result.save(folder)
+        shutil.rmtree(folder / "work", ignore_errors=True)
+    return result
+
+
+def _search(  # noqa: PLR0913
+    problem: Problem,
+    data: _Data,
+    held: NDArray[np.bool_],
+    settings: Settings,
+    folder: Path | None,
+    limits: Limits | None,
+    progress: ProgressListener,
+    told: tuple[str, ...],
+    *,
+    control: bool,
+) -> Discovery:
+    tracker = Tracker(progress, planned_evaluations(settings, problem) * (1 + control))
+    deadline = time.monotonic() + limits.seconds if limits and limits.seconds else None
+    work = folder / "work" if folder else None
+    if work is not None:
+        work.mkdir(parents=True, exist_ok=True)
+        check_same_run(work, {"data": problem.fingerprint(), "settings": repr(settings) + str(control)})
+    workshop = Workshop(work, tracker, deadline=deadline)
+    about = {"held_out_rows": int(held.sum()), "rows": len(held), "loss": data.loss.value, **_versions()}
+    findings = Search(problem, settings, workshop).run()
+    beside = _control(data, held, settings, workshop, about) if control else None
+    names = (data.input_names, data.target_names)
+    return assemble(
+        findings, problem, settings, names=names, task=data.task, warnings=told, extra_settings=about, control=beside
+    )
+
+
+def _control(
+    data: _Data, held: NDArray[np.bool_], settings: Settings, workshop: Workshop, about: dict[str, object]
+) -> Discovery:
+    """The same search on the Gaussian surrogate of the same covariance."""
+    same = data.y is data.x
+    target = None if same else data.y if data.y.ndim == 2 else np.eye(int(data.y.max()) + 1)[data.y.astype(int)]
+    drawn = covariance_surrogate(data.x, CONTROL_SEED, y=target)
+    y = drawn.x if drawn.y is None else drawn.y if data.loss is Loss.SQUARED else drawn.y.argmax(1).astype(np.float64)
+    surrogate = replace(data, x=drawn.x, y=y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the same columns are constant, which was said already
+        problem = _posed(surrogate, held, settings)
+    assert problem is not None
+    findings = Search(problem, settings, workshop, prefix="control-").run()
+    names = (data.input_names, data.target_names)
+    return assemble(
+        findings, problem, settings, names=names, task=data.task, warnings=(), extra_settings=about, control=None
+    )
+
+
+def _checked(x: ArrayLike, y: ArrayLike | None, loss: str | Loss | None) -> _Data:
+    if loss is not None and loss not in {l.value for l in Loss} and not isinstance(loss, Loss):
+        raise ValueError(f"discover(loss={loss!r}): needs one of {', '.join(repr(l.value) for l in Loss)}.")
+    kind = Loss(loss) if loss is not None else Loss.SQUARED
+    samples = as_samples(x, "x")
+    inputs = _names(x, samples.shape[1], "x")
+    if bool(constant_columns(samples).all()):
+        raise DataError(f"discover(x): all {len(samples)} rows of x are identical; there is nothing to learn from.")
+    check_rows(len(samples))
+    if y is None:
+        return _Data(samples, samples, Loss.SQUARED, "autoencoding", inputs, inputs)
+    if kind is Loss.CROSS_ENTROPY:
+        labels, classes = _classes(y)
+        check_same_length(len(samples), len(labels))
+        return _Data(samples, labels, kind, "classification", inputs, classes)
+    targets = as_samples(y, "y")
+    check_same_length(len(samples), len(targets))
+    return _Data(samples, targets, kind, "regression", inputs, _names(y, targets.shape[1], "y"))
+
+
+def _classes(y: ArrayLike) -> tuple[Array, tuple[str, ...]]:
+    """Class numbers and names, from labels or from one 0/1 column per class."""
+    values = np.asarray(y)
+    if values.ndim == 2 and values.shape[1] > 1:
+        return values.argmax(1).astype(np.float64), _names(y, values.shape[1], "class ")
+    classes, numbers = np.unique(values.reshape(-1), return_inverse=True)
+    return numbers.astype(np.float64), tuple(str(c) for c in classes)
+
+
+def _names(values: object, width: int, prefix: str) -> tuple[str, ...]:
+    columns = getattr(values, "columns", None)
+    return tuple(str(c) for c in columns) if columns is not None else tuple(f"{prefix}{i}" for i in range(width))
+
+
+def _settings(  # noqa: PLR0913
+    network: str | None,
+    depth: int | None,
+    ridge: float | Sequence[float] | None,
+    starts: int | None,
+    seed: int,
+    limits: Limits | None,
+    *,
+    ordered: bool,
+    scaling: Scaling,
+) -> Settings:
+    if network not in {None, "connected"}:
+        raise ValueError(f"discover(network={network!r}): needs 'connected' (or None, which means it).")
+    settings = Settings(seed=seed, ordered=ordered, scaling=scaling.value)
+    if ridge is not None:
+        ridges = (float(ridge),) if isinstance(ridge, int | float) else tuple(sorted(map(float, ridge), reverse=True))
+        settings = replace(settings, ridges=ridges)
+    if starts is not None:
+        kinds = (StartKind.LINEAR, *(StartKind.RANDOM for _ in range(starts - 1))) if starts > 0 else ()
+        settings = replace(settings, starts=kinds)
+    if depth is not None:
+        settings = replace(settings, linear_layers=depth - 2 * settings.relu_layers - 1)
+    if limits is not None and limits.evaluations is not None:
+        first = max(round(0.4 * limits.evaluations), 1)
+        settings = replace(settings, adam_steps=first, lbfgs_evaluations=max(limits.evaluations - first, 1))
+    return settings
+
+
+def _posed(data: _Data, held: NDArray[np.bool_], settings: Settings) -> Problem | None:
+    """The problem in standardised units; None where the targets do not vary."""
+    scaling = Scaling(settings.scaling)
+    inputs = Standardiser.of(data.x, scaling=scaling)
+    inputs.warn_of_constants("input", data.input_names)
+    if data.loss is Loss.CROSS_ENTROPY:
+        if len(np.unique(data.y)) < 2:
+            return None
+        return pose(data.x, data.y, held, loss=data.loss, inputs=inputs, targets=None)
+    targets = Standardiser.of(data.y, scaling=scaling, total=True)
+    if not len(targets.kept):
+        return None
+    if data.y is not data.x:
+        targets.warn_of_constants("target", data.target_names)
+    return pose(data.x, data.y, held, loss=data.loss, inputs=inputs, targets=targets)
+
+
+def _versions() -> dict[str, object]:
+    from isthmus import __version__  # the package's own number; not a room
+
+    return {
+        "isthmus": __version__,
+        "torch": str(torch.__version__),
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }

@@ -1,0 +1,67 @@
+"""Fully connected networks as (plain description, named tensors), the form in which they are stored.
+
+Writing these to files: `storage`. Other formats (exported programs, ONNX) belong to the command that exports.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from isthmus.networks import FullyConnected
+
+
+def architecture(network: object) -> dict[str, object]:
+    """What rebuilds `network` apart from its numbers, in terms of JSON.
+
+    Raises:
+        TypeError: the network is of another class.
+    """
+    if type(network) is not FullyConnected:
+        raise TypeError(f"save: needs FullyConnected networks, got {type(network).__name__}.")
+    return {
+        "class": "FullyConnected",
+        "dimensions": list(network.dimensions),
+        "negative_slope": network.negative_slope,
+        "linear": sorted(network.linear),
+        "bias": network.has_bias,
+    }
+
+
+def tensors_of(networks: Mapping[str, object]) -> dict[str, Tensor]:
+    """Every parameter under "<network>.<parameter>", as tensors that share no memory."""
+    found: dict[str, Tensor] = {}
+    for name, network in networks.items():
+        assert isinstance(network, FullyConnected)
+        for key, tensor in network.state_dict().items():
+            found[f"{name}.{key}"] = tensor.detach().cpu().clone().contiguous()
+    return found
+
+
+def network_from(description: Mapping[str, Any], name: str, tensors: Mapping[str, Tensor]) -> FullyConnected:
+    """The network that `architecture` and `tensors_of` described.
+
+    Raises:
+        ValueError: the class is unknown, or the tensors do not fit the dimensions.
+    """
+    if description["class"] != "FullyConnected":
+        raise ValueError(f"unknown network class {description['class']!r}")
+    dimensions, linear = description["dimensions"], description["linear"]
+    own = {key.removeprefix(f"{name}."): tensor for key, tensor in tensors.items() if key.startswith(f"{name}.")}
+    # before anything is allocated: dimensions that the stored tensors do not have
+    shapes = [tuple(own[f"weights.{l}"].shape) for l in range(len(dimensions) - 1)]
+    if shapes != list(zip(dimensions[1:], dimensions[:-1], strict=True)):
+        raise ValueError(f"{name}: weights of shapes {shapes} do not fit dimensions {dimensions}")
+    network = FullyConnected(
+        dimensions[0],
+        dimensions[-1],
+        width=dimensions[1:-1],
+        depth=len(dimensions) - 1,
+        negative_slope=float(description["negative_slope"]),
+        linear=linear,
+        bias=bool(description["bias"]),
+        seed=0,
+        dtype=own["weights.0"].dtype,
+    )
+    network.load_state_dict(own)
+    return network

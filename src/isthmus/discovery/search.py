@@ -1,0 +1,195 @@
+"""The stages of a discovery for one set of data: ridge path, objective curves, scree curve. Every unit is resumable."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from isthmus.discovery.baseline import linear_errors
+from isthmus.discovery.curves import Result, refined_halves, trained_start, truncated
+from isthmus.discovery.decision import Decision, Readings, decide
+from isthmus.discovery.problem import Problem
+from isthmus.discovery.settings import Settings
+from isthmus.discovery.work import Unit, Workshop
+from isthmus.theory.curve_readings import CurveReading, objective_reading, scree_reading
+from isthmus.training import FitEvent
+
+OVERSHOOT = 2  # ranks above that of the trained network that the curves cover
+
+
+@dataclass(slots=True)
+class Findings:
+    """Everything that was computed.
+
+    Attributes:
+        starts: results of the trained starts by ridge.
+        curves: results of the truncated networks by ridge, then rank.
+        scree: results of the refined halves by rank.
+        ridge: the chosen ridge.
+        readings: what the curves say.
+        decision: what follows.
+        linear_error: held-out error of the reduced-rank linear baseline by rank, from 0.
+        warnings: what cut the search short.
+    """
+
+    ridge: float
+    readings: Readings
+    decision: Decision
+    linear_error: list[float]
+    starts: dict[float, list[Result]]
+    curves: dict[float, dict[int, Result]]
+    scree: dict[int, Result]
+    warnings: list[str] = field(default_factory=list[str])
+
+
+def planned_evaluations(settings: Settings, problem: Problem) -> int:
+    """About how many gradient evaluations a search takes, for the estimate of time left."""
+    ranks = min(_most_ranks(settings, problem), 12)
+    path = len(settings.ridges) * len(settings.starts) * (settings.adam_steps + settings.lbfgs_evaluations)
+    curves = min(3, len(settings.ridges)) * ranks * settings.polish_evaluations
+    return path + curves + ranks * settings.refine_evaluations
+
+
+class Search:
+    """Runs the stages in order; the key prefix keeps a control run apart from the main one in the same folder."""
+
+    def __init__(self, problem: Problem, settings: Settings, workshop: Workshop, *, prefix: str = "") -> None:
+        self.problem, self.settings, self.workshop, self.prefix = problem, settings, workshop, prefix
+        self.label = "control: " if prefix else ""
+        self.warnings: list[str] = []
+
+    def run(self) -> Findings:
+        """All stages."""
+        starts = self._ridge_path()
+        ridge = min(starts, key=lambda r: _least(starts[r])["heldout_error"])
+        curves = {r: self._objective_curve(_least(starts[r])) for r in self._neighbourhood(starts, ridge)}
+        scree = self._scree_curve(curves[ridge])
+        readings = self._read(ridge, starts, curves, scree)
+        decision = decide(readings)
+        self.workshop.tracker.rank = decision.rank
+        linear = list(readings.linear_error)
+        return Findings(ridge, readings, decision, linear, starts, curves, scree, self.warnings)
+
+    def _ridge_path(self) -> dict[float, list[Result]]:
+        """Cold starts at each ridge, until the held-out error has not improved for `patience` ridges."""
+        found: dict[float, list[Result]] = {}
+        per_ridge = len(self.settings.starts) * (self.settings.adam_steps + self.settings.lbfgs_evaluations)
+        for ridge in self.settings.ridges:
+            if found and self._stop_early(found):
+                self.workshop.tracker.skip(per_ridge * (len(self.settings.ridges) - len(found)))
+                break
+            results = self.workshop.run(
+                [self._unit("start", trained_start, ridge, n, number=n) for n in range(len(self.settings.starts))]
+            )
+            if not any(r["usable"] for r in results):
+                self.warnings.append(f"Every start diverged at ridge {ridge:g}; it is left out.")
+                continue
+            found[ridge] = [r for r in results if r["usable"]]
+            self.workshop.tracker.rank = _least(found[ridge])["jacobian_rank"]
+        if not found:
+            raise ArithmeticError(
+                "discover: every start diverged at every ridge; scale the data or give larger ridges."
+            )
+        return found
+
+    def _stop_early(self, found: dict[float, list[Result]]) -> bool:
+        errors = [_least(results)["heldout_error"] for results in found.values()]
+        if self.workshop.out_of_time():
+            self._say_out_of_time()
+            return True
+        return len(errors) - 1 - errors.index(min(errors)) >= self.settings.patience
+
+    def _say_out_of_time(self) -> None:
+        text = "The time limit cut the search short; give more seconds for a sharper answer."
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+    def _neighbourhood(self, starts: dict[float, list[Result]], ridge: float) -> list[float]:
+        """The chosen ridge and its neighbours on the path."""
+        path = list(starts)
+        i = path.index(ridge)
+        return [ridge, *(path[j] for j in (i - 1, i + 1) if 0 <= j < len(path))]
+
+    def _objective_curve(self, base: Result) -> dict[int, Result]:
+        cost = self.settings.polish_evaluations
+        units = [
+            self._unit("truncate", truncated, base["ridge"], rank, base=base, rank=rank, cost=cost)
+            for rank in range(self._widest(base), 0, -1)
+        ]
+        if self.workshop.out_of_time():
+            self._say_out_of_time()
+        return {r["rank"]: r for r in reversed(self.workshop.run(units)) if r["usable"]}
+
+    def _scree_curve(self, curve: dict[int, Result]) -> dict[int, Result]:
+        cost = self.settings.refine_evaluations
+        units = [
+            self._unit("scree", refined_halves, base["ridge"], rank, base=base, rank=rank, cost=cost)
+            for rank, base in sorted(curve.items(), reverse=True)
+        ]
+        return {r["rank"]: r for r in reversed(self.workshop.run(units)) if r["usable"]}
+
+    def _widest(self, base: Result) -> int:
+        return min(base["activation_rank"] + OVERSHOOT, _most_ranks(self.settings, self.problem))
+
+    def _unit(  # noqa: PLR0913
+        self,
+        stage: str,
+        compute: Callable[..., Result],
+        ridge: float,
+        index: int,
+        *,
+        cost: int | None = None,
+        **arguments: object,
+    ) -> Unit:
+        def run(checkpoint: Path | None, callback: Callable[[FitEvent], bool]) -> Result:
+            seconds = self.workshop.seconds_left()
+            return partial(compute, self.problem, self.settings, **arguments)(
+                seconds=seconds, checkpoint=checkpoint, callback=callback
+            )
+
+        if stage == "start":
+            arguments["ridge"] = ridge
+        words = {"start": "training", "truncate": "objective curve", "scree": "scree curve"}[stage]
+        return Unit(
+            key=f"{self.prefix}{stage}-{ridge:g}-{index}",
+            compute=run,
+            cost=cost or self.settings.adam_steps + self.settings.lbfgs_evaluations,
+            stage=self.label + words,
+            ridge=ridge,
+            start=index,
+        )
+
+    def _read(
+        self,
+        ridge: float,
+        starts: dict[float, list[Result]],
+        curves: dict[float, dict[int, Result]],
+        scree: dict[int, Result],
+    ) -> Readings:
+        # the least minimum found, which may be a truncated and polished one: its Jacobian is the one the theory speaks of
+        best = _least([*starts[ridge], *curves[ridge].values()])
+        constant = self.problem.unit
+        errors = [1.0, *(scree[r]["heldout_error"] for r in sorted(scree))]
+        return Readings(
+            ridge=ridge,
+            objective=self._objective_reading(curves[ridge], constant),
+            neighbours=tuple((r, self._objective_reading(c, constant)) for r, c in curves.items() if r != ridge),
+            scree=scree_reading(errors),
+            jacobian_rank=best["jacobian_rank"],
+            widest=max(curves[ridge]),
+            heldout_error=tuple(errors),
+            linear_error=tuple(linear_errors(self.problem, most=_most_ranks(self.settings, self.problem))),
+            complaints=tuple(self.warnings),
+        )
+
+    def _objective_reading(self, curve: dict[int, Result], constant: float) -> CurveReading:
+        return objective_reading([constant, *(curve[r]["objective"] for r in sorted(curve))])
+
+
+def _least(results: Sequence[Result]) -> Result:
+    """The start with the least objective: the theory speaks of the global minimum, so ranks are never averaged."""
+    return min(results, key=lambda r: r["objective"])
+
+
+def _most_ranks(settings: Settings, problem: Problem) -> int:
+    return min(settings.linear_width, problem.d_in, problem.d_out)

@@ -1,0 +1,73 @@
+"""Everything that fixes the result of a discovery besides the data: one frozen record, saved with the run."""
+
+import dataclasses
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class StartKind(StrEnum):
+    """Where the initial weights of a start come from."""
+
+    LINEAR = "linear"
+    RANDOM = "random"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Numbers of a discovery; the defaults were fixed on random teachers and on Kuramoto-Sivashinsky data.
+
+    Attributes:
+        seed: of the split, the starts and nothing else.
+        ridges: coefficients of the penalty, largest first; each trained cold (continuation from a large ridge keeps the
+            network at a clean but false rank).
+        starts: kinds of the starts at each ridge.
+        relu_layers: ReLU layers before and after the middle.
+        linear_layers: linear layers in the middle, the depth knob.
+        width: of the ReLU layers.
+        linear_width: of the linear layers, at least the largest rank that can be found.
+        adam_steps: of a random start; a linear start takes the same number at a third of the rate.
+        lbfgs_evaluations: gradient evaluations of L-BFGS in each start.
+        polish_evaluations: gradient evaluations after each truncation.
+        refine_evaluations: gradient evaluations of each point of the scree curve.
+        refine_ridge: ridge of the scree curve, relative to the chosen one.
+        patience: ridges without a better held-out error before the path ends.
+        heldout: share of rows held out.
+        scaling: "column" or "global".
+        ordered: whole blocks of rows are held out.
+    """
+
+    seed: int = 0
+    ridges: tuple[float, ...] = (1e-2, 3e-3, 1e-3, 3e-4)
+    starts: tuple[str, ...] = (StartKind.LINEAR, StartKind.RANDOM, StartKind.RANDOM)
+    relu_layers: int = 3
+    linear_layers: int = 4
+    width: int = 64
+    linear_width: int = 24
+    adam_steps: int = 400
+    lbfgs_evaluations: int = 500
+    polish_evaluations: int = 300
+    refine_evaluations: int = 150
+    refine_ridge: float = 0.1
+    patience: int = 2
+    heldout: float = 0.2
+    scaling: str = "column"
+    ordered: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.ridges or min(self.ridges) <= 0 or sorted(self.ridges, reverse=True) != list(self.ridges):
+            raise ValueError(f"discover(ridge={self.ridges}): needs positive ridges, largest first.")
+        if not self.starts:
+            raise ValueError("discover(starts=0): needs at least one start.")
+        if self.linear_layers < 1:
+            raise ValueError(f"discover(depth=...): needs at least one linear middle layer, got {self.linear_layers}.")
+        if not 0 < self.heldout < 1:
+            raise ValueError(f"discover: needs a held-out share between 0 and 1, got {self.heldout}.")
+
+    @property
+    def depth(self) -> int:
+        """Number of weight matrices of the network."""
+        return 2 * self.relu_layers + self.linear_layers + 1
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain Python, for JSON."""
+        return dataclasses.asdict(self)

@@ -1,0 +1,47 @@
+"""Held-out rows: a seeded split that keeps groups together and, for ordered rows, holds out whole blocks."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import GroupShuffleSplit
+
+BLOCKS = 20  # an ordered data set is cut into this many blocks, a fifth of which are held out
+
+
+def heldout_rows(
+    num_rows: int, *, seed: int, fraction: float = 0.2, groups: ArrayLike | None = None, ordered: bool = False
+) -> NDArray[np.bool_]:
+    """Mask of the held-out rows, about `fraction` of them, at least one and never all.
+
+    Args:
+        num_rows: number of rows, at least 2.
+        seed: of the split.
+        fraction: share to hold out.
+        groups: a label per row; rows of one label stay on one side.
+        ordered: hold out whole blocks of neighbouring rows.
+
+    Raises:
+        ValueError: labels do not number the rows, or all rows share one label, or both `groups` and `ordered`.
+    """
+    if groups is not None and ordered:
+        raise ValueError("discover(groups=..., ordered=True): give one of the two; groups already keep rows together.")
+    rng = np.random.default_rng(seed)
+    if groups is not None:
+        return _whole_groups(np.asarray(groups), num_rows, fraction, seed)
+    if not ordered:
+        mask = np.zeros(num_rows, dtype=bool)
+        mask[rng.permutation(num_rows)[: max(1, round(fraction * num_rows))]] = True
+        return mask
+    blocks = min(BLOCKS, num_rows)
+    block = np.arange(num_rows) * blocks // num_rows
+    return np.isin(block, rng.choice(blocks, max(1, round(fraction * blocks)), replace=False))
+
+
+def _whole_groups(groups: NDArray[np.generic], num_rows: int, fraction: float, seed: int) -> NDArray[np.bool_]:
+    if groups.shape != (num_rows,):
+        raise ValueError(f"discover(groups=...): needs one label per row, {num_rows}; got shape {groups.shape}.")
+    if len(np.unique(groups)) < 2:
+        raise ValueError("discover(groups=...): needs at least two different labels, else nothing can be held out.")
+    splitter = GroupShuffleSplit(n_splits=1, test_size=fraction, random_state=seed)
+    mask = np.zeros(num_rows, dtype=bool)
+    mask[next(splitter.split(np.zeros(num_rows), groups=groups))[1]] = True
+    return mask

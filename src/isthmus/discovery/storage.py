@@ -1,0 +1,177 @@
+"""A discovery as a folder: result.json, three netCDF tables and the weights, whole or absent, and never unpickled.
+
+Its pictures and its page are written by `reports`, checkpoints of a running search by `training`.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import xarray as xr
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from isthmus.diagnostics import Diagnosis
+from isthmus.discovery.json_values import plain, restored
+from isthmus.discovery.network_files import architecture, network_from, tensors_of
+from isthmus.errors import DataError
+from isthmus.theory import RankEstimate, Verdict
+from isthmus.training.atomic import atomic_path, write_text
+
+T = TypeVar("T")
+FORMAT, FORMAT_VERSION = "isthmus discovery", 1
+RESULT = "result.json"
+TABLES = {"curves.nc": ("scree", "objective_curve"), "runs.nc": ("runs",), "layers.nc": ("layers",)}
+WEIGHTS = "weights.safetensors"
+CONTROL = "control"
+_NETWORKS = ("network", "encoder", "decoder")
+_PLAIN = ("rank", "reasons", "warnings", "task", "input_names", "target_names", "settings", "readings")
+
+
+def write_fields(folder: str | os.PathLike[str], fields: Mapping[str, object]) -> None:
+    """Write the fields of a `Discovery` (but for its control) into `folder`, made if missing.
+
+    An older result there stops counting first and result.json comes last: while it is missing, the folder is no result.
+
+    Raises:
+        OSError: the folder cannot be written.
+        TypeError: a setting, reading or piece of evidence has no plain form.
+    """
+    place = Path(folder)
+    content = _content(fields)  # first: what has no plain form is refused before anything is touched
+    place.mkdir(parents=True, exist_ok=True)
+    (place / RESULT).unlink(missing_ok=True)
+    diagnosis = fields["diagnosis"]
+    assert isinstance(diagnosis, Diagnosis)
+    tables = {**fields, "layers": diagnosis.layers}
+    for name, groups in TABLES.items():
+        _write_tables(place / name, {group: tables[group] for group in groups})
+    with atomic_path(place / WEIGHTS) as temporary:
+        save_file(tensors_of({name: fields[name] for name in _NETWORKS}), temporary)
+    checksums = {name: _checksum(place / name) for name in (*TABLES, WEIGHTS)}
+    head = {"format": FORMAT, "format_version": FORMAT_VERSION, "checksums": checksums}
+    write_text(place / RESULT, json.dumps(head | content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _content(fields: Mapping[str, object]) -> dict[str, object]:
+    """What result.json says beside its head."""
+    diagnosis, interval, verdict = fields["diagnosis"], fields["interval"], fields["verdict"]
+    assert isinstance(diagnosis, Diagnosis)
+    assert isinstance(interval, RankEstimate)
+    assert isinstance(verdict, Verdict)
+    content: dict[str, object] = {name: plain(fields[name], name) for name in _PLAIN}
+    content["verdict"] = verdict.name
+    content["interval"] = _estimate_content(interval)
+    content["diagnosis"] = {
+        "rank": _estimate_content(diagnosis.rank),
+        "skipped": plain(diagnosis.skipped, "diagnosis.skipped"),
+        "warnings": plain(diagnosis.warnings, "diagnosis.warnings"),
+    }
+    content["architectures"] = {name: architecture(fields[name]) for name in _NETWORKS}
+    content["has_control"] = fields["control"] is not None
+    return content
+
+
+def read_fields(folder: str | os.PathLike[str]) -> tuple[dict[str, object], bool]:
+    """The fields of a `Discovery` (but for its control) from `folder`, and whether there is a control.
+
+    Raises:
+        DataError: a file is missing, damaged, of another run or of a newer format; one line says which and what to do.
+    """
+    place = Path(folder)
+    content = _result_content(place)
+    for name, checksum in content["checksums"].items():
+        if _guarded(place / name, _checksum) != checksum:
+            raise DataError(f"load: {place / name} is damaged or of another run (its checksum differs); run again.")
+    tables = {group: _read_table(place / name, group) for name, groups in TABLES.items() for group in groups}
+    tensors = _guarded(place / WEIGHTS, _read_weights)
+
+    return _guarded(place / RESULT, lambda _path: _fields(content, tables, tensors)), bool(content["has_control"])
+
+
+def _fields(
+    content: Mapping[str, Any], tables: Mapping[str, xr.Dataset], tensors: Mapping[str, Tensor]
+) -> dict[str, object]:
+    found: dict[str, object] = {name: restored(content[name]) for name in _PLAIN}
+    found |= {name: tables[name] for name in ("scree", "objective_curve", "runs")}
+    found |= {name: network_from(content["architectures"][name], name, tensors) for name in _NETWORKS}
+    found["verdict"] = Verdict[content["verdict"]]
+    found["interval"] = _estimate(content["interval"])
+    notes = content["diagnosis"]
+    skipped = [(name, reason) for name, reason in notes["skipped"]]
+    found["diagnosis"] = Diagnosis(tables["layers"], _estimate(notes["rank"]), skipped, tuple(notes["warnings"]))
+    return found
+
+
+def _result_content(place: Path) -> dict[str, Any]:
+    if not (place / RESULT).exists():
+        raise DataError(f"load: {place} holds no finished run ({RESULT} is missing); finish it with --resume {place}.")
+    content = _guarded(place / RESULT, lambda path: json.loads(path.read_text(encoding="utf-8")))
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise DataError(f"load: {place / RESULT} is not a result of isthmus; give the folder that discover wrote.")
+    if content.get("format_version") != FORMAT_VERSION:
+        raise DataError(
+            f"load: {place / RESULT} has format version {content.get('format_version')}, this isthmus reads "
+            f"{FORMAT_VERSION}; install the version that wrote it."
+        )
+    if not isinstance(content.get("checksums"), dict) or set(content["checksums"]) != {*TABLES, WEIGHTS}:
+        raise DataError(f"load: {place / RESULT} is damaged (no checksums); run again.")
+    return content
+
+
+def _guarded(path: Path, read: Callable[[Path], T]) -> T:
+    """`read(path)`, with everything that a damaged file raises in one line as `DataError`."""
+    try:
+        return read(path)
+    except FileNotFoundError as error:
+        raise DataError(f"load: {path} is missing; the folder is incomplete, run again.") from error
+    except Exception as error:  # h5py, safetensors and json raise types of their own, down to RuntimeError
+        detail = " ".join(str(error).split())[:200]
+        raise DataError(f"load: {path} cannot be read, it is damaged ({detail}); run again.") from error
+
+
+def _write_tables(path: Path, tables: Mapping[str, object]) -> None:
+    with atomic_path(path) as temporary:
+        for mode, (group, table) in zip(("w", "a"), tables.items(), strict=False):
+            assert isinstance(table, xr.Dataset)
+            bare = table.copy()
+            # netCDF attributes refuse None and bool, so they travel as one JSON string
+            bare.attrs = {"json": json.dumps(plain(table.attrs, f"{group}.attrs"), ensure_ascii=False)}
+            for name, variable in bare.variables.items():
+                variable.attrs = {"json": json.dumps(plain(variable.attrs, f"{group}.{name}.attrs"))}
+                # no fill value: NaN stays the very NaN it was
+                variable.encoding = {"_FillValue": None}
+            bare.to_netcdf(temporary, mode=mode, group=group, engine="h5netcdf")
+
+
+def _read_table(path: Path, group: str) -> xr.Dataset:
+    def read(path: Path) -> xr.Dataset:
+        table = xr.load_dataset(path, engine="h5netcdf", group=group)
+        table.encoding = {}
+        for holder in (table, *table.variables.values()):
+            attributes: Any = restored(json.loads(holder.attrs["json"]))
+            holder.attrs = attributes
+            holder.encoding = {}
+        return table
+
+    return _guarded(path, read)
+
+
+def _read_weights(path: Path) -> dict[str, Tensor]:
+    return load_file(path)
+
+
+def _checksum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _estimate_content(estimate: RankEstimate) -> dict[str, object]:
+    return {name: plain(getattr(estimate, name), name) for name in RankEstimate.__dataclass_fields__}
+
+
+def _estimate(content: Mapping[str, object]) -> RankEstimate:
+    values: dict = {name: restored(content[name]) for name in RankEstimate.__dataclass_fields__}
+    return RankEstimate(**values)

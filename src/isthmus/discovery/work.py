@@ -1,0 +1,174 @@
+"""Units of work of a discovery: run in threads, one core each, kept in a folder so that nothing is computed twice.
+
+A unit is a deterministic function of its key, the data and the settings. Its result is written when it is finished,
+its training state every few seconds before that; a run that was stopped or killed goes on from these files and ends
+with the same numbers, bit for bit.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from isthmus.discovery.progress import Progress, ProgressListener
+from isthmus.errors import DataError
+from isthmus.training import FitEvent
+from isthmus.training.checkpoint import load_state, save_state
+
+Result = dict[str, Any]  # plain Python and tensors
+
+
+class Stopped(Exception):  # noqa: N818 - not an error: the run was asked to stop
+    """Raised inside a unit when the run is being interrupted; its state is saved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One piece of work.
+
+    Attributes:
+        key: its name, also of its file.
+        compute: (checkpoint path or None, callback for `fit`) -> result.
+        cost: gradient evaluations that it takes, for the estimate of time left.
+        stage: what it does, in words.
+        ridge: its ridge.
+        start: its number within the stage.
+    """
+
+    key: str
+    compute: Callable[[Path | None, Callable[[FitEvent], bool]], Result]
+    cost: int
+    stage: str
+    ridge: float | None = None
+    start: int | None = None
+
+
+@dataclass(slots=True)
+class Tracker:
+    """How far the whole run is, and how long it will take at the pace so far."""
+
+    listener: ProgressListener
+    planned: int
+    done: int = 0
+    fresh: int = 0  # computed in this sitting, the base of the pace
+    began: float = field(default_factory=time.monotonic)
+    rank: int | None = None
+    _running: dict[str, int] = field(default_factory=dict[str, int])
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _told: float = 0.0
+
+    def at(self, unit: Unit, event: FitEvent) -> None:
+        """Hear one iteration of a unit; tells the listener at most ten times a second."""
+        with self._lock:
+            self._running[unit.key] = min(event.evaluations, unit.cost)
+            now = time.monotonic()
+            if now - self._told < 0.1:
+                return
+            self._told = now
+            self._tell(unit, event)
+
+    def finished(self, unit: Unit, *, fresh: bool) -> None:
+        """A unit is done, now or in an earlier sitting."""
+        with self._lock:
+            self._running.pop(unit.key, None)
+            self.done += unit.cost
+            self.fresh += unit.cost if fresh else 0
+
+    def skip(self, cost: int) -> None:
+        """Work that was planned and turns out not to be needed."""
+        with self._lock:
+            self.planned = max(self.planned - cost, self.done)
+
+    def _tell(self, unit: Unit, event: FitEvent) -> None:
+        running = sum(self._running.values())
+        fraction = min((self.done + running) / max(self.planned, 1), 1.0)
+        pace = (self.fresh + running) / max(time.monotonic() - self.began, 1e-9)
+        left = (self.planned - self.done - running) / pace if pace > 0 else None
+        self.listener(
+            Progress(unit.stage, fraction, unit.ridge, unit.start, event.evaluations, unit.cost, event.objective,
+                     self.rank, left)
+        )  # fmt: skip
+
+
+class Workshop:
+    """Runs units in threads, with files of finished and half-finished work in `folder` if there is one."""
+
+    def __init__(self, folder: Path | None, tracker: Tracker, *, deadline: float | None = None) -> None:
+        self.folder, self.tracker, self.deadline = folder, tracker, deadline
+        self._stop = threading.Event()
+        self.workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+    def out_of_time(self) -> bool:
+        """Whether the time limit is over."""
+        return self.deadline is not None and time.monotonic() > self.deadline
+
+    def seconds_left(self) -> float | None:
+        """Until the time limit; at least a moment, so that a unit that was begun leaves something behind."""
+        return None if self.deadline is None else max(self.deadline - time.monotonic(), 0.05)
+
+    def run(self, units: Iterable[Unit]) -> list[Result]:
+        """The results of all units, in order. An interrupt stops the running ones, their states saved."""
+        with one_thread_each(), ThreadPoolExecutor(self.workers) as pool:
+            futures = [pool.submit(self._one, unit) for unit in units]
+            try:
+                return [future.result() for future in futures]
+            except BaseException:
+                self._stop.set()
+                for future in futures:
+                    future.cancel()
+                raise
+
+    def _one(self, unit: Unit) -> Result:
+        done = self.folder / f"{unit.key}.pt" if self.folder else None
+        saved = load_state(done) if done else None
+        if saved is not None:
+            self.tracker.finished(unit, fresh=False)
+            return saved["result"]
+        partial = self.folder / f"{unit.key}.partial.pt" if self.folder else None
+
+        def hear(event: FitEvent) -> bool:
+            self.tracker.at(unit, event)
+            return self._stop.is_set()
+
+        with torch.no_grad():
+            result = unit.compute(partial, hear)
+        if self._stop.is_set():
+            raise Stopped(unit.key)
+        if done and partial:
+            save_state(done, {"result": result})
+            partial.unlink(missing_ok=True)
+        self.tracker.finished(unit, fresh=True)
+        return result
+
+
+@contextmanager
+def one_thread_each() -> Generator[None]:
+    """One thread inside torch while units run side by side; put back afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def check_same_run(folder: Path, stamp: dict[str, str]) -> None:
+    """Write what the work in `folder` belongs to, or raise if it belongs to something else."""
+    path = folder / "belongs.pt"
+    saved = load_state(path)
+    if saved is None:
+        save_state(path, stamp)
+        return
+    for name, value in stamp.items():
+        if saved.get(name) != value:
+            raise DataError(
+                f"{folder}: the unfinished run there has other {name}; resume it with the same command and data, "
+                "or start over in another folder."
+            )

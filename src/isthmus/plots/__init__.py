@@ -1,0 +1,11 @@
+"""Pictures of tables: each function takes a dataset and axes, draws, and returns the axes. Nothing is shown.
+
+The tables come from `discovery` and `diagnostics`; files and pages with these pictures in them: `reports`.
+"""
+
+from isthmus.plots.coordinates import coordinates
+from isthmus.plots.curves import objective_curve, scree
+from isthmus.plots.spectra import jacobian_spectrum, layer_spectra
+from isthmus.plots.starts import starts
+
+__all__ = ["coordinates", "jacobian_spectrum", "layer_spectra", "objective_curve", "scree", "starts"]

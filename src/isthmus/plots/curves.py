@@ -1,0 +1,80 @@
+"""The two curves behind a discovered rank: error against rank, and objective against rank.
+
+How the curves are computed: `discovery`. Spectra of one network: `spectra`.
+"""
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+from isthmus.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, axes_or_new, legend, mark_rank, whole_numbers
+
+_ERRORS = (
+    ("heldout_error", "held out", BLUE, "o", "-"),
+    ("train_error", "training", GREEN, "^", "--"),
+    ("linear_error", "linear, held out", ORANGE, "s", ":"),
+)
+_TOLERANCE = 0.01
+_FLOOR = 1e-4
+
+
+def scree(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = None) -> Axes:
+    """Error against the number of dimensions, on a logarithmic axis.
+
+    Args:
+        dataset: `Discovery.scree` (dimension "rank"; any of `train_error`, `heldout_error`, `linear_error`).
+        ax: axes to draw into; new ones unless given.
+        rank: the chosen rank, marked by a dashed line.
+
+    Returns:
+        The axes.
+    """
+    ax = axes_or_new(ax)
+    for name, label, color, marker, line in _ERRORS:
+        if name in dataset:
+            values = dataset[name].where(dataset[name] > 0)
+            ax.plot(dataset["rank"], values, line, marker=marker, markersize=4.5, color=color, label=label)
+    ax.set_yscale("log")
+    ax.set_xlabel("dimensions")
+    ax.set_ylabel("squared error / variance of targets")
+    mark_rank(ax, rank)
+    whole_numbers(ax)
+    legend(ax)
+    return ax
+
+
+def objective_curve(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = None) -> Axes:
+    """Excess of the least objective through r dimensions over that through the most, one line per ridge.
+
+        100 * (F(r) / F(K) - 1), cut off below at 0.01 per cent; the rank is the least r at or below 1 per cent
+
+    Args:
+        dataset: `Discovery.objective_curve` (dimensions "ridge" and "rank"; `objective`, and `chosen` per ridge).
+        ax: axes to draw into; new ones unless given.
+        rank: the chosen rank, marked by a dashed line.
+
+    Returns:
+        The axes.
+    """
+    ax = axes_or_new(ax)
+    for i, ridge in enumerate(dataset["ridge"].values):
+        objective = dataset["objective"].isel(ridge=i).values
+        finite = np.isfinite(objective)
+        if not finite.any():
+            continue
+        excess = objective[finite] / objective[finite][-1] - 1
+        chosen = bool(dataset["chosen"].values[i]) if "chosen" in dataset else False
+        label = f"ridge {ridge:.3g}" + (" (chosen)" if chosen else "")
+        marker = "o" if chosen else "osD^v<>P*X"[(i + 1) % 10]
+        percent = 100 * np.clip(excess, _FLOOR, None)
+        (line,) = ax.plot(dataset["rank"].values[finite], percent, marker=marker, markersize=4.5, label=label)
+        line.set(color=BLUE if chosen else MUTED, linewidth=2.2 if chosen else 1.0, zorder=3 if chosen else 2)
+    ax.axhline(100 * _TOLERANCE, color=INK, linewidth=0.9, linestyle=":")
+    ax.set_yscale("log")
+    ax.set_ylim(bottom=100 * _FLOOR * 0.8)
+    ax.set_xlabel("dimensions allowed")
+    ax.set_ylabel("objective above its least, %")
+    mark_rank(ax, rank)
+    whole_numbers(ax)
+    legend(ax)
+    return ax

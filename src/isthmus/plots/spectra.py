@@ -1,0 +1,96 @@
+"""Singular values layer by layer, and those of the network's Jacobian.
+
+How the tables are made: `diagnostics`. Curves over ranks: `curves`.
+"""
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+
+from isthmus.plots.style import BLUE, MUTED, SMALL, axes_or_new, mark_rank, whole_numbers
+
+_FLOOR = 1e-6
+_MOST_COMPONENTS = 24
+
+
+def layer_spectra(
+    dataset: xr.Dataset,
+    ax: Axes | None = None,
+    *,
+    variable: str = "activation_singular_values",
+    rank: int | None = None,
+) -> Axes:
+    """Relative singular values of every layer as a map, layer by component, on a logarithmic colour scale.
+
+    Args:
+        dataset: `Diagnosis.layers` (dimensions "layer" and "component").
+        ax: axes to draw into; new ones unless given.
+        variable: the spectra to draw; each layer is divided by its largest value.
+        rank: the chosen rank; a dashed line stands just behind that many components.
+
+    Returns:
+        The axes.
+    """
+    ax = axes_or_new(ax)
+    values = dataset[variable].transpose("layer", "component").values[:, :_MOST_COMPONENTS]
+    largest = np.fmax.reduce(values, axis=1, initial=0.0)[:, None]
+    relative = np.clip(values / np.where(largest > 0, largest, np.nan), _FLOOR, None)
+    num_layers, num_components = relative.shape
+    cells = ax.pcolormesh(
+        np.arange(num_components + 1) + 0.5,
+        np.arange(num_layers + 1) + 0.5,
+        np.ma.masked_invalid(relative),
+        norm=LogNorm(_FLOOR, 1.0),
+        cmap="cividis",
+        zorder=1,
+    )
+    ax.invert_yaxis()
+    ax.grid(visible=False)
+    ax.set_xlabel("component (blank: the layer is narrower)")
+    ax.set_ylabel("layer")
+    mark_rank(ax, rank, between=True)
+    whole_numbers(ax)
+    whole_numbers(ax, y=True)
+    figure = ax.get_figure()
+    assert figure is not None
+    bar = figure.colorbar(cells, ax=ax, pad=0.02)
+    bar.set_label("singular value / largest", color=ax.xaxis.label.get_color(), fontsize=SMALL)
+    bar.ax.tick_params(color=MUTED, labelcolor=ax.xaxis.label.get_color(), labelsize=SMALL)
+    bar.outline.set_edgecolor(MUTED)  # pyright: ignore[reportCallIssue] - typed as a list of spines, is one
+    return ax
+
+
+def jacobian_spectrum(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = None) -> Axes:
+    """Singular values of the network's Jacobian relative to the first; median over points with a band from 10 to 90 %.
+
+    Args:
+        dataset: `Diagnosis.layers`; `jacobian_singular_values` with dimension "component", of the last layer where it
+            has a dimension "layer", over points where it has a dimension "sample".
+        ax: axes to draw into; new ones unless given.
+        rank: the chosen rank; a dashed line stands just behind that many components.
+
+    Returns:
+        The axes.
+    """
+    ax = axes_or_new(ax)
+    spectrum = dataset["jacobian_singular_values"]
+    if "layer" in spectrum.dims:
+        spectrum = spectrum.isel(layer=-1)
+    values = (
+        spectrum.values.reshape(1, -1) if "sample" not in spectrum.dims else spectrum.transpose("sample", ...).values
+    )
+    relative = np.clip(values / np.where(values[:, :1] > 0, values[:, :1], np.nan), _FLOOR, None)
+    relative = relative[:, ~np.isnan(relative).all(axis=0)]
+    components = np.arange(1, relative.shape[1] + 1)
+    if relative.size:
+        low, middle, high = np.nanquantile(relative, [0.1, 0.5, 0.9], axis=0)
+        if len(values) > 1:
+            ax.fill_between(components, low, high, color=BLUE, alpha=0.2, linewidth=0)
+        ax.plot(components, middle, "o-", color=BLUE, markersize=4.5)
+    ax.set_yscale("log")
+    ax.set_xlabel("component of the Jacobian")
+    ax.set_ylabel("singular value / first")
+    mark_rank(ax, rank, between=True)
+    whole_numbers(ax)
+    return ax

@@ -1,0 +1,89 @@
+"""How every picture looks: colours that colour-blind readers tell apart, sizes legible on a telephone, fresh axes.
+
+No data here. Each colour has a light and a dark form; `reports` swaps them in pages that follow the reader's scheme.
+"""
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+# light, dark: hues after Okabe and Ito, shifted until each has 3:1 contrast with its background
+PALETTE: dict[str, tuple[str, str]] = {
+    "ink": ("#1b1e23", "#e8eaed"),
+    "muted": ("#5f6670", "#a0a7b1"),
+    "grid": ("#dadde2", "#3a4049"),
+    "surface": ("#fefefe", "#1b1f24"),
+    "blue": ("#0072b2", "#56b4e9"),
+    "orange": ("#cc5500", "#ff9f5b"),
+    "green": ("#007a5e", "#35c29a"),
+    "purple": ("#a8488a", "#e39bc8"),
+}
+INK, MUTED, GRID, SURFACE, BLUE, ORANGE, GREEN, PURPLE = (light for light, _dark in PALETTE.values())
+SMALL = 8.5
+# at a width of 350 px the 9 pt text of a 4.4 inch figure is still 10 px high
+SIZE = (4.4, 3.1)
+_RC: dict[str, object] = {
+    "figure.facecolor": SURFACE,
+    "savefig.facecolor": SURFACE,
+    "axes.facecolor": "none",
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 9.5,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.7,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
+    "font.family": ["DejaVu Sans"],
+}
+
+
+def axes_or_new(ax: Axes | None) -> Axes:
+    """`ax` untouched, or the axes of a new figure in the house style, outside pyplot's state."""
+    if ax is not None:
+        return ax
+    with matplotlib.rc_context(_RC):  # pyright: ignore[reportArgumentType] - stubs list the keys one by one
+        return Figure(figsize=SIZE, layout="constrained").add_subplot()
+
+
+def legend(ax: Axes) -> None:
+    """A small legend where it covers least, on a plain ground so that lines behind it do not cross the words."""
+    box = ax.legend(fontsize=SMALL, labelcolor=INK, handlelength=1.8, borderaxespad=0.2, framealpha=0.85)
+    box.get_frame().set(facecolor=SURFACE, edgecolor="none")
+
+
+def mark_rank(ax: Axes, rank: int | None, *, between: bool = False) -> None:
+    """A dashed line at the chosen rank, or just behind it (`between`, for spectra), with its name above the axes."""
+    if rank is None:
+        return
+    position = rank + 0.5 if between else rank
+    # the pale line below keeps the dashes visible on a coloured map
+    ax.axvline(position, color=SURFACE, linewidth=2.4, zorder=1.4)
+    ax.axvline(position, color=INK, linestyle=(0, (4, 2)), linewidth=1.2, zorder=1.5)
+    ax.text(
+        position,
+        1.015,
+        f"rank {rank}",
+        transform=ax.get_xaxis_transform(),
+        ha="center",
+        va="bottom",
+        fontsize=SMALL,
+        fontweight="bold",
+        color=INK,
+    )
+
+
+def whole_numbers(ax: Axes, *, y: bool = False) -> None:
+    """Ticks at whole numbers only: a rank, a layer or a component is a count."""
+    axis = ax.yaxis if y else ax.xaxis
+    axis.set_major_locator(MaxNLocator(nbins=9, steps=[1, 2, 5, 10], integer=True))

@@ -1,0 +1,10 @@
+"""Results for people to read: a verdict in words, pictures as files, one self-contained HTML page.
+
+The numbers come from `discovery` and `diagnostics`, the pictures from `plots`; the terminal belongs to `cli`.
+"""
+
+from isthmus.reports.page import report
+from isthmus.reports.pictures import write_pictures
+from isthmus.reports.verdict import Line, VerdictText, verdict_of
+
+__all__ = ["Line", "VerdictText", "report", "verdict_of", "write_pictures"]

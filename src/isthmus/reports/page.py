@@ -1,0 +1,169 @@
+"""One self-contained HTML page about a result: no scripts, no requests, light and dark, telephone and paper.
+
+Its words come from `verdict`, its pictures from `pictures`, its markup from `templates`.
+"""
+
+import os
+import platform
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from numpy.typing import ArrayLike
+
+from isthmus.diagnostics import Diagnosis
+from isthmus.discovery import Discovery
+from isthmus.plots.style import PALETTE
+from isthmus.reports.pictures import inline_svg, pictures_of
+from isthmus.reports.verdict import verdict_of
+from isthmus.training.atomic import write_text
+
+_PACKAGES = ("isthmus", "torch", "numpy")
+_START_COLUMNS = {
+    "ridge": "ridge",
+    "start": "start",
+    "kind": "kind",
+    "objective": "objective",
+    "data_loss": "data loss",
+    "heldout_error": "held-out error",
+    "jacobian_rank": "Jacobian rank",
+    "activation_rank": "activation rank",
+    "outcome": "outcome",
+    "stationarity": "stationarity",
+    "seconds": "seconds",
+}
+_READINGS = {
+    "objective_rank": "rank by the objective",
+    "sharpness": "sharpness (logarithm of the objective's jump)",
+    "scree_rank": "rank by the held-out error",
+    "scree_margin": "margin of the held-out rule",
+    "jacobian_rank": "rank by the gap of the Jacobian",
+    "linear_rank": "rank a linear map needs for the same error",
+    "one_fewer": "error with one dimension fewer / error",
+    "ridge": "ridge chosen",
+}
+_LAYER_COLUMNS = {
+    "name": "where",
+    "dimension_activation": "dimensions (gap)",
+    "dimension_participation": "dimensions (participation)",
+    "nonlinearity_impact": "nonlinearity impact",
+    "identity_defect": "identity defect",
+    "balance_residual": "balance residual",
+}
+
+
+def report(
+    result: Discovery | Diagnosis,
+    path: str | os.PathLike[str],
+    *,
+    x: ArrayLike | None = None,
+    command: str | None = None,
+) -> None:
+    """Write one self-contained HTML page about `result`.
+
+    Args:
+        result: what `discover` or `diagnose` returned.
+        path: the file to write, whole or not at all; its folder must exist.
+        x: samples in the user's units, to show their coordinates.
+        command: the command that made the result, for the page's last section.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    environment = Environment(
+        loader=PackageLoader("isthmus.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page = environment.get_template("page.html").render(_content(result, x, command))
+    write_text(Path(path), page)
+
+
+def _content(result: Discovery | Diagnosis, x: ArrayLike | None, command: str | None) -> dict[str, object]:
+    discovery = result if isinstance(result, Discovery) else None
+    diagnosis = result if isinstance(result, Diagnosis) else result.diagnosis
+    control = discovery.control if discovery else None
+    warnings = (*(discovery.warnings if discovery else ()), *diagnosis.warnings)
+    return {
+        "title": "Rank of a task" if discovery else "Rank of a network",
+        "palette": PALETTE,
+        "state": discovery.verdict.name.lower() if discovery else "plain",
+        "verdict": verdict_of(result),
+        "pictures": _figures(result, x, ""),
+        "control": verdict_of(control) if control else None,
+        "control_pictures": _figures(control, None, "control-") if control else [],
+        "warnings": list(dict.fromkeys(warnings)),
+        "starts": _table(discovery.runs, "run", _START_COLUMNS) if discovery else None,
+        "layers": _table(diagnosis.layers, "layer", _LAYER_COLUMNS, number="layer"),
+        "skipped": diagnosis.skipped,
+        "readings": _readings(discovery) if discovery else {},
+        "columns": _columns(discovery) if discovery else {},
+        "provenance": _provenance(discovery, command),
+    }
+
+
+def _figures(result: Discovery | Diagnosis, x: ArrayLike | None, prefix: str) -> list[dict[str, object]]:
+    pictures = pictures_of(result, x)
+    if prefix:
+        pictures = [picture for picture in pictures if picture.name in {"scree", "objective_curve"}]
+    # our own drawing, in which matplotlib has escaped all text: safe as it stands
+    return [{"svg": Markup(inline_svg(p, prefix)), "caption": p.caption, "name": f"{prefix}{p.name}"} for p in pictures]
+
+
+def _table(
+    table: xr.Dataset, dimension: str, columns: Mapping[str, str], *, number: str | None = None
+) -> dict[str, object]:
+    """Headings and rows of text; columns that the table lacks, or that are empty throughout, are left out."""
+    shown = {
+        name: table[name].values for name in columns if name in table.variables and table[name].dims == (dimension,)
+    }
+    shown = {name: values for name, values in shown.items() if any(_text(value) for value in values)}
+    rows = [[_text(values[i]) for values in shown.values()] for i in range(table.sizes[dimension])]
+    headings = [columns[name] for name in shown]
+    if number is not None:
+        headings = [number, *headings]
+        rows = [[str(i), *row] for i, row in enumerate(rows, 1)]
+    return {"headings": headings, "rows": rows}
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float | np.floating):
+        return "" if np.isnan(value) else f"{value:.4g}"
+    return str(value)
+
+
+def _readings(found: Discovery) -> dict[str, str]:
+    return {_READINGS.get(name, name.replace("_", " ")): _setting(value) for name, value in found.readings.items()}
+
+
+def _columns(found: Discovery) -> dict[str, tuple[str, ...]]:
+    columns = {"inputs": found.input_names}
+    if found.task != "autoencoding":
+        columns["classes" if found.task == "classification" else "targets"] = found.target_names
+    return {name: names for name, names in columns.items() if names}
+
+
+def _provenance(found: Discovery | None, command: str | None) -> dict[str, str]:
+    lines: dict[str, object] = {"command": command} if command else {}
+    if found:
+        lines |= {"task": found.task}
+        lines |= {name.replace("_", " "): value for name, value in found.settings.items()}
+    lines |= {"written by": ", ".join(f"{name} {version(name)}" for name in _PACKAGES)}
+    lines |= {"Python": platform.python_version()}
+    return {name: _setting(value) for name, value in lines.items()}
+
+
+def _setting(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {_setting(item)}" for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(_setting(item) for item in value)
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,126 @@
+"""What a discovery or a diagnosis says, in words that a scientist understands: pure functions to sentences.
+
+The command line prints these sentences and the page shows them; how the verdict is reached: `discovery`.
+"""
+
+import math
+from dataclasses import dataclass
+
+from isthmus.diagnostics import Diagnosis
+from isthmus.discovery import Discovery
+from isthmus.theory import RankEstimate, Verdict
+
+_SAME = 1.02
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One labelled sentence of a verdict."""
+
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictText:
+    """A verdict in words.
+
+    Attributes:
+        headline: the answer in one sentence.
+        lines: how sure, why, what one dimension fewer costs and the like, in reading order.
+    """
+
+    headline: str
+    lines: tuple[Line, ...]
+
+
+def verdict_of(result: Discovery | Diagnosis) -> VerdictText:
+    """The verdict of a discovery or a diagnosis in words."""
+    if isinstance(result, Discovery):
+        return _verdict_of_discovery(result)
+    estimate = result.rank.estimate
+    headline = f"The network works through {dimensions(estimate)}."
+    return VerdictText(headline, (Line("Proved", _sentence(_interval(result.rank))),))
+
+
+def dimensions(count: int) -> str:
+    """A count of dimensions, singular or plural: "1 dimension" or "8 dimensions"."""
+    return f"{count} dimension" if count == 1 else f"{count} dimensions"
+
+
+def _verdict_of_discovery(found: Discovery) -> VerdictText:
+    lines = [Line("How sure", found.verdict.value), Line("Why", " ".join(found.reasons))]
+    lines.append(Line("Error", _error(found)))
+    lines.append(Line("One fewer", _one_fewer(found)))
+    lines.append(Line("PCA" if found.task == "autoencoding" else "Linear maps", _linear(found)))
+    lines.append(Line("Proved", _interval(found.interval)))
+    if found.control is not None:
+        lines.append(Line("Control", _control(found.control)))
+    return VerdictText(_headline(found), tuple(Line(line.label, _sentence(line.text)) for line in lines if line.text))
+
+
+def _headline(found: Discovery) -> str:
+    if found.verdict is Verdict.NO_SHARP_RANK:
+        return f"No sharp rank: no number of dimensions stands out (best single reading: {found.rank})."
+    if found.rank == 0:
+        return "0 dimensions: the targets do not depend on the inputs."
+    if found.verdict is Verdict.DOUBTFUL:
+        return f"Probably {dimensions(found.rank)}, but this is doubtful."
+    return f"This task needs {dimensions(found.rank)}."
+
+
+def _error(found: Discovery) -> str:
+    if found.rank not in found.scree["rank"].values or "heldout_error" not in found.scree:
+        return ""
+    error = float(found.scree["heldout_error"].sel(rank=found.rank))
+    if not math.isfinite(error):
+        return ""
+    return f"through {dimensions(found.rank)}, {_percent(error)} of the variance is missed on held-out data."
+
+
+def _one_fewer(found: Discovery) -> str:
+    ratio = found.readings.get("one_fewer")
+    if ratio is None or not math.isfinite(ratio) or found.rank < 1:
+        return ""
+    fewer = dimensions(found.rank - 1)
+    if ratio < _SAME:
+        return f"with {fewer} the error is not larger."
+    return f"with {fewer} the error is {_times(ratio)} as large."
+
+
+def _linear(found: Discovery) -> str:
+    if "linear_rank" not in found.readings:
+        return ""
+    name = "PCA" if found.task == "autoencoding" else "a linear map (reduced-rank regression)"
+    needed = found.readings["linear_rank"]
+    if needed is None:
+        most = dimensions(int(found.scree["rank"].max()))
+        return f"{name} does not reach this error with any rank tried, up to {most}."
+    return f"{name} needs {dimensions(int(needed))} for the same error."
+
+
+def _interval(estimate: RankEstimate) -> str:
+    lower = f"at least {estimate.lower} ({estimate.lower_reason})"
+    return f"for the network found: {lower}, at most {estimate.upper} ({estimate.upper_reason})."
+
+
+def _control(control: Discovery) -> str:
+    words = {
+        Verdict.NO_SHARP_RANK: f"no sharp rank (best single reading: {control.rank}), as it should be",
+        Verdict.DOUBTFUL: f"a doubtful {control.rank}",
+        Verdict.CONFIDENT: f"a confident {control.rank}, so the rank above may come from the covariance alone",
+    }
+    return f"random data of the same covariance, through the same steps, give {words[control.verdict]}."
+
+
+def _sentence(text: str) -> str:
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith(".") else f"{text}."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 1 else f"{100 * share:.0f} %"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2f} times" if ratio < 10 else f"{ratio:.0f} times"

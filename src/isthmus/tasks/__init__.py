@@ -1,0 +1,46 @@
+"""Data that knows its true rank, and loaders for data of one's own.
+
+Training on it: `training`. Finding the rank: `discovery`. Networks with weights written down: `constructions`.
+"""
+
+from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, constant_columns, drop_constant_columns
+from isthmus.tasks.bijective import bijective_rank
+from isthmus.tasks.builtin import BUILTIN, builtin
+from isthmus.tasks.files import read_table
+from isthmus.tasks.images import digits, mnist
+from isthmus.tasks.kuramoto_sivashinsky import kuramoto_sivashinsky
+from isthmus.tasks.manifolds import circle, curve_autoencoder, helix, sphere, swiss_roll, torus
+from isthmus.tasks.planar import inverted_s_classes, x_cross
+from isthmus.tasks.surrogate import covariance_surrogate
+from isthmus.tasks.symmetry import gradient_descent_symmetry
+from isthmus.tasks.task import Kind, Task
+from isthmus.tasks.teachers import teacher, teacher_reference
+
+__all__ = [
+    "BUILTIN",
+    "Kind",
+    "Task",
+    "as_samples",
+    "bijective_rank",
+    "builtin",
+    "check_rows",
+    "check_same_length",
+    "circle",
+    "constant_columns",
+    "covariance_surrogate",
+    "curve_autoencoder",
+    "digits",
+    "drop_constant_columns",
+    "gradient_descent_symmetry",
+    "helix",
+    "inverted_s_classes",
+    "kuramoto_sivashinsky",
+    "mnist",
+    "read_table",
+    "sphere",
+    "swiss_roll",
+    "teacher",
+    "teacher_reference",
+    "torus",
+    "x_cross",
+]

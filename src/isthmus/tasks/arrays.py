@@ -1,0 +1,161 @@
+"""Anything array-like in memory as float64 samples in rows, checked once. Files: `files`; columns of tables: `columns`.
+
+Scaling of the numbers is left to `discovery`, which folds it back into what it returns.
+"""
+
+import warnings
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+import scipy.sparse
+import torch
+from jaxtyping import Bool, Float64
+
+from isthmus.errors import DataError, DataWarning
+
+LEAST_ROWS = 20
+# squares of larger numbers, summed over a table, come near the largest float64 (1.8e308)
+LARGEST = 1e140
+
+
+def as_samples(x: object, name: str = "x", *, columns: Sequence[str] = ()) -> Float64[np.ndarray, "n d"]:
+    """The numbers of `x` as a writable, C-contiguous float64 array with samples as rows.
+
+    Arrays, lists, torch tensors, data frames and series are taken, of any real or boolean type and memory layout. One
+    dimension becomes one column; images (n, h, w) are flattened. What is already in this form is not copied.
+
+    Args:
+        x: the data.
+        name: what to call them in an error.
+        columns: names of the columns for the error about missing values; those of a data frame are found.
+
+    Raises:
+        DataError: text, dates, complex numbers, sparse storage, no rows or columns, NaN or infinity (with their rows),
+            numbers above 1e140 in size.
+    """
+    array = _numbers(x, name)
+    if array.ndim == 0:
+        raise DataError(f"{name}: needs samples as rows, got the single value {array}. Pass an array of shape (n, d).")
+    if array.size == 0:
+        raise DataError(f"{name}: is empty, shape {array.shape}. Pass at least one row and one column.")
+    with np.errstate(over="ignore"):  # a long double beyond float64 becomes infinity, which is reported below
+        samples = np.require(array.reshape(len(array), -1), np.float64, ["C", "W"])
+    if not columns and isinstance(x, pd.DataFrame):
+        columns = [str(c) for c in x.columns]
+    check_finite(samples, name, columns=columns)
+    return samples
+
+
+def _numbers(x: object, name: str) -> np.ndarray:
+    """A numpy array of a real type."""
+    if scipy.sparse.issparse(x):
+        raise DataError(f"{name}: is a sparse matrix. Pass {name}.toarray().")
+    if isinstance(x, torch.Tensor):
+        x = x.detach().cpu()
+        array = _tensor_numbers(x, name)
+    elif isinstance(x, np.ma.MaskedArray):
+        array = np.ma.filled(x.astype(np.float64), np.nan)
+    elif isinstance(x, pd.DataFrame | pd.Series):
+        array = _frame_numbers(x, name)
+    else:
+        try:
+            array = np.asarray(x)
+        except ValueError:
+            raise DataError(f"{name}: its rows differ in length. Pass a rectangular array.") from None
+    return _real(array, name)
+
+
+def _tensor_numbers(x: torch.Tensor, name: str) -> np.ndarray:
+    if x.is_complex():
+        raise DataError(f"{name}: holds complex numbers ({x.dtype}). Pass real and imaginary parts as columns.")
+    return (x.double() if x.dtype == torch.bfloat16 else x).numpy()  # numpy has no bfloat16
+
+
+def _frame_numbers(x: "pd.DataFrame | pd.Series", name: str) -> np.ndarray:
+    table = x if isinstance(x, pd.DataFrame) else x.to_frame()
+    is_judged_by_value = False
+    for column, dtype in zip(table.columns, table.dtypes, strict=True):
+        if isinstance(dtype, np.dtype) and dtype.kind in "Oc":
+            is_judged_by_value = True
+        elif not pd.api.types.is_numeric_dtype(dtype):
+            raise DataError(f"{name}: column {str(column)!r} holds {dtype}, not numbers. Encode or drop it.")
+    return table.to_numpy() if is_judged_by_value else table.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _real(array: np.ndarray, name: str) -> np.ndarray:
+    if array.dtype.kind in "biuf":
+        return array
+    if array.dtype.kind == "c":
+        raise DataError(f"{name}: holds complex numbers ({array.dtype}). Pass real and imaginary parts as columns.")
+    if array.dtype.kind == "O":
+        if all(v is None or isinstance(v, int | float | np.number | np.bool_) for v in array.flat):
+            return array.astype(np.float64)
+        odd = next(v for v in array.flat if not (v is None or isinstance(v, int | float | np.number | np.bool_)))
+        raise DataError(f"{name}: holds {type(odd).__name__} ({str(odd)[:40]!r}) beside numbers. Pass numbers only.")
+    raise DataError(f"{name}: holds {array.dtype}, not numbers. Encode it as numbers or drop it.")
+
+
+def check_finite(samples: Float64[np.ndarray, "n d"], name: str, *, columns: Sequence[str] = ()) -> None:
+    """Raise a DataError that names the rows and columns (counted from 1) of NaN, infinity or numbers above 1e140."""
+    with np.errstate(invalid="ignore"):
+        usable = np.abs(samples) <= LARGEST
+    if usable.all():
+        return
+    rows, places = (~usable).nonzero()
+    value = samples[rows[0], places[0]]
+    where = listing(sorted({int(r) + 1 for r in rows}), "row")
+    named = listing([repr(columns[p]) if columns else str(p + 1) for p in sorted(set(places.tolist()))], "column")
+    if np.isfinite(value):
+        raise DataError(
+            f"{name}: {named} holds {value:.3g} in {where}; numbers above {LARGEST:g} overflow. Rescale or remove them."
+        )
+    what = "a missing value or NaN" if np.isnan(value) else "infinity"
+    raise DataError(f"{name}: {named} holds {what} in {where}. Fill in or remove these rows.")
+
+
+def listing(items: Iterable[object], noun: str, *, shown: int = 5) -> str:
+    """`rows 3, 17, 22 and 4 more`: the first few of a list, with its noun in the right number."""
+    words = [str(i) for i in items]
+    rest = f" and {len(words) - shown} more" if len(words) > shown else ""
+    return f"{noun}{'s' if len(words) > 1 else ''} {', '.join(words[:shown])}{rest}"
+
+
+def constant_columns(x: Float64[np.ndarray, "n d"]) -> Bool[np.ndarray, " d"]:
+    """Which columns hold one and the same value in every row."""
+    return np.asarray((x == x[0]).all(axis=0))
+
+
+def drop_constant_columns(
+    x: Float64[np.ndarray, "n d"], *, name: str = "x", columns: Sequence[str] = ()
+) -> tuple[Float64[np.ndarray, "n kept"], tuple[str, ...]]:
+    """The columns of `x` that vary, and their names; a DataWarning names the others.
+
+    Raises:
+        DataError: no column varies, so that all rows are identical.
+    """
+    constant = constant_columns(x)
+    if constant.all():
+        raise DataError(f"{name}: all {len(x)} rows are identical, so there is nothing to learn. Pass varied rows.")
+    if not constant.any():
+        return x, tuple(columns)
+    words = [repr(columns[c]) if columns else str(c + 1) for c in constant.nonzero()[0].tolist()]
+    warnings.warn(f"{name}: dropped the constant {listing(words, 'column')}.", DataWarning, stacklevel=2)
+    kept = tuple(c for c, is_constant in zip(columns, constant, strict=True) if not is_constant) if columns else ()
+    return np.ascontiguousarray(x[:, ~constant]), kept
+
+
+def check_rows(num_rows: int, *, name: str = "x", refuse: bool = False) -> None:
+    """Warn (DataWarning), or raise DataError where asked to `refuse`, about fewer than 20 rows."""
+    if num_rows >= LEAST_ROWS:
+        return
+    sentence = f"{name}: has {num_rows} rows; a rank needs at least {LEAST_ROWS} to be told from noise. Add rows."
+    if refuse:
+        raise DataError(sentence)
+    warnings.warn(sentence, DataWarning, stacklevel=2)
+
+
+def check_same_length(num_x: int, num_y: int, *, name: str = "x, y") -> None:
+    """Raise DataError unless there is one row of y for each row of x."""
+    if num_x != num_y:
+        raise DataError(f"{name}: x has {num_x} rows and y has {num_y}. Pass one row of y for each row of x.")

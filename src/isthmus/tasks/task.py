@@ -1,0 +1,76 @@
+"""The data of one task with what is known about its rank. The tasks themselves are in the sibling files.
+
+Splitting, standardising and training on a task are the business of `discovery` and `training`.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from jaxtyping import Float64
+
+
+class Kind(StrEnum):
+    """What the outputs of a task are."""
+
+    REGRESSION = "regression"
+    CLASSIFICATION = "classification"
+    AUTOENCODING = "autoencoding"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """Inputs, targets and the rank that a correct answer gives; samples are rows, numbers float64.
+
+    Args:
+        x: inputs, (n, d_in).
+        y: targets, (n, d_out); None when autoencoding, where x is its own target; one 0/1 column per class for classes.
+        true_rank: *exact* bottleneck rank of the task without its noise; None where it is not known.
+        source: where the data come from, in one line.
+        kind: what the targets are.
+        ordered: neighbouring rows resemble each other (a time series): hold out whole blocks.
+        x_names: names of the input columns, or empty.
+        y_names: names of the target columns or of the classes, or empty.
+        latent: the hidden coordinates behind the rows, where the task was made from them.
+        jacobian_rank: largest rank of the map's Jacobian along the data, where it is known; never above `true_rank`.
+        flat_rank: least rank of an affine map that is exact on the data, where it is known; never below `true_rank`.
+
+    Raises:
+        ValueError: x and y differ in length, names do not number the columns, or the three ranks are out of order.
+    """
+
+    x: Float64[np.ndarray, "n d_in"]
+    y: Float64[np.ndarray, "n_y d_out"] | None
+    true_rank: int | None
+    source: str
+    kind: Kind = Kind.REGRESSION
+    ordered: bool = False
+    x_names: tuple[str, ...] = ()
+    y_names: tuple[str, ...] = ()
+    latent: Float64[np.ndarray, "n latent_dim"] | None = None
+    jacobian_rank: int | None = None
+    flat_rank: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.y is None) != (self.kind is Kind.AUTOENCODING):
+            raise ValueError(
+                f"Task(kind={self.kind}): needs y=None exactly when autoencoding, got y of {type(self.y)}."
+            )
+        if self.y is not None and len(self.y) != len(self.x):
+            raise ValueError(f"Task: needs one row of y per row of x, got {len(self.x)} of x and {len(self.y)} of y.")
+        for name, names, columns in (("x", self.x_names, self.x), ("y", self.y_names, self.y)):
+            if names and (columns is None or columns.shape[1] != len(names)):
+                raise ValueError(f"Task: needs as many {name}_names as columns of {name}, got {len(names)}: {names}.")
+        known = [k for k in (self.jacobian_rank, self.true_rank, self.flat_rank) if k is not None]
+        if known != sorted(known):
+            raise ValueError(f"Task: needs jacobian_rank <= true_rank <= flat_rank, got {known}.")
+
+    @property
+    def num_samples(self) -> int:
+        """Number of rows n."""
+        return len(self.x)
+
+    @property
+    def target(self) -> Float64[np.ndarray, "n d_out"]:
+        """What the network is to answer: y, or x when autoencoding."""
+        return self.x if self.y is None else self.y

@@ -1,0 +1,155 @@
+"""Targets made by random networks whose bottleneck rank is chosen. Networks written down by hand: `constructions`.
+
+Each task is built from the same public generating maps that the tests differentiate.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from isthmus.tasks.task import Task
+
+INNER_WIDTH = 100  # of the shallow networks, as in the experiments of the first paper (FC-47)
+Map = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShallowNetwork:
+    """x -> relu(x A^T + b) B^T with Gaussian weights: the random function out of which teachers are made."""
+
+    inner: Float[Tensor, "width d_in"]
+    bias: Float[Tensor, " width"]
+    outer: Float[Tensor, "d_out width"]
+
+    @classmethod
+    def random(cls, d_in: int, d_out: int, *, generator: torch.Generator, dtype: torch.dtype) -> "ShallowNetwork":
+        """Weights of variance 1/fan-in, biases of standard deviation 0.1."""
+        # 4 neurons per input keep the inner layer injective for inputs too many for the usual width
+        width = max(INNER_WIDTH, 4 * d_in)
+        inner = torch.randn(width, d_in, generator=generator, dtype=dtype) / math.sqrt(d_in)
+        outer = torch.randn(d_out, width, generator=generator, dtype=dtype) / math.sqrt(width)
+        return cls(inner, torch.randn(width, generator=generator, dtype=dtype) * 0.1, outer)
+
+    def __call__(self, x: Float[Tensor, "*n d_in"]) -> Float[Tensor, "*n d_out"]:
+        """Outputs, samples as rows."""
+        return torch.relu(x @ self.inner.T + self.bias) @ self.outer.T
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TeacherMaps:
+    """The two maps of a teacher: x = observe(z), y = respond(z_1, .., z_rank)."""
+
+    observe: ShallowNetwork
+    respond: ShallowNetwork
+    rank: int
+
+    def target(self, z: Float[Tensor, "*n latent_dim"]) -> Float[Tensor, "*n d_out"]:
+        """Noise-free target of latent points, before centring."""
+        return self.respond(z[..., : self.rank])
+
+
+def teacher(
+    rank: int,
+    *,
+    d_in: int,
+    d_out: int,
+    num_samples: int,
+    latent_dim: int | None = None,
+    noise: float = 0.0,
+    seed: int = 0,
+) -> Task:
+    """Regression task that factors through exactly `rank` dimensions: y depends on `rank` of the coordinates behind x.
+
+        z ~ N(0, I);   x = g(z);   y = h(z_1, .., z_rank) - mean + noise * std(y) * N(0, I)
+
+    with random shallow ReLU networks g and h.
+
+    Args:
+        rank: number of latent coordinates that y depends on, at least 1 and at most `d_out`.
+        d_in: number of inputs, at least 2 `latent_dim` + 1, so that x determines z.
+        d_out: number of outputs.
+        num_samples: number of rows.
+        latent_dim: number of latent coordinates behind x; unless given, max(8, rank + 4) or as many as `d_in` allows.
+        noise: standard deviation of the noise on each target column, relative to that column's own.
+        seed: of the latent points, both maps and the noise.
+
+    Returns:
+        Task whose `true_rank` is `rank` (*exact* for the noise-free map), with z in `latent`.
+
+    Raises:
+        ValueError: a dimension is out of the ranges above, or `noise` is negative.
+
+    Source: FC-47, with the rank a parameter. Test: tests/tasks/test_teachers.py.
+    """
+    latent_dim = _latent_dim(rank, d_in, latent_dim)
+    if not 1 <= rank <= d_out:
+        raise ValueError(f"teacher(rank={rank}, d_out={d_out}): needs 1 <= rank <= d_out.")
+    if num_samples < 1 or not noise >= 0:
+        raise ValueError(f"teacher(num_samples={num_samples}, noise={noise}): needs num_samples >= 1 and noise >= 0.")
+    generator = torch.Generator().manual_seed(seed)
+    maps = _teacher_maps(rank, latent_dim, d_in=d_in, d_out=d_out, generator=generator)
+    z = torch.randn(num_samples, latent_dim, generator=generator, dtype=torch.float64)
+    y = maps.target(z)
+    y = y - y.mean(0)
+    y = y + noise * y.std(0, correction=0) * torch.randn(y.shape, generator=generator, dtype=torch.float64)
+    source = f"teacher(rank={rank}, latent_dim={latent_dim}, noise={noise:g}, seed={seed})"
+    return Task(maps.observe(z).numpy(), y.numpy(), rank, source, latent=z.numpy(), jacobian_rank=rank)
+
+
+def teacher_maps(rank: int, *, d_in: int, d_out: int, latent_dim: int | None = None, seed: int = 0) -> TeacherMaps:
+    """The maps behind `teacher` with the same arguments, to be evaluated or differentiated elsewhere."""
+    latent_dim = _latent_dim(rank, d_in, latent_dim)
+    return _teacher_maps(rank, latent_dim, d_in=d_in, d_out=d_out, generator=torch.Generator().manual_seed(seed))
+
+
+def _teacher_maps(rank: int, latent_dim: int, *, d_in: int, d_out: int, generator: torch.Generator) -> TeacherMaps:
+    observe = ShallowNetwork.random(latent_dim, d_in, generator=generator, dtype=torch.float64)
+    return TeacherMaps(observe, ShallowNetwork.random(rank, d_out, generator=generator, dtype=torch.float64), rank)
+
+
+def _latent_dim(rank: int, d_in: int, latent_dim: int | None) -> int:
+    most = (d_in - 1) // 2
+    if latent_dim is None:
+        latent_dim = max(rank, min(most, max(8, rank + 4)))
+    if latent_dim < rank:
+        raise ValueError(f"teacher(rank={rank}, latent_dim={latent_dim}): needs latent_dim >= rank.")
+    if latent_dim > most:
+        raise ValueError(
+            f"teacher(d_in={d_in}, latent_dim={latent_dim}): needs d_in >= 2 latent_dim + 1 = {2 * latent_dim + 1}, "
+            f"so that x determines the latent point. Raise d_in or pass latent_dim <= {most}."
+        )
+    return latent_dim
+
+
+def teacher_reference(*, num_samples: int = 256, seed: int = 0) -> Task:
+    """The small teacher of rank 5 on which solvers are compared: 50 inputs, 50 outputs, 15 latent coordinates.
+
+    Both x and y are centred; the mean of |x|^2 over samples is 50, that of |y|^2 is 1, so a data loss of 1 is the
+    constant prediction. Drawn in float32, so the numbers do not depend on the default type.
+
+    Args:
+        num_samples: number of rows.
+        seed: of the points and the maps; 0 is the problem that benchmarks quote.
+
+    Source: FC-47.
+    """
+    generator = torch.Generator().manual_seed(1000 + seed)
+    z = torch.randn(num_samples, 15, generator=generator, dtype=torch.float32)
+    respond = _reference_network(5, generator)
+    observe = _reference_network(15, generator)
+    y, x = _spread_to_50(respond(z[:, :5])).double() / math.sqrt(50), _spread_to_50(observe(z)).double()
+    source = f"teacher_reference(num_samples={num_samples}, seed={seed})"
+    return Task(x.numpy(), y.numpy(), 5, source, latent=z.double().numpy(), jacobian_rank=5)
+
+
+def _reference_network(d_in: int, generator: torch.Generator) -> ShallowNetwork:
+    return ShallowNetwork.random(d_in, 50, generator=generator, dtype=torch.float32)
+
+
+def _spread_to_50(values: Float[Tensor, "n 50"]) -> Float[Tensor, "n 50"]:
+    centred = values - values.mean(0)
+    return centred / centred.pow(2).sum(1).mean().sqrt() * math.sqrt(50)

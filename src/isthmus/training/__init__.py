@@ -1,0 +1,11 @@
+"""Training to true minima of `data_loss + ridge * penalty`: solvers, exact moves in between, stopping, checkpoints.
+
+The ridge is part of the objective, never hidden in an optimiser. What a trained network shows: `diagnostics`; which
+network to trust for a task: `discovery`.
+"""
+
+from isthmus.training.fit import FitEvent, fit
+from isthmus.training.limits import Limits
+from isthmus.training.result import FitResult, Outcome
+
+__all__ = ["FitEvent", "FitResult", "Limits", "Outcome", "fit"]

@@ -1,0 +1,62 @@
+"""Data losses with their gradients at the outputs: squared error and cross-entropy, optionally weighted per sample."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+import torch
+from torch import Tensor
+
+
+class Loss(Enum):
+    """The data loss; the value is the name that users type."""
+
+    SQUARED = "squared"
+    CROSS_ENTROPY = "cross_entropy"
+
+
+@dataclass(frozen=True, slots=True)
+class DataLoss:
+    """Mean over samples of the squared error summed over outputs, or of the cross-entropy of logits.
+
+        squared: sum_i w_i |f_i - y_i|^2,    cross-entropy: sum_i w_i (log sum_c e^{f_ic} - f_{i,y_i}),    sum_i w_i = 1
+
+    Attributes:
+        loss: which of the two.
+        y: targets (n, d_out), or class numbers (n,) for cross-entropy.
+        weight: non-negative weights (n,) that sum to 1, or None for 1/n each.
+    """
+
+    loss: Loss
+    y: Tensor
+    weight: Tensor | None = None
+
+    def to(self, dtype: torch.dtype) -> "DataLoss":
+        """The same loss in another precision."""
+        y = self.y.to(dtype) if self.loss is Loss.SQUARED else self.y
+        return DataLoss(self.loss, y, None if self.weight is None else self.weight.to(dtype))
+
+    def value_and_gradient(self, outputs: Tensor) -> tuple[float, Tensor]:
+        """The loss at `outputs` and its gradient there; `outputs` is overwritten."""
+        if self.loss is Loss.SQUARED:
+            residual = outputs.sub_(self.y)
+            weighted = residual * self.weight[:, None] if self.weight is not None else residual / len(residual)
+            value = float(torch.dot(weighted.view(-1), residual.view(-1)))
+            return value, weighted.mul_(2.0)
+        log_normaliser = outputs.logsumexp(1, keepdim=True)
+        chosen = outputs.gather(1, self.y[:, None])
+        weight = self.weight[:, None] if self.weight is not None else torch.full_like(chosen, 1.0 / len(outputs))
+        value = float(((log_normaliser - chosen) * weight).sum())
+        gradient = outputs.sub_(log_normaliser).exp_()
+        gradient.scatter_add_(1, self.y[:, None], -torch.ones_like(chosen))
+        return value, gradient.mul_(weight)
+
+    def value(self, outputs: Tensor) -> float:
+        """The loss at `outputs`, which are left as they are."""
+        return self.value_and_gradient(outputs.clone())[0]
+
+
+def scale_of(data_loss: DataLoss) -> float:
+    """The loss of the zero function, the natural unit of the data loss."""
+    width = data_loss.y.shape[1] if data_loss.loss is Loss.SQUARED else int(data_loss.y.max()) + 1
+    dtype = data_loss.y.dtype if data_loss.loss is Loss.SQUARED else torch.float64
+    return data_loss.value(torch.zeros(len(data_loss.y), width, dtype=dtype))

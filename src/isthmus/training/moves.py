@@ -1,0 +1,57 @@
+"""Moves between iterations: exact ones that keep the function and lower the penalty, and truncation to a lower rank."""
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from isthmus.networks import FullyConnected
+from isthmus.networks.rebalancing import balance_sweep
+from isthmus.training.steps import Step
+
+
+class Move(Protocol):
+    """Changes `step.theta` in place between two iterations."""
+
+    def __call__(self, step: Step) -> None:
+        """Make the move."""
+        ...
+
+
+def rebalancing(step: Step) -> None:
+    """One sweep of neuron rebalancing: exact, the penalty never rises (FC-23). No-op for other networks."""
+    if isinstance(step.network, FullyConnected):
+        balance_sweep(step.network)
+
+
+def middle_layers(network: FullyConnected) -> list[int]:
+    """Numbers of the weight matrices that the bottleneck runs through.
+
+    Those beside a linear hidden layer where there is one, else all but the first and the last.
+    """
+    if network.linear:
+        return [l for l in range(1, network.depth + 1) if l in network.linear or l - 1 in network.linear]
+    return list(range(2, network.depth))
+
+
+def middle_rank(network: FullyConnected, *, tolerance: float = 0.1) -> int:
+    """Least number, over the middle matrices, of singular values above `tolerance` times the largest (*estimate*)."""
+    counts: list[int] = []
+    for l in middle_layers(network):
+        s = torch.linalg.svdvals(network.weights[l - 1].detach().double())
+        counts.append(int((s > tolerance * s[0]).sum()) if float(s[0]) > 0 else 0)
+    return min(counts, default=0)
+
+
+def truncate_middle(network: FullyConnected, rank: int) -> None:
+    """Replace every middle matrix by its best approximation of that rank, in place."""
+    with torch.no_grad():
+        for l in middle_layers(network):
+            weight = network.weights[l - 1]
+            weight.copy_(best_of_rank(weight, rank))
+
+
+def best_of_rank(matrix: Tensor, rank: int) -> Tensor:
+    """The closest matrix of at most that rank (singular value decomposition in float64)."""
+    u, s, vh = torch.linalg.svd(matrix.detach().double(), full_matrices=False)
+    return ((u[:, :rank] * s[:rank]) @ vh[:rank]).to(matrix.dtype)

@@ -1,0 +1,50 @@
+"""How a training run ended: the network, the numbers, and the reason in words."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+import xarray as xr
+from torch import nn
+
+
+class Outcome(Enum):
+    """Why a training run ended; the value is the sentence that the user reads."""
+
+    CONVERGED = "converged: the relative gradient is below the tolerance"
+    PLATEAU = "plateau: the objective no longer falls (minima sit on kinks of the activation)"
+    STEP_LIMIT = "step limit: the gradient evaluations were used up; give more with limits or a longer schedule"
+    TIME_LIMIT = "time limit: the seconds were used up; resume from the checkpoint or give more"
+    DIVERGED = "diverged: the objective became infinite or NaN; use a smaller step or a larger ridge"
+    COLLAPSED = "collapsed: the network is the zero function; use a smaller ridge, less depth or another start"
+    INTERRUPTED = "interrupted: the state was saved; resume from the checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class FitResult:
+    """A trained network and how its training ended.
+
+    Attributes:
+        network: the trained network (the object that was given, its parameters changed).
+        objective: data_loss + ridge * penalty, recomputed in float64.
+        data_loss: squared error summed over outputs and averaged over samples, or mean cross-entropy; float64.
+        penalty: `network.penalty()`, float64.
+        gradient_evaluations: how often objective and gradient were computed.
+        outcome: why it ended.
+        stationarity: |grad objective| / |ridge * grad penalty|, Euclidean; 0 at a smooth minimum. NaN without ridge.
+        steps: iterations of all solvers.
+        seconds: wall-clock time, all sittings together.
+        history: dimension "evaluation": `objective` as training saw it.
+        rank: the rank of the middle matrices of a fully connected network at the end (*estimate*), else None.
+    """
+
+    network: nn.Module
+    objective: float
+    data_loss: float
+    penalty: float
+    gradient_evaluations: int
+    outcome: Outcome
+    stationarity: float
+    steps: int
+    seconds: float
+    history: xr.Dataset
+    rank: int | None = None

@@ -1,0 +1,220 @@
+"""Solvers as small objects: settings are frozen, everything that changes is a dictionary that a checkpoint can hold.
+
+`start(step)` makes the state, `advance(step, state)` does one iteration in place on `step.theta`, `state["done"]` says
+that the solver has nothing left to do and `state["reason"]` why. Exact moves and trials: `moves`. The loop: `fit`.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from isthmus.training.line_search import wolfe_search
+from isthmus.training.moves import Move
+from isthmus.training.steps import Step
+
+State = dict[str, Any]  # plain Python and tensors only: it goes through torch.save and back with weights_only=True
+
+
+class Solver(Protocol):
+    """One phase of training."""
+
+    def start(self, step: Step) -> State:
+        """The state before the first iteration."""
+        ...
+
+    def advance(self, step: Step, state: State) -> None:
+        """One iteration, in place."""
+        ...
+
+    def iterations(self) -> int:
+        """About how many gradient evaluations the phase takes, for time estimates."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Adam:
+    """Adam on the penalised objective, with an exact norm-reducing move every so often.
+
+    Attributes:
+        steps: number of steps.
+        rate: step size.
+        decay_from: fraction of the steps after which the rate falls linearly to a tenth.
+        moves: exact moves made every `move_every` steps.
+        move_every: see `moves`.
+    """
+
+    steps: int
+    rate: float = 3e-3
+    decay_from: float = 0.6
+    moves: tuple[Move, ...] = ()
+    move_every: int = 25
+
+    def start(self, step: Step) -> State:
+        """The state before the first iteration."""
+        moments = {"first": torch.zeros_like(step.theta), "second": torch.zeros_like(step.theta)}
+        return {"done": self.steps == 0, "reason": "", "t": 0, "value": math.nan, "evaluations": 0, **moments}
+
+    def advance(self, step: Step, state: State) -> None:
+        """One iteration, in place."""
+        state["value"] = step()
+        state["evaluations"] += 1
+        if not math.isfinite(state["value"]):
+            state["done"], state["reason"] = True, "diverged"
+            return
+        state["t"] = t = state["t"] + 1
+        rate = self.rate * min(1.0, 1.0 - 0.9 * (t / self.steps - self.decay_from) / (1.0 - self.decay_from))
+        first, second = state["first"], state["second"]
+        first.lerp_(step.gradient, 0.1)
+        second.mul_(0.999).addcmul_(step.gradient, step.gradient, value=0.001)
+        scale = (second / (1 - 0.999**t)).sqrt_().add_(1e-8)
+        step.theta.addcdiv_(first, scale, value=-rate / (1 - 0.9**t))
+        if self.moves and t % self.move_every == 0:
+            for move in self.moves:
+                move(step)
+        state["done"] = t >= self.steps
+
+    def iterations(self) -> int:
+        """About how many gradient evaluations the phase takes, for time estimates."""
+        return self.steps
+
+
+@dataclass(frozen=True, slots=True)
+class LBFGS:
+    """Full-batch L-BFGS with a strong Wolfe line search.
+
+    It ends when the relative gradient is below `tolerance`, when the objective has fallen by less than
+    `plateau` (relative) over `window` iterations, or when `evaluations` are used up.
+
+    Attributes:
+        evaluations: gradient evaluations allowed.
+        history: pairs kept.
+        tolerance: stationarity |gradient| / |2 ridge theta| at which it has converged; None: 1e-3 in float32, 1e-6 in
+            float64.
+        plateau: relative fall of the objective over `window` iterations below which it ends.
+        window: see `plateau`.
+    """
+
+    evaluations: int
+    history: int = 20
+    tolerance: float | None = None
+    plateau: float = 1e-6
+    window: int = 50
+
+    def start(self, step: Step) -> State:
+        """The state before the first iteration."""
+        value = step()
+        return {
+            "done": False, "reason": "", "value": value, "evaluations": 1, "count": 0, "past": [value],
+            "s": torch.zeros(self.history, len(step.theta), dtype=step.theta.dtype),
+            "y": torch.zeros(self.history, len(step.theta), dtype=step.theta.dtype),
+            "rho": [0.0] * self.history, "gradient": step.gradient.clone(), "failures": 0,
+        }  # fmt: skip
+
+    def advance(self, step: Step, state: State) -> None:
+        """One iteration, in place."""
+        gradient: Tensor = state["gradient"]
+        direction = self._direction(state)
+        slope = float(torch.dot(direction, gradient))
+        if not slope < 0:
+            state["count"], direction = 0, -gradient
+            slope = -float(torch.dot(gradient, gradient))
+        if slope == 0 or not math.isfinite(slope) or not math.isfinite(state["value"]):
+            state["done"], state["reason"] = True, "converged" if slope == 0 else "diverged"
+            return
+        moved = self._search(step, state, direction, slope)
+        if moved is None:
+            self._recover(step, state)
+            return
+        self._remember(state, moved, step.gradient - gradient)
+        gradient.copy_(step.gradient)
+        state["failures"] = 0
+        state["past"].append(state["value"])
+        self._judge(step, state)
+
+    def _search(self, step: Step, state: State, direction: Tensor, slope: float) -> Tensor | None:
+        """Move `step.theta` along `direction`; returns the displacement, or None with theta where it was."""
+        origin = step.theta.clone()
+        last = math.nan
+
+        def evaluate(length: float) -> tuple[float, float]:
+            nonlocal last
+            torch.add(origin, direction, alpha=length, out=step.theta)
+            value = step()
+            state["evaluations"] += 1
+            last = length
+            return value, float(torch.dot(step.gradient, direction))
+
+        first = 1.0 if state["count"] else min(1.0, 1.0 / float(direction.abs().sum()))
+        noise = 4 * torch.finfo(step.theta.dtype).eps * abs(state["value"])
+        found = wolfe_search(evaluate, value=state["value"], slope=slope, step=first, noise=noise)
+        if found is None:
+            step.theta.copy_(origin)
+            return None
+        if last != found.step:
+            evaluate(found.step)
+        state["value"] = found.value
+        return step.theta - origin
+
+    def _direction(self, state: State) -> Tensor:
+        """Minus the inverse-Hessian estimate times the gradient, by the two-loop recursion."""
+        s, y, rho, count = state["s"], state["y"], state["rho"], state["count"]
+        q = -state["gradient"]
+        slots = [i % self.history for i in range(max(0, count - self.history), count)]
+        alphas: list[float] = []
+        for i in reversed(slots):
+            alpha = rho[i] * float(torch.dot(s[i], q))
+            alphas.append(alpha)
+            q.add_(y[i], alpha=-alpha)
+        if slots:
+            newest = slots[-1]
+            q.mul_(1.0 / (rho[newest] * float(torch.dot(y[newest], y[newest]))))
+        for i, alpha in zip(slots, reversed(alphas), strict=True):
+            q.add_(s[i], alpha=alpha - rho[i] * float(torch.dot(y[i], q)))
+        return q
+
+    def _remember(self, state: State, moved: Tensor, change: Tensor) -> None:
+        curvature = float(torch.dot(moved, change))
+        if curvature <= 1e-10 * float(torch.dot(moved, moved)):
+            return  # a kink was crossed: this pair says nothing about curvature
+        i = state["count"] % self.history
+        state["s"][i], state["y"][i], state["rho"][i] = moved, change, 1.0 / curvature
+        state["count"] += 1
+
+    def _recover(self, step: Step, state: State) -> None:
+        """After a failed line search: forget the history once, then call it a plateau."""
+        state["failures"] += 1
+        if state["failures"] > 1 or state["count"] == 0:
+            state["done"], state["reason"] = True, "plateau"
+        state["count"] = 0
+        state["value"] = step()
+        state["evaluations"] += 1
+        state["gradient"].copy_(step.gradient)
+
+    def _judge(self, step: Step, state: State) -> None:
+        past: list[float] = state["past"]
+        if len(past) > self.window:
+            past.pop(0)
+            if past[0] - past[-1] <= self.plateau * abs(past[-1]):
+                state["done"], state["reason"] = True, "plateau"
+        if stationarity(step) <= (self.tolerance or default_tolerance(step.theta.dtype)):
+            state["done"], state["reason"] = True, "converged"
+        elif state["evaluations"] >= self.evaluations:
+            state["done"], state["reason"] = True, state["reason"] or "limit"
+
+    def iterations(self) -> int:
+        """About how many gradient evaluations the phase takes, for time estimates."""
+        return self.evaluations
+
+
+def default_tolerance(dtype: torch.dtype) -> float:
+    """The stationarity that counts as converged: 1e-6 in float64, 1e-3 below."""
+    return 1e-6 if dtype == torch.float64 else 1e-3
+
+
+def stationarity(step: Step) -> float:
+    """|gradient| / |2 ridge theta| at the last evaluation: NaN without ridge."""
+    scale = 2 * step.ridge * float(step.theta.norm())
+    return float(step.gradient.norm()) / scale if scale else math.nan

@@ -1,0 +1,180 @@
+"""Objective and gradient of a network on its training data, written into one flat vector: what the solvers call.
+
+`FullyConnectedStep` is written by hand on preallocated buffers; `AutogradStep` serves every other module and is the
+reference that the first is tested against.
+"""
+
+import copy
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from isthmus.networks import FullyConnected
+from isthmus.training.flat import flatten_parameters, views
+from isthmus.training.losses import DataLoss
+
+
+class Step(Protocol):
+    """Objective and gradient at the parameters that `theta` holds."""
+
+    theta: Tensor
+    gradient: Tensor
+    ridge: float
+    data: DataLoss
+    data_value: float
+
+    @property
+    def network(self) -> nn.Module:
+        """The network whose parameters are views of `theta`."""
+        ...
+
+    def __call__(self) -> float:
+        """Objective at `theta`; fills `gradient` and `data_value`."""
+        ...
+
+    def outputs(self) -> Tensor:
+        """What the network gives on its training data, a new tensor."""
+        ...
+
+    def in_float64(self) -> tuple[float, float]:
+        """Data loss and penalty, both computed in float64."""
+        ...
+
+
+class FullyConnectedStep:
+    """Objective and gradient of a `FullyConnected` by hand: no autograd, no allocation of activations per call."""
+
+    def __init__(self, network: FullyConnected, x: Tensor, data: DataLoss, ridge: float) -> None:
+        parameters = [p for pair in _layers(network) for p in pair if p is not None]
+        self.network = network
+        self.theta, self.gradient = flatten_parameters(parameters)
+        gradient_views = iter(views(self.gradient, parameters))
+        self._layers = [
+            (w.data, None if b is None else b.data, next(gradient_views), None if b is None else next(gradient_views))
+            for w, b in _layers(network)
+        ]
+        self._slopes = [
+            network.negative_slope if network.is_activated(l) else None for l in range(1, network.depth + 1)
+        ]
+        self._a = [x] + [torch.empty(len(x), d, dtype=x.dtype) for d in network.dimensions[1:]]
+        self._d = [torch.empty(len(x), d, dtype=x.dtype) for d in network.dimensions[:-1]]
+        self.ridge, self.data, self.data_value = ridge, data, float("nan")
+
+    def __call__(self) -> float:
+        """Objective at `theta`; fills `gradient` and `data_value`."""
+        self._forward()
+        # the outputs' buffer becomes the residual: value_and_gradient works in place
+        self.data_value, g = self.data.value_and_gradient(self._a[-1])
+        self._backward(g)
+        self.gradient.add_(self.theta, alpha=2 * self.ridge)
+        return self.data_value + self.ridge * float(torch.dot(self.theta, self.theta))
+
+    def outputs(self) -> Tensor:
+        """What the network gives on its training data, a new tensor."""
+        self._forward()
+        return self._a[-1].clone()
+
+    def in_float64(self) -> tuple[float, float]:
+        """Data loss and penalty, both computed in float64."""
+        return _in_float64(self.network, self._a[0], self.data)
+
+    def _forward(self) -> None:
+        a = self._a
+        for l, (weight, bias, _, _) in enumerate(self._layers):
+            if bias is None:
+                torch.mm(a[l], weight.t(), out=a[l + 1])
+            else:
+                torch.addmm(bias, a[l], weight.t(), out=a[l + 1])
+            slope = self._slopes[l]
+            if slope == 0.0:
+                a[l + 1].relu_()
+            elif slope is not None:
+                torch.nn.functional.leaky_relu_(a[l + 1], slope)
+
+    def _backward(self, g: Tensor) -> None:
+        a = self._a
+        for l in range(len(self._layers) - 1, -1, -1):
+            weight, _, weight_gradient, bias_gradient = self._layers[l]
+            torch.mm(g.t(), a[l], out=weight_gradient)
+            if bias_gradient is not None:
+                torch.sum(g, 0, out=bias_gradient)
+            if l == 0:
+                return
+            below = self._d[l]
+            torch.mm(g, weight, out=below)
+            slope = self._slopes[l - 1]
+            if slope == 0.0:
+                torch.ops.aten.threshold_backward.grad_input(below, a[l], 0.0, grad_input=below)
+            elif slope is not None:
+                # negative slopes flip the sign of a, so the mask must come from where a keeps the sign of z: a > 0 for
+                # slope >= 0; for slope < 0 the activation is never negative and z cannot be read off: recompute it
+                below.mul_(self._derivative(l, slope))
+            g = below
+
+    def _derivative(self, l: int, slope: float) -> Tensor:
+        if slope > 0:
+            sign = self._a[l]
+        else:
+            weight, bias, _, _ = self._layers[l - 1]
+            sign = torch.nn.functional.linear(self._a[l - 1], weight, bias)
+        return torch.where(sign >= 0, 1.0, slope)
+
+
+class AutogradStep:
+    """Objective and gradient of any module; its penalty is `penalty()`, or the squared norm of all parameters."""
+
+    def __init__(self, network: nn.Module, x: Tensor, data: DataLoss, ridge: float) -> None:
+        self._parameters = [p for p in network.parameters() if p.requires_grad]
+        self.network = network
+        self.theta, self.gradient = flatten_parameters(self._parameters)
+        for parameter, view in zip(self._parameters, views(self.gradient, self._parameters), strict=True):
+            parameter.grad = view
+        self._x = x
+        self.ridge, self.data, self.data_value = ridge, data, float("nan")
+
+    def __call__(self) -> float:
+        """Objective at `theta`; fills `gradient` and `data_value`."""
+        self.gradient.zero_()
+        with torch.enable_grad():
+            outputs = self.network(self._x)
+            self.data_value, at_outputs = self.data.value_and_gradient(outputs.detach().clone())
+            penalty = penalty_of(self.network)
+            # d/dtheta <gradient at the outputs, outputs> is the data gradient by the chain rule
+            (torch.sum(outputs * at_outputs) + self.ridge * penalty).backward()
+        return self.data_value + self.ridge * float(penalty)
+
+    def outputs(self) -> Tensor:
+        """What the network gives on its training data, a new tensor."""
+        return self.network(self._x).detach().clone()
+
+    def in_float64(self) -> tuple[float, float]:
+        """Data loss and penalty, both computed in float64."""
+        return _in_float64(self.network, self._x, self.data)
+
+
+def _in_float64(network: nn.Module, x: Tensor, data: DataLoss) -> tuple[float, float]:
+    exact = copy.deepcopy(network).double()
+    with torch.no_grad():
+        return data.to(torch.float64).value(exact(x.double())), float(penalty_of(exact))
+
+
+def penalty_of(network: nn.Module) -> Tensor:
+    """`network.penalty()` where the class defines one, else the squared norm of all trainable parameters."""
+    own = getattr(network, "penalty", None)
+    if callable(own):
+        value = own()
+        assert isinstance(value, Tensor)
+        return value
+    return torch.stack([p.square().sum() for p in network.parameters() if p.requires_grad]).sum()
+
+
+def step_of(network: nn.Module, x: Tensor, data: DataLoss, ridge: float) -> Step:
+    """The fastest exact step for this network."""
+    kind = FullyConnectedStep if isinstance(network, FullyConnected) else AutogradStep
+    return kind(network, x, data, ridge)  # pyright: ignore[reportArgumentType] - narrowed by the line above
+
+
+def _layers(network: FullyConnected) -> list[tuple[nn.Parameter, nn.Parameter | None]]:
+    biases = list(network.biases) if network.has_bias else [None] * network.depth
+    return list(zip(network.weights, biases, strict=True))

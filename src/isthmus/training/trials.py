@@ -1,0 +1,72 @@
+"""Rank trials: truncate the middle matrices by one rank, polish, keep the result only if the objective fell."""
+
+import math
+from dataclasses import dataclass, field
+
+from isthmus.networks import FullyConnected
+from isthmus.training.moves import middle_rank, truncate_middle
+from isthmus.training.solvers import LBFGS, State
+from isthmus.training.steps import Step
+
+
+@dataclass(frozen=True, slots=True)
+class RankTrials:
+    """Lower the rank of the middle matrices as long as that lowers the objective.
+
+    From rank r of the current minimum: truncate to r - 1, polish, keep and go on if the objective is lower; otherwise
+    put the parameters back and stop.
+
+    Attributes:
+        polish: the solver run after each truncation.
+        most: trials allowed.
+    """
+
+    polish: LBFGS = field(default_factory=lambda: LBFGS(500))
+    most: int = 3
+
+    def start(self, step: Step) -> State:
+        """The state before the first iteration."""
+        usable = isinstance(step.network, FullyConnected) and step.network.depth > 2
+        value = step()
+        state: State = {"done": not usable, "reason": "", "value": value, "evaluations": 1, "trials": 0, "inner": None}
+        return state | {"best": step.theta.clone(), "best_value": value, "rank": 0}
+
+    def advance(self, step: Step, state: State) -> None:
+        """One iteration, in place."""
+        assert isinstance(step.network, FullyConnected)
+        if state["inner"] is None:
+            self._truncate(step, state)
+            return
+        inner: State = state["inner"]
+        before = inner["evaluations"]
+        self.polish.advance(step, inner)
+        state["evaluations"] += inner["evaluations"] - before
+        state["value"] = min(state["best_value"], inner["value"])
+        if inner["done"]:
+            self._decide(step, state, inner["value"])
+
+    def _truncate(self, step: Step, state: State) -> None:
+        assert isinstance(step.network, FullyConnected)
+        rank = middle_rank(step.network)
+        if rank <= 1 or state["trials"] >= self.most:
+            state["done"] = True
+            return
+        state["rank"] = rank - 1
+        truncate_middle(step.network, rank - 1)
+        state["inner"] = self.polish.start(step)
+        state["evaluations"] += 1
+        state["trials"] += 1
+
+    def _decide(self, step: Step, state: State, value: float) -> None:
+        state["inner"] = None
+        if math.isfinite(value) and value < state["best_value"]:
+            state["best_value"] = value
+            state["best"].copy_(step.theta)
+            return
+        step.theta.copy_(state["best"])
+        state["value"], state["done"] = step(), True
+        state["evaluations"] += 1
+
+    def iterations(self) -> int:
+        """About how many gradient evaluations the phase takes, for time estimates."""
+        return 2 * self.polish.evaluations

@@ -1,0 +1,182 @@
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+import discoveries
+from isthmus import plots
+from isthmus.plots.style import PALETTE, SIZE
+
+SRC = Path(__file__).parents[2] / "src"
+FOUND = discoveries.discovery()
+COORDINATES = xr.Dataset({"coordinates": (("sample", "coordinate"), FOUND.transform(discoveries.inputs()))})
+Drawing = Callable[[Axes | None], Axes]
+DRAWINGS: dict[str, Drawing] = {
+    "scree": lambda ax: plots.scree(FOUND.scree, ax, rank=3),
+    "objective_curve": lambda ax: plots.objective_curve(FOUND.objective_curve, ax, rank=3),
+    "layer_spectra": lambda ax: plots.layer_spectra(FOUND.diagnosis.layers, ax, rank=3),
+    "jacobian_spectrum": lambda ax: plots.jacobian_spectrum(FOUND.diagnosis.layers, ax, rank=3),
+    "starts": lambda ax: plots.starts(FOUND.runs, ax),
+    "coordinates": lambda ax: plots.coordinates(COORDINATES, ax),
+}
+
+
+def drawn(ax: Axes) -> Figure:
+    figure = ax.get_figure()
+    assert isinstance(figure, Figure)
+    figure.draw_without_rendering()
+    return figure
+
+
+def labelled(ax: Axes, start: str) -> Line2D:
+    (line,) = [line for line in ax.get_lines() if str(line.get_label()).startswith(start)]
+    return line
+
+
+def test_every_public_plot_is_drawn_here() -> None:
+    assert set(DRAWINGS) == set(plots.__all__)
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_a_plot_labels_its_axes_and_fits_a_small_figure(name: str) -> None:
+    ax = DRAWINGS[name](None)
+    figure = drawn(ax)
+    assert ax.get_xlabel()
+    assert ax.get_ylabel()
+    assert tuple(figure.get_size_inches()) == SIZE
+    box, width_height = figure.get_tightbbox(), figure.get_size_inches()
+    assert box.x0 >= 0
+    assert box.y0 >= 0
+    assert box.x1 <= width_height[0]
+    assert box.y1 <= width_height[1]
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_a_plot_draws_into_the_axes_it_is_given(name: str) -> None:
+    ax = Figure().add_subplot()
+    assert DRAWINGS[name](ax) is ax
+
+
+@pytest.mark.parametrize("name", ["scree", "objective_curve", "layer_spectra", "jacobian_spectrum"])
+def test_the_chosen_rank_is_marked(name: str) -> None:
+    ax = DRAWINGS[name](None)
+    assert [text.get_text() for text in ax.texts] == ["rank 3"]
+
+
+def test_pyplot_is_never_imported() -> None:
+    program = "import isthmus.plots, sys; sys.exit('matplotlib.pyplot' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": str(SRC)}, check=False).returncode == 0
+
+
+def test_scree_shows_the_errors_of_the_table() -> None:
+    ax = plots.scree(FOUND.scree)
+    for label, name in {"held out": "heldout_error", "training": "train_error", "linear": "linear_error"}.items():
+        np.testing.assert_array_equal(labelled(ax, label).get_ydata(), FOUND.scree[name])
+    assert ax.get_yscale() == "log"
+
+
+def test_scree_without_a_baseline_or_with_an_error_of_zero() -> None:
+    table = FOUND.scree.drop_vars("linear_error")
+    table["heldout_error"][2] = 0.0
+    ax = plots.scree(table)
+    drawn(ax)
+    assert np.isnan(np.asarray(labelled(ax, "held out").get_ydata())[2])
+    assert len(ax.get_lines()) == 2
+
+
+def test_the_objective_curve_shows_the_excess_and_the_threshold() -> None:
+    ax = plots.objective_curve(FOUND.objective_curve)
+    objective = FOUND.objective_curve["objective"].sel(ridge=1e-3).values
+    line = labelled(ax, "ridge 0.001 (chosen)")
+    expected = np.clip(100 * (objective / objective[-1] - 1), 0.01, None)
+    np.testing.assert_allclose(np.asarray(line.get_ydata()), expected, rtol=1e-12)
+    others = [labelled(ax, f"ridge {ridge}") for ridge in ("0.01", "0.003")]
+    assert line.get_linewidth() > max(other.get_linewidth() for other in others)
+    assert [1.0, 1.0] in [list(np.asarray(line.get_ydata())) for line in ax.get_lines()]
+
+
+def test_the_objective_curve_skips_ridges_that_were_not_reached() -> None:
+    table = FOUND.objective_curve.copy(deep=True)
+    table["objective"][0] = np.nan
+    table["objective"][1, 4:] = np.nan
+    ax = plots.objective_curve(table)
+    drawn(ax)
+    assert len(labelled(ax, "ridge 0.003").get_xdata()) == 4  # pyright: ignore[reportArgumentType] - an array
+    assert not [line for line in ax.get_lines() if str(line.get_label()).startswith("ridge 0.01")]
+
+
+def test_layer_spectra_are_relative_to_each_layer() -> None:
+    table = FOUND.diagnosis.layers
+    (cells,) = plots.layer_spectra(table).collections
+    shown = np.ma.asarray(cells.get_array()).reshape(table["activation_singular_values"].shape)
+    np.testing.assert_array_equal(shown[:, 0], 1.0)
+    values = table["activation_singular_values"].values
+    np.testing.assert_allclose(shown[0, 1], values[0, 1] / values[0, 0], rtol=1e-12)
+    np.testing.assert_array_equal(np.ma.getmaskarray(shown), np.isnan(values))
+
+
+def test_a_dead_layer_and_a_zero_jacobian_are_drawn_blank() -> None:
+    table = FOUND.diagnosis.layers.copy(deep=True)
+    table["activation_singular_values"][1] = 0.0
+    table["jacobian_singular_values"][-1, :4] = 0.0
+    ax = plots.layer_spectra(table)
+    drawn(ax)
+    assert np.ma.getmaskarray(np.ma.asarray(ax.collections[0].get_array()).reshape(4, 12))[1].all()
+    drawn(plots.jacobian_spectrum(table))
+
+
+def test_the_jacobian_over_points_is_a_median_with_a_band() -> None:
+    values = np.array([[1.0, 0.5], [2.0, 0.2], [4.0, 1.2]])
+    ax = plots.jacobian_spectrum(xr.Dataset({"jacobian_singular_values": (("sample", "component"), values)}))
+    np.testing.assert_allclose(np.asarray(ax.get_lines()[0].get_ydata()), [1.0, 0.3], rtol=1e-12)
+    assert len(ax.collections) == 1
+
+
+def test_starts_are_ratios_to_the_least_at_their_ridge() -> None:
+    ax = plots.starts(FOUND.runs)
+    np.testing.assert_allclose(np.asarray(labelled(ax, "linear").get_ydata()), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(labelled(ax, "random").get_ydata()), [1.02, 1.11] * 3, rtol=1e-12)
+    assert sorted(text.get_text() for text in ax.texts) == ["3"] * 6 + ["4"] * 3
+
+
+def test_starts_that_diverged_are_left_out() -> None:
+    table = FOUND.runs.copy(deep=True)
+    table["objective"][1] = np.nan
+    ax = plots.starts(table)
+    drawn(ax)
+    assert len(ax.texts) == 8
+
+
+def test_one_coordinate_is_a_histogram_and_a_missing_one_is_refused() -> None:
+    ax = plots.coordinates(COORDINATES.isel(coordinate=[0]))
+    assert ax.get_ylabel() == "samples"
+    assert sum(patch.get_height() for patch in ax.patches) == discoveries.NUM_SAMPLES  # pyright: ignore[reportAttributeAccessIssue] - bars
+    with pytest.raises(ValueError, match=r"two of the coordinates 0\.\.2"):
+        plots.coordinates(COORDINATES, pair=(0, 3))
+
+
+def contrast(first: str, second: str) -> float:
+    """The contrast ratio of the web's accessibility rules, 1 to 21."""
+    luminance: list[float] = []
+    for color in (first, second):
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(color)]
+        luminance.append(float(np.dot([0.2126, 0.7152, 0.0722], linear)) + 0.05)
+    return max(luminance) / min(luminance)
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+@pytest.mark.parametrize("name", ["ink", "muted", "blue", "orange", "green", "purple"])
+def test_every_colour_stands_out_from_its_background(name: str, scheme: int) -> None:
+    assert contrast(PALETTE[name][scheme], PALETTE["surface"][scheme]) >= (7 if name == "ink" else 3)
+
+
+def test_the_contrast_of_black_on_white_is_21() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21, rel=1e-12)

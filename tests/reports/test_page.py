@@ -1,0 +1,196 @@
+import re
+import shutil
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+import discoveries
+import isthmus
+from isthmus.discovery import Discovery
+from isthmus.reports import report
+
+CHROMIUM = shutil.which("chromium")
+HOSTILE = "<script>document.title='owned'</script>\"'&"
+VOID = {"meta", "link", "br", "img", "hr", "input"}
+
+
+class Page(HTMLParser):
+    """The elements of a page, and whether its tags close in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+    def attributes(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def hostile() -> Discovery:
+    found = discoveries.discovery(control=True)
+    found.diagnosis.skipped.append((HOSTILE, HOSTILE))
+    found.runs["kind"] = ("run", np.full(9, HOSTILE))
+    return discoveries.discovery(
+        input_names=(HOSTILE,),
+        target_names=(HOSTILE,),
+        reasons=(HOSTILE,),
+        warnings=(HOSTILE,),
+        settings={HOSTILE: HOSTILE},
+        readings={HOSTILE: 1},
+        diagnosis=found.diagnosis,
+        runs=found.runs,
+    )
+
+
+@pytest.fixture(scope="module")
+def page_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    isthmus.report(discoveries.discovery(control=True), path, x=discoveries.inputs(), command="isthmus discover a.csv")
+    return path
+
+
+def test_the_page_is_well_formed_and_the_verdict_comes_first(page_path: Path) -> None:
+    page = Page(page_path.read_text())
+    words = [text.strip() for text in page.text if text.strip()]
+    body = words[words.index("Rank of a task") :]
+    assert body[1] == "This task needs 3 dimensions."
+    assert "With 2 dimensions the error is 101 times as large." in body
+    assert "isthmus discover a.csv" in body
+    assert "column 'probe 4' was constant and was dropped" in body
+    assert "Control: random data of the same covariance" in body
+
+
+def test_nothing_is_fetched_and_nothing_runs(page_path: Path) -> None:
+    text = page_path.read_text()
+    page = Page(text)
+    fetching = {"src", "href", "xlink:href", "srcset", "data", "action", "poster"}
+    for _tag, attributes in page.elements:
+        for name in fetching & set(attributes):
+            assert re.match(r"#|data:image/png;base64,", attributes[name] or ""), attributes
+    assert not {"script", "link", "iframe", "object"} & {tag for tag, _ in page.elements}
+    assert not re.search(r"@import|url\((?!#)", text)
+
+
+def test_every_picture_has_a_title_and_a_description(page_path: Path) -> None:
+    page = Page(page_path.read_text())
+    ids = Counter(a["id"] for _, a in page.elements if "id" in a)
+    pictures = page.attributes("svg")
+    assert len(pictures) == 5 + 3 + 2  # of the result, its coordinates, the control
+    for attributes in pictures:
+        assert attributes["role"] == "img"
+        assert [ids[name] for name in (attributes["aria-labelledby"] or "").split()] == [1, 1]
+    assert set(ids.values()) == {1}
+    assert not page.attributes("img")
+
+
+def test_references_inside_pictures_are_kept(page_path: Path) -> None:
+    text = page_path.read_text()
+    ids = set(re.findall(r'\bid="([^"]+)"', text))
+    used = set(re.findall(r'(?:xlink:href="#|url\(#)([^")]+)', text))
+    assert used
+    assert used <= ids
+
+
+def test_the_page_follows_the_readers_scheme(page_path: Path) -> None:
+    svg = "".join(re.findall(r"<svg.*?</svg>", page_path.read_text(), flags=re.DOTALL))
+    assert "prefers-color-scheme: dark" in page_path.read_text()
+    assert "var(--ink)" in svg
+    assert "#1b1e23" not in svg
+
+
+def test_hostile_names_are_shown_not_run(tmp_path: Path) -> None:
+    report(hostile(), tmp_path / "report.html", command=HOSTILE)
+    page = Page((tmp_path / "report.html").read_text())
+    assert not page.attributes("script")
+    assert "<script>document" not in (tmp_path / "report.html").read_text()
+    words = " ".join(page.text)
+    assert words.count(HOSTILE) >= 10
+
+
+def test_a_diagnosis_has_a_page_too(tmp_path: Path) -> None:
+    report(discoveries.discovery().diagnosis, tmp_path / "report.html")
+    page = Page((tmp_path / "report.html").read_text())
+    assert "The network works through 3 dimensions." in page.text
+    assert len(page.attributes("svg")) == 2
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2, 9])
+def test_unusual_ranks_have_pages(tmp_path: Path, rank: int) -> None:
+    found = discoveries.discovery(rank=rank)
+    report(found, tmp_path / "report.html", x=discoveries.inputs() if rank == 2 else None)
+    assert Page((tmp_path / "report.html").read_text()).attributes("svg")
+
+
+def test_the_same_result_gives_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("a.html", "b.html"):
+        report(discoveries.discovery(), tmp_path / name)
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with warnings.catch_warnings(), sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield chromium
+        chromium.close()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_browser_shows_everything(page_path: Path, browser: Browser, tmp_path: Path, scheme: str, width: int) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=scheme)  # pyright: ignore[reportArgumentType] - two of its words
+    complaints: list[str] = []
+    requests: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(page_path.as_uri())
+    page.screenshot(path=tmp_path / f"{scheme}_{width}.png", full_page=True)
+    assert complaints == []
+    assert requests == [page_path.as_uri()]
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    boxes = page.evaluate("[...document.querySelectorAll('svg')].map(s => s.getBoundingClientRect().toJSON())")
+    assert len(boxes) == 10
+    for box in boxes:
+        assert box["width"] >= 300
+        assert box["height"] >= 200
+        assert 0 <= box["left"] <= box["right"] <= width
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    brightness = sum(int(part) for part in re.findall(r"\d+", ground)[:3])
+    assert (brightness > 600) is (scheme == "light")
+    page.close()
+
+
+def test_a_browser_does_not_run_hostile_names(browser: Browser, tmp_path: Path) -> None:
+    report(hostile(), tmp_path / "report.html", command=HOSTILE)
+    page = browser.new_page()
+    page.goto((tmp_path / "report.html").as_uri())
+    assert page.title().startswith("Rank of a task")
+    page.close()

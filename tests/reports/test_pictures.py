@@ -1,0 +1,38 @@
+from pathlib import Path
+from xml.etree import ElementTree
+
+import matplotlib.image
+import pytest
+
+import discoveries
+from isthmus.reports import write_pictures
+from isthmus.reports.pictures import pictures_of
+
+NAMES = ["scree", "objective_curve", "layer_spectra", "jacobian_spectrum", "starts"]
+
+
+def test_every_picture_is_written_as_png_and_svg_and_nothing_else(tmp_path: Path) -> None:
+    write_pictures(discoveries.discovery(), tmp_path / "plots", discoveries.inputs())
+    names = [*NAMES, "coordinates_1_2", "coordinates_1_3", "coordinates_2_3"]
+    assert {path.name for path in (tmp_path / "plots").iterdir()} == {f"{n}.{s}" for n in names for s in ("png", "svg")}
+    for name in names:
+        image = matplotlib.image.imread(tmp_path / "plots" / f"{name}.png")
+        assert image.shape[:2] == (620, 880)
+        assert image[..., :3].std() > 0.01
+        root = ElementTree.parse(tmp_path / "plots" / f"{name}.svg").getroot()
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+
+
+@pytest.mark.parametrize(
+    ("rank", "names"), [(0, []), (1, ["coordinate_1"]), (2, ["coordinates_1_2"])], ids=["none", "one", "two"]
+)
+def test_coordinates_are_shown_as_far_as_there_are_any(rank: int, names: list[str]) -> None:
+    found = discoveries.discovery(rank=rank)
+    assert [picture.name for picture in pictures_of(found, discoveries.inputs())] == [*NAMES, *names]
+
+
+def test_a_table_without_spectra_has_no_spectra_pictures() -> None:
+    diagnosis = discoveries.discovery().diagnosis
+    bare = diagnosis.layers.drop_vars(["activation_singular_values", "jacobian_singular_values"])
+    found = discoveries.discovery(diagnosis=type(diagnosis)(bare, diagnosis.rank, []))
+    assert [picture.name for picture in pictures_of(found)] == ["scree", "objective_curve", "starts"]

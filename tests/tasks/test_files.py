@@ -1,0 +1,223 @@
+"""Real files in, a task or one line out: each row of the tables says which of the two a case must give."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from isthmus.errors import DataError, DataWarning
+from isthmus.tasks import Kind, read_table
+
+Write = Callable[[Path], object]
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((30, 3))
+Y = X[:, :1] * X[:, 1:2]
+
+
+def text(content: str) -> Write:
+    return lambda path: path.write_text(content, encoding="utf-8")
+
+
+def raw(content: bytes) -> Write:
+    return lambda path: path.write_bytes(content)
+
+
+def csv_of(frame: pd.DataFrame, **options: Any) -> Write:
+    return lambda path: frame.to_csv(path, index=False, **options)
+
+
+def npy(array: object) -> Write:
+    return lambda path: np.save(path, np.asarray(array))
+
+
+def npz(**arrays: np.ndarray) -> Write:
+    return lambda path: np.savez(path, **arrays)  # type: ignore[arg-type]
+
+
+def frame(**changes: object) -> pd.DataFrame:
+    return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2]} | changes)
+
+
+def with_cell(row: int, column: str, value: object) -> pd.DataFrame:
+    """A table with one odd cell."""
+    table = frame().astype(object)
+    table.loc[row - 1, column] = value
+    return table
+
+
+SPECIES = ["owl", "cat", "eel"] * 10
+KINDS = np.tile(np.eye(3)[[2, 0, 1]], (10, 1))
+
+# ERROR LINE (exit code 2 of the command line): name, file, how it is written, arguments, what the line must say
+REFUSED: list[tuple[str, str, Write, dict[str, Any], str]] = [
+    ("missing file", "d.csv", lambda path: None, {}, "no such file.*Check the path"),
+    ("directory", "d.csv", lambda path: path.mkdir(), {}, "is a directory"),
+    ("unknown extension", "d.xlsx", raw(b"PK"), {}, r"unknown extension '.xlsx'.*\.csv, \.tsv"),
+    ("empty csv", "d.csv", text(""), {}, "is empty"),
+    ("empty npy", "d.npy", raw(b""), {}, "is empty"),
+    ("blank lines only", "d.csv", text("\n\n"), {}, "no first row"),
+    ("header only", "d.csv", text("a,b\n"), {}, "no rows"),
+    ("missing column", "d.csv", csv_of(frame()), {"target": "cc"}, "no column 'cc'. Did you mean 'c'.*columns a, b, c"),
+    ("missing class column", "d.csv", csv_of(frame()), {"classes": "z"}, "no column 'z'. It has columns a, b, c"),
+    ("text among numbers", "d.csv", csv_of(with_cell(4, "b", "oops")), {}, "'b' holds text in row 4 .'oops'."),
+    ("empty cell", "d.csv", csv_of(with_cell(7, "b", "")), {}, "'b' holds a missing value or NaN in row 7"),
+    ("nan", "d.csv", csv_of(with_cell(7, "c", "nan")), {"target": "c"}, "'c' holds a missing value or NaN in row 7"),
+    ("infinity", "d.csv", csv_of(with_cell(2, "a", "-inf")), {}, "'a' holds infinity in row 2"),
+    ("huge value", "d.csv", csv_of(with_cell(3, "a", 1e300)), {}, "'a' holds 1e.300 in row 3.*overflow"),
+    ("huge target", "d.csv", csv_of(with_cell(3, "a", -1e300)), {"target": "a"}, "holds -1e.300 in row 3"),
+    ("complex in csv", "d.csv", csv_of(with_cell(3, "a", "1+2j")), {}, "'a' holds text in row 3"),
+    ("missing text", "d.csv", csv_of(frame(s=[None, *SPECIES[1:]])), {}, "'s' holds a missing value or NaN in row 1"),
+    ("names of rows", "d.csv", csv_of(frame(s=[f"id{i}" for i in range(30)])), {}, "'s' has 30 different values"),
+    ("text as target", "d.csv", csv_of(frame(s=SPECIES)), {"target": "s"}, "'s' holds text.*as classes"),
+    ("numbers as classes", "d.csv", csv_of(frame()), {"classes": "a"}, "30 different values.*use target"),
+    ("identical rows", "d.csv", text("a,b\n" + "1,2\n" * 30), {}, "all 30 rows are identical"),
+    ("identical inputs", "d.csv", text("a,b\n" + "1,2\n1,3\n" * 15), {"target": "b"}, "all 30 rows are identical"),
+    ("all columns targets", "d.csv", csv_of(frame()), {"target": ["a", "b", "c"]}, "no column is left"),
+    ("two choices", "d.csv", csv_of(frame()), {"target": "a", "autoencode": True}, "exclude each other"),
+    ("longer rows", "d.csv", text("a,b\n" + "1,2,3\n4,5,7\n" * 15), {}, "more cells than the first row"),
+    ("one longer row", "d.csv", text("a,b\n1,2\n3,4,5\n"), {}, "cannot be read.*line 3, saw 3"),
+    ("semicolons", "d.csv", text("a;b\n1;2\n"), {}, "separated by ';'"),
+    ("commas in tsv", "d.tsv", text("a,b\n1,2\n"), {}, "separated by ','"),
+    ("not text", "d.csv", raw(bytes(range(128, 256)) * 4), {}, "cannot be read as .csv"),
+    ("not parquet", "d.parquet", text("a,b\n1,2\n"), {}, "cannot be read as .parquet"),
+    ("not npy", "d.npy", text("a,b\n1,2\n"), {}, "cannot be read as .npy"),
+    ("cut npz", "d.npz", raw(b"PK\x03\x04 cut"), {}, "cannot be read as .npz"),
+    ("pickled objects", "d.npy", npy(np.array([{"a": 1}], dtype=object)), {}, "cannot be read.*allow_pickle=False"),
+    ("pickled x", "d.npz", npz(x=np.array([None], dtype=object)), {}, "cannot be read.*allow_pickle=False"),
+    ("complex npy", "d.npy", npy(X + 1j), {}, "complex numbers"),
+    ("text npy", "d.npy", npy([["a"], ["b"]]), {}, "not numbers"),
+    ("single number", "d.npy", npy(3.0), {}, "single value"),
+    ("no rows", "d.npy", npy(np.ones((0, 3))), {}, "is empty"),
+    ("nan in npy", "d.npy", npy([[1.0, np.nan], [2.0, 3.0]]), {}, "column 2 holds a missing value or NaN in row 1"),
+    ("npz without x", "d.npz", npz(inputs=X, y=Y), {}, "no array x, but inputs, y"),
+    ("different lengths", "d.npz", npz(x=X, y=Y[:-1]), {}, "x has 30 rows and y has 29"),
+    ("text y", "d.npz", npz(x=X, y=np.array(SPECIES)), {}, "'y' holds text.*as classes"),
+    (
+        "dates",
+        "d.parquet",
+        lambda p: frame(t=pd.date_range("2020", periods=30)).to_parquet(p),
+        {},
+        "'t' holds datetime",
+    ),
+]
+
+# RIGHT ANSWER: name, file, how it is written, arguments, expected x and y
+ACCEPTED: list[tuple[str, str, Write, dict[str, Any], np.ndarray, np.ndarray | None]] = [
+    ("csv", "d.csv", csv_of(frame()), {}, X, None),
+    ("autoencode said", "d.csv", csv_of(frame()), {"autoencode": True}, X, None),
+    ("target", "d.csv", csv_of(frame()), {"target": "b"}, X[:, [0, 2]], X[:, [1]]),
+    ("targets in given order", "d.csv", csv_of(frame()), {"target": ("c", "a")}, X[:, [1]], X[:, [2, 0]]),
+    ("no header", "d.csv", csv_of(frame(), header=False), {"target": "c2"}, X[:, [0, 2]], X[:, [1]]),
+    ("numbered header", "d.csv", csv_of(pd.DataFrame(X)), {"target": "1"}, X[:, [0, 2]], X[:, [1]]),
+    ("row numbers", "d.csv", lambda p: frame().to_csv(p), {}, X, None),
+    ("byte order mark", "d.csv", csv_of(frame(), encoding="utf-8-sig"), {"target": "a"}, X[:, 1:], X[:, :1]),
+    ("upper-case extension", "D.CSV", csv_of(frame()), {}, X, None),
+    ("windows line ends", "d.csv", csv_of(frame(), lineterminator="\r\n"), {}, X, None),
+    ("tsv", "d.tsv", csv_of(frame(), sep="\t"), {}, X, None),
+    ("one column", "d.csv", csv_of(pd.DataFrame({"a": X[:, 0]})), {}, X[:, :1], None),
+    ("constant target", "d.csv", csv_of(frame(k=1)), {"target": "k"}, X, np.ones((30, 1))),
+    ("booleans", "d.csv", csv_of(frame(f=X[:, 0] > 0)), {"target": ["a", "b", "c"]}, X[:, :1] > 0, X),
+    ("numeric classes", "d.csv", csv_of(frame(k=[0, 1, 2] * 10)), {"classes": "k"}, X, np.tile(np.eye(3), (10, 1))),
+    ("one class", "d.csv", csv_of(frame(k=["z"] * 30)), {"classes": "k"}, X, np.ones((30, 1))),
+    ("parquet", "d.parquet", lambda p: frame().to_parquet(p), {"target": "a"}, X[:, 1:], X[:, :1]),
+    ("npy", "d.npy", npy(X), {}, X, None),
+    ("npy of images", "d.npy", npy(X.reshape(30, 3, 1)), {}, X, None),
+    ("npy in columns", "d.npy", npy(np.asfortranarray(X)), {"target": "c3"}, X[:, :2], X[:, 2:]),
+    ("integers", "d.npy", npy((8 * X).astype(np.int8)), {}, (8 * X).astype(np.int8), None),
+    ("float16", "d.npy", npy(X.astype(np.float16)), {}, X.astype(np.float16), None),
+    ("npz", "d.npz", npz(x=X, y=Y), {}, X, Y),
+    ("npz, one-dimensional y", "d.npz", npz(x=X, y=Y[:, 0]), {}, X, Y),
+    ("npz without y", "d.npz", npz(x=X), {}, X, None),
+    ("npz, y ignored", "d.npz", npz(x=X, y=Y), {"autoencode": True}, X, None),
+    ("npz, classes", "d.npz", npz(x=X, y=np.array(SPECIES)), {"classes": "y"}, X, KINDS),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "file", "write", "arguments", "match"), REFUSED, ids=[case[0] for case in REFUSED])
+def test_refused_in_one_line(
+    tmp_path: Path, name: str, file: str, write: Write, arguments: dict[str, Any], match: str
+) -> None:
+    write(tmp_path / file)
+    with pytest.raises(DataError, match=match) as caught:
+        read_table(tmp_path / file, **arguments)
+    line = str(caught.value)
+    assert "\n" not in line
+    assert line.startswith(str(tmp_path / file))
+    assert line.endswith((".", "?"))
+
+
+@pytest.mark.parametrize(("name", "file", "write", "arguments", "x", "y"), ACCEPTED, ids=[case[0] for case in ACCEPTED])
+def test_read_as_expected(
+    tmp_path: Path, name: str, file: str, write: Write, arguments: dict[str, Any], x: np.ndarray, y: np.ndarray | None
+) -> None:
+    write(tmp_path / file)
+    task = read_table(tmp_path / file, **arguments)
+    np.testing.assert_array_equal(task.x, x)
+    assert len(task.x_names) == x.shape[1]
+    assert (task.y is None) == (y is None)
+    assert task.true_rank is None
+    if y is not None:
+        np.testing.assert_array_equal(task.target, y)
+        assert len(task.y_names) == y.shape[1]
+
+
+def test_text_inputs_become_one_column_per_value_and_it_is_said(tmp_path: Path) -> None:
+    csv_of(frame(s=SPECIES))(tmp_path / "d.csv")
+    with pytest.warns(DataWarning, match=r"text in column 's' \(3 values\) became one 0/1 column per value"):
+        task = read_table(tmp_path / "d.csv", target="a")
+    assert task.x_names == ("b", "c", "s=cat", "s=eel", "s=owl")
+    np.testing.assert_array_equal(task.x[:3, 2:], [[0, 0, 1], [1, 0, 0], [0, 1, 0]])
+
+
+def test_constant_inputs_are_dropped_by_name_unless_kept(tmp_path: Path) -> None:
+    csv_of(frame(flat=2.5, dull=0))(tmp_path / "d.csv")
+    with pytest.warns(DataWarning, match="dropped the constant columns 'flat', 'dull'"):
+        task = read_table(tmp_path / "d.csv")
+    assert task.x_names == ("a", "b", "c")
+    kept = read_table(tmp_path / "d.csv", drop_constant=False)
+    assert kept.x_names == ("a", "b", "c", "flat", "dull")
+
+
+def test_text_classes_give_a_classification_task(tmp_path: Path) -> None:
+    csv_of(frame(s=SPECIES))(tmp_path / "d.csv")
+    task = read_table(tmp_path / "d.csv", classes="s")
+    assert task.kind is Kind.CLASSIFICATION
+    assert task.y_names == ("cat", "eel", "owl")
+
+
+def test_numbers_among_the_column_names_are_pointed_out(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("5.1,3.5,owl\n" + "4.9,3.1,cat\n4.7,3.2,owl\n" * 15)
+    with pytest.warns(DataWarning, match="taken as column names although it holds the numbers 5.1, 3.5"):
+        read_table(tmp_path / "d.csv", classes="owl")
+
+
+def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame().to_parquet(tmp_path / "d.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(DataError, match=r"needs pyarrow. Install isthmus\[tables\]"):
+        read_table(tmp_path / "d.parquet")
+
+
+def test_a_crafted_npy_runs_no_code(tmp_path: Path) -> None:
+    """An object array that would create a file when unpickled."""
+    mark = tmp_path / "ran"
+    np.save(tmp_path / "d.npy", np.array([Trap(mark)], dtype=object), allow_pickle=True)
+    with pytest.raises(DataError, match="allow_pickle=False"):
+        read_table(tmp_path / "d.npy")
+    assert not mark.exists()
+    np.load(tmp_path / "d.npy", allow_pickle=True)  # control: unpickling springs the trap
+    assert mark.exists()
+
+
+class Trap:
+    """Touches a file when it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[object, tuple[Path]]:
+        return Path.touch, (self.mark,)

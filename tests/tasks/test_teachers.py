@@ -1,0 +1,92 @@
+"""Teachers have the rank they claim: the maps that make them are differentiated, with one rank too many as control."""
+
+import numpy as np
+import pytest
+import torch
+
+from isthmus import tasks
+from isthmus.tasks.teachers import TeacherMaps, teacher_maps
+from tolerances import rounding
+
+RANKS = (1, 2, 5, 8)
+
+
+def jacobian_ranks(maps: TeacherMaps, z: torch.Tensor) -> tuple[int, int]:
+    """Largest rank of dy/dz and least rank of dx/dz over the latent points z."""
+    dy = torch.stack([torch.autograd.functional.jacobian(maps.target, p) for p in z])  # type: ignore[no-untyped-call]
+    dx = torch.stack([torch.autograd.functional.jacobian(maps.observe, p) for p in z])  # type: ignore[no-untyped-call]
+    rtol = rounding(size=100)
+    return int(torch.linalg.matrix_rank(dy, rtol=rtol).max()), int(torch.linalg.matrix_rank(dx, rtol=rtol).min())
+
+
+@pytest.mark.theorem("FC-47")
+@pytest.mark.parametrize("rank", RANKS)
+def test_the_target_has_the_claimed_rank_and_the_inputs_keep_every_latent_coordinate(rank: int) -> None:
+    task = tasks.teacher(rank, d_in=30, d_out=20, num_samples=20, latent_dim=12, seed=rank)
+    assert task.latent is not None
+    maps = teacher_maps(rank, d_in=30, d_out=20, latent_dim=12, seed=rank)
+    assert jacobian_ranks(maps, torch.from_numpy(task.latent)) == (rank, 12)
+    assert task.true_rank == task.jacobian_rank == rank
+
+
+@pytest.mark.parametrize("rank", RANKS)
+def test_the_rank_check_sees_a_target_with_one_more_coordinate(rank: int) -> None:
+    maps = teacher_maps(rank, d_in=30, d_out=20, latent_dim=12)
+    more = TeacherMaps(maps.observe, teacher_maps(rank + 1, d_in=30, d_out=20, latent_dim=12).respond, rank + 1)
+    assert jacobian_ranks(more, torch.randn(8, 12, dtype=torch.float64))[0] == rank + 1
+
+
+def test_the_task_is_what_its_maps_say() -> None:
+    task = tasks.teacher(3, d_in=21, d_out=6, num_samples=50, seed=4)
+    maps = teacher_maps(3, d_in=21, d_out=6, seed=4)
+    z = torch.from_numpy(task.latent)
+    assert task.y is not None
+    np.testing.assert_array_equal(task.x, maps.observe(z).numpy())
+    np.testing.assert_array_equal(task.y, (maps.target(z) - maps.target(z).mean(0)).numpy())
+
+
+def test_noise_is_relative_to_each_column() -> None:
+    clean, noisy = (tasks.teacher(2, d_in=20, d_out=5, num_samples=4000, noise=n, seed=1).y for n in (0.0, 0.2))
+    assert clean is not None
+    assert noisy is not None
+    ratio = (noisy - clean).std(0) / clean.std(0)
+    # the standard deviation of 4000 normal draws scatters by 1/sqrt(8000): five of these
+    assert np.abs(ratio / 0.2 - 1).max() < 5 / np.sqrt(8000)
+
+
+def test_same_seed_same_bits_other_seed_other_data() -> None:
+    first, again, other = (tasks.teacher(2, d_in=17, d_out=3, num_samples=30, noise=0.1, seed=s) for s in (0, 0, 1))
+    np.testing.assert_array_equal(first.target, again.target)
+    np.testing.assert_array_equal(first.x, again.x)
+    assert not np.array_equal(first.x, other.x)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"rank": 3, "d_in": 20, "latent_dim": 10}, r"d_in >= 2 latent_dim \+ 1 = 21.*pass latent_dim <= 9"),
+        ({"rank": 3, "d_in": 6}, "d_in >= 2 latent_dim"),
+        ({"rank": 5, "d_in": 30, "latent_dim": 4}, "latent_dim >= rank"),
+        ({"rank": 0, "d_in": 30}, "1 <= rank <= d_out"),
+        ({"rank": 9, "d_in": 30}, "1 <= rank <= d_out"),
+        ({"rank": 2, "d_in": 30, "noise": -1.0}, "noise >= 0"),
+        ({"rank": 2, "d_in": 30, "noise": float("nan")}, "noise >= 0"),
+    ],
+)
+def test_impossible_teachers_are_refused(arguments: dict[str, float], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        tasks.teacher(d_out=8, num_samples=10, **arguments)  # type: ignore[arg-type]
+
+
+def test_the_reference_problem_has_its_stated_scales() -> None:
+    task = tasks.teacher_reference()
+    eps32 = rounding(size=256, dtype=torch.float32)
+    assert task.x.shape == task.target.shape == (256, 50)
+    assert (task.target**2).sum(1).mean() == pytest.approx(1, abs=eps32)
+    assert (task.x**2).sum(1).mean() == pytest.approx(50, abs=50 * eps32)
+    # a fingerprint of the problem that benchmarks quote (torch 2.13, CPU generator, seed 0)
+    assert task.target[0, :3] == pytest.approx(FINGERPRINT, rel=1e-6)
+    assert tasks.teacher_reference(seed=1).target[0, 0] != pytest.approx(FINGERPRINT[0], rel=1e-3)
+
+
+FINGERPRINT = (-0.11026488010214054, 0.038440758110155286, 0.026599523049349864)
