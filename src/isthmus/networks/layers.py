@@ -74,6 +74,13 @@ def check_features(call: str, x: Tensor, d_in: int) -> None:
         )
 
 
+def check_samples(call: str, x: Tensor, d_in: int) -> None:
+    """Raise `ShapeError` unless `x` is a batch of at least one row with `d_in` features."""
+    check_features(call, x, d_in)
+    if not len(x):
+        raise ShapeError(f"{call}: needs at least one sample, got none: exact on no data means nothing.")
+
+
 def _walk_by_hooks(network: nn.Module, x: Tensor) -> list[LayerState]:
     """Record every `nn.Linear` call of a foreign module, and the elementwise module called right after it."""
     linears = [(name, module) for name, module in network.named_modules() if isinstance(module, nn.Linear)]
