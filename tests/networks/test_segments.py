@@ -76,6 +76,14 @@ def test_rank_and_witness() -> None:
     assert bool((witness > 0).all())
 
 
+def test_a_kink_at_the_end_leaves_the_end_in_place() -> None:
+    network = FullyConnected.from_layers(
+        [torch.ones(1, 1), torch.ones(1, 1)], [torch.tensor([1e-14 - 1]).double(), torch.zeros(1)]
+    )
+    pieces = segment_pieces(network, torch.zeros(1), torch.ones(1))
+    assert pieces.breakpoints.tolist() == [0.0, 1.0]
+
+
 def test_a_segment_of_one_point_and_bad_points() -> None:
     network = make()
     pieces = segment_pieces(network, torch.zeros(3), torch.zeros(3))

@@ -67,6 +67,16 @@ def test_strips_side_by_side_are_adjacent_in_order_only() -> None:
     assert_no_tripoints(regions)
 
 
+def test_a_class_that_only_ties_at_a_point_makes_no_tripoint() -> None:
+    # logits u, -u and -|v| tie at the origin, where the third never wins
+    first = torch.tensor([[1.0, 0], [-1, 0], [0, 1], [0, -1]])
+    second = torch.tensor([[1.0, -1, 0, 0], [-1, 1, 0, 0], [0, 0, -1, -1]])
+    regions = class_regions(slice_cells(FullyConnected.from_layers([first, second]), *SQUARE))
+    assert set(regions.labels.tolist()) == {0, 1}
+    assert regions.adjacent == {(0, 1)}
+    assert_no_tripoints(regions)
+
+
 def test_one_output_is_refused() -> None:
     cells = slice_cells(FullyConnected(2, 1, width=3, depth=2), *SQUARE)
     with pytest.raises(ValueError, match="needs at least two outputs"):
