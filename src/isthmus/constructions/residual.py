@@ -74,7 +74,7 @@ def residual_composition(
     cost), ledger RES-13. Test: RES-13.
     """
     call = "residual_composition"
-    s = check_residual(call, inner, outer, residual_weight, embedding_scale)
+    s = check_residual(call, inner, outer, residual_weight=residual_weight, embedding_scale=embedding_scale)
     shift = non_negative_shift(call, inner, x=x, box=box, shift=shift)
     first, second = shifted_pair(inner, outer, shift)
     before, after = (
@@ -82,7 +82,7 @@ def residual_composition(
         _writing_blocks(activated_layers(outer, second), 1 / s),
     )
     k, num_scaling = len(shift), depth - len(before) - len(after)
-    growth = growth_per_block(call, s, depth, num_scaling)
+    growth = growth_per_block(call, s, depth=depth, num_scaling=num_scaling)
     stretch, still = growth**0.5 * torch.eye(k, dtype=torch.float64), torch.zeros(k, dtype=torch.float64)
     blocks = [*before, *[(stretch, still, stretch, still)] * num_scaling, *after]
     d_in, d_out = inner.dimensions[0], outer.dimensions[-1]
@@ -148,7 +148,7 @@ def activated_layers(network: FullyConnected, layers: Layers) -> Layers:
     return weights, biases
 
 
-def growth_per_block(call: str, s: float, depth: int, num_scaling: int) -> float:
+def growth_per_block(call: str, s: float, *, depth: int, num_scaling: int) -> float:
     """The factor tau^{1/L'} - 1 of a scaling block, with tau = 1/s^2."""
     if num_scaling < 1:
         raise ValueError(
@@ -157,20 +157,21 @@ def growth_per_block(call: str, s: float, depth: int, num_scaling: int) -> float
     return expm1(-2 * log(s) / num_scaling)
 
 
-def placed(block: Tensor, row: int, column: int, rows: int, columns: int) -> Tensor:
-    """Zeros of shape (rows, columns) with the block at (row, column)."""
-    placed = torch.zeros(rows, columns, dtype=torch.float64)
+def placed(block: Tensor, shape: tuple[int, int], *, at: tuple[int, int]) -> Tensor:
+    """Zeros of a shape with the block at a row and column."""
+    placed = torch.zeros(shape, dtype=torch.float64)
+    row, column = at
     placed[row : row + block.shape[0], column : column + block.shape[1]] = block
     return placed
 
 
 def padded(block: Tensor, rows: int, columns: int) -> Tensor:
     """The block in the upper left corner of zeros of shape (rows, columns)."""
-    return placed(block, 0, 0, rows, columns)
+    return placed(block, (rows, columns), at=(0, 0))
 
 
 def check_residual(
-    call: str, inner: FullyConnected, outer: FullyConnected, residual_weight: float, embedding_scale: float | None
+    call: str, inner: FullyConnected, outer: FullyConnected, *, residual_weight: float, embedding_scale: float | None
 ) -> float:
     """The embedding scale, after checking everything that does not depend on the depth."""
     check_junction(call, inner, outer)

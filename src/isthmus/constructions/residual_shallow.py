@@ -60,35 +60,32 @@ def shallow_residual_composition(
     Test: RES-14.
     """
     call = "shallow_residual_composition"
-    s = check_residual(call, inner, outer, residual_weight, embedding_scale)
+    if repeats is not None and repeats < 1:
+        raise ValueError(f"{call}(repeats={repeats}): needs repeats >= 1, blocks per layer; None finds the cheapest.")
+    s = check_residual(call, inner, outer, residual_weight=residual_weight, embedding_scale=embedding_scale)
     shift = non_negative_shift(call, inner, x=x, box=box, shift=shift)
     first, second = shifted_pair(inner, outer, shift)
     before, after = activated_layers(inner, first), activated_layers(outer, second)
     last, last_bias = after[0].pop(), after[1].pop()
     written = [*before[0], *after[0]]
     squares, k = sum(float(v.square().sum()) for v in written), len(shift)
-    if repeats is not None and repeats < 1:
-        raise ValueError(f"{call}(repeats={repeats}): needs repeats >= 1, blocks per layer; None finds the cheapest.")
-    m = repeats or _cheapest_repeats(depth, len(written), s=s, k=k, squares=squares)
+    m = _cheapest_repeats(depth, len(written), s=s, k=k, squares=squares) if repeats is None else repeats
     num_scaling = depth - m * len(written)
-    growth = growth_per_block(call, s, depth, num_scaling)
+    growth = growth_per_block(call, s, depth=depth, num_scaling=num_scaling)
     d_in, d_out = inner.dimensions[0], len(last)
     starts = list(accumulate([d_in, *(len(v) for v in written)], initial=0))
     offsets = [*(s * a for a in before[1]), *(a / s for a in after[1])]
     blocks = _adding_blocks(written, offsets, starts, m)
     held, width = starts[len(before[0])], starts[-1]
-    stretch = placed(growth * torch.eye(k, dtype=torch.float64), held, held, width, width)
+    stretch = placed(growth * torch.eye(k, dtype=torch.float64), (width, width), at=(held, held))
     still = torch.zeros(width, dtype=torch.float64)
-    split = m * len(before[0])
-    blocks[split:split] = [(stretch, still)] * num_scaling
-    embedding = s * torch.eye(width, d_in, dtype=torch.float64)
-    unembedding = placed(s * last, 0, starts[-2], d_out, width)
-    weights = [embedding, *(w for w, _ in blocks), unembedding]
-    biases = [still, *(b for _, b in blocks), last_bias]
+    blocks[m * len(before[0]) : m * len(before[0])] = [(stretch, still)] * num_scaling
+    ends = s * torch.eye(width, d_in, dtype=torch.float64), placed(s * last, (d_out, width), at=(0, starts[-2]))
+    weights, biases = zip((ends[0], still), *blocks, (ends[1], last_bias), strict=True)
     network = ResNet.from_layers(weights, biases, block_depth=1, residual_weight=residual_weight)
     scaling_cost = residual_weight * depth * num_scaling * k * growth**2
-    ends = s**2 / 2 * (d_in + float(last.square().sum()))
-    cost = ends + residual_weight * depth * squares / m + scaling_cost
+    ends_cost = s**2 / 2 * (d_in + float(last.square().sum()))
+    cost = ends_cost + residual_weight * depth * squares / m + scaling_cost
     return ResidualComposition(network, k, shift, cost, scaling_cost, m)
 
 
@@ -98,8 +95,8 @@ def _adding_blocks(
     """(W, b) of each block: layer i adds relu(V_i z + a_i) / m to coordinates of its own, m times over."""
     width, blocks = starts[-1], list[tuple[Tensor, Tensor]]()
     for i, (v, a) in enumerate(zip(written, offsets, strict=True), 1):
-        weight = placed(v / repeats, starts[i], starts[i - 1], width, width)
-        blocks += [(weight, placed(a[:, None] / repeats, starts[i], 0, width, 1)[:, 0])] * repeats
+        weight = placed(v / repeats, (width, width), at=(starts[i], starts[i - 1]))
+        blocks += [(weight, placed(a[:, None] / repeats, (width, 1), at=(starts[i], 0))[:, 0])] * repeats
     return blocks
 
 
