@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.networks import FullyConnected
+from isthmus.networks.layers import check_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ def between_bijections(
             f"between_bijections(depth_before={depth_before}, depth_after={depth_after}, stretch={stretch}): "
             "needs depths >= 0 and stretch >= 1."
         )
+    check_numbers("between_bijections", matrix=matrix)
     a, generator = matrix.double(), torch.Generator().manual_seed(seed)
     d_out, d_in = a.shape
     weights = [_stretching(d_in, stretch, generator) for _ in range(depth_before)]

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected, balanced_factors
+from isthmus.networks.layers import check_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ def balanced_linear_network(
             f"balanced_linear_network(depth={depth}, rank={rank}): needs depth >= 1 and a rank in "
             f"1..{min(matrix.shape)} (or None)."
         )
+    check_numbers("balanced_linear_network", matrix=matrix)
     factors = balanced_factors(matrix.double(), depth, rank=rank)
     return FullyConnected.from_layers(factors, linear=range(1, depth))
 
@@ -84,6 +86,7 @@ def completely_positive_path(
     Source: Theorem 3 (3) of the follow-up paper, ledger FC-30. Test: FC-30.
     """
     _check_path(matrix, x, depth)
+    check_numbers("completely_positive_path", matrix=matrix, x=x, isometry_in=isometry_in, isometry_out=isometry_out)
     a = matrix.double()
     o_in = torch.eye(a.shape[1], dtype=a.dtype) if isometry_in is None else isometry_in.double()
     o_out = torch.eye(a.shape[0], dtype=a.dtype) if isometry_out is None else isometry_out.double()

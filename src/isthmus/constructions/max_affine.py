@@ -11,6 +11,7 @@ from torch import Tensor
 
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected
+from isthmus.networks.layers import check_numbers
 
 Groups = list[list[int]]
 
@@ -140,3 +141,4 @@ def _check_pieces(call: str, slopes: Tensor, offsets: Tensor) -> None:
             f"{call}: needs m >= 1 pieces, slopes of shape (m, d_in) and offsets of shape (m,); "
             f"got {tuple(slopes.shape)} and {tuple(offsets.shape)}."
         )
+    check_numbers(call, slopes=slopes, offsets=offsets)

@@ -12,6 +12,7 @@ from torch import Tensor
 from isthmus.constructions.composition import compose_with_identity, merged_composition
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks import FullyConnected
+from isthmus.networks.layers import check_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +167,7 @@ def _check_knots(knots: Tensor, values: Tensor, left: Tensor | None, right: Tens
             "piecewise_linear_network: needs knots (m,), values (m, d_out) and slopes (d_out,), m >= 1; got "
             f"{tuple(knots.shape)}, {tuple(values.shape)} and slopes {slopes}."
         )
+    check_numbers("piecewise_linear_network", knots=knots, values=values, left_slope=left, right_slope=right)
     if not bool((knots.diff() > 0).all()):
         raise ValueError("piecewise_linear_network: needs strictly increasing knots. Sort them and drop repetitions.")
 
@@ -177,5 +179,6 @@ def _check_interpolation(x: Tensor, y: Tensor, depth: int, direction: Tensor | N
             "rank_one_interpolator: needs x (n, d_in), y (n, d_out), n >= 1, and a direction (d_in,); got "
             f"{tuple(x.shape)}, {tuple(y.shape)}, {None if direction is None else tuple(direction.shape)}."
         )
+    check_numbers("rank_one_interpolator", x=x, y=y, direction=direction)
     if depth < 2:
         raise ValueError(f"rank_one_interpolator(depth={depth}): needs depth >= 2; depth 1 is affine.")

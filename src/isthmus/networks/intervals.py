@@ -9,6 +9,7 @@ from torch import Tensor
 
 from isthmus.errors import ShapeError
 from isthmus.networks.fully_connected import FullyConnected
+from isthmus.networks.layers import check_numbers
 
 
 def output_range(
@@ -37,6 +38,7 @@ def output_range(
         raise ShapeError(
             f"output_range: needs lower and upper of shape ({d_in},); got {tuple(lower.shape)}, {tuple(upper.shape)}."
         )
+    check_numbers("output_range", lower=lower, upper=upper)
     if not (lower <= upper).all():
         raise ValueError("output_range: needs lower <= upper in every feature and no NaN. Swap the bounds.")
     weights, biases = network.written_layers()

@@ -12,7 +12,7 @@ from torch import Tensor
 from isthmus.errors import ShapeError
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.jacobians import jacobians
-from isthmus.networks.layers import walk
+from isthmus.networks.layers import check_numbers, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,8 @@ def segment_pieces(
 
     Raises:
         ShapeError: a point that does not fit the network.
+        TypeError: points that are not real floating-point numbers.
+        ValueError: points that are not finite.
 
     Cost: one pass through the network per layer, on all breakpoints found so far.
     Source: ledger section 5 item 4. Test: networks/test_segments.
@@ -79,6 +81,7 @@ def segment_pieces(
         raise ShapeError(
             f"segment_pieces: needs points of shape ({d_in},); got {tuple(start.shape)} and {tuple(end.shape)}."
         )
+    check_numbers("segment_pieces", start=start, end=end)
     network, start, end = in_float64(network), start.double(), end.double()
     t = torch.tensor([0.0, 1.0], dtype=torch.float64, device=start.device)
     with torch.no_grad():

@@ -14,7 +14,7 @@ from torch import Tensor
 from isthmus.errors import ShapeError
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.jacobians import jacobians
-from isthmus.networks.layers import walk
+from isthmus.networks.layers import check_numbers, walk
 from isthmus.networks.segments import in_float64, largest_rank
 
 Polygon = NDArray[np.float64]  # one vertex per row: two coordinates, then values that are affine on the polygon
@@ -90,7 +90,8 @@ def slice_cells(
 
     Raises:
         ShapeError: an origin or basis that does not fit the network.
-        ValueError: a box without area or directions that are not independent.
+        TypeError: an origin or basis that is not of real floating-point numbers.
+        ValueError: a box without area, directions that are not independent, or numbers that are not finite.
 
     Cost: a few microseconds per cell and cutting neuron; the number of cells grows like (neurons)^2 / 2 at most per
     layer.
@@ -178,6 +179,7 @@ def _check_slice(
             f"slice_cells: needs origin ({d_in},) and basis (2, {d_in}); got {tuple(origin.shape)} and "
             f"{tuple(basis.shape)}. Directions are rows."
         )
+    check_numbers("slice_cells", origin=origin, basis=basis)
     if not (lower[0] < upper[0] and lower[1] < upper[1]):
         raise ValueError(f"slice_cells(lower={lower}, upper={upper}): needs lower < upper in both coordinates.")
     singular_values = torch.linalg.svdvals(basis.double())
