@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from isthmus.discovery import discover as discover
     from isthmus.discovery import factorise as factorise
     from isthmus.discovery import load as load
+    from isthmus.discovery import scree as scree
     from isthmus.networks import FullyConnected as FullyConnected
     from isthmus.networks import LayerState as LayerState
     from isthmus.networks import ResNet as ResNet
@@ -53,6 +54,7 @@ _HOME = {
     "fit": "isthmus.training",
     "load": "isthmus.discovery",
     "rebalance": "isthmus.networks",
+    "scree": "isthmus.discovery",
     "report": "isthmus.reports",
     "walk": "isthmus.networks",
 }

@@ -78,7 +78,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         loss: None or "squared", or "cross_entropy".
         depth: number of weight matrices; more depth prefers fewer, more curved coordinates. Default 11.
         ridge: one ridge or several; default 1e-2 ... 3e-4, for targets of total variance 1.
-        starts: starts at each ridge, the first from the linear map, the others random. Default 3.
+        starts: starts at each ridge, the first from the linear map, the others random. Default 2.
         groups: a label per row; rows of one label are held out together.
         ordered: rows are a time series: whole blocks are held out.
         scaling: "column" gives every column variance 1, "global" keeps the relative scale of the columns.
