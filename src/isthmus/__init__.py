@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from isthmus.discovery import discover as discover
     from isthmus.discovery import factorise as factorise
     from isthmus.discovery import load as load
+    from isthmus.discovery import scree as scree
     from isthmus.networks import FullyConnected as FullyConnected
     from isthmus.networks import LayerState as LayerState
-    from isthmus.networks import ResNet as ResNet
     from isthmus.networks import rebalance as rebalance
     from isthmus.networks import walk as walk
     from isthmus.reports import report as report
@@ -46,7 +46,6 @@ _HOME = {
     "Limits": "isthmus.training",
     "Outcome": "isthmus.training",
     "RankEstimate": "isthmus.theory",
-    "ResNet": "isthmus.networks",
     "Verdict": "isthmus.theory",
     "diagnose": "isthmus.diagnostics",
     "discover": "isthmus.discovery",
@@ -54,6 +53,7 @@ _HOME = {
     "fit": "isthmus.training",
     "load": "isthmus.discovery",
     "rebalance": "isthmus.networks",
+    "scree": "isthmus.discovery",
     "report": "isthmus.reports",
     "walk": "isthmus.networks",
 }

@@ -6,5 +6,6 @@ Training itself is in `training`, per-layer tables in `diagnostics`, files and p
 from isthmus.discovery.discover import discover
 from isthmus.discovery.factorisation import Factorisation, factorise
 from isthmus.discovery.result import Discovery, load
+from isthmus.discovery.scree import scree
 
-__all__ = ["Discovery", "Factorisation", "discover", "factorise", "load"]
+__all__ = ["Discovery", "Factorisation", "discover", "factorise", "load", "scree"]

@@ -1,5 +1,6 @@
 """What discovery computes: trained starts, the objective curve, the scree curve. One function per unit of work."""
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import torch
 from torch import Tensor
 
 from isthmus.diagnostics.jacobians import jacobians
-from isthmus.discovery.factorisation import factorise, merge_linear_runs
+from isthmus.discovery.factorisation import factorise, joined, merge_linear_runs
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.settings import Settings, StartKind
 from isthmus.discovery.starts import new_network, start_linear
@@ -97,14 +98,8 @@ def refined_halves(  # noqa: PLR0913
 def narrowed(network: FullyConnected, x: Tensor, rank: int, *, layer: int) -> FullyConnected:
     """The network with one linear hidden layer of `rank` neurons where its middle was."""
     halves = factorise(network, x, rank, layer=layer)
-    encoder, decoder = halves.encoder, merge_linear_runs(halves.decoder)
-    dtype = network.weights[0].dtype
-    pairs = zip(encoder.written_layers(), decoder.written_layers(), strict=True)
-    weights, biases = ([t.to(dtype) for t in [*(first or []), *(second or [])]] for first, second in pairs)
-    narrow = FullyConnected.from_layers(
-        weights, biases, negative_slope=network.negative_slope, linear=[encoder.depth], dtype=dtype
-    )
-    return narrow
+    merged = dataclasses.replace(halves, decoder=merge_linear_runs(halves.decoder))
+    return joined(merged, dtype=network.weights[0].dtype)
 
 
 def measured(problem: Problem, network: FullyConnected, result: FitResult) -> Result:

@@ -73,6 +73,25 @@ def factorise(
     return min(cuts, key=lambda c: c.relative_error)
 
 
+def gap_of(network: FullyConnected, x: Tensor) -> int:
+    """Least gap rank over the hidden layers' centred pre-activations on `x` (*estimate*)."""
+    with torch.no_grad():
+        states = walk(network, x)[:-1]
+    return _narrowest([s.position for s in states], [s.preactivation for s in states])[1]
+
+
+def joined(halves: Factorisation, *, dtype: torch.dtype = torch.float64) -> FullyConnected:
+    """One network that computes decoder o encoder, whose layer of coordinates is linear."""
+    first, second = halves.encoder.written_layers(), halves.decoder.written_layers()
+    pairs = zip(first, second, strict=True)
+    weights, biases = ([t.to(dtype) for t in [*(a or []), *(b or [])]] for a, b in pairs)
+    depth = halves.encoder.depth
+    linear = [*halves.encoder.linear, depth, *(l + depth for l in halves.decoder.linear)]
+    return FullyConnected.from_layers(
+        weights, biases, negative_slope=halves.encoder.negative_slope, linear=linear, dtype=dtype
+    )
+
+
 def _narrowest(layers: list[int], preactivations: list[Tensor]) -> tuple[list[int], int]:
     """The layers whose spectra have the least gap rank, and that rank."""
     ranks = [gap_rank(torch.linalg.svdvals(z - z.mean(0))) for z in preactivations]

@@ -38,14 +38,14 @@ class Settings:
 
     seed: int = 0
     ridges: tuple[float, ...] = (1e-2, 3e-3, 1e-3, 3e-4)
-    starts: tuple[str, ...] = (StartKind.LINEAR, StartKind.RANDOM, StartKind.RANDOM)
+    starts: tuple[str, ...] = (StartKind.LINEAR, StartKind.RANDOM)
     relu_layers: int = 3
     linear_layers: int = 4
     width: int = 64
     linear_width: int = 24
     adam_steps: int = 400
-    lbfgs_evaluations: int = 500
-    polish_evaluations: int = 300
+    lbfgs_evaluations: int = 400
+    polish_evaluations: int = 250
     refine_evaluations: int = 150
     refine_ridge: float = 0.1
     patience: int = 2

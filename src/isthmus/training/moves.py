@@ -1,15 +1,16 @@
 """Moves between iterations: exact ones that keep the function and lower the penalty, and truncation to a lower rank."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
-from isthmus.networks import FullyConnected
+from isthmus.networks import FullyConnected, min_norm_projection
 from isthmus.networks.rebalancing import balance_sweep
 from isthmus.training.steps import Step
 
 
+@runtime_checkable
 class Move(Protocol):
     """Changes `step.theta` in place between two iterations."""
 
@@ -21,7 +22,20 @@ class Move(Protocol):
 def rebalancing(step: Step) -> None:
     """One sweep of neuron rebalancing: exact, the penalty never rises (FC-23). No-op for other networks."""
     if isinstance(step.network, FullyConnected):
-        balance_sweep(step.network)
+        with torch.no_grad():
+            balance_sweep(step.network)
+
+
+def least_norm(step: Step) -> None:
+    """Drop what the weights do outside the span of the training activations: exact on the training data.
+
+    Changes nothing where the activations span their space; the penalty never rises. No-op for other networks.
+    """
+    if isinstance(step.network, FullyConnected):
+        projected = min_norm_projection(step.network, step.x)
+        with torch.no_grad():
+            for mine, theirs in zip(step.network.parameters(), projected.parameters(), strict=True):
+                mine.copy_(theirs)
 
 
 def middle_layers(network: FullyConnected) -> list[int]:

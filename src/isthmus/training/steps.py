@@ -5,16 +5,18 @@ reference that the first is tested against.
 """
 
 import copy
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from isthmus.networks import FullyConnected
+from isthmus.networks.layers import activation_derivative
 from isthmus.training.flat import flatten_parameters, views
 from isthmus.training.losses import DataLoss
 
 
+@runtime_checkable
 class Step(Protocol):
     """Objective and gradient at the parameters that `theta` holds."""
 
@@ -27,6 +29,11 @@ class Step(Protocol):
     @property
     def network(self) -> nn.Module:
         """The network whose parameters are views of `theta`."""
+        ...
+
+    @property
+    def x(self) -> Tensor:
+        """The training inputs."""
         ...
 
     def __call__(self) -> float:
@@ -69,6 +76,11 @@ class FullyConnectedStep:
         self._backward(g)
         self.gradient.add_(self.theta, alpha=2 * self.ridge)
         return self.data_value + self.ridge * float(torch.dot(self.theta, self.theta))
+
+    @property
+    def x(self) -> Tensor:
+        """The training inputs."""
+        return self._a[0]
 
     def outputs(self) -> Tensor:
         """What the network gives on its training data, a new tensor."""
@@ -118,7 +130,7 @@ class FullyConnectedStep:
         else:
             weight, bias, _, _ = self._layers[l - 1]
             sign = torch.nn.functional.linear(self._a[l - 1], weight, bias)
-        return torch.where(sign >= 0, 1.0, slope)
+        return activation_derivative(sign, slope)
 
 
 class AutogradStep:
@@ -130,27 +142,27 @@ class AutogradStep:
         self.theta, self.gradient = flatten_parameters(self._parameters)
         for parameter, view in zip(self._parameters, views(self.gradient, self._parameters), strict=True):
             parameter.grad = view
-        self._x = x
+        self.x = x
         self.ridge, self.data, self.data_value = ridge, data, float("nan")
 
     def __call__(self) -> float:
         """Objective at `theta`; fills `gradient` and `data_value`."""
         self.gradient.zero_()
         with torch.enable_grad():
-            outputs = self.network(self._x)
+            outputs = self.network(self.x)
             self.data_value, at_outputs = self.data.value_and_gradient(outputs.detach().clone())
             penalty = penalty_of(self.network)
             # d/dtheta <gradient at the outputs, outputs> is the data gradient by the chain rule
             (torch.sum(outputs * at_outputs) + self.ridge * penalty).backward()
-        return self.data_value + self.ridge * float(penalty)
+        return self.data_value + self.ridge * float(penalty.detach())
 
     def outputs(self) -> Tensor:
         """What the network gives on its training data, a new tensor."""
-        return self.network(self._x).detach().clone()
+        return self.network(self.x).detach().clone()
 
     def in_float64(self) -> tuple[float, float]:
         """Data loss and penalty, both computed in float64."""
-        return _in_float64(self.network, self._x, self.data)
+        return _in_float64(self.network, self.x, self.data)
 
 
 def _in_float64(network: nn.Module, x: Tensor, data: DataLoss) -> tuple[float, float]:
