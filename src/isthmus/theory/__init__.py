@@ -3,6 +3,28 @@
 No module, file or hidden randomness here. Networks that attain the costs: `constructions`. Training: `training`.
 """
 
-from isthmus.theory.estimate import RankEstimate, Verdict
+from isthmus.theory.estimate import (
+    RankEstimate,
+    Verdict,
+)
+from isthmus.theory.spectra import (
+    JacobianRank,
+    jacobian_rank_lower_bound,
+    log_pseudo_determinant,
+    numerical_rank,
+    spectral_gap_rank,
+    stable_rank_nuclear,
+    tangent_restriction,
+)
 
-__all__ = ["RankEstimate", "Verdict"]
+__all__ = [
+    "JacobianRank",
+    "RankEstimate",
+    "Verdict",
+    "jacobian_rank_lower_bound",
+    "log_pseudo_determinant",
+    "numerical_rank",
+    "spectral_gap_rank",
+    "stable_rank_nuclear",
+    "tangent_restriction",
+]
