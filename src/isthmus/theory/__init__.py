@@ -7,6 +7,15 @@ from isthmus.theory.estimate import (
     RankEstimate,
     Verdict,
 )
+from isthmus.theory.linear_cost import (
+    LinearCostExpansion,
+    diagonal_linear_cost,
+    linear_cost,
+    linear_cost_expansion,
+    linear_path_cost,
+    optimal_linear_factors,
+    shallow_path_norm,
+)
 from isthmus.theory.spectra import (
     JacobianRank,
     jacobian_rank_lower_bound,
@@ -19,11 +28,18 @@ from isthmus.theory.spectra import (
 
 __all__ = [
     "JacobianRank",
+    "LinearCostExpansion",
     "RankEstimate",
     "Verdict",
+    "diagonal_linear_cost",
     "jacobian_rank_lower_bound",
+    "linear_cost",
+    "linear_cost_expansion",
+    "linear_path_cost",
     "log_pseudo_determinant",
     "numerical_rank",
+    "optimal_linear_factors",
+    "shallow_path_norm",
     "spectral_gap_rank",
     "stable_rank_nuclear",
     "tangent_restriction",
