@@ -7,6 +7,14 @@ from isthmus.theory.estimate import (
     RankEstimate,
     Verdict,
 )
+from isthmus.theory.jacobian_bounds import (
+    large_singular_value_bound,
+    regularity_lower_bound,
+    resnet_jacobian_lower_bound,
+    schatten_lower_bound,
+    trailing_singular_value_bound,
+    two_point_bound,
+)
 from isthmus.theory.linear_cost import (
     LinearCostExpansion,
     diagonal_linear_cost,
@@ -15,6 +23,19 @@ from isthmus.theory.linear_cost import (
     linear_path_cost,
     optimal_linear_factors,
     shallow_path_norm,
+)
+from isthmus.theory.linearisation import (
+    bottleneck_rank_upper_bound,
+    layer_jacobian_bound,
+    piecewise_jacobian,
+    prefix_jacobians,
+    suffix_jacobians,
+)
+from isthmus.theory.residual_cost import (
+    block_cost,
+    resnet_cost,
+    resnet_cost_gradient,
+    resnet_growth,
 )
 from isthmus.theory.spectra import (
     JacobianRank,
@@ -31,16 +52,31 @@ __all__ = [
     "LinearCostExpansion",
     "RankEstimate",
     "Verdict",
+    "block_cost",
+    "bottleneck_rank_upper_bound",
     "diagonal_linear_cost",
     "jacobian_rank_lower_bound",
+    "large_singular_value_bound",
+    "layer_jacobian_bound",
     "linear_cost",
     "linear_cost_expansion",
     "linear_path_cost",
     "log_pseudo_determinant",
     "numerical_rank",
     "optimal_linear_factors",
+    "piecewise_jacobian",
+    "prefix_jacobians",
+    "regularity_lower_bound",
+    "resnet_cost",
+    "resnet_cost_gradient",
+    "resnet_growth",
+    "resnet_jacobian_lower_bound",
+    "schatten_lower_bound",
     "shallow_path_norm",
     "spectral_gap_rank",
     "stable_rank_nuclear",
+    "suffix_jacobians",
     "tangent_restriction",
+    "trailing_singular_value_bound",
+    "two_point_bound",
 ]
