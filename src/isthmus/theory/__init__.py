@@ -31,6 +31,10 @@ from isthmus.theory.linearisation import (
     prefix_jacobians,
     suffix_jacobians,
 )
+from isthmus.theory.nonplanarity import (
+    NonplanarityBound,
+    nonplanarity_bound,
+)
 from isthmus.theory.residual_cost import (
     block_cost,
     resnet_cost,
@@ -50,6 +54,7 @@ from isthmus.theory.spectra import (
 __all__ = [
     "JacobianRank",
     "LinearCostExpansion",
+    "NonplanarityBound",
     "RankEstimate",
     "Verdict",
     "block_cost",
@@ -62,6 +67,7 @@ __all__ = [
     "linear_cost_expansion",
     "linear_path_cost",
     "log_pseudo_determinant",
+    "nonplanarity_bound",
     "numerical_rank",
     "optimal_linear_factors",
     "piecewise_jacobian",
