@@ -50,16 +50,35 @@ from isthmus.theory.spectra import (
     stable_rank_nuclear,
     tangent_restriction,
 )
+from isthmus.theory.topology import (
+    RankCertificate,
+    antipodal_loop_certificate,
+    betweenness_certificate,
+    borsuk_ulam_certificate,
+    spanning_tree_certificate,
+)
+from isthmus.theory.travelling_salesman import (
+    diameter,
+    rank1_cost_lower_bound,
+    rank1_stretch,
+    spanning_tree_length,
+    travelling_salesman_bounds,
+)
 
 __all__ = [
     "JacobianRank",
     "LinearCostExpansion",
     "NonplanarityBound",
+    "RankCertificate",
     "RankEstimate",
     "Verdict",
+    "antipodal_loop_certificate",
+    "betweenness_certificate",
     "block_cost",
+    "borsuk_ulam_certificate",
     "bottleneck_rank_upper_bound",
     "diagonal_linear_cost",
+    "diameter",
     "jacobian_rank_lower_bound",
     "large_singular_value_bound",
     "layer_jacobian_bound",
@@ -72,6 +91,8 @@ __all__ = [
     "optimal_linear_factors",
     "piecewise_jacobian",
     "prefix_jacobians",
+    "rank1_cost_lower_bound",
+    "rank1_stretch",
     "regularity_lower_bound",
     "resnet_cost",
     "resnet_cost_gradient",
@@ -79,10 +100,13 @@ __all__ = [
     "resnet_jacobian_lower_bound",
     "schatten_lower_bound",
     "shallow_path_norm",
+    "spanning_tree_certificate",
+    "spanning_tree_length",
     "spectral_gap_rank",
     "stable_rank_nuclear",
     "suffix_jacobians",
     "tangent_restriction",
     "trailing_singular_value_bound",
+    "travelling_salesman_bounds",
     "two_point_bound",
 ]
