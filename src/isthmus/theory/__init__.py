@@ -3,6 +3,14 @@
 No module, file or hidden randomness here. Networks that attain the costs: `constructions`. Training: `training`.
 """
 
+from isthmus.theory.depth_ranges import (
+    DepthWindow,
+    PlateauSlope,
+    bottleneck_cost_upper_bound,
+    depth_window,
+    plateau_slope,
+    switch_depth,
+)
 from isthmus.theory.estimate import (
     RankEstimate,
     Verdict,
@@ -66,9 +74,11 @@ from isthmus.theory.travelling_salesman import (
 )
 
 __all__ = [
+    "DepthWindow",
     "JacobianRank",
     "LinearCostExpansion",
     "NonplanarityBound",
+    "PlateauSlope",
     "RankCertificate",
     "RankEstimate",
     "Verdict",
@@ -76,7 +86,9 @@ __all__ = [
     "betweenness_certificate",
     "block_cost",
     "borsuk_ulam_certificate",
+    "bottleneck_cost_upper_bound",
     "bottleneck_rank_upper_bound",
+    "depth_window",
     "diagonal_linear_cost",
     "diameter",
     "jacobian_rank_lower_bound",
@@ -90,6 +102,7 @@ __all__ = [
     "numerical_rank",
     "optimal_linear_factors",
     "piecewise_jacobian",
+    "plateau_slope",
     "prefix_jacobians",
     "rank1_cost_lower_bound",
     "rank1_stretch",
@@ -105,6 +118,7 @@ __all__ = [
     "spectral_gap_rank",
     "stable_rank_nuclear",
     "suffix_jacobians",
+    "switch_depth",
     "tangent_restriction",
     "trailing_singular_value_bound",
     "travelling_salesman_bounds",
