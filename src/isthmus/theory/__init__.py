@@ -23,6 +23,10 @@ from isthmus.theory.jacobian_bounds import (
     trailing_singular_value_bound,
     two_point_bound,
 )
+from isthmus.theory.kernel_ridge import (
+    KernelRidge,
+    kernel_ridge,
+)
 from isthmus.theory.linear_cost import (
     LinearCostExpansion,
     diagonal_linear_cost,
@@ -76,6 +80,7 @@ from isthmus.theory.travelling_salesman import (
 __all__ = [
     "DepthWindow",
     "JacobianRank",
+    "KernelRidge",
     "LinearCostExpansion",
     "NonplanarityBound",
     "PlateauSlope",
@@ -92,6 +97,7 @@ __all__ = [
     "diagonal_linear_cost",
     "diameter",
     "jacobian_rank_lower_bound",
+    "kernel_ridge",
     "large_singular_value_bound",
     "layer_jacobian_bound",
     "linear_cost",
