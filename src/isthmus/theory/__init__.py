@@ -47,6 +47,13 @@ from isthmus.theory.nonplanarity import (
     NonplanarityBound,
     nonplanarity_bound,
 )
+from isthmus.theory.representations import (
+    idempotency_defect,
+    kernel_alignment,
+    nonlinearity_impact,
+    rank_one_descent,
+    spectral_gap_ratios,
+)
 from isthmus.theory.residual_cost import (
     block_cost,
     resnet_cost,
@@ -96,7 +103,9 @@ __all__ = [
     "depth_window",
     "diagonal_linear_cost",
     "diameter",
+    "idempotency_defect",
     "jacobian_rank_lower_bound",
+    "kernel_alignment",
     "kernel_ridge",
     "large_singular_value_bound",
     "layer_jacobian_bound",
@@ -104,6 +113,7 @@ __all__ = [
     "linear_cost_expansion",
     "linear_path_cost",
     "log_pseudo_determinant",
+    "nonlinearity_impact",
     "nonplanarity_bound",
     "numerical_rank",
     "optimal_linear_factors",
@@ -112,6 +122,7 @@ __all__ = [
     "prefix_jacobians",
     "rank1_cost_lower_bound",
     "rank1_stretch",
+    "rank_one_descent",
     "regularity_lower_bound",
     "resnet_cost",
     "resnet_cost_gradient",
@@ -122,6 +133,7 @@ __all__ = [
     "spanning_tree_certificate",
     "spanning_tree_length",
     "spectral_gap_rank",
+    "spectral_gap_ratios",
     "stable_rank_nuclear",
     "suffix_jacobians",
     "switch_depth",
