@@ -23,11 +23,11 @@ from isthmus.theory.jacobian_bounds import (
     trailing_singular_value_bound,
     two_point_bound,
 )
-from isthmus.theory.kernel_ridge import (
+from isthmus.theory.kernel_baseline import (
     KernelRidge,
     kernel_ridge,
 )
-from isthmus.theory.linear_cost import (
+from isthmus.theory.linear_costs import (
     LinearCostExpansion,
     diagonal_linear_cost,
     linear_cost,
@@ -54,7 +54,7 @@ from isthmus.theory.representations import (
     rank_one_descent,
     spectral_gap_ratios,
 )
-from isthmus.theory.residual_cost import (
+from isthmus.theory.residual_costs import (
     block_cost,
     resnet_cost,
     resnet_cost_gradient,

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from isthmus.errors import ShapeError
 from isthmus.theory.inputs import Real, check_depth, check_positive, check_rank, check_tensor
-from isthmus.theory.linear_cost import linear_cost
-from isthmus.theory.residual_cost import resnet_cost
+from isthmus.theory.linear_costs import linear_cost
+from isthmus.theory.residual_costs import resnet_cost
 from isthmus.theory.spectra import log_pseudo_determinant
 
 

@@ -1,6 +1,6 @@
 """How one representation differs from another or from a projection: measures of a layer on a batch.
 
-What representations cost stands in `representation_cost`; profiles over the layers of a network in `diagnostics`.
+What representations cost stands in `representation_costs`; profiles over the layers of a network in `diagnostics`.
 """
 
 import torch

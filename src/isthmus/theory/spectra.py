@@ -1,6 +1,6 @@
 """Singular values and the numbers read from them: ranks, pseudo-determinants, dimensions.
 
-One matrix or a batch of them; the costs built on the spectra stand in `linear_cost` and `residual_cost`.
+One matrix or a batch of them; the costs built on the spectra stand in `linear_costs` and `residual_costs`.
 """
 
 from typing import NamedTuple

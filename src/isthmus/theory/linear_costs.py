@@ -1,6 +1,6 @@
 """Least parameter norms of linear networks without skips: closed form, minimising weights, large-depth expansion.
 
-Linear residual networks: `residual_cost`. Bounds that carry these costs over to nonlinear maps: `jacobian_bounds`.
+Linear residual networks: `residual_costs`. Bounds that carry these costs over to nonlinear maps: `jacobian_bounds`.
 """
 
 from typing import NamedTuple

@@ -1,6 +1,6 @@
 """Least parameter norms of linear residual networks: closed forms in the singular values, at any depth.
 
-Weights that attain them: `residual_factors`. As penalties of a matrix: `spectral_penalty`. No skips: `linear_cost`.
+Weights that attain them: `residual_factors`. As penalties of a matrix: `spectral_penalties`. No skips: `linear_costs`.
 """
 
 import math
