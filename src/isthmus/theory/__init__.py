@@ -3,6 +3,13 @@
 No module, file or hidden randomness here. Networks that attain the costs: `constructions`. Training: `training`.
 """
 
+from isthmus.theory.bottleneck import (
+    BottleneckCertificate,
+    activation_norm_bound,
+    bottleneck_certificate,
+    representation_tail_bound,
+    two_sequence_certificate,
+)
 from isthmus.theory.depth_ranges import (
     DepthWindow,
     PlateauSlope,
@@ -85,6 +92,7 @@ from isthmus.theory.travelling_salesman import (
 )
 
 __all__ = [
+    "BottleneckCertificate",
     "DepthWindow",
     "JacobianRank",
     "KernelRidge",
@@ -94,10 +102,12 @@ __all__ = [
     "RankCertificate",
     "RankEstimate",
     "Verdict",
+    "activation_norm_bound",
     "antipodal_loop_certificate",
     "betweenness_certificate",
     "block_cost",
     "borsuk_ulam_certificate",
+    "bottleneck_certificate",
     "bottleneck_cost_upper_bound",
     "bottleneck_rank_upper_bound",
     "depth_window",
@@ -124,6 +134,7 @@ __all__ = [
     "rank1_stretch",
     "rank_one_descent",
     "regularity_lower_bound",
+    "representation_tail_bound",
     "resnet_cost",
     "resnet_cost_gradient",
     "resnet_growth",
@@ -141,4 +152,5 @@ __all__ = [
     "trailing_singular_value_bound",
     "travelling_salesman_bounds",
     "two_point_bound",
+    "two_sequence_certificate",
 ]
