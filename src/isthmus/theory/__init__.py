@@ -67,6 +67,10 @@ from isthmus.theory.residual_costs import (
     resnet_cost_gradient,
     resnet_growth,
 )
+from isthmus.theory.residual_factors import (
+    ResnetFactors,
+    optimal_resnet_factors,
+)
 from isthmus.theory.spectra import (
     JacobianRank,
     jacobian_rank_lower_bound,
@@ -75,6 +79,10 @@ from isthmus.theory.spectra import (
     spectral_gap_rank,
     stable_rank_nuclear,
     tangent_restriction,
+)
+from isthmus.theory.spectral_penalties import (
+    spectral_penalty,
+    spectral_penalty_prox,
 )
 from isthmus.theory.tangent_kernels import (
     curvature_lower_bound,
@@ -112,6 +120,7 @@ __all__ = [
     "PlateauSlope",
     "RankCertificate",
     "RankEstimate",
+    "ResnetFactors",
     "Verdict",
     "activation_norm_bound",
     "antipodal_loop_certificate",
@@ -140,6 +149,7 @@ __all__ = [
     "nonplanarity_bound",
     "numerical_rank",
     "optimal_linear_factors",
+    "optimal_resnet_factors",
     "piecewise_jacobian",
     "plateau_slope",
     "prefix_jacobians",
@@ -160,6 +170,8 @@ __all__ = [
     "spanning_tree_length",
     "spectral_gap_rank",
     "spectral_gap_ratios",
+    "spectral_penalty",
+    "spectral_penalty_prox",
     "stable_rank_nuclear",
     "suffix_jacobians",
     "switch_depth",

@@ -53,9 +53,11 @@ def _one_matrix_blocks(sigma: Tensor, lam: float, depth: int | None) -> GrowthCo
     positive = sigma > 0
     alpha = torch.where(positive, _growth_root(_log_ratio(torch.where(positive, sigma, lam), lam), depth), 0.0)
     inverse = 0.0 if depth is None else 1 / depth
-    # lam * alpha first: alpha^2 alone overflows at sigma / lam = 1e600
-    cost = lam * alpha * (2 + alpha * (1 + 2 * inverse))
     gradient = torch.exp(-alpha) if depth is None else torch.exp(-depth * torch.log1p(alpha / depth))
+    # two forms of the same value: alpha underflows at sigma / lam = 1e-400, alpha^2 overflows at 1e600
+    little = sigma * gradient * (1 + alpha / (2 * (1 + alpha * inverse)))
+    much = lam * alpha * (2 + alpha * (1 + 2 * inverse))
+    cost = torch.where(alpha < 1, little, much)
     return GrowthCost(cost, alpha, gradient)
 
 
