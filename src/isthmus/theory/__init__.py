@@ -54,6 +54,12 @@ from isthmus.theory.nonplanarity import (
     NonplanarityBound,
     nonplanarity_bound,
 )
+from isthmus.theory.representation_costs import (
+    cost_of_identity,
+    features,
+    hamiltonian,
+    relaxed_norm,
+)
 from isthmus.theory.representations import (
     idempotency_defect,
     kernel_alignment,
@@ -130,10 +136,13 @@ __all__ = [
     "bottleneck_certificate",
     "bottleneck_cost_upper_bound",
     "bottleneck_rank_upper_bound",
+    "cost_of_identity",
     "curvature_lower_bound",
     "depth_window",
     "diagonal_linear_cost",
     "diameter",
+    "features",
+    "hamiltonian",
     "idempotency_defect",
     "jacobian_rank_lower_bound",
     "kernel_alignment",
@@ -157,6 +166,7 @@ __all__ = [
     "rank1_stretch",
     "rank_one_descent",
     "regularity_lower_bound",
+    "relaxed_norm",
     "representation_tail_bound",
     "resnet_cost",
     "resnet_cost_gradient",
