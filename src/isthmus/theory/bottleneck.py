@@ -75,7 +75,7 @@ def bottleneck_certificate(
 
     Accuracy: rounding times the condition of the first k directions. For a trained network use a k whose singular
     values are not rounding: each tiny one raises the bound by -2 log s.
-    Source: 003, Theorem 6. Test: FC-37.
+    Source: 003, Theorem 6; for k below the rank see docs/notes/certificates.md. Test: FC-37.
     """
     call = "bottleneck_certificate"
     _check_network(call, weights, biases, derivatives, rank)

@@ -87,8 +87,9 @@ def suffix_jacobians(weights: Sequence[Tensor], derivatives: Sequence[Float[Tens
     d_out = weights[-1].shape[0]
     products = [torch.eye(d_out, dtype=weights[0].dtype, device=weights[0].device).expand(num, d_out, d_out)]
     for weight, pattern in zip(reversed(weights), reversed(derivatives), strict=False):
-        # one product for the whole batch: (n d_out, n_l) @ (n_l, n_{l-1})
-        products.append((products[-1] @ weight) * pattern[:, None, :])
+        # the first is W_L itself; then one product for the whole batch, (n d_out, n_l) @ (n_l, n_{l-1})
+        first = len(products) == 1
+        products.append(weight * pattern[:, None, :] if first else (products[-1] @ weight).mul_(pattern[:, None, :]))
     return products[::-1]
 
 

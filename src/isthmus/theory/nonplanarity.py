@@ -55,7 +55,7 @@ def nonplanarity_bound(
         TypeError: complex or integer tensor. ShapeError: not three dimensions.
 
     Accuracy: `gap` where it is reached, rounding of the k x k determinants otherwise. Cost per sweep O(n d_out k^2).
-    Source: 003, Proposition 5; the dual is ours. Test: FC-34.
+    Source: 003, Proposition 5; the dual is ours, see docs/notes/certificates.md. Test: FC-34.
     """
     call = "nonplanarity_bound"
     check_tensor(call, "jacobians", jacobians, ndim=3)
