@@ -153,3 +153,10 @@ def test_the_proximal_operator_keeps_singular_vectors_and_shapes() -> None:
     small = spectral_penalty_prox(batch, step=0.5, residual_weight=100.0, depth=3, block_depth=2)
     left, values, right = torch.linalg.svd(batch, full_matrices=False)
     assert_close(small, left @ torch.diag_embed((values - 0.5).clamp_min(0)) @ right)  # nuclear norm below lam
+
+
+def test_the_linear_part_wins_where_the_smooth_part_has_nearly_a_root() -> None:
+    # s - v + step / s just misses 0 at s = 1.2247 for v = 2.4495: the search may end there, on no root
+    v = 6**0.5 - torch.logspace(-16, -1, 400, dtype=torch.float64)
+    found = spectral_penalty_prox(v[:, None, None], step=1.5, residual_weight=1, block_depth=2)
+    assert_close(found[:, 0, 0], v - 1.5)

@@ -82,7 +82,8 @@ def idempotency_defect(jacobians: Float[Tensor, "n d d"]) -> Float[Tensor, " n"]
             f"idempotency_defect: needs square Jacobians; got shape {tuple(jacobians.shape)}. "
             "An autoencoder has d_out = d_in."
         )
-    return torch.linalg.matrix_norm(jacobians @ jacobians - jacobians)
+    # J J - J in one pass
+    return torch.linalg.matrix_norm(torch.baddbmm(jacobians, jacobians, jacobians, beta=-1))
 
 
 def spectral_gap_ratios(representation: Float[Tensor, "n width"], *, rank: int) -> tuple[float, float]:
