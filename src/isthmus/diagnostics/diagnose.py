@@ -97,7 +97,8 @@ def _table(
         "balance_residual": [*(_balance(a, b) for a, b in zip(states[:-1], states[1:], strict=True)), float("nan")],
         "tangent_kernel_trace": _tangent_kernel_trace(network, points, jacobians),
     }
-    variables = {name: (("layer", "component"), _padded(rows)) for name, rows in spectra.items()}
+    most = max(len(row) for rows in spectra.values() for row in rows)
+    variables = {name: (("layer", "component"), _padded(rows, most)) for name, rows in spectra.items()}
     variables |= {name: (("layer",), np.array(values)) for name, values in numbers.items()}
     layers = np.arange(1, network.depth + 1)
     return xr.Dataset(variables, coords={"layer": layers, "name": ("layer", [s.name for s in states])})
@@ -182,8 +183,8 @@ def _warnings(states: list[LayerState]) -> tuple[str, ...]:
     return ()
 
 
-def _padded(rows: Sequence[Tensor]) -> np.ndarray:
-    out = np.full((len(rows), max(len(r) for r in rows)), np.nan)
+def _padded(rows: Sequence[Tensor], most: int) -> np.ndarray:
+    out = np.full((len(rows), most), np.nan)
     for i, row in enumerate(rows):
         out[i, : len(row)] = row.numpy()
     return out
