@@ -13,6 +13,7 @@ from isthmus.diagnostics.diagnosis import Diagnosis
 from isthmus.diagnostics.jacobians import layer_jacobians
 from isthmus.errors import DataError, NumericalWarning
 from isthmus.networks import FullyConnected, LayerState, walk
+from isthmus.networks.layers import activation_derivative
 from isthmus.theory import RankEstimate
 from isthmus.theory.gaps import gap_rank, participation_ratio
 from isthmus.training.limits import Limits
@@ -97,8 +98,8 @@ def _table(
         "balance_residual": [*(_balance(a, b) for a, b in zip(states[:-1], states[1:], strict=True)), float("nan")],
         "tangent_kernel_trace": _tangent_kernel_trace(network, points, jacobians),
     }
-    most = max(len(row) for rows in spectra.values() for row in rows)
-    variables = {name: (("layer", "component"), _padded(rows, most)) for name, rows in spectra.items()}
+    longest = max(len(row) for rows in spectra.values() for row in rows)
+    variables = {name: (("layer", "component"), _padded(rows, longest)) for name, rows in spectra.items()}
     variables |= {name: (("layer",), np.array(values)) for name, values in numbers.items()}
     layers = np.arange(1, network.depth + 1)
     return xr.Dataset(variables, coords={"layer": layers, "name": ("layer", [s.name for s in states])})
@@ -139,8 +140,8 @@ def _tangent_kernel_trace(network: FullyConnected, points: Tensor, jacobians: li
         if l < network.depth:
             by_preactivation = jacobians[l]
             if network.is_activated(l):
-                positive = states[l - 1].preactivation >= 0
-                by_preactivation = by_preactivation * torch.where(positive, 1.0, network.negative_slope)[:, None, :]
+                derivative = activation_derivative(states[l - 1].preactivation, network.negative_slope)
+                by_preactivation = by_preactivation * derivative[:, None, :]
             square = by_preactivation.square().sum((1, 2))
         else:
             square = torch.full((len(points),), float(network.dimensions[-1]), dtype=torch.float64)
@@ -183,8 +184,8 @@ def _warnings(states: list[LayerState]) -> tuple[str, ...]:
     return ()
 
 
-def _padded(rows: Sequence[Tensor], most: int) -> np.ndarray:
-    out = np.full((len(rows), most), np.nan)
+def _padded(rows: Sequence[Tensor], width: int) -> np.ndarray:
+    out = np.full((len(rows), width), np.nan)
     for i, row in enumerate(rows):
         out[i, : len(row)] = row.numpy()
     return out

@@ -5,6 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.networks import FullyConnected, walk
+from isthmus.networks.layers import activation_derivative
 
 
 def jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> Float[Tensor, "n d_out d_in"]:
@@ -23,8 +24,7 @@ def layer_jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> list
         out = [product]
         for l in range(network.depth - 1, 0, -1):
             if network.is_activated(l):
-                z = states[l - 1].preactivation
-                derivative = torch.where(z >= 0, 1.0, network.negative_slope).to(z.dtype)
+                derivative = activation_derivative(states[l - 1].preactivation, network.negative_slope)
                 product = product * derivative[:, None, :]
             product = product @ network.weights[l - 1].detach()
             out.append(product)

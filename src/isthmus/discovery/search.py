@@ -166,7 +166,7 @@ class Search:
         curves: dict[float, dict[int, Result]],
         scree: dict[int, Result],
     ) -> Readings:
-        # the least minimum found, which may be a truncated and polished one: its Jacobian is the one the theory speaks of
+        # the theory speaks of the least minimum, which may be a truncated and polished one
         best = _least([*starts[ridge], *curves[ridge].values()])
         constant = self.problem.unit
         errors = [1.0, *(scree[r]["heldout_error"] for r in sorted(scree))]

@@ -114,3 +114,9 @@ def _walk_by_hooks(network: nn.Module, x: Tensor) -> list[LayerState]:
 def activation(preactivation: Tensor, negative_slope: float) -> Tensor:
     """sigma_a: t for t >= 0 and a t for t < 0 (derivative 1 at 0)."""
     return torch.nn.functional.leaky_relu(preactivation, negative_slope) if negative_slope else preactivation.relu()
+
+
+def activation_derivative(preactivation: Tensor, negative_slope: float) -> Tensor:
+    """sigma_a': 1 for t >= 0 and a for t < 0, in the precision of `preactivation`."""
+    one = torch.ones_like(preactivation)
+    return torch.where(preactivation >= 0, one, one * negative_slope)

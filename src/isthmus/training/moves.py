@@ -1,6 +1,6 @@
 """Moves between iterations: exact ones that keep the function and lower the penalty, and truncation to a lower rank."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -10,6 +10,7 @@ from isthmus.networks.rebalancing import balance_sweep
 from isthmus.training.steps import Step
 
 
+@runtime_checkable
 class Move(Protocol):
     """Changes `step.theta` in place between two iterations."""
 
@@ -21,7 +22,8 @@ class Move(Protocol):
 def rebalancing(step: Step) -> None:
     """One sweep of neuron rebalancing: exact, the penalty never rises (FC-23). No-op for other networks."""
     if isinstance(step.network, FullyConnected):
-        balance_sweep(step.network)
+        with torch.no_grad():
+            balance_sweep(step.network)
 
 
 def middle_layers(network: FullyConnected) -> list[int]:

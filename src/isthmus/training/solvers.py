@@ -6,7 +6,7 @@ that the solver has nothing left to do and `state["reason"]` why. Exact moves an
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ from isthmus.training.steps import Step
 State = dict[str, Any]  # plain Python and tensors only: it goes through torch.save and back with weights_only=True
 
 
+@runtime_checkable
 class Solver(Protocol):
     """One phase of training."""
 

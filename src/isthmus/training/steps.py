@@ -5,16 +5,18 @@ reference that the first is tested against.
 """
 
 import copy
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from isthmus.networks import FullyConnected
+from isthmus.networks.layers import activation_derivative
 from isthmus.training.flat import flatten_parameters, views
 from isthmus.training.losses import DataLoss
 
 
+@runtime_checkable
 class Step(Protocol):
     """Objective and gradient at the parameters that `theta` holds."""
 
@@ -118,7 +120,7 @@ class FullyConnectedStep:
         else:
             weight, bias, _, _ = self._layers[l - 1]
             sign = torch.nn.functional.linear(self._a[l - 1], weight, bias)
-        return torch.where(sign >= 0, 1.0, slope)
+        return activation_derivative(sign, slope)
 
 
 class AutogradStep:
@@ -142,7 +144,7 @@ class AutogradStep:
             penalty = penalty_of(self.network)
             # d/dtheta <gradient at the outputs, outputs> is the data gradient by the chain rule
             (torch.sum(outputs * at_outputs) + self.ridge * penalty).backward()
-        return self.data_value + self.ridge * float(penalty)
+        return self.data_value + self.ridge * float(penalty.detach())
 
     def outputs(self) -> Tensor:
         """What the network gives on its training data, a new tensor."""

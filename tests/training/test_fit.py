@@ -1,0 +1,184 @@
+"""`fit`: how it ends, that it reaches the lower branch, and that a stop changes nothing."""
+
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+import isthmus
+from isthmus import FullyConnected, Limits, Outcome, fit, tasks
+from isthmus.errors import DataError, ShapeError
+from isthmus.training import FitEvent
+from isthmus.training.moves import rebalancing
+from isthmus.training.solvers import LBFGS, Adam
+from isthmus.training.trials import RankTrials
+
+REFERENCE_OBJECTIVE, REFERENCE_RIDGE = 0.3474, 0.05 / 9  # the small reference problem: L = 9, width 64, true rank 5
+
+
+def small() -> tuple[FullyConnected, torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(60, 5, generator=generator)
+    return FullyConnected(5, 3, width=12, depth=4, seed=2), x, torch.relu(x @ torch.randn(5, 3, generator=generator))
+
+
+def short() -> tuple[Adam, LBFGS, RankTrials]:
+    return Adam(60, moves=(rebalancing,), move_every=10), LBFGS(80), RankTrials(LBFGS(40))
+
+
+def reference(seed: int) -> isthmus.FitResult:
+    task = tasks.teacher_reference()
+    assert task.y is not None
+    return fit(FullyConnected(50, 50, width=64, depth=9, seed=seed), task.x, task.y, ridge=REFERENCE_RIDGE)
+
+
+def check_lower_branch(result: isthmus.FitResult) -> None:
+    assert result.rank == 5
+    assert result.objective <= 1.01 * REFERENCE_OBJECTIVE
+    assert result.gradient_evaluations <= 30_000 / 8
+
+
+def test_one_start_reaches_the_lower_branch_of_the_reference_problem() -> None:
+    check_lower_branch(reference(0))
+
+
+def test_the_branch_check_fails_without_rank_trials() -> None:
+    task = tasks.teacher_reference()
+    assert task.y is not None
+    network = FullyConnected(50, 50, width=64, depth=9, seed=0)
+    result = fit(network, task.x, task.y, ridge=REFERENCE_RIDGE, solver=(Adam(300), LBFGS(300)))
+    with pytest.raises(AssertionError):
+        check_lower_branch(result)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_every_start_reaches_the_lower_branch(seed: int) -> None:
+    check_lower_branch(reference(seed))
+
+
+def test_the_objective_is_that_of_the_returned_network_in_float64() -> None:
+    network, x, y = small()
+    result = fit(network, x, y, ridge=0.01, solver=short())
+    exact = network.double()
+    loss = float((exact(x.double()) - y.double()).square().sum(1).mean())
+    assert result.data_loss == pytest.approx(loss, rel=1e-12)
+    assert result.objective == pytest.approx(loss + 0.01 * float(exact.penalty()), rel=1e-12)
+    assert result.objective <= float(result.history.objective.min()) * (1 + 1e-5)
+
+
+def test_a_smooth_problem_converges_and_says_so() -> None:
+    network, x, y = FullyConnected(5, 3, width=1, depth=1, seed=0, dtype=torch.float64), *small()[1:]
+    result = fit(network, x, y, ridge=0.01, solver=LBFGS(200, plateau=0.0))
+    assert result.outcome is Outcome.CONVERGED
+    assert result.stationarity <= 1e-6
+
+
+def test_a_large_ridge_collapses_and_says_so() -> None:
+    network, x, y = small()
+    result = fit(network, x, y, ridge=100.0, solver=short())
+    assert result.outcome is Outcome.COLLAPSED
+
+
+def test_a_constant_target_is_not_called_a_collapse() -> None:
+    network, x, _ = small()
+    result = fit(network, x, torch.ones(60, 3), ridge=0.01, solver=short())
+    assert result.outcome in {Outcome.CONVERGED, Outcome.PLATEAU, Outcome.STEP_LIMIT}
+    assert result.data_loss < 0.1
+
+
+def test_a_start_that_diverges_is_tried_again_more_gently() -> None:
+    network, x, y = small()
+    result = fit(network, x, y, ridge=0.01, solver=(Adam(50, rate=1e30), LBFGS(50)))
+    assert result.outcome is Outcome.DIVERGED
+    network, x, y = small()
+    with torch.no_grad():
+        network.weights[0].mul_(1e25)
+    recovered = fit(network, x, y, ridge=0.01, solver=(Adam(50), LBFGS(50)))
+    assert recovered.outcome is Outcome.DIVERGED
+
+
+@pytest.mark.parametrize(
+    ("limits", "outcome"),
+    [(Limits(seconds=1e-6), Outcome.TIME_LIMIT), (Limits(evaluations=30), Outcome.STEP_LIMIT)],
+    ids=["time", "evaluations"],
+)
+def test_limits_end_a_fit(limits: Limits, outcome: Outcome) -> None:
+    network, x, y = small()
+    result = fit(network, x, y, ridge=0.01, limits=limits)
+    assert result.outcome is outcome
+    assert result.gradient_evaluations <= 60
+
+
+def test_a_stopped_fit_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    network, x, y = small()
+    whole = fit(network, x, y, ridge=0.01, solver=short())
+    draw = random.Random(0)
+    other, x, y = small()
+    path, stops = tmp_path / "fit.pt", 0
+    while True:
+        budget = draw.randrange(1, 40)
+
+        def stop(_event: FitEvent) -> bool:
+            nonlocal budget
+            budget -= 1
+            return budget <= 0
+
+        part = fit(other, x, y, ridge=0.01, solver=short(), checkpoint=path, callback=stop)
+        if part.outcome is not Outcome.INTERRUPTED:
+            break
+        stops += 1
+        other = FullyConnected(5, 3, width=12, depth=4, seed=99)  # what it holds does not matter: the file does
+    assert stops >= 5
+    for a, b in zip(network.parameters(), other.parameters(), strict=True):
+        assert torch.equal(a, b)
+    assert part.gradient_evaluations == whole.gradient_evaluations
+    assert part.history.objective.values.tolist() == whole.history.objective.values.tolist()
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
+    network, x, y = small()
+    path = tmp_path / "fit.pt"
+    path.write_bytes(b"not a checkpoint")
+    with pytest.raises(DataError, match="delete it to start over"):
+        fit(network, x, y, ridge=0.01, checkpoint=path)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"ridge": -1.0}, ValueError, "needs a ridge >= 0"),
+        ({"loss": "huber"}, ValueError, "'squared', 'cross_entropy'"),
+        ({"sample_weight": [1.0] * 59}, ValueError, "one non-negative weight per row"),
+        ({"y": torch.zeros(59, 3)}, ShapeError, "as many rows in x as in y, got 60 and 59"),
+        ({"y": torch.zeros(60, 2)}, ShapeError, "3 outputs, y has 2 columns"),
+    ],
+    ids=["ridge", "loss", "weights", "rows", "columns"],
+)
+def test_bad_input_is_refused_before_any_work(change: dict[str, object], error: type[Exception], message: str) -> None:
+    network, x, y = small()
+    arguments = {"x": x, "y": y, "ridge": 0.01} | change
+    with pytest.raises(error, match=message):
+        fit(network, **arguments)  # pyright: ignore[reportArgumentType]
+
+
+def test_weights_act_like_repeated_rows() -> None:
+    _, x, y = small()
+    counts = torch.arange(60) % 3
+    schedule = LBFGS(300, plateau=0.0, tolerance=1e-9)
+    network = [FullyConnected(5, 3, width=1, depth=1, seed=0, dtype=torch.float64) for _ in range(2)]
+    a = fit(network[0], x, y, ridge=0.01, sample_weight=counts, solver=schedule)
+    b = fit(network[1], x.repeat_interleave(counts, 0), y.repeat_interleave(counts, 0), ridge=0.01, solver=schedule)
+    assert a.objective == pytest.approx(b.objective, rel=1e-12)
+    assert a.objective != pytest.approx(fit(network[0], x, y, ridge=0.01, solver=schedule).objective, rel=1e-6)
+
+
+def test_any_module_can_be_fitted() -> None:
+    _, x, y = small()
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+    before = float((module(x) - y).square().sum(1).mean())
+    result = fit(module, x, y, ridge=1e-3, solver=(Adam(50), LBFGS(100)))
+    assert result.data_loss < before / 4
+    assert result.rank is None

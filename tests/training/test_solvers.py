@@ -1,0 +1,118 @@
+"""Solvers on objectives whose minimum is known: a convex quadratic, and a line search on hostile functions."""
+
+import math
+
+import pytest
+import torch
+
+from isthmus import FullyConnected
+from isthmus.training.line_search import wolfe_search
+from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.moves import best_of_rank, middle_layers, middle_rank, rebalancing, truncate_middle
+from isthmus.training.solvers import LBFGS, Adam, Solver, stationarity
+from isthmus.training.steps import FullyConnectedStep
+
+
+def affine_problem() -> tuple[FullyConnectedStep, float]:
+    """Ridge regression as a network of depth 1, with the objective of its closed-form solution."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(50, 6, generator=generator, dtype=torch.float64) @ torch.diag(torch.logspace(0, 2, 6).double())
+    y = torch.randn(50, 3, generator=generator, dtype=torch.float64)
+    step = FullyConnectedStep(
+        FullyConnected(6, 3, width=1, depth=1, seed=0, dtype=torch.float64), x, DataLoss(Loss.SQUARED, y), 0.1
+    )
+    design = torch.cat([x, torch.ones(50, 1, dtype=torch.float64)], 1)
+    best = torch.linalg.solve(design.T @ design / 50 + 0.1 * torch.eye(7, dtype=torch.float64), design.T @ y / 50)
+    return step, float((design @ best - y).square().sum() / 50 + 0.1 * best.square().sum())
+
+
+def run(step: FullyConnectedStep, solver: Solver) -> tuple[float, str]:
+    state = solver.start(step)
+    while not state["done"]:
+        solver.advance(step, state)
+    return step(), state["reason"]
+
+
+def test_lbfgs_reaches_the_closed_form_of_ridge_regression() -> None:
+    step, least = affine_problem()
+    value, reason = run(step, LBFGS(400, tolerance=1e-9, plateau=0.0))
+    assert reason == "converged"
+    assert value == pytest.approx(least, rel=1e-12)
+    assert stationarity(step) <= 1e-9
+
+
+def test_adam_alone_does_not_reach_it() -> None:
+    step, least = affine_problem()
+    value, _ = run(step, Adam(100))
+    assert value > least * (1 + 1e-6)
+
+
+def test_lbfgs_stops_at_its_evaluations_and_says_so() -> None:
+    step, _ = affine_problem()
+    _, reason = run(step, LBFGS(5, tolerance=1e-12, plateau=0.0))
+    assert reason == "limit"
+
+
+def test_lbfgs_calls_a_flat_objective_a_plateau() -> None:
+    step, _ = affine_problem()
+    _, reason = run(step, LBFGS(5000, tolerance=1e-30, plateau=1e-3, window=5))
+    assert reason == "plateau"
+
+
+def test_no_bound_beats_the_minimum() -> None:
+    step, least = affine_problem()
+    for evaluations in (3, 10, 30):
+        assert run(step, LBFGS(evaluations))[0] >= least * (1 - 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("value", "slope"),
+    [
+        (lambda t: (t - 3) ** 2, lambda t: 2 * (t - 3)),
+        (lambda t: -t * math.exp(-t / 20), lambda t: (t / 20 - 1) * math.exp(-t / 20)),
+        (lambda t: math.inf if t > 0.5 else (t - 0.3) ** 2, lambda t: 2 * (t - 0.3)),
+        (lambda t: abs(t - 0.7) + 0.1 * t, lambda t: math.copysign(1, t - 0.7) + 0.1),
+    ],
+    ids=["parabola", "long", "wall", "kink"],
+)
+def test_line_search_lowers_the_objective(value, slope) -> None:  # noqa: ANN001  # pyright: ignore
+    found = wolfe_search(
+        lambda t: (value(t), slope(t)), value=float(value(0.0)), slope=float(slope(0.0)), step=1.0, noise=0.0
+    )
+    assert found is not None
+    assert found.step > 0
+    assert found.value < value(0.0)
+
+
+def test_line_search_gives_up_on_an_ascent() -> None:
+    assert wolfe_search(lambda t: (t, 1.0), value=0.0, slope=-1.0, step=1.0, noise=0.0) is None
+
+
+def test_truncation_is_the_best_approximation_of_its_rank() -> None:
+    network = FullyConnected(6, 6, width=8, depth=5, seed=0)
+    before = network.weights[2].detach().clone()
+    truncate_middle(network, 3)
+    s = torch.linalg.svdvals(before.double())
+    error = float((network.weights[2].detach().double() - before.double()).norm())
+    assert error == pytest.approx(float(s[3:].norm()), rel=1e-5)
+    assert middle_rank(network, tolerance=1e-5) == 3
+    assert torch.linalg.matrix_rank(network.weights[0]) == 6, "the first matrix is not in the middle"
+    assert float((best_of_rank(before, 2) - before).norm()) > error
+
+
+def test_middle_layers_surround_the_linear_run() -> None:
+    network = FullyConnected(4, 4, width=(5, 5, 3, 3, 5, 5), depth=7, linear=(3, 4), seed=0)
+    assert middle_layers(network) == [3, 4, 5]
+    assert middle_layers(FullyConnected(4, 4, width=5, depth=4, seed=0)) == [2, 3]
+
+
+def test_rebalancing_keeps_the_function_and_lowers_the_norm() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(20, 4, generator=generator, dtype=torch.float64)
+    y = torch.randn(20, 3, generator=generator, dtype=torch.float64)
+    network = FullyConnected(4, 3, width=9, depth=4, seed=0, dtype=torch.float64)
+    step = FullyConnectedStep(network, x, DataLoss(Loss.SQUARED, y), 0.1)
+    outputs, penalty = step.outputs(), float(network.penalty())
+    rebalancing(step)
+    torch.testing.assert_close(step.outputs(), outputs, rtol=1e-12, atol=1e-12)
+    assert float(network.penalty()) < penalty * 0.999
