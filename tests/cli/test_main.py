@@ -67,6 +67,17 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
     return calls
 
 
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of one line instead of the pictures and the page, which have tests of their own."""
+
+    def one_line(_found: object, folder: Path, *_rest: object) -> Path:
+        (folder / "report.html").write_text("page")
+        return folder / "report.html"
+
+    monkeypatch.setattr("isthmus.cli.discovery_run.write_outputs", one_line)
+
+
 def test_help_imports_nothing_heavy() -> None:
     program = (
         "import sys\nfrom isthmus.cli.main import run\ncode = run(['discover', '--help'])\n"
@@ -159,6 +170,7 @@ def test_a_run_writes_its_folder_and_says_its_verdict(
     assert f"--out {folder}" in (folder / "report.html").read_text()
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_table_without_a_choice_says_that_it_is_autoencoded(
     inputs: Path, tmp_path: Path, answers: list[dict[str, object]], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -167,12 +179,14 @@ def test_a_table_without_a_choice_says_that_it_is_autoencoded(
     assert answers[0]["y"] is None
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_doubtful_verdict_has_its_own_exit_code(
     inputs: Path, tmp_path: Path, answers: list[dict[str, object]]
 ) -> None:
     assert run(["discover", str(inputs), "--autoencode", "--seed", "3", "--out", str(tmp_path / "run")]) == 3
 
 
+@pytest.mark.usefixtures("quick")
 def test_an_existing_run_is_refused_shown_again_or_replaced(
     inputs: Path, tmp_path: Path, answers: list[dict[str, object]], capsys: pytest.CaptureFixture[str]
 ) -> None:
