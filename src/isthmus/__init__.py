@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from isthmus import constructions as constructions
     from isthmus import errors as errors
     from isthmus import networks as networks
     from isthmus import plots as plots
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from isthmus.discovery import scree as scree
     from isthmus.networks import FullyConnected as FullyConnected
     from isthmus.networks import LayerState as LayerState
-    from isthmus.networks import ResNet as ResNet
     from isthmus.networks import rebalance as rebalance
     from isthmus.networks import walk as walk
     from isthmus.reports import report as report
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_ROOMS = ("errors", "networks", "plots", "tasks", "theory")
+_ROOMS = ("constructions", "errors", "networks", "plots", "tasks", "theory")
 _HOME = {
     "Diagnosis": "isthmus.diagnostics",
     "Discovery": "isthmus.discovery",
@@ -46,7 +46,6 @@ _HOME = {
     "Limits": "isthmus.training",
     "Outcome": "isthmus.training",
     "RankEstimate": "isthmus.theory",
-    "ResNet": "isthmus.networks",
     "Verdict": "isthmus.theory",
     "diagnose": "isthmus.diagnostics",
     "discover": "isthmus.discovery",

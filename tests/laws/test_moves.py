@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from isthmus.errors import ShapeError
 from isthmus.networks import (
     FullyConnected,
     balance_linear_runs,
@@ -131,6 +132,37 @@ def test_a_move_made_wrongly_fails_the_same_assertions(network: FullyConnected) 
         heavier.weights[0].mul_(1 + 1e-9)
     with pytest.raises(AssertionError):
         assert_penalty_moves_by_at_most(network, heavier)
+
+
+@pytest.mark.parametrize("name", NEVER_RAISING)
+def test_a_float32_network_stays_one(name: str) -> None:
+    network = blemished(FullyConnected(4, 3, width=[9, 8, 6], depth=4, seed=3))
+    x = DATA.float()
+    after = NEVER_RAISING[name][0](network, x)
+    assert {parameter.dtype for parameter in after.parameters()} == {torch.float32}
+    gap = float((after(x) - network(x)).detach().abs().max())
+    assert gap <= rounding(size=40, condition=scale_of(network, x), dtype=torch.float32)
+
+
+@pytest.mark.parametrize("dimensions", [(0, 2), (3, 0), (3, 2)])
+@pytest.mark.parametrize("num_samples", [1, 7])
+@pytest.mark.parametrize("name", [*NEVER_RAISING, "insert_at_the_thinnest"])
+def test_networks_without_inputs_or_outputs_and_single_samples_pass(
+    name: str, num_samples: int, dimensions: tuple[int, int]
+) -> None:
+    network = FullyConnected(*dimensions, width=[5, 4], depth=3, seed=0, dtype=torch.float64)
+    x = DATA[:1, : dimensions[0]].repeat(num_samples, 1)
+    move = NEVER_RAISING[name][0] if name in NEVER_RAISING else AT_A_COST[name][0]
+    after = move(network, x)
+    assert after.dimensions[0] == dimensions[0]
+    if dimensions[1]:
+        assert_same_function(network, after, x)
+
+
+@pytest.mark.parametrize("name", [name for name, (_, everywhere) in NEVER_RAISING.items() if not everywhere])
+def test_moves_on_no_data_are_refused(name: str) -> None:
+    with pytest.raises(ShapeError, match="needs at least one sample"):
+        NEVER_RAISING[name][0](make(0.0, bias=True, linear=(), seed=0), DATA[:0])
 
 
 def test_blemishes_are_removed_and_the_penalty_falls() -> None:

@@ -178,7 +178,7 @@ def test_any_module_can_be_fitted() -> None:
     _, x, y = small()
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
-    before = float((module(x) - y).square().sum(1).mean())
+    before = float((module(x) - y).square().sum(1).mean().detach())
     result = fit(module, x, y, ridge=1e-3, solver=(Adam(50), LBFGS(100)))
     assert result.data_loss < before / 4
     assert result.rank is None

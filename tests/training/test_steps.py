@@ -63,7 +63,8 @@ def test_gradient_by_hand_equals_autograd(
 def test_the_comparison_sees_a_wrong_gradient() -> None:
     automatic, by_hand = pair({"width": 7, "depth": 4}, torch.float64, Loss.SQUARED, False)
     by_hand.ridge *= 1.001
-    automatic(), by_hand()
+    automatic()
+    by_hand()
     with pytest.raises(AssertionError):
         torch.testing.assert_close(by_hand.gradient.norm(), automatic.gradient.norm(), rtol=1e-9, atol=0)
 

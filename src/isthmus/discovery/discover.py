@@ -6,13 +6,14 @@ import shutil
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from isthmus.discovery.arguments import CheckedData, checked_data, settings_from
 from isthmus.discovery.assembly import assemble
 from isthmus.discovery.constant import constant_discovery
 from isthmus.discovery.problem import Problem, pose
@@ -20,30 +21,17 @@ from isthmus.discovery.progress import ProgressListener, silent
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.scaling import Scaling, Standardiser
 from isthmus.discovery.search import Search, planned_evaluations
-from isthmus.discovery.settings import Settings, StartKind
+from isthmus.discovery.settings import Settings
 from isthmus.discovery.splitting import heldout_rows
 from isthmus.discovery.storage import RESULT
 from isthmus.discovery.work import Tracker, Workshop, check_same_run
 from isthmus.errors import DataError
 from isthmus.tasks import covariance_surrogate
-from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, constant_columns
 from isthmus.training import Limits
 from isthmus.training.losses import Loss
 
 Array = NDArray[np.float64]
 CONTROL_SEED = 5
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Data:
-    """Checked data in the user's units."""
-
-    x: Array
-    y: Array  # class numbers (n,) when classifying
-    loss: Loss
-    task: str
-    input_names: tuple[str, ...]
-    target_names: tuple[str, ...]
 
 
 def discover(  # noqa: PLR0913 - the arguments are a public contract
@@ -95,8 +83,8 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         DataError: data that cannot be used (says which rows or columns), or `out` holds another run.
         ValueError: an unknown option.
     """
-    data = _checked(x, y, loss)
-    settings = _settings(network, depth, ridge, starts, seed, limits, ordered=ordered, scaling=Scaling(scaling))
+    data = checked_data(x, y, loss)
+    settings = settings_from(network, depth, ridge, starts, seed, limits, ordered=ordered, scaling=Scaling(scaling))
     folder = Path(out) if out is not None else None
     if folder is not None and (folder / RESULT).exists():
         raise DataError(
@@ -123,7 +111,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
 
 def _search(  # noqa: PLR0913
     problem: Problem,
-    data: _Data,
+    data: CheckedData,
     held: NDArray[np.bool_],
     settings: Settings,
     folder: Path | None,
@@ -150,7 +138,7 @@ def _search(  # noqa: PLR0913
 
 
 def _control(
-    data: _Data, held: NDArray[np.bool_], settings: Settings, workshop: Workshop, about: dict[str, object]
+    data: CheckedData, held: NDArray[np.bool_], settings: Settings, workshop: Workshop, about: dict[str, object]
 ) -> Discovery:
     """The same search on the Gaussian surrogate of the same covariance."""
     same = data.y is data.x
@@ -169,69 +157,7 @@ def _control(
     )
 
 
-def _checked(x: ArrayLike, y: ArrayLike | None, loss: str | Loss | None) -> _Data:
-    if loss is not None and loss not in {l.value for l in Loss} and not isinstance(loss, Loss):
-        raise ValueError(f"discover(loss={loss!r}): needs one of {', '.join(repr(l.value) for l in Loss)}.")
-    kind = Loss(loss) if loss is not None else Loss.SQUARED
-    samples = as_samples(x, "x")
-    inputs = _names(x, samples.shape[1], "x")
-    if bool(constant_columns(samples).all()):
-        raise DataError(f"discover(x): all {len(samples)} rows of x are identical; there is nothing to learn from.")
-    check_rows(len(samples))
-    if y is None:
-        return _Data(samples, samples, Loss.SQUARED, "autoencoding", inputs, inputs)
-    if kind is Loss.CROSS_ENTROPY:
-        labels, classes = _classes(y)
-        check_same_length(len(samples), len(labels))
-        return _Data(samples, labels, kind, "classification", inputs, classes)
-    targets = as_samples(y, "y")
-    check_same_length(len(samples), len(targets))
-    return _Data(samples, targets, kind, "regression", inputs, _names(y, targets.shape[1], "y"))
-
-
-def _classes(y: ArrayLike) -> tuple[Array, tuple[str, ...]]:
-    """Class numbers and names, from labels or from one 0/1 column per class."""
-    values = np.asarray(y)
-    if values.ndim == 2 and values.shape[1] > 1:
-        return values.argmax(1).astype(np.float64), _names(y, values.shape[1], "class ")
-    classes, numbers = np.unique(values.reshape(-1), return_inverse=True)
-    return numbers.astype(np.float64), tuple(str(c) for c in classes)
-
-
-def _names(values: object, width: int, prefix: str) -> tuple[str, ...]:
-    columns = getattr(values, "columns", None)
-    return tuple(str(c) for c in columns) if columns is not None else tuple(f"{prefix}{i}" for i in range(width))
-
-
-def _settings(  # noqa: PLR0913
-    network: str | None,
-    depth: int | None,
-    ridge: float | Sequence[float] | None,
-    starts: int | None,
-    seed: int,
-    limits: Limits | None,
-    *,
-    ordered: bool,
-    scaling: Scaling,
-) -> Settings:
-    if network not in {None, "connected"}:
-        raise ValueError(f"discover(network={network!r}): needs 'connected' (or None, which means it).")
-    settings = Settings(seed=seed, ordered=ordered, scaling=scaling.value)
-    if ridge is not None:
-        ridges = (float(ridge),) if isinstance(ridge, int | float) else tuple(sorted(map(float, ridge), reverse=True))
-        settings = replace(settings, ridges=ridges)
-    if starts is not None:
-        kinds = (StartKind.LINEAR, *(StartKind.RANDOM for _ in range(starts - 1))) if starts > 0 else ()
-        settings = replace(settings, starts=kinds)
-    if depth is not None:
-        settings = replace(settings, linear_layers=depth - 2 * settings.relu_layers - 1)
-    if limits is not None and limits.evaluations is not None:
-        first = max(round(0.4 * limits.evaluations), 1)
-        settings = replace(settings, adam_steps=first, lbfgs_evaluations=max(limits.evaluations - first, 1))
-    return settings
-
-
-def _posed(data: _Data, held: NDArray[np.bool_], settings: Settings) -> Problem | None:
+def _posed(data: CheckedData, held: NDArray[np.bool_], settings: Settings) -> Problem | None:
     """The problem in standardised units; None where the targets do not vary."""
     scaling = Scaling(settings.scaling)
     inputs = Standardiser.of(data.x, scaling=scaling)

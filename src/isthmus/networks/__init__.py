@@ -6,32 +6,49 @@ Two lists of moves, both returning new networks. Exact and never raising the pen
 Exact at a stated cost, or approximate with a stated error: `fold_constant_neurons(..., allow_rise=True)`,
 `insert_identity_layers`, `merge_layers`, `compress_depth`.
 
+Exact pieces: `segment_pieces`, `slice_cells`, `class_regions`; sound bounds over a box: `output_range`.
+
 Weights written down by hand: `constructions`. Weights found by training: `training`.
 """
 
 from isthmus.networks.caratheodory import caratheodory_prune
+from isthmus.networks.class_regions import ClassRegions, class_regions
 from isthmus.networks.depth_moves import MergedNetwork, compress_depth, insert_identity_layers, merge_layers
 from isthmus.networks.folding import balance_linear_runs, balanced_factors, fold_constant_neurons
 from isthmus.networks.fully_connected import FullyConnected
+from isthmus.networks.intervals import output_range
+from isthmus.networks.jacobians import jacobians
 from isthmus.networks.layers import LayerState, walk
 from isthmus.networks.min_norm import min_norm_projection
 from isthmus.networks.pruning import delete_dead_neurons, merge_parallel_neurons
 from isthmus.networks.rebalancing import rebalance
+from isthmus.networks.resnet import ResNet
+from isthmus.networks.segments import SegmentPieces, segment_pieces
+from isthmus.networks.slices import SliceCells, slice_cells
 
 __all__ = [
+    "ClassRegions",
     "FullyConnected",
     "LayerState",
     "MergedNetwork",
+    "ResNet",
+    "SegmentPieces",
+    "SliceCells",
     "balance_linear_runs",
     "balanced_factors",
     "caratheodory_prune",
+    "class_regions",
     "compress_depth",
     "delete_dead_neurons",
     "fold_constant_neurons",
     "insert_identity_layers",
+    "jacobians",
     "merge_layers",
     "merge_parallel_neurons",
     "min_norm_projection",
+    "output_range",
     "rebalance",
+    "segment_pieces",
+    "slice_cells",
     "walk",
 ]

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.networks.fully_connected import FullyConnected
-from isthmus.networks.layers import walk
+from isthmus.networks.layers import check_samples, walk
 from isthmus.networks.pruning import Layers, incoming_rows, keep_neurons, scale_incoming
 
 
@@ -32,7 +32,7 @@ def caratheodory_prune(
         A new network; layers that were pruned are balanced neuron by neuron. The penalty never rises.
 
     Raises:
-        ShapeError: `x` does not fit the network.
+        ShapeError: `x` does not fit the network, or has no rows.
         ValueError: `relative` is not in [0, 1).
 
     Cost: one singular value decomposition of (n width_{l+1}, width_l) per layer and one of (rank, rank + 1) per
@@ -41,6 +41,7 @@ def caratheodory_prune(
     """
     if not 0 <= relative < 1:
         raise ValueError(f"caratheodory_prune(relative={relative}): needs 0 <= relative < 1; 1e-13 is rounding.")
+    check_samples("caratheodory_prune(network, x)", x, network.dimensions[0])
     for l in range(1, network.depth):
         with torch.no_grad():
             activation = walk(network, x)[l - 1].activation

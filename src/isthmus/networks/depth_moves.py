@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.networks.fully_connected import FullyConnected
-from isthmus.networks.layers import walk
+from isthmus.networks.layers import check_samples, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,8 @@ def insert_identity_layers(network: FullyConnected, count: int, *, position: int
             f"0..{network.depth}; 0 is the input, {network.depth} the output."
         )
     if position is None:
-        position = min(range(network.depth + 1), key=lambda l: (network.dimensions[l], not _keeps_signs(network, l)))
+        places = [l for l in range(network.depth + 1) if network.dimensions[l] > 0]
+        position = min(places, key=lambda l: (network.dimensions[l], not _keeps_signs(network, l)))
     weights, biases = network.written_layers()
     width, like = network.dimensions[position], weights[0]
     weights[position:position] = [torch.eye(width, dtype=like.dtype, device=like.device) for _ in range(count)]
@@ -89,7 +90,7 @@ def merge_layers(network: FullyConnected, position: int, x: Float[Tensor, "n d_i
 
     Raises:
         ValueError: `position` outside 1..L-1.
-        ShapeError: `x` does not fit the network.
+        ShapeError: `x` does not fit the network, or has no rows.
 
     Source: ledger section 5 item 2. Test: laws/test_moves.
     """
@@ -98,6 +99,7 @@ def merge_layers(network: FullyConnected, position: int, x: Float[Tensor, "n d_i
             f"merge_layers(position={position}): needs a hidden layer, 1..{network.depth - 1}. "
             "A network of depth 1 is affine: there is nothing to merge."
         )
+    check_samples("merge_layers(network, x)", x, network.dimensions[0])
     with torch.no_grad():
         states = walk(network, x)
         z, output = states[position - 1].preactivation, states[-1].activation
@@ -122,12 +124,13 @@ def compress_depth(network: FullyConnected, x: Float[Tensor, "n d_in"], *, toler
 
     Raises:
         ValueError: `tolerance` < 0 or not finite.
-        ShapeError: `x` does not fit the network.
+        ShapeError: `x` does not fit the network, or has no rows.
 
     Source: ledger section 5 item 2; measured there: 20 layers to 9 at 1 % error. Test: networks/test_depth_moves.
     """
     if not 0 <= tolerance < float("inf"):
         raise ValueError(f"compress_depth(tolerance={tolerance}): needs a finite tolerance >= 0, relative to |f(x)|.")
+    check_samples("compress_depth(network, x)", x, network.dimensions[0])
     with torch.no_grad():
         output = network(x)
     best = MergedNetwork(network.rewritten(*network.written_layers()), 0.0, (), is_exact=True)

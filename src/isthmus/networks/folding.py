@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.networks.fully_connected import FullyConnected
-from isthmus.networks.layers import activation, walk
+from isthmus.networks.layers import activation, check_samples, walk
 from isthmus.networks.pruning import Layers, incoming_rows, keep_neurons
 
 
@@ -31,8 +31,13 @@ def fold_constant_neurons(
     Returns:
         A new network. The penalty never rises unless `allow_rise`.
 
+    Raises:
+        ShapeError: `x` does not fit the network, or has no rows.
+
     Source: ledger section 5 item 3 and FC-29. Test: laws/test_moves.
     """
+    if x is not None:
+        check_samples("fold_constant_neurons(network, x)", x, network.dimensions[0])
     layers = network.written_layers()
     values = _constants_on_data(network, x) if x is not None else None
     if layers[1] is None:

@@ -85,6 +85,7 @@ class FullyConnected(nn.Module):
             dtype: parameter type, float64 unless given; None keeps that of the weights.
 
         Raises:
+            TypeError: complex or integer tensors.
             ShapeError: no weight, a weight that does not fit the one before, or biases that do not fit the weights.
         """
         _check_layers(weights, biases)
@@ -171,6 +172,12 @@ def _hidden_widths(width: int | Sequence[int], depth: int) -> tuple[int, ...]:
 
 
 def _check_layers(weights: Sequence[Tensor], biases: Sequence[Tensor] | None) -> None:
+    kinds = {tensor.dtype for tensor in [*weights, *(biases or ())]}
+    if bad := [kind for kind in kinds if not kind.is_floating_point]:
+        raise TypeError(
+            f"FullyConnected.from_layers: needs weights and biases of real floating-point numbers; got {bad}. "
+            "Convert whole numbers with .double()."
+        )
     shapes = [tuple(w.shape) for w in weights]
     if not shapes or any(len(shape) != 2 for shape in shapes):
         raise ShapeError(f"FullyConnected.from_layers: needs at least one weight, each a matrix; got shapes {shapes}.")

@@ -74,6 +74,29 @@ def check_features(call: str, x: Tensor, d_in: int) -> None:
         )
 
 
+def check_samples(call: str, x: Tensor, d_in: int) -> None:
+    """Raise `ShapeError` unless `x` is a batch of at least one row with `d_in` features."""
+    check_features(call, x, d_in)
+    if not len(x):
+        raise ShapeError(f"{call}: needs at least one sample, got none: exact on no data means nothing.")
+
+
+def check_numbers(call: str, **tensors: Tensor | None) -> None:
+    """Raise unless every tensor given has finite real floating-point entries."""
+    for name, tensor in tensors.items():
+        if tensor is None:
+            continue
+        if not tensor.dtype.is_floating_point:
+            remedy = f"{name}.real" if tensor.dtype.is_complex else f"{name}.double()"
+            raise TypeError(f"{call}: needs {name} of real floating-point numbers; got {tensor.dtype}. Pass {remedy}.")
+        if not bool(torch.isfinite(tensor).all()):
+            count = int((~torch.isfinite(tensor)).sum())
+            raise ValueError(
+                f"{call}: needs finite {name}; got {count} NaN or infinite entries, shape {tuple(tensor.shape)}. "
+                "Remove them first."
+            )
+
+
 def _walk_by_hooks(network: nn.Module, x: Tensor) -> list[LayerState]:
     """Record every `nn.Linear` call of a foreign module, and the elementwise module called right after it."""
     linears = [(name, module) for name, module in network.named_modules() if isinstance(module, nn.Linear)]

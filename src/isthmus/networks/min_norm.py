@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.networks.fully_connected import FullyConnected
-from isthmus.networks.layers import walk
+from isthmus.networks.layers import check_samples, walk
 
 
 def min_norm_projection(
@@ -43,6 +43,7 @@ def min_norm_projection(
         raise ValueError(
             f"min_norm_projection(relative={relative}): needs 0 <= relative < 1. The default 1e-12 drops rounding only."
         )
+    check_samples("min_norm_projection(network, x)", x, network.dimensions[0])
     weights, biases = network.written_layers()
     with torch.no_grad():
         inputs = [x, *(state.activation for state in walk(network, x)[:-1])]
@@ -61,7 +62,7 @@ def _projected(
     rows, augmented = weight, activation
     if bias is not None:
         rows = torch.cat([weight, bias[:, None]], 1)
-        augmented = torch.cat([activation, torch.ones_like(activation[:, :1])], 1)
+        augmented = torch.cat([activation, activation.new_ones(len(activation), 1)], 1)
     _, singular_values, basis = torch.linalg.svd(augmented.double(), full_matrices=False)
     basis = basis[singular_values > relative * singular_values[:1]]  # strict: all-zero inputs span nothing
     if len(basis) == rows.shape[1]:

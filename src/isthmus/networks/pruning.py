@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.networks.fully_connected import FullyConnected
-from isthmus.networks.layers import walk
+from isthmus.networks.layers import check_samples, walk
 
 Layers = tuple[list[Tensor], list[Tensor] | None]
 
@@ -29,10 +29,14 @@ def delete_dead_neurons(network: FullyConnected, x: Float[Tensor, "n d_in"] | No
     Returns:
         A new network. The penalty falls by the squared norm of what was deleted.
 
+    Raises:
+        ShapeError: `x` does not fit the network, or has no rows.
+
     Source: ledger section 5, item 3. Test: laws/test_moves.
     """
     layers = network.written_layers()
     if x is not None:
+        check_samples("delete_dead_neurons(network, x)", x, network.dimensions[0])
         with torch.no_grad():
             for l, state in enumerate(walk(network, x)[:-1], 1):
                 silence(layers, l, (state.activation == 0).all(0))

@@ -5,7 +5,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from isthmus.networks import FullyConnected
+from isthmus.networks import FullyConnected, min_norm_projection
 from isthmus.networks.rebalancing import balance_sweep
 from isthmus.training.steps import Step
 
@@ -24,6 +24,18 @@ def rebalancing(step: Step) -> None:
     if isinstance(step.network, FullyConnected):
         with torch.no_grad():
             balance_sweep(step.network)
+
+
+def least_norm(step: Step) -> None:
+    """Drop what the weights do outside the span of the training activations: exact on the training data.
+
+    Changes nothing where the activations span their space; the penalty never rises. No-op for other networks.
+    """
+    if isinstance(step.network, FullyConnected):
+        projected = min_norm_projection(step.network, step.x)
+        with torch.no_grad():
+            for mine, theirs in zip(step.network.parameters(), projected.parameters(), strict=True):
+                mine.copy_(theirs)
 
 
 def middle_layers(network: FullyConnected) -> list[int]:

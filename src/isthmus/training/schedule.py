@@ -5,13 +5,13 @@ from torch import nn
 from isthmus.networks import FullyConnected
 from isthmus.training.moves import rebalancing
 from isthmus.training.solvers import LBFGS, Adam, Solver
-from isthmus.training.trials import RankTrials
+from isthmus.training.trials import ExactMoves, RankTrials
 
 Schedule = tuple[Solver, ...]
 
 
 def default_schedule(network: nn.Module, *, evaluations: int | None = None) -> Schedule:
-    """Adam with rebalancing, full-batch L-BFGS, then rank trials; shares of `evaluations` when they are bounded.
+    """Adam with rebalancing, exact moves, L-BFGS, then rank trials; shares of `evaluations` when they are bounded.
 
     On the small reference problem (L = 9, width 64, 256 samples) this ends at the rank-5 branch from every one of five
     starts after 2,700 gradients; Adam and gradient descent alone end at rank 6 after 30,000.
@@ -22,7 +22,7 @@ def default_schedule(network: nn.Module, *, evaluations: int | None = None) -> S
     if not isinstance(network, FullyConnected) or network.depth <= 2:
         return (Adam(first), LBFGS(total - first))
     third = (total - first - second) // 3
-    return (adam, LBFGS(second), RankTrials(LBFGS(max(third, 1)), most=3))
+    return (adam, ExactMoves(), LBFGS(second), RankTrials(LBFGS(max(third, 1)), most=3))
 
 
 def cheaper(schedule: Schedule, *, rate: float) -> Schedule:

@@ -31,6 +31,11 @@ class Step(Protocol):
         """The network whose parameters are views of `theta`."""
         ...
 
+    @property
+    def x(self) -> Tensor:
+        """The training inputs."""
+        ...
+
     def __call__(self) -> float:
         """Objective at `theta`; fills `gradient` and `data_value`."""
         ...
@@ -71,6 +76,11 @@ class FullyConnectedStep:
         self._backward(g)
         self.gradient.add_(self.theta, alpha=2 * self.ridge)
         return self.data_value + self.ridge * float(torch.dot(self.theta, self.theta))
+
+    @property
+    def x(self) -> Tensor:
+        """The training inputs."""
+        return self._a[0]
 
     def outputs(self) -> Tensor:
         """What the network gives on its training data, a new tensor."""
@@ -132,14 +142,14 @@ class AutogradStep:
         self.theta, self.gradient = flatten_parameters(self._parameters)
         for parameter, view in zip(self._parameters, views(self.gradient, self._parameters), strict=True):
             parameter.grad = view
-        self._x = x
+        self.x = x
         self.ridge, self.data, self.data_value = ridge, data, float("nan")
 
     def __call__(self) -> float:
         """Objective at `theta`; fills `gradient` and `data_value`."""
         self.gradient.zero_()
         with torch.enable_grad():
-            outputs = self.network(self._x)
+            outputs = self.network(self.x)
             self.data_value, at_outputs = self.data.value_and_gradient(outputs.detach().clone())
             penalty = penalty_of(self.network)
             # d/dtheta <gradient at the outputs, outputs> is the data gradient by the chain rule
@@ -148,11 +158,11 @@ class AutogradStep:
 
     def outputs(self) -> Tensor:
         """What the network gives on its training data, a new tensor."""
-        return self.network(self._x).detach().clone()
+        return self.network(self.x).detach().clone()
 
     def in_float64(self) -> tuple[float, float]:
         """Data loss and penalty, both computed in float64."""
-        return _in_float64(self.network, self._x, self.data)
+        return _in_float64(self.network, self.x, self.data)
 
 
 def _in_float64(network: nn.Module, x: Tensor, data: DataLoss) -> tuple[float, float]:

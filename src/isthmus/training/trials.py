@@ -1,12 +1,46 @@
-"""Rank trials: truncate the middle matrices by one rank, polish, keep the result only if the objective fell."""
+"""Phases that are no descent: exact moves made once, and rank trials kept only if the objective fell.
+
+A rank trial truncates the middle matrices by one rank and polishes.
+"""
 
 import math
 from dataclasses import dataclass, field
 
 from isthmus.networks import FullyConnected
-from isthmus.training.moves import middle_rank, truncate_middle
+from isthmus.training.moves import Move, least_norm, middle_rank, rebalancing, truncate_middle
 from isthmus.training.solvers import LBFGS, State
 from isthmus.training.steps import Step
+
+
+@dataclass(frozen=True, slots=True)
+class ExactMoves:
+    """Moves that keep the function and do not raise the penalty, once.
+
+    Attributes:
+        moves: made in this order.
+    """
+
+    moves: tuple[Move, ...] = (least_norm, rebalancing)
+
+    def start(self, step: Step) -> State:
+        """The state before the first iteration."""
+        return {"done": False, "reason": "", "value": step(), "evaluations": 1}
+
+    def advance(self, step: Step, state: State) -> None:
+        """Make the moves, in place; a move whose rounding raised the objective is taken back."""
+        before, value = step.theta.clone(), state["value"]
+        for move in self.moves:
+            move(step)
+        state["value"] = step()
+        state["evaluations"] += 1
+        if not state["value"] <= value:
+            step.theta.copy_(before)
+            state["value"] = value
+        state["done"] = True
+
+    def iterations(self) -> int:
+        """About how many gradient evaluations the phase takes, for time estimates."""
+        return 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,97 @@
+"""Two networks that settle a question: ranks can differ (FC-05), representations may have to diverge (FC-36).
+
+Families with a chosen rank: `constructions.bijections`.
+"""
+
+from dataclasses import dataclass
+from math import cosh, exp, sqrt
+
+import torch
+
+from isthmus.networks import FullyConnected
+
+
+@dataclass(frozen=True, slots=True)
+class XCross:
+    """The map whose Jacobian rank is 1 and whose bottleneck rank is 2.
+
+    Attributes:
+        network: the ReLU network, widths (2, 4, 8, 2), no biases, penalty 38.
+        jacobian_rank: 1, in each of the 8 sectors (*exact*).
+        bottleneck_rank: 2, since the map is the identity on a cross, which embeds in no line (*exact*).
+    """
+
+    network: FullyConnected
+    jacobian_rank: int = 1
+    bottleneck_rank: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class DivergentRepresentation:
+    """A map whose networks of least norm cannot stay uniformly Lipschitz as the depth grows.
+
+    Attributes:
+        network: the network, without biases, exact on non-negative inputs, in particular the unit cube.
+        rank: 3, Jacobian and bottleneck rank.
+        squared_norm: L (2 cosh 2e + cosh 4e) + 3 c^2, the network's penalty (*exact*); 3 L + 12 L e^2 + ... .
+        largest_activation: e^{(L/2) e} of the largest input coordinate: it diverges where L e does.
+    """
+
+    network: FullyConnected
+    rank: int
+    squared_norm: float
+    largest_activation: float
+
+
+def x_cross_example() -> XCross:
+    """f(x_0, x_1) = (sign(x_0) m, sign(x_1) m), m = min(|x_0|, |x_1|), as a ReLU network of depth 3 (*exact*).
+
+        h = (x_0^+, x_0^-, x_1^+, x_1^-);   f_0 = (| x_0 + |x_1| | - | x_0 - |x_1| |) / 2,   f_1 likewise
+
+    The identity on the cross |x_0| = |x_1| and zero on both axes.
+
+    Source: Example 1, whose two cases are printed in the wrong order (the printed map jumps). Test: FC-05.
+    """
+    x0, x1 = torch.tensor([1.0, -1, 0, 0]), torch.tensor([0.0, 0, 1, -1])
+    abs0, abs1 = x0.abs(), x1.abs()
+    first = torch.tensor([[1.0, 0], [-1, 0], [0, 1], [0, -1]])
+    sums = [x0 + abs1, x0 - abs1, x1 + abs0, x1 - abs0]
+    second = torch.stack([signed for row in sums for signed in (row, -row)])
+    last = torch.tensor([[1.0, 1, -1, -1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 1, -1, -1]]) / 2
+    return XCross(FullyConnected.from_layers([first, second, last]))
+
+
+def divergent_representation_example(
+    depth: int, *, alpha: float = 1.0, epsilon: float = 0.1
+) -> DivergentRepresentation:
+    """f(x, y, z) = (x, y, z + alpha relu(x - y)) on the unit cube, as a ReLU network of even depth (*exact* there).
+
+        W_l = D = diag(e^e, e^e, e^{-2e}) up to l = L/2, then D^{-1}; in the middle one extra neuron (c, -c, 0), read
+        into z with weight c;  c = sqrt(alpha) e^{-(3/4)(L - 2) e}
+
+    With epsilon = L^{-g}, 1/2 < g < 1, the squared norm is 3 L + O(L^{1-2g}) while activations diverge.
+
+    Args:
+        depth: number of weight matrices L, even and at least 2.
+        alpha: size of the kink, at least 0.
+        epsilon: stretching per layer.
+
+    Raises:
+        ValueError: an odd depth or one below 2, or alpha < 0.
+
+    Source: Example 20 of the follow-up paper, ledger FC-36. Test: FC-36.
+    """
+    if depth < 2 or depth % 2 or alpha < 0:
+        raise ValueError(
+            f"divergent_representation_example(depth={depth}, alpha={alpha}): needs an even depth >= 2 and alpha >= 0."
+        )
+    c = sqrt(alpha) * exp(-0.75 * (depth - 2) * epsilon)
+    stretch = torch.tensor([exp(epsilon), exp(epsilon), exp(-2 * epsilon)], dtype=torch.float64).diag()
+    back = torch.tensor([exp(-epsilon), exp(-epsilon), exp(2 * epsilon)], dtype=torch.float64).diag()
+    kink = torch.tensor([[c, -c, 0.0]], dtype=torch.float64)
+    read = torch.tensor([[0.0], [0.0], [c]], dtype=torch.float64)
+    half = depth // 2 - 1
+    middle = [torch.cat([stretch, kink]), torch.cat([back, read], 1)]
+    network = FullyConnected.from_layers([*[stretch] * half, *middle, *[back] * half])
+    squared_norm = depth * (2 * cosh(2 * epsilon) + cosh(4 * epsilon)) + 3 * c * c
+    return DivergentRepresentation(network, 3, squared_norm, exp(depth / 2 * epsilon))

@@ -1,0 +1,144 @@
+"""Maxima of affine pieces and the lattice form max-min as ReLU networks, by trees of pairwise maxima (FC-17).
+
+One-dimensional piecewise-linear functions, which are shallower: `constructions.piecewise_linear`.
+"""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from isthmus.errors import ShapeError
+from isthmus.networks import FullyConnected
+from isthmus.networks.layers import check_numbers
+
+Groups = list[list[int]]
+
+
+def max_affine_network(slopes: Float[Tensor, "m d_in"], offsets: Float[Tensor, " m"]) -> FullyConnected:
+    """The ReLU network of x -> max_i <slopes_i, x> + offsets_i (*exact* everywhere), depth ceil(log2 m) + 1.
+
+        max(u, v) = relu(u - v) + relu(v) - relu(-v)
+
+    Args:
+        slopes: gradients of the m pieces, one per row.
+        offsets: their constants.
+
+    Raises:
+        ShapeError: no piece, or slopes and offsets that do not fit.
+
+    Source: Arora et al. 2018, ledger FC-17. Test: FC-17.
+    """
+    _check_pieces("max_affine_network", slopes, offsets)
+    return _tree(slopes, offsets, [(1.0, [list(range(len(slopes)))])])
+
+
+def lattice_network(
+    slopes: Float[Tensor, "m d_in"], offsets: Float[Tensor, " m"], sets: Sequence[Sequence[int]]
+) -> FullyConnected:
+    """The ReLU network of x -> max_j min_{i in sets_j} <slopes_i, x> + offsets_i (*exact* everywhere).
+
+    Its depth is ceil(log2 max |sets_j|) + ceil(log2 #sets) + 1. Every piecewise-affine function on a convex domain has
+    this form, see `lattice_sets`.
+
+    Args:
+        slopes: gradients of the m pieces, one per row.
+        offsets: their constants.
+        sets: the pieces (0..m-1) in each minimum.
+
+    Raises:
+        ShapeError: no piece, or slopes and offsets that do not fit.
+        ValueError: no set, an empty set, or a piece outside 0..m-1.
+
+    Source: ledger FC-17. Test: FC-17.
+    """
+    _check_pieces("lattice_network", slopes, offsets)
+    groups = [[int(i) for i in pieces] for pieces in sets]
+    if not groups or any(not pieces or min(pieces) < 0 or max(pieces) >= len(slopes) for pieces in groups):
+        raise ValueError(
+            f"lattice_network(sets={groups}): needs at least one set, none empty, of pieces 0..{len(slopes) - 1}."
+        )
+    return _tree(slopes, offsets, [(-1.0, groups), (1.0, [list(range(len(groups)))])])
+
+
+def lattice_sets(
+    function: Callable[[Tensor], Tensor],
+    slopes: Float[Tensor, "m d_in"],
+    offsets: Float[Tensor, " m"],
+    points: Float[Tensor, "n d_in"],
+    *,
+    tolerance: float = 1e-12,
+) -> list[list[int]]:
+    """The minima of the lattice form of a scalar piecewise-affine function on a convex domain.
+
+        f(q) = max_p min_{i in M_p} l_i(q),    M_p = {i: l_i(p) >= f(p)}
+
+    Exact when `points` has one interior point of every cell of the arrangement of the pieces; with fewer points the
+    form is a *lower bound* of f. Only inclusion-minimal sets are kept.
+
+    Args:
+        function: f, rows of points to (n,) or (n, 1) values.
+        slopes: gradients of the m pieces.
+        offsets: their constants.
+        points: points as rows.
+        tolerance: rounding by which l_i(p) may fall short of f(p), absolute.
+
+    Source: ledger FC-17. Test: FC-17.
+    """
+    _check_pieces("lattice_sets", slopes, offsets)
+    with torch.no_grad():
+        above = points @ slopes.T + offsets >= function(points).reshape(-1, 1) - tolerance
+    distinct = sorted({tuple(torch.nonzero(row).flatten().tolist()) for row in above}, key=len)
+    minimal: list[list[int]] = []
+    for candidate in distinct:
+        if candidate and not any(set(kept) <= set(candidate) for kept in minimal):
+            minimal.append(list(candidate))
+    return minimal
+
+
+def _tree(slopes: Tensor, offsets: Tensor, stages: list[tuple[float, Groups]]) -> FullyConnected:
+    """Reduce groups of signals stage by stage, sign 1 for maxima and -1 for minima, halving each group per layer."""
+    weights, biases = [slopes.double()], [offsets.double()]
+    for sign, stage in stages:
+        groups = stage
+        while max(len(group) for group in groups) > 1:
+            split, join, groups = _halved(groups, int(weights[-1].shape[0]), sign)
+            weights[-1], biases[-1] = split @ weights[-1], split @ biases[-1]
+            weights.append(join)
+            biases.append(torch.zeros(len(join), dtype=torch.float64))
+        chosen = [group[0] for group in groups]
+        weights[-1], biases[-1] = weights[-1][chosen], biases[-1][chosen]
+    return FullyConnected.from_layers(weights, biases)
+
+
+def _halved(groups: Groups, num_signals: int, sign: float) -> tuple[Tensor, Tensor, Groups]:
+    """Signals -> neurons, neurons -> new signals, new groups: max(u, v) (or min) of neighbours, an odd one passes."""
+    split: list[Tensor] = []
+    join: list[dict[int, float]] = []
+    new_groups: Groups = []
+    unit = torch.eye(num_signals, dtype=torch.float64)
+    for group in groups:
+        new_groups.append([])
+        for u, v in zip(group[::2], [*group[1::2], None], strict=False):
+            new_groups[-1].append(len(join))
+            passed = u if v is None else v
+            join.append({len(split): 1.0, len(split) + 1: -1.0})
+            split += [unit[passed], -unit[passed]]
+            if v is not None:
+                join[-1][len(split)] = sign
+                split.append(sign * (unit[u] - unit[v]))
+    matrix = torch.zeros(len(join), len(split), dtype=torch.float64)
+    for row, entries in enumerate(join):
+        for column, value in entries.items():
+            matrix[row, column] = value
+    return torch.stack(split), matrix, new_groups
+
+
+def _check_pieces(call: str, slopes: Tensor, offsets: Tensor) -> None:
+    if slopes.ndim != 2 or offsets.ndim != 1 or len(slopes) != len(offsets) or len(slopes) == 0:
+        raise ShapeError(
+            f"{call}: needs m >= 1 pieces, slopes of shape (m, d_in) and offsets of shape (m,); "
+            f"got {tuple(slopes.shape)} and {tuple(offsets.shape)}."
+        )
+    check_numbers(call, slopes=slopes, offsets=offsets)

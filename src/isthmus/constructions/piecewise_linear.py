@@ -1,0 +1,184 @@
+"""Piecewise-linear curves R -> R^d as ReLU networks of depth 2, and interpolation through one hidden dimension (FC-19).
+
+Piecewise-linear functions of several variables: `constructions.max_affine`.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from isthmus.constructions.composition import compose_with_identity, merged_composition
+from isthmus.errors import DataError, ShapeError
+from isthmus.networks import FullyConnected
+from isthmus.networks.layers import check_numbers
+
+
+@dataclass(frozen=True, slots=True)
+class RankOneInterpolation:
+    """A network of bottleneck rank at most 1 that passes through the data.
+
+    Attributes:
+        network: the network, of the depth that was asked for.
+        direction: the unit vector u on which the inputs are projected.
+        constant: C_N, with penalty = L + C_N (*exact*; the same for all depths from 3 on). Dominated by one over the
+            smallest gap between projected inputs, hence a true but usually very loose upper bound on the least one.
+        error: largest absolute error on the data.
+    """
+
+    network: FullyConnected
+    direction: Tensor
+    constant: float
+    error: float
+
+
+def piecewise_linear_network(
+    knots: Float[Tensor, " m"],
+    values: Float[Tensor, "m d_out"],
+    *,
+    left_slope: Float[Tensor, " d_out"] | None = None,
+    right_slope: Float[Tensor, " d_out"] | None = None,
+) -> FullyConnected:
+    """The ReLU network of the curve through (knots, values), straight between and beyond (*exact*), depth 2.
+
+        f(t) = f(t_0) - s_left relu(t_0 - t) + sum_i (s_i - s_{i-1}) relu(t - t_i)
+
+    Every neuron is balanced: with outgoing weight c, knot t_i costs 2 |c| sqrt(1 + t_i^2). Knots at which the slope
+    does not change have no neuron.
+
+    Args:
+        knots: strictly increasing numbers t_0 < .. < t_{m-1}.
+        values: values there, one row per knot.
+        left_slope: slope before the first knot, zero unless given.
+        right_slope: slope after the last knot, zero unless given.
+
+    Raises:
+        ShapeError: knots, values and slopes that do not fit.
+        ValueError: knots that do not increase strictly.
+
+    Accuracy: rounding times the largest slope times the range of the knots.
+    Source: ledger FC-17. Test: FC-17.
+    """
+    _check_knots(knots, values, left_slope, right_slope)
+    t, y = knots.double(), values.double()
+    flat = torch.zeros_like(y[:1])
+    left = flat if left_slope is None else left_slope.double()[None]
+    right = flat if right_slope is None else right_slope.double()[None]
+    inner = y.diff(dim=0) / t.diff()[:, None]
+    changes = torch.cat([inner, right]) - torch.cat([flat, inner])  # the left slope has a neuron of its own
+    rows = torch.stack([torch.ones_like(t), -t], 1)
+    rows, changes = torch.cat([rows, -rows[:1]]), torch.cat([changes, -left])
+    used = (changes != 0).any(1)
+    used[0] |= not used.any()  # a constant keeps one neuron of zero weight
+    rows, changes = rows[used], changes[used]
+    scale = (changes.norm(dim=1) / rows.norm(dim=1)).sqrt()
+    rows, outgoing = rows * scale[:, None], changes / torch.where(scale > 0, scale, torch.ones_like(scale))[:, None]
+    return FullyConnected.from_layers([rows[:, :1], outgoing.T], [rows[:, 1], y[0]])
+
+
+def rank_one_interpolator(
+    x: Float[Tensor, "n d_in"],
+    y: Float[Tensor, "n d_out"],
+    *,
+    depth: int,
+    direction: Float[Tensor, " d_in"] | None = None,
+    num_directions: int = 200,
+    seed: int = 0,
+) -> RankOneInterpolation:
+    """A ReLU network of the given depth through all the data, of bottleneck rank at most 1 (*exact* on the data).
+
+        x -> t = <u, x> - min  -> identity ->  curve through the (t_i, y_i),     penalty = L + C_N
+
+    Unless a direction is given, the best of `num_directions` random ones is taken (*heuristic*: C_N is an
+    *upper bound* on the least constant; it falls slowly with more directions).
+
+    Args:
+        x: samples as rows, distinct unless their targets agree.
+        y: targets as rows.
+        depth: number of weight matrices, at least 2.
+        direction: u, normalised here.
+        num_directions: random directions tried.
+        seed: seed of the directions.
+
+    Raises:
+        ShapeError: x and y with different numbers of rows, or a direction of another size.
+        DataError: two samples with the same projection and different targets in every direction tried.
+        ValueError: depth < 2.
+
+    Accuracy: rounding times the largest slope, about |y| / (smallest gap of t).
+    Source: Prop. 2, ledger FC-19. Test: FC-19.
+    """
+    _check_interpolation(x, y, depth, direction)
+    x, y = x.double(), y.double()
+    candidates = _directions(x.shape[1], num_directions, seed) if direction is None else direction.double()[None]
+    candidates = candidates / candidates.norm(dim=1, keepdim=True)
+    costs = [_curve_cost(x @ u, y) for u in candidates]
+    best = min(range(len(costs)), key=costs.__getitem__)
+    if costs[best] == float("inf"):
+        raise DataError(
+            "rank_one_interpolator(x, y): needs samples whose projections differ wherever their targets do; every "
+            "direction tried has two equal projections with different targets. Remove contradicting rows."
+        )
+    u = candidates[best]
+    t = x @ u
+    curve = _curve(t - t.min(), y)
+    projection = FullyConnected.from_layers([u[None]], [-t.min()[None]])
+    if depth == 2:
+        network = merged_composition(projection, curve)
+    else:
+        zero = torch.zeros(1, dtype=torch.float64)
+        network = compose_with_identity(projection, curve, depth - 3, shift=zero).network
+    with torch.no_grad():
+        error = float((network(x) - y).abs().max())
+        return RankOneInterpolation(network, u, float(network.penalty()) - depth, error)
+
+
+def _curve(t: Tensor, y: Tensor) -> FullyConnected:
+    """The curve through (t, y), going on after the last knot with the last slope: one neuron fewer."""
+    order = torch.argsort(t)
+    knots, values = t[order], y[order]
+    keep = torch.cat([torch.ones_like(knots[:1], dtype=torch.bool), knots.diff() > 0])
+    knots, values = knots[keep], values[keep]
+    last = (values[-1] - values[-2]) / (knots[-1] - knots[-2]) if len(knots) > 1 else torch.zeros_like(values[0])
+    return piecewise_linear_network(knots, values, right_slope=last)
+
+
+def _curve_cost(t: Tensor, y: Tensor) -> float:
+    """Squared norm of the curve's network, infinite where equal projections have different targets."""
+    t = t - t.min()
+    order = torch.argsort(t)
+    gaps, steps = t[order].diff(), y[order].diff(dim=0)
+    if bool(((gaps == 0) & (steps != 0).any(1)).any()):
+        return float("inf")
+    with torch.no_grad():
+        return float(_curve(t, y).penalty() + t.min().square())
+
+
+def _directions(d_in: int, count: int, seed: int) -> Tensor:
+    return torch.randn(count, d_in, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def _check_knots(knots: Tensor, values: Tensor, left: Tensor | None, right: Tensor | None) -> None:
+    slopes = [tuple(s.shape) for s in (left, right) if s is not None]
+    fits = knots.ndim == 1 and values.ndim == 2 and len(knots) == len(values) > 0
+    if not fits or any(shape != tuple(values.shape[1:]) for shape in slopes):
+        raise ShapeError(
+            "piecewise_linear_network: needs knots (m,), values (m, d_out) and slopes (d_out,), m >= 1; got "
+            f"{tuple(knots.shape)}, {tuple(values.shape)} and slopes {slopes}."
+        )
+    check_numbers("piecewise_linear_network", knots=knots, values=values, left_slope=left, right_slope=right)
+    if not bool((knots.diff() > 0).all()):
+        raise ValueError("piecewise_linear_network: needs strictly increasing knots. Sort them and drop repetitions.")
+
+
+def _check_interpolation(x: Tensor, y: Tensor, depth: int, direction: Tensor | None) -> None:
+    fits = x.ndim == y.ndim == 2 and len(x) == len(y) > 0
+    if not fits or (direction is not None and tuple(direction.shape) != tuple(x.shape[1:])):
+        raise ShapeError(
+            "rank_one_interpolator: needs x (n, d_in), y (n, d_out), n >= 1, and a direction (d_in,); got "
+            f"{tuple(x.shape)}, {tuple(y.shape)}, {None if direction is None else tuple(direction.shape)}."
+        )
+    check_numbers("rank_one_interpolator", x=x, y=y, direction=direction)
+    if depth < 2:
+        raise ValueError(f"rank_one_interpolator(depth={depth}): needs depth >= 2; depth 1 is affine.")

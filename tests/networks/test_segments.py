@@ -1,0 +1,95 @@
+import pytest
+import torch
+
+from closeness import assert_same_values, random
+from isthmus.errors import ShapeError
+from isthmus.networks import FullyConnected, jacobians, segment_pieces
+from isthmus.networks.segments import SegmentPieces
+from tolerances import rounding
+
+
+def make(slope: float = 0.0, *, depth: int = 4, linear: tuple[int, ...] = (), seed: int = 0) -> FullyConnected:
+    network = FullyConnected(
+        3, 2, width=12, depth=depth, negative_slope=slope, linear=linear, seed=seed, dtype=torch.float64
+    )
+    with torch.no_grad():
+        for bias in network.biases:
+            bias.copy_(random(len(bias), seed=seed) / 2)
+    return network
+
+
+def assert_affine_on_every_piece(network: FullyConnected, pieces: SegmentPieces) -> None:
+    share = torch.rand(len(pieces.jacobians), 1, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    t = pieces.breakpoints[:-1, None] + share * pieces.breakpoints.diff()[:, None]
+    interpolated = pieces.values[:-1] + share * pieces.values.diff(dim=0)
+    assert_same_values(network(pieces.start + t * (pieces.end - pieces.start)), interpolated)
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.3, -0.4])
+@pytest.mark.parametrize("linear", [(), (2,)])
+def test_the_network_is_affine_exactly_on_the_pieces(slope: float, linear: tuple[int, ...]) -> None:
+    network, start, end = make(slope, linear=linear), random(3) * 3, -random(3, seed=1) * 3
+    pieces = segment_pieces(network, start, end)
+    assert len(pieces.jacobians) > 10
+    assert_affine_on_every_piece(network, pieces)
+    keep = [i for i in range(len(pieces.breakpoints)) if i != len(pieces.breakpoints) // 2]
+    coarser = SegmentPieces(start, end, pieces.breakpoints[keep], pieces.values[keep], pieces.jacobians[1:])
+    with pytest.raises(AssertionError):  # one breakpoint lost
+        assert_affine_on_every_piece(network, coarser)
+
+
+def test_the_jacobians_are_those_of_the_pieces() -> None:
+    network, start, end = make(), random(3) * 3, -random(3, seed=1) * 3
+    pieces = segment_pieces(network, start, end)
+    steps = pieces.breakpoints.diff()[:, None] * (pieces.jacobians @ (end - start))
+    assert_same_values(steps, pieces.values.diff(dim=0))
+    x = random(4, 3, seed=2)
+    by_autograd = torch.stack([torch.autograd.functional.jacobian(network, row[None])[0, :, 0] for row in x])  # pyright: ignore[reportArgumentType, reportCallIssue]
+    assert_same_values(jacobians(network, x), by_autograd)
+
+
+def test_the_lipschitz_constant_bounds_every_difference_and_is_attained() -> None:
+    network, start, end = make(), random(3) * 3, -random(3, seed=1) * 3
+    pieces = segment_pieces(network, start, end)
+    t = torch.linspace(0, 1, 4001, dtype=torch.float64)[:, None]
+    values = network(start + t * (end - start)).detach()
+    sampled = float((values.diff(dim=0).norm(dim=1) / ((end - start).norm() / 4000)).max())
+    assert sampled <= pieces.lipschitz_constant() + rounding(condition=1e5)
+    assert sampled >= 0.99 * pieces.lipschitz_constant()
+
+
+def test_the_distance_to_a_value_is_below_that_of_all_samples_and_zero_on_the_curve() -> None:
+    network, start, end = make(), random(3) * 3, -random(3, seed=1) * 3
+    pieces = segment_pieces(network, start, end)
+    t = torch.linspace(0, 1, 4001, dtype=torch.float64)[:, None]
+    values = network(start + t * (end - start)).detach()
+    target = torch.tensor([0.3, 5.0], dtype=torch.float64)
+    sampled = float((values - target).norm(dim=1).min())
+    assert 0.999 * sampled <= pieces.distance_to(target) <= sampled
+    assert pieces.distance_to(values[1234]) <= rounding(condition=10)
+
+
+def test_rank_and_witness() -> None:
+    network = FullyConnected.from_layers([torch.eye(2), torch.eye(2)])
+    rank, witness = segment_pieces(network, torch.tensor([-1.0, -2.0]), torch.tensor([2.0, 1.0])).jacobian_rank()
+    assert rank == 2
+    assert bool((witness > 0).all())
+
+
+def test_a_kink_at_the_end_leaves_the_end_in_place() -> None:
+    network = FullyConnected.from_layers(
+        [torch.ones(1, 1), torch.ones(1, 1)], [torch.tensor([1e-14 - 1]).double(), torch.zeros(1)]
+    )
+    pieces = segment_pieces(network, torch.zeros(1), torch.ones(1))
+    assert pieces.breakpoints.tolist() == [0.0, 1.0]
+
+
+def test_a_segment_of_one_point_and_bad_points() -> None:
+    network = make()
+    pieces = segment_pieces(network, torch.zeros(3), torch.zeros(3))
+    assert len(pieces.jacobians) == 1
+    assert pieces.lipschitz_constant() == 0.0
+    with pytest.raises(ShapeError, match=r"needs points of shape \(3,\)"):
+        segment_pieces(network, torch.zeros(2), torch.zeros(2))
+    with pytest.raises(ValueError, match="needs 0 < relative < 1"):
+        pieces.jacobian_rank(relative=0.0)

@@ -1,0 +1,88 @@
+import pytest
+import torch
+
+from closeness import assert_equals, assert_same_values, random
+from isthmus.constructions import x_cross_example
+from isthmus.errors import ShapeError
+from isthmus.networks import FullyConnected, SliceCells, jacobians, slice_cells
+from tolerances import rounding
+
+
+def make(slope: float = 0.0, *, depth: int = 3, linear: tuple[int, ...] = ()) -> FullyConnected:
+    network = FullyConnected(
+        4, 3, width=8, depth=depth, negative_slope=slope, linear=linear, seed=0, dtype=torch.float64
+    )
+    with torch.no_grad():
+        for bias in network.biases:
+            bias.copy_(random(len(bias)) / 2)
+    return network
+
+
+ORIGIN, BASIS = random(4, seed=1) / 4, random(2, 4, seed=2)
+
+
+def assert_affine_on_every_cell(network: FullyConnected, cells: SliceCells) -> None:
+    generator = torch.Generator().manual_seed(0)
+    for polygon, values in zip(cells.polygons, cells.values, strict=True):
+        shares = torch.rand(len(polygon), generator=generator, dtype=torch.float64)
+        shares = shares / shares.sum()
+        assert_same_values(network(cells.points((shares @ polygon)[None])), (shares @ values)[None])
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.3, -0.4])
+@pytest.mark.parametrize("linear", [(), (1,)])
+def test_the_network_is_affine_on_cells_that_fill_the_box(slope: float, linear: tuple[int, ...]) -> None:
+    network = make(slope, linear=linear)
+    cells = slice_cells(network, ORIGIN, BASIS, lower=(-2.0, -1.0), upper=(2.0, 3.0))
+    assert len(cells.polygons) > 10
+    assert_affine_on_every_cell(network, cells)
+    assert_equals(cells.areas().sum(), 16.0)
+    shallower = make(slope, linear=(*linear, 2))
+    with pytest.raises(AssertionError):  # cells found without the kinks of layer 2
+        assert_affine_on_every_cell(
+            network, slice_cells(shallower, ORIGIN, BASIS, lower=(-2.0, -1.0), upper=(2.0, 3.0))
+        )
+
+
+def test_maxima_over_cells_dominate_all_samples_and_are_attained() -> None:
+    network = make(depth=4)
+    cells = slice_cells(network, ORIGIN, BASIS)
+    square = 2 * torch.rand(5000, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) - 1
+    found = jacobians(network, cells.points(square))
+    sampled = float(torch.linalg.matrix_norm(found, 2).max())
+    assert sampled <= cells.jacobian_norm() + rounding(condition=cells.jacobian_norm())
+    tangent = torch.linalg.qr(BASIS.T)[0]
+    inside = float(torch.linalg.matrix_norm(found @ tangent, 2).max())
+    assert inside <= cells.lipschitz_constant() + rounding(condition=cells.jacobian_norm())
+    assert cells.lipschitz_constant() <= cells.jacobian_norm()
+    sums = torch.linalg.svdvals(found).pow(0.5).sum(1)
+    assert float(sums.max()) <= float(cells.schatten_sums(0.5).max()) + rounding(condition=10)
+    with pytest.raises(AssertionError):  # the smallest cell norm is no bound
+        assert sampled <= float(torch.linalg.matrix_norm(cells.jacobians, 2).min())
+
+
+@pytest.mark.theorem("FC-01")
+def test_the_exact_rank_of_the_x_cross_is_one_and_of_a_plane_two() -> None:
+    square = slice_cells(x_cross_example().network, torch.zeros(2), torch.eye(2))
+    assert len(square.polygons) == 8
+    assert square.jacobian_rank()[0] == 1
+    rank, witness = slice_cells(make(), ORIGIN, BASIS).jacobian_rank()
+    assert rank == int(torch.linalg.matrix_rank(jacobians(make(), witness[None])[0]))
+
+
+def test_the_zero_network_has_rank_zero() -> None:
+    cells = slice_cells(FullyConnected.from_layers([torch.zeros(2, 2)]), torch.zeros(2), torch.eye(2))
+    assert cells.jacobian_rank()[0] == 0
+    assert len(cells.polygons) == 1
+
+
+def test_bad_input_is_refused_in_words() -> None:
+    network = make()
+    with pytest.raises(ShapeError, match="Directions are rows"):
+        slice_cells(network, ORIGIN[:3], BASIS[:, :3])
+    with pytest.raises(ValueError, match="needs lower < upper"):
+        slice_cells(network, ORIGIN, BASIS, lower=(0.0, 0.0), upper=(0.0, 1.0))
+    with pytest.raises(ValueError, match="two independent directions"):
+        slice_cells(network, ORIGIN, BASIS[[0, 0]])
+    with pytest.raises(ValueError, match="needs power > 0"):
+        slice_cells(network, ORIGIN, BASIS).schatten_sums(0.0)

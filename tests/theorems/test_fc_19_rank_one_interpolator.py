@@ -1,0 +1,58 @@
+import pytest
+import torch
+
+from closeness import assert_equals, random
+from isthmus.constructions import rank_one_interpolator
+from isthmus.errors import DataError, ShapeError
+from isthmus.networks import jacobians
+from shape_checks import own_shape_checks
+from tolerances import rounding
+
+pytestmark = pytest.mark.theorem("FC-19")
+
+
+def test_it_interpolates_with_a_penalty_of_exactly_depth_plus_a_constant() -> None:
+    x, y = random(12, 4), random(12, 3, seed=1)
+    shallow = rank_one_interpolator(x, y, depth=3)
+    for depth in (3, 10, 50):
+        fit = rank_one_interpolator(x, y, depth=depth)
+        steepest = float(jacobians(fit.network, x).abs().max())
+        assert fit.network.depth == depth
+        assert fit.error <= rounding(size=12, condition=steepest * 10)
+        assert_equals(fit.network.penalty(), depth + shallow.constant)
+        if depth > 3:
+            with pytest.raises(AssertionError):  # a slope of 2 would be a rank of 2
+                assert_equals(fit.network.penalty(), 2 * depth + shallow.constant - 3)
+
+
+def test_it_is_a_function_of_one_coordinate() -> None:
+    fit = rank_one_interpolator(random(12, 4), random(12, 3, seed=1), depth=4)
+    x = random(30, 4, seed=9)
+    moved = x + (torch.eye(4).double() - torch.outer(fit.direction, fit.direction)) @ random(4, seed=3)
+    assert float((fit.network(moved) - fit.network(x)).detach().abs().max()) <= rounding(condition=1e5)
+    assert int(torch.linalg.matrix_rank(jacobians(fit.network, x)).max()) == 1
+
+
+def test_more_directions_never_give_a_larger_constant() -> None:
+    x, y = random(12, 4), random(12, 3, seed=1)
+    constants = [rank_one_interpolator(x, y, depth=3, num_directions=n).constant for n in (1, 20, 200)]
+    assert constants[0] >= constants[1] >= constants[2]
+
+
+def test_depth_two_and_repeated_samples_work() -> None:
+    x, y = random(5, 2), random(5, 1, seed=1)
+    twice = rank_one_interpolator(torch.cat([x, x]), torch.cat([y, y]), depth=2)
+    assert twice.network.depth == 2
+    assert twice.error <= rounding(size=12, condition=1e3)
+    constant = rank_one_interpolator(x, torch.ones(5, 1), depth=3)
+    assert constant.error <= rounding()
+
+
+def test_bad_input_is_refused_in_words() -> None:
+    x = random(3, 2)
+    with pytest.raises(DataError, match="equal projections with different targets"):
+        rank_one_interpolator(x[[0, 0]], torch.tensor([[0.0], [1.0]]), depth=3)
+    with own_shape_checks(), pytest.raises(ShapeError, match="needs x"):
+        rank_one_interpolator(x, torch.ones(2, 1), depth=3)
+    with pytest.raises(ValueError, match="needs depth >= 2"):
+        rank_one_interpolator(x, torch.ones(3, 1), depth=1)
