@@ -57,7 +57,7 @@ def diagnosis(network: FullyConnected) -> Diagnosis:
             "activation_singular_values": [_centred_spectrum(s.activation, 12) for s in states],
         }
     padded = np.full((4, 12), np.nan)
-    padded[-1, :D_OUT] = torch.linalg.svdvals(jacobian).numpy()
+    padded[0, :D_OUT] = torch.linalg.svdvals(jacobian).numpy()
     layers = xr.Dataset(
         {name: (("layer", "component"), np.array(rows)) for name, rows in spectra.items()}
         | {

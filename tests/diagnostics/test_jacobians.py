@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from isthmus.diagnostics.jacobians import jacobians, layer_jacobians
-from isthmus.networks import FullyConnected, walk
+from isthmus.diagnostics.jacobians import layer_jacobians
+from isthmus.networks import FullyConnected, jacobians, walk
 from tolerances import rounding
 
 SLOPES = (0.0, 0.3, -0.5)

@@ -126,11 +126,20 @@ def test_layer_spectra_are_relative_to_each_layer() -> None:
 def test_a_dead_layer_and_a_zero_jacobian_are_drawn_blank() -> None:
     table = FOUND.diagnosis.layers.copy(deep=True)
     table["activation_singular_values"][1] = 0.0
-    table["jacobian_singular_values"][-1, :4] = 0.0
+    table["jacobian_singular_values"][0, :4] = 0.0
     ax = plots.layer_spectra(table)
     drawn(ax)
     assert np.ma.getmaskarray(np.ma.asarray(ax.collections[0].get_array()).reshape(4, 12))[1].all()
     drawn(plots.jacobian_spectrum(table))
+
+
+def test_the_jacobian_is_that_of_the_whole_network() -> None:
+    """Layer by layer the table holds df/da_{l-1}: the first is df/dx."""
+    table = FOUND.diagnosis.layers.copy(deep=True)
+    table["jacobian_singular_values"][-1, :4] = [5.0, 4.0, 3.0, 2.0]
+    values = table["jacobian_singular_values"].values[0, :4]
+    drawn_values = np.asarray(plots.jacobian_spectrum(table).get_lines()[0].get_ydata())
+    np.testing.assert_allclose(drawn_values, np.clip(values / values[0], 1e-6, None), rtol=1e-12)
 
 
 def test_the_jacobian_over_points_is_a_median_with_a_band() -> None:

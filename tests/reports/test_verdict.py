@@ -48,6 +48,11 @@ def test_an_autoencoder_is_compared_with_pca() -> None:
     assert said(verdict_of(found))["One fewer"] == "With 2 dimensions the error is not larger."
 
 
+def test_classes_have_a_loss_and_no_variance() -> None:
+    text = said(verdict_of(discoveries.discovery(task="classification")))["Error"]
+    assert text == "Through 3 dimensions, 0.097 % of the loss of the best constant is left on held-out data."
+
+
 def test_a_sharp_control_is_said_to_be_suspicious() -> None:
     found = discoveries.discovery(control=True)
     assert found.control is not None

@@ -1,6 +1,5 @@
 """`diagnose`: the per-layer table of a fully connected network on data."""
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,7 +10,7 @@ from torch import Tensor, nn
 
 from isthmus.diagnostics.diagnosis import Diagnosis
 from isthmus.diagnostics.jacobians import layer_jacobians
-from isthmus.errors import DataError, NumericalWarning, ShapeError
+from isthmus.errors import DataError, ShapeError
 from isthmus.networks import FullyConnected, LayerState, walk
 from isthmus.networks.layers import activation_derivative
 from isthmus.theory import RankEstimate
@@ -188,10 +187,8 @@ def _rank(network: FullyConnected, states: list[LayerState], jacobian: Tensor) -
 
 
 def _warnings(states: list[LayerState]) -> tuple[str, ...]:
-    if all(float(s.weight.abs().max()) == 0 for s in states):
-        text = "All weights are zero: the network computes a constant, its rank is 0."
-        warnings.warn(text, NumericalWarning, stacklevel=3)
-        return (text,)
+    if all(not bool(s.weight.any()) for s in states):
+        return ("All weights are zero: the network computes a constant, its rank is 0.",)
     return ()
 
 

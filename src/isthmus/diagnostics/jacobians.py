@@ -1,4 +1,4 @@
-"""Jacobians of fully connected networks at data points, exact and batched: by the input and by every layer."""
+"""Jacobians of a network's outputs by the input of every layer. By the network's input only: `networks.jacobians`."""
 
 import torch
 from jaxtyping import Float
@@ -6,11 +6,6 @@ from torch import Tensor
 
 from isthmus.networks import FullyConnected, walk
 from isthmus.networks.layers import activation_derivative
-
-
-def jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> Float[Tensor, "n d_out d_in"]:
-    """df/dx at every row: W_L D_{L-1} ... D_1 W_1 (*exact* on the linear region of each row)."""
-    return layer_jacobians(network, x)[0]
 
 
 def layer_jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> list[Float[Tensor, "n d_out width"]]:

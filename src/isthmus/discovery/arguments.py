@@ -87,6 +87,5 @@ def settings_from(  # noqa: PLR0913
     if depth is not None:
         settings = replace(settings, linear_layers=depth - 2 * settings.relu_layers - 1)
     if limits is not None and limits.evaluations is not None:
-        first = max(round(0.4 * limits.evaluations), 1)
-        settings = replace(settings, adam_steps=first, lbfgs_evaluations=max(limits.evaluations - first, 1))
+        settings = settings.scaled_to(limits.evaluations)
     return settings

@@ -7,7 +7,6 @@ import torch
 import xarray as xr
 
 from isthmus.diagnostics import diagnose
-from isthmus.diagnostics.jacobians import jacobians
 from isthmus.discovery.curves import Result, narrow_network_of, network_of
 from isthmus.discovery.decision import error_ratio, linear_rank_for
 from isthmus.discovery.factorisation import Factorisation, factorise
@@ -15,6 +14,7 @@ from isthmus.discovery.problem import Problem
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.search import Findings
 from isthmus.discovery.settings import Settings
+from isthmus.networks import jacobians
 from isthmus.theory import RankEstimate
 from isthmus.theory.curve_readings import running_minimum
 

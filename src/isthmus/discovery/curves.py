@@ -8,12 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isthmus.diagnostics.jacobians import jacobians
 from isthmus.discovery.factorisation import factorise, joined, merge_linear_runs
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.settings import Settings, StartKind
 from isthmus.discovery.starts import new_network, start_linear
-from isthmus.networks import FullyConnected
+from isthmus.networks import FullyConnected, jacobians
 from isthmus.theory.gaps import gap_rank
 from isthmus.training import FitEvent, FitResult, Limits, Outcome, fit
 from isthmus.training.moves import middle_rank, rebalancing, truncate_middle
@@ -137,9 +136,7 @@ def flat_parameters(network: FullyConnected) -> Tensor:
 
 def network_of(problem: Problem, settings: Settings, theta: Tensor) -> FullyConnected:
     """The network whose parameters are `theta`."""
-    network = new_network(problem.d_in, problem.d_out, settings, seed=0)
-    torch.nn.utils.vector_to_parameters(theta, network.parameters())
-    return network
+    return _filled(new_network(problem.d_in, problem.d_out, settings, seed=0), theta)
 
 
 def narrow_network_of(problem: Problem, settings: Settings, theta: Tensor, rank: int) -> FullyConnected:
@@ -147,7 +144,12 @@ def narrow_network_of(problem: Problem, settings: Settings, theta: Tensor, rank:
     r = settings.relu_layers
     widths = [settings.width] * r + [rank] + [settings.width] * r
     network = FullyConnected(problem.d_in, problem.d_out, width=widths, depth=2 * r + 2, linear=[r + 1], seed=0)
-    torch.nn.utils.vector_to_parameters(theta, network.parameters())
+    return _filled(network, theta)
+
+
+def _filled(network: FullyConnected, theta: Tensor) -> FullyConnected:
+    # a copy: vector_to_parameters makes views, and units that run side by side share `theta`
+    torch.nn.utils.vector_to_parameters(theta.clone(), network.parameters())
     return network
 
 

@@ -68,6 +68,12 @@ class Settings:
         """Number of weight matrices of the network."""
         return 2 * self.relu_layers + self.linear_layers + 1
 
+    def scaled_to(self, evaluations: int) -> "Settings":
+        """The same proportions with at most `evaluations` gradient evaluations in each start."""
+        share = min(evaluations / (self.adam_steps + self.lbfgs_evaluations), 1.0)
+        names = ("adam_steps", "lbfgs_evaluations", "polish_evaluations", "refine_evaluations")
+        return dataclasses.replace(self, **{name: max(int(share * getattr(self, name)), 1) for name in names})
+
     def as_dict(self) -> dict[str, object]:
         """Plain Python, for JSON."""
         return dataclasses.asdict(self)

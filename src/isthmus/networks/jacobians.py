@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.networks.fully_connected import FullyConnected
-from isthmus.networks.layers import walk
+from isthmus.networks.layers import activation_derivative, walk
 
 
 def jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> Float[Tensor, "n d_out d_in"]:
@@ -26,7 +26,6 @@ def jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> Float[Tens
         for state in walk(network, x):
             product = state.weight @ product
             if network.is_activated(state.position):
-                z = state.preactivation
-                slopes = torch.where(z >= 0, torch.ones_like(z), network.negative_slope * torch.ones_like(z))
+                slopes = activation_derivative(state.preactivation, network.negative_slope)
                 product = slopes[:, :, None] * product
         return product

@@ -36,7 +36,7 @@ def scree(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = Non
             ax.plot(dataset["rank"], values, line, marker=marker, markersize=4.5, color=color, label=label)
     ax.set_yscale("log")
     ax.set_xlabel("dimensions")
-    ax.set_ylabel("squared error / variance of targets")
+    ax.set_ylabel("error / error of the best constant")
     mark_rank(ax, rank)
     whole_numbers(ax)
     legend(ax)

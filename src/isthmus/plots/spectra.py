@@ -65,7 +65,7 @@ def jacobian_spectrum(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int 
     """Singular values of the network's Jacobian relative to the first; median over points with a band from 10 to 90 %.
 
     Args:
-        dataset: `Diagnosis.layers`; `jacobian_singular_values` with dimension "component", of the last layer where it
+        dataset: `Diagnosis.layers`; `jacobian_singular_values` with dimension "component", of the first layer where it
             has a dimension "layer", over points where it has a dimension "sample".
         ax: axes to draw into; new ones unless given.
         rank: the chosen rank; a dashed line stands just behind that many components.
@@ -76,7 +76,7 @@ def jacobian_spectrum(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int 
     ax = axes_or_new(ax)
     spectrum = dataset["jacobian_singular_values"]
     if "layer" in spectrum.dims:
-        spectrum = spectrum.isel(layer=-1)
+        spectrum = spectrum.isel(layer=0)  # by the input of the first layer: df/dx
     values = (
         spectrum.values.reshape(1, -1) if "sample" not in spectrum.dims else spectrum.transpose("sample", ...).values
     )

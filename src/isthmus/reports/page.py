@@ -4,7 +4,6 @@ Its words come from `verdict`, its pictures from `pictures`, its markup from `te
 """
 
 import os
-import platform
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -22,7 +21,7 @@ from isthmus.reports.pictures import inline_svg, pictures_of
 from isthmus.reports.verdict import verdict_of
 from isthmus.training.atomic import write_text
 
-_PACKAGES = ("isthmus", "torch", "numpy")
+_PACKAGES = ("isthmus", "matplotlib")
 _START_COLUMNS = {
     "ridge": "ridge",
     "start": "start",
@@ -154,8 +153,7 @@ def _provenance(found: Discovery | None, command: str | None) -> dict[str, str]:
     if found:
         lines |= {"task": found.task}
         lines |= {name.replace("_", " "): value for name, value in found.settings.items()}
-    lines |= {"written by": ", ".join(f"{name} {version(name)}" for name in _PACKAGES)}
-    lines |= {"Python": platform.python_version()}
+    lines |= {"page written by": ", ".join(f"{name} {version(name)}" for name in _PACKAGES)}
     return {name: _setting(value) for name, value in lines.items()}
 
 

@@ -96,6 +96,9 @@ def inline_svg(picture: Picture, prefix: str = "") -> str:
 def _figure(picture: Picture) -> Figure:
     figure = picture.draw().get_figure()
     assert isinstance(figure, Figure)
+    # laid out once: every later saving would do it again
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
     return figure
 
 

@@ -75,7 +75,8 @@ def _error(found: Discovery) -> str:
     error = float(found.scree["heldout_error"].sel(rank=found.rank))
     if not math.isfinite(error):
         return ""
-    return f"through {dimensions(found.rank)}, {_percent(error)} of the variance is missed on held-out data."
+    what = "the loss of the best constant is left" if found.task == "classification" else "the variance is missed"
+    return f"through {dimensions(found.rank)}, {_percent(error)} of {what} on held-out data."
 
 
 def _one_fewer(found: Discovery) -> str:

@@ -3,6 +3,196 @@
 No module, file or hidden randomness here. Networks that attain the costs: `constructions`. Training: `training`.
 """
 
-from isthmus.theory.estimate import RankEstimate, Verdict
+from isthmus.theory.bottleneck import (
+    BottleneckCertificate,
+    activation_norm_bound,
+    bottleneck_certificate,
+    representation_tail_bound,
+    two_sequence_certificate,
+)
+from isthmus.theory.depth_ranges import (
+    DepthWindow,
+    PlateauSlope,
+    bottleneck_cost_upper_bound,
+    depth_window,
+    plateau_slope,
+    switch_depth,
+)
+from isthmus.theory.estimate import (
+    RankEstimate,
+    Verdict,
+)
+from isthmus.theory.jacobian_bounds import (
+    large_singular_value_bound,
+    regularity_lower_bound,
+    resnet_jacobian_lower_bound,
+    schatten_lower_bound,
+    trailing_singular_value_bound,
+    two_point_bound,
+)
+from isthmus.theory.kernel_baseline import (
+    KernelRidge,
+    kernel_ridge,
+)
+from isthmus.theory.linear_costs import (
+    LinearCostExpansion,
+    diagonal_linear_cost,
+    linear_cost,
+    linear_cost_expansion,
+    linear_path_cost,
+    optimal_linear_factors,
+    shallow_path_norm,
+)
+from isthmus.theory.linearisation import (
+    bottleneck_rank_upper_bound,
+    layer_jacobian_bound,
+    piecewise_jacobian,
+    prefix_jacobians,
+    suffix_jacobians,
+)
+from isthmus.theory.nonplanarity import (
+    NonplanarityBound,
+    nonplanarity_bound,
+)
+from isthmus.theory.representation_costs import (
+    cost_of_identity,
+    features,
+    hamiltonian,
+    relaxed_norm,
+)
+from isthmus.theory.representations import (
+    idempotency_defect,
+    kernel_alignment,
+    nonlinearity_impact,
+    rank_one_descent,
+    spectral_gap_ratios,
+)
+from isthmus.theory.residual_costs import (
+    block_cost,
+    resnet_cost,
+    resnet_cost_gradient,
+    resnet_growth,
+)
+from isthmus.theory.residual_factors import (
+    ResnetFactors,
+    optimal_resnet_factors,
+)
+from isthmus.theory.spectra import (
+    JacobianRank,
+    jacobian_rank_lower_bound,
+    log_pseudo_determinant,
+    numerical_rank,
+    spectral_gap_rank,
+    stable_rank_nuclear,
+    tangent_restriction,
+)
+from isthmus.theory.spectral_penalties import (
+    spectral_penalty,
+    spectral_penalty_prox,
+)
+from isthmus.theory.tangent_kernels import (
+    curvature_lower_bound,
+    largest_stable_step,
+    segment_kernel_bound,
+    sharpness,
+    tangent_kernel,
+    tangent_kernel_by_layer,
+    tangent_kernel_curvature,
+    tangent_kernel_trace,
+    tangent_kernel_trace_by_layer,
+)
+from isthmus.theory.topology import (
+    RankCertificate,
+    antipodal_loop_certificate,
+    betweenness_certificate,
+    borsuk_ulam_certificate,
+    spanning_tree_certificate,
+)
+from isthmus.theory.travelling_salesman import (
+    diameter,
+    rank1_cost_lower_bound,
+    rank1_stretch,
+    spanning_tree_length,
+    travelling_salesman_bounds,
+)
 
-__all__ = ["RankEstimate", "Verdict"]
+__all__ = [
+    "BottleneckCertificate",
+    "DepthWindow",
+    "JacobianRank",
+    "KernelRidge",
+    "LinearCostExpansion",
+    "NonplanarityBound",
+    "PlateauSlope",
+    "RankCertificate",
+    "RankEstimate",
+    "ResnetFactors",
+    "Verdict",
+    "activation_norm_bound",
+    "antipodal_loop_certificate",
+    "betweenness_certificate",
+    "block_cost",
+    "borsuk_ulam_certificate",
+    "bottleneck_certificate",
+    "bottleneck_cost_upper_bound",
+    "bottleneck_rank_upper_bound",
+    "cost_of_identity",
+    "curvature_lower_bound",
+    "depth_window",
+    "diagonal_linear_cost",
+    "diameter",
+    "features",
+    "hamiltonian",
+    "idempotency_defect",
+    "jacobian_rank_lower_bound",
+    "kernel_alignment",
+    "kernel_ridge",
+    "large_singular_value_bound",
+    "largest_stable_step",
+    "layer_jacobian_bound",
+    "linear_cost",
+    "linear_cost_expansion",
+    "linear_path_cost",
+    "log_pseudo_determinant",
+    "nonlinearity_impact",
+    "nonplanarity_bound",
+    "numerical_rank",
+    "optimal_linear_factors",
+    "optimal_resnet_factors",
+    "piecewise_jacobian",
+    "plateau_slope",
+    "prefix_jacobians",
+    "rank1_cost_lower_bound",
+    "rank1_stretch",
+    "rank_one_descent",
+    "regularity_lower_bound",
+    "relaxed_norm",
+    "representation_tail_bound",
+    "resnet_cost",
+    "resnet_cost_gradient",
+    "resnet_growth",
+    "resnet_jacobian_lower_bound",
+    "schatten_lower_bound",
+    "segment_kernel_bound",
+    "shallow_path_norm",
+    "sharpness",
+    "spanning_tree_certificate",
+    "spanning_tree_length",
+    "spectral_gap_rank",
+    "spectral_gap_ratios",
+    "spectral_penalty",
+    "spectral_penalty_prox",
+    "stable_rank_nuclear",
+    "suffix_jacobians",
+    "switch_depth",
+    "tangent_kernel",
+    "tangent_kernel_by_layer",
+    "tangent_kernel_curvature",
+    "tangent_kernel_trace",
+    "tangent_kernel_trace_by_layer",
+    "tangent_restriction",
+    "trailing_singular_value_bound",
+    "travelling_salesman_bounds",
+    "two_point_bound",
+    "two_sequence_certificate",
+]

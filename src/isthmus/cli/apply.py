@@ -1,0 +1,50 @@
+"""`isthmus apply RUN_DIR DATA`: new rows through a saved discovery. The networks themselves: `Discovery`."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class What(StrEnum):
+    """What to give for each row."""
+
+    COORDINATES = "coordinates"
+    PREDICTION = "prediction"
+
+
+def apply(
+    run_dir: Annotated[Path, typer.Argument(help="Folder that discover wrote.")],
+    data: Annotated[str, typer.Argument(help="A file with the same input columns, or builtin:NAME.")],
+    what: Annotated[What, typer.Option(help="Coordinates, or predicted targets.")] = What.COORDINATES,
+    out: Annotated[Path | None, typer.Option(help="File for the table (.csv); the terminal unless given.")] = None,
+) -> int:
+    """Coordinates or predictions of new rows, as a .csv table."""
+    import pandas as pd
+
+    from isthmus.cli.data import rows_like
+    from isthmus.cli.interrupts import warnings_as_lines
+    from isthmus.discovery import load
+    from isthmus.errors import DataError
+    from isthmus.training.atomic import write_text
+
+    if out is not None and not out.absolute().parent.is_dir():
+        raise DataError(f"{out}: its folder does not exist. Make it first, or give another file with --out.")
+    found = load(run_dir)
+    with warnings_as_lines(lambda text: typer.echo(f"note: {text}", err=True)):
+        x = rows_like(data, found.input_names)
+    if what is What.COORDINATES:
+        table = pd.DataFrame(found.transform(x), columns=[f"coordinate {i + 1}" for i in range(found.rank)])
+    else:
+        table = pd.DataFrame(found.predict(x), columns=list(found.target_names))
+        if found.task == "classification":
+            best = table.to_numpy().argmax(axis=1)
+            table = table.add_prefix("logit of ")
+            table.insert(0, "class", [found.target_names[i] for i in best])
+    text = table.to_csv(index=False)
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        write_text(out, text)
+    return 0

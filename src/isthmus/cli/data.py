@@ -1,0 +1,142 @@
+"""DATA of the command line as arguments of `discover`: which columns are targets, groups, inputs; at least 20 rows.
+
+Reading files and built-in tasks: `tasks`. Checking numbers: `tasks.arrays`, by way of `discover`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from isthmus.errors import DataError
+from isthmus.tasks import Kind, Task, builtin
+from isthmus.tasks.arrays import check_rows
+from isthmus.tasks.files import read_table
+
+_BUILTIN = "builtin:"
+_OWN_TARGETS = (".npz",)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is to be predicted from DATA, as the options say; none of the three leaves it to the data."""
+
+    target: tuple[str, ...] = ()
+    classes: str | None = None
+    autoencode: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """What `discover` is called with.
+
+    Attributes:
+        x: inputs with the names of their columns.
+        y: targets, or 0/1 columns per class; None when autoencoding.
+        loss: loss by name, None for the squared error.
+        groups: a label per row, or None.
+        ordered: whether the rows are a time series.
+        note: what was decided for the user, or None.
+    """
+
+    x: pd.DataFrame
+    y: pd.DataFrame | None
+    loss: str | None
+    groups: np.ndarray | None
+    ordered: bool
+    note: str | None
+
+
+def choice_of(target: str | None, classes: str | None, *, autoencode: bool) -> Choice:
+    """The choice that the options make.
+
+    Raises:
+        DataError: more than one of them is given, or --target names nothing.
+    """
+    given = [name for name, value in (("--target", target is not None), ("--classes", classes is not None),
+                                      ("--autoencode", autoencode)) if value]  # fmt: skip
+    if len(given) > 1:
+        raise DataError(f"{' and '.join(given)} exclude each other. Give one of them.")
+    names = tuple(name.strip() for name in (target or "").split(",") if name.strip())
+    if target is not None and not names:
+        raise DataError("--target: names no column. Give one or several, separated by commas.")
+    return Choice(names, classes, autoencode)
+
+
+def read_rows(data: str, choice: Choice, *, groups: str | None = None, ordered: bool = False) -> Rows:
+    """The rows of DATA, a file or "builtin:NAME".
+
+    Raises:
+        DataError: the data cannot be read or used; one line says where and what to do.
+    """
+    task = _builtin(data, choice) if data.startswith(_BUILTIN) else _table(data, choice)
+    check_rows(task.num_samples, name=data, refuse=True)
+    names = task.x_names or tuple(f"x{i}" for i in range(task.x.shape[1]))
+    x = pd.DataFrame(task.x, columns=list(names))
+    labels = None
+    if groups is not None:
+        x, labels = _split_groups(x, groups, data)
+    y = None
+    if task.y is not None:
+        y = pd.DataFrame(task.y, columns=list(task.y_names or (f"y{i}" for i in range(task.y.shape[1]))))
+    loss = "cross_entropy" if task.kind is Kind.CLASSIFICATION else None
+    return Rows(x, y, loss, labels, ordered or task.ordered, _note(data, choice, task))
+
+
+def rows_like(data: str, names: Sequence[str]) -> np.ndarray:
+    """The inputs called `names` among the columns of DATA, in that order, for an encoder that knows them.
+
+    Names x0, x1, ... are those of data without names and are taken by position. A text value that does not occur in
+    DATA is a 0/1 column of zeros.
+
+    Raises:
+        DataError: a column is missing, or the data cannot be read.
+    """
+    task = _builtin(data, Choice()) if data.startswith(_BUILTIN) else _table(data, Choice(autoencode=True))
+    found = pd.DataFrame(task.x, columns=list(task.x_names) or None)
+    found.columns = found.columns.map(str)
+    if tuple(names) == tuple(f"x{i}" for i in range(len(names))) and found.shape[1] == len(names):
+        return task.x
+    bases = {str(column).split("=", 1)[0] for column in found.columns if "=" in str(column)}
+    absent = [name for name in names if name not in found.columns]
+    if lost := [name for name in absent if name.split("=", 1)[0] not in bases or "=" not in name]:
+        shown = ", ".join(repr(name) for name in lost[:5]) + (", ..." if len(lost) > 5 else "")
+        raise DataError(f"{data}: lacks {len(lost)} of the {len(names)} input columns of the run: {shown}.")
+    return found.reindex(columns=list(names), fill_value=0.0).to_numpy(dtype=np.float64)
+
+
+def _builtin(data: str, choice: Choice) -> Task:
+    if choice.target or choice.classes is not None:
+        raise DataError(f"{data}: brings its own targets. Leave out --target and --classes, or give --autoencode.")
+    task = builtin(data.removeprefix(_BUILTIN))
+    if not choice.autoencode or task.y is None:
+        return task
+    return replace(task, y=None, kind=Kind.AUTOENCODING, y_names=(), true_rank=None, jacobian_rank=None, flat_rank=None)
+
+
+def _table(data: str, choice: Choice) -> Task:
+    # constant columns stay: discover leaves them out and says so, and rows to come have them too
+    return read_table(
+        data, target=choice.target, classes=choice.classes, autoencode=choice.autoencode, drop_constant=False
+    )
+
+
+def _note(data: str, choice: Choice, task: Task) -> str | None:
+    if choice != Choice() or task.kind is not Kind.AUTOENCODING or data.startswith(_BUILTIN):
+        return None
+    what = "has no y" if Path(data).suffix.lower() in _OWN_TARGETS else "no --target, --classes or --autoencode given"
+    return f"{data}: {what}, so all {task.x.shape[1]} columns are autoencoded (the rank of the data themselves)."
+
+
+def _split_groups(x: pd.DataFrame, column: str, data: str) -> tuple[pd.DataFrame, np.ndarray]:
+    """The inputs without the column of groups, and its labels; text has become one 0/1 column per value."""
+    own = [name for name in x.columns if name == column] or [n for n in x.columns if str(n).startswith(f"{column}=")]
+    if not own:
+        raise DataError(f"{data}: has no input column {column!r} for --groups.")
+    if len(own) == x.shape[1]:
+        raise DataError(f"{data}: no input column is left beside the groups {column!r}.")
+    values = x[own].to_numpy()
+    labels = values[:, 0] if own[0] == column else values.argmax(axis=1)
+    return x.drop(columns=own), labels

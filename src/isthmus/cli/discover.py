@@ -1,0 +1,43 @@
+"""`isthmus discover DATA`: options in, a run folder and a short verdict out. The search itself: `discovery`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from isthmus.cli.request import Request
+from isthmus.cli.run_folder import check_writable, chosen_folder
+
+# three ReLU layers on either side, one linear layer between them, and the output
+LEAST_DEPTH = 8
+
+
+def discover(  # noqa: PLR0913 - one argument per option
+    data: Annotated[str, typer.Argument(help="A .csv, .tsv, .parquet, .npy or .npz file, or builtin:NAME.")],
+    target: Annotated[str | None, typer.Option(help="Columns to predict as numbers: COL,COL.")] = None,
+    autoencode: Annotated[bool, typer.Option("--autoencode", help="Reconstruct the data themselves.")] = False,
+    classes: Annotated[str | None, typer.Option(help="The column whose values are classes to predict.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run; default runs/NAME.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the split and of the starts.")] = 0,
+    max_seconds: Annotated[float | None, typer.Option(help="Stop searching after so many seconds.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Remove an older run from the folder first.")] = False,
+    ordered: Annotated[bool, typer.Option("--ordered", help="Rows are a time series: hold out blocks.")] = False,
+    groups: Annotated[str | None, typer.Option(help="Column of labels; rows of one label stay together.")] = None,
+    control: Annotated[bool, typer.Option("--control", help="Also run on random data of the same covariance.")] = False,
+    ridge: Annotated[str | None, typer.Option(help="Penalties to try, largest first: 1e-2,1e-3.")] = None,
+    starts: Annotated[int | None, typer.Option(min=1, help="Starts at each ridge.")] = None,
+    depth: Annotated[int | None, typer.Option(min=LEAST_DEPTH, help="Number of weight matrices.")] = None,
+) -> int:
+    """How many dimensions DATA needs: writes a run folder with a report, and says the verdict.
+
+    Exit codes: 0 done (also "no sharp rank"), 2 bad input, 3 finished but doubtful, 130 interrupted.
+    """
+    folder = chosen_folder(data, out, resume, replace=replace)
+    request = Request(
+        data, target, autoencode, classes, seed, max_seconds, ordered, groups, control, ridge, starts, depth
+    )
+    check_writable(folder)
+    from isthmus.cli.discovery_run import run_in  # torch and the rest: only once the request makes sense
+
+    return run_in(folder, request, replace=replace)

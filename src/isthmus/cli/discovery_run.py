@@ -1,0 +1,91 @@
+"""A request carried out in its folder: data in, search, files and verdict out; an interrupt says how to go on.
+
+The options: `request`. The folder: `run_folder`. The search itself: `discovery`.
+"""
+
+import shlex
+from pathlib import Path
+
+from rich.console import Console
+
+from isthmus.cli.data import Rows, choice_of, read_rows
+from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
+from isthmus.cli.outcome import exit_code, print_verdict, write_outputs
+from isthmus.cli.progress_bar import shown_progress
+from isthmus.cli.request import Request
+from isthmus.cli.run_folder import FolderState, clear, state_of
+from isthmus.discovery import Discovery, discover, load
+from isthmus.errors import DataError
+from isthmus.training import Limits
+
+INTERRUPTED = 130
+
+
+def run_in(folder: Path, request: Request, *, replace: bool = False) -> int:
+    """Carry out `request` in `folder`; returns the exit code.
+
+    Raises:
+        DataError: the data cannot be used, or the folder holds a run of other data or options.
+        OSError: a file cannot be written.
+    """
+    errors = Console(stderr=True)
+
+    def say(text: str) -> None:
+        errors.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)
+
+    try:
+        with terminate_like_interrupt(), warnings_as_lines(say):
+            choice = choice_of(request.target, request.classes, autoencode=request.autoencode)
+            rows = read_rows(request.data, choice, groups=request.groups, ordered=request.ordered)
+            if rows.note:
+                say(rows.note)
+            if replace:
+                clear(folder)
+            if state_of(folder) is FolderState.FINISHED:
+                found = _finished(folder, rows)
+                say(f"{folder}: the run there is finished; this is its result.")
+            else:
+                found = _search(rows, folder, request, errors)
+            command = f"{request.command} --out {shlex.quote(str(folder))}"
+            page = write_outputs(found, folder, rows.x.to_numpy(), command)
+    except KeyboardInterrupt:
+        text = f"isthmus: interrupted. {how_to_go_on(request, folder)}"
+        errors.print(text, markup=False, highlight=False, soft_wrap=True)
+        return INTERRUPTED
+    print_verdict(Console(), found, page)
+    return exit_code(found.verdict)
+
+
+def how_to_go_on(request: Request, folder: Path) -> str:
+    """What to type after an interrupt."""
+    if state_of(folder) in {FolderState.UNFINISHED, FolderState.FINISHED}:
+        return f"The work so far is saved; go on with: {request.command} --resume {shlex.quote(str(folder))}"
+    return f"Nothing was saved yet; start again with: {request.command}"
+
+
+def _finished(folder: Path, rows: Rows) -> Discovery:
+    found = load(folder)
+    if found.input_names != tuple(rows.x.columns):
+        raise DataError(
+            f"{folder}: the finished run there was made from other columns. Give another folder with --out."
+        )
+    return found
+
+
+def _search(rows: Rows, folder: Path, request: Request, errors: Console) -> Discovery:
+    with shown_progress(errors) as listener:
+        return discover(
+            rows.x,
+            rows.y,
+            loss=rows.loss,
+            depth=request.depth,
+            ridge=request.ridges,
+            starts=request.starts,
+            groups=rows.groups,
+            ordered=rows.ordered,
+            seed=request.seed,
+            limits=Limits(seconds=request.max_seconds),
+            out=folder,
+            progress=listener,
+            control=request.control,
+        )

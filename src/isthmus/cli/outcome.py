@@ -1,0 +1,48 @@
+"""The end of a run: pictures and page beside the result, the verdict on the terminal, the exit code.
+
+The words themselves: `reports.verdict`. The numbers: `discovery`.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from isthmus.discovery import Discovery
+from isthmus.reports import report, verdict_of, write_pictures
+from isthmus.theory import Verdict
+
+DONE, DOUBTFUL = 0, 3
+_COLORS = {Verdict.CONFIDENT: "green", Verdict.DOUBTFUL: "yellow", Verdict.NO_SHARP_RANK: "magenta"}
+
+
+def exit_code(verdict: Verdict) -> int:
+    """0 for an answer ("no sharp rank" is one), 3 for a doubtful one."""
+    return DOUBTFUL if verdict is Verdict.DOUBTFUL else DONE
+
+
+def write_outputs(found: Discovery, folder: Path, x: np.ndarray, command: str) -> Path:
+    """Write the pictures and the page of a discovery into its folder; returns the path of the page."""
+    write_pictures(found, folder / "plots", x)
+    page = folder / "report.html"
+    report(found, page, x=x, command=command)
+    return page
+
+
+def print_verdict(console: Console, found: Discovery, page: Path) -> None:
+    """Say the rank, how sure it is and why, what one dimension fewer costs, and where the page lies."""
+    text = verdict_of(found)
+    console.print()
+    console.print(Text(text.headline, style=f"bold {_COLORS[found.verdict]}"))
+    console.print()
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for line in text.lines:
+        grid.add_row(Text(line.label, style="dim"), Text(line.text))
+    console.print(grid)
+    console.print()
+    # a path is never broken into two lines: it is there to be copied
+    console.print(Text(f"Report: {page}"), soft_wrap=True)

@@ -1,0 +1,61 @@
+"""What `isthmus discover` was asked for, as plain values, and the command that asks for it again.
+
+Options as typer sees them: `discover`. What is done with a request: `discovery_run`.
+"""
+
+import shlex
+from dataclasses import dataclass
+
+from isthmus.errors import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The options of `isthmus discover`, by their names on the command line.
+
+    Raises:
+        DataError: --max-seconds is not positive, or --ridge holds no positive numbers.
+    """
+
+    data: str
+    target: str | None = None
+    autoencode: bool = False
+    classes: str | None = None
+    seed: int = 0
+    max_seconds: float | None = None
+    ordered: bool = False
+    groups: str | None = None
+    control: bool = False
+    ridge: str | None = None
+    starts: int | None = None
+    depth: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_seconds is not None and not self.max_seconds > 0:
+            raise DataError(f"--max-seconds {self.max_seconds:g}: needs a positive number of seconds.")
+        _ = self.ridges  # refuses what is no list of ridges
+
+    @property
+    def ridges(self) -> list[float] | None:
+        """The ridges that --ridge names, largest first."""
+        if self.ridge is None:
+            return None
+        try:
+            ridges = [float(part) for part in self.ridge.split(",")]
+        except ValueError:
+            ridges = []
+        if not ridges or not all(0 < value < float("inf") for value in ridges):
+            raise DataError(f"--ridge {self.ridge}: needs positive numbers separated by commas, as in 1e-2,1e-3.")
+        return sorted(set(ridges), reverse=True)
+
+    @property
+    def command(self) -> str:
+        """The command line that asks for the same, without its folder."""
+        words = ["isthmus", "discover", self.data]
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            option = f"--{name.replace('_', '-')}"
+            if name == "data" or value is None or value is False or (name == "seed" and value == 0):
+                continue
+            words += [option] if value is True else [option, f"{value:g}" if name == "max_seconds" else str(value)]
+        return shlex.join(words)

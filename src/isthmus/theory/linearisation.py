@@ -1,0 +1,152 @@
+"""A fully connected network at given points as plain tensors: weights and activation derivatives, and their products.
+
+    J a_l(x) = D_l W_l ... D_1 W_1   (prefix),      J_l(x) = df/dz_l = W_L D_{L-1} ... W_{l+1} D_l   (suffix)
+
+Here the derivatives are given; reading them off a network is `networks.walk`.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from isthmus.errors import ShapeError
+from isthmus.theory.inputs import check_tensor
+
+
+def check_layers(call: str, weights: Sequence[Tensor], derivatives: Sequence[Tensor], *, ndim: int) -> None:
+    """Raise unless L weight matrices chain, and L - 1 derivative patterns in [-1, 1] fit between them."""
+    if not weights or len(derivatives) != len(weights) - 1:
+        raise ShapeError(
+            f"{call}: needs L >= 1 weights and L - 1 derivatives, none after the last layer; got {len(weights)} and "
+            f"{len(derivatives)}. Drop the derivative of the output layer."
+        )
+    for l, weight in enumerate(weights, 1):
+        check_tensor(call, f"weights[{l - 1}]", weight, ndim=2)
+        if l > 1 and weight.shape[1] != weights[l - 2].shape[0]:
+            raise ShapeError(
+                f"{call}: needs weights that chain; got {tuple(weight.shape)} after {tuple(weights[l - 2].shape)} "
+                f"at layer {l}. List them first layer first."
+            )
+    for l, (pattern, weight) in enumerate(zip(derivatives, weights, strict=False), 1):
+        check_tensor(call, f"derivatives[{l - 1}]", pattern, ndim=ndim)
+        if pattern.shape[-1] != weight.shape[0]:
+            raise ShapeError(
+                f"{call}: needs derivatives of width {weight.shape[0]} at layer {l}; got shape {tuple(pattern.shape)}. "
+                "Give one entry per neuron."
+            )
+        if pattern.numel() and float(pattern.abs().max()) > 1:
+            raise ValueError(
+                f"{call}: needs derivatives in [-1, 1]; got {float(pattern.abs().max()):.3g} at layer {l}. "
+                "Rescale the activation and put its slope into the weights."
+            )
+
+
+def prefix_jacobians(weights: Sequence[Tensor], derivatives: Sequence[Float[Tensor, "n _"]]) -> list[Tensor]:
+    """Jacobians of the activations, J a_l(x) = D_l W_l ... D_1 W_1 for l = 0..L-1 (*exact*).
+
+    Args:
+        weights: W_1, ..., W_L, shapes (n_l, n_{l-1}).
+        derivatives: L - 1 patterns sigma'(z_l), one row per sample, entries in [-1, 1].
+
+    Returns:
+        L tensors (n, n_l, d_in), the first the identity. For L = 1 the batch has one element.
+
+    Raises:
+        ShapeError: lists or layers that do not fit. ValueError: derivatives beyond [-1, 1], NaN or infinity.
+
+    Accuracy: rounding of the products. Source: 001, section 2. Test: FC-35.
+    """
+    check_layers("prefix_jacobians", weights, derivatives, ndim=2)
+    num = len(derivatives[0]) if derivatives else 1
+    d_in = weights[0].shape[1]
+    products = [torch.eye(d_in, dtype=weights[0].dtype, device=weights[0].device).expand(num, d_in, d_in)]
+    for weight, pattern in zip(weights, derivatives, strict=False):
+        products.append(pattern[:, :, None] * (weight @ products[-1]))
+    return products
+
+
+def suffix_jacobians(weights: Sequence[Tensor], derivatives: Sequence[Float[Tensor, "n _"]]) -> list[Tensor]:
+    """Jacobians of the output by each preactivation, J_l(x) = W_L D_{L-1} ... W_{l+1} D_l for l = 1..L (*exact*).
+
+    Args:
+        weights: W_1, ..., W_L, shapes (n_l, n_{l-1}).
+        derivatives: L - 1 patterns sigma'(z_l), one row per sample, entries in [-1, 1].
+
+    Returns:
+        L tensors (n, d_out, n_l), the last the identity. For L = 1 the batch has one element.
+
+    Raises:
+        ShapeError: lists or layers that do not fit. ValueError: derivatives beyond [-1, 1], NaN or infinity.
+
+    Accuracy: rounding of the products. Source: 003, section 4. Test: FC-38.
+    """
+    check_layers("suffix_jacobians", weights, derivatives, ndim=2)
+    num = len(derivatives[0]) if derivatives else 1
+    d_out = weights[-1].shape[0]
+    products = [torch.eye(d_out, dtype=weights[0].dtype, device=weights[0].device).expand(num, d_out, d_out)]
+    for weight, pattern in zip(reversed(weights), reversed(derivatives), strict=False):
+        # the first is W_L itself; then one product for the whole batch, (n d_out, n_l) @ (n_l, n_{l-1})
+        first = len(products) == 1
+        products.append(weight * pattern[:, None, :] if first else (products[-1] @ weight).mul_(pattern[:, None, :]))
+    return products[::-1]
+
+
+def piecewise_jacobian(
+    weights: Sequence[Tensor], derivatives: Sequence[Float[Tensor, "n _"]]
+) -> Float[Tensor, "n d_out d_in"]:
+    """Jacobian of the network on the linear region of each sample, Jf = W_L D_{L-1} ... D_1 W_1 (*exact*).
+
+    Args:
+        weights: W_1, ..., W_L, shapes (n_l, n_{l-1}).
+        derivatives: L - 1 patterns sigma'(z_l), one row per sample, entries in [-1, 1].
+
+    Raises:
+        ShapeError: lists or layers that do not fit. ValueError: derivatives beyond [-1, 1], NaN or infinity.
+
+    Accuracy: rounding of the products. Source: 001, section 2. Test: FC-13.
+    """
+    return suffix_jacobians(weights, derivatives)[0] @ weights[0]
+
+
+def layer_jacobian_bound(jacobians: Sequence[Float[Tensor, "n _ _"]]) -> Float[Tensor, " n"]:
+    """Largest operator norm over a list of layers, for each sample (*exact*): the constants C1 and C2 of FC-35.
+
+    Args:
+        jacobians: as `prefix_jacobians` or `suffix_jacobians` return them.
+
+    Raises:
+        ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: not three dimensions.
+
+    Accuracy: that of the SVD. Source: 003, Proposition 13. Test: FC-35.
+    """
+    for l, jacobian in enumerate(jacobians):
+        check_tensor("layer_jacobian_bound", f"jacobians[{l}]", jacobian, ndim=3)
+    return torch.stack([torch.linalg.svdvals(jacobian)[:, 0] for jacobian in jacobians]).amax(0)
+
+
+def bottleneck_rank_upper_bound(weights: Sequence[Tensor]) -> int:
+    """Least inner dimension of a network: *upper bound* on the bottleneck rank of the function it computes.
+
+        min over l of rank W_l   (and so of all widths, d_in and d_out)
+
+    A set of finitely many points always has bottleneck rank <= 1; this bound speaks of all inputs.
+
+    Args:
+        weights: W_1, ..., W_L, shapes (n_l, n_{l-1}). Ranks count singular values above the rounding of the SVD; a
+            network whose smaller ones are meant to be zero is truncated first.
+
+    Raises:
+        ShapeError: weights that do not chain. ValueError: NaN or infinity. TypeError: complex or integer tensors.
+
+    Source: 001, Definition 2. Test: FC-02.
+    """
+    patterns = [weight.new_ones(len(weight)) for weight in weights[:-1]]
+    check_layers("bottleneck_rank_upper_bound", weights, patterns, ndim=1)
+    return min(_rank(weight) for weight in weights)
+
+
+def _rank(weight: Tensor) -> int:
+    values = torch.linalg.svdvals(weight)
+    return int((values > max(weight.shape) * torch.finfo(weight.dtype).eps * values[:1]).sum())

@@ -1,0 +1,162 @@
+"""What a layer's representation costs to keep and to move: relaxed norm, cost of identity, Hamiltonian.
+
+Rows are samples throughout: the papers' A (neurons x points) is `activation` transposed. Profiles over the layers of a
+network: `diagnostics`.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from isthmus.errors import ShapeError
+from isthmus.theory.inputs import Real, check_positive, check_tensor
+
+
+def relaxed_norm(
+    m: Float[Tensor, "*batch n q"], s: Float[Tensor, "*batch n p"], *, gamma: Real
+) -> Float[Tensor, "*batch"]:
+    """Squared norm of `m` in the kernel of the features `s`, relaxed by `gamma` (*exact*).
+
+        Tr[m^T (s s^T + gamma I)^{-1} m]  =  min_W  |m - s W|_F^2 / gamma + |W|_F^2
+
+    Worked as the ridge residual on the right: a sum of squares at a minimum, where errors in W count only squared.
+
+    Args:
+        m: what is represented, samples as rows.
+        s: features, samples as rows; any number of them, also none.
+        gamma: absolute relaxation > 0, in units of s^2.
+
+    Returns:
+        Number >= 0 per batch element, in units of m^2 / s^2. Differentiable in m and s.
+
+    Raises:
+        ValueError: `gamma` <= 0, NaN or infinity. ShapeError: numbers of rows that differ. TypeError: complex or
+            integer tensor.
+
+    Accuracy: 1e-11 relative, measured down to gamma = 1e-20 |s|^2: below 1e6 eps |s|^2 a QR of the stacked problem
+    takes over from the normal equations. Cost O(n p^2).
+    Source: 002, section 2 (norm of K + gamma). Test: LEAKY-15.
+    """
+    call = "relaxed_norm"
+    check_tensor(call, "m", m, least_ndim=2)
+    check_tensor(call, "s", s, least_ndim=2)
+    check_positive(call, "gamma", gamma)
+    if m.shape[:-1] != s.shape[:-1]:
+        raise ShapeError(
+            f"{call}: needs m and s with the same samples as rows; got shapes {tuple(m.shape)} and {tuple(s.shape)}. "
+            "Transpose them if neurons are rows."
+        )
+    weights = _ridge_weights(m, s, float(gamma))
+    residual = m - s @ weights
+    return residual.square().sum((-2, -1)) / gamma + weights.square().sum((-2, -1))
+
+
+def _ridge_weights(m: Tensor, s: Tensor, gamma: float) -> Tensor:
+    """argmin_W |m - s W|^2 + gamma |W|^2, by the normal equations while they are safe, else by QR."""
+    num_features = s.shape[-1]
+    size = float(s.detach().square().sum((-2, -1)).max()) if s.numel() else 0.0
+    identity = torch.eye(num_features, dtype=s.dtype, device=s.device)
+    if gamma >= 1e6 * torch.finfo(s.dtype).eps * size:
+        return torch.cholesky_solve(s.mT @ m, torch.linalg.cholesky(s.mT @ s + gamma * identity))
+    stacked = torch.cat([s, (gamma**0.5 * identity).expand(*s.shape[:-2], num_features, num_features)], -2)
+    q, r = torch.linalg.qr(stacked)
+    return torch.linalg.solve_triangular(r, q[..., : s.shape[-2], :].mT @ m, upper=True)
+
+
+def features(activation: Float[Tensor, "*batch n width"], *, bias: bool = True) -> Float[Tensor, "*batch n p"]:
+    """What the next layer sees of a representation: its positive part, and the constant 1 for the bias (*exact*).
+
+    Args:
+        activation: A, samples as rows.
+        bias: whether to append the constant.
+
+    Raises:
+        ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: fewer than 2 dimensions.
+
+    Source: 002, section 1. Test: LEAKY-06.
+    """
+    check_tensor("features", "activation", activation, least_ndim=2)
+    positive = activation.relu()
+    return torch.cat([positive, torch.ones_like(positive[..., :1])], -1) if bias else positive
+
+
+def cost_of_identity(
+    activation: Float[Tensor, "n width"], *, bias: bool = True, gamma: Real | None = None
+) -> Float[Tensor, ""]:
+    """Least squared weights with which a layer maps a representation to itself (*exact*).
+
+        min { |W|_F^2 : sigma(A) W = A } = |A|_K^2,   sigma(A) = [relu(A), 1],  K = sigma(A) sigma(A)^T
+        with gamma:  Tr[A^T (K + gamma I)^{-1} A]
+
+    rank A for A >= 0 without bias; with bias less, down to the affine dimension as A is scaled down.
+
+    Args:
+        activation: the representation A itself, samples as rows: the relu and the constant are applied here.
+        bias: whether the layer has a bias.
+        gamma: absolute relaxation > 0; None for the exact cost, which is infinite where A is not in the span of
+            sigma(A), as it is on most trained networks.
+
+    Returns:
+        Scalar >= 0, in squared-weight units; infinity as said.
+
+    Raises:
+        ValueError: `gamma` <= 0, NaN or infinity. TypeError: complex or integer tensor. ShapeError: not a matrix.
+
+    Accuracy: with gamma that of `relaxed_norm`. Without, that of the pseudo-inverse; A counts as in the span when the
+    residual is below 1e3 max(n, width) eps |A|.
+    Source: 002, section 1.3. Test: LEAKY-06.
+    """
+    call = "cost_of_identity"
+    check_tensor(call, "activation", activation, ndim=2)
+    seen = features(activation, bias=bias)
+    if gamma is not None:
+        return relaxed_norm(activation, seen, gamma=gamma)
+    left, values, right = torch.linalg.svd(seen, full_matrices=False)
+    rounding = max(seen.shape) * torch.finfo(seen.dtype).eps
+    kept = values > rounding * values[:1]
+    left, values, right = left[:, kept], values[kept], right[kept]
+    coordinates = left.mT @ activation
+    residual = torch.linalg.matrix_norm(activation - left @ coordinates)
+    if float(residual) > 1e3 * rounding * float(torch.linalg.matrix_norm(activation)):
+        return activation.new_full((), torch.inf)
+    return (coordinates / values[:, None]).square().sum()
+
+
+def hamiltonian(
+    activation: Float[Tensor, "*batch n width"],
+    momentum: Float[Tensor, "*batch n width"],
+    *,
+    effective_depth: Real,
+    bias: bool = True,
+) -> Float[Tensor, "*batch"]:
+    """Hamiltonian of a leaky residual network at one layer, conserved along optimal paths (*exact*).
+
+        H(A, B) = (Lt/2) |B^T sigma(A)|_F^2 - Lt <B, A>,   sigma(A) = [relu(A), 1]
+
+    Args:
+        activation: A, samples as rows: A_{l-1} or A_l of the discrete network.
+        momentum: B_l = -(1/ridge) d(data loss)/dA_l, samples as rows.
+        effective_depth: Lt > 0, the strength of the leak.
+        bias: whether layers have biases.
+
+    Returns:
+        One number per layer. Meaningful near critical weights only: elsewhere 1/ridge amplifies every residual.
+
+    Raises:
+        ValueError: `effective_depth` <= 0, NaN or infinity. ShapeError: shapes that differ. TypeError: complex or
+            integer tensor.
+
+    Accuracy: rounding; two terms of similar size cancel near equilibrium.
+    Source: 002, section 2. Test: LEAKY-12.
+    """
+    call = "hamiltonian"
+    check_tensor(call, "activation", activation, least_ndim=2)
+    check_tensor(call, "momentum", momentum, least_ndim=2)
+    check_positive(call, "effective_depth", effective_depth)
+    if activation.shape != momentum.shape:
+        raise ShapeError(
+            f"{call}: needs activation and momentum of one shape; got {tuple(activation.shape)} and "
+            f"{tuple(momentum.shape)}. B has the shape of A."
+        )
+    pushed = (momentum.mT @ features(activation, bias=bias)).square().sum((-2, -1)) / 2
+    return effective_depth * (pushed - (momentum * activation).sum((-2, -1)))

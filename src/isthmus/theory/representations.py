@@ -1,0 +1,152 @@
+"""How one representation differs from another or from a projection: measures of a layer on a batch.
+
+What representations cost stands in `representation_costs`; profiles over the layers of a network in `diagnostics`.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from isthmus.errors import ShapeError
+from isthmus.theory.inputs import Real, check_depth, check_positive, check_tensor
+
+
+def nonlinearity_impact(
+    preactivation: Float[Tensor, "n width"], activation: Float[Tensor, "n width"]
+) -> Float[Tensor, ""]:
+    """How much an activation changes what passes through it (*exact*): 0 where the layer is linear on the data.
+
+        |Z - sigma(Z)|_F / |Z|_F;   0 for Z = 0
+
+    Args:
+        preactivation: Z.
+        activation: sigma(Z).
+
+    Raises:
+        ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: shapes that differ.
+
+    Accuracy: rounding. Source: 001, figure 1. Test: FC-47.
+    """
+    call = "nonlinearity_impact"
+    check_tensor(call, "preactivation", preactivation, ndim=2)
+    check_tensor(call, "activation", activation, ndim=2)
+    _check_same_shape(call, preactivation, activation)
+    size = torch.linalg.matrix_norm(preactivation)
+    return torch.linalg.matrix_norm(preactivation - activation) / torch.where(size > 0, size, 1.0)
+
+
+def kernel_alignment(left: Float[Tensor, "n p"], right: Float[Tensor, "n q"]) -> Float[Tensor, ""]:
+    """Alignment of the centred kernels of two representations of the same samples (*exact*), in [0, 1].
+
+        |A_c^T B_c|_F^2 / (|A_c^T A_c|_F |B_c^T B_c|_F)
+
+    1 where they agree up to rotation and scale, 0 where one is constant.
+
+    Args:
+        left: one representation, samples as rows.
+        right: another, same samples.
+
+    Raises:
+        ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: numbers of rows that differ.
+
+    Accuracy: rounding. Source: 003, section 3.3 (representations matter up to rotation). Test: FC-33.
+    """
+    call = "kernel_alignment"
+    check_tensor(call, "left", left, ndim=2)
+    check_tensor(call, "right", right, ndim=2)
+    if len(left) != len(right):
+        raise ShapeError(
+            f"{call}: needs the same samples on both sides; got {len(left)} and {len(right)} rows. Pair them."
+        )
+    a, b = left - left.mean(0), right - right.mean(0)
+    sizes = torch.linalg.matrix_norm(a.mT @ a) * torch.linalg.matrix_norm(b.mT @ b)
+    return (a.mT @ b).square().sum() / torch.where(sizes > 0, sizes, 1.0)
+
+
+def idempotency_defect(jacobians: Float[Tensor, "n d d"]) -> Float[Tensor, " n"]:
+    """Distance of a Jacobian from a projection (*exact*): 0 where an autoencoder projects onto its surface.
+
+        |J^2 - J|_F;   the projection may be oblique, |J|_+ > 1 then
+
+    Args:
+        jacobians: one square Jacobian per sample.
+
+    Raises:
+        ShapeError: not square. ValueError: NaN or infinity. TypeError: complex or integer tensor.
+
+    Accuracy: rounding. Source: 001, section 5. Test: FC-46.
+    """
+    check_tensor("idempotency_defect", "jacobians", jacobians, ndim=3)
+    if jacobians.shape[1] != jacobians.shape[2]:
+        raise ShapeError(
+            f"idempotency_defect: needs square Jacobians; got shape {tuple(jacobians.shape)}. "
+            "An autoencoder has d_out = d_in."
+        )
+    # J J - J in one pass
+    return torch.linalg.matrix_norm(torch.baddbmm(jacobians, jacobians, jacobians, beta=-1))
+
+
+def spectral_gap_ratios(representation: Float[Tensor, "n width"], *, rank: int) -> tuple[float, float]:
+    """Size of the (k+1)-th singular value of a representation, beside the first and the k-th (*exact*).
+
+        s_{k+1}(Z) / s_1(Z)  and  s_{k+1}(Z) / s_k(Z);   0 where the denominator vanishes
+
+    Uncentred, as in the statement that some layer of an optimal rank-1 fit has s_2 / s_1 = O(L^(-1/4)). That rate is to
+    be watched, not asserted: its constants are unknown.
+
+    Args:
+        representation: Z, samples as rows.
+        rank: k, 1 to min(n, width) - 1.
+
+    Raises:
+        ValueError: `rank` out of range, NaN or infinity. TypeError: complex or integer tensor.
+        ShapeError: not a matrix.
+
+    Accuracy: that of the SVD. Source: 001, Propositions 4 and 9, with the ratio turned round. Test: FC-21.
+    """
+    check_tensor("spectral_gap_ratios", "representation", representation, ndim=2)
+    values = torch.linalg.svdvals(representation)
+    if not 1 <= rank < len(values):
+        raise ValueError(
+            f"spectral_gap_ratios: needs 1 <= rank < {len(values)}, the smaller side; got rank={rank}. Lower the rank."
+        )
+    next_value, first, last = float(values[rank]), float(values[0]), float(values[rank - 1])
+    return (next_value / first if first > 0 else 0.0), (next_value / last if last > 0 else 0.0)
+
+
+def _check_same_shape(call: str, left: Tensor, right: Tensor) -> None:
+    if left.shape != right.shape:
+        raise ShapeError(
+            f"{call}: needs equal shapes; got {tuple(left.shape)} and {tuple(right.shape)}. Pair the layers."
+        )
+
+
+def rank_one_descent(aligned: Real, orthogonal: Real, *, step: Real, num_steps: int) -> Float[Tensor, "t 2"]:
+    """Statistics of gradient descent on |v v^T - w w^T|_F^2 with |w| = 1, which alone determine its losses (*exact*).
+
+        a^2 <- a^2 (1 - 4 eta (r - 1))^2,   b^2 <- b^2 (1 - 4 eta r)^2,   r = a^2 + b^2;   loss r^2 - 2 a^2 + 1
+        a = w . v,  b = |v - a w|:  the map from v to its losses has bottleneck rank 2
+
+    Args:
+        aligned: a^2 >= 0 at the start.
+        orthogonal: b^2 >= 0 at the start.
+        step: eta > 0.
+        num_steps: number of updates, at least 1.
+
+    Returns:
+        (a^2, b^2) after each update, float64.
+
+    Raises:
+        ValueError: `step` <= 0, `num_steps` < 1.
+
+    Accuracy: rounding per step. Source: 003, figure 2. Test: FC-51.
+    """
+    check_positive("rank_one_descent", "step", step)
+    check_depth("rank_one_descent", num_steps)
+    rows: list[tuple[float, float]] = []
+    a2, b2 = float(aligned), float(orthogonal)
+    for _ in range(num_steps):
+        r = a2 + b2
+        a2, b2 = a2 * (1 - 4 * step * (r - 1)) ** 2, b2 * (1 - 4 * step * r) ** 2
+        rows.append((a2, b2))
+    return torch.tensor(rows, dtype=torch.float64)

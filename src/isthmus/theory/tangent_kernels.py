@@ -1,0 +1,264 @@
+"""The tangent kernel of a fully connected network, layer by layer, from activations and suffix Jacobians.
+
+No gradient is ever formed, and nothing is trained here. `linearisation` makes the Jacobians from weights and patterns.
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from isthmus.errors import ShapeError
+from isthmus.theory.inputs import Real, check_depth, check_same_length, check_tensor
+
+Layers = tuple[Sequence[Tensor], Sequence[Tensor]]
+"""(activations a_0..a_{L-1}, each (n, n_l); suffix Jacobians J_1..J_L, each (n, d_out, n_l)) of one batch."""
+
+
+def _check_layers(call: str, layers: Layers) -> None:
+    activations, jacobians = layers
+    check_same_length(call, activations=activations, suffix_jacobians=jacobians)
+    for l, (activation, jacobian) in enumerate(zip(activations, jacobians, strict=True), 1):
+        check_tensor(call, f"activations[{l - 1}]", activation, ndim=2)
+        check_tensor(call, f"suffix_jacobians[{l - 1}]", jacobian, ndim=3)
+        if len(activation) != len(jacobian):
+            raise ShapeError(
+                f"{call}: needs one batch in all layers; got {len(activation)} activations and {len(jacobian)} "
+                f"Jacobians at layer {l}. Evaluate both on the same samples."
+            )
+
+
+def tangent_kernel_by_layer(
+    left: Layers, right: Layers | None = None, *, bias: bool = True
+) -> Float[Tensor, "depth n m d_out d_out"]:
+    """Contribution of each layer to the tangent kernel of two batches (*exact*).
+
+        Theta_l(x, y) = (<a_{l-1}(x), a_{l-1}(y)> + 1) J_l(x) J_l(y)^T,   the +1 from the bias b_l
+
+    Args:
+        left: activations a_0..a_{L-1} and suffix Jacobians J_1..J_L of the first batch.
+        right: the same of the second batch; the first again if None.
+        bias: whether layers have trained biases.
+
+    Returns:
+        One (d_out, d_out) matrix per layer and pair of samples; their sum over layers is the tangent kernel.
+
+    Raises:
+        ShapeError: lists or batches that do not fit. ValueError: NaN or infinity. TypeError: complex or integer tensor.
+
+    Accuracy: rounding of the products. Source: 003, section 4.2. Test: FC-38.
+    """
+    right = left if right is None else right
+    _check_layers("tangent_kernel_by_layer", left)
+    _check_layers("tangent_kernel_by_layer", right)
+    layers = zip(*left, *right, strict=True)
+    return torch.stack(
+        [
+            (a_x @ a_y.mT + float(bias))[:, :, None, None] * torch.einsum("nik,mjk->nmij", j_x, j_y)
+            for a_x, j_x, a_y, j_y in layers
+        ]
+    )
+
+
+def tangent_kernel(left: Layers, right: Layers | None = None, *, bias: bool = True) -> Float[Tensor, "n m d_out d_out"]:
+    """Tangent kernel of two batches, sum of `tangent_kernel_by_layer` over the layers (*exact*).
+
+        Theta(x, y) = (df(x)/dW) (df(y)/dW)^T
+
+    Args:
+        left: activations a_0..a_{L-1} and suffix Jacobians J_1..J_L of the first batch.
+        right: the same of the second batch; the first again if None.
+        bias: whether layers have trained biases.
+
+    Raises:
+        ShapeError: lists or batches that do not fit. ValueError: NaN or infinity. TypeError: complex or integer tensor.
+
+    Accuracy: rounding of the products. Source: 003, section 4.2. Test: FC-38.
+    """
+    return tangent_kernel_by_layer(left, right, bias=bias).sum(0)
+
+
+def tangent_kernel_trace_by_layer(layers: Layers, *, bias: bool = True) -> Float[Tensor, "depth n"]:
+    """Contribution of each layer to the trace of the tangent kernel at each sample (*exact*).
+
+        Tr Theta_l(x, x) = (|a_{l-1}(x)|^2 + 1) |J_l(x)|_F^2
+
+    Args:
+        layers: activations a_0..a_{L-1} and suffix Jacobians J_1..J_L of the batch.
+        bias: whether layers have trained biases.
+
+    Returns:
+        One number per layer and sample, >= 0; the sum over layers is Tr Theta(x, x).
+
+    Raises:
+        ShapeError: lists or batches that do not fit. ValueError: NaN or infinity. TypeError: complex or integer tensor.
+
+    Accuracy: rounding, all terms >= 0. Cost O(n d_out width) per layer. Source: 003, section 4.2. Test: FC-38.
+    """
+    _check_layers("tangent_kernel_trace_by_layer", layers)
+    return torch.stack(
+        [
+            (torch.linalg.vecdot(a, a) + float(bias)) * torch.linalg.vecdot(j.flatten(1), j.flatten(1))
+            for a, j in zip(*layers, strict=True)
+        ]
+    )
+
+
+def tangent_kernel_trace(layers: Layers, *, bias: bool = True) -> Float[Tensor, " n"]:
+    """Trace of the tangent kernel at each sample, without forming a gradient (*exact*).
+
+        Tr Theta(x, x) = sum_l (|a_{l-1}(x)|^2 + 1) |J_l(x)|_F^2
+
+    Args:
+        layers: activations a_0..a_{L-1} and suffix Jacobians J_1..J_L of the batch.
+        bias: whether layers have trained biases.
+
+    Raises:
+        ShapeError: lists or batches that do not fit. ValueError: NaN or infinity. TypeError: complex or integer tensor.
+
+    Accuracy: rounding, all terms >= 0. Source: 003, section 4.2. Test: FC-38.
+    """
+    return tangent_kernel_trace_by_layer(layers, bias=bias).sum(0)
+
+
+def tangent_kernel_curvature(
+    prefix: Sequence[Float[Tensor, "n _ d_in"]], suffix: Sequence[Float[Tensor, "n d_out _"]]
+) -> Float[Tensor, "n p p"]:
+    """Mixed derivative d_x d_y Theta at (x, x) as a matrix on d_in d_out coordinates (*exact*), positive semidefinite.
+
+        sum_l (J a_{l-1}^T J a_{l-1}) (x) (J_l J_l^T),   (x) the Kronecker product, input coordinate first
+
+    Args:
+        prefix: J a_0, ..., J a_{L-1} of the batch.
+        suffix: J_1, ..., J_L of the batch.
+
+    Raises:
+        ShapeError: lists that do not fit. ValueError: NaN or infinity. TypeError: complex or integer tensor.
+
+    Accuracy: rounding. Source: 003, Proposition 9. Test: FC-42.
+    """
+    call = "tangent_kernel_curvature"
+    check_same_length(call, prefix=prefix, suffix=suffix)
+    total: Tensor | None = None
+    for l, (a, j) in enumerate(zip(prefix, suffix, strict=True)):
+        check_tensor(call, f"prefix[{l}]", a, ndim=3)
+        check_tensor(call, f"suffix[{l}]", j, ndim=3)
+        product = torch.einsum("nab,ncd->nacbd", a.mT @ a, j @ j.mT)
+        total = product if total is None else total + product
+    assert total is not None or not prefix
+    if total is None:
+        raise ShapeError(f"{call}: needs at least one layer; got empty lists. Pass one Jacobian per layer.")
+    num, d_in, d_out = total.shape[:3]
+    return total.reshape(num, d_in * d_out, d_in * d_out)
+
+
+def curvature_lower_bound(
+    jacobians: Float[Tensor, "n d_out d_in"], *, depth: int, negative_slope: Real = 0.0
+) -> Float[Tensor, " n"]:
+    """Operator norm that `tangent_kernel_curvature` cannot undercut: *lower bound*, sharp for scalar linear networks.
+
+        L |Jf(x)|_op^(2 - 2/L),   times |a|^(2 - 2/L) where the slope a is not 0
+
+    Args:
+        jacobians: one Jacobian per sample.
+        depth: number of weight matrices L, at least 1.
+        negative_slope: a, |a| < 1; 0 is ReLU.
+
+    Raises:
+        ValueError: `depth` < 1, |a| >= 1, NaN or infinity. TypeError: complex or integer tensor.
+
+    Accuracy: that of the SVD. Source: 003, Proposition 9, part 1, with its constant corrected. Test: FC-42.
+    """
+    check_tensor("curvature_lower_bound", "jacobians", jacobians, ndim=3)
+    factor = _slope_factor("curvature_lower_bound", depth, negative_slope)
+    norms = torch.linalg.svdvals(jacobians)[:, 0]
+    return depth * factor * norms ** (2 - 2 / depth)
+
+
+def segment_kernel_bound(
+    jacobians: Float[Tensor, "n d_out d_in"],
+    displacements: Float[Tensor, "n d_in"],
+    *,
+    depth: int,
+    negative_slope: Real = 0.0,
+) -> Float[Tensor, " n"]:
+    """Tangent kernel that one end of a segment must reach where the network is linear along it: *lower bound*.
+
+        max(|Theta(x,x)|_op, |Theta(y,y)|_op) >= (L/4) |y - x|^2 |Jf(x) e|^(2 - 2/L),   e = (y - x) / |y - x|
+
+    times |a|^(2 - 2/L) where the slope a is not 0. The activation pattern must be the same on all of [x, y].
+
+    Args:
+        jacobians: Jf(x), one per segment.
+        displacements: y - x, one per segment; 0 gives the bound 0.
+        depth: number of weight matrices L, at least 1.
+        negative_slope: a, |a| < 1; 0 is ReLU.
+
+    Raises:
+        ValueError: `depth` < 1, |a| >= 1, NaN or infinity. TypeError: complex or integer tensor.
+
+    Accuracy: rounding. Source: 003, Proposition 9, part 2. Test: FC-42.
+    """
+    call = "segment_kernel_bound"
+    check_tensor(call, "jacobians", jacobians, ndim=3)
+    check_tensor(call, "displacements", displacements, ndim=2)
+    factor = _slope_factor(call, depth, negative_slope)
+    lengths = torch.linalg.vector_norm(displacements, dim=1)
+    stretched = torch.linalg.vector_norm((jacobians @ displacements[:, :, None])[:, :, 0], dim=1)
+    slopes = stretched / torch.where(lengths > 0, lengths, 1.0)
+    return depth / 4 * factor * lengths.square() * slopes ** (2 - 2 / depth)
+
+
+def _slope_factor(call: str, depth: int, negative_slope: Real) -> float:
+    check_depth(call, depth)
+    if not abs(negative_slope) < 1:
+        raise ValueError(f"{call}: needs |negative_slope| < 1; got {negative_slope}. Pass 0 for ReLU.")
+    return abs(negative_slope) ** (2 - 2 / depth) if negative_slope else 1.0
+
+
+def sharpness(kernel: Float[Tensor, "n n d_out d_out"]) -> Float[Tensor, ""]:
+    """Largest curvature of the squared-error loss of an interpolating network (*exact* where the residuals vanish).
+
+        |H|_op = (2/N) |Theta(X, X)|_op   for the loss (1/N) sum_i |f(x_i) - y_i|^2   (no 1/2, hence the 2)
+
+    Args:
+        kernel: Theta(x_i, x_j) as `tangent_kernel` returns it; 0 samples give 0.
+
+    Raises:
+        ShapeError: not n x n blocks. ValueError: NaN or infinity. TypeError: complex or integer tensor.
+
+    Accuracy: that of the symmetric eigenvalue problem of size n d_out. Source: 003, section 4.3. Test: FC-41.
+    """
+    check_tensor("sharpness", "kernel", kernel, ndim=4)
+    num, columns, d_out, _ = kernel.shape
+    if num != columns:
+        raise ShapeError(
+            f"sharpness: needs the kernel of one batch with itself; got shape {tuple(kernel.shape)}. "
+            "Call tangent_kernel with one batch."
+        )
+    if kernel.numel() == 0:
+        return kernel.new_zeros(())
+    gram = kernel.permute(0, 2, 1, 3).reshape(num * d_out, num * d_out)
+    return 2 / num * torch.linalg.eigvalsh(gram)[-1]
+
+
+def largest_stable_step(kernel: Float[Tensor, "n n d_out d_out"]) -> float:
+    """Step beyond which gradient descent leaves an interpolating minimum of the squared error (*exact* there).
+
+        2 / |H|_op   for the loss of `sharpness`
+
+    Args:
+        kernel: Theta(x_i, x_j) as `tangent_kernel` returns it.
+
+    Returns:
+        The step; infinity where the kernel vanishes.
+
+    Raises:
+        ShapeError: not n x n blocks. ValueError: NaN or infinity. TypeError: complex or integer tensor.
+
+    Accuracy: as `sharpness`. Source: 003, section 4.3. Test: FC-41.
+    """
+    curvature = float(sharpness(kernel))
+    return 2 / curvature if curvature > 0 else math.inf

@@ -1,0 +1,205 @@
+"""Certificates that a map cannot pass through few dimensions, from its values: betweenness, Borsuk-Ulam, spanning tree.
+
+They see what Jacobians miss (maps whose bottleneck rank exceeds the rank of every Jacobian). How to get exact values
+of a network along a path: `networks`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from isthmus.errors import ShapeError
+from isthmus.theory.inputs import Real, check_positive, check_tensor
+from isthmus.theory.travelling_salesman import diameter, spanning_tree_length
+
+
+@dataclass(frozen=True, slots=True)
+class RankCertificate:
+    """A *lower bound* on the bottleneck rank, and the inequality it rests on.
+
+    Attributes:
+        rank: the bound; 0 where nothing was certified.
+        measured: the quantity that had to exceed the threshold (for betweenness the least of three distances).
+        threshold: what it had to exceed.
+        distances: the quantities that `measured` is the least of.
+    """
+
+    rank: int
+    measured: float
+    threshold: float
+    distances: Tensor
+
+
+def betweenness_certificate(
+    values: Float[Tensor, "3 d_out"], paths: Sequence[Float[Tensor, "_ d_out"]], *, tolerance: Real = 1e-9
+) -> RankCertificate:
+    """Rank >= 2 by betweenness: no point's value is met on the way between the two others (*lower bound*).
+
+        f = h o g with g into R: of three points one has the middle value of g, and every path that joins the other two
+        crosses its level, where f takes its value. If f avoids f(x_i) on a path that joins the others, for all three i,
+        no such g exists.
+
+    Args:
+        values: f(x_1), f(x_2), f(x_3).
+        paths: for i = 1, 2, 3 the values of f at the successive breakpoints of a path that joins the other two points,
+            f affine in between (exact for piecewise-linear networks on polygonal paths). Ends in either order.
+        tolerance: distance that covers the rounding of the values, relative to the largest value.
+
+    Returns:
+        Rank 2 if all three distances from f(x_i) to its path exceed the tolerance, else rank 0; with the distances.
+
+    Raises:
+        ValueError: not three paths, a path that does not join the other two values, `tolerance` <= 0, NaN or infinity.
+        ShapeError: outputs of different sizes. TypeError: complex or integer tensor.
+
+    Accuracy: rounding of the values. Source: ours, after 001, Appendix A. Test: FC-06.
+    """
+    call = "betweenness_certificate"
+    check_tensor(call, "values", values, ndim=2)
+    check_positive(call, "tolerance", tolerance)
+    if len(values) != 3 or len(paths) != 3:
+        raise ShapeError(
+            f"{call}: needs 3 values and 3 paths; got {len(values)} and {len(paths)}. Path i avoids point i."
+        )
+    slack = tolerance * max(float(values.abs().max()), *(float(path.abs().max()) for path in paths))
+    for i, path in enumerate(paths):
+        check_tensor(call, f"paths[{i}]", path, ndim=2)
+        others = values[[j for j in range(3) if j != i]]
+        ends = path[[0, -1]]
+        miss = min(float((ends - others).abs().max()), float((ends.flip(0) - others).abs().max()))
+        if miss > slack:
+            raise ValueError(
+                f"{call}: needs paths[{i}] to join the other two values; its ends miss them by {miss:.3g}. "
+                "Path i joins the two points that are not number i."
+            )
+    distances = torch.stack([_distance_to_polyline(value, path) for value, path in zip(values, paths, strict=True)])
+    least = float(distances.min())
+    return RankCertificate(2 if least > slack else 0, least, slack, distances)
+
+
+def _distance_to_polyline(point: Tensor, corners: Tensor) -> Tensor:
+    """Least distance from a point to the segments between successive corners."""
+    if len(corners) == 1:
+        return torch.linalg.vector_norm(corners[0] - point)
+    start, along = corners[:-1] - point, corners.diff(dim=0)
+    squares = along.square().sum(1)
+    fraction = (-(start * along).sum(1) / torch.where(squares > 0, squares, 1.0)).clamp(0, 1)
+    return torch.linalg.vector_norm(start + fraction[:, None] * along, dim=1).min()
+
+
+def borsuk_ulam_certificate(
+    values: Float[Tensor, "n d_out"],
+    antipodes: Float[Tensor, "n d_out"],
+    *,
+    sphere_dimension: int,
+    lipschitz: Real,
+    spacing: Real,
+) -> RankCertificate:
+    """Rank >= k + 1 by Borsuk-Ulam: antipodes of an embedded k-sphere never share a value (*lower bound*).
+
+        any continuous g into R^k has g(phi(u)) = g(phi(-u)) for some u on S^k, so f = h o g would agree there too;
+        certified when  min_i |f(phi(u_i)) - f(phi(-u_i))| > 2 Lip(f o phi) * spacing
+
+    Args:
+        values: f(phi(u_i)) on a grid of the sphere; one of each antipodal pair is enough.
+        antipodes: f(phi(-u_i)), same order.
+        sphere_dimension: k, at least 1 (a closed loop); the sphere lives in R^(k+1).
+        lipschitz: an upper bound on the Lipschitz constant of f o phi.
+        spacing: every u of the sphere has a u_i or -u_i within this distance (same metric as `lipschitz`).
+
+    Returns:
+        Rank k + 1 if certified, else rank 0. Sufficient only: on spheres through a zero set of f it stays silent.
+
+    Raises:
+        ValueError: `lipschitz` or `spacing` <= 0, k < 1, NaN or infinity, no grid. ShapeError: shapes that differ.
+        TypeError: complex or integer tensor.
+
+    Accuracy: rounding of the values. Source: ours. Test: FC-07.
+    """
+    call = "borsuk_ulam_certificate"
+    check_tensor(call, "values", values, ndim=2)
+    check_tensor(call, "antipodes", antipodes, ndim=2)
+    check_positive(call, "lipschitz", lipschitz)
+    check_positive(call, "spacing", spacing)
+    if values.shape != antipodes.shape:
+        raise ShapeError(
+            f"{call}: needs an antipode for each value; got shapes {tuple(values.shape)} and {tuple(antipodes.shape)}. "
+            "Evaluate f at phi(u_i) and phi(-u_i)."
+        )
+    if sphere_dimension < 1 or not len(values):
+        raise ValueError(
+            f"{call}: needs sphere_dimension >= 1 and a grid; got {sphere_dimension} and {len(values)} points. "
+            "A closed loop is the sphere of dimension 1."
+        )
+    distances = torch.linalg.vector_norm(values - antipodes, dim=1)
+    least, threshold = float(distances.min()), 2 * lipschitz * spacing
+    return RankCertificate(sphere_dimension + 1 if least > threshold else 0, least, threshold, distances)
+
+
+def antipodal_loop_certificate(corners: Float[Tensor, "m d_out"], *, tolerance: Real = 1e-9) -> RankCertificate:
+    """Rank >= 2 by Borsuk-Ulam on a closed polygon, exact for piecewise-linear maps (*lower bound*).
+
+        certified when f(phi(t)) - f(phi(t + 1/2)), affine between the corners, never vanishes
+
+    Args:
+        corners: values of f at 2 q successive points of a closed loop, f affine in between; corner i + q is the
+            antipode of corner i, and antipodes run over opposite sides together.
+        tolerance: distance that covers the rounding of the values, relative to the largest value.
+
+    Returns:
+        Rank 2 if certified, else rank 0.
+
+    Raises:
+        ValueError: an odd number of corners, `tolerance` <= 0, NaN or infinity. TypeError: complex or integer tensor.
+
+    Accuracy: rounding of the values. Source: ours. Test: FC-07.
+    """
+    call = "antipodal_loop_certificate"
+    check_tensor(call, "corners", corners, ndim=2)
+    check_positive(call, "tolerance", tolerance)
+    if len(corners) % 2 or len(corners) < 4:
+        raise ValueError(
+            f"{call}: needs an even number of corners, at least 4; got {len(corners)}. Add the antipode of each corner."
+        )
+    half = len(corners) // 2
+    differences = corners[:half] - corners[half:]
+    closed = torch.cat([differences, -differences[:1]])
+    distance = _distance_to_polyline(torch.zeros_like(corners[0]), closed)
+    slack = tolerance * float(corners.abs().max())
+    return RankCertificate(2 if float(distance) > slack else 0, float(distance), slack, distance[None])
+
+
+def spanning_tree_certificate(
+    x: Float[Tensor, "n d_in"], values: Float[Tensor, "n d_out"], *, lipschitz: Real
+) -> RankCertificate:
+    """Rank >= 2 because the map is too flat to visit its values in a line (*lower bound*).
+
+        rank 1 needs a point with |Jf| >= tree(f(x_i)) / diam(x);  so  Lip(f) diam(x) < tree(f(x_i))  excludes it
+
+    Args:
+        x: points, rows; the domain contains their hull.
+        values: f(x_i), rows.
+        lipschitz: an upper bound on the Lipschitz constant of f on the hull.
+
+    Returns:
+        Rank 2 if certified; 1 if the values differ at all; else 0. `measured` is the length of the spanning tree.
+
+    Raises:
+        ValueError: `lipschitz` <= 0, NaN or infinity. ShapeError: numbers of rows that differ. TypeError: complex or
+            integer tensor.
+
+    Accuracy: n eps relative, subtracted from the tree. Source: corollary of 001, Theorem 2. Test: FC-22.
+    """
+    call = "spanning_tree_certificate"
+    check_tensor(call, "x", x, ndim=2)
+    check_tensor(call, "values", values, ndim=2)
+    check_positive(call, "lipschitz", lipschitz)
+    if len(x) != len(values):
+        raise ShapeError(f"{call}: needs one value per point; got {len(values)} and {len(x)} rows. Pair them.")
+    rounding = 1 - 10 * len(x) * torch.finfo(torch.float64).eps
+    tree, threshold = spanning_tree_length(values) * rounding, lipschitz * diameter(x)
+    rank = 2 if tree > threshold else int(tree > 0)
+    return RankCertificate(rank, tree, threshold, torch.tensor([tree], dtype=torch.float64))

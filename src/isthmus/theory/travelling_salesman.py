@@ -1,0 +1,186 @@
+"""Shortest paths through points, and the norm that a rank-1 map pays for visiting them in a line.
+
+Path lengths are open (no return). Certificates of rank >= 2 that use them: `topology`.
+"""
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist, pdist
+from torch import Tensor
+
+from isthmus.errors import ShapeError
+from isthmus.theory.inputs import check_depth, check_tensor
+
+_LARGEST_EXACT = 13
+_Distances = NDArray[np.floating]
+
+
+def travelling_salesman_bounds(points: Float[Tensor, "n d"]) -> tuple[float, float]:
+    """Length of the shortest open path through all points: (*lower bound*, *upper bound*), equal up to 13 points.
+
+    Up to 13 points the length is *exact* (Held and Karp's recursion, O(n^2 2^n)). Beyond, the lower bound is the
+    minimum spanning tree, which any path contains as a spanning tree, and the upper bound a path improved by 2-opt.
+
+    Args:
+        points: one point per row; duplicates are fine; 0 or 1 points have length 0.
+
+    Raises:
+        ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: not a matrix.
+
+    Accuracy: rounding, n eps. Cost O(n^2) memory, O(n^2) for the tree and per 2-opt sweep.
+    Source: 001, Theorem 2. Test: FC-22.
+    """
+    check_tensor("travelling_salesman_bounds", "points", points, ndim=2)
+    rows = points.detach().cpu().double().numpy()
+    if len(rows) < 2:
+        return 0.0, 0.0
+    distances = cdist(rows, rows)
+    if len(rows) <= _LARGEST_EXACT:
+        length = _held_karp(distances)
+        return length, length
+    lower, preorder = _spanning_tree(distances)
+    return lower, max(lower, _two_opt(distances, preorder))
+
+
+def spanning_tree_length(points: Float[Tensor, "n d"]) -> float:
+    """Length of the minimum spanning tree of points (*exact*), a lower bound on every path through them.
+
+    Args:
+        points: one point per row; duplicates are fine; 0 or 1 points have length 0.
+
+    Raises:
+        ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: not a matrix.
+
+    Accuracy: rounding. Cost O(n^2) (Prim). Source: 001, Theorem 2. Test: FC-22.
+    """
+    check_tensor("spanning_tree_length", "points", points, ndim=2)
+    rows = points.detach().cpu().double().numpy()
+    return _spanning_tree(cdist(rows, rows))[0] if len(rows) > 1 else 0.0
+
+
+def diameter(points: Float[Tensor, "n d"]) -> float:
+    """Largest distance between two points (*exact*); 0 for fewer than two.
+
+    Args:
+        points: one point per row.
+
+    Raises:
+        ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: not a matrix.
+
+    Accuracy: rounding. Source: 001, Theorem 2. Test: FC-22.
+    """
+    check_tensor("diameter", "points", points, ndim=2)
+    return float(pdist(points.detach().cpu().double().numpy()).max()) if len(points) > 1 else 0.0
+
+
+def rank1_stretch(x: Float[Tensor, "n d_in"], y: Float[Tensor, "n d_out"]) -> float:
+    """Jacobian norm that a map of bottleneck rank 1 with f(x_i) = y_i must reach somewhere: *lower bound*.
+
+        max_x |Jf(x)|_op  >=  (shortest path through y) / diam(x),   on a domain that contains the hull of the x_i
+
+    Args:
+        x: inputs, rows.
+        y: outputs, rows; the lower bound of `travelling_salesman_bounds` stands for the path.
+
+    Raises:
+        ValueError: equal inputs with different outputs, NaN or infinity. ShapeError: numbers of rows that differ.
+        TypeError: complex or integer tensor.
+
+    Accuracy: rounding. Source: 001, Theorem 2, with the hull hypothesis that it omits. Test: FC-22.
+    """
+    check_tensor("rank1_stretch", "x", x, ndim=2)
+    check_tensor("rank1_stretch", "y", y, ndim=2)
+    if len(x) != len(y):
+        raise ShapeError(f"rank1_stretch: needs one y per x; got {len(y)} and {len(x)} rows. Pair them.")
+    path, width = travelling_salesman_bounds(y)[0], diameter(x)
+    if path == 0:
+        return 0.0
+    if width == 0:
+        raise ValueError(
+            f"rank1_stretch: needs inputs that differ where outputs do; got {len(x)} equal inputs with outputs along a "
+            f"path of {path:.3g}. No function has these values."
+        )
+    return path / width
+
+
+def rank1_cost_lower_bound(x: Float[Tensor, "n d_in"], y: Float[Tensor, "n d_out"], *, depth: int) -> float:
+    """Parameter norm of any network of bottleneck rank 1 with f(x_i) = y_i: *lower bound* on R(f; L).
+
+        R(f; L)  >=  L (path(y) / diam(x))^(2/L)
+
+    Args:
+        x: inputs, rows; the domain contains their hull.
+        y: outputs, rows.
+        depth: number of weight matrices L, at least 1.
+
+    Returns:
+        Number >= 0, in squared-weight units.
+
+    Raises:
+        ValueError: `depth` < 1, equal inputs with different outputs, NaN or infinity.
+        ShapeError: numbers of rows that differ. TypeError: complex or integer tensor.
+
+    Accuracy: rounding. Source: 001, Theorem 2 and Proposition 10. Test: FC-22.
+    """
+    check_depth("rank1_cost_lower_bound", depth)
+    return depth * rank1_stretch(x, y) ** (2 / depth)
+
+
+def _held_karp(distances: _Distances) -> float:
+    """Shortest open path, by dynamic programming over (set of visited points, last point)."""
+    num = len(distances)
+    best = np.full((1 << num, num), np.inf)
+    best[1 << np.arange(num), np.arange(num)] = 0.0
+    for visited in range(1, 1 << num):
+        row = best[visited]
+        reached = (row[:, None] + distances).min(0)
+        outside = np.flatnonzero(~(visited >> np.arange(num)) & 1)
+        extended = visited | (1 << outside)
+        best[extended, outside] = np.minimum(best[extended, outside], reached[outside])
+    return float(best[-1].min())
+
+
+def _spanning_tree(distances: _Distances) -> tuple[float, list[int]]:
+    """Length of the minimum spanning tree (Prim; zero distances count as edges) and a walk of it in preorder."""
+    num = len(distances)
+    nearest, parent = distances[0].copy(), np.zeros(num, dtype=np.int64)
+    outside = np.ones(num, dtype=np.bool_)
+    outside[0] = False
+    children: list[list[int]] = [[] for _ in range(num)]
+    length = 0.0
+    for _ in range(num - 1):
+        new = int(np.where(outside, nearest, np.inf).argmin())
+        length += float(nearest[new])
+        outside[new] = False
+        children[int(parent[new])].append(new)
+        closer = distances[new] < nearest
+        nearest, parent = np.where(closer, distances[new], nearest), np.where(closer, new, parent)
+    preorder, stack = list[int](), [0]
+    while stack:
+        preorder.append(stack.pop())
+        stack.extend(reversed(children[preorder[-1]]))
+    return length, preorder
+
+
+def _two_opt(distances: _Distances, path: list[int], sweeps: int = 50) -> float:
+    """Length of an open path after reversing segments while that shortens it."""
+    order = np.array(path)
+    num = len(order)
+    for _ in range(sweeps):
+        improved = False
+        for i in range(num - 1):
+            # reversing order[i+1 .. j] replaces edges (i, i+1) and (j, j+1); j = num - 1 has no second edge
+            j = np.arange(i + 1, num)
+            following = np.where(j + 1 < num, order[np.minimum(j + 1, num - 1)], -1)
+            has_edge = following >= 0
+            old = distances[order[i], order[i + 1]] + np.where(has_edge, distances[order[j], following], 0.0)
+            new = distances[order[i], order[j]] + np.where(has_edge, distances[order[i + 1], following], 0.0)
+            gains = old - new
+            k = int(gains.argmax())
+            if gains[k] > 1e-12 * distances.max():
+                order[i + 1 : j[k] + 1] = order[i + 1 : j[k] + 1][::-1].copy()
+                improved = True
+        if not improved:
+            break
+    return float(distances[order[:-1], order[1:]].sum())

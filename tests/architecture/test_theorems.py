@@ -1,0 +1,98 @@
+"""docs/theorems.md, the code and the tests tell one story: every id has a row, a function, a test with its marker."""
+
+import ast
+import re
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LEDGER = (*(f"FC-{i:02d}" for i in range(1, 52)), *(f"RES-{i:02d}" for i in range(1, 16)))
+PLACEHOLDERS = {"pending", "experiment"}
+
+
+@dataclass(frozen=True)
+class Row:
+    statement: str
+    functions: tuple[str, ...]
+    tests: tuple[str, ...]
+    figure: str
+
+
+def read_table(text: str) -> dict[str, Row]:
+    rows: dict[str, Row] = {}
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if not re.fullmatch(r"[A-Z]+-\d+", cells[0]):
+            continue
+        assert len(cells) == 5, f"{cells[0]}: {len(cells)} cells, needs id, statement, function, test, figure"
+        assert cells[0] not in rows, f"{cells[0]} has two rows"
+        functions, tests = ([part.strip("` ") for part in cell.split(",")] for cell in cells[2:4])
+        rows[cells[0]] = Row(cells[1], tuple(functions), tuple(tests), cells[4])
+    return rows
+
+
+def markers(source: str) -> set[str]:
+    """Ids that a test file carries: first arguments of calls to `theorem`."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    named = [c for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr == "theorem"]
+    return {str(a.value) for c in named for a in c.args if isinstance(a, ast.Constant)}
+
+
+def assert_importable(dotted: str) -> None:
+    module, _, name = dotted.rpartition(".")
+    assert module, f"{dotted!r} is no dotted name"
+    assert hasattr(import_module(module), name), f"{dotted} cannot be imported"
+
+
+def assert_row_stands(identifier: str, row: Row) -> None:
+    assert row.statement, f"{identifier} states nothing"
+    assert row.figure, f"{identifier}: write - where there is no figure"
+    if set(row.functions) & PLACEHOLDERS:
+        assert row.functions == row.tests, f"{identifier}: pending or experiment in both columns, alone"
+        assert row.functions != ("experiment",) or row.figure != "-", f"{identifier}: an experiment names its figure"
+        return
+    for dotted in row.functions:
+        assert_importable(dotted)
+    for test in row.tests:
+        path = ROOT / "tests" / test
+        assert path.is_file(), f"{identifier}: {test} does not exist"
+        assert identifier in markers(path.read_text()), f"{identifier}: {test} does not carry its marker"
+
+
+ROWS = read_table((ROOT / "docs" / "theorems.md").read_text())
+
+
+@pytest.mark.parametrize("identifier", sorted({*LEDGER, *ROWS}))
+def test_every_statement_has_a_row_that_stands(identifier: str) -> None:
+    assert identifier in ROWS, f"{identifier} has no row in docs/theorems.md"
+    assert_row_stands(identifier, ROWS[identifier])
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests" / "theorems").glob("test_*.py")), ids=lambda p: p.stem)
+def test_every_theorem_test_names_statements_that_list_it(path: Path) -> None:
+    found = markers(path.read_text())
+    assert found, f"{path.name} names no id"
+    for identifier in found:
+        assert identifier in ROWS, f"{path.name} names {identifier}, which has no row"
+        tests = ROWS[identifier].tests
+        assert f"theorems/{path.name}" in tests, f"the row of {identifier} does not list {path.name}"
+
+
+def test_the_checks_catch_broken_rows() -> None:
+    good = ROWS["FC-09"]
+    assert_row_stands("FC-09", good)
+    broken = {
+        "cannot be imported": Row("s", ("isthmus.theory.no_such_cost",), good.tests, "-"),
+        "does not exist": Row("s", good.functions, ("theorems/test_nothing.py",), "-"),
+        "does not carry": Row("s", good.functions, ("theorems/test_fc_10_diagonal_cost.py",), "-"),
+        "in both columns": Row("s", ("pending",), good.tests, "-"),
+        "names its figure": Row("s", ("experiment",), ("experiment",), "-"),
+    }
+    for message, row in broken.items():
+        with pytest.raises(AssertionError, match=message):
+            assert_row_stands("FC-09", row)
+    with pytest.raises(AssertionError, match="two rows"):
+        read_table("| FC-01 | s | a.b | c | - |\n| FC-01 | s | a.b | c | - |")

@@ -1,0 +1,112 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from isthmus.cli.data import Choice, choice_of, read_rows, rows_like
+from isthmus.errors import DataError
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    rng = np.random.default_rng(0)
+    rows = [f"{a},{b},{'xyz'[i % 3]},{i // 5}" for i, (a, b) in enumerate(rng.normal(size=(30, 2)))]
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join(["u,v,kind,site", *rows]) + "\n")
+    return str(path)
+
+
+def test_the_three_choices_exclude_each_other() -> None:
+    assert choice_of(" u, v ", None, autoencode=False) == Choice(target=("u", "v"))
+    assert choice_of(None, "kind", autoencode=False) == Choice(classes="kind")
+    assert choice_of(None, None, autoencode=True) == Choice(autoencode=True)
+    with pytest.raises(DataError, match="--target and --autoencode exclude each other"):
+        choice_of("u", None, autoencode=True)
+    with pytest.raises(DataError, match="--target: names no column"):
+        choice_of(" ,", None, autoencode=False)
+
+
+@pytest.mark.filterwarnings("ignore:.*became one 0/1 column")
+def test_targets_classes_and_groups_are_taken_apart(table: str) -> None:
+    rows = read_rows(table, Choice(target=("v",)), groups="site")
+    assert list(rows.x.columns) == ["u", "kind=x", "kind=y", "kind=z"]
+    assert rows.y is not None
+    assert list(rows.y.columns) == ["v"]
+    assert rows.groups is not None
+    np.testing.assert_array_equal(rows.groups, np.arange(30) // 5)
+    assert (rows.loss, rows.note) == (None, None)
+
+    rows = read_rows(table, Choice(classes="kind"))
+    assert rows.loss == "cross_entropy"
+    assert rows.y is not None
+    assert list(rows.y.columns) == ["x", "y", "z"]
+    np.testing.assert_array_equal(rows.y.to_numpy().argmax(1), np.arange(30) % 3)
+
+    rows = read_rows(table, Choice(target=("v",)), groups="kind")
+    assert list(rows.x.columns) == ["u", "site"]
+    assert rows.groups is not None
+    np.testing.assert_array_equal(rows.groups, np.arange(30) % 3)
+
+
+@pytest.mark.filterwarnings("ignore:.*became one 0/1 column")
+def test_a_table_without_a_choice_is_autoencoded_and_that_is_said(table: str) -> None:
+    rows = read_rows(table, Choice())
+    assert rows.y is None
+    assert rows.note is not None
+    assert "so all 6 columns are autoencoded" in rows.note
+    assert read_rows(table, Choice(autoencode=True)).note is None
+
+
+def test_an_npz_brings_its_own_targets(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(25, 3))
+    np.savez(tmp_path / "both.npz", x=x, y=x[:, :1])
+    np.savez(tmp_path / "one.npz", x=x)
+    rows = read_rows(str(tmp_path / "both.npz"), Choice())
+    assert rows.y is not None
+    assert rows.note is None
+    rows = read_rows(str(tmp_path / "one.npz"), Choice())
+    assert rows.y is None
+    assert "has no y" in str(rows.note)
+
+
+def test_builtin_data_know_what_they_are() -> None:
+    rows = read_rows("builtin:iris", Choice())
+    assert (rows.loss, rows.note, rows.ordered) == ("cross_entropy", None, False)
+    assert read_rows("builtin:iris", Choice(autoencode=True)).y is None
+    with pytest.raises(DataError, match="brings its own targets"):
+        read_rows("builtin:iris", Choice(target=("a",)))
+    with pytest.raises(DataError, match=r"builtin:irs: unknown\. Did you mean 'iris'"):
+        read_rows("builtin:irs", Choice())
+
+
+def test_too_few_rows_and_missing_groups_are_refused(tmp_path: Path, table: str) -> None:
+    np.save(tmp_path / "few.npy", np.random.default_rng(0).normal(size=(19, 3)))
+    with pytest.raises(DataError, match="has 19 rows"):
+        read_rows(str(tmp_path / "few.npy"), Choice())
+    np.save(tmp_path / "many.npy", np.random.default_rng(0).normal(size=(30, 1)))
+    with pytest.raises(DataError, match="no input column 'site' for --groups"):
+        read_rows(str(tmp_path / "many.npy"), Choice(), groups="site")
+    with pytest.raises(DataError, match="no input column is left beside the groups 'c1'"):
+        read_rows(str(tmp_path / "many.npy"), Choice(), groups="c1")
+
+
+def test_new_rows_are_put_in_the_order_of_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "new.csv"
+    path.write_text("extra,b,a\n9,2,1\n")
+    np.testing.assert_array_equal(rows_like(str(path), ("a", "b")), [[1.0, 2.0]])
+    with pytest.raises(DataError, match=r"lacks 1 of the 2 input columns of the run: 'c'"):
+        rows_like(str(path), ("a", "c"))
+
+
+@pytest.mark.filterwarnings("ignore:.*became one 0/1 column")
+def test_a_text_value_that_does_not_occur_is_a_column_of_zeros(tmp_path: Path) -> None:
+    path = tmp_path / "new.csv"
+    path.write_text("kind,a\nx,1\nx,2\n")
+    np.testing.assert_array_equal(rows_like(str(path), ("a", "kind=x", "kind=y")), [[1, 1, 0], [2, 1, 0]])
+
+
+def test_unnamed_inputs_are_taken_by_position(tmp_path: Path) -> None:
+    np.save(tmp_path / "new.npy", np.arange(6.0).reshape(3, 2))
+    np.testing.assert_array_equal(rows_like(str(tmp_path / "new.npy"), ("x0", "x1")), np.arange(6.0).reshape(3, 2))
+    with pytest.raises(DataError, match="lacks 3 of the 3"):
+        rows_like(str(tmp_path / "new.npy"), ("x0", "x1", "x2"))

@@ -1,0 +1,223 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import discoveries
+import isthmus
+from command_lines import line_of, write_table
+from isthmus.cli.discover import LEAST_DEPTH
+from isthmus.cli.main import run
+from isthmus.discovery import Discovery
+from isthmus.discovery.settings import Settings
+from isthmus.theory import Verdict
+
+SRC = Path(__file__).parents[2] / "src"
+HEAVY = ("torch", "numpy", "matplotlib", "xarray", "pandas", "scipy", "sklearn", "jinja2")
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
+    """`discover` answered by the discovery made by hand; gives the arguments of each call."""
+    calls: list[dict[str, object]] = []
+
+    def answer(x: object, y: object = None, **arguments: object) -> Discovery:
+        calls.append({"x": x, "y": y, **arguments})
+        found = discoveries.discovery(verdict=Verdict.DOUBTFUL if arguments["seed"] == 3 else Verdict.CONFIDENT)
+        if arguments["seed"] == 130:
+            (Path(str(arguments["out"])) / "work").mkdir(parents=True)
+            raise KeyboardInterrupt
+        found.save(str(arguments["out"]))
+        return found
+
+    monkeypatch.setattr("isthmus.cli.discovery_run.discover", answer)
+    return calls
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of one line instead of the pictures and the page, which have tests of their own."""
+
+    def one_line(_found: object, folder: Path, *_rest: object) -> Path:
+        (folder / "report.html").write_text("page")
+        return folder / "report.html"
+
+    monkeypatch.setattr("isthmus.cli.discovery_run.write_outputs", one_line)
+
+
+def test_help_imports_nothing_heavy() -> None:
+    program = (
+        "import sys\nfrom isthmus.cli.main import run\ncode = run(['discover', '--help'])\n"
+        f"print(code, sorted(set({HEAVY}) & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={"PYTHONPATH": str(SRC)}, capture_output=True, text=True, check=True
+    )
+    assert "--autoencode" in done.stdout
+    assert done.stdout.splitlines()[-1] == "0 []"
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr() == (f"isthmus {isthmus.__version__}\n", "")
+
+
+def test_no_arguments_show_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 2
+    out, err = capsys.readouterr()
+    assert "discover" in out + err
+
+
+BAD = {
+    "unknown option": (["--bogus"], "No such option: --bogus"),
+    "not a number": (["--seed", "x"], "Invalid value for '--seed'"),
+    "too shallow": (["--depth", "7"], "Invalid value for '--depth'"),
+    "no start": (["--starts", "0"], "Invalid value for '--starts'"),
+    "no time": (["--max-seconds", "0"], "--max-seconds 0: needs a positive number"),
+    "no ridge": (["--ridge", "big"], "--ridge big: needs positive numbers"),
+    "two choices": (["--autoencode", "--target", "y"], "--target and --autoencode exclude each other"),
+    "missing column": (["--target", "z"], "has no column 'z'"),
+    "missing groups": (["--groups", "z"], "no input column 'z' for --groups"),
+    "nothing to resume": (["--resume", "nowhere"], "nowhere: holds no run to resume"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_leaves_nothing(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str
+) -> None:
+    options, message = BAD[case]
+    out = [] if "--resume" in options else ["--out", str(tmp_path / "run")]
+    assert run(["discover", str(table), *out, *options]) == 2
+    errors = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("note: ")]
+    assert message in line_of("\n".join(errors) + "\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+
+
+def test_the_least_depth_is_that_of_the_search() -> None:
+    assert Settings(linear_layers=1).depth == LEAST_DEPTH
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_data_are_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert run(["discover", "no such file.csv", "--out", str(tmp_path / "file" / "run")]) == 2
+    assert "cannot be written" in line_of(capsys.readouterr().err)
+
+
+def test_a_disk_that_fills_up_is_one_line(
+    inputs: Path, tmp_path: Path, answers: list[dict[str, object]], monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    def full(*_arguments: object) -> None:
+        raise OSError(28, "No space left on device", "report.html")
+
+    monkeypatch.setattr("isthmus.cli.discovery_run.write_outputs", full)
+    assert run(["discover", str(inputs), "--autoencode", "--out", str(tmp_path / "run")]) == 2
+    assert "report.html: No space left on device" in line_of(capsys.readouterr().err)
+
+
+def test_a_run_writes_its_folder_and_says_its_verdict(
+    table: Path, tmp_path: Path, answers: list[dict[str, object]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "deep" / "run"
+    assert run(["discover", str(table), "--target", "y", "--out", str(folder), "--ridge", "1e-3,1e-2"]) == 0
+    out, err = capsys.readouterr()
+    assert "This task needs 3 dimensions." in out
+    assert f"Report: {folder / 'report.html'}" in out
+    assert err == ""
+    assert json.loads((folder / "result.json").read_text())["rank"] == 3
+    assert {path.name for path in folder.iterdir()} == {
+        "result.json", "curves.nc", "runs.nc", "layers.nc", "weights.safetensors", "plots", "report.html",
+    }  # fmt: skip
+    (call,) = answers
+    assert (call["ridge"], call["loss"], call["seed"], call["control"]) == ([1e-2, 1e-3], None, 0, False)
+    assert np.shape(call["x"]) == (60, 5)  # pyright: ignore[reportArgumentType, reportCallIssue] - a table
+    assert f"--out {folder}" in (folder / "report.html").read_text()
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_table_without_a_choice_says_that_it_is_autoencoded(
+    inputs: Path, tmp_path: Path, answers: list[dict[str, object]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["discover", str(inputs), "--out", str(tmp_path / "run")]) == 0
+    assert "so all 5 columns are autoencoded" in line_of(capsys.readouterr().err)
+    assert answers[0]["y"] is None
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_doubtful_verdict_has_its_own_exit_code(
+    inputs: Path, tmp_path: Path, answers: list[dict[str, object]]
+) -> None:
+    assert run(["discover", str(inputs), "--autoencode", "--seed", "3", "--out", str(tmp_path / "run")]) == 3
+
+
+@pytest.mark.usefixtures("quick")
+def test_an_existing_run_is_refused_shown_again_or_replaced(
+    inputs: Path, tmp_path: Path, answers: list[dict[str, object]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["discover", str(inputs), "--autoencode"]
+    folder = str(tmp_path / "run")
+    assert run([*command, "--out", folder]) == 0
+    capsys.readouterr()
+    assert run([*command, "--out", folder]) == 2
+    assert "start over with --replace" in line_of(capsys.readouterr().err)
+
+    (tmp_path / "run" / "report.html").unlink()
+    assert run([*command, "--resume", folder]) == 0
+    out, err = capsys.readouterr()
+    assert "the run there is finished" in line_of(err)
+    assert "This task needs 3 dimensions." in out
+    assert (tmp_path / "run" / "report.html").exists()
+    assert len(answers) == 1
+
+    other = write_table(tmp_path / "other.csv", ["a", "b"], discoveries.inputs()[:, :2])
+    assert run(["discover", str(other), "--autoencode", "--resume", folder]) == 2
+    assert "was made from other columns" in line_of(capsys.readouterr().err)
+
+    assert run([*command, "--out", folder, "--replace"]) == 0
+    assert len(answers) == 2
+
+
+def test_an_interrupt_says_how_to_go_on(
+    inputs: Path, tmp_path: Path, answers: list[dict[str, object]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    assert run(["discover", str(inputs), "--autoencode", "--seed", "130", "--out", str(folder)]) == 130
+    line = line_of(capsys.readouterr().err)
+    assert f"go on with: isthmus discover {inputs} --autoencode --seed 130 --resume {folder}" in line
+
+
+STARTED = """
+import sys
+sys.path[:0] = {paths!r}
+from isthmus.cli.main import run
+sys.exit(run({arguments!r}))
+"""
+
+
+def test_sigterm_saves_the_work_and_the_same_command_goes_on(table: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    arguments = ["discover", str(table), "--target", "y", "--out", str(folder)]
+    program = STARTED.format(paths=[str(SRC)], arguments=arguments)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 120
+    while not list(folder.glob("work/belongs.pt")) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (130, ""), err
+    assert "Traceback" not in err
+    assert f"--resume {folder}" in err.splitlines()[-1]
+    assert not (folder / "result.json").exists()
+    assert (folder / "work").exists()

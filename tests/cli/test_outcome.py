@@ -1,0 +1,50 @@
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import discoveries
+from isthmus.cli.outcome import exit_code, print_verdict, write_outputs
+from isthmus.discovery import Discovery
+from isthmus.theory import Verdict
+
+
+def printed(found: Discovery, width: int = 80) -> str:
+    stream = io.StringIO()
+    print_verdict(Console(file=stream, width=width), found, Path("a/very/long/path") / ("x" * 80) / "report.html")
+    return stream.getvalue()
+
+
+def test_no_sharp_rank_is_an_answer_and_doubt_is_not() -> None:
+    assert {verdict: exit_code(verdict) for verdict in Verdict} == {
+        Verdict.CONFIDENT: 0,
+        Verdict.NO_SHARP_RANK: 0,
+        Verdict.DOUBTFUL: 3,
+    }
+
+
+def test_the_verdict_on_the_terminal() -> None:
+    text = printed(discoveries.discovery(control=True), width=200)
+    assert text.splitlines()[1] == "This task needs 3 dimensions."
+    for part in ("Confident", "With 2 dimensions the error is 101 times", "reduced-rank regression", "no sharp rank"):
+        assert part in text
+
+
+def test_lines_fit_the_terminal_but_a_path_is_never_broken() -> None:
+    *lines, path = printed(discoveries.discovery(control=True), width=60).splitlines()
+    assert max(map(len, lines)) <= 60
+    assert path == f"Report: a/very/long/path/{'x' * 80}/report.html"
+
+
+def test_hostile_reasons_are_text() -> None:
+    assert "[red]x[/] [link=http://a]" in printed(discoveries.discovery(reasons=("[red]x[/] [link=http://a]",)))
+
+
+@pytest.mark.parametrize("control", [False, True])
+def test_pictures_and_page_are_written_beside_the_result(tmp_path: Path, control: bool) -> None:
+    found = discoveries.discovery(control=control)
+    page = write_outputs(found, tmp_path, discoveries.inputs(), "isthmus discover a.csv")
+    assert page == tmp_path / "report.html"
+    assert "isthmus discover a.csv" in page.read_text()
+    assert len(list((tmp_path / "plots").glob("*.png"))) == len(list((tmp_path / "plots").glob("*.svg"))) == 8

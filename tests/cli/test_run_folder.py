@@ -1,0 +1,111 @@
+import os
+from pathlib import Path
+
+import pytest
+
+import discoveries
+from isthmus.cli.run_folder import FolderState, check_writable, chosen_folder, clear, state_of
+from isthmus.errors import DataError
+from isthmus.reports import report, write_pictures
+
+
+@pytest.fixture
+def finished(tmp_path: Path) -> Path:
+    (tmp_path / "finished").mkdir()
+    (tmp_path / "finished" / "result.json").write_text("{}")
+    return tmp_path / "finished"
+
+
+@pytest.fixture
+def unfinished(tmp_path: Path) -> Path:
+    (tmp_path / "unfinished" / "work").mkdir(parents=True)
+    return tmp_path / "unfinished"
+
+
+def test_what_stands_in_a_folder(tmp_path: Path, finished: Path, unfinished: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("")
+    assert state_of(finished) is FolderState.FINISHED
+    assert state_of(unfinished) is FolderState.UNFINISHED
+    assert state_of(tmp_path) is FolderState.FOREIGN
+    assert state_of(tmp_path / "file") is FolderState.FOREIGN
+    assert state_of(tmp_path / "empty") is state_of(tmp_path / "none") is FolderState.FREE
+
+
+@pytest.mark.parametrize(
+    ("data", "folder"),
+    [
+        ("builtin:digits", "runs/digits"),
+        ("some/My table.csv", "runs/My_table"),
+        ("../..", "runs/run"),
+        ("größe.npz", "runs/größe"),
+    ],
+)
+def test_a_folder_named_after_the_data(data: str, folder: str) -> None:
+    assert chosen_folder(data, None, None, replace=False) == Path(folder)
+
+
+def test_an_existing_run_is_refused_unless_resumed_or_replaced(finished: Path, unfinished: Path) -> None:
+    with pytest.raises(DataError, match=rf"finished run\. Go on with --resume {finished}, or start over with --rep"):
+        chosen_folder("a.csv", finished, None, replace=False)
+    with pytest.raises(DataError, match="work of a run that was stopped"):
+        chosen_folder("a.csv", unfinished, None, replace=False)
+    for folder in (finished, unfinished):
+        assert chosen_folder("a.csv", folder, None, replace=True) == folder
+        assert chosen_folder("a.csv", None, folder, replace=False) == folder
+        assert chosen_folder("a.csv", folder, folder, replace=False) == folder
+
+
+def test_a_folder_with_other_files_is_never_taken(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("")
+    for replace in (False, True):
+        with pytest.raises(DataError, match="other files"):
+            chosen_folder("a.csv", tmp_path, None, replace=replace)
+
+
+def test_resume_needs_a_run_and_goes_alone(tmp_path: Path, finished: Path) -> None:
+    with pytest.raises(DataError, match="no run to resume"):
+        chosen_folder("a.csv", None, tmp_path / "none", replace=False)
+    with pytest.raises(DataError, match="leave out --out and --replace"):
+        chosen_folder("a.csv", tmp_path / "other", finished, replace=False)
+    with pytest.raises(DataError, match="leave out --out and --replace"):
+        chosen_folder("a.csv", None, finished, replace=True)
+
+
+def test_the_check_for_writing_leaves_nothing(tmp_path: Path) -> None:
+    check_writable(tmp_path / "a" / "b")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "kept").mkdir()
+    check_writable(tmp_path / "kept")
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match=r"file/run: cannot be written \(Not a directory\)"):
+        check_writable(tmp_path / "file" / "run")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_permission_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(DataError, match="Permission denied"):
+        check_writable(tmp_path / "run")
+
+
+def test_clearing_removes_the_run_and_nothing_else(tmp_path: Path) -> None:
+    found = discoveries.discovery(control=True)
+    found.save(tmp_path)
+    write_pictures(found, tmp_path / "plots")
+    report(found, tmp_path / "report.html")
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "start.pt").write_bytes(b"x")
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "control" / "notes.txt").write_text("mine")
+    clear(tmp_path)
+    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")} == {
+        "notes.txt",
+        "control",
+        "control/notes.txt",
+    }

@@ -1,0 +1,234 @@
+"""`discover` end to end on small tasks of known rank; the statistics over many tasks: benchmarks/rank_recovery.py."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import isthmus
+from isthmus import Limits, Verdict, discover, tasks
+from isthmus.discovery.progress import Progress
+from isthmus.errors import DataError, DataWarning
+
+QUICK = Limits(evaluations=240)
+ONE_RIDGE = {"ridge": 3e-3, "starts": 1, "limits": QUICK}
+
+
+def small_teacher(rank: int) -> tasks.Task:
+    return tasks.teacher(rank, d_in=12, d_out=6, latent_dim=4, num_samples=240, noise=0.02, seed=1)
+
+
+@pytest.fixture(scope="module")
+def found() -> isthmus.Discovery:
+    task = small_teacher(2)
+    return discover(task.x, task.y, ridge=(3e-3, 1e-3), starts=1, limits=QUICK)
+
+
+def check_rank(result: isthmus.Discovery, rank: int) -> None:
+    assert result.rank == rank
+    assert result.interval.lower <= rank <= result.interval.upper
+    assert result.transform(np.zeros((3, 12))).shape == (3, rank)
+
+
+def test_the_rank_of_a_teacher_is_found(found: isthmus.Discovery) -> None:
+    check_rank(found, 2)
+    assert found.verdict is Verdict.CONFIDENT
+    assert found.interval.lower == found.interval.upper == 2
+
+
+def test_the_check_fails_for_another_rank(found: isthmus.Discovery) -> None:
+    with pytest.raises(AssertionError):
+        check_rank(found, 3)
+
+
+def test_another_teacher_gives_another_rank() -> None:
+    task = small_teacher(3)
+    check_rank(discover(task.x, task.y, **ONE_RIDGE), 3)  # pyright: ignore[reportArgumentType]
+
+
+def test_predictions_go_through_the_coordinates_in_the_users_units(found: isthmus.Discovery) -> None:
+    task = small_teacher(2)
+    assert task.y is not None
+    coordinates = found.transform(task.x)
+    with torch.no_grad():
+        through = found.decoder(torch.from_numpy(coordinates)).numpy()
+    np.testing.assert_allclose(found.predict(task.x), through, rtol=1e-12)
+    error = np.square(found.predict(task.x) - task.y).sum() / np.square(task.y - task.y.mean(0)).sum()
+    assert error < 0.2
+    # the reported error is that of standardised columns, so it agrees only roughly
+    assert error < 3 * found.scree["heldout_error"].sel(rank=2).item()
+
+
+def test_coordinates_are_ordered_and_decorrelated_on_the_training_rows(found: isthmus.Discovery) -> None:
+    covariance = np.cov(found.transform(small_teacher(2).x).T)
+    assert covariance[0, 0] >= covariance[1, 1]
+    assert abs(covariance[0, 1]) < 0.2 * covariance[1, 1]
+
+
+def test_one_dimension_fewer_costs_and_one_more_does_not(found: isthmus.Discovery) -> None:
+    error = found.scree["heldout_error"]
+    assert error.sel(rank=1).item() > 2 * error.sel(rank=2).item()
+    assert error.sel(rank=3).item() > 0.5 * error.sel(rank=2).item()
+
+
+def test_the_same_seed_gives_the_same_bits(found: isthmus.Discovery) -> None:
+    task = small_teacher(2)
+    again = discover(task.x, task.y, ridge=(3e-3, 1e-3), starts=1, limits=QUICK)
+    for a, b in zip(found.network.parameters(), again.network.parameters(), strict=True):
+        assert torch.equal(a, b)
+    other = discover(task.x, task.y, ridge=3e-3, starts=1, limits=QUICK, seed=1)
+    assert not np.array_equal(other.scree["heldout_error"].values, found.scree["heldout_error"].values)
+
+
+def test_a_change_of_units_leaves_the_rank_and_the_predictions(found: isthmus.Discovery) -> None:
+    task = small_teacher(2)
+    assert task.y is not None
+    # units that are powers of two change no rounding, so the training is the same and only the folding differs
+    moved = discover(1024 * task.x - 0.0, task.y / 4096, ridge=(3e-3, 1e-3), starts=1, limits=QUICK)
+    assert moved.rank == found.rank
+    np.testing.assert_allclose(4096 * moved.predict(1024 * task.x), found.predict(task.x), rtol=1e-9, atol=1e-12)
+    assert not np.allclose(moved.predict(1024 * task.x), found.predict(task.x), rtol=1e-3)
+
+
+def test_a_constant_target_has_rank_zero() -> None:
+    result = discover(small_teacher(2).x, np.full((240, 2), 3.5))
+    assert result.rank == 0
+    assert result.verdict is Verdict.CONFIDENT
+    np.testing.assert_array_equal(result.predict(np.zeros((4, 12))), np.full((4, 2), 3.5))
+    assert result.transform(np.zeros((4, 12))).shape == (4, 0)
+
+
+def test_constant_columns_are_left_out_said_and_put_back() -> None:
+    task = small_teacher(1)
+    x = np.hstack([task.x, np.full((240, 1), 9.0)])
+    with pytest.warns(DataWarning, match="constant input column.*x12"):
+        result = discover(x, task.y, **ONE_RIDGE)  # pyright: ignore[reportArgumentType]
+    assert any("x12" in w for w in result.warnings)
+    assert result.predict(x).shape == (240, 6)
+
+
+def test_autoencoding_needs_no_target() -> None:
+    angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 300)
+    plane = np.stack([np.cos(angle), np.sin(angle), np.cos(angle) + np.sin(angle), 2 * np.sin(angle)], axis=1)
+    result = discover(plane, **ONE_RIDGE)  # pyright: ignore[reportArgumentType]
+    assert result.rank == 2
+    assert result.task == "autoencoding"
+    assert result.readings["linear_rank"] == 2
+
+
+def test_classes_are_learnt_by_cross_entropy() -> None:
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(300, 6))
+    labels = np.where(x[:, 0] > 0.5, "high", np.where(x[:, 0] < -0.5, "low", "middle"))
+    result = discover(x, labels, loss="cross_entropy", ridge=3e-3, starts=1, limits=QUICK)
+    assert result.task == "classification"
+    assert result.target_names == ("high", "low", "middle")
+    predicted = np.array(result.target_names)[result.predict(x).argmax(1)]
+    assert (predicted == labels).mean() > 0.9
+
+
+def test_progress_is_told_and_never_falls_back_past_the_end() -> None:
+    events: list[Progress] = []
+    task = small_teacher(1)
+    discover(task.x, task.y, progress=events.append, **ONE_RIDGE)  # pyright: ignore[reportArgumentType]
+    assert len(events) >= 2
+    assert {e.stage for e in events} <= {"training", "objective curve", "scree curve"}
+    assert all(0 <= e.fraction <= 1 for e in events)
+
+
+def test_the_control_runs_on_data_of_the_same_covariance() -> None:
+    task = small_teacher(1)
+    result = discover(task.x, control=True, **ONE_RIDGE)  # pyright: ignore[reportArgumentType]
+    assert result.control is not None
+    assert result.control.control is None
+    assert result.control.scree.sizes["rank"] > 0
+
+
+def test_a_time_limit_gives_a_doubtful_answer_in_time() -> None:
+    task = small_teacher(2)
+    result = discover(task.x, task.y, limits=Limits(seconds=0.5))
+    assert result.verdict is not Verdict.CONFIDENT
+    assert any("time limit" in w for w in result.warnings)
+
+
+def test_a_finished_folder_is_not_overwritten(tmp_path: Path, found: isthmus.Discovery) -> None:
+    found.save(tmp_path)
+    with pytest.raises(DataError, match="holds a finished run"):
+        discover(small_teacher(2).x, out=tmp_path)
+
+
+def test_an_unfinished_folder_of_other_data_is_refused(tmp_path: Path) -> None:
+    task = small_teacher(1)
+
+    def stop(_event: Progress) -> None:
+        raise RuntimeError("stopped by the test")
+
+    with pytest.raises(RuntimeError, match="stopped by the test"):
+        discover(task.x, task.y, out=tmp_path, progress=stop, **ONE_RIDGE)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(DataError, match="has other data"):
+        discover(task.x + 1e-3 * task.x**2, task.y, out=tmp_path, **ONE_RIDGE)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(DataError, match="has other settings"):
+        discover(task.x, task.y, out=tmp_path, seed=0, ridge=1e-3, starts=1, limits=QUICK)
+
+
+def as_frame(x: np.ndarray) -> object:
+    return pd.DataFrame(x, columns=[f"c{i}" for i in range(x.shape[1])])
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        as_frame,
+        lambda x: x.astype(np.float16),
+        lambda x: (x * 100).astype(np.int64),
+        lambda x: np.asfortranarray(np.repeat(x, 2, axis=1))[:, ::2],
+        lambda x: torch.from_numpy(x).float(),
+        lambda x: x.tolist(),
+    ],
+    ids=["frame", "float16", "integers", "strided", "tensor", "list"],
+)
+def test_any_array_gives_the_right_answer(convert) -> None:  # noqa: ANN001  # pyright: ignore
+    task = small_teacher(1)
+    result = discover(convert(task.x), task.y, **ONE_RIDGE)  # pyright: ignore[reportArgumentType]
+    assert result.rank == 1
+
+
+def test_read_only_data_are_left_as_they_are() -> None:
+    task = small_teacher(1)
+    x = task.x.copy()
+    x.setflags(write=False)
+    before = x.copy()
+    assert discover(x, task.y, **ONE_RIDGE).rank == 1  # pyright: ignore[reportArgumentType]
+    np.testing.assert_array_equal(x, before)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"loss": "huber"}, ValueError, "'squared', 'cross_entropy'"),
+        ({"network": "transformer"}, ValueError, "'connected'"),
+        ({"ridge": -1.0}, ValueError, "positive ridges"),
+        ({"starts": 0}, ValueError, "at least one start"),
+        ({"depth": 3}, ValueError, "at least one linear middle layer"),
+        ({"groups": [0] * 240, "ordered": True}, ValueError, "give one of the two"),
+        ({"groups": [0] * 240}, ValueError, "two different labels"),
+        ({"y": np.zeros((239, 2))}, DataError, "240"),
+        ({"x": np.full((240, 3), np.nan)}, DataError, "row"),
+        ({"x": np.ones((240, 3))}, DataError, "identical"),
+    ],
+    ids=["loss", "network", "ridge", "starts", "depth", "both-splits", "one-group", "length", "nan", "identical"],
+)
+def test_bad_input_is_refused_before_any_work(change: dict[str, object], error: type[Exception], message: str) -> None:
+    task = small_teacher(1)
+    arguments = {"x": task.x, "y": task.y} | change
+    with pytest.raises(error, match=message):
+        discover(**arguments)  # pyright: ignore[reportArgumentType]
+
+
+def test_few_rows_are_warned_of() -> None:
+    task = small_teacher(1)
+    assert task.y is not None
+    with pytest.warns(DataWarning, match="15 rows"):
+        discover(task.x[:15], task.y[:15], **ONE_RIDGE)  # pyright: ignore[reportArgumentType]

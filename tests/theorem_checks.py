@@ -1,0 +1,103 @@
+"""What the theorem tests share: assertions that raise, random matrices of a given spectrum, networks as tensors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+
+from isthmus.networks import FullyConnected, walk
+
+SEEDS = st.integers(0, 2**31)
+DEPTHS = st.integers(1, 12)
+
+
+def assert_close(actual: Tensor | float, expected: Tensor | float, *, relative: float = 1e-12, absolute: float = 0.0):
+    """|actual - expected| <= absolute + relative * largest |expected|, and equal shapes; NaN never passes."""
+    a, e = torch.as_tensor(actual, dtype=torch.float64), torch.as_tensor(expected, dtype=torch.float64)
+    assert a.shape == e.shape, f"shapes {tuple(a.shape)} and {tuple(e.shape)}"
+    if not e.numel():
+        return
+    error, allowed = float((a - e).abs().max()), absolute + relative * float(e.abs().max())
+    assert error <= allowed, f"off by {error:.3e}, allowed {allowed:.3e}: {actual} against {expected}"
+
+
+def assert_at_most(smaller: Tensor | float, larger: Tensor | float, *, slack: float = 1e-12):
+    """smaller <= larger + slack * max(1, |larger|), elementwise; NaN never passes."""
+    s, g = torch.as_tensor(smaller, dtype=torch.float64), torch.as_tensor(larger, dtype=torch.float64)
+    assert bool((s <= g + slack * g.abs().clamp_min(1)).all()), f"{smaller} exceeds {larger}"
+
+
+def normal(seed: int, *shape: int) -> Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def with_spectrum(seed: int, values: Sequence[float], d_out: int, d_in: int) -> Tensor:
+    """A random matrix with these singular values."""
+    left = torch.linalg.qr(normal(seed, d_out, len(values))).Q
+    right = torch.linalg.qr(normal(seed + 1, d_in, len(values))).Q
+    return (left * torch.tensor(values, dtype=torch.float64)) @ right.mT
+
+
+def chain(matrices: Sequence[Tensor]) -> Tensor:
+    """W_L ... W_1 of a list with the first layer first."""
+    product = matrices[0]
+    for matrix in matrices[1:]:
+        product = matrix @ product
+    return product
+
+
+def squared_norm(matrices: Sequence[Tensor]) -> float:
+    return float(sum(matrix.square().sum() for matrix in matrices))
+
+
+@dataclass(frozen=True)
+class Linearised:
+    """A network on a batch: its weights, and per layer the activations that enter and the derivatives after it."""
+
+    weights: list[Tensor]
+    biases: list[Tensor]
+    activations: list[Tensor]
+    derivatives: list[Tensor]
+    penalty: float
+
+    def point(self, i: int) -> list[Tensor]:
+        """Derivative patterns of one sample."""
+        return [pattern[i] for pattern in self.derivatives]
+
+
+def random_network(
+    seed: int, dimensions: Sequence[int], *, slope: float = 0.0, bias: float = 0.5, scale: float = 1.0
+) -> FullyConnected:
+    """A fully connected network with random weights and random biases."""
+    network = FullyConnected(
+        dimensions[0],
+        dimensions[-1],
+        width=tuple(dimensions[1:-1]),
+        depth=len(dimensions) - 1,
+        negative_slope=slope,
+        seed=seed,
+        dtype=torch.float64,
+    )
+    with torch.no_grad():
+        for l, parameter in enumerate(network.biases):
+            parameter.copy_(bias * normal(seed + 7 * l + 1, len(parameter)))
+        for weight in network.weights:
+            weight.mul_(scale)
+    return network
+
+
+def linearised(network: FullyConnected, x: Tensor) -> Linearised:
+    with torch.no_grad():
+        states = walk(network, x)
+        penalty = float(network.penalty())
+    one, a = torch.ones((), dtype=x.dtype), torch.tensor(network.negative_slope, dtype=x.dtype)
+    biases = [state.bias.detach() for state in states if state.bias is not None]
+    return Linearised(
+        [state.weight.detach() for state in states],
+        biases,
+        [x, *(state.activation for state in states[:-1])],
+        [torch.where(state.preactivation >= 0, one, a) for state in states[:-1]],
+        penalty,
+    )

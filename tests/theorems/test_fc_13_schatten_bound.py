@@ -1,0 +1,45 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isthmus.theory import (
+    large_singular_value_bound,
+    optimal_linear_factors,
+    piecewise_jacobian,
+    schatten_lower_bound,
+)
+from theorem_checks import SEEDS, assert_at_most, assert_close, linearised, normal, random_network, with_spectrum
+
+pytestmark = pytest.mark.theorem("FC-13")
+SLOPES = st.sampled_from([0.0, 0.3, -0.5, 0.9])
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=SEEDS, slope=SLOPES, depth=st.integers(1, 6), threshold=st.floats(1e-6, 10))
+def test_no_network_undercuts_its_jacobians(seed: int, slope: float, depth: int, threshold: float) -> None:
+    net = linearised(random_network(seed, [4, *[6] * (depth - 1), 3], slope=slope), normal(seed, 20, 4))
+    jacobians = piecewise_jacobian(net.weights, net.derivatives)
+    assert_at_most(schatten_lower_bound(jacobians, depth=depth), net.penalty)
+    count = (torch.linalg.svdvals(jacobians) >= threshold).sum(1).max()
+    assert_at_most(count.double(), large_singular_value_bound(penalty=net.penalty, threshold=threshold, depth=depth))
+
+
+def test_balanced_factors_meet_the_bound_and_the_misprinted_power_breaks_it() -> None:
+    matrix = with_spectrum(0, [0.5, 0.3], 3, 4)
+    penalty = sum(float(w.square().sum()) for w in optimal_linear_factors(matrix, depth=4))
+    assert_close(schatten_lower_bound(matrix[None], depth=4), penalty)
+    assert_at_most(schatten_lower_bound(matrix[None], depth=4), penalty)
+    with pytest.raises(AssertionError):  # s^(1/L)
+        assert_at_most(schatten_lower_bound(matrix[None], depth=8) / 2, penalty)
+
+
+def test_the_jacobian_agrees_with_automatic_differentiation() -> None:
+    network, x = random_network(3, [4, 6, 5, 3], slope=0.2), normal(4, 7, 4)
+    net = linearised(network, x)
+    expected = torch.func.vmap(torch.func.jacrev(lambda p: network(p[None])[0]))(x).detach()
+    assert_close(piecewise_jacobian(net.weights, net.derivatives), expected)
+
+
+def test_an_empty_batch_bounds_nothing() -> None:
+    assert_close(schatten_lower_bound(torch.zeros(0, 3, 2), depth=3), 0.0)
