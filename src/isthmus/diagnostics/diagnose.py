@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from isthmus.diagnostics.diagnosis import Diagnosis
 from isthmus.diagnostics.jacobians import layer_jacobians
-from isthmus.errors import DataError
+from isthmus.errors import DataError, ShapeError
 from isthmus.networks import FullyConnected, LayerState, walk
 from isthmus.networks.layers import activation_derivative
 from isthmus.theory import RankEstimate
@@ -34,7 +34,7 @@ def diagnose(
     Args:
         module: a `FullyConnected`; it is not changed. Computations are in float64.
         x: samples as rows.
-        y: targets; with them the data loss stands in the table's attributes.
+        y: targets (n, d_out); with them the data loss (squared error) stands in the table's attributes.
         ridge: with it the objective stands there too.
         limits: `seconds` and `memory` are not needed for networks of this kind; accepted for the common signature.
 
@@ -55,7 +55,7 @@ def diagnose(
     Raises:
         TypeError: the module is not a `FullyConnected`.
         DataError: x has NaN or infinity, or fewer than 2 rows.
-        ShapeError: x does not fit.
+        ShapeError: x or y does not fit.
     """
     del limits
     if not isinstance(module, FullyConnected):
@@ -69,12 +69,23 @@ def diagnose(
         points = x[torch.linspace(0, len(x) - 1, min(POINTS, len(x))).long()]
         table = _table(network, x, states, layer_jacobians(network, points), points)
         if y is not None:
-            loss = float((states[-1].activation - torch.as_tensor(y).double()).square().sum(1).mean())
+            loss = float((states[-1].activation - _targets(y, states[-1].activation)).square().sum(1).mean())
             table.attrs["data_loss"] = loss
             if ridge is not None:
                 table.attrs["objective"] = loss + ridge * float(network.penalty())
     estimate = _rank(network, states, layer_jacobians(network, points)[0])
     return Diagnosis(layers=table, rank=estimate, skipped=[], warnings=_warnings(states))
+
+
+def _targets(y: Tensor, outputs: Tensor) -> Tensor:
+    targets = torch.as_tensor(y).double()
+    targets = targets[:, None] if targets.ndim == 1 else targets
+    if targets.shape != outputs.shape:  # broadcasting would compare every row with every other
+        raise ShapeError(
+            f"diagnose(module, x, y): needs y of shape {tuple(outputs.shape)}, as the network answers; "
+            f"got {tuple(targets.shape)}."
+        )
+    return targets
 
 
 def _table(
