@@ -49,15 +49,15 @@ def with_cell(value: str, row: int = 7, column: int = 2) -> Callable[[Path], Pat
 
 def npy(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Path], Path]:
     def make(folder: Path) -> Path:
-        np.save(folder / "data.npy", change(rows()[:, :5] @ np.random.default_rng(1).normal(size=(5, 7))))
+        np.save(folder / "data.npy", change(rows()[:, :2] @ np.random.default_rng(1).normal(size=(2, 7))))
         return folder / "data.npy"
 
     return make
 
 
-def npz(**arrays: np.ndarray) -> Callable[[Path], Path]:
+def npz(arrays: dict[str, np.ndarray]) -> Callable[[Path], Path]:
     def make(folder: Path) -> Path:
-        np.savez(folder / "data.npz", **arrays)
+        np.savez(folder / "data.npz", allow_pickle=False, **arrays)
         return folder / "data.npz"
 
     return make
@@ -94,12 +94,12 @@ REFUSED = [
     Case("huge value", with_cell("1e300"), refusal=("'c'", "row", "1e+300")),
     Case("fewer than 20 rows", csv(count=19), refusal=("19 rows", "20")),
     Case("duplicate rows only", csv(lambda r: np.repeat(r[:1], 80, axis=0)), refusal=("identical",)),
-    Case("x and y of different length", npz(x=rows()[:, :5], y=rows(70)[:, 5]), [], refusal=("80", "70")),
-    Case("npz without x", npz(z=rows()), [], refusal=("x", "z")),
+    Case("x and y of different length", npz({"x": rows()[:, :5], "y": rows(70)[:, 5]}), [], refusal=("80", "70")),
+    Case("npz without x", npz({"z": rows()}), [], refusal=("x", "z")),
     Case("complex numbers", npy(lambda x: x.astype(complex)), ["--autoencode"], refusal=("complex",)),
     Case("pickled objects", npy(lambda x: x.astype(object)), ["--autoencode"], refusal=("data.npy",)),
     Case("no such file", lambda folder: folder / "gone.csv", refusal=("gone.csv",)),
-    Case("a folder", lambda folder: folder, refusal=("folder",)),
+    Case("a folder", lambda folder: folder, refusal=("is a directory",)),
     Case("unknown extension", lambda folder: _written(folder / "data.xls"), refusal=(".xls", ".csv")),
     Case("unknown builtin", lambda _: Path("builtin:digit"), [], refusal=("digit", "digits")),
     Case("two ways at once", csv(), [*TARGET, "--autoencode"], refusal=("--autoencode",)),
@@ -108,12 +108,12 @@ ANSWERED = [
     Case("a plain table", csv(), rank=1),
     Case("constant columns", csv(column(3.0, 1)), rank=1, said="constant"),
     Case("constant target", csv(column(3.0, 5)), rank=0, said="needs 0 dimensions"),
-    Case("integers", npy(lambda x: (100 * x).astype(np.int32)), ["--autoencode"], rank=5),
-    Case("float16", npy(lambda x: x.astype(np.float16)), ["--autoencode"], rank=5),
-    Case("Fortran order", npy(np.asfortranarray), ["--autoencode"], rank=5),
-    Case("large values", npy(lambda x: 1e120 * x), ["--autoencode"], rank=5),
-    Case("tiny values", npy(lambda x: 1e-120 * x), ["--autoencode"], rank=5),
-    Case("no choice of target", npy(lambda x: x), [], rank=5, said="autoencod"),
+    Case("integers", npy(lambda x: (100 * x).astype(np.int32)), ["--autoencode"], rank=2),
+    Case("float16", npy(lambda x: x.astype(np.float16)), ["--autoencode"], rank=2),
+    Case("Fortran order", npy(lambda x: np.asfortranarray(x)), ["--autoencode"], rank=2),
+    Case("large values", npy(lambda x: 1e120 * x), ["--autoencode"], rank=2),
+    Case("tiny values", npy(lambda x: 1e-120 * x), ["--autoencode"], rank=2),
+    Case("no choice of target", npy(lambda x: x), [], rank=2, said="autoencod"),
 ]
 
 
@@ -125,7 +125,8 @@ def _written(path: Path) -> Path:
 def run_case(case: Case, folder: Path) -> tuple[int, Path]:
     out = folder / "run"
     data = case.make(folder)
-    return run(["discover", str(data), *case.options, "--out", str(out), "--ridge", "3e-3", "--starts", "1"]), out
+    quick = ["--ridge", "3e-3", "--starts", "1", "--evaluations", "160"]
+    return run(["discover", str(data), *case.options, *quick, "--out", str(out)]), out
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda c: c.name)
