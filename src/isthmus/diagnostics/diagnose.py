@@ -14,7 +14,7 @@ from isthmus.errors import DataError, ShapeError
 from isthmus.networks import FullyConnected, LayerState, walk
 from isthmus.networks.layers import activation_derivative
 from isthmus.theory import RankEstimate
-from isthmus.theory.gaps import gap_rank, participation_ratio
+from isthmus.theory.spectra import participation_ratio, spectral_gap_rank
 from isthmus.training.limits import Limits
 
 POINTS = 64  # data points at which Jacobians are taken
@@ -101,7 +101,7 @@ def _table(
         "jacobian_singular_values": [torch.linalg.svdvals(j).median(0).values for j in jacobians],
     }
     numbers = {
-        "dimension_activation": [gap_rank(s) for s in activation],
+        "dimension_activation": [int(spectral_gap_rank(s)) for s in activation],
         "dimension_participation": [float(participation_ratio(s)) for s in activation],
         "nonlinearity_impact": [_relative(s.preactivation - s.activation, s.preactivation) for s in states],
         "identity_defect": [_identity_defect(s.weight, a) for s, a in zip(states, inputs, strict=True)],
@@ -127,7 +127,7 @@ def _relative(part: Tensor, whole: Tensor) -> float:
 def _identity_defect(weight: Tensor, inputs: Tensor) -> float:
     centred = inputs - inputs.mean(0)
     _, s, vh = torch.linalg.svd(centred, full_matrices=False)
-    k = gap_rank(s)
+    k = int(spectral_gap_rank(s))
     if k == 0:
         return float("nan")
     on_subspace = torch.linalg.svdvals(weight @ vh[:k].T)
@@ -164,7 +164,7 @@ def _rank(network: FullyConnected, states: list[LayerState], jacobian: Tensor) -
     """Jacobian at a witness from below, narrowest matrix from above, gap of the median Jacobian spectrum in between."""
     s = torch.linalg.svdvals(jacobian)
     median = s.median(0).values
-    gap = gap_rank(median)
+    gap = int(spectral_gap_rank(median))
     # trained networks keep tiny extra directions: what counts is above the middle of the gap
     edge = torch.cat([median, median.new_zeros(1)])[[gap - 1, gap]].clamp_min(ROUNDING * float(s.max()))
     tolerance = float(edge.log().mean().exp() / s.max()) if gap else ROUNDING
@@ -173,7 +173,7 @@ def _rank(network: FullyConnected, states: list[LayerState], jacobian: Tensor) -
     upper = max(min(*(int(torch.linalg.matrix_rank(state.weight)) for state in states), *network.dimensions), lower)
     evidence: dict[str, object] = {
         "jacobian_gap": gap,
-        "activation_gaps": [gap_rank(_centred_spectrum(state.activation)) for state in states],
+        "activation_gaps": [int(spectral_gap_rank(_centred_spectrum(state.activation))) for state in states],
     }
     return RankEstimate(
         estimate=min(max(gap, lower), upper),
