@@ -114,8 +114,9 @@ def test_every_path_and_name_of_a_page_exists(page: str) -> None:
 
 
 def test_a_wrong_path_and_a_wrong_name_are_seen() -> None:
-    page = "see `src/isthmus/theory/spectra.py`, `src/isthmus/theory/spectre.py`, `isthmus.fit(ridge)`, `isthmus.fit(lam)`, "
-    page += "`isthmus.LayerState.weight`, `isthmus.LayerState.wait`, `isthmus.theory.spectra`, `isthmus.theory.spectres`, `x`"
+    page = "see `src/isthmus/theory/spectra.py`, `src/isthmus/theory/spectre.py`, `isthmus.fit(ridge)`, `x`, "
+    page += "`isthmus.fit(lam)`, `isthmus.LayerState.weight`, `isthmus.LayerState.wait`, `isthmus.theory.spectra`, "
+    page += "`isthmus.theory.spectres`"
     assert missing_paths(page) == ["src/isthmus/theory/spectre.py"]
     assert missing_names(page) == ["isthmus.fit(lam)", "isthmus.LayerState.wait", "isthmus.theory.spectres"]
 

@@ -79,10 +79,13 @@ def _most_common(readings: Readings) -> int:
 def _agreement(readings: Readings, rank: int) -> tuple[str, ...]:
     below = f"one dimension fewer raises the objective by {_percent(readings.objective.sharpness)}"
     ridges = ", ".join(f"{r:g}" for r in sorted([readings.ridge, *(ridge for ridge, _ in readings.neighbours)]))
+    stable = f"The reading is the same at the ridges {ridges}."
+    if not readings.neighbours:
+        stable = f"Only the ridge {ridges} was tried: whether the reading is stable along the ridge is not known."
     return (
         f"The objective curve, the held-out error and the Jacobian all read {rank}.",
         f"At ridge {readings.ridge:g} {below}." if math.isfinite(readings.objective.sharpness) else "Nothing is below.",
-        f"The reading is the same at the ridges {ridges}.",
+        stable,
     )
 
 

@@ -1,0 +1,23 @@
+"""Every example runs and prints what it is about."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+SAID = {
+    "rank_of_a_table": ["2 dimensions: ", "certified: 2 to 2"],
+    "layers_of_a_network": ["rank of the middle 2", "through 2 dimensions"],
+}
+
+
+def test_every_example_is_listed() -> None:
+    assert {p.stem for p in EXAMPLES.glob("*.py")} == set(SAID)
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_it_runs_and_says_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert [words for words in SAID[name] if words not in printed] == [], printed
