@@ -13,6 +13,7 @@ from isthmus import __version__
 from isthmus.cli.apply import apply
 from isthmus.cli.cost import cost
 from isthmus.cli.discover import discover
+from isthmus.cli.region import region
 from isthmus.errors import IsthmusError
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -23,6 +24,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, help="How many dim
 app.command()(discover)
 app.command()(apply)
 app.command()(cost)
+app.command()(region)
 
 
 def _version(wanted: bool) -> bool:
