@@ -91,7 +91,7 @@ def test_classes_and_tripoints(
     options = ["--slice", "1,2,3", "--colour", "class", "--out", OUT]
     assert run(["region", "logits.safetensors", "--data", "plane.csv", *options]) == 0
     text = said(capsys)
-    assert "the plane through rows 1, 2, 3: 1 pieces" in text
+    assert "the plane through rows 1, 2, 3: 1 piece J" in text
     assert f"tripoints {num}" in text
     assert ("needs 2 dimensions" in text) == (num == 1)
     assert ("0 - 2" in text) == (num == 1)  # in stripes the outer classes never touch

@@ -98,7 +98,7 @@ def print_measured(found: Measured, model: Model, out: Path) -> None:
     rank = int(found.ranks.max())
     lines = [
         ("network", model.what),
-        ("slice", f"{found.what}: {len(cells.polygons)} pieces"),
+        ("slice", f"{found.what}: {len(cells.polygons)} piece{'s' if len(cells.polygons) > 1 else ''}"),
         ("Jacobian rank", f"{rank} (exact on the slice), at x = {_point(found.witness)}"),
         ("norm at depth", f"at least {found.schatten:.6g} at depth {network.depth} (Schatten bound); it is "
                           f"{float(network.penalty().detach()):.6g} here"),
