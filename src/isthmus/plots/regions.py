@@ -63,7 +63,7 @@ def regions(  # noqa: PLR0913 - what is laid over the pieces
             facecolors=[colors[int(label)] for label in whole],
             # an edge of its own colour closes the hairlines between neighbours
             edgecolors=[colors[int(label)] for label in whole] if many else SURFACE,
-            linewidths=0.2 if many else 0.4,
+            linewidths=0.2 if many else 0.3,
             rasterized=many,
             label="pieces",
         )
