@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from isthmus.discovery import scree as scree
     from isthmus.networks import FullyConnected as FullyConnected
     from isthmus.networks import LayerState as LayerState
+    from isthmus.networks import ResNet as ResNet
     from isthmus.networks import rebalance as rebalance
     from isthmus.networks import walk as walk
     from isthmus.reports import report as report
@@ -46,6 +47,7 @@ _HOME = {
     "Limits": "isthmus.training",
     "Outcome": "isthmus.training",
     "RankEstimate": "isthmus.theory",
+    "ResNet": "isthmus.networks",
     "Verdict": "isthmus.theory",
     "diagnose": "isthmus.diagnostics",
     "discover": "isthmus.discovery",

@@ -28,6 +28,7 @@ def discover(  # noqa: PLR0913 - one argument per option
     ridge: Annotated[str | None, typer.Option(help="Penalties to try, largest first: 1e-2,1e-3.")] = None,
     starts: Annotated[int | None, typer.Option(min=1, help="Starts at each ridge.")] = None,
     depth: Annotated[int | None, typer.Option(min=LEAST_DEPTH, help="Number of weight matrices.")] = None,
+    evaluations: Annotated[int | None, typer.Option(min=10, help="Gradients per start: fewer is rougher.")] = None,
 ) -> int:
     """How many dimensions DATA needs: writes a run folder with a report, and says the verdict.
 
@@ -35,7 +36,19 @@ def discover(  # noqa: PLR0913 - one argument per option
     """
     folder = chosen_folder(data, out, resume, replace=replace)
     request = Request(
-        data, target, autoencode, classes, seed, max_seconds, ordered, groups, control, ridge, starts, depth
+        data,
+        target,
+        autoencode,
+        classes,
+        seed,
+        max_seconds,
+        ordered,
+        groups,
+        control,
+        ridge,
+        starts,
+        depth,
+        evaluations,
     )
     check_writable(folder)
     from isthmus.cli.discovery_run import run_in  # torch and the rest: only once the request makes sense

@@ -84,7 +84,7 @@ def _search(rows: Rows, folder: Path, request: Request, errors: Console) -> Disc
             groups=rows.groups,
             ordered=rows.ordered,
             seed=request.seed,
-            limits=Limits(seconds=request.max_seconds),
+            limits=Limits(seconds=request.max_seconds, evaluations=request.evaluations),
             out=folder,
             progress=listener,
             control=request.control,

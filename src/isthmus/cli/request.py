@@ -29,6 +29,7 @@ class Request:
     ridge: str | None = None
     starts: int | None = None
     depth: int | None = None
+    evaluations: int | None = None
 
     def __post_init__(self) -> None:
         if self.max_seconds is not None and not self.max_seconds > 0:

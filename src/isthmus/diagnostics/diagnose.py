@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from isthmus.diagnostics.diagnosis import Diagnosis
 from isthmus.diagnostics.jacobians import layer_jacobians
-from isthmus.errors import DataError
+from isthmus.errors import DataError, ShapeError
 from isthmus.networks import FullyConnected, LayerState, walk
 from isthmus.networks.layers import activation_derivative
 from isthmus.theory import RankEstimate
-from isthmus.theory.gaps import gap_rank, participation_ratio
+from isthmus.theory.spectra import participation_ratio, spectral_gap_rank
 from isthmus.training.limits import Limits
 
 POINTS = 64  # data points at which Jacobians are taken
@@ -34,7 +34,7 @@ def diagnose(
     Args:
         module: a `FullyConnected`; it is not changed. Computations are in float64.
         x: samples as rows.
-        y: targets; with them the data loss stands in the table's attributes.
+        y: targets (n, d_out); with them the data loss (squared error) stands in the table's attributes.
         ridge: with it the objective stands there too.
         limits: `seconds` and `memory` are not needed for networks of this kind; accepted for the common signature.
 
@@ -55,7 +55,7 @@ def diagnose(
     Raises:
         TypeError: the module is not a `FullyConnected`.
         DataError: x has NaN or infinity, or fewer than 2 rows.
-        ShapeError: x does not fit.
+        ShapeError: x or y does not fit.
     """
     del limits
     if not isinstance(module, FullyConnected):
@@ -69,12 +69,23 @@ def diagnose(
         points = x[torch.linspace(0, len(x) - 1, min(POINTS, len(x))).long()]
         table = _table(network, x, states, layer_jacobians(network, points), points)
         if y is not None:
-            loss = float((states[-1].activation - torch.as_tensor(y).double()).square().sum(1).mean())
+            loss = float((states[-1].activation - _targets(y, states[-1].activation)).square().sum(1).mean())
             table.attrs["data_loss"] = loss
             if ridge is not None:
                 table.attrs["objective"] = loss + ridge * float(network.penalty())
     estimate = _rank(network, states, layer_jacobians(network, points)[0])
     return Diagnosis(layers=table, rank=estimate, skipped=[], warnings=_warnings(states))
+
+
+def _targets(y: Tensor, outputs: Tensor) -> Tensor:
+    targets = torch.as_tensor(y).double()
+    targets = targets[:, None] if targets.ndim == 1 else targets
+    if targets.shape != outputs.shape:  # broadcasting would compare every row with every other
+        raise ShapeError(
+            f"diagnose(module, x, y): needs y of shape {tuple(outputs.shape)}, as the network answers; "
+            f"got {tuple(targets.shape)}."
+        )
+    return targets
 
 
 def _table(
@@ -90,7 +101,7 @@ def _table(
         "jacobian_singular_values": [torch.linalg.svdvals(j).median(0).values for j in jacobians],
     }
     numbers = {
-        "dimension_activation": [gap_rank(s) for s in activation],
+        "dimension_activation": [int(spectral_gap_rank(s)) for s in activation],
         "dimension_participation": [float(participation_ratio(s)) for s in activation],
         "nonlinearity_impact": [_relative(s.preactivation - s.activation, s.preactivation) for s in states],
         "identity_defect": [_identity_defect(s.weight, a) for s, a in zip(states, inputs, strict=True)],
@@ -116,7 +127,7 @@ def _relative(part: Tensor, whole: Tensor) -> float:
 def _identity_defect(weight: Tensor, inputs: Tensor) -> float:
     centred = inputs - inputs.mean(0)
     _, s, vh = torch.linalg.svd(centred, full_matrices=False)
-    k = gap_rank(s)
+    k = int(spectral_gap_rank(s))
     if k == 0:
         return float("nan")
     on_subspace = torch.linalg.svdvals(weight @ vh[:k].T)
@@ -153,7 +164,7 @@ def _rank(network: FullyConnected, states: list[LayerState], jacobian: Tensor) -
     """Jacobian at a witness from below, narrowest matrix from above, gap of the median Jacobian spectrum in between."""
     s = torch.linalg.svdvals(jacobian)
     median = s.median(0).values
-    gap = gap_rank(median)
+    gap = int(spectral_gap_rank(median))
     # trained networks keep tiny extra directions: what counts is above the middle of the gap
     edge = torch.cat([median, median.new_zeros(1)])[[gap - 1, gap]].clamp_min(ROUNDING * float(s.max()))
     tolerance = float(edge.log().mean().exp() / s.max()) if gap else ROUNDING
@@ -162,7 +173,7 @@ def _rank(network: FullyConnected, states: list[LayerState], jacobian: Tensor) -
     upper = max(min(*(int(torch.linalg.matrix_rank(state.weight)) for state in states), *network.dimensions), lower)
     evidence: dict[str, object] = {
         "jacobian_gap": gap,
-        "activation_gaps": [gap_rank(_centred_spectrum(state.activation)) for state in states],
+        "activation_gaps": [int(spectral_gap_rank(_centred_spectrum(state.activation))) for state in states],
     }
     return RankEstimate(
         estimate=min(max(gap, lower), upper),

@@ -19,7 +19,7 @@ from isthmus.theory import RankEstimate
 from isthmus.theory.curve_readings import running_minimum
 
 CERTIFIED = 1e-9  # relative size of a Jacobian singular value, in float64, that is beyond rounding
-_RUN_COLUMNS = ("ridge", "start", "kind", "objective", "data_loss", "heldout_error", "jacobian_rank", "activation_rank",
+RUN_COLUMNS = ("ridge", "start", "kind", "objective", "data_loss", "heldout_error", "jacobian_rank", "activation_rank",
                 "stationarity", "outcome", "gradient_evaluations", "seconds")  # fmt: skip
 
 
@@ -129,7 +129,7 @@ def _objective_table(findings: Findings) -> xr.Dataset:
 
 def _runs_table(findings: Findings) -> xr.Dataset:
     rows: list[Result] = [row for ridge in findings.starts for row in findings.starts[ridge]]
-    return xr.Dataset({name: ("run", [row[name] for row in rows]) for name in _RUN_COLUMNS})
+    return xr.Dataset({name: ("run", [row[name] for row in rows]) for name in RUN_COLUMNS})
 
 
 def _readings(findings: Findings, rank: int) -> dict[str, float | int | None]:

@@ -6,6 +6,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from isthmus.diagnostics import diagnose
+from isthmus.discovery.assembly import RUN_COLUMNS
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.settings import Settings
 from isthmus.networks import FullyConnected
@@ -42,7 +43,7 @@ def constant_discovery(
         encoder=encoder,
         decoder=decoder,
         network=network,
-        runs=xr.Dataset(),
+        runs=xr.Dataset({name: ("run", none) for name in RUN_COLUMNS}),
         diagnosis=diagnose(network, torch.from_numpy(x)),
         task=task,
         input_names=names[0],

@@ -13,7 +13,7 @@ from isthmus.discovery.problem import Problem
 from isthmus.discovery.settings import Settings, StartKind
 from isthmus.discovery.starts import new_network, start_linear
 from isthmus.networks import FullyConnected, jacobians
-from isthmus.theory.gaps import gap_rank
+from isthmus.theory.spectra import spectral_gap_rank
 from isthmus.training import FitEvent, FitResult, Limits, Outcome, fit
 from isthmus.training.moves import middle_rank, rebalancing, truncate_middle
 from isthmus.training.solvers import LBFGS, Adam
@@ -116,7 +116,7 @@ def measured(problem: Problem, network: FullyConnected, result: FitResult) -> Re
         "train_error": result.data_loss / problem.unit,
         "heldout_error": problem.heldout_error(network),
         "jacobian_spectrum": spectrum.tolist(),
-        "jacobian_rank": gap_rank(spectrum),
+        "jacobian_rank": int(spectral_gap_rank(spectrum)),
         "activation_rank": middle_rank(network),
         "usable": result.outcome not in {Outcome.DIVERGED},
     }

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected, walk
-from isthmus.theory.gaps import gap_rank
+from isthmus.theory.spectra import spectral_gap_rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def joined(halves: Factorisation, *, dtype: torch.dtype = torch.float64) -> Full
 
 def _narrowest(layers: list[int], preactivations: list[Tensor]) -> tuple[list[int], int]:
     """The layers whose spectra have the least gap rank, and that rank."""
-    ranks = [gap_rank(torch.linalg.svdvals(z - z.mean(0))) for z in preactivations]
+    ranks = [int(spectral_gap_rank(torch.linalg.svdvals(z - z.mean(0)))) for z in preactivations]
     return [l for l, r in zip(layers, ranks, strict=True) if r == min(ranks)], min(ranks)
 
 

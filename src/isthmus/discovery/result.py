@@ -94,6 +94,12 @@ class Discovery:
 def load(folder: str | os.PathLike[str]) -> Discovery:
     """The discovery that `Discovery.save` or `isthmus discover` wrote into `folder`; nothing is unpickled.
 
+    Args:
+        folder: a run folder with a finished result, result.json.
+
+    Returns:
+        The discovery, bit for bit, with its control run if there was one.
+
     Raises:
         DataError: there is no finished run, or a file is missing, damaged, of another run or of a newer format.
     """

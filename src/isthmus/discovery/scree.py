@@ -24,7 +24,7 @@ BEYOND = 3  # ranks after the gap that are tried when none are given
 def scree(
     result_or_module: Discovery | nn.Module,
     x: Float[Tensor, "n d_in"] | None = None,
-    y: Float[Tensor, "n d_out"] | None = None,
+    y: Float[Tensor, "n_y d_out"] | None = None,
     *,
     ranks: Iterable[int] | None = None,
     heldout: float | None = None,

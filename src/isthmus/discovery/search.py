@@ -1,6 +1,6 @@
 """The stages of a discovery for one set of data: ridge path, objective curves, scree curve. Every unit is resumable."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -169,7 +169,7 @@ class Search:
         # the theory speaks of the least minimum, which may be a truncated and polished one
         best = _least([*starts[ridge], *curves[ridge].values()])
         constant = self.problem.unit
-        errors = [1.0, *(scree[r]["heldout_error"] for r in sorted(scree))]
+        errors = by_rank(scree, "heldout_error", constant=1.0)
         return Readings(
             ridge=ridge,
             objective=self._objective_reading(curves[ridge], constant),
@@ -183,7 +183,15 @@ class Search:
         )
 
     def _objective_reading(self, curve: dict[int, Result], constant: float) -> CurveReading:
-        return objective_reading([constant, *(curve[r]["objective"] for r in sorted(curve))])
+        return objective_reading(by_rank(curve, "objective", constant=constant))
+
+
+def by_rank(results: Mapping[int, Result], name: str, *, constant: float) -> list[float]:
+    """The values of a curve at ranks 0, 1, 2, ...; a rank whose run diverged can do what the one below can."""
+    values = [constant]
+    for rank in range(1, max(results, default=0) + 1):
+        values.append(results[rank][name] if rank in results else values[-1])
+    return values
 
 
 def _least(results: Sequence[Result]) -> Result:

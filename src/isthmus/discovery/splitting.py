@@ -29,11 +29,16 @@ def heldout_rows(
         return _whole_groups(np.asarray(groups), num_rows, fraction, seed)
     if not ordered:
         mask = np.zeros(num_rows, dtype=bool)
-        mask[rng.permutation(num_rows)[: max(1, round(fraction * num_rows))]] = True
+        mask[rng.permutation(num_rows)[: _share(fraction, num_rows)]] = True
         return mask
     blocks = min(BLOCKS, num_rows)
     block = np.arange(num_rows) * blocks // num_rows
-    return np.isin(block, rng.choice(blocks, max(1, round(fraction * blocks)), replace=False))
+    return np.isin(block, rng.choice(blocks, _share(fraction, blocks), replace=False))
+
+
+def _share(fraction: float, count: int) -> int:
+    """About `fraction` of `count`, at least one and never all."""
+    return min(max(1, round(fraction * count)), count - 1)
 
 
 def _whole_groups(groups: NDArray[np.generic], num_rows: int, fraction: float, seed: int) -> NDArray[np.bool_]:

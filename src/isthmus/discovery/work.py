@@ -90,7 +90,7 @@ class Tracker:
         running = sum(self._running.values())
         fraction = min((self.done + running) / max(self.planned, 1), 1.0)
         pace = (self.fresh + running) / max(time.monotonic() - self.began, 1e-9)
-        left = (self.planned - self.done - running) / pace if pace > 0 else None
+        left = max(self.planned - self.done - running, 0) / pace if pace > 0 else None
         self.listener(
             Progress(unit.stage, fraction, unit.ridge, unit.start, event.evaluations, unit.cost, event.objective,
                      self.rank, left)

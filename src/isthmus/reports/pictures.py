@@ -49,6 +49,8 @@ def pictures_of(result: Discovery | Diagnosis, x: ArrayLike | None = None) -> li
     """The pictures of a result in reading order; with samples `x`, also their first coordinates."""
     if isinstance(result, Diagnosis):
         return _layer_pictures(result.layers, result.rank.estimate)
+    if not result.scree.sizes["rank"]:  # a constant target: nothing was trained
+        return []
     found = [*_curve_pictures(result), *_layer_pictures(result.diagnosis.layers, result.rank)]
     starts = Picture(
         "starts",

@@ -119,6 +119,16 @@ def spectral_gap_rank(singular_values: Float[Tensor, "*batch r"], *, floor: Real
     return torch.where(largest[..., 0] > 0, ratios.argmax(-1) + 1, 0)
 
 
+def participation_ratio(singular_values: Float[Tensor, "*batch r"]) -> Float[Tensor, "*batch"]:
+    """Participation ratio (sum s^2)^2 / sum s^4: k for k equal values, 0 for none (*estimate* of a dimension)."""
+    values = check_tensor("participation_ratio", "singular_values", singular_values, least_ndim=1)
+    # scale first: the fourth power of a small spectrum underflows
+    largest = values.amax(-1, keepdim=True) if values.shape[-1] else values.new_zeros(*values.shape[:-1], 1)
+    square = (values / torch.where(largest > 0, largest, 1.0)).square()
+    total = square.sum(-1)
+    return torch.where(total > 0, total.square() / square.square().sum(-1).clamp_min(1e-300), 0.0)
+
+
 class JacobianRank(NamedTuple):
     """The rank of a map as its Jacobians show it, and the sample that shows it (None for an empty batch)."""
 

@@ -147,10 +147,12 @@ class _Fitting:
             self.step.theta.copy_(run.initial)
             run.attempt, run.phase, run.state, run.before = 1, 0, None, run.evaluations()
             reason = self._phases()
+        # saved before the two attempts are compared: the checkpoint goes on from the parameters of this one
+        if self.path and reason in {"interrupted", "time"}:
+            self._save()
+        self.step.ridge = self.ridge  # a second attempt may have stopped in its gentler warm-up
         if run.rejected is not None and reason != "diverged" and not self.step() < run.rejected[1]:
             self.step.theta.copy_(run.rejected[0])
-        if self.path and reason == "interrupted":
-            self._save()
         network = self.step.network
         return finish(
             self.step,

@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -107,11 +108,11 @@ class LBFGS:
     def start(self, step: Step) -> State:
         """The state before the first iteration."""
         value = step()
+        pairs = torch.zeros(2 * self.history, len(step.theta), dtype=step.theta.dtype)
         return {
-            "done": False, "reason": "", "value": value, "evaluations": 1, "count": 0, "past": [value],
-            "s": torch.zeros(self.history, len(step.theta), dtype=step.theta.dtype),
-            "y": torch.zeros(self.history, len(step.theta), dtype=step.theta.dtype),
-            "rho": [0.0] * self.history, "gradient": step.gradient.clone(), "failures": 0,
+            "done": False, "reason": "", "value": value, "evaluations": 1, "count": 0, "past": [value], "failures": 0,
+            "pairs": pairs, "gram": torch.zeros(len(pairs), len(pairs), dtype=torch.float64),
+            "gradient": step.gradient.clone(),
         }  # fmt: skip
 
     def advance(self, step: Step, state: State) -> None:
@@ -160,28 +161,42 @@ class LBFGS:
         return step.theta - origin
 
     def _direction(self, state: State) -> Tensor:
-        """Minus the inverse-Hessian estimate times the gradient, by the two-loop recursion."""
-        s, y, rho, count = state["s"], state["y"], state["rho"], state["count"]
-        q = -state["gradient"]
-        slots = [i % self.history for i in range(max(0, count - self.history), count)]
-        alphas: list[float] = []
+        """Minus the inverse-Hessian estimate times the gradient: the two-loop recursion in coordinates.
+
+        All vectors of the recursion are combinations of the kept displacements (rows 0..m-1 of `pairs`), changes of the
+        gradient (rows m..2m-1) and the gradient, so it runs on their inner products: three passes over the pairs in
+        place of 4 m vector operations (Chen, Wang and Zhou 2014).
+        """
+        pairs, gradient, m, count = state["pairs"], state["gradient"], self.history, state["count"]
+        slots = [i % m for i in range(max(0, count - m), count)]
+        if not slots:
+            return -gradient
+        gram = state["gram"].numpy()
+        with_gradient = (pairs @ gradient).double().numpy()
+        c, of_gradient = np.zeros(2 * m), -1.0
+        alphas = np.zeros(m)
         for i in reversed(slots):
-            alpha = rho[i] * float(torch.dot(s[i], q))
-            alphas.append(alpha)
-            q.add_(y[i], alpha=-alpha)
-        if slots:
-            newest = slots[-1]
-            q.mul_(1.0 / (rho[newest] * float(torch.dot(y[newest], y[newest]))))
-        for i, alpha in zip(slots, reversed(alphas), strict=True):
-            q.add_(s[i], alpha=alpha - rho[i] * float(torch.dot(y[i], q)))
-        return q
+            alphas[i] = (gram[i] @ c + of_gradient * with_gradient[i]) / gram[i, m + i]
+            c[m + i] -= alphas[i]
+        newest = slots[-1]
+        scale = gram[newest, m + newest] / gram[m + newest, m + newest]
+        c, of_gradient = scale * c, scale * of_gradient
+        for i in slots:
+            beta = (gram[m + i] @ c + of_gradient * with_gradient[m + i]) / gram[i, m + i]
+            c[i] += alphas[i] - beta
+        return torch.addmv(gradient, pairs.t(), torch.from_numpy(c).to(pairs.dtype), beta=of_gradient)
 
     def _remember(self, state: State, moved: Tensor, change: Tensor) -> None:
         curvature = float(torch.dot(moved, change))
         if curvature <= 1e-10 * float(torch.dot(moved, moved)):
             return  # a kink was crossed: this pair says nothing about curvature
-        i = state["count"] % self.history
-        state["s"][i], state["y"][i], state["rho"][i] = moved, change, 1.0 / curvature
+        pairs, gram, m = state["pairs"], state["gram"], self.history
+        i = state["count"] % m
+        pairs[i], pairs[m + i] = moved, change
+        products = (pairs @ torch.stack([moved, change], 1)).double()
+        for column, row in ((0, i), (1, m + i)):
+            gram[row] = products[:, column]
+            gram[:, row] = products[:, column]
         state["count"] += 1
 
     def _recover(self, step: Step, state: State) -> None:

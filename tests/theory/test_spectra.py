@@ -3,7 +3,11 @@
 import pytest
 import torch
 
-from isthmus.theory.gaps import gap_rank, participation_ratio
+from isthmus.theory import participation_ratio, spectral_gap_rank
+
+
+def gap_rank(values: torch.Tensor, *, floor: float = 0.01) -> int:
+    return int(spectral_gap_rank(values, floor=floor))
 
 
 def spectrum(*values: float) -> torch.Tensor:
@@ -39,7 +43,7 @@ def test_the_gap_does_not_depend_on_units() -> None:
 
 @pytest.mark.parametrize("floor", [0.0, 1.0, -1.0])
 def test_a_floor_outside_its_range_is_refused(floor: float) -> None:
-    with pytest.raises(ValueError, match="0 < floor < 1"):
+    with pytest.raises(ValueError, match="floor"):
         gap_rank(spectrum(1.0), floor=floor)
 
 

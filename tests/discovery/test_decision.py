@@ -1,0 +1,127 @@
+"""From readings to a verdict: every verdict and every doubt reached, and every mutation seen."""
+
+import math
+import re
+from dataclasses import replace
+
+import pytest
+
+from isthmus.discovery.decision import CLEAR_MARGIN, SHARP, Readings, decide, error_ratio, linear_rank_for
+from isthmus.theory import Verdict
+from isthmus.theory.curve_readings import CurveReading
+
+CLEAR = Readings(
+    ridge=1e-3,
+    objective=CurveReading(3, 0.3),
+    neighbours=((3e-3, CurveReading(3, 0.2)), (3e-4, CurveReading(3, 0.1))),
+    scree=CurveReading(3, 0.5),
+    jacobian_rank=3,
+    widest=5,
+    heldout_error=(1.0, 0.5, 0.2, 0.01, 0.0099, 0.0098),
+    linear_error=(1.0, 0.6, 0.4, 0.3, 0.2, 0.1, 0.05),
+)
+BELOW_SHARP, BELOW_CLEAR = math.nextafter(SHARP, 0), math.nextafter(CLEAR_MARGIN, 0)
+LARGER, SMALLER = CLEAR.neighbours
+UNSHARP = replace(CLEAR, objective=CurveReading(3, 0.03))
+
+# what is changed, and the doubt that it must raise
+DOUBTS = {
+    "objective": ({"objective": CurveReading(4, 0.3)}, "The objective curve at ridge 0.001 reads 4, not 3."),
+    "scree": ({"scree": CurveReading(2, 0.5)}, "The held-out error bends at 2, not at 3."),
+    "jacobian-below": ({"jacobian_rank": 2}, "2 directions, not 3: the map may need more dimensions together"),
+    "jacobian-above": ({"jacobian_rank": 4}, "4 directions, not 3: more depth or ridge may flatten"),
+    "smaller-ridge": ({"neighbours": (LARGER, (3e-4, CurveReading(4, 0.1)))}, "ridge 0.0003 .* reads 4; .* over-est"),
+    "larger-ridge": ({"neighbours": ((3e-3, CurveReading(2, 0.1)), SMALLER)}, "ridge 0.003 .* reads 2; .* under-est"),
+    "blunt": (
+        {"objective": CurveReading(3, BELOW_SHARP)},
+        "One dimension fewer than 3 raises the objective by 5.1 % o",
+    ),
+    "unclear": ({"scree": CurveReading(3, BELOW_CLEAR)}, "no clear bend"),
+    "widest": ({"widest": 3}, r"the largest that was tried \(3\)"),
+    "linear": ({"linear_error": (1.0, 0.6, 0.4, 0.0097, 0.2, 0.1, 0.05)}, "A linear map through 3 dimensions predicts"),
+    "complaint": ({"complaints": ("Every start diverged at ridge 0.01; it is left out.",)}, "Every start diverged"),
+}
+
+
+def test_agreement_everywhere_is_confident() -> None:
+    decision = decide(CLEAR)
+    assert (decision.rank, decision.verdict) == (3, Verdict.CONFIDENT)
+    assert decision.reasons == (
+        "The objective curve, the held-out error and the Jacobian all read 3.",
+        "At ridge 0.001 one dimension fewer raises the objective by 35.0 %.",  # e^0.3 - 1
+        "The reading is the same at the ridges 0.0003, 0.001, 0.003.",
+    )
+
+
+@pytest.mark.parametrize(("change", "doubt"), DOUBTS.values(), ids=DOUBTS)
+def test_one_change_makes_it_doubtful_and_says_why(change: dict[str, object], doubt: str) -> None:
+    decision = decide(replace(CLEAR, **change))  # pyright: ignore[reportArgumentType] - the table names fields
+    assert (decision.rank, decision.verdict) == (3, Verdict.DOUBTFUL)
+    text = "\n".join(decision.reasons)
+    with pytest.raises(AssertionError):
+        assert_says("\n".join(decide(CLEAR).reasons), doubt)
+    assert_says(text, doubt)
+
+
+def assert_says(text: str, doubt: str) -> None:
+    assert re.search(doubt, text), text
+
+
+def test_the_thresholds_themselves_are_good_enough() -> None:
+    at = replace(CLEAR, objective=CurveReading(3, SHARP), scree=CurveReading(3, CLEAR_MARGIN))
+    assert decide(at).verdict is Verdict.CONFIDENT
+    equal = replace(CLEAR, linear_error=(1.0, 0.6, 0.4, 0.01 / 1.02, 0.2, 0.1, 0.05))
+    assert decide(equal).verdict is Verdict.CONFIDENT
+
+
+@pytest.mark.parametrize("neighbour", [3e-3, 3e-4])
+def test_a_blunt_reading_that_moves_is_no_sharp_rank(neighbour: float) -> None:
+    moving = replace(UNSHARP, neighbours=((neighbour, CurveReading(5, 0.02)),))
+    decision = decide(moving)
+    assert decision.verdict is Verdict.NO_SHARP_RANK
+    assert decision.rank == 3
+    assert "3 at ridge 0.001" in decision.reasons[0]
+    assert f"5 at ridge {neighbour:g}" in decision.reasons[0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"objective": CurveReading(3, SHARP), "neighbours": ((3e-4, CurveReading(5, 0.02)),)},
+        {"objective": CurveReading(3, 0.03), "neighbours": ((3e-4, CurveReading(5, SHARP)),)},
+        {"objective": CurveReading(3, 0.03), "neighbours": ((3e-4, CurveReading(3, 0.02)),)},
+        {"objective": CurveReading(3, 0.03), "neighbours": ()},
+    ],
+    ids=["sharp-here", "sharp-there", "not-moving", "no-neighbour"],
+)
+def test_no_sharp_rank_needs_both_moving_and_blunt_at_both(change: dict[str, object]) -> None:
+    assert decide(replace(CLEAR, **change)).verdict is Verdict.DOUBTFUL  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("jacobian", "objective", "scree", "rank"),
+    [(3, 3, 5, 3), (3, 5, 3, 3), (5, 3, 3, 3), (4, 3, 5, 4), (2, 3, 5, 2)],
+    ids=["scree-out", "objective-out", "jacobian-out", "all-differ", "all-differ-below"],
+)
+def test_two_agree_or_the_jacobian_decides(jacobian: int, objective: int, scree: int, rank: int) -> None:
+    readings = replace(
+        CLEAR, jacobian_rank=jacobian, objective=CurveReading(objective, 0.3), scree=CurveReading(scree, 0.5)
+    )
+    decision = decide(readings)
+    assert (decision.rank, decision.verdict) == (rank, Verdict.DOUBTFUL)
+
+
+def test_all_linear_dimensions_tried_is_no_doubt() -> None:
+    """The widest curve is no limit where the task has no more dimensions than that."""
+    assert decide(replace(CLEAR, widest=3, linear_error=(1.0, 0.6, 0.4, 0.3))).verdict is Verdict.CONFIDENT
+
+
+def test_nothing_below_is_said_as_such() -> None:
+    readings = replace(CLEAR, objective=CurveReading(3, math.inf))
+    assert "Nothing is below." in decide(readings).reasons
+
+
+def test_error_of_one_dimension_fewer_and_linear_rank() -> None:
+    errors = (1.0, 0.5, 0.1)
+    assert [error_ratio(errors, rank) for rank in (0, 1, 2, 3)] == [None, 2.0, 5.0, None]
+    assert [linear_rank_for(error, errors) for error in (2.0, 0.5, 0.49, 0.1, 0.01)] == [0, 1, 2, 2, None]

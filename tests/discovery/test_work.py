@@ -1,0 +1,229 @@
+"""Units of work: in order, never twice, resumed bit for bit, and refused where they belong to other data."""
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from isthmus import FullyConnected, fit
+from isthmus.discovery.progress import Progress, silent
+from isthmus.discovery.work import Stopped, Tracker, Unit, Workshop, check_same_run, one_thread_each
+from isthmus.errors import DataError
+from isthmus.training import FitEvent
+from isthmus.training.solvers import LBFGS, Adam
+
+Result = dict[str, Any]
+Hear = Callable[[FitEvent], bool]
+
+
+class Counted:
+    """Units that count how often they are computed."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def unit(self, key: str, *, cost: int = 10) -> Unit:
+        def compute(_path: Path | None, _hear: Hear) -> Result:
+            self.calls.append(key)
+            return {"key": key, "value": torch.full((2,), len(key) / 3, dtype=torch.float64)}
+
+        return Unit(key, compute, cost, "training")
+
+
+def workshop(folder: Path | None = None, *, planned: int = 100) -> Workshop:
+    return Workshop(folder, Tracker(silent, planned))
+
+
+def event(evaluations: int, *, objective: float = 1.0) -> FitEvent:
+    return FitEvent(torch.nn.Identity(), evaluations, 10, objective)
+
+
+def trained(path: Path | None, hear: Hear) -> Result:
+    """A short fit, with its end in bits."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(40, 4, generator=generator)
+    network = FullyConnected(4, 2, width=8, depth=3, seed=5)
+    schedule = (Adam(40), LBFGS(60, plateau=0.0))
+    result = fit(network, x, x[:, :2].relu(), ridge=1e-3, solver=schedule, checkpoint=path, callback=hear)
+    theta = torch.cat([p.detach().flatten() for p in network.parameters()])
+    return {"theta": theta, "evaluations": result.gradient_evaluations, "outcome": result.outcome.name}
+
+
+@pytest.mark.parametrize("workers", [1, 2, 8])
+def test_results_come_in_the_order_of_the_units(workers: int) -> None:
+    shop, release = workshop(), threading.Event()
+    shop.workers = workers
+
+    def unit(number: int) -> Unit:
+        def compute(_path: Path | None, _hear: Hear) -> Result:
+            if number == 0 and workers > 1:
+                assert release.wait(10), "the first unit ends after the second"
+            release.set()
+            return {"number": number}
+
+        return Unit(f"u{number}", compute, 1, "training")
+
+    assert [r["number"] for r in shop.run([unit(i) for i in range(6)])] == list(range(6))
+
+
+def test_nothing_is_computed_twice(tmp_path: Path) -> None:
+    counted = Counted()
+    first = workshop(tmp_path).run([counted.unit("a"), counted.unit("bb")])
+    again = workshop(tmp_path).run([counted.unit("bb"), counted.unit("a"), counted.unit("ccc")])
+    assert sorted(counted.calls) == ["a", "bb", "ccc"]
+    assert [r["key"] for r in again] == ["bb", "a", "ccc"]
+    assert torch.equal(first[0]["value"], again[1]["value"])
+    assert not list(tmp_path.glob("*.partial.pt"))
+
+
+def test_without_a_folder_everything_is_computed_again() -> None:
+    counted = Counted()
+    for _ in range(2):
+        workshop().run([counted.unit("a")])
+    assert counted.calls == ["a", "a"]
+
+
+def test_a_stopped_unit_resumes_bit_for_bit(tmp_path: Path) -> None:
+    whole = trained(None, lambda _event: False)
+    shop, under_way, evaluations = workshop(tmp_path), threading.Event(), list[int]()
+    shop.workers = 2
+
+    def interrupt(_path: Path | None, _hear: Hear) -> Result:
+        assert under_way.wait(20)
+        raise KeyboardInterrupt
+
+    def slow(path: Path | None, hear: Hear) -> Result:
+        def listen(event: FitEvent) -> bool:
+            evaluations.append(event.evaluations)
+            if event.evaluations < 55:
+                return hear(event)
+            under_way.set()
+            while not hear(event):
+                pass
+            return True
+
+        return trained(path, listen)
+
+    with pytest.raises(KeyboardInterrupt):
+        shop.run([Unit("other", interrupt, 1, "training"), Unit("fit", slow, 100, "training")])
+    assert (tmp_path / "fit.partial.pt").exists()
+    assert not (tmp_path / "fit.pt").exists()
+    first = evaluations.copy()
+    evaluations.clear()
+
+    def rest(path: Path | None, hear: Hear) -> Result:
+        return trained(path, lambda event: evaluations.append(event.evaluations) or hear(event))
+
+    [resumed] = workshop(tmp_path).run([Unit("fit", rest, 100, "training")])
+    assert torch.equal(resumed["theta"], whole["theta"])
+    assert (resumed["evaluations"], resumed["outcome"]) == (whole["evaluations"], whole["outcome"])
+    assert evaluations[0] > first[-1], "what was done is not done again"
+    assert not (tmp_path / "fit.partial.pt").exists()
+    changed = trained(None, lambda event: event.evaluations > 50)
+    assert not torch.equal(changed["theta"], whole["theta"])
+
+
+def test_an_error_in_a_unit_comes_out_and_stops_the_others(tmp_path: Path) -> None:
+    shop, under_way, stopped = workshop(tmp_path), threading.Event(), threading.Event()
+    shop.workers = 2
+
+    def fails(_path: Path | None, _hear: Hear) -> Result:
+        assert under_way.wait(10)
+        raise ZeroDivisionError("in a unit")
+
+    def waits(_path: Path | None, hear: Hear) -> Result:
+        under_way.set()
+        while not hear(event(1)):
+            pass
+        stopped.set()
+        return {"half": 1}
+
+    with pytest.raises(ZeroDivisionError, match="in a unit"):
+        shop.run([Unit("fails", fails, 1, "training"), Unit("waits", waits, 1, "training")])
+    assert stopped.is_set()
+    assert not list(tmp_path.iterdir()), "the half result of a stopped unit is not taken for a whole one"
+    with pytest.raises(Stopped):
+        shop.run([Counted().unit("later")])
+
+
+def test_work_of_other_data_or_settings_is_refused(tmp_path: Path) -> None:
+    stamp = {"data": "abc", "settings": "Settings()"}
+    check_same_run(tmp_path, stamp)
+    check_same_run(tmp_path, stamp)
+    with pytest.raises(DataError, match="other data"):
+        check_same_run(tmp_path, stamp | {"data": "abd"})
+    with pytest.raises(DataError, match="other settings"):
+        check_same_run(tmp_path, stamp | {"settings": "Settings(seed=1)"})
+
+
+def test_a_damaged_result_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.pt").write_bytes(b"torn")
+    with pytest.raises(DataError, match="delete it to start over"):
+        workshop(tmp_path).run([Counted().unit("a")])
+
+
+def told(tracker: Tracker, steps: Sequence[tuple[str, Unit, int]], heard: list[Progress]) -> list[float]:
+    for what, unit, evaluations in steps:
+        tracker._told = 0.0  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - every event is told, not ten a second
+        if what == "at":
+            tracker.at(unit, event(evaluations))
+        elif what == "done":
+            tracker.finished(unit, fresh=True)
+        else:
+            tracker.skip(unit.cost)
+    return [p.fraction for p in heard]
+
+
+def test_the_share_done_never_falls_and_never_passes_1() -> None:
+    heard: list[Progress] = []
+    a, b, c, d = (Counted().unit(key, cost=40) for key in "abcd")
+    steps = [
+        ("at", a, 5), ("at", b, 20), ("at", a, 30), ("done", b, 0), ("at", a, 400), ("at", c, 1), ("done", a, 0),
+        ("at", c, 1), ("skip", d, 0), ("at", c, 20), ("at", c, 900), ("done", c, 0), ("at", d, 39), ("done", d, 0),
+        ("at", a, 1),
+    ]  # fmt: skip
+    fractions = told(Tracker(heard.append, 130), steps, heard)
+    assert fractions == sorted(fractions)
+    assert fractions[0] == 5 / 130
+    assert fractions[2] == 50 / 130
+    assert fractions[-1] == 1.0
+    assert all(p.seconds_left is None or p.seconds_left >= 0 for p in heard)
+    reckless = [f for f in fractions if f < 0.2]
+    assert reckless != sorted(reckless, reverse=True), "the check sees a falling share"
+
+
+def test_work_of_an_earlier_sitting_counts_as_done_but_not_for_the_pace(tmp_path: Path) -> None:
+    counted = Counted()
+    workshop(tmp_path).run([counted.unit("a", cost=60)])
+    again = workshop(tmp_path)
+    again.run([counted.unit("a", cost=60), counted.unit("b", cost=10)])
+    assert (again.tracker.done, again.tracker.fresh) == (70, 10)
+
+
+def test_events_are_told_at_most_ten_times_a_second() -> None:
+    heard: list[Progress] = []
+    tracker, unit = Tracker(heard.append, 100), Counted().unit("a")
+    for i in range(200):
+        tracker.at(unit, event(i))
+    assert 1 <= len(heard) < 100
+
+
+def test_units_run_on_one_thread_each_and_the_number_is_put_back() -> None:
+    before = torch.get_num_threads()
+    with one_thread_each():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before
+    with pytest.raises(ZeroDivisionError), one_thread_each():
+        raise ZeroDivisionError
+    assert torch.get_num_threads() == before
+
+
+def test_the_deadline_is_told_to_units() -> None:
+    assert workshop().seconds_left() is None
+    assert not workshop().out_of_time()
+    late = Workshop(None, Tracker(silent, 1), deadline=0.0)
+    assert late.out_of_time()
+    assert late.seconds_left() == 0.05

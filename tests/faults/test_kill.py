@@ -1,0 +1,178 @@
+"""A run that is killed, in whatever phase, goes on with --resume and ends with the same bits."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import isthmus
+from command_lines import write_table
+from isthmus import Discovery, tasks
+from isthmus.training.checkpoint import load_state
+
+COMMAND = [sys.executable, "-m", "isthmus"]
+OPTIONS = ["--target", "y0,y1,y2", "--ridge", "3e-3,1e-3", "--starts", "1", "--evaluations", "400"]
+Condition = Callable[[Path], bool]
+
+
+def table(folder: Path, num_samples: int) -> Path:
+    task = tasks.teacher(2, d_in=9, d_out=3, latent_dim=4, num_samples=num_samples, noise=0.05, seed=3)
+    assert task.y is not None
+    names = [f"x{i}" for i in range(9)] + [f"y{i}" for i in range(3)]
+    return write_table(folder / "data.csv", names, np.hstack([task.x, task.y]).round(6))
+
+
+def start(data: Path, *options: str) -> subprocess.Popen[bytes]:
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(isthmus.__file__).parents[1])}
+    command = [*COMMAND, "discover", str(data), *OPTIONS, *options]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment)
+
+
+def finish(process: subprocess.Popen[bytes]) -> None:
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode in {0, 3}, errors.decode()
+
+
+def kill_when(process: subprocess.Popen[bytes], folder: Path, condition: Condition, *, signum: int) -> bool:
+    """Send the signal as soon as the condition holds; False if the process ended before."""
+    while process.poll() is None:
+        if condition(folder):
+            process.send_signal(signum)
+            process.communicate(timeout=60)
+            return process.returncode not in {0, 3}
+        time.sleep(0.002)
+    return False
+
+
+def finished_units(stage: str, at_least: int) -> Condition:
+    return lambda folder: sum(".partial" not in p.name for p in folder.glob(f"work/{stage}-*.pt")) >= at_least
+
+
+def begun(folder: Path) -> bool:
+    return (folder / "work" / "belongs.pt").exists()
+
+
+def writing(folder: Path) -> bool:
+    return (folder / "curves.nc").exists() and not (folder / "result.json").exists()
+
+
+def partial_in_phase(phase: int) -> Condition:
+    """Whether a checkpoint of a start in this phase of its schedule (0 is the warm-up) is on disk."""
+
+    def condition(folder: Path) -> bool:
+        for path in folder.glob("work/*.partial.pt"):
+            try:
+                state = load_state(path)
+            except FileNotFoundError:  # finished and removed between the listing and the reading
+                continue
+            if state is not None and state["run"]["phase"] == phase:
+                return True
+        return False
+
+    return condition
+
+
+def assert_same(first: Discovery, second: Discovery) -> None:
+    assert first.rank == second.rank
+    assert first.reasons == second.reasons
+    for name in ("network", "encoder", "decoder"):
+        pairs = zip(getattr(first, name).parameters(), getattr(second, name).parameters(), strict=True)
+        assert all(torch.equal(a, b) for a, b in pairs), name
+    assert first.scree.identical(second.scree)
+    assert first.objective_curve.identical(second.objective_curve)
+    assert first.runs.drop_vars("seconds").identical(second.runs.drop_vars("seconds"))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Discovery]:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    data = table(folder, 240)
+    finish(start(data, "--out", str(folder / "run")))
+    return data, isthmus.load(folder / "run")
+
+
+def disturbed(data: Path, folder: Path, kills: list[tuple[Condition, int]]) -> Discovery:
+    """A run that is killed at each of the conditions in turn, then left to finish."""
+    options = ["--out", str(folder)]
+    for condition, signum in kills:
+        assert kill_when(start(data, *options), folder, condition, signum=signum), "it ended before it could be killed"
+        if (folder / "work").exists():
+            options = ["--resume", str(folder)]
+    finish(start(data, *options))
+    return isthmus.load(folder)
+
+
+def test_kills_in_training_truncation_and_scree_change_nothing(
+    undisturbed: tuple[Path, Discovery], tmp_path: Path
+) -> None:
+    data, whole = undisturbed
+    kills: list[tuple[Condition, int]] = [
+        (begun, signal.SIGKILL),
+        (finished_units("truncate", 2), signal.SIGINT),
+        (finished_units("scree", 1), signal.SIGKILL),
+    ]
+    assert_same(disturbed(data, tmp_path / "run", kills), whole)
+
+
+def test_the_comparison_sees_another_seed(undisturbed: tuple[Path, Discovery], tmp_path: Path) -> None:
+    data, whole = undisturbed
+    finish(start(data, "--out", str(tmp_path / "run"), "--seed", "1"))
+    with pytest.raises(AssertionError):
+        assert_same(isthmus.load(tmp_path / "run"), whole)
+
+
+def test_a_kill_while_the_result_is_written_leaves_no_half_result(
+    undisturbed: tuple[Path, Discovery], tmp_path: Path
+) -> None:
+    data, whole = undisturbed
+    for attempt in range(8):  # the moment is short: try until it is hit
+        folder = tmp_path / f"run{attempt}"
+        if kill_when(start(data, "--out", str(folder)), folder, writing, signum=signal.SIGKILL):
+            break
+    else:
+        pytest.fail("the writing was never hit")
+    assert not (folder / "result.json").exists()
+    with pytest.raises(isthmus.errors.DataError):
+        isthmus.load(folder)
+    finish(start(data, "--resume", str(folder)))
+    assert_same(isthmus.load(folder), whole)
+
+
+@pytest.mark.slow
+def test_kills_within_long_units_go_on_from_their_checkpoints(tmp_path: Path) -> None:
+    data = table(tmp_path, 12_000)
+    finish(start(data, "--out", str(tmp_path / "whole")))
+    kills: list[tuple[Condition, int]] = [
+        (partial_in_phase(0), signal.SIGKILL),
+        (partial_in_phase(1), signal.SIGTERM),
+        (finished_units("truncate", 1), signal.SIGKILL),
+        (finished_units("truncate", 3), signal.SIGINT),
+        (finished_units("scree", 1), signal.SIGKILL),
+    ]
+    assert_same(disturbed(data, tmp_path / "run", kills), isthmus.load(tmp_path / "whole"))
+
+
+@pytest.mark.slow
+def test_kills_at_random_moments_change_nothing(undisturbed: tuple[Path, Discovery], tmp_path: Path) -> None:
+    data, whole = undisturbed
+    rng = np.random.default_rng(0)
+    folder, kills = tmp_path / "run", 0
+    while not (folder / "result.json").exists():
+        begin = time.monotonic()
+        wait = float(rng.uniform(2.0, 8.0))
+        options = ["--resume" if (folder / "work").exists() else "--out", str(folder)]
+        over = kill_when(
+            start(data, *options), folder, lambda _: time.monotonic() - begin > wait, signum=signal.SIGKILL  # noqa: B023
+        )  # fmt: skip
+        kills += over
+        shutil.rmtree(folder, ignore_errors=True) if not (folder / "work").exists() and over else None
+        assert kills < 30, "it never got to the end"
+    assert_same(isthmus.load(folder), whole)
