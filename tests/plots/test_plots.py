@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -18,6 +19,7 @@ from isthmus.plots.style import PALETTE, SIZE
 SRC = Path(__file__).parents[2] / "src"
 FOUND = discoveries.discovery()
 COORDINATES = xr.Dataset({"coordinates": (("sample", "coordinate"), FOUND.transform(discoveries.inputs()))})
+TRIANGLES = [[[0, 0], [1, 0], [0, 1]], [[1, 0], [1, 1], [0, 1]]]
 Drawing = Callable[[Axes | None], Axes]
 DRAWINGS: dict[str, Drawing] = {
     "scree": lambda ax: plots.scree(FOUND.scree, ax, rank=3),
@@ -26,6 +28,9 @@ DRAWINGS: dict[str, Drawing] = {
     "jacobian_spectrum": lambda ax: plots.jacobian_spectrum(FOUND.diagnosis.layers, ax, rank=3),
     "starts": lambda ax: plots.starts(FOUND.runs, ax),
     "coordinates": lambda ax: plots.coordinates(COORDINATES, ax),
+    "regions": lambda ax: plots.regions(
+        TRIANGLES, [1, 2], ax, names={1: "rank 1", 2: "rank 2"}, tripoints=[[0.5, 0.5]]
+    ),
 }
 
 
@@ -189,3 +194,17 @@ def test_every_colour_stands_out_from_its_background(name: str, scheme: int) -> 
 
 def test_the_contrast_of_black_on_white_is_21() -> None:
     assert contrast("#000000", "#ffffff") == pytest.approx(21, rel=1e-12)
+
+
+def test_regions_have_a_colour_per_label_and_one_label_per_polygon() -> None:
+    ax = plots.regions(TRIANGLES, [4, 0], names={0: "cat", 4: "dog"}, points=[[0.2, 0.2]])
+    (pieces,) = [c for c in ax.collections if isinstance(c, PolyCollection)]
+    faces = np.asarray(pieces.get_facecolor())
+    box = ax.get_legend()
+    assert box is not None
+    assert [text.get_text() for text in box.get_texts()] == ["cat", "dog", "rows"]
+    patches = [to_rgb(p.get_facecolor()) for p in box.get_patches()]
+    assert patches == [tuple(faces[1][:3]), tuple(faces[0][:3])]
+    assert patches[0] != patches[1]
+    with pytest.raises(ValueError, match="one label per polygon"):
+        plots.regions(TRIANGLES, [1], names={1: "a"})

@@ -33,7 +33,7 @@ def test_one_plane_costs_nothing_and_one_point_its_volume() -> None:
     assert_close(nonplanarity_bound(single, rank=3).value, 2 * math.log(0.15), absolute=1e-9)
 
 
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=4)
 @given(seed=SEEDS, k=st.integers(1, 2))
 def test_the_value_lies_below_every_last_matrix_and_above_each_point(seed: int, k: int) -> None:
     jacobians = normal(seed, 6, 3, 3)

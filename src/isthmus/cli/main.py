@@ -11,7 +11,9 @@ import typer
 
 from isthmus import __version__
 from isthmus.cli.apply import apply
+from isthmus.cli.cost import cost
 from isthmus.cli.discover import discover
+from isthmus.cli.region import region
 from isthmus.errors import IsthmusError
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -21,6 +23,8 @@ _UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="How many dimensions a task really needs.")
 app.command()(discover)
 app.command()(apply)
+app.command()(cost)
+app.command()(region)
 
 
 def _version(wanted: bool) -> bool:

@@ -1,14 +1,23 @@
 """Fully connected networks as (plain description, named tensors), the form in which they are stored.
 
-Writing these to files: `storage`. Other formats (exported programs, ONNX) belong to the command that exports.
+A single network as a file: here. A whole discovery: `storage`. Other formats (exported programs, ONNX) belong to the
+command that exports.
 """
 
+import json
+import os
 from collections.abc import Mapping
 from typing import Any
 
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 
+from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
+from isthmus.training.atomic import atomic_path
+
+_METADATA = "isthmus"
 
 
 def architecture(network: object) -> dict[str, object]:
@@ -65,3 +74,37 @@ def network_from(description: Mapping[str, Any], name: str, tensors: Mapping[str
     )
     network.load_state_dict(own)
     return network
+
+
+def write_network(path: str | os.PathLike[str], network: FullyConnected) -> None:
+    """Write one network as safetensors that say, in their metadata, how to rebuild it.
+
+    Raises:
+        TypeError: the network is of another class.
+        OSError: the file cannot be written.
+    """
+    metadata = {_METADATA: json.dumps(architecture(network))}
+    with atomic_path(path) as temporary:
+        save_file(tensors_of({"network": network}), temporary, metadata=metadata)
+
+
+def read_network(path: str | os.PathLike[str]) -> FullyConnected:
+    """The network that `write_network` wrote; nothing is unpickled.
+
+    Raises:
+        DataError: no such file, not safetensors, or safetensors that do not say how to rebuild a network.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file. Give a folder that discover wrote, or safetensors.") from None
+    except (SafetensorError, OSError) as error:
+        raise DataError(f"{path}: cannot be read as safetensors ({' '.join(str(error).split())[:200]}).") from error
+    if _METADATA not in metadata:
+        raise DataError(f"{path}: does not say which network it holds. Give the folder of the run, or save it again.")
+    try:
+        return network_from(json.loads(metadata[_METADATA]), "network", tensors)
+    except (ValueError, KeyError, TypeError, RuntimeError) as error:
+        raise DataError(f"{path}: its tensors do not fit its description ({' '.join(str(error).split())}).") from error

@@ -1,11 +1,12 @@
-"""Pictures of tables: each function takes a dataset and axes, draws, and returns the axes. Nothing is shown.
+"""Pictures of tables: each function takes a dataset (or polygons) and axes, draws, and returns them. Nothing is shown.
 
 The tables come from `discovery` and `diagnostics`; files and pages with these pictures in them: `reports`.
 """
 
 from isthmus.plots.coordinates import coordinates
 from isthmus.plots.curves import objective_curve, scree
+from isthmus.plots.regions import regions
 from isthmus.plots.spectra import jacobian_spectrum, layer_spectra
 from isthmus.plots.starts import starts
 
-__all__ = ["coordinates", "jacobian_spectrum", "layer_spectra", "objective_curve", "scree", "starts"]
+__all__ = ["coordinates", "jacobian_spectrum", "layer_spectra", "objective_curve", "regions", "scree", "starts"]

@@ -10,6 +10,7 @@ from isthmus.tasks.files import read_table
 from isthmus.tasks.images import digits, mnist
 from isthmus.tasks.kuramoto_sivashinsky import kuramoto_sivashinsky
 from isthmus.tasks.manifolds import circle, curve_autoencoder, helix, sphere, swiss_roll, torus
+from isthmus.tasks.matrices import read_matrix
 from isthmus.tasks.planar import inverted_s_classes, x_cross
 from isthmus.tasks.surrogate import covariance_surrogate
 from isthmus.tasks.symmetry import gradient_descent_symmetry
@@ -36,6 +37,7 @@ __all__ = [
     "inverted_s_classes",
     "kuramoto_sivashinsky",
     "mnist",
+    "read_matrix",
     "read_table",
     "sphere",
     "swiss_roll",

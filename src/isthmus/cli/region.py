@@ -1,0 +1,52 @@
+"""`isthmus region MODEL`: an exact two-dimensional slice of a network, drawn and measured. The cells: `networks`."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Colour(StrEnum):
+    """What colours the pieces."""
+
+    RANK = "rank"
+    CLASS = "class"
+
+
+def region(  # noqa: PLR0913 - one argument per option
+    model: Annotated[Path, typer.Argument(help="A folder that discover wrote, or a network saved as .safetensors.")],
+    data: Annotated[str, typer.Option(help="A file with the input columns, or builtin:NAME.")],
+    through: Annotated[
+        str, typer.Option("--slice", help="Three rows that span it (ROW,ROW,ROW, from 1), or two input columns.")
+    ],
+    out: Annotated[Path, typer.Option(help="The picture: .png or .svg.")],
+    at: Annotated[
+        int | None, typer.Option(min=1, help="Two columns: the row that fixes the others; default mean.")
+    ] = None,
+    colour: Annotated[Colour | None, typer.Option(help="Colour by; default class for classifiers, else rank.")] = None,
+) -> int:
+    """Draw a network on a plane through the data, where it is exactly affine, and what that proves.
+
+    A folder gives decoder o encoder, in the units of the data. Rank, norms and tripoints are exact on the slice.
+    """
+    from isthmus.errors import DataError
+
+    if out.suffix.lower() not in {".png", ".svg"}:
+        raise DataError(f"--out {out}: unknown extension {out.suffix!r}. Use .png or .svg.")
+    if not out.absolute().parent.is_dir():
+        raise DataError(f"--out {out}: its folder does not exist. Make it first, or give another file.")
+
+    from isthmus.cli.interrupts import warnings_as_lines
+    from isthmus.cli.region_model import read_model
+    from isthmus.cli.region_slice import plane
+    from isthmus.cli.region_table import draw, measure, print_measured
+
+    with warnings_as_lines(lambda text: typer.echo(f"note: {text}", err=True)):
+        chosen = read_model(model, data)
+        where = plane(chosen, through, at)
+    by_class = chosen.is_classifier if colour is None else colour is Colour.CLASS
+    found = measure(chosen, where, by_class=by_class)
+    draw(found, chosen, where, out)
+    print_measured(found, chosen, out)
+    return 0

@@ -1,0 +1,69 @@
+"""MODEL and DATA of `isthmus region`: one network, and the rows that it takes, in the same units."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from isthmus.cli.data import rows_like
+from isthmus.constructions import merged_composition
+from isthmus.discovery import Discovery, load
+from isthmus.discovery.network_files import read_network
+from isthmus.errors import DataError
+from isthmus.networks import FullyConnected
+from isthmus.tasks import builtin, read_table
+
+_BUILTIN = "builtin:"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """A network with the data it acts on.
+
+    Attributes:
+        network: in the units of the rows.
+        rows: the inputs, shape (n, d_in).
+        input_names: of the columns.
+        output_names: of the outputs; classes when it classifies.
+        is_classifier: whether the outputs are logits of classes.
+        what: the network in words.
+    """
+
+    network: FullyConnected
+    rows: np.ndarray
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+    is_classifier: bool
+    what: str
+
+
+def read_model(path: Path, data: str) -> Model:
+    """The network of a saved discovery or of a safetensors file, and the rows of DATA.
+
+    Raises:
+        DataError: either cannot be read, or they do not fit.
+    """
+    if path.is_dir():
+        return _of_discovery(load(path), data)
+    network = read_network(path)
+    d_in, d_out = network.dimensions[0], network.dimensions[-1]
+    if data.startswith(_BUILTIN):
+        task = builtin(data.removeprefix(_BUILTIN))
+    else:  # constant columns stay: the network has an input for each
+        task = read_table(data, autoencode=True, drop_constant=False)
+    if task.x.shape[1] != d_in:
+        raise DataError(f"{data}: has {task.x.shape[1]} input columns, the network in {path} takes {d_in}.")
+    names = tuple(map(str, task.x_names)) or tuple(f"x{i}" for i in range(d_in))
+    outputs = tuple(str(i) for i in range(d_out))
+    return Model(network, task.x, names, outputs, False, f"the network in {path.name}")
+
+
+def _of_discovery(found: Discovery, data: str) -> Model:
+    encoder, decoder = found.encoder, found.decoder
+    if encoder.depth > 1 and decoder.depth > 1 and encoder.negative_slope != decoder.negative_slope:
+        raise DataError("region: the two halves of the discovery have different activations; nothing exact is known.")
+    network = merged_composition(encoder, decoder)
+    what = f"decoder o encoder through {found.rank} dimension{'s' * (found.rank != 1)}, in the units of the data"
+    rows = rows_like(data, found.input_names)
+    is_classifier = found.task == "classification"
+    return Model(network, rows, tuple(found.input_names), tuple(found.target_names), is_classifier, what)

@@ -1,0 +1,105 @@
+"""The pieces of a two-dimensional slice of a network, coloured by a whole number: a rank or a class.
+
+Where the pieces come from: `networks.slice_cells` and `networks.class_regions`. Scatters of samples: `coordinates`.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_hex
+from matplotlib.patches import Patch
+from numpy.typing import ArrayLike
+
+from isthmus.plots.style import BLUE, GREEN, INK, ORANGE, PURPLE, SMALL, SURFACE, axes_or_new
+
+_HUES = (BLUE, ORANGE, GREEN, PURPLE)
+_MOST_IN_LEGEND = 12
+_MANY = 2000  # pieces from which on their edges would hide them
+
+
+def regions(  # noqa: PLR0913 - what is laid over the pieces
+    polygons: Sequence[ArrayLike],
+    labels: ArrayLike,
+    ax: Axes | None = None,
+    *,
+    names: Mapping[int, str],
+    ordered: bool = False,
+    points: ArrayLike | None = None,
+    tripoints: ArrayLike | None = None,
+    axis_names: tuple[str, str] = ("u", "v"),
+) -> Axes:
+    """Convex polygons coloured by label, with samples as dots and tripoints as rings.
+
+    Args:
+        polygons: vertices (u, v) of each piece, shapes (num_vertices, 2).
+        labels: a whole number per piece.
+        ax: axes to draw into; new ones unless given.
+        names: what the legend calls each label.
+        ordered: whether labels are ranks, drawn from pale to dark, rather than classes.
+        points: samples on the slice, shape (n, 2).
+        tripoints: points where three classes meet, shape (n, 2).
+        axis_names: what u and v are.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: not one label per polygon.
+    """
+    ax = axes_or_new(ax)
+    corners = [np.asarray(polygon, dtype=np.float64) for polygon in polygons]
+    whole = np.asarray(labels)
+    if len(corners) != len(whole) or not corners:
+        raise ValueError(f"regions: needs one label per polygon; got {len(whole)} for {len(corners)}.")
+    present = sorted({int(label) for label in whole})
+    colors = _colors(present, ordered=ordered)
+    many = len(corners) > _MANY
+    ax.add_collection(
+        PolyCollection(
+            corners,
+            facecolors=[colors[int(label)] for label in whole],
+            # an edge of its own colour closes the hairlines between neighbours
+            edgecolors=[colors[int(label)] for label in whole] if many else SURFACE,
+            linewidths=0.2 if many else 0.3,
+            rasterized=many,
+            label="pieces",
+        )
+    )
+    ax.grid(visible=False)
+    low, high = np.concatenate(corners).min(0), np.concatenate(corners).max(0)
+    ax.set_xlim(low[0], high[0])
+    ax.set_ylim(low[1], high[1])
+    handles: list[object] = [Patch(color=colors[label], label=names[label]) for label in present[:_MOST_IN_LEGEND]]
+    if points is not None and len(at := np.asarray(points)):
+        handles.append(
+            ax.scatter(
+                at[:, 0], at[:, 1], s=12, color=INK, edgecolors=SURFACE, linewidths=0.6, label="rows", zorder=3
+            )
+        )  # fmt: skip
+    if tripoints is not None and len(at := np.asarray(tripoints)):
+        handles.append(
+            ax.scatter(
+                at[:, 0], at[:, 1], s=46, facecolors="none", edgecolors=INK, linewidths=1.6, label="tripoints", zorder=4
+            )
+        )  # fmt: skip
+    box = ax.legend(
+        handles=handles, fontsize=SMALL, labelcolor=INK, loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=1.2
+    )
+    box.get_frame().set(facecolor="none", edgecolor="none")
+    ax.set_xlabel(axis_names[0])
+    ax.set_ylabel(axis_names[1])
+    return ax
+
+
+def _colors(present: Sequence[int], *, ordered: bool) -> dict[int, str]:
+    """A colour per label: pale to dark for ranks, the house hues for few classes, hues around a circle for many."""
+    if ordered:
+        shades = matplotlib.colormaps["YlGnBu"](np.linspace(0.15, 0.85, max(len(present), 2)))
+        return {label: to_hex(shade) for label, shade in zip(present, shades, strict=False)}
+    if len(present) <= len(_HUES):
+        return dict(zip(present, _HUES, strict=False))
+    wheel = matplotlib.colormaps["tab20" if len(present) > 10 else "tab10"]
+    return {label: to_hex(wheel(i % wheel.N)) for i, label in enumerate(present)}

@@ -1,0 +1,90 @@
+"""A matrix in a file: .csv, .tsv, .npy or .npz, kept as it stands. Tables of samples: `files`.
+
+Nothing is ever unpickled. Every refusal is a `DataError` of one line: which file, where in it, what to do.
+"""
+
+import csv
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float64
+
+from isthmus.errors import DataError
+from isthmus.tasks.arrays import as_samples
+
+EXTENSIONS = (".csv", ".tsv", ".npy", ".npz")
+_UNREADABLE = (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, csv.Error)
+
+
+def read_matrix(path: str | Path) -> Float64[np.ndarray, "d_out d_in"]:
+    """The matrix in a file, rows as they stand there.
+
+    A .csv or .tsv holds one row per line; a first line without any number is a header. An .npz holds one array, or
+    several of which one is called x. One dimension becomes one column.
+
+    Args:
+        path: .csv (commas), .tsv, .npy or .npz.
+
+    Raises:
+        DataError: the file cannot be read, or holds no matrix of finite real numbers; the line says what to do.
+    """
+    path = Path(path)
+    extension = path.suffix.lower()
+    if extension not in EXTENSIONS:
+        raise DataError(f"{path}: unknown extension {extension!r}. Use one of {', '.join(EXTENSIONS)}.")
+    if not path.is_file():
+        raise DataError(f"{path}: {'is a directory' if path.is_dir() else 'no such file'}. Check the path.")
+    try:
+        array = _read_text(path, "\t" if extension == ".tsv" else ",") if extension[1] in "ct" else _read_array(path)
+    except DataError:
+        raise
+    except _UNREADABLE as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise DataError(f"{path}: cannot be read as {extension} ({reason}). Write the file again.") from error
+    if array.ndim > 2:
+        raise DataError(f"{path}: holds an array of shape {array.shape}. Save one matrix, of two dimensions.")
+    return as_samples(array, str(path))
+
+
+def _read_array(path: Path) -> np.ndarray:
+    with path.open("rb") as stream:  # opened here, since np.load leaves a file open that is no archive
+        loaded = np.load(stream, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return loaded
+        names = list(loaded)
+        if len(names) != 1 and "x" not in names:
+            raise DataError(f"{path}: holds {', '.join(names) or 'nothing'}. Save one array, or call the matrix x.")
+        return loaded[names[0] if len(names) == 1 else "x"]
+
+
+def _read_text(path: Path, separator: str) -> np.ndarray:
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        lines = [
+            (reader.line_num, row)
+            for reader in [csv.reader(stream, delimiter=separator, skipinitialspace=True)]
+            for row in reader
+            if any(cell.strip() for cell in row)
+        ]
+    if lines and not any(map(_is_number, lines[0][1])):
+        lines = lines[1:]
+    if not lines:
+        raise DataError(f"{path}: has no row of numbers. Write one row of the matrix per line.")
+    width = len(lines[0][1])
+    for number, row in lines:
+        if len(row) != width:
+            raise DataError(
+                f"{path}: line {number} has {len(row)} numbers, line {lines[0][0]} has {width}. Make them equal."
+            )
+        if odd := [cell for cell in row if not _is_number(cell)]:
+            raise DataError(f"{path}: line {number} holds {odd[0][:40]!r}, which is no number. Correct it.")
+    return np.array([[float(cell) for cell in row] for _number, row in lines])
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

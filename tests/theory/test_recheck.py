@@ -1,0 +1,219 @@
+"""Certificates written by isthmus and checked by `tests/recheck.py`, which imports nothing of it; forgeries refused."""
+
+import ast
+import copy
+import itertools
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from isthmus.constructions import x_cross_example
+from isthmus.networks import FullyConnected, jacobians, segment_pieces
+from isthmus.theory import (
+    betweenness_certificate,
+    borsuk_ulam_certificate,
+    bottleneck_certificate,
+    jacobian_rank_lower_bound,
+    two_sequence_certificate,
+)
+from theorem_checks import linearised, normal, random_network
+
+PROGRAM = Path(__file__).parents[1] / "recheck.py"
+Witness = dict[str, Any]
+
+
+def layers_of(network: FullyConnected) -> Witness:
+    weights, biases = network.written_layers()
+    assert biases is not None
+    return {
+        "weights": [w.tolist() for w in weights],
+        "biases": [b.tolist() for b in biases],
+        "negative_slope": network.negative_slope,
+    }
+
+
+def rank_witness() -> Witness:
+    network = random_network(3, (5, 8, 2, 8, 4))
+    x = normal(4, 30, 5)
+    with torch.no_grad():
+        found = jacobians(network, x)
+    rank, witness = jacobian_rank_lower_bound(found, tolerance=1e-6)
+    assert rank == 2
+    assert witness is not None
+    pairs = [list(pair) for pair in itertools.combinations(range(4), 2)]
+    minors = [
+        (float(found[witness][rows][:, columns].det().abs()), rows, columns) for rows in pairs for columns in pairs
+    ]
+    _size, rows, columns = max(minors)
+    return {
+        "kind": "jacobian_rank",
+        "claim": 2,
+        "x": x[witness].tolist(),
+        "rows": rows,
+        "columns": columns,
+    } | layers_of(network)
+
+
+def betweenness_witness() -> Witness:
+    """Three arms of the x-cross; a path through the centre joins any two of them."""
+    network = x_cross_example().network
+    arms = torch.tensor([[1.0, 1.0], [-1.0, 1.0], [1.0, -1.0]], dtype=torch.float64)
+    centre = torch.zeros(2, dtype=torch.float64)
+    with torch.no_grad():
+        values = network(arms)
+    paths: list[Tensor] = []
+    for i in range(3):
+        start, end = (arms[j] for j in range(3) if j != i)
+        halves = segment_pieces(network, start, centre), segment_pieces(network, centre, end)
+        paths.append(torch.cat([half.values for half in halves]))
+    found = betweenness_certificate(values, paths)
+    assert found.rank == 2
+    return {
+        "kind": "betweenness",
+        "claim": 2,
+        "values": values.tolist(),
+        "paths": [path.tolist() for path in paths],
+        "distances": found.distances.tolist(),
+    }
+
+
+def borsuk_ulam_witness() -> Witness:
+    angles = (torch.arange(40, dtype=torch.float64) + 0.3) * (torch.pi / 40)
+    circle = torch.stack([angles.cos(), angles.sin()], 1)
+    matrix = torch.tensor([[1.0, 0.4], [0.0, 0.8], [0.3, -0.2]], dtype=torch.float64)
+    values, antipodes = circle @ matrix.T, -circle @ matrix.T
+    lipschitz, spacing = float(torch.linalg.matrix_norm(matrix, 2)), torch.pi / 80
+    found = borsuk_ulam_certificate(values, antipodes, sphere_dimension=1, lipschitz=lipschitz, spacing=spacing)
+    assert found.rank == 2
+    return {
+        "kind": "borsuk_ulam",
+        "claim": 2,
+        "angles": angles.tolist(),
+        "values": values.tolist(),
+        "antipodes": antipodes.tolist(),
+        "lipschitz": lipschitz,
+        "spacing": spacing,
+    }
+
+
+def near_identity_witness(slope: float) -> Witness:
+    network = random_network(5, (4, 6, 6, 6, 3), slope=slope, bias=0.1)
+    x = normal(6, 40, 4)
+    read = linearised(network, x)
+    with torch.no_grad():
+        i = int(torch.linalg.svdvals(jacobians(network, x))[:, 1].argmax())
+    certify = bottleneck_certificate if slope == 0 else two_sequence_certificate
+    found = certify(read.weights, read.biases, read.point(i), rank=2)
+    return {
+        "kind": "near_identity",
+        "claim": 2,
+        "two_sequences": slope != 0,
+        "x": x[i].tolist(),
+        "incoming": [v.tolist() for v in found.incoming],
+        "outgoing": [u.tolist() for u in found.outgoing],
+        "residuals": found.residuals.tolist(),
+        "bound": found.bound,
+    } | layers_of(network)
+
+
+WITNESSES: dict[str, Callable[[], Witness]] = {
+    "rank": rank_witness,
+    "betweenness": betweenness_witness,
+    "borsuk_ulam": borsuk_ulam_witness,
+    "one sequence": lambda: near_identity_witness(0.0),
+    "two sequences": lambda: near_identity_witness(-0.3),
+}
+
+
+def recheck(folder: Path, witnesses: list[Witness]) -> subprocess.CompletedProcess[str]:
+    (folder / "witnesses.json").write_text(json.dumps(witnesses))
+    return subprocess.run(
+        [sys.executable, str(PROGRAM), str(folder / "witnesses.json")], capture_output=True, text=True, check=False
+    )
+
+
+def test_the_program_knows_nothing_of_the_library() -> None:
+    imported = {
+        (node.module or "") if isinstance(node, ast.ImportFrom) else node.names[0].name
+        for node in ast.walk(ast.parse(PROGRAM.read_text()))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    assert imported == {"json", "sys", "collections.abc", "pathlib", "typing", "numpy"}
+
+
+def test_every_witness_stands(tmp_path: Path) -> None:
+    done = recheck(tmp_path, [make() for make in WITNESSES.values()])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [line.split(":")[0] for line in done.stdout.splitlines()] == [
+        "jacobian_rank", "betweenness", "borsuk_ulam", "near_identity", "near_identity",
+    ]  # fmt: skip
+
+
+def change(witness: Witness, key: str, *place: int, by: float = 1e-3) -> Witness:
+    forged = copy.deepcopy(witness)
+    if not place:
+        forged[key] += by
+        return forged
+    holder = forged[key]
+    for index in place[:-1]:
+        holder = holder[index]
+    holder[place[-1]] += by
+    return forged
+
+
+def collapsed(witness: Witness) -> Witness:
+    """The same minor asked of a network whose bottleneck has one neuron left."""
+    forged = copy.deepcopy(witness)
+    forged["weights"][1][1] = [2 * w for w in forged["weights"][1][0]]
+    forged["biases"][1][1] = 2 * forged["biases"][1][0]
+    return forged
+
+
+FORGERIES: dict[str, tuple[str, Callable[[Witness], Witness], str]] = {
+    "rank of a narrower network": ("rank", collapsed, "is rounding"),
+    "a larger rank": ("rank", lambda w: w | {"claim": 3, "rows": [0, 1, 2], "columns": [0, 1, 2]}, "is rounding"),
+    "a repeated row": ("rank", lambda w: w | {"rows": [0, 0]}, "not k x k"),
+    "a path that ends elsewhere": ("betweenness", lambda w: change(w, "paths", 0, 0, 0), "does not join"),
+    "a distance made up": ("betweenness", lambda w: change(w, "distances", 1), "recorded"),
+    "a path through the point": (
+        "betweenness",
+        lambda w: w | {"paths": [[w["values"][1], w["values"][0], w["values"][2]], *w["paths"][1:]]},
+        "meets value 1",
+    ),
+    "a gap in the grid": ("borsuk_ulam", lambda w: change(w, "angles", 3, by=0.05), "gaps"),
+    "a small Lipschitz constant": ("borsuk_ulam", lambda w: change(w, "lipschitz", by=-0.5), "faster"),
+    "antipodes that meet": (
+        "borsuk_ulam",
+        lambda w: w | {"antipodes": [*w["values"]]},
+        "antipodes come within|faster",
+    ),
+    "a frame that is no frame": ("one sequence", lambda w: change(w, "incoming", 1, 0, 0), "not orthonormal"),
+    "a residual made small": ("one sequence", lambda w: change(w, "residuals", 2, by=-0.1), "residual 3"),
+    "a bound made small": ("one sequence", lambda w: change(w, "bound", by=-0.5), "the bound is"),
+    "frames not shared": ("two sequences", lambda w: w | {"two_sequences": False}, "do not share a frame"),
+    "no number": ("borsuk_ulam", lambda w: change(w, "values", 0, 0, by=float("nan")), "no finite array"),
+    "an unknown kind": ("rank", lambda w: w | {"kind": "faith"}, "unknown kind"),
+}
+
+
+def test_forgeries_are_refused_one_by_one(tmp_path: Path) -> None:
+    made = {name: make() for name, make in WITNESSES.items()}
+    done = recheck(tmp_path, [forge(made[name]) for name, forge, _why in FORGERIES.values()])
+    assert done.returncode == 1, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(FORGERIES)
+    for line, (case, (_name, _forge, why)) in zip(lines, FORGERIES.items(), strict=True):
+        assert "REFUSED" in line, f"{case}: {line}"
+        assert any(part in line for part in why.split("|")), f"{case}: {line}"
+
+
+@pytest.mark.parametrize("content", ["[]"])
+def test_nothing_proves_nothing(tmp_path: Path, content: str) -> None:
+    assert recheck(tmp_path, json.loads(content)).returncode == 1
