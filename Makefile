@@ -38,6 +38,7 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix src tests benchmarks examples
 
 bench: $(STAMP)
+	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/rank_recovery.py
 
