@@ -1,7 +1,8 @@
 """Question: how much do the costs and bounds of `isthmus.theory` add to the SVD or matrix product they rest on?
 
-Answer: at 10,000 Jacobians 50 x 50 little: .7 to 1.4 times the SVD (2.2 s; the spread is that of a shared machine, at
-500 Jacobians the ratios are .99 to 1.09), 1.1 to 1.2 times the products, 1.4 for `idempotency_defect`. None exceeds 2.
+Answer: at 10,000 Jacobians 50 x 50 little: .8 to 1.1 times the SVD, 1.1 to 1.8 times the products. None exceeds 2. The
+machine was shared (the SVD itself took 1.0 to 4.1 s); at 500 Jacobians and less load the ratios are 1.0 to 1.2, and 1.7
+for `idempotency_defect`.
 Intel Xeon, one thread of two busy cores, torch 2.13.0 CPU, November 2026, 3 interleaved pairs.
 
 Each row times a function and its bare kernel in turn, in one process and thread, and gives the median of the ratios.
