@@ -36,6 +36,7 @@ def spectral_penalty(
     Accuracy: that of the SVD. Source: 000, Theorem 2.1. Test: RES-03.
     """
     check_tensor("spectral_penalty", "matrix", matrix, least_ndim=2)
+    check_positive("spectral_penalty", "residual_weight", residual_weight)
     values = torch.linalg.svdvals(matrix)
     return resnet_cost(values, residual_weight=residual_weight, depth=depth, block_depth=block_depth)
 
