@@ -100,6 +100,14 @@ def test_truncation_is_the_best_approximation_of_its_rank() -> None:
     assert float((best_of_rank(before, 2) - before).norm()) > error
 
 
+def test_a_network_that_diverged_has_no_rank() -> None:
+    network = FullyConnected(4, 4, width=5, depth=4, seed=0)
+    assert middle_rank(network) > 0
+    with torch.no_grad():
+        network.weights[1][0, 0] = torch.nan
+    assert middle_rank(network) == 0
+
+
 def test_middle_layers_surround_the_linear_run() -> None:
     network = FullyConnected(4, 4, width=(5, 5, 3, 3, 5, 5), depth=7, linear=(3, 4), seed=0)
     assert middle_layers(network) == [3, 4, 5]

@@ -52,7 +52,10 @@ def middle_rank(network: FullyConnected, *, tolerance: float = 0.1) -> int:
     """Least number, over the middle matrices, of singular values above `tolerance` times the largest (*estimate*)."""
     counts: list[int] = []
     for l in middle_layers(network):
-        s = torch.linalg.svdvals(network.weights[l - 1].detach().double())
+        weight = network.weights[l - 1].detach().double()
+        if not bool(torch.isfinite(weight).all()):
+            return 0  # diverged: there is no map whose rank could be read
+        s = torch.linalg.svdvals(weight)
         counts.append(int((s > tolerance * s[0]).sum()) if float(s[0]) > 0 else 0)
     return min(counts, default=0)
 
