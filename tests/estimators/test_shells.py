@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,13 @@ def test_the_regressor_predicts_and_scores(regressor: BottleneckRegressor) -> No
     assert regressor.predict(X).shape == Y.shape
     assert regressor.score(X, Y) > 0.8
     assert not hasattr(regressor, "inverse_transform")
+
+
+def test_a_target_that_does_not_vary_needs_no_coordinate() -> None:
+    flat = BottleneckRegressor(**SMALL).set_output(transform="pandas").fit(X, np.full(len(X), 3.0))
+    assert flat.rank_ == 0
+    assert flat.transform(X).shape == (len(X), 0)
+    assert set(flat.predict(X)) == {3.0}
 
 
 def test_one_target_comes_back_as_it_came() -> None:
@@ -135,6 +143,16 @@ def test_the_number_of_threads_does_not_change_the_numbers(regressor: Bottleneck
     np.testing.assert_array_equal(many.predict(X), regressor.predict(X))
     with pytest.raises(ValueError, match="needs at least one"):
         discover(X, Y, workers=0)
+
+
+def test_arguments_drawn_with_numpy_are_those_of_python(tmp_path: Path, regressor: BottleneckRegressor) -> None:
+    drawn = {"ridge": np.array([3e-3]), "starts": np.int64(1), "evaluations": np.int64(60), "depth": np.int64(11)}
+    same = BottleneckRegressor(**drawn, random_state=np.int64(0)).fit(X, Y)
+    np.testing.assert_array_equal(same.predict(X), regressor.predict(X))
+    same.discovery_.save(tmp_path)
+    assert isthmus.load(tmp_path).settings == regressor.discovery_.settings
+    with pytest.raises(TypeError, match="integer"):
+        BottleneckRegressor(starts=1.5).fit(X, Y)
 
 
 def test_random_state_may_be_a_generator_or_nothing() -> None:

@@ -1,5 +1,6 @@
 """What the three estimators share: their arguments, the call of `discover`, the coordinates. The rest: their files."""
 
+from operator import index
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -71,13 +72,13 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             X if names is None else pd.DataFrame(X, columns=names),
             y,
             loss=loss,
-            depth=self.depth,
-            ridge=self.ridge,
-            starts=self.starts,
+            depth=_whole(self.depth),
+            ridge=None if self.ridge is None else np.ravel(self.ridge).tolist(),
+            starts=_whole(self.starts),
             scaling=self.scaling,
             sample_weight=sample_weight,
             seed=self._seed(),
-            limits=Limits(seconds=self.max_seconds, evaluations=self.evaluations),
+            limits=Limits(seconds=self.max_seconds, evaluations=_whole(self.evaluations)),
             progress=Lines(type(self).__name__) if self.verbose else None,
             workers=_num_threads(self.n_jobs),
         )
@@ -111,6 +112,11 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _whole(number: Any) -> int | None:
+    """Plain Python of an integer, also of one that a search drew with numpy."""
+    return None if number is None else index(number)
 
 
 def _num_threads(n_jobs: Any) -> int:
