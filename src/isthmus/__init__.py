@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from isthmus.discovery import factorise as factorise
     from isthmus.discovery import load as load
     from isthmus.discovery import scree as scree
+    from isthmus.estimators import BottleneckAutoencoder as BottleneckAutoencoder
+    from isthmus.estimators import BottleneckClassifier as BottleneckClassifier
+    from isthmus.estimators import BottleneckRegressor as BottleneckRegressor
     from isthmus.networks import FullyConnected as FullyConnected
     from isthmus.networks import LayerState as LayerState
     from isthmus.networks import ResNet as ResNet
@@ -38,6 +41,9 @@ __version__ = "0.1.0"
 
 _ROOMS = ("constructions", "errors", "networks", "plots", "tasks", "theory")
 _HOME = {
+    "BottleneckAutoencoder": "isthmus.estimators",
+    "BottleneckClassifier": "isthmus.estimators",
+    "BottleneckRegressor": "isthmus.estimators",
     "Diagnosis": "isthmus.diagnostics",
     "Discovery": "isthmus.discovery",
     "Factorisation": "isthmus.discovery",

@@ -1,5 +1,7 @@
 """The linear baseline against closed forms: the spectrum that PCA leaves, and logistic regression that cannot fail."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -81,3 +83,13 @@ def test_classes_along_the_first_component_need_one_dimension() -> None:
     across = torch.from_numpy(np.stack([labels * 0.1, 9 * generator.normal(size=NUM_SAMPLES)], 1))
     blind = linear_errors(posed(across, y, loss=Loss.CROSS_ENTROPY, unit=float(np.log(2))), most=1)
     assert blind[1] > 0.8, "the first component says nothing about these classes"
+
+
+def test_a_training_split_with_one_class_alone_keeps_the_constant() -> None:
+    x = samples()
+    labels = torch.arange(NUM_SAMPLES) % 2
+    both = posed(x, labels, loss=Loss.CROSS_ENTROPY, unit=1.0)
+    lone = dataclasses.replace(both, y=torch.zeros_like(labels))
+    errors = linear_errors(lone, most=3)
+    assert errors == [errors[0]] * 4
+    assert linear_errors(both, most=3) != pytest.approx([linear_errors(both, most=3)[0]] * 4)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from isthmus.discovery.scaling import Scaling
 from isthmus.discovery.settings import Settings, StartKind
 from isthmus.errors import DataError
-from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, constant_columns
+from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, constant_columns, listing
 from isthmus.training import Limits
 from isthmus.training.losses import Loss
 
@@ -26,27 +26,76 @@ class CheckedData:
     task: str
     input_names: tuple[str, ...]
     target_names: tuple[str, ...]
+    weight: Array | None = None  # of each row, > 0
 
 
-def checked_data(x: ArrayLike, y: ArrayLike | None, loss: str | Loss | None) -> CheckedData:
-    """Data as float64 rows; raises before any work."""
+def checked_data(
+    x: ArrayLike, y: ArrayLike | None, loss: str | Loss | None, sample_weight: ArrayLike | None = None
+) -> CheckedData:
+    """Data as float64 rows, without those of weight 0; raises before any work."""
     if loss is not None and loss not in {l.value for l in Loss} and not isinstance(loss, Loss):
         raise ValueError(f"discover(loss={loss!r}): needs one of {', '.join(repr(l.value) for l in Loss)}.")
     kind = Loss(loss) if loss is not None else Loss.SQUARED
-    samples = as_samples(x, "x")
+    everything = as_samples(x, "x")
+    weight, kept = _weights_and_rows(sample_weight, len(everything))
+    samples = everything[kept]
     inputs = _names(x, samples.shape[1], "x")
     if bool(constant_columns(samples).all()):
         raise DataError(f"discover(x): all {len(samples)} rows of x are identical; there is nothing to learn from.")
     check_rows(len(samples))
     if y is None:
-        return CheckedData(samples, samples, Loss.SQUARED, "autoencoding", inputs, inputs)
+        return CheckedData(samples, samples, Loss.SQUARED, "autoencoding", inputs, inputs, weight)
     if kind is Loss.CROSS_ENTROPY:
         labels, classes = _classes(y)
-        check_same_length(len(samples), len(labels))
-        return CheckedData(samples, labels, kind, "classification", inputs, classes)
+        check_same_length(len(everything), len(labels))
+        if weight is not None:
+            present, labels = np.unique(labels[kept], return_inverse=True)
+            labels, classes = labels.astype(np.float64), tuple(classes[int(c)] for c in present)
+        return CheckedData(samples, labels, kind, "classification", inputs, classes, weight)
     targets = as_samples(y, "y")
-    check_same_length(len(samples), len(targets))
-    return CheckedData(samples, targets, kind, "regression", inputs, _names(y, targets.shape[1], "y"))
+    check_same_length(len(everything), len(targets))
+    names = _names(y, targets.shape[1], "y")
+    return CheckedData(samples, targets[kept], kind, "regression", inputs, names, weight)
+
+
+def _weights_and_rows(sample_weight: ArrayLike | None, num_rows: int) -> tuple[Array | None, NDArray[np.bool_] | slice]:
+    """The positive weights, and which rows have them."""
+    weights = checked_weights(sample_weight, num_rows)
+    if weights is None:
+        return None, slice(None)
+    return weights[weights > 0], weights > 0
+
+
+def groups_of_rows(groups: ArrayLike | None, sample_weight: ArrayLike | None) -> ArrayLike | None:
+    """The group labels of the rows that `checked_data` keeps."""
+    if groups is None or sample_weight is None:
+        return groups
+    labels, weights = np.asarray(groups), np.asarray(sample_weight)
+    if labels.shape != weights.shape:
+        raise DataError(f"discover(groups=...): needs one label per row, {len(weights)}; got shape {labels.shape}.")
+    return labels[weights > 0]
+
+
+def checked_weights(sample_weight: ArrayLike | None, num_rows: int) -> Array | None:
+    """Weights as float64 (n,), finite, non-negative and not all zero; None where none were given."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (num_rows,):
+        raise DataError(
+            f"discover(sample_weight=...): needs one weight per row, {num_rows}; got shape {weights.shape}."
+        )
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(wrong):
+        where = listing((int(row) + 1 for row in wrong), "row")
+        raise DataError(
+            f"discover(sample_weight=...): needs finite weights >= 0, got {weights[wrong[0]]:g} in {where}."
+        )
+    if not weights.any():
+        raise DataError(
+            "discover(sample_weight=...): every weight is zero, so that no row is left. Give some rows a weight."
+        )
+    return weights
 
 
 def _classes(y: ArrayLike) -> tuple[Array, tuple[str, ...]]:

@@ -47,7 +47,7 @@ def trained_start(  # noqa: PLR0913
     )
     result = fit(
         network, problem.x, problem.y, ridge=ridge, loss=problem.loss, solver=solver,
-        limits=Limits(seconds=seconds), checkpoint=checkpoint, callback=callback,
+        sample_weight=problem.weight, limits=Limits(seconds=seconds), checkpoint=checkpoint, callback=callback,
     )  # fmt: skip
     return measured(problem, network, result) | {"ridge": ridge, "start": number, "kind": str(kind)}
 
@@ -68,7 +68,7 @@ def truncated(  # noqa: PLR0913
     result = fit(
         network, problem.x, problem.y, ridge=base["ridge"], loss=problem.loss,
         solver=LBFGS(settings.polish_evaluations), limits=Limits(seconds=seconds), checkpoint=checkpoint,
-        callback=callback,
+        callback=callback, sample_weight=problem.weight,
     )  # fmt: skip
     return measured(problem, network, result) | {"ridge": base["ridge"], "rank": rank}
 
@@ -89,7 +89,7 @@ def refined_halves(  # noqa: PLR0913
     result = fit(
         narrow, problem.x, problem.y, ridge=base["ridge"] * settings.refine_ridge, loss=problem.loss,
         solver=LBFGS(settings.refine_evaluations), limits=Limits(seconds=seconds), checkpoint=checkpoint,
-        callback=callback,
+        callback=callback, sample_weight=problem.weight,
     )  # fmt: skip
     return measured(problem, narrow, result) | {"rank": rank}
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from isthmus.discovery.arguments import CheckedData, checked_data, settings_from
+from isthmus.discovery.arguments import CheckedData, checked_data, groups_of_rows, settings_from
 from isthmus.discovery.assembly import assemble
 from isthmus.discovery.constant import constant_discovery
 from isthmus.discovery.problem import Problem, pose
@@ -43,6 +43,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     depth: int | None = None,
     ridge: float | Sequence[float] | None = None,
     starts: int | None = None,
+    sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     ordered: bool = False,
     scaling: str | Scaling = Scaling.COLUMN,
@@ -51,6 +52,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     out: str | os.PathLike[str] | None = None,
     progress: ProgressListener | None = None,
     control: bool = False,
+    workers: int | None = None,
 ) -> Discovery:
     """How many dimensions the task x -> y needs, which ones, and how sure that is.
 
@@ -67,6 +69,8 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         depth: number of weight matrices; more depth prefers fewer, more curved coordinates. Default 11.
         ridge: one ridge or several; default 1e-2 ... 3e-4, for targets of total variance 1.
         starts: starts at each ridge, the first from the linear map, the others random. Default 2.
+        sample_weight: a weight >= 0 for each row, in losses and errors, up to a common factor; the columns are scaled
+            without it. Rows of weight 0 are left out.
         groups: a label per row; rows of one label are held out together.
         ordered: rows are a time series: whole blocks are held out.
         scaling: "column" gives every column variance 1, "global" keeps the relative scale of the columns.
@@ -75,6 +79,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         out: folder for the result; also keeps the work as it goes, so that the same call goes on after a stop.
         progress: hears `Progress` events.
         control: also run on Gaussian data of the same covariance, which has no rank beyond its spectrum.
+        workers: threads that train side by side; None: one for each core. The numbers do not depend on it.
 
     Returns:
         The rank, its verdict and evidence, encoder and decoder. Constant targets give rank 0.
@@ -83,7 +88,10 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         DataError: data that cannot be used (says which rows or columns), or `out` holds another run.
         ValueError: an unknown option.
     """
-    data = checked_data(x, y, loss)
+    if workers is not None and workers < 1:
+        raise ValueError(f"discover(workers={workers}): needs at least one, or None for one on each core.")
+    data = checked_data(x, y, loss, sample_weight)
+    groups = groups_of_rows(groups, sample_weight)
     settings = settings_from(network, depth, ridge, starts, seed, limits, ordered=ordered, scaling=Scaling(scaling))
     folder = Path(out) if out is not None else None
     if folder is not None and (folder / RESULT).exists():
@@ -102,7 +110,9 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
             data.x, data.y, settings, names=(data.input_names, data.target_names), task=data.task
         )
     else:
-        result = _search(problem, data, held, settings, folder, limits, progress or silent, told, control=control)
+        result = _search(
+            problem, data, held, settings, folder, limits, progress or silent, told, control=control, workers=workers
+        )
     if folder is not None:
         result.save(folder)
         shutil.rmtree(folder / "work", ignore_errors=True)
@@ -120,6 +130,7 @@ def _search(  # noqa: PLR0913
     told: tuple[str, ...],
     *,
     control: bool,
+    workers: int | None,
 ) -> Discovery:
     tracker = Tracker(progress, planned_evaluations(settings, problem) * (1 + control))
     deadline = time.monotonic() + limits.seconds if limits and limits.seconds else None
@@ -127,8 +138,15 @@ def _search(  # noqa: PLR0913
     if work is not None:
         work.mkdir(parents=True, exist_ok=True)
         check_same_run(work, {"data": problem.fingerprint(), "settings": repr(settings) + str(control)})
-    workshop = Workshop(work, tracker, deadline=deadline)
-    about = {"held_out_rows": int(held.sum()), "rows": len(held), "loss": data.loss.value, **_versions()}
+    workshop = Workshop(work, tracker, deadline=deadline, workers=workers)
+    about: dict[str, object] = {
+        "held_out_rows": int(held.sum()),
+        "rows": len(held),
+        "loss": data.loss.value,
+        **_versions(),
+    }
+    if data.weight is not None:
+        about["weighted"] = True
     findings = Search(problem, settings, workshop).run()
     beside = _control(data, held, settings, workshop, about) if control else None
     names = (data.input_names, data.target_names)
@@ -165,13 +183,13 @@ def _posed(data: CheckedData, held: NDArray[np.bool_], settings: Settings) -> Pr
     if data.loss is Loss.CROSS_ENTROPY:
         if len(np.unique(data.y)) < 2:
             return None
-        return pose(data.x, data.y, held, loss=data.loss, inputs=inputs, targets=None)
+        return pose(data.x, data.y, held, loss=data.loss, inputs=inputs, targets=None, weight=data.weight)
     targets = Standardiser.of(data.y, scaling=scaling, total=True)
     if not len(targets.kept):
         return None
     if data.y is not data.x:
         targets.warn_of_constants("target", data.target_names)
-    return pose(data.x, data.y, held, loss=data.loss, inputs=inputs, targets=targets)
+    return pose(data.x, data.y, held, loss=data.loss, inputs=inputs, targets=targets, weight=data.weight)
 
 
 def _versions() -> dict[str, object]:

@@ -26,6 +26,7 @@ class Problem:
         inputs, targets: the maps from the user's units (`targets` is None when classifying).
         unit: data loss of the best constant on all rows, by which errors are divided.
         autoencoding: whether the targets are the inputs.
+        weight, weight_held: of the training and of the held-out rows, each with sum 1; None: all rows count the same.
     """
 
     x: Tensor
@@ -38,6 +39,8 @@ class Problem:
     targets: Standardiser | None
     unit: float
     autoencoding: bool
+    weight: Tensor | None = None
+    weight_held: Tensor | None = None
 
     @property
     def d_in(self) -> int:
@@ -46,44 +49,67 @@ class Problem:
 
     def train_error(self, network: nn.Module) -> float:
         """Data loss on the training rows relative to that of the best constant."""
-        return self._error(network, self.x, self.y)
+        return self._error(network, self.x, self.y, self.weight)
 
     def heldout_error(self, network: nn.Module) -> float:
         """Data loss on the held-out rows relative to that of the best constant."""
-        return self._error(network, self.x_held, self.y_held)
+        return self._error(network, self.x_held, self.y_held, self.weight_held)
 
-    def loss_of(self, outputs: Tensor, y: Tensor) -> float:
-        """Relative data loss of given outputs."""
-        return DataLoss(self.loss, y).to(outputs.dtype).value(outputs) / self.unit
+    def loss_of(self, outputs: Tensor, y: Tensor, weight: Tensor | None = None) -> float:
+        """Relative data loss of given outputs, whose weights sum to 1."""
+        return DataLoss(self.loss, y, weight).to(outputs.dtype).value(outputs) / self.unit
 
-    def _error(self, network: nn.Module, x: Tensor, y: Tensor) -> float:
+    def _error(self, network: nn.Module, x: Tensor, y: Tensor, weight: Tensor | None) -> float:
         with torch.no_grad():
-            return self.loss_of(network(x.to(next(network.parameters()).dtype)).double(), y)
+            return self.loss_of(network(x.to(next(network.parameters()).dtype)).double(), y, weight)
 
     def fingerprint(self) -> str:
         """Hash of everything above, so that a resumed run can tell whether its data are the same."""
         digest = hashlib.sha256(self.loss.value.encode())
-        for tensor in (self.x, self.y, self.x_held, self.y_held):
+        weights = [w for w in (self.weight, self.weight_held) if w is not None]
+        for tensor in (self.x, self.y, self.x_held, self.y_held, *weights):
             digest.update(str(tuple(tensor.shape)).encode())
             digest.update(tensor.contiguous().numpy().tobytes())
         return digest.hexdigest()
 
 
-def pose(
-    x: Array, y: Array, held: NDArray[np.bool_], *, loss: Loss, inputs: Standardiser, targets: Standardiser | None
+def pose(  # noqa: PLR0913
+    x: Array,
+    y: Array,
+    held: NDArray[np.bool_],
+    *,
+    loss: Loss,
+    inputs: Standardiser,
+    targets: Standardiser | None,
+    weight: Array | None = None,
 ) -> Problem:
-    """Standardise and split; y is class numbers (n,) for cross-entropy, else (n, d_out) in the user's units."""
+    """Standardise and split; y is class numbers (n,) for cross-entropy, else (n, d_out) in the user's units.
+
+    Weights, all positive, count in losses and errors; the standardisation leaves them aside.
+    """
     z = torch.from_numpy(inputs.apply(x)).float()
     if loss is Loss.CROSS_ENTROPY:
         t = torch.from_numpy(y.astype(np.int64))
-        share = np.bincount(y.astype(np.int64)) / len(y)
+        counts = np.bincount(y.astype(np.int64), weight)
+        share = counts / counts.sum()
         unit, d_out = float(-(share * np.log(np.where(share > 0, share, 1.0))).sum()), len(share)
     else:
         assert targets is not None
         t = torch.from_numpy(targets.apply(y)).float()
-        unit, d_out = 1.0, t.shape[1]
+        unit, d_out = 1.0 if weight is None else _weighted_variance(targets.apply(y), weight), t.shape[1]
     mask = torch.from_numpy(held)
     parts = (z[~mask], t[~mask], z[mask], t[mask])
     x_train, y_train, x_held, y_held = (p.contiguous() for p in parts)
     same = targets is not None and y is x
-    return Problem(x_train, y_train, x_held, y_held, loss, d_out, inputs, targets, unit, same)
+    weights = (None, None) if weight is None else (_shares(weight[~held]), _shares(weight[held]))
+    return Problem(x_train, y_train, x_held, y_held, loss, d_out, inputs, targets, unit, same, *weights)
+
+
+def _weighted_variance(y: Array, weight: Array) -> float:
+    """Squared distance from the weighted mean, summed over columns, in the weighted mean over rows."""
+    mean = np.average(y, axis=0, weights=weight)
+    return float(np.average(np.square(y - mean).sum(1), weights=weight))
+
+
+def _shares(weight: Array) -> Tensor:
+    return torch.from_numpy(weight / weight.sum())

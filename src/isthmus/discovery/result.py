@@ -76,6 +76,10 @@ class Discovery:
         with torch.no_grad():
             return self.decoder(self.encoder(_rows(x))).numpy()
 
+    def decode(self, coordinates: ArrayLike) -> NDArray[np.float64]:
+        """Predictions in the user's units, shape (n, d_out), of `rank` coordinates as rows."""
+        return _apply(self.decoder, coordinates)
+
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the discovery into `folder`, made if missing; `isthmus.load` gives it back bit for bit.
 

@@ -100,10 +100,12 @@ class Tracker:
 class Workshop:
     """Runs units in threads, with files of finished and half-finished work in `folder` if there is one."""
 
-    def __init__(self, folder: Path | None, tracker: Tracker, *, deadline: float | None = None) -> None:
+    def __init__(
+        self, folder: Path | None, tracker: Tracker, *, deadline: float | None = None, workers: int | None = None
+    ) -> None:
         self.folder, self.tracker, self.deadline = folder, tracker, deadline
         self._stop = threading.Event()
-        self.workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.workers = workers or _num_cores()
 
     def out_of_time(self) -> bool:
         """Whether the time limit is over."""
@@ -146,6 +148,10 @@ class Workshop:
             partial.unlink(missing_ok=True)
         self.tracker.finished(unit, fresh=True)
         return result
+
+
+def _num_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

@@ -1,0 +1,68 @@
+"""`BottleneckClassifier`: predict classes through as few coordinates as the task needs."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from isthmus.discovery.arguments import checked_weights
+from isthmus.estimators.shell import FLOATS, Array, Bottleneck, Samples
+
+
+class BottleneckClassifier(ClassifierMixin, Bottleneck):
+    """Classification through the least number of coordinates.
+
+    The arguments are those of `BottleneckRegressor`.
+
+    Attributes:
+        classes_: labels, sorted; those of samples of weight 0 alone are not among them.
+        rank_: number of coordinates.
+        scree_: error through 1, 2, 3, ... coordinates.
+        discovery_: the whole `Discovery`, with its verdict and warnings.
+    """
+
+    def fit(self, X: Samples, y: Samples, sample_weight: Samples = None) -> "BottleneckClassifier":
+        """Find the rank and the two halves.
+
+        Args:
+            X: samples (n, d_in).
+            y: labels (n,).
+            sample_weight: a weight >= 0 for each sample.
+
+        Returns:
+            Itself.
+        """
+        rows, labels = validate_data(self, X, y, dtype=FLOATS, ensure_min_samples=2)
+        check_classification_targets(labels)
+        labels = column_or_1d(labels, warn=True)
+        weights = checked_weights(sample_weight, len(labels))
+        self.classes_: NDArray[Any] = np.unique(labels if weights is None else labels[weights > 0])
+        self.rank_: int = self._discover(rows, labels, weights, loss="cross_entropy").rank
+        return self
+
+    def predict_proba(self, X: Samples) -> Array:
+        """Probabilities of the classes.
+
+        Args:
+            X: samples (n, d_in).
+
+        Returns:
+            Probabilities (n, number of classes), in the order of `classes_` and the precision of X.
+        """
+        return softmax(self._predictions(X), axis=1)
+
+    def predict(self, X: Samples) -> NDArray[Any]:
+        """The likeliest class of each sample.
+
+        Args:
+            X: samples (n, d_in).
+
+        Returns:
+            Labels (n,).
+        """
+        likeliest = self.predict_proba(X).argmax(1)
+        return self.classes_[likeliest]

@@ -1,0 +1,67 @@
+"""`BottleneckRegressor`: predict targets through as few coordinates as the task needs."""
+
+import numpy as np
+import pandas as pd
+from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import validate_data
+
+from isthmus.estimators.shell import FLOATS, Array, Bottleneck, Samples
+
+
+class BottleneckRegressor(RegressorMixin, Bottleneck):
+    """Regression through the least number of coordinates; `isthmus.discover` says what is computed.
+
+    Args:
+        depth: number of weight matrices; more depth prefers fewer, more curved coordinates. None: 11.
+        ridge: one ridge or several, of which the one with the least held-out error is kept. None: 1e-2 ... 3e-4, for
+            targets of total variance 1.
+        starts: starts at each ridge, the first from the linear map, the others random. None: 2.
+        evaluations: gradient evaluations of each start. None: 800.
+        max_seconds: wall time after which the search ends with what it has. None: no bound.
+        scaling: "column" gives every column variance 1, "global" keeps the relative scale of the columns.
+        random_state: an integer is the seed of `discover` itself; a generator, or None, draws one.
+        n_jobs: threads that train side by side, as in scikit-learn: None is 1, -1 all cores.
+        verbose: write a line on standard error for each tenth of the work.
+
+    Attributes:
+        rank_: number of coordinates.
+        scree_: error through 1, 2, 3, ... coordinates.
+        discovery_: the whole `Discovery`, with its verdict and warnings.
+    """
+
+    def fit(self, X: Samples, y: Samples, sample_weight: Samples = None) -> "BottleneckRegressor":
+        """Find the rank and the two halves.
+
+        Args:
+            X: samples (n, d_in).
+            y: targets (n,) or (n, d_out).
+            sample_weight: a weight >= 0 for each sample.
+
+        Returns:
+            Itself.
+        """
+        rows, targets = validate_data(self, X, y, dtype=FLOATS, multi_output=True, y_numeric=True, ensure_min_samples=2)
+        values, names = np.asarray(targets), getattr(y, "columns", None)
+        self._is_single_ = values.ndim == 1
+        found = self._discover(rows, values if names is None else pd.DataFrame(values, columns=names), sample_weight)
+        self.rank_: int = found.rank
+        return self
+
+    def predict(self, X: Samples) -> Array:
+        """Predictions for samples, in the shape that the targets had.
+
+        Args:
+            X: samples (n, d_in).
+
+        Returns:
+            Targets (n,) or (n, d_out), in the precision of X.
+        """
+        found = self._predictions(X)
+        return found[:, 0] if self._is_single_ else found
+
+    def __sklearn_tags__(self) -> Tags:
+        """Several targets at once are welcome."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

@@ -1,0 +1,125 @@
+"""What the three estimators share: their arguments, the call of `discover`, the coordinates. The rest: their files."""
+
+from operator import index
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from isthmus.discovery import Discovery, discover
+from isthmus.estimators.progress import Lines
+from isthmus.training import Limits
+
+FLOATS: Any = [np.float64, np.float32]
+Array = NDArray[np.floating[Any]]
+# scikit-learn's rules: `__init__` stores whatever comes, and its own checks refuse data in their own words, so that a
+# type narrower than these two would refuse first
+Argument: TypeAlias = Any
+Samples: TypeAlias = Any
+
+
+class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Arguments, coordinates and their names; `fit` and what follows from the targets is up to the three estimators.
+
+    The arguments are described by `BottleneckRegressor`.
+    """
+
+    def __init__(  # noqa: PLR0913 - the arguments are a public contract
+        self,
+        *,
+        depth: Argument = None,
+        ridge: Argument = None,
+        starts: Argument = None,
+        evaluations: Argument = None,
+        max_seconds: Argument = None,
+        scaling: Argument = "column",
+        random_state: Argument = None,
+        n_jobs: Argument = None,
+        verbose: Argument = False,
+    ) -> None:
+        self.depth = depth
+        self.ridge = ridge
+        self.starts = starts
+        self.evaluations = evaluations
+        self.max_seconds = max_seconds
+        self.scaling = scaling
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def transform(self, X: Samples) -> Array:
+        """The coordinates of samples (n, rank): centred, decorrelated on the training data, by decreasing variance.
+
+        Args:
+            X: samples (n, d_in).
+
+        Returns:
+            Coordinates in the precision of X.
+        """
+        rows = self._rows(X)
+        return self.discovery_.transform(rows).astype(rows.dtype)
+
+    def _discover(self, X: Samples, y: Samples, sample_weight: Samples, *, loss: str | None = None) -> Discovery:
+        """Run `discover` on checked data and keep the discovery with its curve."""
+        names = getattr(self, "feature_names_in_", None)
+        found = discover(
+            X if names is None else pd.DataFrame(X, columns=names),
+            y,
+            loss=loss,
+            depth=_whole(self.depth),
+            ridge=None if self.ridge is None else np.ravel(self.ridge).tolist(),
+            starts=_whole(self.starts),
+            scaling=self.scaling,
+            sample_weight=sample_weight,
+            seed=self._seed(),
+            limits=Limits(seconds=self.max_seconds, evaluations=_whole(self.evaluations)),
+            progress=Lines(type(self).__name__) if self.verbose else None,
+            workers=_num_threads(self.n_jobs),
+        )
+        self.discovery_: Discovery = found
+        self.scree_: xr.Dataset = found.scree
+        return found
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, int | np.integer):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _rows(self, X: Samples) -> Array:
+        """New samples, checked against those of the fit."""
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, reset=False, dtype=FLOATS))
+
+    def _predictions(self, X: Samples) -> Array:
+        """Outputs of the decoder in the precision of X, shape (n, d_out)."""
+        rows = self._rows(X)
+        return self.discovery_.predict(rows).astype(rows.dtype)
+
+    @property
+    def _n_features_out(self) -> int:
+        """Number of coordinates, from which scikit-learn makes their names."""
+        return self.discovery_.rank
+
+    def __sklearn_tags__(self) -> Tags:
+        """Coordinates keep the precision of the samples."""
+        tags = super().__sklearn_tags__()
+        if tags.transformer_tags is not None:
+            tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _whole(number: Any) -> int | None:
+    """Plain Python of an integer, also of one that a search drew with numpy."""
+    return None if number is None else index(number)
+
+
+def _num_threads(n_jobs: Any) -> int:
+    """What scikit-learn means by `n_jobs`: None is 1, or what `joblib.parallel_config` says; -1 is every core."""
+    found: Any = effective_n_jobs(n_jobs)
+    return int(found)
