@@ -31,7 +31,7 @@ def network(seed: int) -> FullyConnected:
 
 def recipe(step: Step, adam_steps: int, descent_steps: int) -> float:
     """The papers' recipe; returns the objective."""
-    solver = Adam(adam_steps, rate=1e-3, decay_from=2.0)  # constant rate
+    solver = Adam(adam_steps, rate=1e-3, decay_from=1.0)
     state = solver.start(step)
     while not state["done"]:
         solver.advance(step, state)

@@ -97,7 +97,8 @@ def rows_like(data: str, names: Sequence[str]) -> np.ndarray:
     task = _builtin(data, Choice()) if data.startswith(_BUILTIN) else _table(data, Choice(autoencode=True))
     found = pd.DataFrame(task.x, columns=list(task.x_names) or None)
     found.columns = found.columns.map(str)
-    if tuple(names) == tuple(f"x{i}" for i in range(len(names))) and found.shape[1] == len(names):
+    unnamed = tuple(names) == tuple(f"x{i}" for i in range(len(names)))
+    if unnamed and found.shape[1] == len(names) and set(found.columns) != set(names):
         return task.x
     bases = {str(column).split("=", 1)[0] for column in found.columns if "=" in str(column)}
     absent = [name for name in names if name not in found.columns]

@@ -43,6 +43,8 @@ def checked_data(
     if bool(constant_columns(samples).all()):
         raise DataError(f"discover(x): all {len(samples)} rows of x are identical; there is nothing to learn from.")
     check_rows(len(samples))
+    if y is None and kind is Loss.CROSS_ENTROPY:
+        raise DataError("discover(loss='cross_entropy'): needs class labels y; leave out loss to autoencode x.")
     if y is None:
         return CheckedData(samples, samples, Loss.SQUARED, "autoencoding", inputs, inputs, weight)
     if kind is Loss.CROSS_ENTROPY:
@@ -102,7 +104,15 @@ def _classes(y: ArrayLike) -> tuple[Array, tuple[str, ...]]:
     """Class numbers and names, from labels or from one 0/1 column per class."""
     values = np.asarray(y)
     if values.ndim == 2 and values.shape[1] > 1:
-        return values.argmax(1).astype(np.float64), _names(y, values.shape[1], "class ")
+        names, numbers = _names(y, values.shape[1], "class "), values.argmax(1)
+        if set(np.unique(values).tolist()) - {0, 1} or bool((values.sum(1) != 1).any()):
+            raise DataError("discover(y, loss='cross_entropy'): needs labels (n,), or 0/1 columns with one 1 per row.")
+        present, numbers = np.unique(numbers, return_inverse=True)  # a class without rows cannot be learnt
+        return numbers.astype(np.float64), tuple(names[int(c)] for c in present)
+    if missing := np.flatnonzero([v is None or v != v for v in values.reshape(-1).tolist()]).tolist():
+        raise DataError(f"discover(y): the label is missing in {listing((r + 1 for r in missing), 'row')}. Fill it in.")
+    if values.dtype.kind == "f" and bool((values != np.round(values)).any()):
+        raise DataError("discover(y, loss='cross_entropy'): the labels are fractions; for numbers leave out loss.")
     classes, numbers = np.unique(values.reshape(-1), return_inverse=True)
     return numbers.astype(np.float64), tuple(str(c) for c in classes)
 

@@ -77,7 +77,8 @@ def _halves(findings: Findings, problem: Problem, settings: Settings, rank: int)
 
 def _interval(halves: Factorisation, problem: Problem, rank: int) -> RankEstimate:
     """Bounds on the bottleneck rank of the returned network decoder o encoder."""
-    points = problem.x[torch.linspace(0, len(problem.x) - 1, min(64, len(problem.x))).long()].double()
+    chosen = torch.linspace(0, len(problem.x) - 1, min(64, len(problem.x))).long()
+    points = problem.x[chosen].double()
     inner = jacobians(halves.encoder, points)
     with torch.no_grad():
         outer = jacobians(halves.decoder, halves.encoder(points))
@@ -85,16 +86,18 @@ def _interval(halves: Factorisation, problem: Problem, rank: int) -> RankEstimat
     top = s[:, :1] if s.numel() else torch.zeros(len(points), 1)
     counts = ((s > CERTIFIED * top) & (top > 0)).sum(1) if s.numel() else torch.zeros(len(points), dtype=torch.int64)
     witness = int(counts.argmax())
+    row = problem.rows[int(chosen[witness])]
     return RankEstimate(
         estimate=rank,
         lower=min(int(counts.max()), rank),
         upper=rank,
-        lower_reason=f"the Jacobian of decoder o encoder at training row {witness} has {int(counts.max())} singular "
+        lower_reason=f"the Jacobian of decoder o encoder at row {row} has {int(counts.max())} singular "
         f"values above {CERTIFIED:g} of the largest (float64)",
         upper_reason=f"decoder o encoder is an explicit factorisation through {rank} coordinates",
         tolerance=CERTIFIED,
         evidence={
-            "witness": points[witness].tolist(),
+            "witness_row": row,
+            "witness_standardised": points[witness].tolist(),
             "witness_singular_values": s[witness].tolist() if s.numel() else [],
         },
     )

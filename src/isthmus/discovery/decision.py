@@ -79,13 +79,10 @@ def _most_common(readings: Readings) -> int:
 def _agreement(readings: Readings, rank: int) -> tuple[str, ...]:
     below = f"one dimension fewer raises the objective by {_percent(readings.objective.sharpness)}"
     ridges = ", ".join(f"{r:g}" for r in sorted([readings.ridge, *(ridge for ridge, _ in readings.neighbours)]))
-    stable = f"The reading is the same at the ridges {ridges}."
-    if not readings.neighbours:
-        stable = f"Only the ridge {ridges} was tried: whether the reading is stable along the ridge is not known."
     return (
         f"The objective curve, the held-out error and the Jacobian all read {rank}.",
         f"At ridge {readings.ridge:g} {below}." if math.isfinite(readings.objective.sharpness) else "Nothing is below.",
-        stable,
+        f"The reading is the same at the ridges {ridges}.",
     )
 
 
@@ -102,16 +99,14 @@ def _disagreements(readings: Readings, rank: int) -> list[str]:
         doubts.append(f"The Jacobian has {readings.jacobian_rank} directions, not {rank}: {advice}.")
     for ridge, reading in readings.neighbours:
         if reading.rank != readings.objective.rank:
-            way = "over" if ridge < readings.ridge else "under"
-            doubts.append(
-                f"At the neighbouring ridge {ridge:g} the objective curve reads {reading.rank}; "
-                f"a ridge that is off {way}-estimates the rank."
-            )
+            doubts.append(f"At the neighbouring ridge {ridge:g} the objective curve reads {reading.rank}.")
     return doubts
 
 
 def _weaknesses(readings: Readings, rank: int) -> list[str]:
     doubts: list[str] = []
+    if not readings.neighbours:
+        doubts.append(f"Only the ridge {readings.ridge:g} counts: whether the reading is stable along it is not known.")
     if readings.objective.sharpness < SHARP:
         rise = _percent(readings.objective.sharpness)
         doubts.append(f"One dimension fewer than {readings.objective.rank} raises the objective by {rise} only.")
@@ -124,10 +119,12 @@ def _weaknesses(readings: Readings, rank: int) -> list[str]:
     ):
         doubts.append(f"The rank is the largest that was tried ({readings.widest}): it may be larger.")
     if 0 < rank < len(readings.heldout_error) and rank < len(readings.linear_error):
-        mine, linear = readings.heldout_error[rank], readings.linear_error[rank]
-        if mine > linear * 1.02:
+        mine, linear = readings.heldout_error[rank], min(readings.linear_error[: rank + 1])
+        if mine >= 1:
+            doubts.append("The held-out error is no smaller than that of the mean: give more data.")
+        elif mine > linear * 1.02:
             doubts.append(
-                f"A linear map through {rank} dimensions predicts better (relative error {linear:.3g}, here "
+                f"A linear map through at most {rank} dimensions predicts better (relative error {linear:.3g}, here "
                 f"{mine:.3g}): give more data or starts."
             )
     return doubts

@@ -27,6 +27,7 @@ class Problem:
         unit: data loss of the best constant on all rows, by which errors are divided.
         autoencoding: whether the targets are the inputs.
         weight, weight_held: of the training and of the held-out rows, each with sum 1; None: all rows count the same.
+        rows: numbers, in the user's data from 0, of the training rows.
     """
 
     x: Tensor
@@ -41,6 +42,7 @@ class Problem:
     autoencoding: bool
     weight: Tensor | None = None
     weight_held: Tensor | None = None
+    rows: tuple[int, ...] = ()
 
     @property
     def d_in(self) -> int:
@@ -54,6 +56,16 @@ class Problem:
     def heldout_error(self, network: nn.Module) -> float:
         """Data loss on the held-out rows relative to that of the best constant."""
         return self._error(network, self.x_held, self.y_held, self.weight_held)
+
+    def constant_loss(self) -> float:
+        """Data loss of the best constant of the training rows, on those rows."""
+        share = self.weight if self.weight is not None else torch.full((len(self.y),), 1.0 / len(self.y))
+        share = share.double()
+        if self.loss is Loss.CROSS_ENTROPY:
+            p = torch.zeros(self.d_out, dtype=torch.float64).index_add_(0, self.y, share)
+            return float(-torch.xlogy(p, p).sum())
+        y = self.y.double()
+        return float((share[:, None] * (y - share @ y).square()).sum())
 
     def loss_of(self, outputs: Tensor, y: Tensor, weight: Tensor | None = None) -> float:
         """Relative data loss of given outputs, whose weights sum to 1."""
@@ -102,7 +114,20 @@ def pose(  # noqa: PLR0913
     x_train, y_train, x_held, y_held = (p.contiguous() for p in parts)
     same = targets is not None and y is x
     weights = (None, None) if weight is None else (_shares(weight[~held]), _shares(weight[held]))
-    return Problem(x_train, y_train, x_held, y_held, loss, d_out, inputs, targets, unit, same, *weights)
+    return Problem(
+        x_train,
+        y_train,
+        x_held,
+        y_held,
+        loss,
+        d_out,
+        inputs,
+        targets,
+        unit,
+        same,
+        *weights,
+        tuple(np.flatnonzero(~held).tolist()),
+    )
 
 
 def _weighted_variance(y: Array, weight: Array) -> float:

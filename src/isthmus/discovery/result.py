@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
@@ -69,12 +70,19 @@ class Discovery:
 
     def transform(self, x: ArrayLike) -> NDArray[np.float64]:
         """The `rank` coordinates of samples in the user's units, shape (n, rank)."""
-        return _apply(self.encoder, x)
+        return _apply(self.encoder, self._by_name(x))
 
     def predict(self, x: ArrayLike) -> NDArray[np.float64]:
         """Predictions in the user's units, shape (n, d_out), through `rank` dimensions (logits when classifying)."""
         with torch.no_grad():
-            return self.decoder(self.encoder(_rows(x))).numpy()
+            return self.decoder(self.encoder(_rows(self._by_name(x)))).numpy()
+
+    def _by_name(self, x: ArrayLike) -> ArrayLike:
+        """A data frame's columns in the order of `input_names`, wherever it has them all; anything else as it is."""
+        if not isinstance(x, pd.DataFrame):
+            return x
+        x = x.rename(columns=str)
+        return x[list(self.input_names)] if set(self.input_names) <= set(x.columns) else x
 
     def decode(self, coordinates: ArrayLike) -> NDArray[np.float64]:
         """Predictions in the user's units, shape (n, d_out), of `rank` coordinates as rows."""

@@ -11,8 +11,9 @@ from isthmus.discovery.decision import Decision, Readings, decide
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work import Unit, Workshop
+from isthmus.errors import NotConverged
 from isthmus.theory.curve_readings import CurveReading, objective_reading, scree_reading
-from isthmus.training import FitEvent
+from isthmus.training import FitEvent, Outcome
 
 OVERSHOOT = 2  # ranks above that of the trained network that the curves cover
 
@@ -87,9 +88,7 @@ class Search:
             found[ridge] = [r for r in results if r["usable"]]
             self.workshop.tracker.rank = _least(found[ridge])["jacobian_rank"]
         if not found:
-            raise ArithmeticError(
-                "discover: every start diverged at every ridge; scale the data or give larger ridges."
-            )
+            raise NotConverged("discover: every start diverged at every ridge; scale the data or give larger ridges.")
         return found
 
     def _stop_early(self, found: dict[float, list[Result]]) -> bool:
@@ -118,7 +117,13 @@ class Search:
         ]
         if self.workshop.out_of_time():
             self._say_out_of_time()
-        return {r["rank"]: r for r in reversed(self.workshop.run(units)) if r["usable"]}
+        return self._by_rank(units)
+
+    def _by_rank(self, units: list[Unit]) -> dict[int, Result]:
+        results = self.workshop.run(units)
+        if any(r["outcome"] == Outcome.TIME_LIMIT.name for r in results):
+            self._say_out_of_time()
+        return {r["rank"]: r for r in reversed(results) if r["usable"]}
 
     def _scree_curve(self, curve: dict[int, Result]) -> dict[int, Result]:
         cost = self.settings.refine_evaluations
@@ -126,7 +131,7 @@ class Search:
             self._unit("scree", refined_halves, base["ridge"], rank, base=base, rank=rank, cost=cost)
             for rank, base in sorted(curve.items(), reverse=True)
         ]
-        return {r["rank"]: r for r in reversed(self.workshop.run(units)) if r["usable"]}
+        return self._by_rank(units)
 
     def _widest(self, base: Result) -> int:
         return min(base["activation_rank"] + OVERSHOOT, _most_ranks(self.settings, self.problem))
@@ -168,8 +173,10 @@ class Search:
     ) -> Readings:
         # the theory speaks of the least minimum, which may be a truncated and polished one
         best = _least([*starts[ridge], *curves[ridge].values()])
-        constant = self.problem.unit
-        errors = by_rank(scree, "heldout_error", constant=1.0)
+        constant = self.problem.constant_loss()
+        linear = linear_errors(self.problem, most=_most_ranks(self.settings, self.problem))
+        # through no dimension: the best constant of the training rows, on the held-out rows
+        errors = by_rank(scree, "heldout_error", constant=linear[0])
         return Readings(
             ridge=ridge,
             objective=self._objective_reading(curves[ridge], constant),
@@ -178,7 +185,7 @@ class Search:
             jacobian_rank=best["jacobian_rank"],
             widest=max(curves[ridge]),
             heldout_error=tuple(errors),
-            linear_error=tuple(linear_errors(self.problem, most=_most_ranks(self.settings, self.problem))),
+            linear_error=tuple(linear),
             complaints=tuple(self.warnings),
         )
 

@@ -4,6 +4,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupShuffleSplit
 
+from isthmus.errors import DataError
+
 BLOCKS = 20  # an ordered data set is cut into this many blocks, a fifth of which are held out
 
 
@@ -20,10 +22,10 @@ def heldout_rows(
         ordered: hold out whole blocks of neighbouring rows.
 
     Raises:
-        ValueError: labels do not number the rows, or all rows share one label, or both `groups` and `ordered`.
+        DataError: labels do not number the rows, or all rows share one label, or both `groups` and `ordered`.
     """
     if groups is not None and ordered:
-        raise ValueError("discover(groups=..., ordered=True): give one of the two; groups already keep rows together.")
+        raise DataError("discover(groups=..., ordered=True): give one of the two; groups already keep rows together.")
     rng = np.random.default_rng(seed)
     if groups is not None:
         return _whole_groups(np.asarray(groups), num_rows, fraction, seed)
@@ -43,9 +45,9 @@ def _share(fraction: float, count: int) -> int:
 
 def _whole_groups(groups: NDArray[np.generic], num_rows: int, fraction: float, seed: int) -> NDArray[np.bool_]:
     if groups.shape != (num_rows,):
-        raise ValueError(f"discover(groups=...): needs one label per row, {num_rows}; got shape {groups.shape}.")
+        raise DataError(f"discover(groups=...): needs one label per row, {num_rows}; got shape {groups.shape}.")
     if len(np.unique(groups)) < 2:
-        raise ValueError("discover(groups=...): needs at least two different labels, else nothing can be held out.")
+        raise DataError("discover(groups=...): needs at least two different labels, else nothing can be held out.")
     splitter = GroupShuffleSplit(n_splits=1, test_size=fraction, random_state=seed)
     mask = np.zeros(num_rows, dtype=bool)
     mask[next(splitter.split(np.zeros(num_rows), groups=groups))[1]] = True

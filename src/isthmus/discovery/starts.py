@@ -6,6 +6,7 @@ from torch import Tensor
 from isthmus.discovery.settings import Settings
 from isthmus.networks import FullyConnected
 
+COLLINEAR = 1e-5  # relative singular value of the inputs below which they are collinear
 LINEAR_START_NOISE = 0.05  # share of the random weights left in a linear start, so that the ReLU layers can bend
 
 
@@ -49,8 +50,9 @@ def reduced_rank_map(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     Directions of the fitted values beyond rounding are left out. PCA where y is x.
     """
     x, y = x.double(), y.double()
-    # the SVD-based driver stands rank-deficient inputs
-    fitted_map = torch.linalg.lstsq(x, y, driver="gelsd").solution
+    # float32 inputs that are collinear but for rounding (0/1 columns of one category, a sum of columns) have singular
+    # values of 1e-7: without the cut their coefficients are 1e5 and the start is useless
+    fitted_map = torch.linalg.lstsq(x, y, rcond=COLLINEAR, driver="gelsd").solution
     _, s, vh = torch.linalg.svd(x @ fitted_map, full_matrices=False)
     keep = int((s > 1e-9 * s[0]).sum()) if float(s[0]) > 0 else 0
     v = vh[:keep].T

@@ -62,6 +62,8 @@ def _verdict_of_discovery(found: Discovery) -> VerdictText:
 def _headline(found: Discovery) -> str:
     if found.verdict is Verdict.NO_SHARP_RANK:
         return f"No sharp rank: no number of dimensions stands out (best single reading: {found.rank})."
+    if found.verdict is Verdict.DOUBTFUL and found.rank == 0:
+        return "No dimension was found to help on held-out data, but this is doubtful."
     if found.rank == 0:
         return "0 dimensions: the targets do not depend on the inputs."
     if found.verdict is Verdict.DOUBTFUL:
@@ -92,7 +94,8 @@ def _one_fewer(found: Discovery) -> str:
 def _linear(found: Discovery) -> str:
     if "linear_rank" not in found.readings:
         return ""
-    name = "PCA" if found.task == "autoencoding" else "a linear map (reduced-rank regression)"
+    names = {"autoencoding": "PCA", "classification": "logistic regression on principal components"}
+    name = names.get(found.task, "a linear map (reduced-rank regression)")
     needed = found.readings["linear_rank"]
     if needed is None:
         most = dimensions(int(found.scree["rank"].max()))

@@ -151,7 +151,7 @@ class _Fitting:
         if self.path and reason in {"interrupted", "time"}:
             self._save()
         self.step.ridge = self.ridge  # a second attempt may have stopped in its gentler warm-up
-        if run.rejected is not None and reason != "diverged" and not self.step() < run.rejected[1]:
+        if run.rejected is not None and not self.step() < run.rejected[1]:
             self.step.theta.copy_(run.rejected[0])
         network = self.step.network
         return finish(
@@ -171,7 +171,9 @@ class _Fitting:
         reason = ""
         while run.phase < len(schedule):
             solver = schedule[run.phase]
-            self.step.ridge = self.ridge * (RESCUE_RIDGE if run.attempt and run.phase == 0 else 1.0)
+            # a schedule of one phase has no warm-up that could be gentler: it must minimise the objective itself
+            gentle = run.attempt and run.phase == 0 and len(schedule) > 1
+            self.step.ridge = self.ridge * (RESCUE_RIDGE if gentle else 1.0)
             if run.state is None:
                 run.state = solver.start(self.step)
             while not run.state["done"]:

@@ -43,7 +43,7 @@ class Adam:
     Attributes:
         steps: number of steps.
         rate: step size.
-        decay_from: fraction of the steps after which the rate falls linearly to a tenth.
+        decay_from: fraction of the steps after which the rate falls linearly to a tenth; 1 keeps it constant.
         moves: exact moves made every `move_every` steps.
         move_every: see `moves`.
     """
@@ -53,6 +53,10 @@ class Adam:
     decay_from: float = 0.6
     moves: tuple[Move, ...] = ()
     move_every: int = 25
+
+    def __post_init__(self) -> None:
+        if not (self.steps >= 0 and self.rate > 0 and 0 <= self.decay_from <= 1):
+            raise ValueError(f"{self}: needs steps >= 0, rate > 0 and 0 <= decay_from <= 1.")
 
     def start(self, step: Step) -> State:
         """The state before the first iteration."""
@@ -67,7 +71,8 @@ class Adam:
             state["done"], state["reason"] = True, "diverged"
             return
         state["t"] = t = state["t"] + 1
-        rate = self.rate * min(1.0, 1.0 - 0.9 * (t / self.steps - self.decay_from) / (1.0 - self.decay_from))
+        late = max(t / self.steps - self.decay_from, 0.0)
+        rate = self.rate * (1.0 - (0.9 * late / (1.0 - self.decay_from) if late else 0.0))
         first, second = state["first"], state["second"]
         first.lerp_(step.gradient, 0.1)
         second.mul_(0.999).addcmul_(step.gradient, step.gradient, value=0.001)
