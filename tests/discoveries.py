@@ -11,6 +11,7 @@ import xarray as xr
 
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
+from isthmus.discovery.settings import Settings
 from isthmus.networks import FullyConnected, walk
 from isthmus.theory import RankEstimate, Verdict
 
@@ -134,7 +135,7 @@ def discovery(*, control: bool = False, verdict: Verdict = Verdict.CONFIDENT, **
         warnings=("column 'probe 4' was constant and was dropped",),
         input_names=INPUTS,
         target_names=TARGETS,
-        settings={"seed": 0, "ridges": RIDGES, "starts": 3, "depth": 4, "versions": {"isthmus": "0.1.0"}},
+        settings={**Settings().as_dict(), "versions": {"isthmus": "0.1.0"}},
         readings={
             "objective_rank": 3,
             "sharpness": 0.26,

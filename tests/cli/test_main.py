@@ -180,7 +180,9 @@ def test_an_existing_run_is_refused_shown_again_or_replaced(
 
     other = write_table(tmp_path / "other.csv", ["a", "b"], discoveries.inputs()[:, :2])
     assert run(["discover", str(other), "--autoencode", "--resume", folder]) == 2
-    assert "was made from other columns" in line_of(capsys.readouterr().err)
+    assert "has other columns" in line_of(capsys.readouterr().err)
+    assert run([*command, "--resume", folder, "--seed", "5", "--starts", "1"]) == 2
+    assert "has other seed, starts" in line_of(capsys.readouterr().err)
 
     assert run([*command, "--out", folder, "--replace"]) == 0
     assert len(answers) == 2

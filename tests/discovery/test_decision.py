@@ -38,7 +38,12 @@ DOUBTS = {
     ),
     "unclear": ({"scree": CurveReading(3, BELOW_CLEAR)}, "no clear bend"),
     "widest": ({"widest": 3}, r"the largest that was tried \(3\)"),
-    "linear": ({"linear_error": (1.0, 0.6, 0.4, 0.0097, 0.2, 0.1, 0.05)}, "A linear map through 3 dimensions predicts"),
+    "linear": (
+        {"linear_error": (1.0, 0.6, 0.4, 0.0097, 0.2, 0.1, 0.05)},
+        "A linear map through at most 3 dimensions",
+    ),
+    "mean": ({"heldout_error": (1.0, 2.0, 1.5, 1.01, 1.0, 1.0)}, "no smaller than that of the mean"),
+    "alone": ({"neighbours": ()}, "Only the ridge 0.001 counts"),
     "complaint": ({"complaints": ("Every start diverged at ridge 0.01; it is left out.",)}, "Every start diverged"),
 }
 

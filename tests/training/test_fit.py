@@ -137,6 +137,17 @@ def test_a_stopped_fit_goes_on_bit_for_bit(tmp_path: Path) -> None:
     assert part.history.objective.values.tolist() == whole.history.objective.values.tolist()
 
 
+def test_a_checkpoint_of_another_fit_is_refused(tmp_path: Path) -> None:
+    network, x, y = small()
+    path = tmp_path / "fit.pt"
+    fit(network, x, y, ridge=0.01, solver=short(), checkpoint=path, callback=lambda event: event.evaluations > 20)
+    assert path.exists()
+    with pytest.raises(DataError, match="belongs to another fit"):
+        fit(network, x, 2 * y, ridge=0.01, solver=short(), checkpoint=path)
+    fit(network, x, y, ridge=0.01, solver=short(), checkpoint=path)
+    assert not path.exists(), "a finished fit leaves no file"
+
+
 def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
     network, x, y = small()
     path = tmp_path / "fit.pt"

@@ -3,6 +3,7 @@
 The options: `request`. The folder: `run_folder`. The search itself: `discovery`.
 """
 
+import json
 import shlex
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from isthmus.cli.progress_bar import shown_progress
 from isthmus.cli.request import Request
 from isthmus.cli.run_folder import FolderState, clear, state_of
 from isthmus.discovery import Discovery, discover, load
+from isthmus.discovery.arguments import checked_data, settings_from
+from isthmus.discovery.scaling import Scaling
 from isthmus.errors import DataError
 from isthmus.training import Limits
 
@@ -42,7 +45,7 @@ def run_in(folder: Path, request: Request, *, replace: bool = False) -> int:
             if replace:
                 clear(folder)
             if state_of(folder) is FolderState.FINISHED:
-                found = _finished(folder, rows)
+                found = _finished(folder, rows, request)
                 say(f"{folder}: the run there is finished; this is its result.")
             else:
                 found = _search(rows, folder, request, errors)
@@ -63,13 +66,29 @@ def how_to_go_on(request: Request, folder: Path) -> str:
     return f"Nothing was saved yet; start again with: {request.command}"
 
 
-def _finished(folder: Path, rows: Rows) -> Discovery:
+def _finished(folder: Path, rows: Rows, request: Request) -> Discovery:
+    """The result that stands in the folder, if it is the one that was asked for."""
     found = load(folder)
+    settings = settings_from(
+        None, request.depth, request.ridges, request.starts, request.seed, _limits(request), ordered=rows.ordered,
+        scaling=Scaling.COLUMN,
+    )  # fmt: skip
     if found.input_names != tuple(rows.x.columns):
+        raise DataError(f"{folder}: the finished run there has other columns. Give another folder with --out.")
+    asked = json.loads(json.dumps(settings.as_dict()))
+    stored = json.loads(json.dumps({name: found.settings.get(name) for name in asked}))
+    other = [name for name, value in asked.items() if stored[name] != value]
+    if found.settings.get("data") not in {None, checked_data(rows.x, rows.y, rows.loss).fingerprint()}:
+        other = ["data", *other]
+    if other:
         raise DataError(
-            f"{folder}: the finished run there was made from other columns. Give another folder with --out."
+            f"{folder}: the finished run there has other {', '.join(other)}. Give another folder with --out."
         )
     return found
+
+
+def _limits(request: Request) -> Limits:
+    return Limits(seconds=request.max_seconds, evaluations=request.evaluations)
 
 
 def _search(rows: Rows, folder: Path, request: Request, errors: Console) -> Discovery:
@@ -84,7 +103,7 @@ def _search(rows: Rows, folder: Path, request: Request, errors: Console) -> Disc
             groups=rows.groups,
             ordered=rows.ordered,
             seed=request.seed,
-            limits=Limits(seconds=request.max_seconds, evaluations=request.evaluations),
+            limits=_limits(request),
             out=folder,
             progress=listener,
             control=request.control,

@@ -1,5 +1,6 @@
 """The arguments of `discover` turned into checked data and settings, before any work begins."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -27,6 +28,13 @@ class CheckedData:
     input_names: tuple[str, ...]
     target_names: tuple[str, ...]
     weight: Array | None = None  # of each row, > 0
+
+    def fingerprint(self) -> str:
+        """Hash of the data, by which a finished run knows its own."""
+        digest = hashlib.sha256(f"{self.loss.value} {self.task} {self.input_names} {self.target_names}".encode())
+        for array in (self.x, self.y, np.zeros(0) if self.weight is None else self.weight):
+            digest.update(f"{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
 
 
 def checked_data(

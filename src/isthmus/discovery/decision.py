@@ -99,7 +99,11 @@ def _disagreements(readings: Readings, rank: int) -> list[str]:
         doubts.append(f"The Jacobian has {readings.jacobian_rank} directions, not {rank}: {advice}.")
     for ridge, reading in readings.neighbours:
         if reading.rank != readings.objective.rank:
-            doubts.append(f"At the neighbouring ridge {ridge:g} the objective curve reads {reading.rank}.")
+            way = "over" if reading.rank > readings.objective.rank else "under"
+            doubts.append(
+                f"At the neighbouring ridge {ridge:g} the objective curve reads {reading.rank}; "
+                f"where the chosen ridge is right, that one {way}-estimates the rank."
+            )
     return doubts
 
 

@@ -145,6 +145,7 @@ def _search(  # noqa: PLR0913
         "loss": data.loss.value,
         **_versions(),
     }
+    about["data"] = data.fingerprint()
     if data.weight is not None:
         about["weighted"] = True
     findings = Search(problem, settings, workshop).run()

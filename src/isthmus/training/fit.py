@@ -1,5 +1,6 @@
 """`fit`: run a schedule of solvers to a minimum of the penalised objective, and say how it ended."""
 
+import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from isthmus.errors import ShapeError
+from isthmus.errors import DataError, ShapeError
 from isthmus.networks import FullyConnected
 from isthmus.training.checkpoint import load_state, save_state
 from isthmus.training.ending import finish
@@ -129,7 +130,10 @@ class _Fitting:
         self.step, self.schedule, self.limits, self.path, self.callback = step, schedule, limits, path, callback
         self.ridge = step.ridge
         self.total = sum(s.iterations() for s in schedule)
+        self.stamp = _stamp(step, schedule)
         saved = load_state(path) if path else None
+        if saved and saved["stamp"] != self.stamp:
+            raise DataError(f"checkpoint {path}: belongs to another fit (data, ridge or solvers); give another file.")
         self.clock = Clock(saved["seconds"] if saved else 0.0)
         self.saved_at = time.monotonic()
         self.run_state = Run(step.theta.clone())
@@ -150,6 +154,8 @@ class _Fitting:
         # saved before the two attempts are compared: the checkpoint goes on from the parameters of this one
         if self.path and reason in {"interrupted", "time"}:
             self._save()
+        elif self.path:
+            self.path.unlink(missing_ok=True)  # a finished fit leaves nothing to go on from
         self.step.ridge = self.ridge  # a second attempt may have stopped in its gentler warm-up
         if run.rejected is not None and not self.step() < run.rejected[1]:
             self.step.theta.copy_(run.rejected[0])
@@ -207,8 +213,8 @@ class _Fitting:
     def _save(self) -> None:
         assert self.path is not None
         run = {name: getattr(self.run_state, name) for name in Run.__slots__}
-        state: dict[str, Any] = {"theta": self.step.theta, "run": run, "seconds": self.clock.seconds()}
-        save_state(self.path, state)
+        state: dict[str, Any] = {"theta": self.step.theta, "run": run, "stamp": self.stamp}
+        save_state(self.path, state | {"seconds": self.clock.seconds()})
         self.saved_at = time.monotonic()
 
     def _is_lost(self, reason: str) -> bool:
@@ -218,6 +224,16 @@ class _Fitting:
         outputs = self.step.outputs()
         spread = float((outputs - outputs.mean(0)).square().sum(1).mean())
         return spread <= 1e-6 * _target_spread(self.step.data)
+
+
+def _stamp(step: Step, schedule: Schedule) -> str:
+    """What a checkpoint belongs to: data, ridge and the kinds of the solvers."""
+    kinds = " ".join(type(solver).__name__ for solver in schedule)
+    digest = hashlib.sha256(f"{step.ridge} {step.data.loss.value} {kinds}".encode())
+    for tensor in (step.x, step.data.y, step.data.weight):
+        if tensor is not None:
+            digest.update(f"{tuple(tensor.shape)}".encode() + tensor.detach().contiguous().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _target_spread(data: DataLoss) -> float:
