@@ -19,6 +19,7 @@ from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.intervals import output_range
 from isthmus.networks.jacobians import jacobians
 from isthmus.networks.layers import LayerState, walk
+from isthmus.networks.leaky import LeakyResNet
 from isthmus.networks.min_norm import min_norm_projection
 from isthmus.networks.pruning import delete_dead_neurons, merge_parallel_neurons
 from isthmus.networks.rebalancing import rebalance
@@ -30,6 +31,7 @@ __all__ = [
     "ClassRegions",
     "FullyConnected",
     "LayerState",
+    "LeakyResNet",
     "MergedNetwork",
     "ResNet",
     "SegmentPieces",
