@@ -24,18 +24,18 @@ def leaky(scheme: str = "euler", bias: bool = True, maps: str = "fixed", steps: 
 @pytest.mark.parametrize(("scheme", "bias"), SETTINGS)
 def test_every_layer_forgets_and_adds(scheme: str, bias: bool) -> None:
     network, x, Lt = leaky(scheme, bias), normal(0, 6, 3), 2.5
-    A, W = x @ network.embedding.mT, network.weights
+    a, W = x @ network.embedding.mT, network.weights
     for l, rho in enumerate(step_sizes("irregular", 7)):
-        S = torch.cat([A.relu(), torch.ones(6, 1, dtype=torch.float64)], 1) if bias else A.relu()
+        S = torch.cat([a.relu(), torch.ones(6, 1, dtype=torch.float64)], 1) if bias else a.relu()
         kept = 1 - rho * Lt if scheme == "euler" else torch.exp(-rho * Lt)
-        A = kept * A + (1 - kept) / Lt * S @ W[l].mT
-    assert_close(network(x).detach(), (A @ network.unembedding.mT).detach())
+        a = kept * a + (1 - kept) / Lt * S @ W[l].mT
+    assert_close(network(x).detach(), (a @ network.unembedding.mT).detach())
     states = walk(network, x)
     assert [s.position for s in states] == list(range(1, 10))
-    assert_close(states[-2].activation.detach(), A.detach())
+    assert_close(states[-2].activation.detach(), a.detach())
     other = leaky("exponential" if scheme == "euler" else "euler", bias)
     with pytest.raises(AssertionError):
-        assert_close(other(x).detach(), (A @ network.unembedding.mT).detach())
+        assert_close(other(x).detach(), (a @ network.unembedding.mT).detach())
 
 
 @pytest.mark.parametrize("maps", ["fixed", "learned"])

@@ -53,11 +53,11 @@ def test_leak_on_a_unit_range_is_unit_leak_on_a_long_range() -> None:
     x = normal(0, 5, 2)
     with torch.no_grad():
         M, ds = network.weights / Lt, Lt / depth  # weights and step of the natural form
-        A = x @ network.embedding.mT
+        a = x @ network.embedding.mT
         for l in range(depth):
-            S = torch.cat([A.relu(), torch.ones(5, 1, dtype=torch.float64)], 1)
-            A = A + ds * (S @ M[l].mT - A)
-        assert_close(network(x), A @ network.unembedding.mT)
+            S = torch.cat([a.relu(), torch.ones(5, 1, dtype=torch.float64)], 1)
+            a = a + ds * (S @ M[l].mT - a)
+        assert_close(network(x), a @ network.unembedding.mT)
         natural = ds * M.square().sum() / 2
         assert_close(network.penalty(), natural)
         with pytest.raises(AssertionError):  # without the factor 1 / Lt of the penalty

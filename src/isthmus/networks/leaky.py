@@ -101,15 +101,15 @@ class LeakyResNet(nn.Module):
         The preactivation is what the layer adds per unit of time, sigma(A_{l-1}) W_l^T.
         """
         check_features("LeakyResNet(x)", x, self.d_in)
-        A = x @ self.embedding.mT
-        states = [LayerState(1, A, A, self.embedding, None, "embedding")]
+        a = x @ self.embedding.mT
+        states = [LayerState(1, a, a, self.embedding, None, "embedding")]
         eps, Lt = float(self.smoothing), self.effective_depth
         for l, (W, rho) in enumerate(zip(self.weights.unbind(), self.layer_steps().tolist(), strict=True)):
-            z = lifted(A, bias=self.has_bias, smoothing=eps) @ W.mT
-            A = torch.add(z * rho, A, alpha=1 - rho * Lt)
+            z = lifted(a, bias=self.has_bias, smoothing=eps) @ W.mT
+            a = torch.add(z * rho, a, alpha=1 - rho * Lt)
             bias = W[:, -1] if self.has_bias else None
-            states.append(LayerState(l + 2, z, A, W[:, : self.width], bias, f"weights.{l}"))
-        y = A @ self.unembedding.mT
+            states.append(LayerState(l + 2, z, a, W[:, : self.width], bias, f"weights.{l}"))
+        y = a @ self.unembedding.mT
         return [*states, LayerState(self.depth + 2, y, y, self.unembedding, None, "unembedding")]
 
     def penalty(self) -> Float[Tensor, ""]:

@@ -67,7 +67,8 @@ class FullyConnectedStep:
         ]
         self._a = [x] + [torch.empty(len(x), d, dtype=x.dtype) for d in network.dimensions[1:]]
         self._d = [torch.empty(len(x), d, dtype=x.dtype) for d in network.dimensions[:-1]]
-        self.ridge, self.data, self.data_value, self.curvature = ridge, data, float("nan"), 2.0
+        self.ridge, self.data, self.data_value = ridge, data, float("nan")
+        self.curvature: Tensor | float = 2.0
 
     def __call__(self) -> float:
         """Objective at `theta`; fills `gradient` and `data_value`."""
@@ -145,7 +146,7 @@ class AutogradStep:
             parameter.grad = view
         self.x = x
         self.ridge, self.data, self.data_value = ridge, data, float("nan")
-        self.curvature = self._penalty_curvature()
+        self.curvature: Tensor | float = self._penalty_curvature()
 
     def _penalty_curvature(self) -> Tensor:
         """Each c_i of a penalty sum c_i theta_i^2 / 2: its gradient where every parameter is 1."""
