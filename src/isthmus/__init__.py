@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from isthmus.estimators import BottleneckRegressor as BottleneckRegressor
     from isthmus.networks import FullyConnected as FullyConnected
     from isthmus.networks import LayerState as LayerState
+    from isthmus.networks import LeakyResNet as LeakyResNet
     from isthmus.networks import ResNet as ResNet
     from isthmus.networks import rebalance as rebalance
     from isthmus.networks import walk as walk
@@ -50,6 +51,7 @@ _HOME = {
     "FitResult": "isthmus.training",
     "FullyConnected": "isthmus.networks",
     "LayerState": "isthmus.networks",
+    "LeakyResNet": "isthmus.networks",
     "Limits": "isthmus.training",
     "Outcome": "isthmus.training",
     "RankEstimate": "isthmus.theory",

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import isthmus
-from isthmus import FullyConnected, Limits, Outcome, fit, tasks
+from isthmus import FullyConnected, LeakyResNet, Limits, Outcome, ResNet, fit, tasks
 from isthmus.errors import DataError, ShapeError
 from isthmus.training import FitEvent
 from isthmus.training.moves import rebalancing
@@ -193,3 +193,17 @@ def test_any_module_can_be_fitted() -> None:
     result = fit(module, x, y, ridge=1e-3, solver=(Adam(50), LBFGS(100)))
     assert result.data_loss < before / 4
     assert result.rank is None
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        ResNet(2, 2, width=3, depth=2, block_depth=1, seed=0),
+        LeakyResNet(2, 2, width=3, depth=2, effective_depth=1.0, seed=0),
+    ],
+)
+def test_one_column_is_not_spread_over_the_outputs_of_a_residual_network(network: ResNet | LeakyResNet) -> None:
+    x, limits = torch.ones(4, 2), Limits(evaluations=5)
+    with pytest.raises(ShapeError, match="the network has 2 outputs, y has 1 columns"):
+        fit(network, x, x[:, :1], ridge=0.1, limits=limits)
+    assert fit(network, x, x, ridge=0.1, limits=limits).gradient_evaluations >= 5

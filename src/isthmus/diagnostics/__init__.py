@@ -5,5 +5,6 @@ The formulas are in `theory`, the pictures in `plots`, the decision about a task
 
 from isthmus.diagnostics.diagnose import diagnose
 from isthmus.diagnostics.diagnosis import Diagnosis
+from isthmus.diagnostics.leaky import LeakyPath, leaky_diagnosis, leaky_path
 
-__all__ = ["Diagnosis", "diagnose"]
+__all__ = ["Diagnosis", "LeakyPath", "diagnose", "leaky_diagnosis", "leaky_path"]

@@ -2,7 +2,7 @@
 
 Two lists of moves, both returning new networks. Exact and never raising the penalty: `rebalance`, `min_norm_projection`
 (on data), `delete_dead_neurons`, `merge_parallel_neurons`, `caratheodory_prune` (on data), `balance_linear_runs` and
-`fold_constant_neurons`.
+`fold_constant_neurons`; of leaky networks `retimed`.
 Exact at a stated cost, or approximate with a stated error: `fold_constant_neurons(..., allow_rise=True)`,
 `insert_identity_layers`, `merge_layers`, `compress_depth`.
 
@@ -19,6 +19,8 @@ from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.intervals import output_range
 from isthmus.networks.jacobians import jacobians
 from isthmus.networks.layers import LayerState, walk
+from isthmus.networks.leaky import LeakyResNet
+from isthmus.networks.leaky_moves import releaked, retimed, with_steps
 from isthmus.networks.min_norm import min_norm_projection
 from isthmus.networks.pruning import delete_dead_neurons, merge_parallel_neurons
 from isthmus.networks.rebalancing import rebalance
@@ -30,6 +32,7 @@ __all__ = [
     "ClassRegions",
     "FullyConnected",
     "LayerState",
+    "LeakyResNet",
     "MergedNetwork",
     "ResNet",
     "SegmentPieces",
@@ -48,7 +51,10 @@ __all__ = [
     "min_norm_projection",
     "output_range",
     "rebalance",
+    "releaked",
+    "retimed",
     "segment_pieces",
     "slice_cells",
     "walk",
+    "with_steps",
 ]

@@ -63,12 +63,15 @@ def _ridge_weights(m: Tensor, s: Tensor, gamma: float) -> Tensor:
     return torch.linalg.solve_triangular(r, q[..., : s.shape[-2], :].mT @ m, upper=True)
 
 
-def features(activation: Float[Tensor, "*batch n width"], *, bias: bool = True) -> Float[Tensor, "*batch n p"]:
+def features(
+    activation: Float[Tensor, "*batch n width"], *, bias: bool = True, smoothing: Real = 0.0
+) -> Float[Tensor, "*batch n p"]:
     """What the next layer sees of a representation: its positive part, and the constant 1 for the bias (*exact*).
 
     Args:
         activation: A, samples as rows.
         bias: whether to append the constant.
+        smoothing: eps >= 0; the positive part of t is then (t + sqrt(t^2 + eps^2)) / 2.
 
     Raises:
         ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: fewer than 2 dimensions.
@@ -76,8 +79,20 @@ def features(activation: Float[Tensor, "*batch n width"], *, bias: bool = True) 
     Source: 002, section 1. Test: LEAKY-06.
     """
     check_tensor("features", "activation", activation, least_ndim=2)
-    positive = activation.relu()
+    return lifted(activation, bias=bias, smoothing=float(smoothing))
+
+
+def lifted(activation: Tensor, *, bias: bool, smoothing: float) -> Tensor:
+    """`features` without its checks, for the inner loop of networks."""
+    positive = activation.relu() if not smoothing else (activation + (activation.square() + smoothing**2).sqrt()) / 2
     return torch.cat([positive, torch.ones_like(positive[..., :1])], -1) if bias else positive
+
+
+def lifted_slope(activation: Tensor, *, smoothing: float) -> Tensor:
+    """Derivative of the positive part that `lifted` takes: 1 at 0 for the relu, as everywhere in this library."""
+    if not smoothing:
+        return (activation >= 0).to(activation.dtype)
+    return (1 + activation / (activation.square() + smoothing**2).sqrt()) / 2
 
 
 def cost_of_identity(
@@ -128,6 +143,7 @@ def hamiltonian(
     *,
     effective_depth: Real,
     bias: bool = True,
+    smoothing: Real = 0.0,
 ) -> Float[Tensor, "*batch"]:
     """Hamiltonian of a leaky residual network at one layer, conserved along optimal paths (*exact*).
 
@@ -138,6 +154,7 @@ def hamiltonian(
         momentum: B_l = -(1/ridge) d(data loss)/dA_l, samples as rows.
         effective_depth: Lt > 0, the strength of the leak.
         bias: whether layers have biases.
+        smoothing: of the relu, as in `features`.
 
     Returns:
         One number per layer. Meaningful near critical weights only: elsewhere 1/ridge amplifies every residual.
@@ -158,5 +175,5 @@ def hamiltonian(
             f"{call}: needs activation and momentum of one shape; got {tuple(activation.shape)} and "
             f"{tuple(momentum.shape)}. B has the shape of A."
         )
-    pushed = (momentum.mT @ features(activation, bias=bias)).square().sum((-2, -1)) / 2
+    pushed = (momentum.mT @ features(activation, bias=bias, smoothing=smoothing)).square().sum((-2, -1)) / 2
     return effective_depth * (pushed - (momentum * activation).sum((-2, -1)))

@@ -254,10 +254,10 @@ def _tensors(
     targets = targets[:, None] if loss is Loss.SQUARED and targets.ndim == 1 else targets.contiguous()
     if len(inputs) != len(targets) or len(inputs) == 0:
         raise ShapeError(f"fit(network, x, y): needs as many rows in x as in y, got {len(inputs)} and {len(targets)}.")
-    if isinstance(network, FullyConnected) and loss is Loss.SQUARED and targets.shape[1] != network.dimensions[-1]:
-        raise ShapeError(
-            f"fit(network, x, y): the network has {network.dimensions[-1]} outputs, y has {targets.shape[1]} columns."
-        )
+    # one column of y would be spread silently over all outputs
+    outputs = network.dimensions[-1] if isinstance(network, FullyConnected) else getattr(network, "d_out", None)
+    if outputs is not None and loss is Loss.SQUARED and targets.shape[1] != outputs:
+        raise ShapeError(f"fit(network, x, y): the network has {outputs} outputs, y has {targets.shape[1]} columns.")
     if weight is None:
         return inputs, DataLoss(loss, targets)
     weights = torch.as_tensor(weight).to(dtype).reshape(-1)

@@ -236,6 +236,12 @@ def default_tolerance(dtype: torch.dtype) -> float:
 
 
 def stationarity(step: Step) -> float:
-    """|gradient| / |2 ridge theta| at the last evaluation: NaN without ridge."""
-    scale = 2 * step.ridge * float(step.theta.norm())
-    return float(step.gradient.norm()) / scale if scale else math.nan
+    """|gradient of the objective| / |ridge * gradient of the penalty| at the last evaluation: NaN without ridge.
+
+    Both in the coordinates sqrt(c_i) theta_i, in which the penalty sum c_i theta_i^2 / 2 is Euclidean; a parameter that
+    the penalty leaves free counts with the largest c.
+    """
+    c = torch.as_tensor(step.curvature, dtype=step.theta.dtype)
+    scale = step.ridge * float((step.theta * c.sqrt()).norm())
+    metric = torch.where(c > 0, c, c.max())
+    return float((step.gradient / metric.sqrt()).norm()) / scale if scale else math.nan

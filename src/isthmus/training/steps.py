@@ -25,6 +25,7 @@ class Step(Protocol):
     ridge: float
     data: DataLoss
     data_value: float
+    curvature: Tensor | float  # of the penalty, which is a sum of c_i theta_i^2 / 2
 
     @property
     def network(self) -> nn.Module:
@@ -67,6 +68,7 @@ class FullyConnectedStep:
         self._a = [x] + [torch.empty(len(x), d, dtype=x.dtype) for d in network.dimensions[1:]]
         self._d = [torch.empty(len(x), d, dtype=x.dtype) for d in network.dimensions[:-1]]
         self.ridge, self.data, self.data_value = ridge, data, float("nan")
+        self.curvature: Tensor | float = 2.0
 
     def __call__(self) -> float:
         """Objective at `theta`; fills `gradient` and `data_value`."""
@@ -144,6 +146,16 @@ class AutogradStep:
             parameter.grad = view
         self.x = x
         self.ridge, self.data, self.data_value = ridge, data, float("nan")
+        self.curvature: Tensor | float = self._penalty_curvature()
+
+    def _penalty_curvature(self) -> Tensor:
+        """Each c_i of a penalty sum c_i theta_i^2 / 2: its gradient where every parameter is 1."""
+        kept = self.theta.clone()
+        self.theta.fill_(1.0)
+        with torch.enable_grad():
+            gradients = torch.autograd.grad(penalty_of(self.network), self._parameters, materialize_grads=True)
+        self.theta.copy_(kept)
+        return torch.cat([gradient.reshape(-1) for gradient in gradients])
 
     def __call__(self) -> float:
         """Objective at `theta`; fills `gradient` and `data_value`."""

@@ -1,0 +1,158 @@
+"""What a leaky network does layer by layer: momenta from one backward pass, energies, the rank they stand for.
+
+Formulas: `theory.leaky` and `theory.leaky_bounds`. Fully connected networks: `diagnostics.diagnose`.
+"""
+
+import copy
+import math
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Float
+from torch import Tensor
+
+from isthmus.errors import DataError, NumericalWarning, ShapeError
+from isthmus.networks import LeakyResNet, walk
+from isthmus.theory import (
+    critical_weights,
+    features,
+    hamiltonian_profile,
+    layer_gamma,
+    rank_from_hamiltonian,
+    relaxed_energies,
+)
+from isthmus.theory.inputs import Real, check_positive
+
+FAR = 1e-3  # a relative stationarity above which Hamiltonians are doubtful: 1/ridge amplifies every residual
+
+
+@dataclass(frozen=True, slots=True)
+class LeakyPath:
+    """A leaky network on its data as a path in phase space, float64.
+
+    Attributes:
+        activations: A_0 .. A_L, (L + 1, n, width).
+        momenta: B_l = -(1/ridge) d(data loss)/dA_l, (L + 1, n, width).
+        weights: W_1 .. W_L, the bias as last column.
+        steps: rho_l of explicit Euler.
+        data_loss: squared error summed over outputs, averaged over samples.
+        stationarity: |W_l - Lt B_l^T sigma(A_{l-1})| / |W_l| of each layer.
+        total_stationarity: the same over all layers, weighted by rho_l.
+    """
+
+    activations: Tensor
+    momenta: Tensor
+    weights: Tensor
+    steps: Tensor
+    data_loss: float
+    stationarity: Tensor
+    total_stationarity: float
+
+
+def leaky_path(
+    network: LeakyResNet, x: Float[Tensor, "n d_in"], y: Float[Tensor, "n d_out"], *, ridge: Real
+) -> LeakyPath:
+    """Representations and momenta of a leaky network, by one backward pass of the data loss alone.
+
+    Args:
+        network: not changed.
+        x: samples as rows.
+        y: targets.
+        ridge: that of the training, > 0.
+
+    Returns:
+        The path.
+
+    Raises:
+        ShapeError: y is not of the shape of the outputs. DataError: NaN or infinity. ValueError: `ridge` <= 0.
+
+    Source: 002, section 2; the staggered indices are ours. Test: LEAKY-11.
+    """
+    check_positive("leaky_path", "ridge", ridge)
+    exact = copy.deepcopy(network).double().requires_grad_(False)
+    x, y = x.double(), y.double()
+    if not bool(torch.isfinite(x).all() and torch.isfinite(y).all()):
+        raise DataError("leaky_path(network, x, y): needs finite numbers. Remove rows with NaN or infinity first.")
+    if y.shape != (len(x), network.d_out):
+        raise ShapeError(f"leaky_path: needs y of shape {(len(x), network.d_out)}; got {tuple(y.shape)}.")
+    with torch.enable_grad():
+        states = walk(exact, x.clone().requires_grad_())  # so that A_0 has a gradient
+        stream = [state.activation for state in states[:-1]]
+        loss = (states[-1].activation - y).square().sum(1).mean()
+        gradients = torch.autograd.grad(loss, stream)
+    A, B = torch.stack([a.detach() for a in stream]), -torch.stack(gradients) / ridge
+    W, rho, smoothing = exact.weights.detach(), exact.layer_steps(), float(exact.smoothing)
+    best = critical_weights(
+        A[:-1], B[1:], effective_depth=exact.effective_depth, bias=exact.has_bias, smoothing=smoothing
+    )
+    off, size = (W - best).square().sum((1, 2)), W.square().sum((1, 2))
+    total = float((rho * off).sum() / (rho * size).sum()) ** 0.5 if float(size.sum()) else math.nan
+    return LeakyPath(A, B, W, rho, float(loss.detach()), (off / size).sqrt(), total)
+
+
+def leaky_diagnosis(
+    network: LeakyResNet,
+    x: Float[Tensor, "n d_in"],
+    y: Float[Tensor, "n d_out"],
+    *,
+    ridge: Real,
+    relative_gamma: Real = 1e-4,
+) -> xr.Dataset:
+    """The energies of a leaky network layer by layer.
+
+    Args:
+        network: not changed.
+        x: samples as rows.
+        y: targets.
+        ridge: that of the training, > 0.
+        relative_gamma: gamma0; each layer is relaxed by gamma0 times the largest eigenvalue of its kernel.
+
+    Returns:
+        A table over the layers 1..L: position p_l, hamiltonian (4-point average), hamiltonian_pontryagin, _mixed and
+        _same_level (at A_l), rank_from_hamiltonian of the first, cost_of_identity and kinetic_energy (of A_{l-1}, B_l,
+        relaxed), momentum_norm |B_l|, stationarity. Attributes: data_loss, stationarity, relative_gamma.
+
+    Raises:
+        As `leaky_path`. NumericalWarning: the network is far from critical, so the Hamiltonians say little.
+
+    Source: 002, figure 1. Test: LEAKY-13, LEAKY-15.
+    """
+    path = leaky_path(network, x, y, ridge=ridge)
+    if not path.total_stationarity <= FAR:
+        warnings.warn(
+            f"leaky_diagnosis: the network is far from critical, relative stationarity {path.total_stationarity:.2g} "
+            f"> {FAR:g}: only hamiltonian_pontryagin can be trusted. Train with PreconditionedLBFGS.",
+            NumericalWarning,
+            stacklevel=2,
+        )
+    Lt, bias, eps = network.effective_depth, network.has_bias, float(network.smoothing)
+    profile = hamiltonian_profile(
+        path.activations, path.momenta, path.weights, effective_depth=Lt, bias=bias, smoothing=eps
+    )
+    energies = [
+        relaxed_energies(
+            A, B, effective_depth=Lt, bias=bias, smoothing=eps,
+            gamma=layer_gamma(features(A, bias=bias, smoothing=eps), relative=relative_gamma),
+        )
+        for A, B in zip(path.activations[:-1], path.momenta[1:], strict=True)
+    ]  # fmt: skip
+    columns = {
+        "position": network.steps.double().cumsum(0),
+        "hamiltonian": profile.averaged,
+        "hamiltonian_pontryagin": profile.pontryagin,
+        "hamiltonian_mixed": profile.mixed,
+        "hamiltonian_same_level": profile.same_level[1:],
+        "rank_from_hamiltonian": rank_from_hamiltonian(profile.averaged, effective_depth=Lt),
+        "cost_of_identity": torch.tensor([e.cost_of_identity for e in energies]),
+        "kinetic_energy": torch.tensor([e.kinetic_energy for e in energies]),
+        "momentum_norm": torch.linalg.matrix_norm(path.momenta[1:]),
+        "stationarity": path.stationarity,
+    }
+    variables = {name: (("layer",), np.asarray(values)) for name, values in columns.items()}
+    attributes = {
+        "data_loss": path.data_loss, "stationarity": path.total_stationarity, "relative_gamma": relative_gamma
+    }  # fmt: skip
+    return xr.Dataset(variables, coords={"layer": np.arange(1, network.depth + 1)}, attrs=attributes)

@@ -1,0 +1,143 @@
+"""Leaky residual networks (LEAKY-01): a stream that forgets at rate Lt and is rebuilt by every layer.
+
+What their momenta and Hamiltonian say: `diagnostics.leaky_diagnosis`. Formulas: `theory.leaky`. The step sizes:
+`networks.leaky_steps`. Moves that keep their function: `networks.leaky_moves`.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from isthmus.networks.layers import LayerState, check_features
+from isthmus.networks.leaky_steps import SCHEMES, check_leak, step_sizes
+from isthmus.theory.inputs import Real, check_positive
+from isthmus.theory.representation_costs import lifted
+
+MAPS = ("fixed", "learned")
+
+
+class LeakyResNet(nn.Module):
+    """Leaky residual network of `depth` layers between an input and an output map.
+
+        A_0 = x E^T;   A_l = (1 - rho_l Lt) A_{l-1} + rho_l sigma(A_{l-1}) W_l^T;   f(x) = A_L U^T
+        sigma(A) = [relu(A), 1];   the bias of W_l = [V_l, b_l] is its last column, and is penalised
+        penalty = (1 / (2 Lt)) sum rho_l |W_l|_F^2  (+ 1/2 |E|^2 + 1/2 |U|^2 where the maps are learned)
+
+    Exponential Euler makes the leak exact: it is the same network with steps (1 - exp(-rho_l Lt)) / Lt.
+
+    Args:
+        d_in: number of input features, at most `width`.
+        d_out: number of outputs, at most `width`.
+        width: width of the stream.
+        depth: number of layers L, not counting the two maps.
+        effective_depth: Lt > 0, the strength of the leak.
+        steps: "equidistant", "irregular" (longer in the middle), or a tensor of `depth` positive numbers with sum 1.
+        maps: "fixed" (random, semi-orthogonal, no parameters) or "learned" (the same at the start, penalised).
+        bias: whether layers have a bias.
+        scheme: "euler" (needs rho_l Lt < 1) or "exponential".
+        seed: seed of the initial weights: V = Lt (I + noise of variance 1/(4 width)), zero biases, and of the maps.
+        dtype: parameter type, torch's default unless given.
+
+    Attributes:
+        smoothing: eps of (t + sqrt(t^2 + eps^2)) / 2, which stands for the relu while a solver follows eps to its end.
+
+    Raises:
+        ValueError: effective_depth <= 0, depth < 1, width below a data dimension, steps that are negative or do not sum
+            to 1, rho_l Lt >= 1 with "euler", an unknown word.
+    """
+
+    smoothing: Tensor
+    steps: Tensor
+
+    def __init__(  # noqa: PLR0913 - the arguments are a public contract
+        self,
+        d_in: int,
+        d_out: int,
+        *,
+        width: int,
+        depth: int,
+        effective_depth: Real,
+        steps: str | Tensor = "equidistant",
+        maps: str = "fixed",
+        bias: bool = True,
+        scheme: str = "euler",
+        seed: int | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        _check_leaky(d_in, d_out, width, depth, maps, scheme)
+        check_positive("LeakyResNet", "effective_depth", effective_depth)
+        Lt = float(effective_depth)
+        self.d_in, self.d_out, self.width, self.depth = d_in, d_out, width, depth
+        self.effective_depth, self.maps, self.has_bias, self.scheme = Lt, maps, bias, scheme
+        sizes = step_sizes(steps, depth)
+        check_leak(sizes, Lt, scheme)
+        dtype = dtype or torch.get_default_dtype()
+        self.register_buffer("steps", sizes.to(dtype))
+        self.register_buffer("smoothing", torch.zeros((), dtype=dtype))
+        generator = torch.Generator().manual_seed(torch.seed() % 2**63 if seed is None else seed)
+        noise = torch.randn(depth, width, width, generator=generator, dtype=dtype)
+        V = Lt * (torch.eye(width, dtype=dtype) + noise / (2 * width**0.5))
+        b = V.new_zeros(depth, width, 1 if bias else 0)
+        self.weights = nn.Parameter(torch.cat([V, b], -1))
+        E = torch.linalg.qr(torch.randn(width, d_in, generator=generator, dtype=dtype)).Q
+        U = torch.linalg.qr(torch.randn(width, d_out, generator=generator, dtype=dtype)).Q.mT.contiguous()
+        learned = maps == "learned"
+        self.embedding = nn.Parameter(E, requires_grad=learned)
+        self.unembedding = nn.Parameter(U, requires_grad=learned)
+
+    def layer_steps(self) -> Float[Tensor, " depth"]:
+        """The step of explicit Euler that each layer makes: rho_l, or (1 - exp(-rho_l Lt)) / Lt if exponential."""
+        Lt = self.effective_depth
+        return self.steps if self.scheme == "euler" else -torch.expm1(-self.steps * Lt) / Lt
+
+    def forward(self, x: Float[Tensor, "n d_in"]) -> Float[Tensor, "n d_out"]:
+        """f(x), samples as rows."""
+        return self.layer_states(x)[-1].activation
+
+    def layer_states(self, x: Float[Tensor, "n d_in"]) -> list[LayerState]:
+        """See `isthmus.walk`: input map, L layers, output map; the activation of layer l is the stream A_l.
+
+        The preactivation is what the layer adds per unit of time, sigma(A_{l-1}) W_l^T.
+        """
+        check_features("LeakyResNet(x)", x, self.d_in)
+        a = x @ self.embedding.mT
+        states = [LayerState(1, a, a, self.embedding, None, "embedding")]
+        eps, Lt = float(self.smoothing), self.effective_depth
+        for l, (W, rho) in enumerate(zip(self.weights.unbind(), self.layer_steps().tolist(), strict=True)):
+            z = lifted(a, bias=self.has_bias, smoothing=eps) @ W.mT
+            a = torch.add(z * rho, a, alpha=1 - rho * Lt)
+            bias = W[:, -1] if self.has_bias else None
+            states.append(LayerState(l + 2, z, a, W[:, : self.width], bias, f"weights.{l}"))
+        y = a @ self.unembedding.mT
+        return [*states, LayerState(self.depth + 2, y, y, self.unembedding, None, "unembedding")]
+
+    def penalty(self) -> Float[Tensor, ""]:
+        """(1 / (2 Lt)) sum rho_l |W_l|^2, and half the squared norms of learned maps; `ridge` multiplies it."""
+        layers = (self.layer_steps() * self.weights.square().sum((1, 2))).sum() / (2 * self.effective_depth)
+        if self.maps == "fixed":
+            return layers
+        return layers + (self.embedding.square().sum() + self.unembedding.square().sum()) / 2
+
+    def extra_repr(self) -> str:
+        """Dimensions, depth and leak."""
+        return (
+            f"dimensions={(self.d_in, self.width, self.d_out)}, depth={self.depth}, "
+            f"effective_depth={self.effective_depth}, maps={self.maps}, scheme={self.scheme}, bias={self.has_bias}"
+        )
+
+
+def _check_leaky(d_in: int, d_out: int, width: int, depth: int, maps: str, scheme: str) -> None:
+    if min(d_in, d_out) < 1:
+        raise ValueError(f"LeakyResNet: needs d_in, d_out >= 1; got {d_in} and {d_out}.")
+    if width < max(d_in, d_out):
+        raise ValueError(
+            f"LeakyResNet(width={width}): needs width >= {max(d_in, d_out)}, the larger of d_in={d_in} and "
+            f"d_out={d_out}: a narrower stream is a bottleneck of its own. Raise width."
+        )
+    if depth < 1:
+        raise ValueError(f"LeakyResNet(depth={depth}): needs depth >= 1; depth counts layers without the two maps.")
+    if maps not in MAPS:
+        raise ValueError(f"LeakyResNet(maps={maps!r}): needs one of {', '.join(map(repr, MAPS))}.")
+    if scheme not in SCHEMES:
+        raise ValueError(f"LeakyResNet(scheme={scheme!r}): needs one of {', '.join(map(repr, SCHEMES))}.")

@@ -1,0 +1,65 @@
+"""The step sizes of a leaky residual network (LEAKY-19): how long each layer lasts, with sum 1.
+
+Steps that follow the training, and what the steps multiply: elsewhere (`training`, `networks.leaky`).
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from isthmus.errors import ShapeError
+
+STEPS = ("equidistant", "irregular")
+SCHEMES = ("euler", "exponential")
+ROUNDING = 1e-5  # how far a sum of steps may be from 1: float32 tensors of a few hundred steps
+
+
+def step_sizes(steps: str | Tensor, depth: int) -> Float[Tensor, " depth"]:
+    """The steps rho_1 .. rho_L > 0 with sum 1, float64.
+
+        equidistant: 1/L;   irregular: proportional to 1 + 1/4 - |(l - 1/2)/L - 1/2|
+
+    The irregular mesh stands at mid-points, so that it is its own mirror image, and is normalised; the formula of the
+    paper is neither for odd L.
+
+    Args:
+        steps: one of the two words, or a tensor.
+        depth: L.
+
+    Returns:
+        One step per layer.
+
+    Raises:
+        ValueError: another word; a step <= 0; a sum other than 1. ShapeError: not one step per layer.
+
+    Source: 002, appendix A, as corrected. Test: LEAKY-19.
+    """
+    if isinstance(steps, str):
+        if steps not in STEPS:
+            raise ValueError(
+                f"LeakyResNet(steps={steps!r}): needs {', '.join(map(repr, STEPS))} or a tensor of {depth} steps. "
+                "Steps that adapt to the training are not there: pass your own as a tensor."
+            )
+        if steps == "equidistant":
+            return torch.full((depth,), 1.0 / depth, dtype=torch.float64)
+        middle = (torch.arange(depth, dtype=torch.float64) + 0.5) / depth
+        rho = 1.25 - (middle - 0.5).abs()
+        return rho / rho.sum()
+    if steps.shape != (depth,):
+        raise ShapeError(f"LeakyResNet(steps=tensor): needs {depth} steps, one per layer; got {tuple(steps.shape)}.")
+    rho = steps.detach().double()
+    if not bool((rho > 0).all()):
+        raise ValueError(f"LeakyResNet(steps=tensor): needs positive steps; the least is {float(rho.min()):.3g}.")
+    if not abs(float(rho.sum()) - 1) <= ROUNDING:
+        raise ValueError(f"LeakyResNet(steps=tensor): needs sum 1; got {float(rho.sum()):.6g}. Divide by the sum.")
+    return rho / rho.sum()
+
+
+def check_leak(steps: Tensor, effective_depth: float, scheme: str) -> None:
+    """Raise where explicit Euler would turn the sign of the stream: rho_l Lt >= 1."""
+    largest = float(steps.max()) * effective_depth
+    if scheme == "euler" and not largest < 1:
+        raise ValueError(
+            f"LeakyResNet(effective_depth={effective_depth:g}): explicit Euler needs rho Lt < 1 in every layer; got "
+            f'{largest:.3g} with depth {len(steps)}. Raise depth, or pass scheme="exponential".'
+        )

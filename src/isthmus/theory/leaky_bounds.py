@@ -1,0 +1,107 @@
+"""Theorem 4 of the leaky network, layer by layer: what its Hamiltonian says about cost of identity and speed.
+
+The paper has gamma c where sqrt(gamma) c is right; as printed the inequalities fail. Energies: `theory.leaky`.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from isthmus.theory.inputs import Real, check_positive
+from isthmus.theory.leaky import velocity
+from isthmus.theory.representation_costs import features, hamiltonian, relaxed_norm
+
+
+@dataclass(frozen=True, slots=True)
+class RelaxedEnergies:
+    """The two sides of Theorem 4 at one layer, all relaxed by gamma; the rank is -2 H / Lt.
+
+        identity:   rank = cost - |dA/Lt + gamma B|^2 + gamma |B|^2
+        inequality: -epsilon <= |dA/Lt| - sqrt((cost - rank)_+) <= 2 epsilon,   epsilon = sqrt(gamma) |B|
+
+    Attributes:
+        cost_of_identity: |A|^2 in K + gamma.
+        speed: |dA/dp| / Lt in K + gamma.
+        kinetic_energy: |dA/dp|^2 / (2 Lt) in K + gamma.
+        rank: -2 H / Lt from the Hamiltonian itself.
+        rank_from_identity: the right-hand side of the identity.
+        epsilon: sqrt(gamma) |B|.
+    """
+
+    cost_of_identity: float
+    speed: float
+    kinetic_energy: float
+    rank: float
+    rank_from_identity: float
+    epsilon: float
+
+    @property
+    def excess(self) -> float:
+        """|dA/Lt| - sqrt((cost - rank)_+), which lies between -epsilon and 2 epsilon."""
+        return self.speed - max(self.cost_of_identity - self.rank, 0.0) ** 0.5
+
+
+def relaxed_energies(
+    activation: Float[Tensor, "n width"],
+    momentum: Float[Tensor, "n width"],
+    *,
+    effective_depth: Real,
+    gamma: Real,
+    bias: bool = True,
+    smoothing: Real = 0.0,
+) -> RelaxedEnergies:
+    """Cost of identity, kinetic energy and rank of one layer, joined by Theorem 4 (*exact*).
+
+    Args:
+        activation: A, or A_{l-1} of the discrete network.
+        momentum: B, or B_l.
+        effective_depth: Lt > 0.
+        gamma: absolute relaxation > 0, in units of the features' square; per layer gamma0 * (largest eigenvalue of K).
+        bias: whether layers have biases.
+        smoothing: of the relu, as in `features`.
+
+    Returns:
+        The energies; identity and inequality hold for any A and B.
+
+    Raises:
+        ValueError: `effective_depth` or `gamma` <= 0, NaN or infinity. ShapeError: shapes that differ.
+
+    Accuracy: that of `relaxed_norm`. Source: 002, Theorem 4, as corrected. Test: LEAKY-15.
+    """
+    check_positive("relaxed_energies", "gamma", gamma)
+    H = hamiltonian(activation, momentum, effective_depth=effective_depth, bias=bias, smoothing=smoothing)
+    S = features(activation, bias=bias, smoothing=smoothing)
+    v = velocity(activation, momentum, bias=bias, smoothing=smoothing)
+    pushed = gamma * float(momentum.square().sum())
+    cost, fast = float(relaxed_norm(activation, S, gamma=gamma)), float(relaxed_norm(v, S, gamma=gamma))
+    shifted = float(relaxed_norm(v + gamma * momentum, S, gamma=gamma))
+    return RelaxedEnergies(
+        cost_of_identity=cost,
+        speed=fast**0.5,
+        kinetic_energy=fast * effective_depth / 2,
+        rank=float(-2 * H / effective_depth),
+        rank_from_identity=cost - shifted + pushed,
+        epsilon=pushed**0.5,
+    )
+
+
+def layer_gamma(features_of_layer: Float[Tensor, "n p"], *, relative: Real = 1e-4) -> float:
+    """The relaxation of one layer (*exact*): gamma0 times the largest eigenvalue of K = S S^T, first power of K.
+
+    Args:
+        features_of_layer: S = sigma(A).
+        relative: gamma0 > 0.
+
+    Returns:
+        gamma > 0; gamma0 itself where all features vanish.
+
+    Raises:
+        ValueError: `relative` <= 0.
+
+    Source: 002, section 2, whose square of K is a misprint. Test: LEAKY-15.
+    """
+    check_positive("layer_gamma", "relative", relative)
+    largest = float(torch.linalg.matrix_norm(features_of_layer, 2)) ** 2
+    return relative * largest if largest > 0 else float(relative)

@@ -1,0 +1,116 @@
+"""A leaky network to first order in its weights, and the curvature of its objective that follows (LEAKY-25).
+
+In the coordinates u = sqrt(c) theta, in which the penalty is |u|^2 / 2, the Gauss-Newton curvature is ridge + J^T J.
+Its inverse needs one derivative along a direction, one solve with ridge + J J^T on the samples, one pull-back.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from isthmus.networks import LeakyResNet, walk
+from isthmus.theory.representation_costs import lifted, lifted_slope
+from isthmus.training.losses import DataLoss, Loss
+
+
+@dataclass(frozen=True, slots=True)
+class Linearisation:
+    """What the derivative of the outputs in u needs: plain fields, so that a checkpoint can hold them as a dictionary.
+
+    Attributes:
+        V: weights without biases (L, w, w).
+        S: features that enter each layer (L, n, w [+ 1]).
+        D: slopes of the relu (L, n, w).
+        ends: x, A_L and U.
+        rho: steps of explicit Euler (L,).
+        scale: root of the data loss's curvature per sample (n, 1).
+        effective_depth: Lt.
+        learned: whether the maps are parameters.
+    """
+
+    V: Tensor
+    S: Tensor
+    D: Tensor
+    ends: tuple[Tensor, Tensor, Tensor]
+    rho: tuple[float, ...]
+    scale: Tensor
+    effective_depth: float
+    learned: bool
+
+    def push(self, u: Tensor) -> Tensor:
+        """J u: change of the outputs (n, d_out), weighted by `scale`."""
+        x, last, U = self.ends
+        W, E, dU = self._split(u)
+        dA = x @ E.mT if E is not None else torch.zeros_like(last)
+        for l, rho in enumerate(self.rho):
+            added = torch.addmm((self.D[l] * dA) @ self.V[l].mT * rho, self.S[l], W[l].mT, alpha=self._gain(rho))
+            dA = torch.add(added, dA, alpha=1 - rho * self.effective_depth)
+        out = dA @ U.mT
+        return self.scale * (out + last @ dU.mT if dU is not None else out)
+
+    def pull(self, r: Tensor) -> Tensor:
+        """J^T r, one flat vector."""
+        x, last, U = self.ends
+        r = self.scale * r
+        g = r @ U
+        parts: list[Tensor] = []
+        for l in range(len(self.rho) - 1, -1, -1):
+            rho = self.rho[l]
+            parts.append(self._gain(rho) * (g.mT @ self.S[l]))
+            g = (1 - rho * self.effective_depth) * g + rho * self.D[l] * (g @ self.V[l])
+        parts.reverse()
+        maps = [g.mT @ x, r.mT @ last] if self.learned else []
+        return torch.cat([part.reshape(-1) for part in (*parts, *maps)])
+
+    def gram(self) -> Tensor:
+        """J J^T, (n d_out, n d_out): the tangent kernel in u of the outputs, samples first."""
+        x, last, U = self.ends
+        n, d = len(x), len(U)
+        g = (self.scale[:, None] * U).reshape(n * d, -1)
+        total = g.new_zeros(n, d, n, d)
+        for l in range(len(self.rho) - 1, -1, -1):
+            rho, S = self.rho[l], self.S[l]
+            kernel = self._gain(rho) ** 2 * (S @ S.mT)
+            total.addcmul_((g @ g.mT).view(n, d, n, d), kernel[:, None, :, None])
+            slope = self.D[l].repeat_interleave(d, 0)
+            g = (1 - rho * self.effective_depth) * g + rho * slope * (g @ self.V[l])
+        if self.learned:
+            total.addcmul_((g @ g.mT).view(n, d, n, d), (x @ x.mT)[:, None, :, None])
+            ends = (self.scale * last) @ (self.scale * last).mT
+            total.diagonal(dim1=1, dim2=3).add_(ends[..., None])
+        return total.view(n * d, n * d)
+
+    def _gain(self, rho: float) -> float:
+        """Rho dW / du = rho / sqrt(rho / Lt)."""
+        return (rho * self.effective_depth) ** 0.5
+
+    def _split(self, u: Tensor) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        x, last, U = self.ends
+        L, width, p = len(self.rho), last.shape[1], self.S.shape[2]
+        size = L * width * p
+        W = u[:size].view(L, width, p)
+        if not self.learned:
+            return W, None, None
+        edge = size + width * x.shape[1]
+        return W, u[size:edge].view(width, -1), u[edge:].view(U.shape)
+
+
+def linearised(network: LeakyResNet, x: Tensor, data: DataLoss) -> Linearisation:
+    """The linearisation at the weights that the network has now."""
+    eps = float(network.smoothing)
+    with torch.no_grad():
+        stream = torch.stack([s.activation for s in walk(network, x)[:-1]])
+    # the curvature of cross-entropy in the logits is at most 1/2
+    weight = data.weight if data.weight is not None else x.new_full((len(x),), 1 / len(x))
+    curvature = weight * (2.0 if data.loss is Loss.SQUARED else 0.5)
+    return Linearisation(
+        V=network.weights.detach()[:, :, : network.width].clone(),
+        S=lifted(stream[:-1], bias=network.has_bias, smoothing=eps),
+        D=lifted_slope(stream[:-1], smoothing=eps),
+        ends=(x, stream[-1].clone(), network.unembedding.detach().clone()),
+        rho=tuple(network.layer_steps().tolist()),
+        scale=curvature.sqrt()[:, None],
+        effective_depth=network.effective_depth,
+        learned=network.maps == "learned",
+    )

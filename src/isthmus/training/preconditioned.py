@@ -1,0 +1,194 @@
+"""L-BFGS for leaky networks, preconditioned by the tangent kernel and led over the kinks of the relu (LEAKY-25).
+
+Plain solvers stall: the data are 1e5 times stiffer than the penalty, and minima sit on kinks. The first is cured by
+`training.linearisation`, the second by a smoothed relu whose width is lowered in stages.
+"""
+
+import math
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+from isthmus.networks import LeakyResNet
+from isthmus.training.line_search import wolfe_search
+from isthmus.training.linearisation import Linearisation, linearised
+from isthmus.training.solvers import State, default_tolerance, stationarity
+from isthmus.training.steps import Step
+
+EARLY = 1e-2  # stationarity at which a stage before the last one ends
+
+
+@dataclass(frozen=True, slots=True)
+class PreconditionedLBFGS:
+    """L-BFGS whose first guess of the inverse curvature is that of ridge + J^T J at a recent point.
+
+    It leaves the network with the last `smoothing`: stationarity is that of the smoothed network. With a last value
+    of 0 it ends on a kink, usually as a plateau.
+
+    Attributes:
+        evaluations: gradient evaluations allowed, all stages together.
+        smoothing: widths of the smoothed relu, one stage each.
+        history: pairs kept.
+        refresh: iterations between two linearisations.
+        tolerance: stationarity at which the last stage ends; None: 1e-6 in float64, 1e-3 in float32.
+        plateau: relative fall of the objective over `window` iterations below which a stage ends.
+        window: see `plateau`.
+        memory: bytes that the tangent kernel of all outputs may take; (n d_out)^2 numbers.
+    """
+
+    evaluations: int = 5000
+    smoothing: tuple[float, ...] = (0.1, 0.03)
+    history: int = 60
+    refresh: int = 8
+    tolerance: float | None = None
+    plateau: float = 1e-13
+    window: int = 100
+    memory: int = 4_000_000_000
+
+    def start(self, step: Step) -> State:
+        """The state before the first iteration."""
+        if not isinstance(step.network, LeakyResNet):
+            raise TypeError(
+                f"PreconditionedLBFGS: needs a LeakyResNet, got {type(step.network).__name__}. "
+                "Use isthmus.training.solvers.LBFGS."
+            )
+        if not step.ridge > 0:
+            raise ValueError(f"PreconditionedLBFGS: needs a ridge > 0, got {step.ridge}: without it nothing is unique.")
+        count = len(step.x) * step.network.d_out
+        if (size := count**2 * step.theta.element_size()) > self.memory:
+            raise ValueError(
+                f"PreconditionedLBFGS: needs {size} bytes for the tangent kernel of {count} outputs, more than "
+                f"memory={self.memory}. Train on fewer samples first, raise memory, or use LBFGS."
+            )
+        state: State = {"done": False, "reason": "", "evaluations": 0, "stage": 0, "age": 0, "factor": None}
+        state |= {"moved": [], "changes": [], "gradient": None, "anchor": None, "past": [], "value": math.nan}
+        self._open_stage(step, state)
+        return state
+
+    def advance(self, step: Step, state: State) -> None:
+        """One iteration, in place."""
+        if not math.isfinite(state["value"]):
+            state["done"], state["reason"] = True, "diverged"
+            return
+        if state["factor"] is None or state["age"] >= self.refresh:
+            _anchor(step, state)
+        gradient: Tensor = state["gradient"]
+        direction = _direction(step, state)
+        slope = float(torch.dot(direction, gradient))
+        moved = self._search(step, state, direction, slope) if slope < 0 else None
+        if moved is None:
+            self._recover(step, state)
+            return
+        change = step.gradient / _metric(step) - gradient
+        if float(torch.dot(moved, change)) > 1e-10 * float(moved.norm() * change.norm()):
+            for pairs, new in ((state["moved"], moved), (state["changes"], change)):
+                pairs.append(new)
+                del pairs[: -self.history]
+        gradient.add_(change)
+        state["age"] += 1
+        self._judge(step, state)
+
+    def iterations(self) -> int:
+        """About how many gradient evaluations the phase takes, for time estimates."""
+        return self.evaluations
+
+    def _open_stage(self, step: Step, state: State) -> None:
+        assert isinstance(step.network, LeakyResNet)
+        step.network.smoothing.fill_(self.smoothing[state["stage"]])
+        state["moved"], state["changes"], state["factor"] = [], [], None
+        state["value"] = step()
+        state["evaluations"] += 1
+        state["gradient"], state["past"] = step.gradient / _metric(step), [state["value"]]
+
+    def _search(self, step: Step, state: State, direction: Tensor, slope: float) -> Tensor | None:
+        """Move along `direction`, given in u; returns the displacement in u, or None with theta where it was.
+
+        Halving from 1 until the objective falls was tried: twice the evaluations on the small net.
+        """
+        origin, along, last = step.theta.clone(), direction / _metric(step), math.nan
+
+        def evaluate(length: float) -> tuple[float, float]:
+            nonlocal last
+            torch.add(origin, along, alpha=length, out=step.theta)
+            last = length
+            state["evaluations"] += 1
+            return step(), float(torch.dot(step.gradient, along))
+
+        noise = 4 * torch.finfo(origin.dtype).eps * abs(state["value"])
+        found = wolfe_search(evaluate, value=state["value"], slope=slope, step=1.0, noise=noise)
+        if found is None:
+            step.theta.copy_(origin)
+            return None
+        if last != found.step:
+            evaluate(found.step)
+        state["value"] = found.value
+        return direction * found.step
+
+    def _recover(self, step: Step, state: State) -> None:
+        """After a failed line search: forget the pairs and linearise anew; if there were none, the stage is over."""
+        state["value"] = step()
+        state["evaluations"] += 1
+        if not state["moved"]:
+            self._close_stage(step, state, "plateau")
+            return
+        state["gradient"] = step.gradient / _metric(step)
+        state["moved"], state["changes"], state["factor"] = [], [], None
+
+    def _judge(self, step: Step, state: State) -> None:
+        past: list[float] = state["past"]
+        past.append(state["value"])
+        del past[: -self.window - 1]
+        last = state["stage"] == len(self.smoothing) - 1
+        if stationarity(step) <= ((self.tolerance or default_tolerance(step.theta.dtype)) if last else EARLY):
+            self._close_stage(step, state, "converged")
+        elif len(past) > self.window and past[0] - past[-1] <= self.plateau * abs(past[-1]):
+            self._close_stage(step, state, "plateau")
+        elif state["evaluations"] >= self.evaluations:
+            state["done"], state["reason"] = True, "limit"
+
+    def _close_stage(self, step: Step, state: State, reason: str) -> None:
+        if state["stage"] == len(self.smoothing) - 1:
+            state["done"], state["reason"] = True, reason
+            return
+        state["stage"] += 1
+        self._open_stage(step, state)
+
+
+def _metric(step: Step) -> Tensor:
+    """sqrt(c): u = sqrt(c) theta."""
+    assert isinstance(step.curvature, Tensor)
+    return step.curvature.sqrt()
+
+
+def _anchor(step: Step, state: State) -> None:
+    """Linearise here; the factor of ridge + J J^T serves until the next time."""
+    assert isinstance(step.network, LeakyResNet)
+    model = linearised(step.network, step.x, step.data)
+    gram = model.gram()
+    gram.diagonal().add_(step.ridge)
+    state["anchor"] = {field.name: getattr(model, field.name) for field in fields(model)}
+    state["factor"], state["age"] = torch.linalg.cholesky(gram), 0
+
+
+def _inverse_curvature(step: Step, state: State, v: Tensor) -> Tensor:
+    """(ridge + J^T J)^{-1} v = (v - J^T (ridge + J J^T)^{-1} J v) / ridge."""
+    model = Linearisation(**state["anchor"])
+    pushed = model.push(v)
+    solved = torch.cholesky_solve(pushed.reshape(-1, 1), state["factor"]).view_as(pushed)
+    return (v - model.pull(solved)) / step.ridge
+
+
+def _direction(step: Step, state: State) -> Tensor:
+    """Minus the inverse-Hessian estimate times the gradient, in u: the two-loop recursion."""
+    moved, changes = state["moved"], state["changes"]
+    q = state["gradient"].clone()
+    inner = [float(torch.dot(s, y)) for s, y in zip(moved, changes, strict=True)]
+    alphas: list[float] = []
+    for s, y, sy in zip(reversed(moved), reversed(changes), reversed(inner), strict=True):
+        alphas.append(float(torch.dot(s, q)) / sy)
+        q.sub_(y, alpha=alphas[-1])
+    z = _inverse_curvature(step, state, q)
+    for s, y, sy, alpha in zip(moved, changes, inner, reversed(alphas), strict=True):
+        z.add_(s, alpha=alpha - float(torch.dot(y, z)) / sy)
+    return -z

@@ -1,0 +1,64 @@
+import pytest
+import torch
+
+from isthmus.networks import LeakyResNet
+from isthmus.networks.leaky_steps import step_sizes
+from theorem_checks import assert_close, normal
+
+pytestmark = [pytest.mark.theorem("LEAKY-01"), pytest.mark.theorem("LEAKY-19")]
+
+
+def as_printed(depth: int) -> torch.Tensor:
+    l = torch.arange(1, depth + 1, dtype=torch.float64)
+    return 1 / depth + (0.25 - (l / depth - 0.5).abs()) / depth
+
+
+@pytest.mark.parametrize("steps", ["equidistant", "irregular"])
+@pytest.mark.parametrize("depth", [1, 4, 7])
+def test_steps_sum_to_one_and_are_their_own_mirror_image(steps: str, depth: int) -> None:
+    rho = step_sizes(steps, depth)
+    assert_close(rho.sum(), 1.0)
+    assert_close(rho.flip(0), rho)
+    with pytest.raises(AssertionError):  # as printed: 1 - 1/(4 L^2) for odd L, and no mirror image for even L
+        assert_close(torch.stack([as_printed(depth).sum(), *as_printed(depth).flip(0)]),
+                     torch.stack([torch.ones(()).double(), *as_printed(depth)]))  # fmt: skip
+
+
+def flow_error(scheme: str, depth: int) -> float:
+    """Distance from the flow of dA/dp = -Lt A + b, which is known: A = e^{-Lt p} A_0 + (1 - e^{-Lt p}) b / Lt."""
+    Lt, b = 4.0, normal(1, 3)
+    network = LeakyResNet(3, 3, width=3, depth=depth, effective_depth=Lt, scheme=scheme, seed=0, dtype=torch.float64)
+    with torch.no_grad():
+        network.weights.zero_()
+        network.weights[:, :, -1] = b
+        x = normal(2, 5, 3)
+        A = x @ network.embedding.mT
+        decay = torch.exp(torch.tensor(-Lt).double())
+        exact = (decay * A + (1 - decay) / Lt * b) @ network.unembedding.mT
+        return float((network(x) - exact).abs().max())
+
+
+def test_exponential_euler_leaks_exactly_and_explicit_euler_to_first_order() -> None:
+    assert flow_error("exponential", 9) <= 1e-13
+    ratio = flow_error("euler", 400) / flow_error("euler", 800)
+    assert 1.9 < ratio < 2.1
+    with pytest.raises(AssertionError):
+        assert flow_error("euler", 9) <= 1e-13
+
+
+@pytest.mark.theorem("LEAKY-02")
+def test_leak_on_a_unit_range_is_unit_leak_on_a_long_range() -> None:
+    Lt, depth = 3.0, 8
+    network = LeakyResNet(2, 2, width=4, depth=depth, effective_depth=Lt, seed=0, dtype=torch.float64)
+    x = normal(0, 5, 2)
+    with torch.no_grad():
+        M, ds = network.weights / Lt, Lt / depth  # weights and step of the natural form
+        a = x @ network.embedding.mT
+        for l in range(depth):
+            S = torch.cat([a.relu(), torch.ones(5, 1, dtype=torch.float64)], 1)
+            a = a + ds * (S @ M[l].mT - a)
+        assert_close(network(x), a @ network.unembedding.mT)
+        natural = ds * M.square().sum() / 2
+        assert_close(network.penalty(), natural)
+        with pytest.raises(AssertionError):  # without the factor 1 / Lt of the penalty
+            assert_close(network.penalty() * Lt, natural)

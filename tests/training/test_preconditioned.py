@@ -1,0 +1,79 @@
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from isthmus.networks import FullyConnected, LeakyResNet
+from isthmus.training import Limits, Outcome, fit
+from isthmus.training.linearisation import linearised
+from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.preconditioned import PreconditionedLBFGS
+from isthmus.training.steps import step_of
+from leaky_networks import RIDGE, small_data
+from theorem_checks import assert_close, normal
+
+
+def network_of(maps: str, bias: bool = True) -> LeakyResNet:
+    network = LeakyResNet(
+        3, 3, width=5, depth=4, effective_depth=2.0, steps="irregular", maps=maps, bias=bias, seed=0,
+        dtype=torch.float64,
+    )  # fmt: skip
+    network.smoothing.fill_(0.2)
+    return network
+
+
+@pytest.mark.parametrize(("maps", "bias"), [("fixed", True), ("learned", True), ("fixed", False)])
+def test_the_linearisation_is_that_of_autograd(maps: str, bias: bool) -> None:
+    x, y = small_data()
+    network, weight = network_of(maps, bias), torch.rand(12, generator=torch.Generator().manual_seed(0)).double()
+    data = DataLoss(Loss.SQUARED, y, weight / weight.sum())
+    step = step_of(network, x, data, RIDGE)
+    model, c = linearised(network, x, data), step.curvature
+    assert isinstance(c, Tensor)
+
+    def outputs(*parameters: Tensor) -> Tensor:
+        names = [name for name, p in network.named_parameters() if p.requires_grad]
+        changed = torch.func.functional_call(network, dict(zip(names, parameters, strict=True)), (x,))
+        return (2 * weight / weight.sum()).sqrt()[:, None] * changed
+
+    parameters = tuple(p.detach() for p in network.parameters() if p.requires_grad)
+    jacobians = torch.func.jacrev(outputs, argnums=tuple(range(len(parameters))))(*parameters)
+    J = torch.cat([j.reshape(36, -1) for j in jacobians], 1) / c.sqrt()
+    u, r = normal(0, len(c)), normal(1, 12, 3)
+    assert_close(model.push(u).reshape(-1), J @ u, relative=1e-11)
+    assert_close(model.pull(r), J.mT @ r.reshape(-1), relative=1e-11)
+    assert_close(model.gram(), J @ J.mT, relative=1e-11)
+    with pytest.raises(AssertionError):
+        assert_close(model.gram(), J @ J.mT + torch.eye(36).double() * 1e-9 * float(J.square().sum()), relative=1e-11)
+
+
+def test_an_interrupted_run_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    x, y = small_data()
+    solver = PreconditionedLBFGS(smoothing=(0.2, 0.1), evaluations=120)
+    whole = network_of("learned")
+    expected = fit(whole, x, y, ridge=RIDGE, solver=solver)
+    half = network_of("learned")
+    stopped = fit(
+        half, x, y, ridge=RIDGE, solver=solver, checkpoint=tmp_path / "state",
+        callback=lambda event: event.evaluations > 50,
+    )  # fmt: skip
+    assert stopped.outcome is Outcome.INTERRUPTED
+    rest = network_of("learned")
+    end = fit(rest, x, y, ridge=RIDGE, solver=solver, checkpoint=tmp_path / "state")
+    assert end.objective == expected.objective
+    assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), rest.parameters(), strict=True))
+    assert end.objective != stopped.objective
+
+
+def test_what_it_cannot_do_is_refused_in_words() -> None:
+    x, y = small_data()
+    with pytest.raises(TypeError, match="needs a LeakyResNet, got FullyConnected"):
+        fit(FullyConnected(3, 3, width=4, depth=3), x, y, ridge=0.1, solver=PreconditionedLBFGS())
+    with pytest.raises(ValueError, match="needs a ridge > 0"):
+        fit(network_of("fixed"), x, y, ridge=0.0, solver=PreconditionedLBFGS())
+    with pytest.raises(
+        ValueError, match="needs 10368 bytes for the tangent kernel of 36 outputs, more than memory=1000"
+    ):
+        fit(network_of("fixed"), x, y, ridge=0.1, solver=PreconditionedLBFGS(memory=1000))
+    assert fit(network_of("fixed"), x, y, ridge=0.1, limits=Limits(evaluations=20)).gradient_evaluations >= 20
