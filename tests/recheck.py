@@ -114,6 +114,26 @@ def borsuk_ulam(witness: Witness) -> None:
     need(least > 2 * lipschitz * spacing, f"antipodes come within {least:.3g} of {2 * lipschitz * spacing:.3g}")
 
 
+def spanning_tree(witness: Witness) -> None:
+    """A map that is flat on the hull of its points cannot visit values whose spanning tree is long in one line."""
+    need(int(witness["claim"]) == 2, "a spanning tree proves rank 2")
+    x, values, lipschitz = array(witness, "x", 2), array(witness, "values", 2), float(witness["lipschitz"])
+    need(len(x) == len(values) >= 2, "needs a value per point, and two of them")
+    apart = np.linalg.norm(x[:, None] - x[None], axis=2)
+    change = np.linalg.norm(values[:, None] - values[None], axis=2)
+    need(0 < lipschitz < np.inf, "the Lipschitz constant is no positive number")
+    need(bool((change <= lipschitz * apart * (1 + 1e-9)).all()), "the values change faster than the Lipschitz constant")
+    # Prim: always the nearest value that is not yet in the tree
+    outside, nearest, length = set(range(1, len(x))), change[0].copy(), 0.0
+    while outside:
+        new = min(outside, key=lambda i: nearest[i])
+        outside.remove(new)
+        length += float(nearest[new])
+        nearest = np.minimum(nearest, change[new])
+    reach = lipschitz * float(apart.max())
+    need(length > reach * (1 + 1e-9), f"the tree is {length:.6g} long, no more than {reach:.6g}")
+
+
 def near_identity(witness: Witness) -> None:
     """Theorem 6: orthonormal frames, the residual of each layer, and the bound on their sum."""
     k = int(witness["claim"])
@@ -151,6 +171,7 @@ CHECKS: dict[str, Callable[[Witness], None]] = {
     "betweenness": betweenness,
     "borsuk_ulam": borsuk_ulam,
     "near_identity": near_identity,
+    "spanning_tree": spanning_tree,
 }
 
 

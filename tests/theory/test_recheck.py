@@ -21,6 +21,7 @@ from isthmus.theory import (
     borsuk_ulam_certificate,
     bottleneck_certificate,
     jacobian_rank_lower_bound,
+    spanning_tree_certificate,
     two_sequence_certificate,
 )
 from theorem_checks import linearised, normal, random_network
@@ -103,6 +104,20 @@ def borsuk_ulam_witness() -> Witness:
     }
 
 
+def spanning_tree_witness() -> Witness:
+    side = torch.linspace(0, 1, 5, dtype=torch.float64)
+    x = torch.cartesian_prod(side, side)
+    matrix = torch.tensor([[0.8, -0.6], [0.6, 0.8]], dtype=torch.float64)  # a turn: rank 2, Lipschitz constant 1
+    assert spanning_tree_certificate(x, x @ matrix.T, lipschitz=1.0).rank == 2
+    return {
+        "kind": "spanning_tree",
+        "claim": 2,
+        "x": x.tolist(),
+        "values": (x @ matrix.T).tolist(),
+        "lipschitz": 1.0,
+    }
+
+
 def near_identity_witness(slope: float) -> Witness:
     network = random_network(5, (4, 6, 6, 6, 3), slope=slope, bias=0.1)
     x = normal(6, 40, 4)
@@ -129,6 +144,7 @@ WITNESSES: dict[str, Callable[[], Witness]] = {
     "borsuk_ulam": borsuk_ulam_witness,
     "one sequence": lambda: near_identity_witness(0.0),
     "two sequences": lambda: near_identity_witness(-0.3),
+    "tree": spanning_tree_witness,
 }
 
 
@@ -153,6 +169,7 @@ def test_every_witness_stands(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert [line.split(":")[0] for line in done.stdout.splitlines()] == [
         "jacobian_rank", "betweenness", "borsuk_ulam", "near_identity", "near_identity",
+        "spanning_tree",
     ]  # fmt: skip
 
 
@@ -198,6 +215,8 @@ FORGERIES: dict[str, tuple[str, Callable[[Witness], Witness], str]] = {
     "a residual made small": ("one sequence", lambda w: change(w, "residuals", 2, by=-0.1), "residual 3"),
     "a bound made small": ("one sequence", lambda w: change(w, "bound", by=-0.5), "the bound is"),
     "frames not shared": ("two sequences", lambda w: w | {"two_sequences": False}, "do not share a frame"),
+    "a flat map called flatter": ("tree", lambda w: change(w, "lipschitz", by=-0.5), "faster"),
+    "a tree that is too short": ("tree", lambda w: w | {"x": w["x"][:2], "values": w["values"][:2]}, "the tree is"),
     "no number": ("borsuk_ulam", lambda w: change(w, "values", 0, 0, by=float("nan")), "no finite array"),
     "an unknown kind": ("rank", lambda w: w | {"kind": "faith"}, "unknown kind"),
 }
