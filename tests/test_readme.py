@@ -27,4 +27,4 @@ def test_every_file_that_it_names_is_there() -> None:
 
 
 def test_nothing_is_left_to_fill_in() -> None:
-    assert not re.search(r"^(TIMES|RECOVERY|ANSWER)$", README, re.MULTILINE)
+    assert not re.search(r"^[A-Z_]{4,}$", README, re.MULTILINE)

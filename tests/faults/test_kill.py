@@ -99,13 +99,13 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Discove
     return data, isthmus.load(folder / "run")
 
 
-def disturbed(data: Path, folder: Path, kills: list[tuple[Condition, int]]) -> Discovery:
+def disturbed(data: Path, folder: Path, kills: list[tuple[Condition, int]], *more: str) -> Discovery:
     """A run that is killed at each of the conditions in turn, then left to finish."""
-    options = ["--out", str(folder)]
+    options = [*more, "--out", str(folder)]
     for condition, signum in kills:
         assert kill_when(start(data, *options), folder, condition, signum=signum), "it ended before it could be killed"
         if (folder / "work").exists():
-            options = ["--resume", str(folder)]
+            options = [*more, "--resume", str(folder)]
     finish(start(data, *options))
     return isthmus.load(folder)
 
@@ -149,7 +149,8 @@ def test_a_kill_while_the_result_is_written_leaves_no_half_result(
 @pytest.mark.slow
 def test_kills_within_long_units_go_on_from_their_checkpoints(tmp_path: Path) -> None:
     data = table(tmp_path, 12_000)
-    finish(start(data, "--out", str(tmp_path / "whole")))
+    long = ["--ridge", "3e-3", "--evaluations", "800"]  # a start takes longer than the seconds between checkpoints
+    finish(start(data, *long, "--out", str(tmp_path / "whole")))
     kills: list[tuple[Condition, int]] = [
         (partial_in_phase(0), signal.SIGKILL),
         (partial_in_phase(1), signal.SIGTERM),
@@ -157,7 +158,7 @@ def test_kills_within_long_units_go_on_from_their_checkpoints(tmp_path: Path) ->
         (finished_units("truncate", 3), signal.SIGINT),
         (finished_units("scree", 1), signal.SIGKILL),
     ]
-    assert_same(disturbed(data, tmp_path / "run", kills), isthmus.load(tmp_path / "whole"))
+    assert_same(disturbed(data, tmp_path / "run", kills, *long), isthmus.load(tmp_path / "whole"))
 
 
 @pytest.mark.slow
@@ -167,7 +168,7 @@ def test_kills_at_random_moments_change_nothing(undisturbed: tuple[Path, Discove
     folder, kills = tmp_path / "run", 0
     while not (folder / "result.json").exists():
         begin = time.monotonic()
-        wait = float(rng.uniform(2.0, 8.0))
+        wait = float(rng.uniform(2.0, 6.0 + kills))  # longer and longer: a slow machine must get to the end too
         options = ["--resume" if (folder / "work").exists() else "--out", str(folder)]
         over = kill_when(
             start(data, *options), folder, lambda _: time.monotonic() - begin > wait, signum=signal.SIGKILL  # noqa: B023
