@@ -5,8 +5,8 @@ start each. The papers' recipe is Adam at 1e-3 for 20,000 steps, then gradient d
 
     python benchmarks/training.py [--quick]
 
-Answer: 3,200 at most, 0.107 of the recipe's 30,000; every one of three measured starts ends at rank 5 with an objective of
-0.3489 to 0.3498, within 1 % of 0.3474 (one core of a busy Intel Xeon, torch 2.13.0 CPU, November 2026).
+Answer: 3,204, or 0.107 of the recipe's 30,000; each of three starts measured ends at rank 5 with an objective of 0.3489
+to 0.3498, within 1 % of 0.3474 (one core of a busy Intel Xeon, torch 2.13.0 CPU, November 2026).
 """
 
 import argparse

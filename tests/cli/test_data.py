@@ -110,3 +110,12 @@ def test_unnamed_inputs_are_taken_by_position(tmp_path: Path) -> None:
     np.testing.assert_array_equal(rows_like(str(tmp_path / "new.npy"), ("x0", "x1")), np.arange(6.0).reshape(3, 2))
     with pytest.raises(DataError, match="lacks 3 of the 3"):
         rows_like(str(tmp_path / "new.npy"), ("x0", "x1", "x2"))
+
+
+@pytest.mark.filterwarnings("ignore::isthmus.errors.DataWarning")  # 0/1 columns are announced
+def test_a_category_that_the_run_never_saw_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("size,color\n" + "\n".join(f"{i},{'red' if i % 2 else 'blue'}" for i in range(6)) + "\n")
+    assert rows_like(str(path), ["size", "color=blue", "color=red"]).shape == (6, 3)
+    with pytest.raises(DataError, match="'color' holds 'red', which the run never saw"):
+        rows_like(str(path), ["size", "color=blue", "color=green"])

@@ -105,6 +105,11 @@ def rows_like(data: str, names: Sequence[str]) -> np.ndarray:
     if lost := [name for name in absent if name.split("=", 1)[0] not in bases or "=" not in name]:
         shown = ", ".join(repr(name) for name in lost[:5]) + (", ..." if len(lost) > 5 else "")
         raise DataError(f"{data}: lacks {len(lost)} of the {len(names)} input columns of the run: {shown}.")
+    known = {name.split("=", 1)[0] for name in names if "=" in name}
+    unseen = [c for c in found.columns if "=" in c and c.split("=", 1)[0] in known and c not in names]
+    if unseen:
+        column, value = unseen[0].split("=", 1)
+        raise DataError(f"{data}: column {column!r} holds {value!r}, which the run never saw. Remove these rows.")
     return found.reindex(columns=list(names), fill_value=0.0).to_numpy(dtype=np.float64)
 
 
