@@ -49,6 +49,7 @@ def kill_when(process: subprocess.Popen[bytes], folder: Path, condition: Conditi
             process.communicate(timeout=60)
             return process.returncode not in {0, 3}
         time.sleep(0.002)
+    process.communicate(timeout=60)
     return False
 
 
