@@ -45,6 +45,14 @@ def jacobian(weights: list[np.ndarray], biases: list[np.ndarray], slope: float, 
     return product
 
 
+def forward(weights: list[np.ndarray], biases: list[np.ndarray], slope: float, x: np.ndarray) -> np.ndarray:
+    """Values of a fully connected network at the rows of x."""
+    for l, (w, b) in enumerate(zip(weights, biases, strict=True)):
+        z = x @ w.T + b
+        x = np.where(z >= 0, z, slope * z) if l + 1 < len(weights) else z
+    return x
+
+
 def jacobian_rank(witness: Witness) -> None:
     """A minor of the Jacobian at one point that is not zero, beyond every rounding of its expansion."""
     k = int(witness["claim"])
@@ -114,6 +122,38 @@ def borsuk_ulam(witness: Witness) -> None:
     need(least > 2 * lipschitz * spacing, f"antipodes come within {least:.3g} of {2 * lipschitz * spacing:.3g}")
 
 
+def sphere_grid(k: int, cells: int) -> np.ndarray:
+    """The centres of cells^k squares on each face of the cube [-1, 1]^(k+1), pushed radially onto the sphere.
+
+    The push shortens every path outside the ball, so a point of the sphere is at most half the diagonal of a square,
+    sqrt(k) / cells, along the sphere from one of them.
+    """
+    ticks = (np.arange(cells) + 0.5) * (2 / cells) - 1
+    face = np.stack(np.meshgrid(*[ticks] * k, indexing="ij"), -1).reshape(-1, k)
+    faces = [np.insert(face, axis, side, axis=1) for axis in range(k + 1) for side in (-1.0, 1.0)]
+    points = np.vstack(faces)
+    return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
+def borsuk_ulam_sphere(witness: Witness) -> None:
+    """A network on the unit sphere S^k, asked at every point of a grid, with the product of its norms for Lipschitz."""
+    rank, cells = int(witness["claim"]), int(witness["cells"])
+    k = rank - 1
+    weights, biases = ([np.array(m, dtype=np.float64) for m in witness[name]] for name in ("weights", "biases"))
+    slope = float(witness["negative_slope"])
+    need(k >= 1 and cells >= 1 and weights[0].shape[1] == k + 1, "the network does not live on the sphere S^k")
+    need(abs(slope) <= 1, "the activation stretches")
+    lipschitz = float(np.prod([np.linalg.norm(w, 2) for w in weights]))
+    threshold = 2 * lipschitz * np.sqrt(k) / cells
+    points = sphere_grid(k, cells)
+    here, there = (forward(weights, biases, slope, sign * points) for sign in (1.0, -1.0))
+    least = float(np.linalg.norm(here - there, axis=1).min())
+    need(least > threshold * (1 + 1e-9), f"antipodes come within {least:.3g} of {threshold:.3g}")
+    for name, value in (("least", least), ("threshold", threshold)):
+        recorded = float(witness[name])
+        need(abs(recorded - value) <= 1e-9 * value, f"{name} is {value:.9g}, recorded {recorded:.9g}")
+
+
 def spanning_tree(witness: Witness) -> None:
     """A map that is flat on the hull of its points cannot visit values whose spanning tree is long in one line."""
     need(int(witness["claim"]) == 2, "a spanning tree proves rank 2")
@@ -170,6 +210,7 @@ CHECKS: dict[str, Callable[[Witness], None]] = {
     "jacobian_rank": jacobian_rank,
     "betweenness": betweenness,
     "borsuk_ulam": borsuk_ulam,
+    "borsuk_ulam_sphere": borsuk_ulam_sphere,
     "near_identity": near_identity,
     "spanning_tree": spanning_tree,
 }

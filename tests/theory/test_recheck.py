@@ -104,6 +104,45 @@ def borsuk_ulam_witness() -> Witness:
     }
 
 
+def sphere(k: int, cells: int) -> Tensor:
+    """Centres of squares on the faces of a cube, pushed onto S^k: no point is further than sqrt(k) / cells from one."""
+    ticks = (torch.arange(cells, dtype=torch.float64) + 0.5) * (2 / cells) - 1
+    grid = torch.cartesian_prod(*[ticks] * k).reshape(-1, k)
+    faces: list[Tensor] = []
+    for axis in range(k + 1):
+        for side in (-1.0, 1.0):
+            faces.append(torch.cat([grid[:, :axis], torch.full((len(grid), 1), side), grid[:, axis:]], 1))
+    return torch.nn.functional.normalize(torch.cat(faces))
+
+
+def sphere_witness(k: int, cells: int) -> Witness:
+    """A leaky network that embeds S^k: no k numbers carry what it tells of the sphere."""
+    frames = [torch.linalg.qr(normal(11 + k, width, k + 1)).Q for width in (k + 4, k + 6)]
+    first, second = frames[0], frames[1] @ frames[0].T
+    biases = [0.1 * normal(21, k + 4), 0.1 * normal(22, k + 6)]
+    network = FullyConnected.from_layers([first, second], biases, negative_slope=0.7)
+    points = sphere(k, cells)
+    with torch.no_grad():
+        values, antipodes = network(points), network(-points)
+    lipschitz = float(torch.stack([torch.linalg.matrix_norm(w, 2) for w in (first, second)]).prod())
+    found = borsuk_ulam_certificate(values, antipodes, sphere_dimension=k, lipschitz=lipschitz, spacing=k**0.5 / cells)
+    assert found.rank == k + 1
+    return {
+        "kind": "borsuk_ulam_sphere",
+        "claim": k + 1,
+        "cells": cells,
+        "least": found.measured,
+        "threshold": found.threshold,
+    } | layers_of(network)
+
+
+def flattened(witness: Witness) -> Witness:
+    """The same network after its last coordinate of the sphere is thrown away."""
+    forged = copy.deepcopy(witness)
+    forged["weights"][0] = [[*row[:-1], 0.0] for row in forged["weights"][0]]
+    return forged
+
+
 def spanning_tree_witness() -> Witness:
     side = torch.linspace(0, 1, 5, dtype=torch.float64)
     x = torch.cartesian_prod(side, side)
@@ -142,6 +181,8 @@ WITNESSES: dict[str, Callable[[], Witness]] = {
     "rank": rank_witness,
     "betweenness": betweenness_witness,
     "borsuk_ulam": borsuk_ulam_witness,
+    "sphere": lambda: sphere_witness(2, 24),
+    "3-sphere": lambda: sphere_witness(3, 12),
     "one sequence": lambda: near_identity_witness(0.0),
     "two sequences": lambda: near_identity_witness(-0.3),
     "tree": spanning_tree_witness,
@@ -168,7 +209,8 @@ def test_every_witness_stands(tmp_path: Path) -> None:
     done = recheck(tmp_path, [make() for make in WITNESSES.values()])
     assert done.returncode == 0, done.stdout + done.stderr
     assert [line.split(":")[0] for line in done.stdout.splitlines()] == [
-        "jacobian_rank", "betweenness", "borsuk_ulam", "near_identity", "near_identity",
+        "jacobian_rank", "betweenness", "borsuk_ulam", "borsuk_ulam_sphere", "borsuk_ulam_sphere",
+        "near_identity", "near_identity",
         "spanning_tree",
     ]  # fmt: skip
 
@@ -211,6 +253,10 @@ FORGERIES: dict[str, tuple[str, Callable[[Witness], Witness], str]] = {
         lambda w: w | {"antipodes": [*w["values"]]},
         "antipodes come within|faster",
     ),
+    "a sphere made flat": ("sphere", flattened, "antipodes come within"),
+    "a sphere on too coarse a grid": ("3-sphere", lambda w: w | {"cells": 2}, "antipodes come within"),
+    "a distance of antipodes made up": ("sphere", lambda w: change(w, "least"), "recorded"),
+    "a sphere of another dimension": ("sphere", lambda w: w | {"claim": 4}, "does not live"),
     "a frame that is no frame": ("one sequence", lambda w: change(w, "incoming", 1, 0, 0), "not orthonormal"),
     "a residual made small": ("one sequence", lambda w: change(w, "residuals", 2, by=-0.1), "residual 3"),
     "a bound made small": ("one sequence", lambda w: change(w, "bound", by=-0.5), "the bound is"),
