@@ -84,10 +84,41 @@ def test_too_few_rows_and_missing_groups_are_refused(tmp_path: Path, table: str)
     with pytest.raises(DataError, match="has 19 rows"):
         read_rows(str(tmp_path / "few.npy"), Choice())
     np.save(tmp_path / "many.npy", np.random.default_rng(0).normal(size=(30, 1)))
-    with pytest.raises(DataError, match="no input column 'site' for --groups"):
+    with pytest.raises(DataError, match="has no column 'site'"):
         read_rows(str(tmp_path / "many.npy"), Choice(), groups="site")
-    with pytest.raises(DataError, match="no input column is left beside the groups 'c1'"):
+    with pytest.raises(DataError, match="no column is left as input beside the groups"):
         read_rows(str(tmp_path / "many.npy"), Choice(), groups="c1")
+
+
+def test_groups_may_be_any_text_however_many(tmp_path: Path) -> None:
+    path = tmp_path / "patients.csv"
+    path.write_text("\n".join(["patient,u,v", *(f"p{i // 2:03},{i}.5,{i * i}" for i in range(160))]) + "\n")
+    rows = read_rows(str(path), Choice(target=("v",)), groups="patient")  # 80 labels: too many for 0/1 columns
+    assert list(rows.x.columns) == ["u"]
+    assert rows.groups is not None
+    np.testing.assert_array_equal(rows.groups, np.arange(160) // 2)
+    with pytest.raises(DataError, match="'patient' has 80 different values"):
+        read_rows(str(path), Choice(target=("v",)))
+    path.write_text("patient,u\n" + "".join(f"{'' if i == 4 else 'p'},{i}\n" for i in range(30)))
+    with pytest.raises(DataError, match="'patient' holds a missing value or NaN in row 5"):
+        read_rows(str(path), Choice(), groups="patient")
+    with pytest.raises(DataError, match="has no column of labels"):
+        read_rows("builtin:iris", Choice(), groups="species")
+
+
+def test_builtin_data_are_drawn_with_the_seed() -> None:
+    zero, one, again = (read_rows("builtin:circle", Choice(), seed=s).x.to_numpy() for s in (0, 1, 1))
+    assert not np.array_equal(zero, one)
+    np.testing.assert_array_equal(one, again)
+
+
+def test_columns_that_the_run_does_not_know_may_hold_anything(tmp_path: Path) -> None:
+    path = tmp_path / "new.csv"
+    path.write_text("note,b,a,late\n" + "".join(f"text {i},{i},{-i},\n" for i in range(60)))
+    np.testing.assert_array_equal(rows_like(str(path), ("a", "b"))[3], [-3.0, 3.0])
+    path.write_text("note,b,a\nx,,1\ny,2,3\n")
+    with pytest.raises(DataError, match="NaN in row 1"):
+        rows_like(str(path), ("a", "b"))
 
 
 def test_new_rows_are_put_in_the_order_of_the_run(tmp_path: Path) -> None:

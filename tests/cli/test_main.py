@@ -83,7 +83,7 @@ BAD = {
     "no ridge": (["--ridge", "big"], "--ridge big: needs positive numbers"),
     "two choices": (["--autoencode", "--target", "y"], "--target and --autoencode exclude each other"),
     "missing column": (["--target", "z"], "has no column 'z'"),
-    "missing groups": (["--groups", "z"], "no input column 'z' for --groups"),
+    "missing groups": (["--groups", "z"], "has no column 'z'"),
     "nothing to resume": (["--resume", "nowhere"], "nowhere: holds no run to resume"),
 }
 
@@ -183,6 +183,12 @@ def test_an_existing_run_is_refused_shown_again_or_replaced(
     assert "has other columns" in line_of(capsys.readouterr().err)
     assert run([*command, "--resume", folder, "--seed", "5", "--starts", "1"]) == 2
     assert "has other seed, starts" in line_of(capsys.readouterr().err)
+
+    result = (tmp_path / "run" / "result.json").read_bytes()
+    same = write_table(tmp_path / "same.csv", ["a", "b"], np.ones((30, 2)))
+    assert run(["discover", str(same), "--autoencode", "--out", folder, "--replace"]) == 2
+    assert "identical" in line_of(capsys.readouterr().err)
+    assert (tmp_path / "run" / "result.json").read_bytes() == result, "given up for data that are refused"
 
     assert run([*command, "--out", folder, "--replace"]) == 0
     assert len(answers) == 2

@@ -38,6 +38,14 @@ def test_the_rank_of_a_teacher_is_found(found: isthmus.Discovery) -> None:
     assert found.interval.lower == found.interval.upper == 2
 
 
+def test_the_witness_of_the_lower_bound_is_a_row_of_the_data(found: isthmus.Discovery) -> None:
+    task, evidence = small_teacher(2), found.interval.evidence
+    row = task.x[int(str(evidence["witness_row"]))]
+    np.testing.assert_allclose(np.array(evidence["witness"]), row, rtol=1e-5, atol=1e-5 * np.abs(task.x).max())
+    assert "has 2 singular values above" in found.interval.lower_reason
+    assert found.interval.upper_reason.endswith("through 2 coordinates")
+
+
 def test_the_check_fails_for_another_rank(found: isthmus.Discovery) -> None:
     with pytest.raises(AssertionError):
         check_rank(found, 3)

@@ -1,6 +1,7 @@
 """Units of work: in order, never twice, resumed bit for bit, and refused where they belong to other data."""
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -126,7 +127,8 @@ def test_a_stopped_unit_resumes_bit_for_bit(tmp_path: Path) -> None:
     assert not torch.equal(changed["theta"], whole["theta"])
 
 
-def test_an_error_in_a_unit_comes_out_and_stops_the_others(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", ["fails", "waits"])
+def test_an_error_in_a_unit_comes_out_and_stops_the_others(tmp_path: Path, first: str) -> None:
     shop, under_way, stopped = workshop(tmp_path), threading.Event(), threading.Event()
     shop.workers = 2
 
@@ -136,13 +138,15 @@ def test_an_error_in_a_unit_comes_out_and_stops_the_others(tmp_path: Path) -> No
 
     def waits(_path: Path | None, hear: Hear) -> Result:
         under_way.set()
+        until = time.monotonic() + 30
         while not hear(event(1)):
-            pass
+            assert time.monotonic() < until, "the error of the other unit is not heard of"
         stopped.set()
         return {"half": 1}
 
+    units = [Unit("fails", fails, 1, "training"), Unit("waits", waits, 1, "training")]
     with pytest.raises(ZeroDivisionError, match="in a unit"):
-        shop.run([Unit("fails", fails, 1, "training"), Unit("waits", waits, 1, "training")])
+        shop.run(sorted(units, key=lambda unit: unit.key != first))
     assert stopped.is_set()
     assert not list(tmp_path.iterdir()), "the half result of a stopped unit is not taken for a whole one"
     with pytest.raises(Stopped):

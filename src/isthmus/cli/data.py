@@ -65,24 +65,21 @@ def choice_of(target: str | None, classes: str | None, *, autoencode: bool) -> C
     return Choice(names, classes, autoencode)
 
 
-def read_rows(data: str, choice: Choice, *, groups: str | None = None, ordered: bool = False) -> Rows:
-    """The rows of DATA, a file or "builtin:NAME".
+def read_rows(data: str, choice: Choice, *, groups: str | None = None, ordered: bool = False, seed: int = 0) -> Rows:
+    """The rows of DATA, a file or "builtin:NAME" (drawn with `seed`).
 
     Raises:
         DataError: the data cannot be read or used; one line says where and what to do.
     """
-    task = _builtin(data, choice) if data.startswith(_BUILTIN) else _table(data, choice)
+    task = _builtin(data, choice, groups, seed) if data.startswith(_BUILTIN) else _table(data, choice, groups)
     check_rows(task.num_samples, name=data, refuse=True)
     names = task.x_names or tuple(f"x{i}" for i in range(task.x.shape[1]))
     x = pd.DataFrame(task.x, columns=list(names))
-    labels = None
-    if groups is not None:
-        x, labels = _split_groups(x, groups, data)
     y = None
     if task.y is not None:
         y = pd.DataFrame(task.y, columns=list(task.y_names or (f"y{i}" for i in range(task.y.shape[1]))))
     loss = "cross_entropy" if task.kind is Kind.CLASSIFICATION else None
-    return Rows(x, y, loss, labels, ordered or task.ordered, _note(data, choice, task))
+    return Rows(x, y, loss, task.groups, ordered or task.ordered, _note(data, choice, task))
 
 
 def rows_like(data: str, names: Sequence[str]) -> np.ndarray:
@@ -94,7 +91,11 @@ def rows_like(data: str, names: Sequence[str]) -> np.ndarray:
     Raises:
         DataError: a column is missing, or the data cannot be read.
     """
-    task = _builtin(data, Choice()) if data.startswith(_BUILTIN) else _table(data, Choice(autoencode=True))
+    if data.startswith(_BUILTIN):
+        task = _builtin(data, Choice())
+    else:  # columns that the run does not know may hold text or nothing
+        among = {*names, *(name.split("=", 1)[0] for name in names)}
+        task = read_table(data, autoencode=True, among=among, drop_constant=False)
     found = pd.DataFrame(task.x, columns=list(task.x_names) or None)
     found.columns = found.columns.map(str)
     unnamed = tuple(names) == tuple(f"x{i}" for i in range(len(names)))
@@ -113,19 +114,26 @@ def rows_like(data: str, names: Sequence[str]) -> np.ndarray:
     return found.reindex(columns=list(names), fill_value=0.0).to_numpy(dtype=np.float64)
 
 
-def _builtin(data: str, choice: Choice) -> Task:
+def _builtin(data: str, choice: Choice, groups: str | None = None, seed: int = 0) -> Task:
+    if groups is not None:
+        raise DataError(f"{data}: has no column of labels. Leave out --groups.")
     if choice.target or choice.classes is not None:
         raise DataError(f"{data}: brings its own targets. Leave out --target and --classes, or give --autoencode.")
-    task = builtin(data.removeprefix(_BUILTIN))
+    task = builtin(data.removeprefix(_BUILTIN), seed=seed)
     if not choice.autoencode or task.y is None:
         return task
     return replace(task, y=None, kind=Kind.AUTOENCODING, y_names=(), true_rank=None, jacobian_rank=None, flat_rank=None)
 
 
-def _table(data: str, choice: Choice) -> Task:
+def _table(data: str, choice: Choice, groups: str | None) -> Task:
     # constant columns stay: discover leaves them out and says so, and rows to come have them too
     return read_table(
-        data, target=choice.target, classes=choice.classes, autoencode=choice.autoencode, drop_constant=False
+        data,
+        target=choice.target,
+        classes=choice.classes,
+        autoencode=choice.autoencode,
+        groups=groups,
+        drop_constant=False,
     )
 
 
@@ -134,15 +142,3 @@ def _note(data: str, choice: Choice, task: Task) -> str | None:
         return None
     what = "has no y" if Path(data).suffix.lower() in _OWN_TARGETS else "no --target, --classes or --autoencode given"
     return f"{data}: {what}, so all {task.x.shape[1]} columns are autoencoded (the rank of the data themselves)."
-
-
-def _split_groups(x: pd.DataFrame, column: str, data: str) -> tuple[pd.DataFrame, np.ndarray]:
-    """The inputs without the column of groups, and its labels; text has become one 0/1 column per value."""
-    own = [name for name in x.columns if name == column] or [n for n in x.columns if str(n).startswith(f"{column}=")]
-    if not own:
-        raise DataError(f"{data}: has no input column {column!r} for --groups.")
-    if len(own) == x.shape[1]:
-        raise DataError(f"{data}: no input column is left beside the groups {column!r}.")
-    values = x[own].to_numpy()
-    labels = values[:, 0] if own[0] == column else values.argmax(axis=1)
-    return x.drop(columns=own), labels

@@ -18,7 +18,7 @@ def discover(  # noqa: PLR0913 - one argument per option
     autoencode: Annotated[bool, typer.Option("--autoencode", help="Reconstruct the data themselves.")] = False,
     classes: Annotated[str | None, typer.Option(help="The column whose values are classes to predict.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run; default runs/NAME.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the split and of the starts.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of builtin data, the split and the starts.")] = 0,
     max_seconds: Annotated[float | None, typer.Option(help="Stop searching after so many seconds.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Remove an older run from the folder first.")] = False,

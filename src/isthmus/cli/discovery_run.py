@@ -39,10 +39,11 @@ def run_in(folder: Path, request: Request, *, replace: bool = False) -> int:
     try:
         with terminate_like_interrupt(), warnings_as_lines(say):
             choice = choice_of(request.target, request.classes, autoencode=request.autoencode)
-            rows = read_rows(request.data, choice, groups=request.groups, ordered=request.ordered)
+            rows = read_rows(request.data, choice, groups=request.groups, ordered=request.ordered, seed=request.seed)
             if rows.note:
                 say(rows.note)
             if replace:
+                checked_data(rows.x, rows.y, rows.loss)  # an older run is not given up for data that are refused
                 clear(folder)
             if state_of(folder) is FolderState.FINISHED:
                 found = _finished(folder, rows, request)

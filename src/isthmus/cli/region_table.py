@@ -14,6 +14,7 @@ from isthmus.errors import DataError
 from isthmus.networks import ClassRegions, SliceCells, class_regions, slice_cells
 from isthmus.plots import regions
 from isthmus.plots.style import axes_or_new
+from isthmus.tasks.arrays import counted
 from isthmus.theory import schatten_lower_bound
 from isthmus.training.atomic import atomic_path
 
@@ -98,7 +99,7 @@ def print_measured(found: Measured, model: Model, out: Path) -> None:
     rank = int(found.ranks.max())
     lines = [
         ("network", model.what),
-        ("slice", f"{found.what}: {len(cells.polygons)} piece{'s' if len(cells.polygons) > 1 else ''}"),
+        ("slice", f"{found.what}: {counted(len(cells.polygons), 'piece')}"),
         ("Jacobian rank", f"{rank} (exact on the slice), at x = {_point(found.witness)}"),
         ("norm at depth", f"at least {found.schatten:.6g} at depth {network.depth} (Schatten bound); it is "
                           f"{float(network.penalty().detach()):.6g} here"),

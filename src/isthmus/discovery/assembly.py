@@ -15,6 +15,7 @@ from isthmus.discovery.result import Discovery
 from isthmus.discovery.search import Findings
 from isthmus.discovery.settings import Settings
 from isthmus.networks import jacobians
+from isthmus.tasks.arrays import counted
 from isthmus.theory import RankEstimate
 from isthmus.theory.curve_readings import running_minimum
 
@@ -91,12 +92,13 @@ def _interval(halves: Factorisation, problem: Problem, rank: int) -> RankEstimat
         estimate=rank,
         lower=min(int(counts.max()), rank),
         upper=rank,
-        lower_reason=f"the Jacobian of decoder o encoder at row {row} has {int(counts.max())} singular "
-        f"values above {CERTIFIED:g} of the largest (float64)",
-        upper_reason=f"decoder o encoder is an explicit factorisation through {rank} coordinates",
+        lower_reason=f"the Jacobian of decoder o encoder at row {row} has "
+        f"{counted(int(counts.max()), 'singular value')} above {CERTIFIED:g} of the largest (float64)",
+        upper_reason=f"decoder o encoder is an explicit factorisation through {counted(rank, 'coordinate')}",
         tolerance=CERTIFIED,
         evidence={
             "witness_row": row,
+            "witness": problem.inputs.restore(points[witness].numpy()).tolist(),
             "witness_standardised": points[witness].tolist(),
             "witness_singular_values": s[witness].tolist() if s.numel() else [],
         },

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from isthmus.errors import DataWarning
 from isthmus.networks import FullyConnected
+from isthmus.tasks.arrays import counted
 
 Array = NDArray[np.float64]
 CONSTANT = 1e-12  # spread over magnitude below which a column is constant to rounding
@@ -60,13 +61,19 @@ class Standardiser:
         if not constant:
             return None
         listed = ", ".join(names[i] if names else str(i) for i in constant[:8]) + (", ..." if len(constant) > 8 else "")
-        text = f"{len(constant)} constant {what} column(s) left out: {listed}."
+        text = f"{counted(len(constant), f'constant {what} column')} left out: {listed}."
         warnings.warn(text, DataWarning, stacklevel=3)
         return text
 
     def apply(self, values: Array) -> Array:
         """User's units to standardised units."""
         return (values[:, self.kept] - self.mean[self.kept]) / self.scale
+
+    def restore(self, values: Array) -> Array:
+        """Standardised units (..., kept) to the user's units (..., d), constant columns with their constant."""
+        whole = np.broadcast_to(self.mean, (*values.shape[:-1], len(self.mean))).copy()
+        whole[..., self.kept] += values * self.scale
+        return whole
 
     def fold_into_encoder(self, network: FullyConnected) -> FullyConnected:
         """The network that takes the user's units: W' = W / scale on kept columns, b' = b - W' mean."""

@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -120,6 +120,9 @@ class Workshop:
         with one_thread_each(), ThreadPoolExecutor(self.workers) as pool:
             futures = [pool.submit(self._one, unit) for unit in units]
             try:
+                finished, _ = wait(futures, return_when=FIRST_EXCEPTION)
+                for future in finished:  # one that failed is heard of before those that began earlier are through
+                    future.result()
                 return [future.result() for future in futures]
             except BaseException:
                 self._stop.set()

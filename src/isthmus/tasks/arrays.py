@@ -121,6 +121,11 @@ def listing(items: Iterable[object], noun: str, *, shown: int = 5) -> str:
     return f"{noun}{'s' if len(words) > 1 else ''} {', '.join(words[:shown])}{rest}"
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 row`, `2 rows`: a number with its noun."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def constant_columns(x: Float64[np.ndarray, "n d"]) -> Bool[np.ndarray, " d"]:
     """Which columns hold one and the same value in every row."""
     return np.asarray((x == x[0]).all(axis=0))

@@ -70,6 +70,12 @@ def class_columns(labels: pd.Series, where: str) -> tuple[Float64[np.ndarray, "n
     return np.eye(len(classes))[index.reshape(-1)], tuple(str(c) for c in classes)
 
 
+def group_labels(labels: pd.Series, where: str) -> np.ndarray:
+    """A number per row, equal where the labels, numbers or text, are equal."""
+    _check_complete(labels, where)
+    return np.unique(labels.astype(str).to_numpy(dtype=str), return_inverse=True)[1].reshape(-1)
+
+
 def _series(table: pd.DataFrame) -> list[pd.Series]:
     return [cast(pd.Series, table.iloc[:, place]) for place in range(table.shape[1])]
 

@@ -7,8 +7,8 @@ import csv
 import warnings
 import zipfile
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -17,7 +17,7 @@ import pandas as pd
 
 from isthmus.errors import DataError, DataWarning
 from isthmus.tasks.arrays import as_samples, check_same_length, drop_constant_columns, listing
-from isthmus.tasks.columns import check_present, class_columns, input_columns, target_columns
+from isthmus.tasks.columns import check_present, class_columns, group_labels, input_columns, target_columns
 from isthmus.tasks.task import Kind, Task
 
 EXTENSIONS = (".csv", ".tsv", ".parquet", ".npy", ".npz")
@@ -38,6 +38,8 @@ def read_table(
     target: str | Sequence[str] = (),
     classes: str | None = None,
     autoencode: bool = False,
+    groups: str | None = None,
+    among: Collection[str] | None = None,
     drop_constant: bool = True,
 ) -> Task:
     """The data of a file as a task: autoencoding unless targets are named or the file brings its own.
@@ -51,6 +53,8 @@ def read_table(
         target: the columns to predict as numbers; all others are inputs.
         classes: the one column whose values are classes to predict; `"y"` for the `y` of an .npz.
         autoencode: reconstruct the inputs, also where the file holds a `y`.
+        groups: the column of labels, numbers or text, whose rows belong together; it is no input.
+        among: the only columns to look at as inputs, where the file has any of them; others may hold anything.
         drop_constant: drop constant input columns; False keeps the columns of an earlier reading in place.
 
     Returns:
@@ -63,7 +67,7 @@ def read_table(
     target = (target,) if isinstance(target, str) else tuple(target)
     if bool(target) + (classes is not None) + autoencode > 1:
         raise DataError(f"{path}: target, classes and autoencode exclude each other. Pass one of them.")
-    content = _read(path)
+    content, labels = _without_labels(_read(path), groups, str(path))
     chosen = (classes,) if classes is not None else target
     kind = Kind.CLASSIFICATION if classes is not None else Kind.REGRESSION
     if content.apart is not None and not target and classes in {None, "y"}:
@@ -73,8 +77,20 @@ def read_table(
         inputs = content.table.drop(columns=list(chosen))
         outputs = cast(pd.DataFrame, content.table[list(chosen)]) if chosen else None
     if inputs.shape[1] == 0:
-        raise DataError(f"{path}: no column is left as input. Name fewer targets.")
-    return _task(inputs, outputs, kind, str(path), drop_constant=drop_constant)
+        beside = " beside the groups" if groups is not None else ""
+        raise DataError(f"{path}: no column is left as input{beside}. Name fewer targets.")
+    if among is not None and (wanted := [name for name in inputs.columns if name in among]):
+        inputs = cast(pd.DataFrame, inputs[wanted])
+    return replace(_task(inputs, outputs, kind, str(path), drop_constant=drop_constant), groups=labels)
+
+
+def _without_labels(content: _Content, groups: str | None, where: str) -> tuple[_Content, np.ndarray | None]:
+    """The content without the column of groups, before text in it is read as categories, and its labels."""
+    if groups is None:
+        return content, None
+    check_present(list(content.table.columns), (groups,), where)
+    labels = cast(pd.Series, content.table[groups])
+    return replace(content, table=content.table.drop(columns=groups)), group_labels(labels, where)
 
 
 def _task(inputs: pd.DataFrame, outputs: pd.DataFrame | None, kind: Kind, where: str, *, drop_constant: bool) -> Task:

@@ -34,6 +34,7 @@ class Task:
         latent: the hidden coordinates behind the rows, where the task was made from them.
         jacobian_rank: largest rank of the map's Jacobian along the data, where it is known; never above `true_rank`.
         flat_rank: least rank of an affine map that is exact on the data, where it is known; never below `true_rank`.
+        groups: a label per row, where rows of one label belong together.
 
     Raises:
         ValueError: x and y differ in length, names do not number the columns, or the three ranks are out of order.
@@ -50,6 +51,7 @@ class Task:
     latent: Float64[np.ndarray, "n latent_dim"] | None = None
     jacobian_rank: int | None = None
     flat_rank: int | None = None
+    groups: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if (self.y is None) != (self.kind is Kind.AUTOENCODING):
