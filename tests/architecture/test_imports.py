@@ -7,7 +7,7 @@ import pytest
 
 SRC = Path(__file__).parents[2] / "src" / "isthmus"
 ORDER = (
-    ("errors",), ("theory",), ("networks",), ("constructions",), ("tasks",), ("training",), ("diagnostics",),
+    ("errors", "recheck"), ("theory",), ("networks",), ("constructions",), ("tasks",), ("training",), ("diagnostics",),
     ("discovery",), ("estimators", "plots"), ("reports",), ("sweeps",), ("figures",), ("cli",),
 )  # fmt: skip
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}

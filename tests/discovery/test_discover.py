@@ -42,7 +42,7 @@ def test_the_witness_of_the_lower_bound_is_a_row_of_the_data(found: isthmus.Disc
     task, evidence = small_teacher(2), found.interval.evidence
     row = task.x[int(str(evidence["witness_row"]))]
     np.testing.assert_allclose(np.array(evidence["witness"]), row, rtol=1e-5, atol=1e-5 * np.abs(task.x).max())
-    assert "has 2 singular values above" in found.interval.lower_reason
+    assert "a 2 x 2 minor of the Jacobian" in found.interval.lower_reason
     assert found.interval.upper_reason.endswith("through 2 coordinates")
 
 

@@ -14,6 +14,7 @@ from isthmus.cli.apply import apply
 from isthmus.cli.cost import cost
 from isthmus.cli.discover import discover
 from isthmus.cli.region import region
+from isthmus.cli.verify import verify
 from isthmus.errors import IsthmusError
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -25,6 +26,7 @@ app.command()(discover)
 app.command()(apply)
 app.command()(cost)
 app.command()(region)
+app.command()(verify)
 
 
 def _version(wanted: bool) -> bool:

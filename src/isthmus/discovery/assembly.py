@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import torch
 import xarray as xr
 
 from isthmus.diagnostics import diagnose
+from isthmus.discovery.certificates import certified_interval
 from isthmus.discovery.curves import Result, narrow_network_of, network_of
 from isthmus.discovery.decision import error_ratio, linear_rank_for
 from isthmus.discovery.factorisation import Factorisation, factorise
@@ -14,12 +14,8 @@ from isthmus.discovery.problem import Problem
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.search import Findings
 from isthmus.discovery.settings import Settings
-from isthmus.networks import jacobians
-from isthmus.tasks.arrays import counted
-from isthmus.theory import RankEstimate
 from isthmus.theory.curve_readings import running_minimum
 
-CERTIFIED = 1e-9  # relative size of a Jacobian singular value, in float64, that is beyond rounding
 RUN_COLUMNS = ("ridge", "start", "kind", "objective", "data_loss", "heldout_error", "jacobian_rank", "activation_rank",
                 "stationarity", "outcome", "gradient_evaluations", "seconds")  # fmt: skip
 
@@ -47,7 +43,7 @@ def assemble(  # noqa: PLR0913
         rank=rank,
         verdict=findings.decision.verdict,
         reasons=findings.decision.reasons,
-        interval=_interval(halves, problem, rank),
+        interval=certified_interval((encoder, decoder), problem, rank),
         scree=_scree_table(findings),
         objective_curve=_objective_table(findings),
         encoder=encoder,
@@ -74,35 +70,6 @@ def _halves(findings: Findings, problem: Problem, settings: Settings, rank: int)
     known = rank if rank in findings.scree else max(r for r in findings.scree if r <= max(rank, min(findings.scree)))
     network = narrow_network_of(problem, settings, findings.scree[known]["theta"], known)
     return factorise(network, problem.x, min(rank, known), layer=settings.relu_layers + 1)
-
-
-def _interval(halves: Factorisation, problem: Problem, rank: int) -> RankEstimate:
-    """Bounds on the bottleneck rank of the returned network decoder o encoder."""
-    chosen = torch.linspace(0, len(problem.x) - 1, min(64, len(problem.x))).long()
-    points = problem.x[chosen].double()
-    inner = jacobians(halves.encoder, points)
-    with torch.no_grad():
-        outer = jacobians(halves.decoder, halves.encoder(points))
-    s = torch.linalg.svdvals(outer @ inner)
-    top = s[:, :1] if s.numel() else torch.zeros(len(points), 1)
-    counts = ((s > CERTIFIED * top) & (top > 0)).sum(1) if s.numel() else torch.zeros(len(points), dtype=torch.int64)
-    witness = int(counts.argmax())
-    row = problem.rows[int(chosen[witness])]
-    return RankEstimate(
-        estimate=rank,
-        lower=min(int(counts.max()), rank),
-        upper=rank,
-        lower_reason=f"the Jacobian of decoder o encoder at row {row} has "
-        f"{counted(int(counts.max()), 'singular value')} above {CERTIFIED:g} of the largest (float64)",
-        upper_reason=f"decoder o encoder is an explicit factorisation through {counted(rank, 'coordinate')}",
-        tolerance=CERTIFIED,
-        evidence={
-            "witness_row": row,
-            "witness": problem.inputs.restore(points[witness].numpy()).tolist(),
-            "witness_standardised": points[witness].tolist(),
-            "witness_singular_values": s[witness].tolist() if s.numel() else [],
-        },
-    )
 
 
 def _scree_table(findings: Findings) -> xr.Dataset:

@@ -37,7 +37,9 @@ def constant_discovery(
         rank=0,
         verdict=Verdict.CONFIDENT,
         reasons=("The target is the same in every row: nothing of the input is needed.",),
-        interval=RankEstimate(0, 0, 0, "no map has a smaller rank", reason, 0.0),
+        interval=RankEstimate(
+            0, 0, 0, "no map has a smaller rank", reason, 0.0, {"certificates": [{"kind": "factorisation", "claim": 0}]}
+        ),
         scree=scree,
         objective_curve=curve,
         encoder=encoder,

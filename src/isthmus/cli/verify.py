@@ -1,0 +1,31 @@
+"""`isthmus verify RUN_DIR`: the certificates of a run, checked by a program apart. The checks: `isthmus.recheck`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+REFUSED = 3
+
+
+def verify(run_dir: Annotated[Path, typer.Argument(help="Folder that discover wrote.")]) -> int:
+    """Check every certificate of a run again, without the code that made it.
+
+    Reads the stored weights and witnesses only. Exit codes: 0 all proved, 2 no such run or a damaged one, 3 refused.
+    """
+    from isthmus.errors import DataError
+    from isthmus.recheck import check_run
+
+    if not (run_dir / "result.json").exists():
+        raise DataError(f"{run_dir}: holds no finished run (no result.json). Give the folder that discover wrote.")
+    try:
+        checked = check_run(run_dir)
+    except KeyError as error:
+        raise DataError(f"{run_dir}: its files lack {error}, so nothing can be checked. Run discover again.") from error
+    except (OSError, ValueError, TypeError) as error:
+        raise DataError(
+            f"{run_dir}: cannot be checked ({' '.join(str(error).split())}). Run discover again."
+        ) from error
+    for line in checked:
+        typer.echo(str(line))
+    return REFUSED if any(line.refusal is not None for line in checked) else 0

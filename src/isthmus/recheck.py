@@ -1,0 +1,366 @@
+"""Checks certificates of ranks from nothing but their numbers: `python -m isthmus.recheck WITNESSES.json | RUN_DIR`.
+
+Written apart from the rest of the library on purpose (numpy and json; safetensors for the weights of a run folder): a
+mistake there is not repeated here. The file holds a list of objects, each with a `kind`, the `claim` and the numbers
+that prove it; a run folder holds them in its result.json. One line per witness; exit code 1 when one of them does not
+prove its claim. On the command line: `isthmus verify RUN_DIR`.
+"""
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+EPS = float(np.finfo(np.float64).eps)
+# products are taken in the widest numbers that the machine has: 1e-19 on x86, 2e-16 elsewhere
+Wide = np.longdouble
+WIDE_EPS = np.finfo(Wide).eps
+Witness = Mapping[str, Any]
+
+
+class Refused(Exception):  # noqa: N818 - a verdict, not a failure of the program
+    """The numbers do not prove the claim."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """x -> sigma(W x + b), sigma(t) = t for t >= 0 and slope * t below; slope 1 where no activation follows."""
+
+    weight: np.ndarray
+    bias: np.ndarray
+    slope: float
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One witness: what it claims, and why it was refused (None: it proves its claim)."""
+
+    kind: str
+    claim: object
+    refusal: str | None
+
+    def __str__(self) -> str:
+        """One line."""
+        return f"{self.kind}: proves {self.claim}" if self.refusal is None else f"{self.kind}: REFUSED: {self.refusal}"
+
+
+def need(holds: bool, why: str) -> None:
+    """Refuse unless `holds`."""
+    if not holds:
+        raise Refused(why)
+
+
+def array(witness: Witness, name: str, ndim: int) -> np.ndarray:
+    """The finite numbers under `name`."""
+    values = np.array(witness[name], dtype=np.float64)
+    need(values.ndim == ndim and bool(np.isfinite(values).all()), f"{name} is no finite array of {ndim} dimensions")
+    return values
+
+
+def layers_of(witness: Witness) -> list[Layer]:
+    """The layers of a fully connected network; `linear` numbers the hidden ones (from 1) without activation."""
+    weights, biases = ([np.array(m, dtype=np.float64) for m in witness[name]] for name in ("weights", "biases"))
+    slope, linear = float(witness["negative_slope"]), {*witness.get("linear", ()), len(weights)}
+    need(abs(slope) <= 1, "the activation stretches")
+    layers = [
+        Layer(w, b, 1.0 if l in linear else slope) for l, (w, b) in enumerate(zip(weights, biases, strict=True), 1)
+    ]
+    for before, after in zip(layers[:-1], layers[1:], strict=True):
+        need(before.weight.shape[0] == after.weight.shape[1], "the widths of two layers do not fit")
+    return layers
+
+
+def forward(layers: Sequence[Layer], x: np.ndarray) -> np.ndarray:
+    """Values of a network at the rows of x."""
+    for layer in layers:
+        z = x @ layer.weight.T + layer.bias
+        x = np.where(z >= 0, z, layer.slope * z)
+    return x
+
+
+def jacobian(layers: Sequence[Layer], x: np.ndarray) -> np.ndarray:
+    """Jacobian of a network at x by the chain rule; the derivative at 0 is 1."""
+    product = np.eye(len(x))
+    for layer in layers:
+        z = layer.weight @ x + layer.bias
+        factor = np.where(z >= 0, 1.0, layer.slope)
+        product, x = factor[:, None] * (layer.weight @ product), factor * z
+    return product
+
+
+def enclosed_jacobian(layers: Sequence[Layer], x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Jacobian at x and a bound on the rounding error of each entry; refuses points whose pattern is uncertain.
+
+    The usual bound: a sum of n products has an error of at most (n + 2) eps times the sum of their magnitudes.
+    """
+    point, point_error = x.astype(Wide), np.zeros(len(x), dtype=Wide)
+    product, error = np.eye(len(x), dtype=Wide), np.zeros((len(x), len(x)), dtype=Wide)
+    for number, layer in enumerate(layers, 1):
+        weight, size = layer.weight.astype(Wide), np.abs(layer.weight).astype(Wide)
+        rounding = (weight.shape[1] + 4) * WIDE_EPS
+        error = size @ error + rounding * (size @ np.abs(product))
+        product = weight @ product
+        point_error = size @ point_error + rounding * (size @ np.abs(point) + np.abs(layer.bias))
+        point = weight @ point + layer.bias
+        if layer.slope != 1.0:
+            clear = (np.abs(point) > point_error) | ~np.any(layer.weight, axis=1)
+            need(bool(clear.all()), f"x sits on a kink of layer {number}, to rounding")
+            factor = np.where(point >= 0, 1.0, layer.slope).astype(Wide)
+            product, error = factor[:, None] * product, np.abs(factor)[:, None] * (error + WIDE_EPS * np.abs(product))
+            point, point_error = factor * point, np.abs(factor) * (point_error + WIDE_EPS * np.abs(point))
+    return product, error
+
+
+def chain_of(witness: Witness) -> list[Layer]:
+    """The layers of the network of a witness, or of its encoder and then its decoder."""
+    if "encoder" in witness:
+        return [*layers_of(witness["encoder"]), *layers_of(witness["decoder"])]
+    return layers_of(witness)
+
+
+def jacobian_rank(witness: Witness) -> None:
+    """A minor of the Jacobian at one point that no rounding can make singular.
+
+    M + D is regular for all |D| <= E, entry by entry, when some X has | |I - X M| + |X| E |_inf < 1.
+    """
+    k = int(witness["claim"])
+    found, error = enclosed_jacobian(chain_of(witness), array(witness, "x", 1))
+    rows, columns = witness["rows"], witness["columns"]
+    need(len(set(rows)) == len(set(columns)) == len(rows) == len(columns) == k >= 1, "the minor is not k x k")
+    minor, doubt = found[np.ix_(rows, columns)], error[np.ix_(rows, columns)]
+    for axis in (1, 0):  # units do not matter: rows and columns of one size
+        largest = np.abs(minor).max(axis=axis, keepdims=True)
+        need(bool((largest > 0).all()), "the minor is rounding: a row or column of it is zero")
+        minor, doubt = minor / largest, doubt / largest
+    try:
+        inverse = np.linalg.inv(minor.astype(np.float64)).astype(Wide)
+    except np.linalg.LinAlgError:
+        raise Refused("the minor is rounding: it is singular") from None
+    doubt = doubt + (k + 4) * WIDE_EPS * np.abs(minor)
+    defect = np.abs(np.eye(k) - inverse @ minor) + np.abs(inverse) @ doubt
+    need(float(defect.sum(axis=1).max()) < 1, f"the minor is rounding: defect {float(defect.sum(axis=1).max()):.2e}")
+
+
+def factorisation(witness: Witness) -> None:
+    """Two networks that meet in as many coordinates as are claimed."""
+    k = int(witness["claim"])
+    encoder, decoder = (layers_of(witness[half]) for half in ("encoder", "decoder"))
+    for name, width in (("encoder", encoder[-1].weight.shape[0]), ("decoder", decoder[0].weight.shape[1])):
+        need(width == k, f"the {name} has {width} coordinates, not {k}")
+
+
+def distance_to_path(point: np.ndarray, corners: np.ndarray) -> float:
+    """Least distance from a point to the segments between successive corners."""
+    nearest = float(np.linalg.norm(corners[0] - point))
+    for start, end in zip(corners[:-1], corners[1:], strict=True):
+        along = end - start
+        square = float(along @ along)
+        share = min(1.0, max(0.0, float((point - start) @ along) / square)) if square > 0 else 0.0
+        nearest = min(nearest, float(np.linalg.norm(start + share * along - point)))
+    return nearest
+
+
+def betweenness(witness: Witness) -> None:
+    """Each of three values keeps its distance from a path that joins the two others."""
+    need(int(witness["claim"]) == 2, "betweenness proves rank 2")
+    values = array(witness, "values", 2)
+    paths = [np.array(path, dtype=np.float64) for path in witness["paths"]]
+    need(len(values) == len(paths) == 3, "needs three values and three paths")
+    size = max(float(np.abs(part).max()) for part in (values, *paths))
+    for i, path in enumerate(paths):
+        one, two = (values[j] for j in range(3) if j != i)
+        miss = min(
+            max(float(np.abs(path[0] - one).max()), float(np.abs(path[-1] - two).max())),
+            max(float(np.abs(path[0] - two).max()), float(np.abs(path[-1] - one).max())),
+        )
+        need(miss <= 1e-9 * size, f"path {i + 1} does not join the other two values: it misses by {miss:.2e}")
+        distance = distance_to_path(values[i], path)
+        need(distance > 1e-9 * size, f"path {i + 1} meets value {i + 1}: distance {distance:.2e}")
+        recorded = float(witness["distances"][i])
+        need(abs(distance - recorded) <= 1e-9 * size, f"distance {i + 1} is {distance:.6g}, recorded {recorded:.6g}")
+
+
+def borsuk_ulam(witness: Witness) -> None:
+    """Antipodes on a grid of the circle differ by more than the map can change between grid points."""
+    need(int(witness["claim"]) == 2, "a grid of the circle proves rank 2")
+    angles, values, antipodes = array(witness, "angles", 1), array(witness, "values", 2), array(witness, "antipodes", 2)
+    need(len(angles) == len(values) == len(antipodes) >= 1, "needs a value and an antipode per angle")
+    # u and -u are one: on the half circle the largest gap between neighbours, halved, is how far a point can be
+    half = np.sort(angles % np.pi)
+    gap = float(np.diff(np.append(half, half[0] + np.pi)).max())
+    spacing, lipschitz = float(witness["spacing"]), float(witness["lipschitz"])
+    need(spacing >= gap / 2 * (1 - 1e-12), f"the grid leaves gaps of {gap:.3g}, the spacing says {spacing:.3g}")
+    turn = np.append(half[1:], half[0] + np.pi) - half
+    order = np.argsort(angles % np.pi)
+    flipped = (angles % (2 * np.pi)) >= np.pi
+    here = np.where(flipped[:, None], antipodes, values)[order]
+    there = np.where(flipped[:, None], values, antipodes)[order]
+    onward, back = np.vstack([here[1:], there[:1]]), np.vstack([there[1:], here[:1]])
+    steps = np.maximum(np.linalg.norm(onward - here, axis=1), np.linalg.norm(back - there, axis=1))
+    need(bool((steps <= lipschitz * turn * (1 + 1e-9)).all()), "the values change faster than the Lipschitz constant")
+    least = float(np.linalg.norm(values - antipodes, axis=1).min())
+    need(least > 2 * lipschitz * spacing, f"antipodes come within {least:.3g} of {2 * lipschitz * spacing:.3g}")
+
+
+def sphere_grid(k: int, cells: int) -> np.ndarray:
+    """The centres of cells^k squares on each face of the cube [-1, 1]^(k+1), pushed radially onto the sphere.
+
+    The push shortens every path outside the ball, so a point of the sphere is at most half the diagonal of a square,
+    sqrt(k) / cells, along the sphere from one of them.
+    """
+    ticks = (np.arange(cells) + 0.5) * (2 / cells) - 1
+    face = np.stack(np.meshgrid(*[ticks] * k, indexing="ij"), -1).reshape(-1, k)
+    faces = [np.insert(face, axis, side, axis=1) for axis in range(k + 1) for side in (-1.0, 1.0)]
+    points = np.vstack(faces)
+    return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
+def borsuk_ulam_sphere(witness: Witness) -> None:
+    """A network on the unit sphere S^k, asked at every point of a grid, with the product of its norms for Lipschitz."""
+    rank, cells = int(witness["claim"]), int(witness["cells"])
+    k = rank - 1
+    layers = layers_of(witness)
+    need(k >= 1 and cells >= 1 and layers[0].weight.shape[1] == k + 1, "the network does not live on the sphere S^k")
+    lipschitz = float(np.prod([np.linalg.norm(layer.weight, 2) for layer in layers]))
+    threshold = 2 * lipschitz * np.sqrt(k) / cells
+    points = sphere_grid(k, cells)
+    here, there = (forward(layers, sign * points) for sign in (1.0, -1.0))
+    least = float(np.linalg.norm(here - there, axis=1).min())
+    need(least > threshold * (1 + 1e-9), f"antipodes come within {least:.3g} of {threshold:.3g}")
+    for name, value in (("least", least), ("threshold", threshold)):
+        recorded = float(witness[name])
+        need(abs(recorded - value) <= 1e-9 * value, f"{name} is {value:.9g}, recorded {recorded:.9g}")
+
+
+def spanning_tree(witness: Witness) -> None:
+    """A map that is flat on the hull of its points cannot visit values whose spanning tree is long in one line."""
+    need(int(witness["claim"]) == 2, "a spanning tree proves rank 2")
+    x, values, lipschitz = array(witness, "x", 2), array(witness, "values", 2), float(witness["lipschitz"])
+    need(len(x) == len(values) >= 2, "needs a value per point, and two of them")
+    apart = np.linalg.norm(x[:, None] - x[None], axis=2)
+    change = np.linalg.norm(values[:, None] - values[None], axis=2)
+    need(0 < lipschitz < np.inf, "the Lipschitz constant is no positive number")
+    need(bool((change <= lipschitz * apart * (1 + 1e-9)).all()), "the values change faster than the Lipschitz constant")
+    # Prim: always the nearest value that is not yet in the tree
+    outside, nearest, length = set(range(1, len(x))), change[0].copy(), 0.0
+    while outside:
+        new = min(outside, key=lambda i: nearest[i])
+        outside.remove(new)
+        length += float(nearest[new])
+        nearest = np.minimum(nearest, change[new])
+    reach = lipschitz * float(apart.max())
+    need(length > reach * (1 + 1e-9), f"the tree is {length:.6g} long, no more than {reach:.6g}")
+
+
+def near_identity(witness: Witness) -> None:
+    """Theorem 6: orthonormal frames, the residual of each layer, and the bound on their sum."""
+    k = int(witness["claim"])
+    weights, biases, incoming, outgoing = (
+        [np.array(m, dtype=np.float64) for m in witness[name]] for name in ("weights", "biases", "incoming", "outgoing")
+    )
+    depth = len(weights)
+    need(len(biases) == len(incoming) == len(outgoing) == depth, "needs a bias and two frames per layer")
+    for name, frames in (("V", incoming), ("U", outgoing)):
+        for l, frame in enumerate(frames):
+            defect = float(np.abs(frame.T @ frame - np.eye(k)).max()) if frame.shape[1] == k else np.inf
+            need(defect <= 1e-10, f"{name} of layer {l + 1} is not orthonormal: off by {defect:.2e}")
+    if not witness["two_sequences"]:
+        for l in range(depth - 1):
+            need(np.array_equal(outgoing[l], incoming[l + 1]), f"layers {l + 1} and {l + 2} do not share a frame")
+    total = 0.0
+    for l, (w, b, u, v) in enumerate(zip(weights, biases, outgoing, incoming, strict=True)):
+        residual = float(np.square(w - u @ v.T).sum() + np.square(b).sum())
+        recorded = float(witness["residuals"][l])
+        need(
+            abs(residual - recorded) <= 1e-10 * max(1, residual),
+            f"residual {l + 1} is {residual:.6g}, not {recorded:.6g}",
+        )
+        total += residual
+    penalty = sum(float(np.square(w).sum() + np.square(b).sum()) for w, b in zip(weights, biases, strict=True))
+    found = jacobian(layers_of(witness), array(witness, "x", 1)) @ incoming[0]
+    bound = penalty - k * depth - 2 * float(np.log(np.linalg.svd(found, compute_uv=False)[:k]).sum())
+    slack = 1e-9 * max(1.0, penalty)
+    need(abs(bound - float(witness["bound"])) <= slack, f"the bound is {bound:.9g}, recorded {witness['bound']:.9g}")
+    need(total <= bound + slack, f"the residuals sum to {total:.6g}, more than {bound:.6g}")
+
+
+CHECKS: dict[str, Callable[[Witness], None]] = {
+    "jacobian_rank": jacobian_rank,
+    "factorisation": factorisation,
+    "betweenness": betweenness,
+    "borsuk_ulam": borsuk_ulam,
+    "borsuk_ulam_sphere": borsuk_ulam_sphere,
+    "near_identity": near_identity,
+    "spanning_tree": spanning_tree,
+}
+
+
+def check(witness: Witness) -> Checked:
+    """Whether a witness proves its claim."""
+    kind = str(witness.get("kind"))
+    try:
+        need(kind in CHECKS, f"unknown kind; known are {', '.join(CHECKS)}")
+        CHECKS[kind](witness)
+    except (Refused, KeyError, ValueError, IndexError, TypeError, OverflowError) as error:
+        return Checked(kind, witness.get("claim"), f"{type(error).__name__}: {error}")
+    return Checked(kind, witness.get("claim"), None)
+
+
+def check_run(folder: Path) -> list[Checked]:
+    """Every certificate of a run folder, and last whether together they prove the interval that its result states.
+
+    Raises:
+        OSError, ValueError, KeyError, TypeError: the folder is no finished run, or a file of it is damaged.
+    """
+    result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    weights = folder / "weights.safetensors"
+    if hashlib.sha256(weights.read_bytes()).hexdigest() != result["checksums"][weights.name]:
+        raise ValueError(f"{weights.name} is damaged or of another run: its checksum differs")
+    halves = _halves(weights, result["architectures"])
+    interval = result["interval"]
+    checked = [check({**witness, **halves}) for witness in interval["evidence"]["certificates"]]
+    proved = [(c.kind, int(str(c.claim))) for c in checked if c.refusal is None]
+    lower = max((claim for kind, claim in proved if kind != "factorisation"), default=0)
+    upper = min((claim for kind, claim in proved if kind == "factorisation"), default=None)
+    holds = lower >= int(interval["lower"]) and upper is not None and upper <= int(interval["upper"])
+    why = None if holds else f"the certificates prove {lower} to {'nothing' if upper is None else upper}"
+    return [*checked, Checked("interval", f"{interval['lower']} to {interval['upper']}", why)]
+
+
+def _halves(path: Path, architectures: Mapping[str, Any]) -> dict[str, dict[str, object]]:
+    from safetensors.numpy import load_file
+
+    tensors = load_file(path)
+    found: dict[str, dict[str, object]] = {}
+    for half in ("encoder", "decoder"):
+        about = architectures[half]
+        weights = [tensors[f"{half}.weights.{l}"] for l in range(len(about["dimensions"]) - 1)]
+        biases = [tensors.get(f"{half}.biases.{l}", np.zeros(len(w))) for l, w in enumerate(weights)]
+        found[half] = {
+            "weights": weights,
+            "biases": biases,
+            "negative_slope": about["negative_slope"],
+            "linear": about["linear"],
+        }
+    return found
+
+
+def main(path: str) -> int:
+    """Print one line per witness; 1 where something is refused or nothing is claimed."""
+    place = Path(path)
+    if place.is_dir():
+        checked = check_run(place)
+    else:
+        checked = [check(witness) for witness in json.loads(place.read_text(encoding="utf-8"))]
+    for line in checked:
+        sys.stdout.write(f"{line}\n")
+    return 1 if not checked or any(line.refusal is not None for line in checked) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
