@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-LEDGER = (*(f"FC-{i:02d}" for i in range(1, 52)), *(f"RES-{i:02d}" for i in range(1, 16)))
+LEDGER = (*(f"FC-{i:02d}" for i in range(1, 52)), *(f"RES-{i:02d}" for i in range(1, 16)),
+          *(f"LEAKY-{i:02d}" for i in range(1, 26)))  # fmt: skip
 EXPERIMENT = ("experiment",)
 
 

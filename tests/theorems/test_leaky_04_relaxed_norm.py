@@ -6,7 +6,7 @@ from torch import Tensor
 from isthmus.theory import relaxed_norm
 from theorem_checks import assert_close, normal, with_spectrum
 
-pytestmark = pytest.mark.theorem("LEAKY-04")
+pytestmark = [pytest.mark.theorem("LEAKY-04"), pytest.mark.theorem("LEAKY-24")]
 
 
 def exact(m: Tensor, s: Tensor, gamma: float) -> float:

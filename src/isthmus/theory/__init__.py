@@ -49,6 +49,14 @@ from isthmus.theory.leaky_bounds import (
     layer_gamma,
     relaxed_energies,
 )
+from isthmus.theory.leaky_stability import (
+    EnergySplit,
+    covariance_coefficients,
+    energy_split,
+    negative_energy_fraction,
+    neuron_addition_margin,
+    scale_criticality,
+)
 from isthmus.theory.linear_costs import (
     LinearCostExpansion,
     diagonal_linear_cost,
@@ -135,6 +143,7 @@ from isthmus.theory.travelling_salesman import (
 __all__ = [
     "BottleneckCertificate",
     "DepthWindow",
+    "EnergySplit",
     "HamiltonianProfile",
     "JacobianRank",
     "KernelRidge",
@@ -157,11 +166,13 @@ __all__ = [
     "bottleneck_cost_upper_bound",
     "bottleneck_rank_upper_bound",
     "cost_of_identity",
+    "covariance_coefficients",
     "critical_weights",
     "curvature_lower_bound",
     "depth_window",
     "diagonal_linear_cost",
     "diameter",
+    "energy_split",
     "features",
     "hamiltonian",
     "hamiltonian_profile",
@@ -177,6 +188,8 @@ __all__ = [
     "linear_cost_expansion",
     "linear_path_cost",
     "log_pseudo_determinant",
+    "negative_energy_fraction",
+    "neuron_addition_margin",
     "nonlinearity_impact",
     "nonplanarity_bound",
     "numerical_rank",
@@ -199,6 +212,7 @@ __all__ = [
     "resnet_cost_gradient",
     "resnet_growth",
     "resnet_jacobian_lower_bound",
+    "scale_criticality",
     "schatten_lower_bound",
     "segment_kernel_bound",
     "shallow_path_norm",

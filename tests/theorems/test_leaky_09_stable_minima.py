@@ -1,0 +1,66 @@
+import pytest
+import torch
+from hypothesis import given, settings
+
+from isthmus.theory import cost_of_identity, features, neuron_addition_margin, scale_criticality
+from theorem_checks import SEEDS, assert_at_most, assert_close, normal
+
+pytestmark = pytest.mark.theorem("LEAKY-09")
+ONE = torch.ones(4, 1, dtype=torch.float64)
+
+
+def kernel_inverse(A: torch.Tensor, *, bias: bool) -> torch.Tensor:
+    S = features(A, bias=bias)
+    return torch.linalg.pinv(S @ S.mT, hermitian=True)
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=SEEDS)
+def test_the_cost_grows_with_the_scale_by_this_vector(seed: int) -> None:
+    A, step = normal(seed, 4, 12), 1e-4
+    growth = (cost_of_identity((1 + step) * A) - cost_of_identity((1 - step) * A)) / (2 * step)
+    vector = scale_criticality(A)
+    assert_close(2 * vector.square().sum(), growth, relative=1e-5, absolute=1e-9)
+    with pytest.raises(AssertionError):
+        assert_close(vector.square().sum(), growth, relative=1e-5, absolute=1e-9)
+
+
+def test_the_added_neuron_changes_the_cost_at_second_order() -> None:
+    A = normal(1, 4, 12)
+    K = A.relu() @ A.relu().mT
+    candidates = torch.cat([K, normal(2, 4, 3)], 1)
+    margins = neuron_addition_margin(A, candidates)
+    step = 1e-4
+    costs = [cost_of_identity(torch.cat([A, step * z[:, None]], 1)) for z in candidates.mT]
+    slopes = (torch.stack(costs) - cost_of_identity(A)) / step**2
+    assert_close(slopes, margins, relative=1e-3)
+    assert bool((margins[:4] < 0).any()), "a random representation with negative entries is no stable minimum"
+
+
+def test_non_negative_representations_are_stable_without_bias() -> None:
+    A = normal(3, 4, 12).abs()
+    z = torch.cat([A, normal(4, 4, 4).abs()], 1)
+    margins = neuron_addition_margin(A, z, bias=False)
+    assert_at_most(torch.zeros_like(margins), margins, slack=1e-9)
+    mixed = normal(5, 4, 12)  # with negative entries: the natural candidates lower the cost
+    margins = neuron_addition_margin(mixed, mixed.relu() @ mixed.relu().mT, bias=False)
+    with pytest.raises(AssertionError):
+        assert_at_most(torch.zeros_like(margins), margins, slack=1e-9)
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=SEEDS)
+def test_the_constant_costs_at_most_one(seed: int) -> None:
+    A = normal(seed, 4, 3)
+    cost = (ONE.mT @ kernel_inverse(A, bias=True) @ ONE).squeeze()
+    assert_at_most(cost, 1.0, slack=1e-8)
+    inside = normal(seed, 4, 12)  # 1 in the span of relu(A): strictly less
+    with pytest.raises(AssertionError):
+        assert_close(ONE.mT @ kernel_inverse(inside, bias=True) @ ONE, ONE[:1], relative=1e-8)
+    outside = torch.cat([ONE - ONE[:1] + torch.eye(4, dtype=torch.float64)[:, :1]], 1)  # relu(A) spans e_1 alone
+    assert_close((ONE.mT @ kernel_inverse(outside, bias=True) @ ONE).squeeze(), 1.0, relative=1e-10)
+
+
+def test_candidates_outside_the_span_are_refused() -> None:
+    with pytest.raises(ValueError, match="in the span"):
+        neuron_addition_margin(normal(0, 9, 3), normal(1, 9, 1))

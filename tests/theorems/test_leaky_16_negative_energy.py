@@ -1,0 +1,27 @@
+import pytest
+import torch
+
+from isthmus.diagnostics import leaky_path
+from isthmus.theory import negative_energy_fraction
+from leaky_networks import RIDGE, small_data, trained
+from theorem_checks import assert_at_most, assert_close, normal
+
+pytestmark = pytest.mark.theorem("LEAKY-16")
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_it_is_the_share_of_the_negative_part(scale: float) -> None:
+    A = torch.tensor([[3.0, -4.0], [0.0, 0.0]], dtype=torch.float64)
+    assert_close(negative_energy_fraction(scale * A), 16 / 25)
+    assert_close(negative_energy_fraction(-scale * A), 9 / 25)
+    assert_close(negative_energy_fraction(torch.stack([A, A.abs()])), torch.tensor([16 / 25, 0.0], dtype=torch.float64))
+    assert float(negative_energy_fraction(0 * A)) == 0
+
+
+def test_the_middle_of_a_trained_network_is_less_negative_than_its_ends() -> None:
+    network, _ = trained()
+    share = negative_energy_fraction(leaky_path(network, *small_data(), ridge=RIDGE).activations)
+    middle = share[len(share) // 2]
+    assert_at_most(10 * middle, share[0])
+    with pytest.raises(AssertionError):
+        assert_at_most(10 * negative_energy_fraction(normal(0, 12, 5)), share[0])
