@@ -48,9 +48,10 @@ def test_the_linearisation_is_that_of_autograd(maps: str, bias: bool) -> None:
         assert_close(model.gram(), J @ J.mT + torch.eye(36).double() * 1e-9 * float(J.square().sum()), relative=1e-11)
 
 
-def test_an_interrupted_run_goes_on_bit_for_bit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("widths", [(0.2, 0.1), (0.5, 0.1, 0.05)], ids=["first stage", "later stage"])
+def test_an_interrupted_run_goes_on_bit_for_bit(tmp_path: Path, widths: tuple[float, ...]) -> None:
     x, y = small_data()
-    solver = PreconditionedLBFGS(smoothing=(0.2, 0.1), evaluations=120)
+    solver = PreconditionedLBFGS(smoothing=widths, evaluations=120)
     whole = network_of("learned")
     expected = fit(whole, x, y, ridge=RIDGE, solver=solver)
     half = network_of("learned")
@@ -64,6 +65,7 @@ def test_an_interrupted_run_goes_on_bit_for_bit(tmp_path: Path) -> None:
     assert end.objective == expected.objective
     assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), rest.parameters(), strict=True))
     assert end.objective != stopped.objective
+    assert torch.equal(rest.smoothing, whole.smoothing)
 
 
 def test_what_it_cannot_do_is_refused_in_words() -> None:

@@ -3,9 +3,10 @@
 import pytest
 import torch
 
-from isthmus import FullyConnected
+from isthmus import FullyConnected, LeakyResNet
+from isthmus.training.leaky_step import LeakyStep
 from isthmus.training.losses import DataLoss, Loss
-from isthmus.training.steps import AutogradStep, FullyConnectedStep
+from isthmus.training.steps import AutogradStep, FullyConnectedStep, step_of
 from tolerances import rounding
 
 SHAPES = [
@@ -58,6 +59,44 @@ def test_gradient_by_hand_equals_autograd(
     assert second == pytest.approx(first, rel=rounding(size=100, dtype=dtype))
     for a, b in zip(by_name(automatic), by_name(by_hand), strict=True):
         torch.testing.assert_close(b, a, rtol=rounding(size=400, dtype=dtype), atol=rounding(size=400, dtype=dtype))
+
+
+LEAKY = [
+    pytest.param({}, 0.0, id="relu"),
+    pytest.param({}, 0.3, id="smoothed"),
+    pytest.param({"maps": "learned", "steps": "irregular"}, 0.2, id="learned-maps"),
+    pytest.param({"scheme": "exponential", "bias": False}, 0.0, id="exponential-no-bias"),
+    pytest.param({"maps": "learned", "depth": 5, "effective_depth": 4.5}, 0.0, id="learned-relu"),
+]
+
+
+@pytest.mark.parametrize(("shape", "smoothing"), LEAKY)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("loss", list(Loss), ids=lambda l: l.value)
+def test_leaky_gradient_by_hand_equals_autograd(
+    shape: dict[str, object], smoothing: float, dtype: torch.dtype, loss: Loss
+) -> None:
+    x = torch.randn(40, 5, generator=torch.Generator().manual_seed(3), dtype=dtype)
+    y = torch.randn(40, 4, generator=torch.Generator().manual_seed(4), dtype=dtype)
+    data = DataLoss(loss, y if loss is Loss.SQUARED else y.argmax(1))
+    sizes = {"width": 9, "depth": 6, "effective_depth": 3.0} | shape
+    networks = [LeakyResNet(5, 4, **sizes, seed=1, dtype=dtype) for _ in range(2)]  # pyright: ignore[reportArgumentType]
+    for network in networks:
+        network.smoothing.fill_(smoothing)
+    automatic, by_hand = AutogradStep(networks[0], x, data, 0.3), step_of(networks[1], x, data, 0.3)
+    assert isinstance(by_hand, LeakyStep)
+    allowed = rounding(size=400, dtype=dtype)
+    for _ in range(2):  # the buffers serve again
+        assert by_hand() == pytest.approx(automatic(), rel=allowed)
+        torch.testing.assert_close(by_hand.gradient, automatic.gradient, rtol=allowed, atol=allowed)
+        torch.testing.assert_close(by_hand.curvature, automatic.curvature, rtol=allowed, atol=0)
+        torch.testing.assert_close(by_hand.outputs(), automatic.outputs(), rtol=allowed, atol=allowed)
+        for step in (automatic, by_hand):
+            step.theta.add_(step.gradient, alpha=-0.01)
+    networks[1].smoothing.fill_(smoothing + 0.5)
+    by_hand()
+    with pytest.raises(AssertionError):  # the comparison sees another activation
+        torch.testing.assert_close(by_hand.gradient, automatic.gradient, rtol=allowed, atol=allowed)
 
 
 def test_the_comparison_sees_a_wrong_gradient() -> None:

@@ -139,6 +139,8 @@ class _Fitting:
         self.run_state = Run(step.theta.clone())
         if saved:
             step.theta.copy_(saved["theta"])
+            for name, buffer in step.network.named_buffers():  # a solver may have moved what is no parameter
+                buffer.copy_(saved["buffers"][name])
             self.run_state = Run(**saved["run"])
 
     def run(self) -> FitResult:
@@ -213,7 +215,8 @@ class _Fitting:
     def _save(self) -> None:
         assert self.path is not None
         run = {name: getattr(self.run_state, name) for name in Run.__slots__}
-        state: dict[str, Any] = {"theta": self.step.theta, "run": run, "stamp": self.stamp}
+        buffers = dict(self.step.network.named_buffers())
+        state: dict[str, Any] = {"theta": self.step.theta, "buffers": buffers, "run": run, "stamp": self.stamp}
         save_state(self.path, state | {"seconds": self.clock.seconds()})
         self.saved_at = time.monotonic()
 

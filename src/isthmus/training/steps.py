@@ -1,19 +1,20 @@
 """Objective and gradient of a network on its training data, written into one flat vector: what the solvers call.
 
-`FullyConnectedStep` is written by hand on preallocated buffers; `AutogradStep` serves every other module and is the
-reference that the first is tested against.
+`FullyConnectedStep` is written by hand on preallocated buffers, as is `leaky_step.LeakyStep`; `AutogradStep` serves
+every other module and is the reference that these are tested against.
 """
 
-import copy
 from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
-from isthmus.networks import FullyConnected
+from isthmus.networks import FullyConnected, LeakyResNet
 from isthmus.networks.layers import activation_derivative
 from isthmus.training.flat import flatten_parameters, views
+from isthmus.training.leaky_step import LeakyStep
 from isthmus.training.losses import DataLoss
+from isthmus.training.objective import in_float64, penalty_of
 
 
 @runtime_checkable
@@ -91,7 +92,7 @@ class FullyConnectedStep:
 
     def in_float64(self) -> tuple[float, float]:
         """Data loss and penalty, both computed in float64."""
-        return _in_float64(self.network, self._a[0], self.data)
+        return in_float64(self.network, self._a[0], self.data)
 
     def _forward(self) -> None:
         a = self._a
@@ -174,29 +175,16 @@ class AutogradStep:
 
     def in_float64(self) -> tuple[float, float]:
         """Data loss and penalty, both computed in float64."""
-        return _in_float64(self.network, self.x, self.data)
-
-
-def _in_float64(network: nn.Module, x: Tensor, data: DataLoss) -> tuple[float, float]:
-    exact = copy.deepcopy(network).double()
-    with torch.no_grad():
-        return data.to(torch.float64).value(exact(x.double())), float(penalty_of(exact))
-
-
-def penalty_of(network: nn.Module) -> Tensor:
-    """`network.penalty()` where the class defines one, else the squared norm of all trainable parameters."""
-    own = getattr(network, "penalty", None)
-    if callable(own):
-        value = own()
-        assert isinstance(value, Tensor)
-        return value
-    return torch.stack([p.square().sum() for p in network.parameters() if p.requires_grad]).sum()
+        return in_float64(self.network, self.x, self.data)
 
 
 def step_of(network: nn.Module, x: Tensor, data: DataLoss, ridge: float) -> Step:
     """The fastest exact step for this network."""
-    kind = FullyConnectedStep if isinstance(network, FullyConnected) else AutogradStep
-    return kind(network, x, data, ridge)  # pyright: ignore[reportArgumentType] - narrowed by the line above
+    if isinstance(network, FullyConnected):
+        return FullyConnectedStep(network, x, data, ridge)
+    if isinstance(network, LeakyResNet):
+        return LeakyStep(network, x, data, ridge)
+    return AutogradStep(network, x, data, ridge)
 
 
 def _layers(network: FullyConnected) -> list[tuple[nn.Parameter, nn.Parameter | None]]:
