@@ -81,7 +81,7 @@ def test_bad_input_is_refused_in_words() -> None:
         ({"effective_depth": 0.0}, "needs finite effective_depth > 0"),
         ({"effective_depth": -1.0}, "needs finite effective_depth > 0"),
         ({"effective_depth": 4.0}, r"needs rho Lt < 1 in every layer; got 1 with depth 4"),
-        ({"steps": "adaptive"}, "'equidistant', 'irregular' or a tensor of 4 steps"),
+        ({"steps": "learned"}, "'equidistant', 'irregular', 'adaptive' or a tensor of 4 steps"),
         ({"steps": torch.tensor([0.5, 0.5, 0.5, 0.5])}, "needs sum 1; got 2"),
         ({"steps": torch.tensor([0.5, 0.5, 0.5, -0.5])}, "needs positive steps"),
         ({"steps": torch.tensor([0.5, 0.5])}, "needs 4 steps, one per layer"),

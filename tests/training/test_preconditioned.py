@@ -8,7 +8,7 @@ from isthmus.networks import FullyConnected, LeakyResNet
 from isthmus.training import Limits, Outcome, fit
 from isthmus.training.linearisation import linearised
 from isthmus.training.losses import DataLoss, Loss
-from isthmus.training.preconditioned import PreconditionedLBFGS
+from isthmus.training.preconditioned import PreconditionedLBFGS, conjugate_gradients
 from isthmus.training.steps import step_of
 from leaky_networks import RIDGE, small_data
 from theorem_checks import assert_close, normal
@@ -74,8 +74,30 @@ def test_what_it_cannot_do_is_refused_in_words() -> None:
         fit(FullyConnected(3, 3, width=4, depth=3), x, y, ridge=0.1, solver=PreconditionedLBFGS())
     with pytest.raises(ValueError, match="needs a ridge > 0"):
         fit(network_of("fixed"), x, y, ridge=0.0, solver=PreconditionedLBFGS())
-    with pytest.raises(
-        ValueError, match="needs 10368 bytes for the tangent kernel of 36 outputs, more than memory=1000"
-    ):
-        fit(network_of("fixed"), x, y, ridge=0.1, solver=PreconditionedLBFGS(memory=1000))
     assert fit(network_of("fixed"), x, y, ridge=0.1, limits=Limits(evaluations=20)).gradient_evaluations >= 20
+
+
+def test_conjugate_gradients_solve_with_the_tangent_kernel_that_they_never_form() -> None:
+    x, y = small_data()
+    network = network_of("learned")
+    model = linearised(network, x, DataLoss(Loss.SQUARED, y))
+    right = normal(3, 12, 3)
+    kernel = model.gram() + RIDGE * torch.eye(36, dtype=torch.float64)
+    expected = torch.linalg.solve(kernel, right.reshape(-1, 1)).view(12, 3)
+    found, count = conjugate_gradients(model, right, ridge=RIDGE, iterations=500, residual=1e-12)
+    assert_close(found, expected, relative=1e-9)
+    assert 3 < count < 500
+    with pytest.raises(AssertionError):
+        assert_close(conjugate_gradients(model, right, ridge=RIDGE, iterations=3, residual=1e-12)[0], expected)
+
+
+def test_without_room_for_the_kernel_it_reaches_the_same_critical_point() -> None:
+    x, y = small_data()
+    ends = [
+        fit(network_of("fixed"), x, y, ridge=RIDGE,
+            solver=PreconditionedLBFGS(smoothing=(0.1,), evaluations=20_000, memory=memory, tolerance=1e-7))
+        for memory in (10**9, 0)
+    ]  # fmt: skip
+    assert all(end.outcome is Outcome.CONVERGED and end.stationarity <= 1e-7 for end in ends)
+    assert ends[1].objective == pytest.approx(ends[0].objective, rel=1e-9)
+    assert ends[1].gradient_evaluations > ends[0].gradient_evaluations

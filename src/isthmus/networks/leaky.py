@@ -31,7 +31,8 @@ class LeakyResNet(nn.Module):
         width: width of the stream.
         depth: number of layers L, not counting the two maps.
         effective_depth: Lt > 0, the strength of the leak.
-        steps: "equidistant", "irregular" (longer in the middle), or a tensor of `depth` positive numbers with sum 1.
+        steps: "equidistant", "irregular" (longer in the middle), "adaptive" (equidistant until `fit` moves them), or a
+            tensor of `depth` positive numbers with sum 1.
         maps: "fixed" (random, semi-orthogonal, no parameters) or "learned" (the same at the start, penalised).
         bias: whether layers have a bias.
         scheme: "euler" (needs rho_l Lt < 1) or "exponential".
@@ -71,6 +72,7 @@ class LeakyResNet(nn.Module):
         self.d_in, self.d_out, self.width, self.depth = d_in, d_out, width, depth
         self.effective_depth, self.maps, self.has_bias, self.scheme = Lt, maps, bias, scheme
         sizes = step_sizes(steps, depth)
+        self.adaptive = isinstance(steps, str) and steps == "adaptive"
         check_leak(sizes, Lt, scheme)
         dtype = dtype or torch.get_default_dtype()
         self.register_buffer("steps", sizes.to(dtype))

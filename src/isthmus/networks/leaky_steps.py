@@ -9,7 +9,7 @@ from torch import Tensor
 
 from isthmus.errors import ShapeError
 
-STEPS = ("equidistant", "irregular")
+STEPS = ("equidistant", "irregular", "adaptive")
 SCHEMES = ("euler", "exponential")
 ROUNDING = 1e-5  # how far a sum of steps may be from 1: float32 tensors of a few hundred steps
 
@@ -17,13 +17,13 @@ ROUNDING = 1e-5  # how far a sum of steps may be from 1: float32 tensors of a fe
 def step_sizes(steps: str | Tensor, depth: int) -> Float[Tensor, " depth"]:
     """The steps rho_1 .. rho_L > 0 with sum 1, float64.
 
-        equidistant: 1/L;   irregular: proportional to 1 + 1/4 - |(l - 1/2)/L - 1/2|
+        equidistant: 1/L;   irregular: proportional to 1 + 1/4 - |(l - 1/2)/L - 1/2|;   adaptive: 1/L to begin with
 
     The irregular mesh stands at mid-points, so that it is its own mirror image, and is normalised; the formula of the
     paper is neither for odd L.
 
     Args:
-        steps: one of the two words, or a tensor.
+        steps: one of the three words, or a tensor.
         depth: L.
 
     Returns:
@@ -37,10 +37,9 @@ def step_sizes(steps: str | Tensor, depth: int) -> Float[Tensor, " depth"]:
     if isinstance(steps, str):
         if steps not in STEPS:
             raise ValueError(
-                f"LeakyResNet(steps={steps!r}): needs {', '.join(map(repr, STEPS))} or a tensor of {depth} steps. "
-                "Steps that adapt to the training are not there: pass your own as a tensor."
+                f"LeakyResNet(steps={steps!r}): needs {', '.join(map(repr, STEPS))} or a tensor of {depth} steps."
             )
-        if steps == "equidistant":
+        if steps != "irregular":
             return torch.full((depth,), 1.0 / depth, dtype=torch.float64)
         middle = (torch.arange(depth, dtype=torch.float64) + 0.5) / depth
         rho = 1.25 - (middle - 0.5).abs()

@@ -15,6 +15,7 @@ from isthmus.errors import DataError, ShapeError
 from isthmus.networks import FullyConnected
 from isthmus.training.checkpoint import load_state, save_state
 from isthmus.training.ending import finish
+from isthmus.training.leaky_step import LeakyStep
 from isthmus.training.limits import Clock, Limits
 from isthmus.training.losses import DataLoss, Loss
 from isthmus.training.moves import middle_rank
@@ -111,7 +112,7 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
         _reseed(network, seed)
     step = step_of(network, *_tensors(network, x, y, kind, sample_weight), ridge)
     schedule = solver if isinstance(solver, tuple) else (solver,) if solver else None
-    chosen = schedule or default_schedule(network, evaluations=limits.evaluations if limits else None)
+    chosen = schedule or default_schedule(network, evaluations=limits.evaluations if limits else None, ridge=ridge)
     with torch.no_grad():
         return _Fitting(step, chosen, limits or Limits(), Path(checkpoint) if checkpoint else None, callback).run()
 
@@ -141,6 +142,8 @@ class _Fitting:
             step.theta.copy_(saved["theta"])
             for name, buffer in step.network.named_buffers():  # a solver may have moved what is no parameter
                 buffer.copy_(saved["buffers"][name])
+            if isinstance(step, LeakyStep):
+                step.refresh()
             self.run_state = Run(**saved["run"])
 
     def run(self) -> FitResult:

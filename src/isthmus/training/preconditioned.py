@@ -34,7 +34,10 @@ class PreconditionedLBFGS:
         tolerance: stationarity at which the last stage ends; None: 1e-6 in float64, 1e-3 in float32.
         plateau: relative fall of the objective over `window` iterations below which a stage ends.
         window: see `plateau`.
-        memory: bytes that the tangent kernel of all outputs may take; (n d_out)^2 numbers.
+        memory: bytes that the tangent kernel of all outputs may take, (n d_out)^2 numbers; where it would take more,
+            its equations are solved by conjugate gradients without forming it.
+        conjugate: iterations of conjugate gradients at most, each of the cost of a gradient evaluation and counted so.
+        residual: relative residual at which they stop.
     """
 
     evaluations: int = 5000
@@ -45,6 +48,8 @@ class PreconditionedLBFGS:
     plateau: float = 1e-13
     window: int = 100
     memory: int = 4_000_000_000
+    conjugate: int = 200
+    residual: float = 1e-3
 
     def start(self, step: Step) -> State:
         """The state before the first iteration."""
@@ -55,14 +60,17 @@ class PreconditionedLBFGS:
             )
         if not step.ridge > 0:
             raise ValueError(f"PreconditionedLBFGS: needs a ridge > 0, got {step.ridge}: without it nothing is unique.")
-        count = len(step.x) * step.network.d_out
-        if (size := count**2 * step.theta.element_size()) > self.memory:
-            raise ValueError(
-                f"PreconditionedLBFGS: needs {size} bytes for the tangent kernel of {count} outputs, more than "
-                f"memory={self.memory}. Train on fewer samples first, raise memory, or use LBFGS."
-            )
+        kernel_size = (len(step.x) * step.network.d_out) ** 2 * step.theta.element_size()
         state: State = {"done": False, "reason": "", "evaluations": 0, "stage": 0, "age": 0, "factor": None}
-        state |= {"moved": [], "changes": [], "gradient": None, "anchor": None, "past": [], "value": math.nan}
+        state |= {
+            "matrix_free": kernel_size > self.memory,
+            "moved": [],
+            "changes": [],
+            "gradient": None,
+            "anchor": None,
+            "past": [],
+            "value": math.nan,
+        }
         self._open_stage(step, state)
         return state
 
@@ -71,10 +79,10 @@ class PreconditionedLBFGS:
         if not math.isfinite(state["value"]):
             state["done"], state["reason"] = True, "diverged"
             return
-        if state["factor"] is None or state["age"] >= self.refresh:
+        if state["anchor"] is None or state["age"] >= self.refresh:
             _anchor(step, state)
         gradient: Tensor = state["gradient"]
-        direction = _direction(step, state)
+        direction = self._direction(step, state)
         slope = float(torch.dot(direction, gradient))
         moved = self._search(step, state, direction, slope) if slope < 0 else None
         if moved is None:
@@ -89,6 +97,33 @@ class PreconditionedLBFGS:
         state["age"] += 1
         self._judge(step, state)
 
+    def _inverse_curvature(self, step: Step, state: State, v: Tensor) -> Tensor:
+        """(ridge + J^T J)^{-1} v = (v - J^T (ridge + J J^T)^{-1} J v) / ridge."""
+        model = Linearisation(**state["anchor"])
+        pushed = model.push(v)
+        if state["matrix_free"]:
+            solved, count = conjugate_gradients(
+                model, pushed, ridge=step.ridge, iterations=self.conjugate, residual=self.residual
+            )
+            state["evaluations"] += count
+        else:
+            solved = torch.cholesky_solve(pushed.reshape(-1, 1), state["factor"]).view_as(pushed)
+        return (v - model.pull(solved)) / step.ridge
+
+    def _direction(self, step: Step, state: State) -> Tensor:
+        """Minus the inverse-Hessian estimate times the gradient, in u: the two-loop recursion."""
+        moved, changes = state["moved"], state["changes"]
+        q = state["gradient"].clone()
+        inner = [float(torch.dot(s, y)) for s, y in zip(moved, changes, strict=True)]
+        alphas: list[float] = []
+        for s, y, sy in zip(reversed(moved), reversed(changes), reversed(inner), strict=True):
+            alphas.append(float(torch.dot(s, q)) / sy)
+            q.sub_(y, alpha=alphas[-1])
+        z = self._inverse_curvature(step, state, q)
+        for s, y, sy, alpha in zip(moved, changes, inner, reversed(alphas), strict=True):
+            z.add_(s, alpha=alpha - float(torch.dot(y, z)) / sy)
+        return -z
+
     def iterations(self) -> int:
         """About how many gradient evaluations the phase takes, for time estimates."""
         return self.evaluations
@@ -96,7 +131,7 @@ class PreconditionedLBFGS:
     def _open_stage(self, step: Step, state: State) -> None:
         assert isinstance(step.network, LeakyResNet)
         step.network.smoothing.fill_(self.smoothing[state["stage"]])
-        state["moved"], state["changes"], state["factor"] = [], [], None
+        state["moved"], state["changes"], state["anchor"] = [], [], None
         state["value"] = step()
         state["evaluations"] += 1
         state["gradient"], state["past"] = step.gradient / _metric(step), [state["value"]]
@@ -133,7 +168,7 @@ class PreconditionedLBFGS:
             self._close_stage(step, state, "plateau")
             return
         state["gradient"] = step.gradient / _metric(step)
-        state["moved"], state["changes"], state["factor"] = [], [], None
+        state["moved"], state["changes"], state["anchor"] = [], [], None
 
     def _judge(self, step: Step, state: State) -> None:
         past: list[float] = state["past"]
@@ -165,30 +200,35 @@ def _anchor(step: Step, state: State) -> None:
     """Linearise here; the factor of ridge + J J^T serves until the next time."""
     assert isinstance(step.network, LeakyResNet)
     model = linearised(step.network, step.x, step.data)
-    gram = model.gram()
-    gram.diagonal().add_(step.ridge)
-    state["anchor"] = {field.name: getattr(model, field.name) for field in fields(model)}
-    state["factor"], state["age"] = torch.linalg.cholesky(gram), 0
+    state["anchor"], state["age"] = {field.name: getattr(model, field.name) for field in fields(model)}, 0
+    if not state["matrix_free"]:
+        gram = model.gram()
+        gram.diagonal().add_(step.ridge)
+        state["factor"] = torch.linalg.cholesky(gram)
 
 
-def _inverse_curvature(step: Step, state: State, v: Tensor) -> Tensor:
-    """(ridge + J^T J)^{-1} v = (v - J^T (ridge + J J^T)^{-1} J v) / ridge."""
-    model = Linearisation(**state["anchor"])
-    pushed = model.push(v)
-    solved = torch.cholesky_solve(pushed.reshape(-1, 1), state["factor"]).view_as(pushed)
-    return (v - model.pull(solved)) / step.ridge
+def conjugate_gradients(
+    model: Linearisation, right: Tensor, *, ridge: float, iterations: int, residual: float
+) -> tuple[Tensor, int]:
+    """Z with (ridge + J J^T) z = right up to the relative residual, and the iterations it took (Hestenes and Stiefel).
 
-
-def _direction(step: Step, state: State) -> Tensor:
-    """Minus the inverse-Hessian estimate times the gradient, in u: the two-loop recursion."""
-    moved, changes = state["moved"], state["changes"]
-    q = state["gradient"].clone()
-    inner = [float(torch.dot(s, y)) for s, y in zip(moved, changes, strict=True)]
-    alphas: list[float] = []
-    for s, y, sy in zip(reversed(moved), reversed(changes), reversed(inner), strict=True):
-        alphas.append(float(torch.dot(s, q)) / sy)
-        q.sub_(y, alpha=alphas[-1])
-    z = _inverse_curvature(step, state, q)
-    for s, y, sy, alpha in zip(moved, changes, inner, reversed(alphas), strict=True):
-        z.add_(s, alpha=alpha - float(torch.dot(y, z)) / sy)
-    return -z
+    Args:
+        model: gives J and J^T.
+        right: (n, d_out).
+        ridge: > 0.
+        iterations: allowed.
+        residual: |right - (ridge + J J^T) z| / |right| at which to stop.
+    """
+    z, rest = torch.zeros_like(right), right.clone()
+    along, square = rest.clone(), float(rest.square().sum())
+    goal = residual**2 * square
+    for count in range(iterations):
+        if square <= goal:
+            return z, count
+        image = torch.add(model.push(model.pull(along)), along, alpha=ridge)
+        length = square / float((along * image).sum())
+        z.add_(along, alpha=length)
+        rest.sub_(image, alpha=length)
+        before, square = square, float(rest.square().sum())
+        along.mul_(square / before).add_(rest)
+    return z, iterations

@@ -1,0 +1,146 @@
+"""Steps of a leaky network that follow its training: long where the stream moves little (LEAKY-19).
+
+Steps are never learned by gradient: the objective falls as steps exploit the error of Euler's method, which is no merit
+of the function. The steps that a network starts with: `networks.leaky_steps`. The solver in between: `preconditioned`.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from isthmus.networks import LeakyResNet, walk
+from isthmus.training.leaky_step import LeakyStep
+from isthmus.training.preconditioned import PreconditionedLBFGS
+from isthmus.training.solvers import State
+from isthmus.training.steps import Step
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptiveSteps:
+    """Train and move the steps in turn, then train to the end at the steps that were found.
+
+    Attributes:
+        solver: runs in every round; the rounds before the last end early, at the first width of its smoothed relu.
+        rounds: how often the steps are moved, at most; fewer once the relative moves of the layers are within `even`.
+        damping: share d of the way, in logarithms, that a step goes at once.
+        largest: bound on rho Lt; long steps in a bottleneck are cut there.
+        round_evaluations: gradient evaluations of a round before the last.
+        even: ratio of the largest to the least relative move at which the steps stay.
+    """
+
+    solver: PreconditionedLBFGS = field(default_factory=PreconditionedLBFGS)
+    rounds: int = 6
+    damping: float = 0.5
+    largest: float = 0.9
+    round_evaluations: int = 300
+    even: float = 1.2
+
+    def start(self, step: Step) -> State:
+        """The state before the first iteration."""
+        if not isinstance(step, LeakyStep):
+            raise TypeError(
+                f"AdaptiveSteps: needs a LeakyResNet, got {type(step.network).__name__}. Use another solver."
+            )
+        inner = self._solver(0).start(step)
+        return {"done": False, "reason": "", "value": inner["value"], "evaluations": 0, "round": 0, "inner": inner}
+
+    def advance(self, step: Step, state: State) -> None:
+        """One iteration, in place."""
+        assert isinstance(step, LeakyStep)
+        if state["round"] == 0 and state["evaluations"] == 0:
+            step.refresh()
+        inner: State = state["inner"]
+        before = inner["evaluations"]
+        self._solver(state["round"]).advance(step, inner)
+        state["value"] = inner["value"]
+        state["evaluations"] += inner["evaluations"] - before
+        if not inner["done"]:
+            return
+        if inner["reason"] == "diverged" or state["round"] == self.rounds:
+            state["done"], state["reason"] = True, inner["reason"]
+            return
+        state["round"] = state["round"] + 1 if self._move(step) else self.rounds
+        state["inner"] = self._solver(state["round"]).start(step)
+        state["evaluations"] += state["inner"]["evaluations"]
+
+    def iterations(self) -> int:
+        """About how many gradient evaluations the phase takes, for time estimates."""
+        return self.rounds * self.round_evaluations + self.solver.iterations()
+
+    def _solver(self, number: int) -> PreconditionedLBFGS:
+        if number == self.rounds:
+            return self.solver
+        return replace(
+            self.solver, smoothing=self.solver.smoothing[:1], evaluations=self.round_evaluations, tolerance=1e-2
+        )
+
+    def _move(self, step: LeakyStep) -> bool:
+        """Move the steps once; False where they are even already."""
+        network = step.network
+        moves = relative_moves(network, step.x)
+        if float(moves.max()) <= self.even * float(moves.min()):
+            return False
+        new = even_steps(
+            network.steps.double(), moves, damping=self.damping, largest=self.largest / network.effective_depth
+        )
+        network.weights.copy_(resampled(network.weights, network.steps.double(), new))
+        network.steps.copy_(new)
+        step.refresh()
+        return True
+
+
+def relative_moves(network: LeakyResNet, x: Float[Tensor, "n d_in"]) -> Float[Tensor, " depth"]:
+    """|A_l - A_{l-1}| / |A_l| of every layer, float64 (*exact*)."""
+    with torch.no_grad():
+        stream = [state.activation.double() for state in walk(network, x)[:-1]]
+    sizes = torch.stack([torch.linalg.matrix_norm(a - b) for b, a in zip(stream[:-1], stream[1:], strict=True)])
+    norms = torch.stack([torch.linalg.matrix_norm(a) for a in stream[1:]])
+    tiny = torch.finfo(torch.float64).tiny
+    return (sizes / norms.clamp_min(tiny)).clamp_min(1e-6)  # a layer that does not move at all: no infinite step
+
+
+def even_steps(
+    steps: Float[Tensor, " depth"], moves: Float[Tensor, " depth"], *, damping: float, largest: float
+) -> Float[Tensor, " depth"]:
+    """Steps nearer to those at which every layer would move equally far (*exact*).
+
+        rho' ~ rho^(1 - d) (rho / c)^d,  c the relative move of the layer;   rho' <= largest,  sum 1
+
+    Args:
+        steps: rho_l > 0 with sum 1.
+        moves: relative move of each layer, > 0.
+        damping: d in (0, 1].
+        largest: bound on a step, > 1 / depth.
+
+    Raises:
+        ValueError: a bound that no steps of sum 1 can meet.
+
+    Source: 002, appendix A, damped. Test: LEAKY-19.
+    """
+    if not largest * len(steps) > 1:
+        raise ValueError(
+            f"even_steps(largest={largest:.3g}): needs more than 1 / depth = {1 / len(steps):.3g}, or the steps cannot "
+            "sum to 1. Raise the depth of the network."
+        )
+    new = steps * moves**-damping
+    new, is_cut = new / new.sum(), torch.zeros(len(new), dtype=torch.bool, device=new.device)
+    while bool((new > largest)[~is_cut].any()):  # what is cut goes to the others, in proportion
+        is_cut |= new > largest
+        left = 1 - largest * int(is_cut.sum())
+        new = torch.where(is_cut, torch.full_like(new, largest), new * (left / new[~is_cut].sum()))
+    return new
+
+
+def resampled(
+    weights: Float[Tensor, "depth width p"], old: Float[Tensor, " depth"], new: Float[Tensor, " depth"]
+) -> Float[Tensor, "depth width p"]:
+    """Weights as a function of time, read at the mid-points of other steps: linear in between, constant outside."""
+    before, after = old.cumsum(0) - old / 2, new.cumsum(0) - new / 2
+    right = torch.searchsorted(before, after).clamp(1, len(before) - 1) if len(before) > 1 else None
+    if right is None:
+        return weights.clone()
+    left = right - 1
+    share = ((after - before[left]) / (before[right] - before[left])).clamp(0, 1).to(weights.dtype)[:, None, None]
+    return (1 - share) * weights[left] + share * weights[right]
