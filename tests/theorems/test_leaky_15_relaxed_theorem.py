@@ -3,7 +3,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isthmus.diagnostics import leaky_path
-from isthmus.theory import features, layer_gamma, relaxed_energies
+from isthmus.theory import (
+    features,
+    hamiltonian,
+    layer_gamma,
+    rank_from_hamiltonian,
+    relaxed_energies,
+    relaxed_norm,
+    velocity,
+)
 from leaky_networks import RIDGE, small_data, trained
 from theorem_checks import SEEDS, assert_at_most, assert_close, normal
 
@@ -21,6 +29,22 @@ def test_the_identity_holds_at_every_state(seed: int, relative: float, bias: boo
     assert_close(e.kinetic_energy, 1.5 * e.speed**2)
     with pytest.raises(AssertionError):  # without the term gamma |B|^2
         assert_close(e.rank, e.rank_from_identity - e.epsilon**2, relative=0, absolute=1e-8 * size)
+
+
+@pytest.mark.parametrize("relative", [1e-6, 1e-4, 1.0])
+@pytest.mark.parametrize("width", [4, 30])
+def test_the_energies_are_relaxed_norms(relative: float, width: int) -> None:
+    A, B, Lt = normal(0, 9, width), normal(1, 9, width), 3.0
+    S = features(A, smoothing=0.1)
+    gamma = layer_gamma(S, relative=relative)
+    e = relaxed_energies(A, B, effective_depth=Lt, gamma=gamma, smoothing=0.1)
+    v = velocity(A, B, smoothing=0.1)
+    assert_close(e.cost_of_identity, relaxed_norm(A, S, gamma=gamma), relative=1e-9)
+    assert_close(e.speed**2, relaxed_norm(v, S, gamma=gamma), relative=1e-9)
+    H = hamiltonian(A, B, effective_depth=Lt, smoothing=0.1)
+    assert_close(e.rank, rank_from_hamiltonian(H, effective_depth=Lt), relative=1e-10)
+    with pytest.raises(AssertionError):
+        assert_close(e.speed**2, relaxed_norm(v + gamma * B, S, gamma=gamma), relative=1e-9)
 
 
 def excesses(power: float) -> tuple[float, float]:

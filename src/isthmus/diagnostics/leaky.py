@@ -19,13 +19,14 @@ from isthmus.networks import LeakyResNet, walk
 from isthmus.theory import (
     critical_weights,
     features,
-    hamiltonian_profile,
-    layer_gamma,
+    hamiltonian,
     rank_from_hamiltonian,
     relaxed_energies,
 )
 from isthmus.theory.inputs import Real, check_positive
+from isthmus.theory.leaky_bounds import RelaxedEnergies, energies_of_features
 
+LEAST_GAMMA = 1e-9  # of |S|^2: below it the normal equations of float64 lose digits
 FAR = 1e-3  # a relative stationarity above which Hamiltonians are doubtful: 1/ridge amplifies every residual
 
 
@@ -37,6 +38,7 @@ class LeakyPath:
         activations: A_0 .. A_L, (L + 1, n, width).
         momenta: B_l = -(1/ridge) d(data loss)/dA_l, (L + 1, n, width).
         weights: W_1 .. W_L, the bias as last column.
+        critical: Lt B_l^T sigma(A_{l-1}), which W_l is at a critical point.
         steps: rho_l of explicit Euler.
         data_loss: squared error summed over outputs, averaged over samples.
         stationarity: |W_l - Lt B_l^T sigma(A_{l-1})| / |W_l| of each layer.
@@ -46,6 +48,7 @@ class LeakyPath:
     activations: Tensor
     momenta: Tensor
     weights: Tensor
+    critical: Tensor
     steps: Tensor
     data_loss: float
     stationarity: Tensor
@@ -85,12 +88,15 @@ def leaky_path(
         gradients = torch.autograd.grad(loss, stream)
     A, B = torch.stack([a.detach() for a in stream]), -torch.stack(gradients) / ridge
     W, rho, smoothing = exact.weights.detach(), exact.layer_steps(), float(exact.smoothing)
-    best = critical_weights(
-        A[:-1], B[1:], effective_depth=exact.effective_depth, bias=exact.has_bias, smoothing=smoothing
+    best = torch.stack(  # one layer at a time: the features of all would take as much again as the stream
+        [
+            critical_weights(a, b, effective_depth=exact.effective_depth, bias=exact.has_bias, smoothing=smoothing)
+            for a, b in zip(A[:-1], B[1:], strict=True)
+        ]
     )
     off, size = (W - best).square().sum((1, 2)), W.square().sum((1, 2))
     total = float((rho * off).sum() / (rho * size).sum()) ** 0.5 if float(size.sum()) else math.nan
-    return LeakyPath(A, B, W, rho, float(loss.detach()), (off / size).sqrt(), total)
+    return LeakyPath(A, B, W, best, rho, float(loss.detach()), (off / size).sqrt(), total)
 
 
 def leaky_diagnosis(
@@ -128,24 +134,24 @@ def leaky_diagnosis(
             NumericalWarning,
             stacklevel=2,
         )
-    Lt, bias, eps = network.effective_depth, network.has_bias, float(network.smoothing)
-    profile = hamiltonian_profile(
-        path.activations, path.momenta, path.weights, effective_depth=Lt, bias=bias, smoothing=eps
+    Lt = network.effective_depth
+    energies = _energies(network, path, relative_gamma)
+    mixed = torch.tensor([-Lt / 2 * e.rank for e in energies], dtype=torch.float64)
+    same = torch.stack(
+        [
+            hamiltonian(A, B, effective_depth=Lt, bias=network.has_bias, smoothing=float(network.smoothing))
+            for A, B in zip(path.activations, path.momenta, strict=True)
+        ]
     )
-    energies = [
-        relaxed_energies(
-            A, B, effective_depth=Lt, bias=bias, smoothing=eps,
-            gamma=layer_gamma(features(A, bias=bias, smoothing=eps), relative=relative_gamma),
-        )
-        for A, B in zip(path.activations[:-1], path.momenta[1:], strict=True)
-    ]  # fmt: skip
+    averaged = (same[:-1] + 2 * mixed + same[1:]) / 4
+    pontryagin = mixed - (path.weights - path.critical).square().sum((1, 2)) / (2 * Lt)
     columns = {
         "position": network.steps.double().cumsum(0),
-        "hamiltonian": profile.averaged,
-        "hamiltonian_pontryagin": profile.pontryagin,
-        "hamiltonian_mixed": profile.mixed,
-        "hamiltonian_same_level": profile.same_level[1:],
-        "rank_from_hamiltonian": rank_from_hamiltonian(profile.averaged, effective_depth=Lt),
+        "hamiltonian": averaged,
+        "hamiltonian_pontryagin": pontryagin,
+        "hamiltonian_mixed": mixed,
+        "hamiltonian_same_level": same[1:],
+        "rank_from_hamiltonian": rank_from_hamiltonian(averaged, effective_depth=Lt),
         "cost_of_identity": torch.tensor([e.cost_of_identity for e in energies]),
         "kinetic_energy": torch.tensor([e.kinetic_energy for e in energies]),
         "momentum_norm": torch.linalg.matrix_norm(path.momenta[1:]),
@@ -156,3 +162,23 @@ def leaky_diagnosis(
         "data_loss": path.data_loss, "stationarity": path.total_stationarity, "relative_gamma": relative_gamma
     }  # fmt: skip
     return xr.Dataset(variables, coords={"layer": np.arange(1, network.depth + 1)}, attrs=attributes)
+
+
+def _energies(network: LeakyResNet, path: LeakyPath, relative_gamma: Real) -> list[RelaxedEnergies]:
+    """Relaxed energies of every layer, with one Gram matrix of its features and what the path has already."""
+    found: list[RelaxedEnergies] = []
+    Lt = network.effective_depth
+    for A, B, best in zip(path.activations[:-1], path.momenta[1:], path.critical, strict=True):
+        S = features(A, bias=network.has_bias, smoothing=float(network.smoothing))
+        gram = S.mT @ S
+        largest = float(torch.linalg.eigvalsh(gram)[-1]) if gram.numel() else 0.0
+        gamma = float(relative_gamma) * (largest if largest > 0 else 1.0)
+        if gamma < LEAST_GAMMA * float(gram.diagonal().sum()):
+            found.append(
+                relaxed_energies(
+                    A, B, effective_depth=Lt, gamma=gamma, bias=network.has_bias, smoothing=float(network.smoothing)
+                )
+            )
+            continue
+        found.append(energies_of_features(S, gram, A, B, best.mT / Lt, effective_depth=Lt, gamma=gamma))
+    return found

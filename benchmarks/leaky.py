@@ -1,0 +1,169 @@
+"""Question: does training of leaky networks reach true critical points, and what do their energies say there?
+
+Prints: stationarity of the small and of the main net, spread of the Hamiltonians and slope of the balancedness law over
+depth at critical points, what adaptive steps gain, and the time of all diagnostics of a long and wide network.
+
+    python benchmarks/leaky.py [--quick] [--only small main hamiltonian adaptive diagnostics]
+
+Answer, in part: all diagnostics of L = 50, w = 200, N = 10,000 take 17.8 CPU s, 4.9 times their Gram products (one
+core of a busy Intel Xeon, torch 2.13.0 CPU, November 2026; 44 s and 11 times before the layers shared their products).
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from isthmus import LeakyResNet, fit, tasks
+from isthmus.diagnostics import leaky_diagnosis, leaky_path
+from isthmus.theory import balancedness_slope, features
+from isthmus.training.adaptive_steps import AdaptiveSteps
+from isthmus.training.preconditioned import PreconditionedLBFGS
+
+
+def data(rank: int, dimension: int, num_samples: int, *, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """A random teacher with standardised columns."""
+    task = tasks.teacher(rank, d_in=dimension, d_out=dimension, num_samples=num_samples, seed=seed)
+    x, y = torch.from_numpy(task.x), torch.from_numpy(task.target)
+    return (x - x.mean(0)) / x.std(0), (y - y.mean(0)) / y.std(0)
+
+
+def network(dimension: int, width: int, depth: int, leak: float, **steps: str | Tensor) -> LeakyResNet:
+    """A float64 network with equal dimensions on both sides."""
+    return LeakyResNet(
+        dimension, dimension, width=width, depth=depth, effective_depth=leak, seed=0, dtype=torch.float64,
+        steps=steps.get("steps", "equidistant"),
+    )  # fmt: skip
+
+
+def stationarity(name: str, goal: float, leaky: LeakyResNet, x: Tensor, y: Tensor, ridge: float, last: float) -> None:
+    """Train to the goal and say how far it came."""
+    began = time.process_time()
+    solver = PreconditionedLBFGS(smoothing=(0.1, last), tolerance=goal, evaluations=30_000)
+    found = fit(leaky, x, y, ridge=ridge, solver=solver)
+    worst = float(leaky_path(leaky, x, y, ridge=ridge).stationarity.max())
+    print(
+        f"{name:>10}: stationarity {found.stationarity:.1e} (worst layer {worst:.1e}), "
+        f"objective {found.objective:.5f}, {found.gradient_evaluations} evaluations, "
+        f"{time.process_time() - began:.1f} CPU s",
+        flush=True,
+    )
+
+
+def small(quick: bool) -> None:
+    """Width 20, 20 layers, 40 samples, rank 2 in 6 dimensions, Lt = 5."""
+    stationarity("small", 1e-2 if quick else 1e-7, network(6, 20, 20, 5.0), *data(2, 6, 40), 0.02, 0.03)
+
+
+def main_net(quick: bool) -> None:
+    """Width 40, 30 layers, 100 samples, rank 3 in 10 dimensions, Lt = 6."""
+    if not quick:
+        stationarity("main", 1e-6, network(10, 40, 30, 6.0), *data(3, 10, 100), 0.01, 0.03)
+
+
+def refined(leaky: LeakyResNet) -> LeakyResNet:
+    """Twice as many layers, each weight used twice: the start of the next depth."""
+    finer = network(leaky.d_in, leaky.width, 2 * leaky.depth, leaky.effective_depth)
+    with torch.no_grad():
+        finer.weights.copy_(leaky.weights.repeat_interleave(2, 0))
+        finer.embedding.copy_(leaky.embedding)
+        finer.unembedding.copy_(leaky.unembedding)
+    return finer
+
+
+def hamiltonian(quick: bool) -> None:
+    """Relative spread of three forms over the layers, and the slope of the balancedness law, while depth doubles."""
+    x, y = data(2, 6, 40)
+    leaky, ridge = network(6, 20, 10 if quick else 20, 5.0), 0.02
+    solver = PreconditionedLBFGS(smoothing=(0.1,), tolerance=1e-3 if quick else 1e-7, evaluations=20_000)
+    print("hamiltonian: depth stationarity | spread: mixed same-level 4-point | rank | balancedness slope")
+    rows: list[list[float]] = []
+    for round_number in range(2 if quick else 3):
+        leaky = refined(leaky) if round_number else leaky
+        found = fit(leaky, x, y, ridge=ridge, solver=solver)
+        table = leaky_diagnosis(leaky, x, y, ridge=ridge)
+        forms = [table[f"hamiltonian{name}"].to_numpy() for name in ("_mixed", "_same_level", "")]
+        spreads = [float(np.ptp(h) / abs(np.median(h))) for h in forms]
+        slope = balancedness_slope(leaky.weights.detach(), leaky.steps, effective_depth=leaky.effective_depth)
+        rows.append([leaky.depth, *spreads])
+        print(
+            f"{'':>11}  {leaky.depth:>5} {found.stationarity:>12.1e} | {spreads[0]:>13.4f} {spreads[1]:>10.4f} "
+            f"{spreads[2]:>7.4f} | {float(table.rank_from_hamiltonian.median()):>4.2f} | {slope:.3f}",
+            flush=True,
+        )
+    logs = np.log(np.array(rows))
+    mixed, same, averaged = (-np.polyfit(logs[:, 0], logs[:, i], 1)[0] for i in (1, 2, 3))
+    print(f"{'':>11}  exponents in depth: mixed {mixed:.2f}, same-level {same:.2f}, 4-point {averaged:.2f}")
+
+
+def adaptive(quick: bool) -> None:
+    """Objective of few adaptive layers against many equal ones; Lt = 10, rank 2."""
+    x, y = data(2, 6, 40)
+    inner = PreconditionedLBFGS(smoothing=(0.1, 0.03), tolerance=1e-3 if quick else 1e-6, evaluations=20_000)
+    cases = {"25 equidistant": (25, inner), "25 adaptive": (25, AdaptiveSteps(inner)), "100 equidistant": (100, inner)}
+    for name, (depth, solver) in list(cases.items())[: 2 if quick else 3]:
+        leaky = network(6, 20, depth, 10.0, steps="adaptive" if isinstance(solver, AdaptiveSteps) else "equidistant")
+        began = time.process_time()
+        found = fit(leaky, x, y, ridge=0.02, solver=solver)
+        leak = leaky.steps * leaky.effective_depth
+        print(
+            f"{'adaptive':>10}: {name:>15} layers: objective {found.objective:.6f}, "
+            f"stationarity {found.stationarity:.1e}, rho Lt {float(leak.min()):.2f} to {float(leak.max()):.2f}, "
+            f"{time.process_time() - began:.0f} CPU s",
+            flush=True,
+        )
+
+
+def diagnostics(quick: bool) -> None:
+    """Time of all diagnostics against the float64 Gram products that they need, S^T S and S^T A of every layer."""
+    depth, width, num_samples = (10, 50, 1000) if quick else (50, 200, 10_000)
+    leaky = network(20, width, depth, 6.0)
+    x, y = (torch.randn(num_samples, 20, dtype=torch.float64) for _ in range(2))
+    with torch.no_grad():
+        stream = [s.activation for s in leaky.layer_states(x)[:-1]]
+
+    def products() -> None:
+        for a in stream[:-1]:
+            S = features(a)
+            torch.mm(S.t(), S)
+            torch.mm(S.t(), a)
+            torch.mm(S.t(), a)
+
+    times: dict[str, list[float]] = {"diagnostics": [], "products": []}
+    calls: dict[str, Callable[[], object]] = {
+        "diagnostics": lambda: leaky_diagnosis(leaky, x, y, ridge=0.01), "products": products
+    }  # fmt: skip
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a random network is far from critical
+        for _ in range(3):
+            for name, call in calls.items():
+                began = time.process_time()
+                call()
+                times[name].append(time.process_time() - began)
+    took, least = (float(np.median(times[name])) for name in ("diagnostics", "products"))
+    print(f"diagnostics: L={depth}, w={width}, N={num_samples}: {took:.2f} CPU s, {took / least:.2f} x the products")
+
+
+PARTS = {
+    "small": small, "main": main_net, "hamiltonian": hamiltonian, "adaptive": adaptive, "diagnostics": diagnostics
+}  # fmt: skip
+
+
+def main() -> None:
+    """Run the parts that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small sizes and loose goals: whether it runs")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="parts to run")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    for name in arguments.only:
+        PARTS[name](arguments.quick)
+
+
+if __name__ == "__main__":
+    main()
