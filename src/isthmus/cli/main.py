@@ -11,8 +11,10 @@ import typer
 
 from isthmus import __version__
 from isthmus.cli.apply import apply
+from isthmus.cli.compress import compress
 from isthmus.cli.cost import cost
 from isthmus.cli.discover import discover
+from isthmus.cli.factor import factor
 from isthmus.cli.region import region
 from isthmus.errors import IsthmusError
 
@@ -25,6 +27,8 @@ app.command()(discover)
 app.command()(apply)
 app.command()(cost)
 app.command()(region)
+app.command()(factor)
+app.command()(compress)
 
 
 def _version(wanted: bool) -> bool:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from isthmus.discovery.batch_norms import without_batch_norms
 from isthmus.discovery.chain_layers import numbers
-from isthmus.discovery.chain_sites import refusals
+from isthmus.discovery.chain_sites import refusals, sites
 from isthmus.discovery.compression_search import Change, Search, error_against, error_of
 from isthmus.discovery.module_input import checked_input, checked_output
 from isthmus.discovery.running_cost import flops, median_seconds, num_parameters
@@ -42,6 +42,7 @@ class Compression:
         parameters_after: the same of the new network.
         changes: the moves that were kept, in order.
         refused: (name of a layer, reason) for what was left alone.
+        was_tried: whether the structure allowed anything to be tried.
     """
 
     module: nn.Module
@@ -55,6 +56,7 @@ class Compression:
     parameters_after: int
     changes: tuple[Change, ...]
     refused: tuple[tuple[str, str], ...]
+    was_tried: bool
 
     @property
     def is_unchanged(self) -> bool:
@@ -106,7 +108,7 @@ def compress(module: nn.Module, x: Tensor, *, tolerance: float, heldout: Tensor 
     try:
         chain = read_chain(old, x)
     except UnreadableModule as error:
-        return _measured(old, old, heldout, target, (), ((_name(module), f"left as it is: {error}"),))
+        return _measured(old, old, heldout, target, (), ((_name(module), f"left as it is: {error}"),), was_tried=False)
     chain, norms = without_batch_norms(chain)
     search = _searched(chain, x, heldout, target, tolerance)
     new = _finished(search, old, heldout, target, tolerance)
@@ -119,7 +121,7 @@ def compress(module: nn.Module, x: Tensor, *, tolerance: float, heldout: Tensor 
         )
     too_costly = [(site.partition(": ")[0], _cost(site, e, tolerance)) for site, e in search.refused.items()]
     refused = (*refusals(chain), *too_costly)
-    return _measured(old, new if changes else old, heldout, target, changes, refused)
+    return _measured(old, new if changes else old, heldout, target, changes, refused, was_tried=bool(sites(chain)))
 
 
 def _searched(chain: list[Stage], x: Tensor, heldout: Tensor, target: Tensor, tolerance: float) -> Search:
@@ -155,7 +157,7 @@ def _as_network(module: nn.Module, old: FullyConnected) -> FullyConnected:
 
 def _measured(  # noqa: PLR0913, PLR0917 - the fields of the result
     old: nn.Module, new: nn.Module, heldout: Tensor, target: Tensor, changes: tuple[Change, ...],
-    refused: tuple[tuple[str, str], ...],
+    refused: tuple[tuple[str, str], ...], *, was_tried: bool,
 ) -> Compression:  # fmt: skip
     before, after = median_seconds((old, new), heldout[:TIMED])
     return Compression(
@@ -170,6 +172,7 @@ def _measured(  # noqa: PLR0913, PLR0917 - the fields of the result
         parameters_after=num_parameters(new),
         changes=changes,
         refused=refused,
+        was_tried=was_tried,
     )
 
 

@@ -28,7 +28,7 @@ class RowFactor:
     raw: Float64[Tensor, "s d"]
 
 
-def row_factor(batches: Iterable[Float64[Tensor, "n d"]]) -> RowFactor:
+def row_factor(batches: Iterable[Float64[Tensor, "_ d"]]) -> RowFactor:
     """The factor of rows that come in batches (*exact* up to the rounding of QR).
 
         qr([1 a_1; ..; 1 a_n]) = [[sqrt n, sqrt n mean], [0, R]]
