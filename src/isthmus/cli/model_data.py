@@ -27,9 +27,9 @@ def model_rows(data: str, model: LoadedModel) -> Tensor:
         DataError: the data cannot be read, have NaN, or lack columns of the run that the model comes from.
     """
     if model.input_names:
-        return torch.from_numpy(rows_like(data, model.input_names))
+        return torch.from_numpy(np.array(rows_like(data, model.input_names)))
     if data.startswith(_BUILTIN):
-        return torch.from_numpy(builtin(data.removeprefix(_BUILTIN)).x)
+        return torch.from_numpy(np.array(builtin(data.removeprefix(_BUILTIN)).x))
     array = _many_dimensions(Path(data))
     if array is not None:
         check_finite(array.reshape(len(array), -1), data)
