@@ -72,7 +72,7 @@ def test_a_program_needs_nothing_of_isthmus_in_a_fresh_process(tmp_path: Path) -
     assert np.array_equal(np.load(tmp_path / "y.npy"), module(x).detach().numpy())
 
 
-@pytest.mark.parametrize("case", ["ours", "plain layers"])
+@pytest.mark.parametrize("case", ["ours", pytest.param("plain layers", marks=pytest.mark.slow)])
 def test_onnx_is_one_file_that_computes_the_same(tmp_path: Path, case: str) -> None:
     runtime = pytest.importorskip("onnxruntime")
     make, x, _ = CASES[case]
