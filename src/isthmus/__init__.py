@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from isthmus import theory as theory
     from isthmus.diagnostics import Diagnosis as Diagnosis
     from isthmus.diagnostics import diagnose as diagnose
+    from isthmus.discovery import Compression as Compression
     from isthmus.discovery import Discovery as Discovery
     from isthmus.discovery import Factorisation as Factorisation
+    from isthmus.discovery import compress as compress
     from isthmus.discovery import discover as discover
     from isthmus.discovery import factorise as factorise
     from isthmus.discovery import load as load
@@ -45,6 +47,7 @@ _HOME = {
     "BottleneckAutoencoder": "isthmus.estimators",
     "BottleneckClassifier": "isthmus.estimators",
     "BottleneckRegressor": "isthmus.estimators",
+    "Compression": "isthmus.discovery",
     "Diagnosis": "isthmus.diagnostics",
     "Discovery": "isthmus.discovery",
     "Factorisation": "isthmus.discovery",
@@ -57,6 +60,7 @@ _HOME = {
     "RankEstimate": "isthmus.theory",
     "ResNet": "isthmus.networks",
     "Verdict": "isthmus.theory",
+    "compress": "isthmus.discovery",
     "diagnose": "isthmus.diagnostics",
     "discover": "isthmus.discovery",
     "factorise": "isthmus.discovery",

@@ -153,7 +153,7 @@ def test_the_network_is_left_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("module", "x", "rank", "layer", "error", "message"),
     [
-        (nn.Linear(D_IN, 2), samples(), 1, None, TypeError, "needs a FullyConnected, got Linear"),
+        (through_rank(), samples(), 1, "layer 2", ValueError, r"have numbers, 1\.\.4"),
         (through_rank(), samples(), 1, 0, ValueError, r"a hidden layer, 1\.\.4"),
         (through_rank(), samples(), 1, 5, ValueError, r"a hidden layer, 1\.\.4"),
         (FullyConnected(D_IN, 2, width=1, depth=1, seed=0), samples(), 1, None, ValueError, "needs a hidden layer"),
@@ -162,10 +162,10 @@ def test_the_network_is_left_as_it_was() -> None:
         (through_rank(), samples()[:1], 1, None, ShapeError, "at least 2 rows"),
         (through_rank(), samples(5), 1, None, ShapeError, r"shape \(n, 6\)"),
     ],
-    ids=["module", "layer-0", "layer-L", "depth-1", "rank-above", "rank-below", "one-row", "features"],
+    ids=["name", "layer-0", "layer-L", "depth-1", "rank-above", "rank-below", "one-row", "features"],
 )
 def test_bad_input_is_refused(  # noqa: PLR0913
-    module: nn.Module, x: torch.Tensor, rank: int, layer: int | None, error: type[Exception], message: str
+    module: nn.Module, x: torch.Tensor, rank: int, layer: int | str | None, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
         factorise(module, x, rank, layer=layer)

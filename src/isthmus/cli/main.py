@@ -11,8 +11,10 @@ import typer
 
 from isthmus import __version__
 from isthmus.cli.apply import apply
+from isthmus.cli.compress import compress
 from isthmus.cli.cost import cost
 from isthmus.cli.discover import discover
+from isthmus.cli.factor import factor
 from isthmus.cli.region import region
 from isthmus.cli.verify import verify
 from isthmus.errors import IsthmusError
@@ -27,6 +29,8 @@ app.command()(apply)
 app.command()(cost)
 app.command()(region)
 app.command()(verify)
+app.command()(factor)
+app.command()(compress)
 
 
 def _version(wanted: bool) -> bool:

@@ -1,39 +1,36 @@
-"""`factorise`: cut a fully connected network in two halves, decoder o encoder, through k coordinates."""
+"""`factorise`: cut a network in two halves, decoder o encoder, through k coordinates.
 
-from dataclasses import dataclass
+Networks of ours: here, in float64. Any other module: `cutting`.
+"""
+
+from typing import overload
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
+from isthmus.discovery.cutting import cut_module
+from isthmus.discovery.halves import Factorisation, principal_axes
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected, walk
 from isthmus.theory.spectra import spectral_gap_rank
 
 
-@dataclass(frozen=True, slots=True)
-class Factorisation:
-    """Two halves of a network.
+@overload
+def factorise(
+    module: FullyConnected, x: Tensor, rank: int | None = None, *, layer: int | str | None = None
+) -> Factorisation[FullyConnected]: ...
 
-    Attributes:
-        encoder: x -> coordinates (n, rank): centred, decorrelated on the data, by decreasing variance, sign fixed.
-        decoder: coordinates -> outputs.
-        rank: number of coordinates.
-        layer: number of the hidden layer that was cut.
-        relative_error: |decoder(encoder(x)) - f(x)|_F / |f(x) - mean|_F on the data.
-    """
 
-    encoder: FullyConnected
-    decoder: FullyConnected
-    rank: int
-    layer: int
-    relative_error: float
+@overload
+def factorise(
+    module: nn.Module, x: Tensor, rank: int | None = None, *, layer: int | str | None = None
+) -> Factorisation[nn.Module]: ...
 
 
 def factorise(
-    module: nn.Module, x: Float[Tensor, "n d_in"], rank: int | None = None, *, layer: int | None = None
-) -> Factorisation:
-    """Cut a network at a hidden layer, through the principal subspace of its centred pre-activations.
+    module: nn.Module, x: Tensor, rank: int | None = None, *, layer: int | str | None = None
+) -> Factorisation[FullyConnected] | Factorisation[nn.Module]:
+    """Cut a network at a layer, through the principal subspace of its centred pre-activations.
 
         z_l ~ U c + mean,   c = U^T (z_l - mean) in R^k:   encoder = c(x),   decoder = layers after sigma(U c + mean)
 
@@ -41,23 +38,32 @@ def factorise(
     how far off it is.
 
     Args:
-        module: a fully connected network of depth at least 2; it is not changed.
-        x: samples as rows; the subspace and the error are theirs.
+        module: a `FullyConnected` of depth at least 2, or any module of one tensor in and one out whose linear layers
+            are not all bypassed by skip connections; it is not changed.
+        x: samples as rows (of a module, as it takes them; tokens and pixels count as samples of the subspace).
         rank: number of coordinates; None takes the largest gap in the spectrum of the layer (*estimate*).
-        layer: hidden layer (1..L-1) to cut; None takes the one with the least error, the first of equals.
+        layer: layer to cut: its number among the linear layers that can be cut (hidden layers 1..L-1 of a
+            `FullyConnected`), or its name as in `named_modules`; None takes the one with the least error, the first of
+            equals. The last linear layer is no choice where it is the output.
 
     Returns:
-        Two float64 networks with their relative error.
+        Two networks with their relative error: float64 networks of a `FullyConnected`, of any other module two
+        `Sequential` modules of its own type in eval mode.
 
     Raises:
-        TypeError: the module is not a `FullyConnected`.
         ShapeError: x does not fit.
-        ValueError: no such layer, or rank larger than its width.
+        DataError: the module fails on x, or x has NaN.
+        ValueError: no such layer, one that is bypassed by a skip connection (says which), a module that cannot be taken
+            apart, or a rank larger than the width.
 
     Source: ledger section 5.1, `extract_factorization`.
     """
     if not isinstance(module, FullyConnected):
-        raise TypeError(f"factorise(module, x): needs a FullyConnected, got {type(module).__name__}.")
+        return cut_module(module, x, rank, layer=layer)
+    if isinstance(layer, str):
+        raise ValueError(
+            f"factorise(layer={layer!r}): the layers of a FullyConnected have numbers, 1..{module.depth - 1}."
+        )
     network = module.rewritten(*module.written_layers()).double().requires_grad_(False)
     if network.depth < 2 or (layer is not None and not 1 <= layer < network.depth):
         raise ValueError(f"factorise(layer={layer}): needs a hidden layer, 1..{network.depth - 1} in this network.")
@@ -80,7 +86,7 @@ def gap_of(network: FullyConnected, x: Tensor) -> int:
     return _narrowest([s.position for s in states], [s.preactivation for s in states])[1]
 
 
-def joined(halves: Factorisation, *, dtype: torch.dtype = torch.float64) -> FullyConnected:
+def joined(halves: Factorisation[FullyConnected], *, dtype: torch.dtype = torch.float64) -> FullyConnected:
     """One network that computes decoder o encoder, whose layer of coordinates is linear."""
     first, second = halves.encoder.written_layers(), halves.decoder.written_layers()
     pairs = zip(first, second, strict=True)
@@ -98,11 +104,11 @@ def _narrowest(layers: list[int], preactivations: list[Tensor]) -> tuple[list[in
     return [l for l, r in zip(layers, ranks, strict=True) if r == min(ranks)], min(ranks)
 
 
-def _cut(network: FullyConnected, z: Tensor, x: Tensor, rank: int, layer: int) -> Factorisation:
+def _cut(network: FullyConnected, z: Tensor, x: Tensor, rank: int, layer: int) -> Factorisation[FullyConnected]:
     if not 0 <= rank <= z.shape[1]:
         raise ValueError(f"factorise(rank={rank}, layer={layer}): needs 0 <= rank <= the layer's width {z.shape[1]}.")
     mean = z.mean(0)
-    basis = _principal_axes(z - mean, rank)
+    basis = principal_axes(z - mean, rank)
     weights, biases = network.written_layers()
     biases = [torch.zeros(d, dtype=torch.float64) for d in network.dimensions[1:]] if biases is None else biases
     encoder = FullyConnected.from_layers(
@@ -121,15 +127,6 @@ def _cut(network: FullyConnected, z: Tensor, x: Tensor, rank: int, layer: int) -
     spread = float((target - target.mean(0)).norm())
     error = float((decoder(encoder(x)) - target).norm())
     return Factorisation(encoder, decoder, rank, layer, error / spread if spread else error)
-
-
-def _principal_axes(centred: Tensor, rank: int) -> Tensor:
-    """Orthonormal columns by decreasing variance, each with its entry of largest magnitude positive."""
-    axes = torch.linalg.svd(centred, full_matrices=False).Vh[:rank].T
-    if axes.shape[1] < rank:  # fewer samples than coordinates: complete the basis
-        axes = torch.linalg.qr(torch.cat([axes, torch.eye(len(axes), dtype=axes.dtype)], 1)).Q[:, :rank]
-    sign = axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign() if rank else axes[:1]
-    return axes * sign
 
 
 def merge_linear_runs(network: FullyConnected) -> FullyConnected:

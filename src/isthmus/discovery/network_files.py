@@ -17,7 +17,7 @@ from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.training.atomic import atomic_path
 
-_METADATA = "isthmus"
+METADATA = "isthmus"
 
 
 def architecture(network: object) -> dict[str, object]:
@@ -83,7 +83,7 @@ def write_network(path: str | os.PathLike[str], network: FullyConnected) -> None
         TypeError: the network is of another class.
         OSError: the file cannot be written.
     """
-    metadata = {_METADATA: json.dumps(architecture(network))}
+    metadata = {METADATA: json.dumps(architecture(network))}
     with atomic_path(path) as temporary:
         save_file(tensors_of({"network": network}), temporary, metadata=metadata)
 
@@ -102,9 +102,9 @@ def read_network(path: str | os.PathLike[str]) -> FullyConnected:
         raise DataError(f"{path}: no such file. Give a folder that discover wrote, or safetensors.") from None
     except (SafetensorError, OSError) as error:
         raise DataError(f"{path}: cannot be read as safetensors ({' '.join(str(error).split())[:200]}).") from error
-    if _METADATA not in metadata:
+    if METADATA not in metadata:
         raise DataError(f"{path}: does not say which network it holds. Give the folder of the run, or save it again.")
     try:
-        return network_from(json.loads(metadata[_METADATA]), "network", tensors)
+        return network_from(json.loads(metadata[METADATA]), "network", tensors)
     except (ValueError, KeyError, TypeError, RuntimeError) as error:
         raise DataError(f"{path}: its tensors do not fit its description ({' '.join(str(error).split())}).") from error

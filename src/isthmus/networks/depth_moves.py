@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.networks.fully_connected import FullyConnected
-from isthmus.networks.layers import check_samples, walk
+from isthmus.networks.layers import check_samples, relative_error, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,8 @@ def merge_layers(network: FullyConnected, position: int, x: Float[Tensor, "n d_i
         states = walk(network, x)
         z, output = states[position - 1].preactivation, states[-1].activation
         merged, is_exact = _without_layer(network, position, z)
-        relative_error = _relative_error(merged(x), output)
-    return MergedNetwork(merged, relative_error, (position,), is_exact)
+        error = relative_error(merged(x), output)
+    return MergedNetwork(merged, error, (position,), is_exact)
 
 
 def compress_depth(network: FullyConnected, x: Float[Tensor, "n d_in"], *, tolerance: float) -> MergedNetwork:
@@ -147,7 +147,7 @@ def compress_depth(network: FullyConnected, x: Float[Tensor, "n d_in"], *, toler
 def _cheapest_merge(network: FullyConnected, x: Tensor, output: Tensor) -> tuple[int, MergedNetwork, float]:
     candidates = [merge_layers(network, l, x) for l in range(1, network.depth)]
     with torch.no_grad():
-        errors = [_relative_error(candidate.network(x), output) for candidate in candidates]
+        errors = [relative_error(candidate.network(x), output) for candidate in candidates]
     best = min(range(len(errors)), key=errors.__getitem__)
     return best + 1, candidates[best], errors[best]
 
@@ -172,8 +172,3 @@ def _without_layer(network: FullyConnected, position: int, z: Tensor) -> tuple[F
         biases[position - 1 : position + 1] = [outer @ biases[position - 1] + biases[position]]
     linear = {l if l < position else l - 1 for l in network.linear if l != position}
     return network.rewritten(weights, biases, linear=linear), is_exact
-
-
-def _relative_error(new: Tensor, old: Tensor) -> float:
-    gap, size = float((new - old).norm()), float(old.norm())
-    return gap / size if size > 0 else (0.0 if gap == 0 else float("inf"))

@@ -143,3 +143,9 @@ def activation_derivative(preactivation: Tensor, negative_slope: float) -> Tenso
     """sigma_a': 1 for t >= 0 and a for t < 0, in the precision of `preactivation`."""
     one = torch.ones_like(preactivation)
     return torch.where(preactivation >= 0, one, one * negative_slope)
+
+
+def relative_error(new: Tensor, old: Tensor) -> float:
+    """|new - old|_F / |old|_F; 0 where both are zero, infinite where only the old is."""
+    gap, size = float((new - old).norm()), float(old.norm())
+    return gap / size if size > 0 else (0.0 if gap == 0 else float("inf"))

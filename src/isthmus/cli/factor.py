@@ -1,0 +1,34 @@
+"""`isthmus factor MODEL`: any network cut in two halves through k coordinates. The cut itself: `discovery`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def factor(  # noqa: PLR0913 - one argument per option
+    model: Annotated[Path, typer.Argument(help="A folder of discover, .safetensors, a state dict (.pt), or .pt2.")],
+    data: Annotated[str, typer.Option(help="Samples that the network takes: a file, or builtin:NAME.")],
+    rank: Annotated[int | None, typer.Option(min=1, help="Number of coordinates; default: the gap.")] = None,
+    layer: Annotated[str | None, typer.Option(help="Layer to cut, by number or name; default: the best.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to write; default runs/MODEL-factor.")] = None,
+    onnx: Annotated[bool, typer.Option("--onnx", help="Write ONNX files too (extra onnx).")] = False,
+    factory: Annotated[str | None, typer.Option(help="module:callable that makes the network; runs your code.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Remove an older export from the folder first.")] = False,
+) -> int:
+    """Cut a network in two: encoder and decoder as safetensors and .pt2, and the error of the cut.
+
+    Exit codes: 0 done, 2 bad input, 130 interrupted.
+    """
+    from isthmus.cli.export_folder import chosen_export_folder
+    from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
+
+    folder = chosen_export_folder(model, out, "factor", replace=replace)
+
+    from isthmus.cli.factor_run import factor_in  # torch and the rest: only once the folder may be written
+
+    def say(text: str) -> None:
+        typer.echo(f"note: {text}", err=True)
+
+    with terminate_like_interrupt(), warnings_as_lines(say):
+        return factor_in(folder, model, data, rank=rank, layer=layer, onnx=onnx, factory=factory, say=say)

@@ -1,0 +1,102 @@
+"""The places of a chain where something could be saved, and the reasons why others are left alone.
+
+What can be saved there: `chain_moves`. What a step is: `networks.stage_kinds`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from torch import nn
+
+from isthmus.discovery.chain_layers import is_activation, weighted
+from isthmus.networks.stage_kinds import CHANNELWISE, Stage, is_flatten, is_weighted
+
+
+class Kind(Enum):
+    """What is done at a site; the value is how the report says it."""
+
+    PRUNE = "neurons dropped, the next layer refitted"
+    NARROW = "linear map through its principal subspace"
+    MERGE = "near-linear layer merged into the next"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Steps `first` .. `last` of a chain at which something could be saved; both have weights."""
+
+    kind: Kind
+    first: int
+    last: int
+
+
+def sites(stages: Sequence[Stage]) -> list[Site]:
+    """Every place where something could be saved, from the input on."""
+    found = [Site(Kind.NARROW, i, j) for i, j in _linear_runs(stages)]
+    for i, j in _hidden_layers(stages):
+        between = stages[i + 1 : j]
+        if not between:
+            continue
+        found.append(Site(Kind.PRUNE, i, j))
+        linear = all(isinstance(stages[l].module, nn.Linear) for l in (i, j))
+        if linear and len(between) == 1 and is_activation(between[0]):
+            found.append(Site(Kind.MERGE, i, j))
+    return found
+
+
+def refusals(stages: Sequence[Stage]) -> list[tuple[str, str]]:
+    """(name, reason) of every step that nothing is moved through, and of layers whose neurons meet one."""
+    found = [(stage.name, stage.reason) for stage in stages if stage.reason]
+    weights = [i for i, stage in enumerate(stages) if is_weighted(stage.module)]
+    hidden = dict(_hidden_layers(stages))
+    for i in weights[:-1]:
+        if i not in hidden:
+            barrier = next((s for s in stages[i + 1 :] if s.reason or is_weighted(s.module)), None)
+            reason = f"what follows is {barrier.name!r}" if barrier is not None and barrier.reason else "their shapes"
+            found.append((stages[i].name, f"its neurons are fixed by {reason}"))
+    return found
+
+
+def makes_channels(stages: Sequence[Stage], place: int) -> bool:
+    """Whether what enters step `place` was made by a convolution, channels first."""
+    before = [stage.module for stage in stages[:place] if is_weighted(stage.module)]
+    return bool(before) and isinstance(before[-1], nn.Conv2d)
+
+
+def _linear_runs(stages: Sequence[Stage]) -> list[tuple[int, int]]:
+    """(first, last) of every longest run of linear layers with nothing between them."""
+    runs: list[tuple[int, int]] = []
+    for i, stage in enumerate(stages):
+        if not isinstance(stage.module, nn.Linear):
+            continue
+        if runs and runs[-1][1] == i - 1:
+            runs[-1] = (runs[-1][0], i)
+        else:
+            runs.append((i, i))
+    return runs
+
+
+def _hidden_layers(stages: Sequence[Stage]) -> list[tuple[int, int]]:
+    """(i, j): the features of layer i reach layer j one by one, through functions of single features."""
+    found: list[tuple[int, int]] = []
+    weights = [i for i, stage in enumerate(stages) if is_weighted(stage.module)]
+    for i, j in zip(weights, weights[1:], strict=False):
+        between = stages[i + 1 : j]
+        from_images = isinstance(stages[i].module, nn.Conv2d)
+        passes = [
+            is_activation(s) or (from_images and (isinstance(s.module, CHANNELWISE) or is_flatten(s.module)))
+            for s in between
+        ]
+        if all(passes) and not any(s.reason for s in between) and _fits(stages, i, j):
+            found.append((i, j))
+    return found
+
+
+def _fits(stages: Sequence[Stage], i: int, j: int) -> bool:
+    """Whether the inputs of layer j are the outputs of layer i: one each, or all pixels of each channel."""
+    first, last = weighted(stages[i]), weighted(stages[j])
+    is_flat = any(is_flatten(s.module) for s in stages[i + 1 : j])
+    width, taken = len(first.weight), int(last.weight.shape[1])
+    if isinstance(first, nn.Conv2d):
+        return taken % width == 0 if isinstance(last, nn.Linear) and is_flat else isinstance(last, nn.Conv2d)
+    return isinstance(last, nn.Linear) and taken == width

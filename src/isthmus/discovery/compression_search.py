@@ -1,0 +1,170 @@
+"""The greedy search of a compression: what saves most first, kept while the error on held-out samples stays allowed.
+
+The sites: `chain_sites`. The moves: `chain_moves`, `exact_moves`. The public function: `compression`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from isthmus.discovery.chain_moves import Plan, plan
+from isthmus.discovery.chain_rows import BATCH
+from isthmus.discovery.chain_sites import Kind, Site, sites
+from isthmus.discovery.exact_moves import stretches, without_redundant_neurons
+from isthmus.networks.stage_kinds import Stage
+
+# shares of the tolerance spent one after the other: at the full one at once, the first layer takes it all
+BUDGETS = (0.25, 0.5, 1.0)
+EXACT = "dead, constant or parallel neurons removed"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One move that was kept.
+
+    Attributes:
+        what: the move in words.
+        layers: names of the first and the last layer it touched.
+        parameters: number of parameters it saved.
+        relative_error: of the network after it, on the held-out samples of the search.
+    """
+
+    what: str
+    layers: tuple[str, str]
+    parameters: int
+    relative_error: float
+
+
+@dataclass(slots=True, eq=False)
+class Search:
+    """A chain on its way down.
+
+    Attributes:
+        stages: the steps now.
+        fitting: samples that the moves are fitted on.
+        error: of a chain of steps, on the held-out samples.
+        tolerance: the largest error allowed.
+        changes: what was done, in order.
+        history: the steps after each change, those of the beginning first.
+        refused: site -> the error of the least saving there, where that was too much.
+    """
+
+    stages: list[Stage]
+    fitting: Tensor
+    error: Callable[[Sequence[Stage]], float]
+    tolerance: float
+    changes: list[Change] = field(default_factory=list[Change])
+    history: list[list[Stage]] = field(default_factory=list[list[Stage]])
+    refused: dict[str, float] = field(default_factory=dict[str, float])
+
+    def __post_init__(self) -> None:
+        self.history.append(self.stages)
+
+    def run(self) -> None:
+        """Exact moves, then all others in rounds of rising allowance."""
+        for budget in (share * self.tolerance for share in BUDGETS):
+            self._remove_redundant(budget)
+            self.refused.clear()
+            while self._best_move(budget):
+                pass
+
+    def undo(self) -> None:
+        """Take the last change back."""
+        self.changes.pop()
+        self.history.pop()
+        self.stages = self.history[-1]
+
+    def _remove_redundant(self, budget: float) -> None:
+        for index in range(len(stretches(self.stages))):
+            span = stretches(self.stages)[index]  # the number of stretches stays, their places do not
+            trial = _replaced(self.stages, span, without_redundant_neurons(self.stages, span, self.fitting))
+            if parameters(trial) < parameters(self.stages) and (error := self.error(trial)) <= budget:
+                self._keep(trial, EXACT, span, error)
+
+    def _best_move(self, budget: float) -> bool:
+        """Make the move that saves most within the budget; whether there was one."""
+        best: tuple[int, float, list[Stage], Site] | None = None
+        for site in sorted(sites(self.stages), key=self._most_saving, reverse=True):
+            key = site_name(self.stages, site)
+            if key in self.refused or (best is not None and self._most_saving(site) <= best[0]):
+                continue
+            found = self._smallest(site, budget, key)
+            if found is not None and (best is None or found[0] > best[0]):
+                best = (*found, site)
+        if best is None:
+            return False
+        _, error, trial, site = best
+        self._keep(trial, site.kind.value, (site.first, site.last), error)
+        return True
+
+    def _smallest(self, site: Site, budget: float, key: str) -> tuple[int, float, list[Stage]] | None:
+        """(saving, error, steps) of the smallest size at a site that keeps to the budget, by bisection."""
+        found = plan(site, self.stages, self.fitting)
+        if not found.sizes:
+            return None
+        low, high = 0, len(found.sizes) - 1
+        error, trial = self._trial(site, found, high)
+        if error > budget:
+            self.refused[key] = error
+            return None
+        while low < high:
+            middle = (low + high) // 2
+            other, smaller = self._trial(site, found, middle)
+            if other <= budget:
+                high, error, trial = middle, other, smaller
+            else:
+                low = middle + 1
+        saving = parameters(self.stages) - parameters(trial)
+        return (saving, error, trial) if saving > 0 else None
+
+    def _trial(self, site: Site, found: Plan, index: int) -> tuple[float, list[Stage]]:
+        trial = _replaced(self.stages, (site.first, site.last), found.build(found.sizes[index]))
+        return self.error(trial), trial
+
+    def _most_saving(self, site: Site) -> int:
+        """Parameters of the site: more than these cannot be saved there."""
+        layers = self.stages[site.first : site.last + 1]
+        outside = 1 if site.kind is Kind.MERGE else 0
+        return parameters(layers) - outside
+
+    def _keep(self, trial: list[Stage], what: str, span: tuple[int, int], error: float) -> None:
+        names = (self.stages[span[0]].name, self.stages[span[1]].name)
+        self.changes.append(Change(what, names, parameters(self.stages) - parameters(trial), error))
+        self.stages = trial
+        self.history.append(trial)
+
+
+def parameters(stages: Sequence[Stage]) -> int:
+    """Number of parameters of the steps."""
+    return sum(p.numel() for stage in stages for p in stage.module.parameters())
+
+
+def site_name(stages: Sequence[Stage], site: Site) -> str:
+    """A site in words, the same before and after moves elsewhere."""
+    names = dict.fromkeys((stages[site.first].name, stages[site.last].name))
+    return f"{' to '.join(names)}: {site.kind.value}"
+
+
+def error_against(target: Tensor, x: Tensor) -> Callable[[Sequence[Stage]], float]:
+    """The relative error of a chain: |f(x) - target|_F / |target - its mean|_F (|f(x) - target|_F at spread 0)."""
+    return lambda stages: error_of(nn.Sequential(*(stage.module for stage in stages)), target, x)
+
+
+def error_of(module: Callable[[Tensor], Tensor], target: Tensor, x: Tensor) -> float:
+    """The relative error of a module on samples, summed in float64; infinite where it gives NaN.
+
+    |f(x) - target|_F / |target - mean|_F,   or |f(x) - target|_F where the target does not vary
+    """
+    square = 0.0
+    with torch.no_grad():
+        for rows, wanted in zip(x.split(BATCH), target.split(BATCH), strict=True):
+            square += float((module(rows).double() - wanted.double()).square().sum())
+    spread = float((target.double() - target.double().mean(0)).norm())
+    error = square**0.5 / spread if spread else square**0.5
+    return error if error == error else float("inf")
+
+
+def _replaced(stages: Sequence[Stage], span: tuple[int, int], new: Sequence[Stage]) -> list[Stage]:
+    return [*stages[: span[0]], *new, *stages[span[1] + 1 :]]

@@ -1,0 +1,99 @@
+"""Any module cut in two at one of its linear layers: `factorise` for networks that are not ours.
+
+How a module is taken apart: `networks.chain`. Networks of ours: `factorisation`.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from isthmus.discovery.chain_layers import numbers, weighted, with_numbers
+from isthmus.discovery.chain_rows import row_batches
+from isthmus.discovery.compression_search import error_of
+from isthmus.discovery.halves import Factorisation, principal_axes
+from isthmus.discovery.module_input import checked_input, checked_output
+from isthmus.discovery.row_factor import RowFactor, row_factor
+from isthmus.networks.chain import UnreadableModule, as_module, linear_layer, read_chain
+from isthmus.networks.export_noise import copied_module
+from isthmus.networks.stage_kinds import Stage
+from isthmus.theory.spectra import spectral_gap_rank
+
+
+def cut_module(module: nn.Module, x: Tensor, rank: int | None, *, layer: int | str | None) -> Factorisation[nn.Module]:
+    """See `factorise`."""
+    x = checked_input("factorise", module, x, least_rows=2)
+    target = checked_output("factorise", copied_module(module).eval(), x)
+    try:
+        stages = read_chain(module, x)
+    except UnreadableModule as error:
+        raise ValueError(f"factorise(module, x): {type(module).__name__} cannot be taken apart: {error}.") from error
+    places = _places(stages, layer)
+    factors = {place: _preactivations(stages, x, place) for place in places}
+    if rank is None:
+        ranks = {place: int(spectral_gap_rank(torch.linalg.svdvals(factors[place].centred))) for place in places}
+        rank = max(min(ranks.values()), 1)
+        places = [place for place in places if ranks[place] <= rank]
+    halves = [_cut(stages, place, factors[place], rank) for place in places]
+    errors = [error_of(nn.Sequential(*pair), target, x) for pair in halves]
+    best = min(range(len(places)), key=errors.__getitem__)
+    return Factorisation(*halves[best], rank, stages[places[best]].name, errors[best])
+
+
+def _places(stages: Sequence[Stage], layer: int | str | None) -> list[int]:
+    """The steps to cut at.
+
+    Raises:
+        ValueError: none, or not the one that is asked for; says what can be cut.
+    """
+    linear = [i for i, stage in enumerate(stages) if isinstance(stage.module, nn.Linear)]
+    places = [i for i in linear if i < len(stages) - 1]
+    names = [stages[i].name for i in places]
+    known = ", ".join(f"{number} {name!r}" for number, name in enumerate(names, 1)) or "none"
+    if isinstance(layer, str) and layer not in names:
+        raise ValueError(f"factorise(layer={layer!r}): {_why_not(stages, layer)} Layers that can be cut: {known}.")
+    if isinstance(layer, int) and not 1 <= layer <= len(places):
+        raise ValueError(f"factorise(layer={layer}): there is no such layer. Layers that can be cut: {known}.")
+    if not places:
+        reasons = "; ".join(f"{stage.name!r} has {stage.reason}" for stage in stages if stage.reason)
+        raise ValueError(
+            f"factorise(module, x): needs a hidden linear layer that nothing bypasses{reasons and f': {reasons}'}."
+        )
+    if isinstance(layer, int):
+        return [places[layer - 1]]
+    return places if layer is None else [places[names.index(layer)]]
+
+
+def _why_not(stages: Sequence[Stage], layer: str) -> str:
+    for stage in stages:
+        inside = {
+            *dict(stage.module.named_modules()),
+            *(n.rpartition(".")[0] for n, _ in stage.module.named_parameters()),
+        }
+        if stage.reason and (layer in inside - {""} or layer.startswith(f"{stage.name}.")):
+            return f"it is bypassed or mixed: {stage.name!r} has {stage.reason}."
+        if stage.name == layer and isinstance(stage.module, nn.Linear):
+            return "it is the output."
+    return "there is no linear layer of this name."
+
+
+def _preactivations(stages: Sequence[Stage], x: Tensor, place: int) -> RowFactor:
+    width = len(weighted(stages[place]).weight)
+    return row_factor(row_batches(stages[: place + 1], x, width, channels_first=False))
+
+
+def _cut(stages: Sequence[Stage], place: int, factor: RowFactor, rank: int) -> tuple[nn.Module, nn.Module]:
+    """(encoder, decoder): c = U^T (W a + b - mean), then the layers after U c + mean."""
+    layer = weighted(stages[place])
+    weight, bias = numbers(layer)
+    if not 1 <= rank <= len(weight):
+        name = stages[place].name
+        raise ValueError(f"factorise(rank={rank}, layer={name!r}): needs 1 <= rank <= the layer's width {len(weight)}.")
+    axes = principal_axes(factor.centred, rank)
+    inner = with_numbers(layer, axes.T @ weight, axes.T @ (bias - factor.mean))
+    outer = linear_layer(axes.to(layer.weight), factor.mean.to(layer.weight))
+    name = stages[place].name
+    return (
+        as_module([*stages[:place], Stage(name, inner)]),
+        as_module([Stage(name, outer), *stages[place + 1 :]]),
+    )

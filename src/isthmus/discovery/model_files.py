@@ -1,0 +1,196 @@
+"""MODEL of the command line as a module: a run folder, safetensors, a state dict with a factory, an exported program.
+
+Nothing is ever unpickled beyond tensors and plain values; only a factory runs code, the user's own. The checks of
+exported programs: `program_files`. Data for the module: `cli.model_data`.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, fx, nn
+
+from isthmus.discovery.module_description import described_module, description_of_file
+from isthmus.discovery.network_files import read_network
+from isthmus.discovery.program_files import NAMES, first_reason, read_program
+from isthmus.discovery.result import load
+from isthmus.errors import DataError
+
+PICKLED = (".pt", ".pth", ".bin", ".ckpt")
+# what training frameworks put around a state dict
+_WRAPPERS = ("state_dict", "model_state_dict", "model")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadedModel:
+    """A module from a file.
+
+    Attributes:
+        module: in eval mode.
+        what: where it came from, in words for the user.
+        input_names: of the columns that it takes, where the file knows them; else empty.
+        note: what was done that the user should know (code that was run), or empty.
+    """
+
+    module: nn.Module
+    what: str
+    input_names: tuple[str, ...] = ()
+    note: str = ""
+
+
+def read_model_file(path: str | os.PathLike[str], *, factory: str | None = None) -> LoadedModel:
+    """The module that a file or folder holds, in eval mode.
+
+    Args:
+        path: a folder that discover wrote (decoder o encoder, in the units of the data), safetensors written by
+            isthmus, safetensors or a pickled state dict (.pt, .pth, .bin, .ckpt) with a factory, or an exported
+            program (.pt2).
+        factory: "module:callable" that makes the module for a state dict. Importing and calling it runs that code; the
+            folder of the process is searched first, as by python -m.
+
+    Returns:
+        The module with what is known about it.
+
+    Raises:
+        DataError: the file is missing, damaged, would run code, needs a factory or takes none, or its tensors do not
+            fit; one line says what and what to do.
+    """
+    place = Path(path)
+    if place.is_dir():
+        _no_factory(place, factory)
+        found = load(place)
+        module = nn.Sequential(found.encoder, found.decoder).eval()
+        what = f"decoder o encoder of {place}, through {found.rank} dimensions"
+        return LoadedModel(module, what, tuple(found.input_names))
+    if not place.exists():
+        raise DataError(f"{place}: no such file. Give a folder that discover wrote, .safetensors, .pt or .pt2.")
+    suffix = place.suffix.lower()
+    if suffix == ".pt2":
+        _no_factory(place, factory)
+        program = read_program(place)
+        module = program.module(check_guards=False)
+        # made anew: the module of a program refuses eval()
+        plain = fx.GraphModule(module, module.graph).eval().requires_grad_(False)  # pyright: ignore[reportArgumentType]
+        return LoadedModel(plain, f"the exported program {place}")
+    if suffix == ".safetensors":
+        return _from_safetensors(place, factory)
+    if suffix in PICKLED:
+        return _with_factory(place, factory, _unpickled_tensors(place))
+    known = ", ".join((".safetensors", *PICKLED, ".pt2"))
+    raise DataError(f"{place}: unknown extension {suffix!r}. Give a folder that discover wrote, or one of {known}.")
+
+
+def _from_safetensors(place: Path, factory: str | None) -> LoadedModel:
+    if factory is not None:
+        return _with_factory(place, factory, _safe_tensors(place))
+    description = description_of_file(place)
+    if description is None:
+        raise DataError(
+            f"{place}: holds tensors but not the network they belong to. Add --factory module:callable, which makes it."
+        )
+    if description.get("class") == "FullyConnected":
+        return LoadedModel(read_network(place).eval(), f"the network in {place}")
+    return LoadedModel(described_module(description, _safe_tensors(place), str(place)), f"the network in {place}")
+
+
+def _safe_tensors(place: Path) -> dict[str, Tensor]:
+    try:
+        with safe_open(place, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+    except (SafetensorError, OSError) as error:
+        raise DataError(f"{place}: cannot be read as safetensors ({' '.join(str(error).split())[:200]}).") from error
+
+
+def _unpickled_tensors(place: Path) -> dict[str, Tensor]:
+    """The state dict of a pickled file, by the unpickler of torch that makes tensors and plain values only."""
+    try:
+        content = torch.load(place, weights_only=True, map_location="cpu")
+    except Exception as error:  # torch, zip and pickle raise types of their own
+        reason = first_reason(error)
+        if reason.startswith(NAMES):
+            raise DataError(
+                f"{place}: refused without running it: it holds more than tensors ({reason}). Save state_dict() only, "
+                "best as safetensors."
+            ) from error
+        raise DataError(f"{place}: is damaged or no file of torch.save ({reason}). Save it again.") from error
+    for key in _WRAPPERS:
+        if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
+            content = content[key]
+            break
+    if not isinstance(content, Mapping) or not content or not all(isinstance(v, Tensor) for v in content.values()):
+        raise DataError(f"{place}: holds no state dict of tensors. Save module.state_dict().")
+    return {str(key): tensor for key, tensor in content.items()}
+
+
+def _with_factory(place: Path, factory: str | None, tensors: Mapping[str, Tensor]) -> LoadedModel:
+    if factory is None:
+        raise DataError(
+            f"{place}: holds tensors but no network. Add --factory module:callable, which makes the network."
+        )
+    module = _made(factory)
+    expected = module.state_dict()
+    missing = [key for key in expected if key not in tensors]
+    unexpected = [key for key in tensors if key not in expected]
+    if missing or unexpected:
+        raise DataError(
+            f"{place}: does not fit the network of --factory {factory}: {_listing('lacks', missing)}"
+            f"{' and ' if missing and unexpected else ''}{_listing('has besides', unexpected)}."
+        )
+    wrong = [key for key in expected if expected[key].shape != tensors[key].shape]
+    if wrong:
+        shapes = tuple(tensors[wrong[0]].shape), tuple(expected[wrong[0]].shape)
+        raise DataError(
+            f"{place}: {wrong[0]} has shape {shapes[0]}, the network of --factory {factory} needs {shapes[1]}"
+            f"{f' ({len(wrong)} tensors differ)' if len(wrong) > 1 else ''}. Give the factory of this checkpoint."
+        )
+    module.load_state_dict(dict(tensors))
+    kinds = {t.dtype for t in tensors.values() if t.is_floating_point()}
+    module = module.to(kinds.pop()) if len(kinds) == 1 else module
+    note = f"--factory {factory} ran your code to make the network."
+    return LoadedModel(module.eval(), f"{type(module).__name__} with the weights of {place}", (), note)
+
+
+def _made(factory: str) -> nn.Module:
+    """What the user's callable makes; this runs the user's code."""
+    name, _, attribute = factory.partition(":")
+    if not name or not attribute:
+        raise DataError(f"--factory {factory}: needs module:callable, as in my_models:make_network.")
+    here = str(Path.cwd())
+    added = here not in sys.path
+    if added:
+        sys.path.insert(0, here)
+    try:
+        make: object = importlib.import_module(name)
+        for part in attribute.split("."):
+            make = getattr(make, part)
+        if not isinstance(make, Callable):
+            raise DataError(f"--factory {factory}: {attribute} is a {type(make).__name__}, not callable.")
+        module = make()
+    except DataError:
+        raise
+    except Exception as error:  # the user's code raises what it likes
+        detail = " ".join(str(error).split())[:200]
+        raise DataError(f"--factory {factory}: failed ({type(error).__name__}: {detail}). Try it in Python.") from error
+    finally:
+        if added:
+            sys.path.remove(here)
+    if not isinstance(module, nn.Module):
+        raise DataError(f"--factory {factory}: gave a {type(module).__name__}; needs a torch.nn.Module.")
+    return module
+
+
+def _listing(verb: str, keys: list[str]) -> str:
+    if not keys:
+        return ""
+    shown = ", ".join(keys[:3]) + (", ..." if len(keys) > 3 else "")
+    return f"it {verb} {len(keys)} tensor{'s' * (len(keys) != 1)} ({shown})"
+
+
+def _no_factory(place: Path, factory: str | None) -> None:
+    if factory is not None:
+        raise DataError(f"{place}: brings its network along. Leave out --factory.")

@@ -1,0 +1,58 @@
+"""What torch's exporters say to their own developers, kept from users: narrow filters, each with its reason.
+
+Nothing else is silenced: a warning about the user's module passes.
+"""
+
+import copy
+import io
+import logging
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import TypeVar
+
+from torch import nn
+
+M = TypeVar("M", bound=nn.Module)
+
+_MESSAGES = (
+    # torch 2.13 copies and compares its own tree specifications through the name that it deprecates
+    (FutureWarning, r".*LeafSpec.*"),
+    (DeprecationWarning, r".*LeafSpec.*"),
+    # the exporters of torch 2.13 and onnxscript .6 call functions that Python 3.12 and 3.13 deprecate
+    (DeprecationWarning, r".*torch\.jit\.\w+.* is deprecated.*"),
+    (DeprecationWarning, r".*ast\.(Str|Num|NameConstant|Bytes).*"),
+)
+# they log what their fallbacks did, or that torchvision is not installed
+_LOGGERS = ("torch.fx", "torch.export", "torch._export", "torch.onnx", "onnxscript", "torch._dynamo")
+
+
+@contextmanager
+def without_export_noise() -> Generator[None]:
+    """No deprecations of the exporters' own code, no log lines and no prints inside the block."""
+    loggers = [logging.getLogger(name) for name in _all_loggers()]
+    levels = [logger.level for logger in loggers]
+    with warnings.catch_warnings():
+        for category, message in _MESSAGES:
+            warnings.filterwarnings("ignore", message, category)
+        for logger in loggers:
+            logger.setLevel(logging.CRITICAL)
+        try:
+            # a failing export prints the graph it had so far
+            with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+                yield
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)
+
+
+def copied_module(module: M) -> M:
+    """A copy that shares nothing; of a graph too, whose copying warns about itself."""
+    with without_export_noise():
+        return copy.deepcopy(module)
+
+
+def _all_loggers() -> list[str]:
+    """The loggers of the exporters, and those below them that have a level of their own."""
+    known = [name for name in logging.Logger.manager.loggerDict if name.startswith(tuple(f"{n}." for n in _LOGGERS))]
+    return [*_LOGGERS, *known]

@@ -1,0 +1,136 @@
+"""Calls of functions in a traced graph (F.relu, x.flatten(1), aten.linear) as the modules that compute the same.
+
+What a module then is to a chain: `networks.stage_kinds`. Cutting a graph into steps: `networks.graph_stages`.
+"""
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor, fx, nn
+
+from isthmus.networks.stage_kinds import is_flatten
+
+Attribute = Callable[[str], object]
+
+# functional form -> its module and the names of the arguments after the input
+_FUNCTIONS: Mapping[str, tuple[type[nn.Module], tuple[str, ...]]] = {
+    "relu": (nn.ReLU, ()),
+    "leaky_relu": (nn.LeakyReLU, ("negative_slope",)),
+    "gelu": (nn.GELU, ("approximate",)),
+    "silu": (nn.SiLU, ()),
+    "tanh": (nn.Tanh, ()),
+    "sigmoid": (nn.Sigmoid, ()),
+    "elu": (nn.ELU, ("alpha",)),
+    "selu": (nn.SELU, ()),
+    "softplus": (nn.Softplus, ("beta", "threshold")),
+    "mish": (nn.Mish, ()),
+    "relu6": (nn.ReLU6, ()),
+    "hardtanh": (nn.Hardtanh, ("min_val", "max_val")),
+    "hardswish": (nn.Hardswish, ()),
+    "flatten": (nn.Flatten, ("start_dim", "end_dim")),
+    "max_pool2d": (nn.MaxPool2d, ("kernel_size", "stride", "padding", "dilation")),
+    "avg_pool2d": (nn.AvgPool2d, ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")),
+    "adaptive_avg_pool2d": (nn.AdaptiveAvgPool2d, ("output_size",)),
+}
+_VOID = ("dropout", "feature_dropout", "alpha_dropout", "contiguous", "detach", "clone")
+_WEIGHTED: Mapping[str, tuple[str, ...]] = {
+    "linear": ("weight", "bias"),
+    "conv2d": ("weight", "bias", "stride", "padding", "dilation", "groups"),
+    "batch_norm": ("weight", "bias", "running_mean", "running_var", "training", "momentum", "eps"),
+}
+
+
+def module_of_call(node: fx.Node, attribute: Attribute) -> nn.Module | None:
+    """The module that computes a call of a function or method; None where there is no such module.
+
+    Args:
+        node: of a graph; its tensors other than the input are attributes of the graph.
+        attribute: the tensor of a dotted name.
+    """
+    name = function_name(node)
+    if name in _VOID:
+        return nn.Identity()
+    if _is_flattening(node):
+        return nn.Flatten()
+    if name in _WEIGHTED:
+        return _with_weights(name, node, attribute)
+    if name not in _FUNCTIONS:
+        return None
+    kind, names = _FUNCTIONS[name]
+    given = _given(node, names)
+    if any(isinstance(value, fx.Node) for value in given.values()):
+        return None
+    if not given.get("stride", True):
+        del given["stride"]
+    module = kind(**given)
+    return None if kind is nn.Flatten and not is_flatten(module) else module
+
+
+def function_name(node: fx.Node) -> str:
+    """The bare name of what a node calls: "relu" for torch.relu, F.relu, x.relu() and aten.relu.default."""
+    schema = getattr(node.target, "_schema", None)
+    name = schema.name.split("::")[-1] if schema is not None else getattr(node.target, "__name__", node.target)
+    return str(name).rstrip("_")
+
+
+def is_batch_size(node: fx.Node) -> bool:
+    """Whether a node is len(x), asked for only to flatten something into rows."""
+    asks = function_name(node) in {"size", "sym_size"} and node.args[1:] == (0,)
+    return asks and all(_is_flattening(user) for user in node.users)
+
+
+def _is_flattening(node: fx.Node) -> bool:
+    """Whether a node is x.view(len(x), -1) in one of its spellings."""
+    if function_name(node) not in {"view", "reshape"}:
+        return False
+    shape = node.args[1] if isinstance(node.args[1], list | tuple) else node.args[1:]
+    return len(shape) == 2 and isinstance(shape[0], fx.Node) and isinstance(shape[1], int)
+
+
+def _given(node: fx.Node, names: tuple[str, ...]) -> dict[str, object]:
+    given = dict(zip(names, node.args[1:], strict=False)) | {k: v for k, v in node.kwargs.items() if k in names}
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+
+
+def _with_weights(name: str, node: fx.Node, attribute: Attribute) -> nn.Module | None:
+    """A layer from the attributes that its functional form is called with."""
+    if name == "batch_norm" and not isinstance(node.target, torch._ops.OpOverload):  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        return None  # F.batch_norm has another order of arguments
+    given = _given(node, _WEIGHTED[name])
+    tensors: dict[str, Tensor] = {}
+    for key in ("weight", "bias", "running_mean", "running_var"):
+        value = given.pop(key, None)
+        if value is None:
+            continue
+        found = attribute(str(value.target)) if isinstance(value, fx.Node) and value.op == "get_attr" else None
+        if not isinstance(found, Tensor):
+            return None
+        tensors[key] = found.detach().clone()
+    if "weight" not in tensors or any(isinstance(value, fx.Node) for value in given.values()):
+        return None
+    return _layer(name, tensors, given, node)
+
+
+def _layer(name: str, tensors: dict[str, Tensor], given: dict[str, object], node: fx.Node) -> nn.Module | None:
+    weight = tensors["weight"]
+    if name == "linear":
+        layer: nn.Module = nn.Linear(weight.shape[1], weight.shape[0], bias="bias" in tensors)
+    elif name == "conv2d":
+        groups = given.pop("groups", 1)
+        size = tuple(weight.shape[2:])
+        shape = {"in_channels": weight.shape[1], "out_channels": weight.shape[0], "kernel_size": size}
+        if groups != 1:
+            return None
+        layer = nn.Conv2d(**shape, bias="bias" in tensors, **given)  # pyright: ignore[reportArgumentType]
+    else:
+        value = node.meta.get("val")
+        kind = nn.BatchNorm2d if isinstance(value, Tensor) and value.ndim == 4 else nn.BatchNorm1d
+        if given.get("training") or "running_mean" not in tensors:
+            return None
+        layer = kind(len(weight), eps=float(str(given.get("eps", 1e-5))))
+    for key, tensor in tensors.items():
+        if key in dict(layer.named_parameters(recurse=False)):
+            setattr(layer, key, nn.Parameter(tensor, requires_grad=False))
+        else:
+            setattr(layer, key, tensor)
+    return layer.eval()

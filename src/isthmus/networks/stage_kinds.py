@@ -1,0 +1,60 @@
+"""What a step of a chain does to its features: weights, a function per neuron, or a coupling.
+
+A step that couples features (attention, layer norm, softmax, a residual block) is a barrier: nothing is moved through
+it. How a module becomes a chain: `networks.chain`.
+"""
+
+from dataclasses import dataclass
+
+from torch import nn
+
+ELEMENTWISE = (
+    nn.ReLU, nn.LeakyReLU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.ELU, nn.SELU, nn.CELU, nn.Softplus, nn.Softsign,
+    nn.Mish, nn.ReLU6, nn.Hardtanh, nn.Hardswish, nn.Hardsigmoid, nn.Tanhshrink, nn.LogSigmoid,
+)  # fmt: skip
+NOTHING = (nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout)
+CHANNELWISE = (nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d)
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """One step of a chain.
+
+    Attributes:
+        name: where it sits in the module it came from, as in `named_modules`.
+        module: what computes it; a copy.
+        reason: why nothing may be moved through it; empty where something may.
+    """
+
+    name: str
+    module: nn.Module
+    reason: str = ""
+
+
+def is_weighted(module: nn.Module) -> bool:
+    """Whether the module is a linear layer or a plain 2-d convolution."""
+    if type(module) is nn.Conv2d:
+        return module.groups == 1 and module.padding_mode == "zeros"
+    return type(module) is nn.Linear
+
+
+def barrier_reason(module: nn.Module) -> str:
+    """Why nothing is moved through a module; empty for weights, activations, pooling, flattening and batch norm."""
+    known = (*ELEMENTWISE, *NOTHING, *CHANNELWISE, *BATCH_NORMS)
+    if is_weighted(module) or type(module) in known or is_flatten(module):
+        return ""
+    kind = type(module).__name__
+    inner = " ".join(type(part).__name__ for part in module.modules()).lower()
+    if "attention" in inner:
+        return f"{kind}: attention mixes the samples of a sequence"
+    if "norm" in kind.lower():
+        return f"{kind}: normalisation couples the features between the layers"
+    if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d | nn.ConvTranspose2d):
+        return f"{kind}: only plain 2-d convolutions (one group, zero padding) are rewritten"
+    return f"{kind}: not a layer whose features can be told apart"
+
+
+def is_flatten(module: nn.Module) -> bool:
+    """Whether the module flattens everything but the batch."""
+    return type(module) is nn.Flatten and (module.start_dim, module.end_dim) == (1, -1)

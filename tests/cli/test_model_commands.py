@@ -1,0 +1,168 @@
+"""`isthmus factor` and `isthmus compress` on real files: what is written, what is said, what is refused."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import crafted_files
+import discoveries
+from command_lines import line_of, write_table
+from foreign_modules import Images, samples, seeded
+from isthmus.cli.main import run
+from isthmus.discovery.model_files import read_model_file
+from isthmus.discovery.network_files import write_network
+from isthmus.networks import FullyConnected
+
+DOUBLE = torch.float64
+
+
+def doubled() -> FullyConnected:
+    """5-12-3 whose hidden neurons come in pairs."""
+    network = FullyConnected(5, 3, width=12, depth=2, seed=0, dtype=DOUBLE)
+    with torch.no_grad():
+        network.weights[0][6:] = network.weights[0][:6].clone()
+    return network
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a network of ours, images with a state dict, and a table."""
+    monkeypatch.chdir(tmp_path)
+    write_network("net.safetensors", doubled())
+    torch.save(seeded(Images, 3).state_dict(), "images.pt")
+    np.save("images.npy", samples(40, 1, 8, 8).numpy())
+    write_table(tmp_path / "rows.csv", list("abcde"), samples(60, 5, dtype=DOUBLE).numpy())
+    return tmp_path
+
+
+def test_factor_writes_two_halves_that_compute_what_is_said(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["factor", "net.safetensors", "--data", "rows.csv", "--rank", "3", "--layer", "1"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    folder = here / "runs" / "net-factor"
+    said = json.loads((folder / "export.json").read_text())
+    assert (said["rank"], said["layer"]) == (3, 1)
+    x = torch.from_numpy(np.loadtxt("rows.csv", delimiter=",", skiprows=1))
+    with torch.no_grad():
+        wanted = doubled()(x)
+        for suffix in (".safetensors", ".pt2"):
+            encoder, decoder = (read_model_file(folder / f"{half}{suffix}").module for half in ("encoder", "decoder"))
+            error = float((decoder(encoder(x)) - wanted).norm() / (wanted - wanted.mean(0)).norm())
+            assert error == pytest.approx(said["relative_error"], rel=1e-9)
+    assert f"{said['relative_error']:.3g} on 60 samples" in out
+    assert "through 3 coordinates" in out
+
+
+def test_compress_finds_the_pairs_and_says_before_and_after(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compress", "net.safetensors", "--data", "rows.csv", "--tolerance", "1e-9", "--out", "small"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    said = json.loads((here / "small" / "export.json").read_text())
+    assert (said["parameters_before"], said["parameters_after"]) == (12 * 6 + 13 * 3, 6 * 6 + 7 * 3)
+    assert (said["flops_before"], said["flops_after"]) == (2 * (60 + 36), 2 * (30 + 18))
+    assert "111" in out
+    assert "57" in out
+    assert "dead, constant or parallel neurons removed" in out
+    small = read_model_file(here / "small" / "network.safetensors").module
+    assert isinstance(small, FullyConnected)
+    assert small.dimensions == (5, 6, 3)
+    x = samples(30, 5, dtype=DOUBLE)
+    assert torch.allclose(small(x), doubled()(x), atol=1e-12)
+
+
+def test_images_with_a_factory_are_compressed_and_the_run_code_is_said(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["images.pt", "--data", "images.npy", "--tolerance", "0.1", "--factory", "foreign_modules:Images"]
+    assert run(["compress", *words, "--out", "small"]) == 0
+    out, err = capsys.readouterr()
+    assert line_of(err) == "note: --factory foreign_modules:Images: runs your code to make the network."
+    assert "batch norm folded into its neighbour" in out
+    x = samples(40, 1, 8, 8)
+    small = read_model_file(here / "small" / "network.pt2").module
+    old = seeded(Images, 3)
+    assert sum(p.numel() for p in small.parameters()) < sum(p.numel() for p in old.parameters())
+    with torch.no_grad():
+        assert float((small(x) - old(x)).norm() / (old(x) - old(x).mean(0)).norm()) <= 0.3
+
+
+def test_a_discovery_is_a_model_that_knows_its_columns(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    discoveries.discovery().save("run")
+    x = discoveries.inputs()
+    shuffled = [3, 0, 2, 4, 1]
+    write_table(here / "shuffled.csv", [discoveries.INPUTS[i] for i in shuffled], x[:, shuffled])
+    write_table(here / "plain.csv", list(discoveries.INPUTS), x)
+    for data in ("shuffled", "plain"):
+        words = ["factor", "run", "--data", f"{data}.csv", "--rank", "2", "--layer", "1", "--out", data]
+        assert run(words) == 0, capsys.readouterr().err
+    errors = [json.loads((here / name / "export.json").read_text())["relative_error"] for name in ("shuffled", "plain")]
+    assert errors[0] == pytest.approx(errors[1], rel=1e-12)
+
+
+def test_what_cannot_be_taken_apart_is_written_as_it_came_with_exit_code_3(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.save(nn.LayerNorm(5).state_dict(), "norm.pt")
+    (here / "make_norm.py").write_text("import torch\n\ndef make():\n    return torch.nn.LayerNorm(5)\n")
+    words = ["norm.pt", "--data", "rows.csv", "--tolerance", "0.1", "--factory", "make_norm:make", "--out", "same"]
+    assert run(["compress", *words]) == 3
+    out, _ = capsys.readouterr()
+    assert "normalisation couples the features" in " ".join(out.split())
+    assert "the network that is written is the one that came" in " ".join(out.split())
+
+
+def test_an_older_export_is_replaced_only_when_asked(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["factor", "net.safetensors", "--data", "rows.csv", "--rank", "2", "--out", "halves"]
+    assert run(words) == 0
+    first = (here / "halves" / "export.json").read_bytes()
+    (here / "halves" / "mine.txt").write_text("not of isthmus")
+    capsys.readouterr()
+    assert run(words) == 2
+    assert "Add --replace" in line_of(capsys.readouterr().err)
+    assert (here / "halves" / "export.json").read_bytes() == first
+    words[words.index("2")] = "3"
+    assert run([*words, "--replace"]) == 0
+    assert (here / "halves" / "export.json").read_bytes() != first
+    assert (here / "halves" / "mine.txt").exists()
+
+
+BAD = {
+    "no model": (["factor", "gone.pt", "--data", "rows.csv"], "gone.pt: no such file"),
+    "no data": (["factor", "net.safetensors", "--data", "gone.csv"], "gone.csv: no such file"),
+    "no factory": (["compress", "images.pt", "--data", "images.npy", "--tolerance", "0.1"], "Add --factory"),
+    "too many columns": (["factor", "net.safetensors", "--data", "wide.csv"], "needs x of shape (n, 5)"),
+    "images as rows": (["compress", "net.safetensors", "--data", "images.npy", "--tolerance", "0.1"], "failed"),
+    "NaN": (["compress", "net.safetensors", "--data", "nan.npy", "--tolerance", "0.1"], "NaN"),
+    "one row": (["factor", "net.safetensors", "--data", "one.npy"], "needs at least 2 samples"),
+    "rank": (["factor", "net.safetensors", "--data", "rows.csv", "--rank", "99"], "the layer's width 12"),
+    "layer": (["factor", "net.safetensors", "--data", "rows.csv", "--layer", "7"], "needs a hidden layer, 1..1"),
+    "layer name": (["factor", "net.safetensors", "--data", "rows.csv", "--layer", "fc"], "have numbers, 1..1"),
+    "tolerance": (["compress", "net.safetensors", "--data", "rows.csv", "--tolerance", "0"], "needs a positive number"),
+    "no tolerance": (["compress", "net.safetensors", "--data", "rows.csv"], "Missing option '--tolerance'"),
+    "other files": (["factor", "net.safetensors", "--data", "rows.csv", "--out", "."], "holds other files"),
+    "a command": (["factor", "evil.pt2", "--data", "rows.csv"], "refused without running it"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_nothing_is_written(
+    here: Path, capsys: pytest.CaptureFixture[str], case: str
+) -> None:
+    words, message = BAD[case]
+    write_table(here / "wide.csv", list("abcdefg"), samples(60, 7, dtype=DOUBLE).numpy())
+    np.save("nan.npy", np.where(np.arange(200).reshape(40, 5) == 7, np.nan, 1.0))
+    np.save("one.npy", np.ones((1, 5)))
+    if case == "a command":
+        change = crafted_files.attacks(here / "marker", here)["sample inputs"]
+        crafted_files.rewritten(crafted_files.program(here / "good.pt2"), here / "evil.pt2", change)
+    before = sorted(p.name for p in here.iterdir())
+    assert run(words) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in line_of(err)
+    assert sorted(p.name for p in here.iterdir()) == before
+    assert not (here / "marker").exists()

@@ -1,0 +1,208 @@
+"""Networks with known redundancies come down to the known size, dense ones are left alone, the error is the error."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import isthmus
+from foreign_modules import Branching, Images, Residual, attention, samples, seeded
+from isthmus.discovery.batch_norms import without_batch_norms
+from isthmus.discovery.compression_search import BUDGETS
+from isthmus.errors import DataError, ShapeError
+from isthmus.networks import FullyConnected
+from isthmus.networks.chain import as_module, read_chain
+from tolerances import rounding
+
+DOUBLE = torch.float64
+
+
+def relative_error(new: nn.Module, old: nn.Module, x: Tensor) -> float:
+    """The definition, written a second time."""
+    with torch.no_grad():
+        wanted, found = old(x), new(x)
+    return float(torch.linalg.norm(found - wanted) / torch.linalg.norm(wanted - wanted.mean(dim=0, keepdim=True)))
+
+
+def dense(*widths: int, activation: type[nn.Module] = nn.ReLU, dtype: torch.dtype = DOUBLE) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        for fan_in, fan_out in zip(widths, widths[1:], strict=False):
+            layers += [nn.Linear(fan_in, fan_out), activation()]
+    return nn.Sequential(*layers[:-1]).to(dtype)
+
+
+def with_redundant_neurons() -> tuple[FullyConnected, tuple[int, ...]]:
+    """Sixteen neurons, eight of them twice, eight dead and one constant; then three identity layers."""
+    generator = torch.Generator().manual_seed(1)
+    a, b = (torch.randn(shape, generator=generator, dtype=DOUBLE) for shape in ((16, 10), (16,)))
+    zero, ones = torch.zeros(9, 10, dtype=DOUBLE), torch.ones(8, dtype=DOUBLE)
+    first = torch.cat([a, 2.0 * a[:8], zero])
+    first_bias = torch.cat([b, 2.0 * b[:8], -ones, 3 * ones[:1]])
+    second = torch.randn(16, 33, generator=generator, dtype=DOUBLE) / 5
+    last = torch.randn(4, 16, generator=generator, dtype=DOUBLE)
+    eye, none = torch.eye(16, dtype=DOUBLE), torch.zeros(16, dtype=DOUBLE)
+    weights = [first, second, eye, eye, eye, last]
+    network = FullyConnected.from_layers(weights, [first_bias, none, none, none, none, last[:, 0] * 0])
+    return network, (10, 16, 16, 4)
+
+
+def test_known_redundancies_of_our_networks_go_and_nothing_else() -> None:
+    network, expected = with_redundant_neurons()
+    x = samples(300, 10, dtype=DOUBLE)
+    before = [p.detach().clone() for p in network.parameters()]
+    found = isthmus.compress(network, x, tolerance=1e-9)
+    assert isinstance(found.module, FullyConnected)
+    assert found.module.dimensions == expected
+    assert found.relative_error <= rounding(size=300)
+    assert found.parameters_after == sum(a * b + b for a, b in zip(expected, expected[1:], strict=False))
+    assert found.flops_after == 2 * sum(a * b for a, b in zip(expected, expected[1:], strict=False))
+    assert found.flops_before == 2 * sum(w.numel() for w in network.weights)
+    assert not found.is_unchanged
+    assert all(torch.equal(p, q) for p, q in zip(network.parameters(), before, strict=True))
+
+
+def low_rank(rank: int, activation: type[nn.Module]) -> nn.Sequential:
+    """64-40-40-6 whose middle matrix has rank `rank` and whose first layer has each of its neurons twice."""
+    module = dense(64, 40, 40, 6, activation=activation)
+    with torch.no_grad():
+        for parameter, seed in zip(module.parameters(), range(6), strict=True):
+            parameter.copy_(samples(*parameter.shape, seed=seed, dtype=DOUBLE) / parameter.shape[-1] ** 0.5)
+        first, middle = module[0], module[2]
+        assert isinstance(first, nn.Linear)
+        assert isinstance(middle, nn.Linear)
+        first.weight[20:], first.bias[20:] = first.weight[:20].clone(), first.bias[:20].clone()
+        u, s, vh = torch.linalg.svd(middle.weight)
+        middle.weight.copy_(u[:, :rank] * s[:rank] @ vh[:rank])
+    return module
+
+
+@pytest.mark.parametrize("activation", [nn.ReLU, nn.GELU, nn.Tanh])
+def test_doubled_neurons_and_low_rank_come_down_to_the_known_size(activation: type[nn.Module]) -> None:
+    module = low_rank(4, activation)
+    found = isthmus.compress(module, samples(400, 64, dtype=DOUBLE), tolerance=1e-8)
+    shapes = [(m.in_features, m.out_features) for m in found.module.modules() if isinstance(m, nn.Linear)]
+    assert shapes == [(64, 20), (20, 4), (4, 40), (40, 6)]
+    assert found.relative_error <= rounding(size=400, condition=100.0)
+
+
+def test_a_dense_network_is_left_alone_and_said_to_be() -> None:
+    module = dense(10, 30, 30, 5)
+    x = samples(300, 10, dtype=DOUBLE)
+    found = isthmus.compress(module, x, tolerance=1e-6)
+    assert found.is_unchanged
+    assert found.changes == ()
+    assert found.relative_error == 0.0
+    assert found.parameters_after == found.parameters_before == sum(p.numel() for p in module.parameters())
+    assert torch.equal(found.module(x), module(x))
+    assert len(found.refused) >= 5
+    assert all("already costs an error of" in reason for _, reason in found.refused)
+
+
+@pytest.mark.parametrize("tolerance", [0.02, 0.2])
+def test_the_error_is_kept_and_is_the_one_that_is_reported(tolerance: float) -> None:
+    module, x = dense(10, 40, 40, 5, dtype=torch.float32), samples(500, 10)
+    elsewhere = samples(700, 10, seed=9)
+    found = isthmus.compress(module, x, tolerance=tolerance, heldout=elsewhere)
+    assert found.relative_error == pytest.approx(relative_error(found.module, module, elsewhere), rel=1e-4)
+    assert 0.25 * BUDGETS[0] * tolerance < found.relative_error <= tolerance
+    assert found.parameters_after < found.parameters_before
+    assert {p.dtype for p in found.module.parameters()} == {torch.float32}
+    assert sum(c.parameters for c in found.changes) == found.parameters_before - found.parameters_after
+
+
+def test_held_out_rows_beyond_those_of_the_search_take_moves_back() -> None:
+    """The rows that the search judges on do not show the neuron that the last ones need."""
+    module = dense(3, 12, 2)
+    with torch.no_grad():
+        first = module[0]
+        assert isinstance(first, nn.Linear)
+        first.weight[0], first.bias[0] = torch.tensor([1.0, 0.0, 0.0], dtype=DOUBLE), -10.0
+    x = samples(3000, 3, dtype=DOUBLE).clamp(-3, 3)
+    far = x[:2500].clone()
+    far[2400:, 0] += 30
+    assert isthmus.compress(module, x, tolerance=1e-3, heldout=x).parameters_after < 12 * 4 + 13 * 2
+    assert isthmus.compress(module, x, tolerance=1e-3, heldout=far).is_unchanged
+
+
+def test_images_lose_batch_norms_and_doubled_channels() -> None:
+    module = seeded(Images)
+    assert isinstance(module, Images)
+    with torch.no_grad():
+        for tensor in (*module.conv1.parameters(), *module.norm1.state_dict().values()):
+            if tensor.ndim:
+                tensor[5] = tensor[4]
+        for tensor in module.conv2.parameters():
+            tensor[7] = 2 * tensor[6]
+    x = samples(200, 1, 8, 8)
+    found = isthmus.compress(module, x, tolerance=1e-4)
+    convolutions = [m for m in found.module.modules() if isinstance(m, nn.Conv2d)]
+    assert [m.out_channels for m in convolutions] == [7, 11]
+    assert not any(isinstance(m, nn.BatchNorm1d | nn.BatchNorm2d) for m in found.module.modules())
+    assert found.changes[0].what == "batch norm folded into its neighbour"
+    assert relative_error(found.module, module, x) <= 1e-4
+
+
+def test_folding_batch_norms_is_exact() -> None:
+    module, x = seeded(Images).double(), samples(20, 1, 8, 8, dtype=DOUBLE)
+    folded, names = without_batch_norms(read_chain(module, x))
+    assert names == ["norm1", "norm2"]
+    assert relative_error(as_module(folded), module, x) <= rounding(size=200)
+
+
+def test_a_batch_norm_before_zero_padding_stays_with_the_reason() -> None:
+    module = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.BatchNorm2d(4), nn.Conv2d(4, 2, 3, padding=1)).eval()
+    norm = module[2]
+    assert isinstance(norm, nn.BatchNorm2d)
+    assert norm.running_mean is not None
+    norm.running_mean.fill_(0.3)
+    found = isthmus.compress(module, samples(60, 1, 6, 6), tolerance=1e-7)
+    assert ("2", "normalisation between the layers that folds into neither of them") in found.refused
+    assert ("0", "its neurons are fixed by what follows is '2'") in found.refused
+
+
+@pytest.mark.parametrize(
+    ("make", "shape", "name", "reason"),
+    [
+        (Residual, (60, 5), "blocks.0", "skip connection"),
+        (attention, (60, 4, 5), "1", "attention"),
+        (Branching, (60, 5), "Branching", "neither traced"),
+    ],
+)
+def test_structures_that_do_not_allow_it_are_named(
+    make: object, shape: tuple[int, ...], name: str, reason: str
+) -> None:
+    module = seeded(make)
+    x = samples(*shape)
+    found = isthmus.compress(module, x, tolerance=1e-7)
+    assert any(where == name and reason in why for where, why in found.refused), found.refused
+    assert found.is_unchanged
+    assert torch.allclose(found.module(x), module(x), atol=1e-6)
+
+
+def test_hooks_mode_and_gradients_of_the_module_stay() -> None:
+    module = dense(6, 8, 3).train()
+    calls: list[int] = []
+    handle = module.register_forward_hook(lambda *_: calls.append(1))
+    state = torch.random.get_rng_state()
+    isthmus.compress(module, samples(40, 6, dtype=DOUBLE), tolerance=1e-3)
+    assert module.training
+    assert all(p.requires_grad for p in module.parameters())
+    assert torch.equal(torch.random.get_rng_state(), state)
+    handle.remove()
+
+
+@pytest.mark.parametrize(
+    ("x", "tolerance", "error", "message"),
+    [
+        (samples(50, 10), 0.0, ValueError, "needs a finite tolerance > 0"),
+        (samples(50, 10), float("nan"), ValueError, "needs a finite tolerance > 0"),
+        (samples(4, 10), 1e-3, ShapeError, "needs at least 5 samples"),
+        (samples(50, 10).fill_(float("nan")), 1e-3, DataError, "500 entries of x are NaN"),
+        (samples(50, 9), 1e-3, DataError, r"running Sequential on x of shape \(\d+, 9\) failed"),
+    ],
+)
+def test_bad_input_is_refused(x: Tensor, tolerance: float, error: type[Exception], message: str) -> None:
+    module = dense(10, 8, 3)
+    with pytest.raises(error, match=message):
+        isthmus.compress(module, x, tolerance=tolerance)
