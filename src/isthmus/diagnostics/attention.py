@@ -5,30 +5,32 @@ with identity matrices in place of its weights, and the output projection comes 
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 Linear = Callable[[Callable[..., object], tuple[object, ...]], Tensor]
+Saw = Callable[[Sequence[Tensor], Sequence[Tensor], None], None]
 _SIGNATURE = inspect.signature(functional.multi_head_attention_forward)
 
 
 def by_products(
-    func: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object], linear: Linear
+    func: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object], heard: tuple[Linear, Saw]
 ) -> object:
-    """`multi_head_attention_forward` with every product by a weight matrix handed to `linear`.
+    """`multi_head_attention_forward` with every product by a weight matrix handed on.
 
     Args:
         func: the function itself.
         args: its positional arguments.
         kwargs: its named arguments.
-        linear: called as linear(functional.linear, (x, weight, bias)).
+        heard: linear, called as linear(functional.linear, (x, weight, bias)), and what hears of the attention between.
 
     Returns:
         What the function returns.
     """
+    linear, saw = heard
     bound = _SIGNATURE.bind(*args, **kwargs)
     bound.apply_defaults()
     given = bound.arguments
@@ -43,6 +45,7 @@ def by_products(
         "in_proj_weight": None, "in_proj_bias": None, "out_proj_weight": one, "out_proj_bias": None,
     }  # fmt: skip
     attended, attention = func(**given)  # pyright: ignore[reportGeneralTypeIssues]
+    saw([given[name] for name in ("query", "key", "value")], [attended], None)
     return linear(functional.linear, (attended, out_weight, out_bias)), attention
 
 

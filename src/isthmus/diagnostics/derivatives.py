@@ -4,6 +4,7 @@ Of fully connected networks in closed form: `fully_connected`. At a kink this is
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -115,13 +116,7 @@ def derivatives_at(output: Tensor, leaves: list[Tensor], taps: Taps, axes: list[
     whole: list[Tensor] = []
     tangents = [_Tangent(tap, axis, points) for tap, axis in zip(taps.taps, axes, strict=True)]
     for column in range(mixed.shape[1]):
-        found: tuple[Tensor | None, ...] = torch.autograd.grad(
-            mixed[:, column].sum(),
-            [*edges, *map(get_gradient_edge, leaves)],
-            retain_graph=True,
-            allow_unused=True,
-            materialize_grads=False,
-        )
+        found = _gradients(mixed[:, column].sum(), edges, leaves)
         for i, tangent in enumerate(tangents):
             if tangent.axis is not None:
                 rows[i].append(tangent.row(found[2 * i]))
@@ -133,6 +128,12 @@ def derivatives_at(output: Tensor, leaves: list[Tensor], taps: Taps, axes: list[
         ]
         whole.append(torch.cat(by_leaf, 1) if by_leaf else flat.new_zeros(points, 0))
     return _collected(rows, squares, whole, 0 if mix is None else len(mix))
+
+
+def _gradients(value: Tensor, edges: list[GradientEdge], leaves: list[Tensor]) -> Sequence[Tensor | None]:
+    return torch.autograd.grad(
+        value, [*edges, *map(get_gradient_edge, leaves)], retain_graph=True, allow_unused=True, materialize_grads=False
+    )
 
 
 class _Tangent:

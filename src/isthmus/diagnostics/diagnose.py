@@ -2,8 +2,10 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
+import xarray as xr
 from torch import Tensor, nn
 from torch.export import ExportedProgram
 
@@ -16,11 +18,21 @@ from isthmus.diagnostics.rank import rank_of, upper_bound
 from isthmus.diagnostics.replica import random_state_kept
 from isthmus.diagnostics.samples import Inputs, Samples
 from isthmus.diagnostics.session import Session, open_session
+from isthmus.diagnostics.stream_columns import add_leaky_columns, add_stream_columns
 from isthmus.diagnostics.table import table_of
+from isthmus.networks import LeakyResNet
 from isthmus.theory.inputs import Real
 from isthmus.training.limits import Limits
 
 _LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    samples: Samples
+    y: Tensor | None
+    ridge: Real | None
+    loss: LossOverData | None
 
 
 def diagnose(
@@ -62,7 +74,12 @@ def diagnose(
         - jacobian_singular_values, median over points of those of the outputs by the whole input of the layer;
         - tangent_kernel_trace, mean over points of |df/dW_l|_F^2 + |df/db_l|^2 summed over outputs (FC-38);
         - above 128 outputs both are *estimates* from 64 random combinations of them, with
-          jacobian_singular_value_errors and tangent_kernel_trace_error.
+          jacobian_singular_value_errors and tangent_kernel_trace_error;
+        - of a `LeakyResNet` also position and cost_of_identity, and with y and ridge kinetic_energy, hamiltonian
+          (4-point average), rank_from_hamiltonian, momentum_norm, stationarity (see `leaky_diagnosis`);
+        - of residual sums A + F(A) in any other module, in the row of the last matrix of F: block, position,
+          cost_of_identity, kinetic_energy, and with y and ridge hamiltonian, the derivative by a gate on the branch and
+          on its penalty, and momentum_norm (*heuristic*, see `streams`).
 
     Raises:
         TypeError: neither a module nor an exported program, or x holds something that is no tensor.
@@ -100,6 +117,7 @@ def diagnose(
             table.attrs["data_loss"] = sum(losses)
             if ridge is not None:
                 table.attrs["objective"] = sum(losses) + ridge * penalty_of(session.exact.module)
+        said = _add_streams(table, session, layers, _Given(samples, y, ridge, loss), max(1, budget.batch // 2))
         upper, reason = upper_bound(
             layers, session.structure.cuts(session.output), num_samples=samples.num,
             num_inputs=_num_inputs(samples), num_outputs=session.num_outputs,
@@ -110,7 +128,19 @@ def diagnose(
             network, analysed=[layer.name for layer in layers], called=session.names.called,
             followed=session.names.followed,
         )  # fmt: skip
-    return Diagnosis(layers=table, rank=rank, skipped=skipped, warnings=_warnings(layers, samples.num))
+    warnings = (*_warnings(layers, samples.num), *said)
+    return Diagnosis(layers=table, rank=rank, skipped=skipped, warnings=warnings)
+
+
+def _add_streams(table: xr.Dataset, session: Session, layers: list[LayerSums], given: _Given, batch: int) -> list[str]:
+    """The columns of a residual stream; sentences that warn."""
+    network = session.exact.module
+    if not isinstance(network, LeakyResNet):
+        add_stream_columns(table, session, layers, batch=batch, loss=given.loss, ridge=given.ridge)
+        return []
+    x = given.samples.positional[0].double().to(session.exact.device)
+    y = None if given.y is None else torch.as_tensor(given.y).to(x)
+    return add_leaky_columns(table, network, x, y, given.ridge)
 
 
 def _as_module(module: object) -> nn.Module:

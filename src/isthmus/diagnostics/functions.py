@@ -31,7 +31,7 @@ NORMALISATIONS = _names(
     "native_batch_norm, _native_batch_norm_legit_no_training"
 )
 REGROUPINGS = _names("view, reshape, flatten, unflatten, squeeze, unsqueeze, _unsafe_view, view_as, reshape_as")
-SUMS = _names("add, __add__, __radd__, __iadd__")  # not add_, whose caller may drop what it returns
+SUMS = _names("add, add_, __add__, __radd__, __iadd__")
 
 
 def is_in_place(name: str, kwargs: dict[str, object]) -> bool:

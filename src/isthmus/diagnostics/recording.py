@@ -127,7 +127,7 @@ class Recorder(TorchFunctionMode):
         if name == "__get__":
             return func(*args, **kwargs)
         if name == "multi_head_attention_forward":
-            return by_products(func, args, kwargs, self._linear)
+            return by_products(func, args, kwargs, (self._linear, self.listener.saw))
         call = matrix_call(name, args, kwargs, self.names.is_parameter)
         if call is not None:
             return self._called(func, call, args, kwargs)
@@ -188,6 +188,8 @@ class Recorder(TorchFunctionMode):
             changed = self.listener.summed(self._sums, (tensors[0], tensors[1]))
             self._sums += 1
             if changed is not None:
+                if is_in_place(name, kwargs):  # the caller may drop what is returned and keep the tensor itself
+                    changed = (tensors[0].copy_(changed[0]), changed[1])
                 new = dict(zip(map(id, tensors), changed, strict=True))
                 args = tuple(new.get(id(a), a) if isinstance(a, Tensor) else a for a in args)
         reading = self._continued(name, args, tensors)
@@ -197,7 +199,7 @@ class Recorder(TorchFunctionMode):
         if name == "embedding" and isinstance(out, Tensor):
             out = self.listener.embedded(out)
         if reading is not None and isinstance(out, Tensor):
-            self._continue(reading, name, args, out)
+            self._continue(reading, name, out)
         self.listener.saw(tensors, list(_tensors([out])), None)
         return out
 
@@ -213,18 +215,15 @@ class Recorder(TorchFunctionMode):
             return reading if all(self._pure.get(id(t)) is reading or t.numel() == 1 for t in tensors) else None
         return None
 
-    def _continue(self, reading: Reading, name: str, args: tuple[object, ...], out: Tensor) -> None:
+    def _continue(self, reading: Reading, name: str, out: Tensor) -> None:
         if out.numel() != reading.z.numel() or (
             out.shape != reading.z.shape
             and (reading.call.convolution is not None or out.shape[-1:] != reading.z.shape[-1:])
         ):
             return
         if name in NORMALISATIONS:
-            reading.is_normalised = True
+            reading.is_normalised, reading.before = True, out
         if name in ACTIVATIONS:
-            if not reading.functions and reading.before is None:
-                first = next(a for a in args if isinstance(a, Tensor))
-                reading.before = first
             reading.functions.append(name)
             self.names.note_activation(reading.name)
         if reading.functions:
@@ -245,16 +244,14 @@ class Recorder(TorchFunctionMode):
             return
         copy = target.detach().clone()
         reading.z = copy if reading.z is target else reading.z
-        if reading.before is None and not reading.functions or reading.before is target:
-            reading.before = copy
+        reading.before = copy if reading.before is target else reading.before
 
     def _close(self, reading: Reading) -> None:
         self._open.remove(reading)
         for tensor in reading.followed:
             if self._pure.get(id(tensor)) is reading:
                 del self._pure[id(tensor)]
-        if reading.before is None or not reading.functions:
-            reading.before = reading.z
+        reading.before = reading.z if reading.before is None else reading.before
         self.listener.closed(reading)
         reading.followed.clear()
 

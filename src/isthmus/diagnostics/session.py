@@ -81,7 +81,7 @@ class Session:
             rows * width * min(rows, width)
             for width in (r.enters.numel() // self.size for r in self.structure.readings)
         )
-        affordable = min(int(DECOMPOSING / max(work, 1)), 2 * self.samples.num // max(rows, 1))
+        affordable = min(int(DECOMPOSING / max(work, 1)), max(2048, 2 * self.samples.num) // max(rows, 1))
         return min(self.samples.num, max(FEW_POINTS, min(POINTS, affordable)))
 
     def batches(self, size: int) -> Iterator[tuple[int, Samples]]:
