@@ -1,6 +1,6 @@
 """Labelled tables as netCDF files, whole or absent, and back without loss; nothing is ever unpickled.
 
-Which tables a discovery consists of: `storage`; those of a sweep's runs: `sweeps`.
+Which tables a discovery consists of: `storage`; the arrays of a sweep's runs: `sweeps.arrays`.
 """
 
 import hashlib
