@@ -14,6 +14,7 @@ from isthmus.cli.apply import apply
 from isthmus.cli.cost import cost
 from isthmus.cli.discover import discover
 from isthmus.cli.region import region
+from isthmus.cli.sweep import app as sweep
 from isthmus.errors import IsthmusError
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -25,6 +26,7 @@ app.command()(discover)
 app.command()(apply)
 app.command()(cost)
 app.command()(region)
+app.add_typer(sweep, name="sweep")
 
 
 def _version(wanted: bool) -> bool:

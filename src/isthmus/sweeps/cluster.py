@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import dask
 from distributed import Client, Future, LocalCluster, get_worker
@@ -35,6 +35,7 @@ MOST_DEATHS = 20  # workers that die over one run before it is called a failure:
 _stopped: set[str] = set()  # in a worker: sessions whose jobs are to save and end
 
 
+@runtime_checkable
 class _Closable(Protocol):
     def close(self) -> object: ...
 

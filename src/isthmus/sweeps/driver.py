@@ -54,7 +54,6 @@ class Driver:
         runs: of the plan.
         store: the folder, locked by the caller.
         index: open for writing.
-        engine: where the jobs run; closed by the caller.
         retries: how often a run that raised is tried again.
         listener: hears how far it is.
         say: hears notes, one line each.
@@ -65,14 +64,13 @@ class Driver:
         runs: Sequence[Run],
         store: Store,
         index: Index,
-        engine: Engine,
         *,
         retries: int,
         listener: SweepListener,
         say: Callable[[str], None],
     ) -> None:
         self.runs = {run.id: run for run in runs}
-        self.store, self.index, self.engine = store, index, engine
+        self.store, self.index = store, index
         self.retries, self.listener, self.say = retries, listener, say
         self.summary = Summary()
         self._pace = Pace()
@@ -80,31 +78,31 @@ class Driver:
         self._marked: set[str] = set()
         self._versions = versions()
 
-    def run(self) -> Summary:
-        """Compute every run that is not there yet.
+    def run(self, engine: Engine, runs: Sequence[str]) -> Summary:
+        """Compute the runs that `reconcile` gave.
 
         Raises:
             SweepError: the folder can no longer be written, or a worker has other versions.
         """
-        waiting = deque(self._reconcile())
+        waiting = deque(runs)
         held: set[str] = set()
         try:
             while waiting or held:
-                while waiting and len(held) < AHEAD * self.engine.workers:
+                while waiting and len(held) < AHEAD * engine.workers:
                     held.add(run := waiting.popleft())
-                    self.engine.submit(self._job(run))
+                    engine.submit(self._job(run))
                 self._mark(held)
-                for report in self.engine.wait(POLL_SECONDS):
+                for report in engine.wait(POLL_SECONDS):
                     held.discard(report.id)
                     if self._settle(report):
                         waiting.append(report.id)
-                self._tell(held)
+                self._tell(engine, held)
             if self.summary.failed:
                 self.summary.outcome = SweepOutcome.SOME_FAILED
         except KeyboardInterrupt:
             self.summary.outcome = SweepOutcome.INTERRUPTED
-            self.engine.stop()
-            for report in self.engine.wait(0.0):
+            engine.stop()
+            for report in engine.wait(0.0):
                 self._settle(report)
         except WorkersLost:
             self.summary.outcome = SweepOutcome.WORKERS_LOST
@@ -112,7 +110,7 @@ class Driver:
             self._unmark()
         return self.summary
 
-    def _reconcile(self) -> list[str]:
+    def reconcile(self) -> list[str]:
         """The runs that are still to be computed, after index and folders were made to agree."""
         known = self.index.statuses()
         rows: list[Row] = []
@@ -170,10 +168,10 @@ class Driver:
         self.say(f"run {report.id} ({self.runs[report.id].label}) failed: {last}")
         return False
 
-    def _tell(self, held: set[str]) -> None:
-        told = {telling.id: telling for telling in self.engine.tellings()}
+    def _tell(self, engine: Engine, held: set[str]) -> None:
+        told = {telling.id: telling for telling in engine.tellings()}
         ended = self.summary.found + self.summary.computed + len(self.summary.failed)
-        at_work = sorted(held, key=lambda key: (key not in told, key))[: self.engine.workers]
+        at_work = sorted(held, key=lambda key: (key not in told, key))[: engine.workers]
         self.listener(
             SweepProgress(
                 total=len(self.runs),

@@ -103,11 +103,13 @@ def run_plan(
     store = Store.make(folder)
     with store.locked():
         store.tidy()
-        with (
-            closing(store.opened_index(say)) as index,
-            closing(opened_engine(choice, runs, say)) as engine,
-        ):
-            return Driver(runs, store, index, engine, retries=retries, listener=listener, say=say).run()
+        with closing(store.opened_index(say)) as index:
+            driver = Driver(runs, store, index, retries=retries, listener=listener, say=say)
+            waiting = driver.reconcile()
+            if not waiting:  # no workers for no work: starting them takes seconds
+                return driver.summary
+            with closing(opened_engine(choice, runs, say)) as engine:
+                return driver.run(engine, waiting)
 
 
 def _silent(_progress: object) -> None:
