@@ -29,7 +29,7 @@ def test_a_reader_beside_a_writer_sees_what_is_committed(tmp_path: Path) -> None
         with closing(Index(tmp_path / "i.sqlite", read_only=True)) as reader:
             index.put([row("b")])
             assert list(reader.statuses()) == ["a", "b"]
-            with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            with pytest.raises(SweepError, match="cannot be written .*readonly"):
                 reader.put([row("c")])
 
 

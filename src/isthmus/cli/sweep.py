@@ -35,6 +35,7 @@ def run(
     ] = None,
     scheduler: Annotated[str | None, typer.Option(help="Join a running dask scheduler: tcp://host:8786.")] = None,
     slurm: Annotated[Path | None, typer.Option(help="A TOML file: start workers as Slurm jobs.")] = None,
+    patience: Annotated[float, typer.Option(min=0.0, help="Seconds to wait for a lost --scheduler.")] = 60.0,
     retries: Annotated[int, typer.Option(min=0, help="How often a run that fails is tried again.")] = 1,
 ) -> int:
     """Compute every run of PLAN that is not there yet; the same command goes on after any interruption.
@@ -42,8 +43,10 @@ def run(
     Exit codes: 0 done, 2 bad input, 3 some runs failed or the scheduler was lost, 130 interrupted.
     """
     from isthmus.cli.sweep_run import run_in  # torch and the rest: only once the command line makes sense
+    from isthmus.sweeps.engines import EngineChoice
 
-    return run_in(plan, out or Path("runs") / plan.stem, workers, scheduler, slurm, retries=retries)
+    choice = EngineChoice(workers, scheduler, slurm, patience)
+    return run_in(plan, out or Path("runs") / plan.stem, choice, retries=retries)
 
 
 @app.command()

@@ -17,9 +17,7 @@ DONE, SOME_FAILED, INTERRUPTED = 0, 3, 130
 _CODES = {SweepOutcome.DONE: DONE, SweepOutcome.INTERRUPTED: INTERRUPTED}
 
 
-def run_in(
-    path: Path, folder: Path, workers: int | None, scheduler: str | None, slurm: Path | None, *, retries: int
-) -> int:
+def run_in(path: Path, folder: Path, choice: EngineChoice, *, retries: int) -> int:
     """Carry out the plan of a file in a folder; returns the exit code.
 
     Raises:
@@ -32,7 +30,6 @@ def run_in(
 
     try:
         with terminate_like_interrupt(), warnings_as_lines(say):
-            choice = EngineChoice(workers, scheduler, slurm)
             runs = checked_runs(Plan.read(path))
             check_writable(folder)
             with shown_sweep(errors) as listener:

@@ -29,7 +29,6 @@ from isthmus.sweeps.task_fields import check_source
 from isthmus.sweeps.worker import Ending, Job, Report, Telling, differences, execute, own_folder, versions
 
 CONNECT_SECONDS = 10.0
-PATIENCE_SECONDS = 60.0  # how long a lost scheduler is waited for
 STOP_SECONDS = 20.0
 MOST_DEATHS = 20  # workers that die over one run before it is called a failure: a run that kills its worker must end
 _stopped: set[str] = set()  # in a worker: sessions whose jobs are to save and end
@@ -55,7 +54,7 @@ class Cluster:
         connect: Callable[[], Client],
         *,
         owned: _Closable | None = None,
-        patience: float = PATIENCE_SECONDS,
+        patience: float = 0.0,
         first_worker: float = CONNECT_SECONDS,
     ) -> None:
         self._connect, self._owned, self._patience, self._first_worker = connect, owned, patience, first_worker
@@ -77,17 +76,17 @@ class Cluster:
             n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=address,
             silence_logs=logging.CRITICAL,
         )  # fmt: skip
-        return cls(partial(Client, owned), owned=owned, patience=0.0)
+        return cls(partial(Client, owned), owned=owned)
 
     @classmethod
-    def joined(cls, address: str) -> "Cluster":
+    def joined(cls, address: str, *, patience: float) -> "Cluster":
         """The workers of a running scheduler.
 
         Raises:
             SweepError: it cannot be reached, or has no workers.
         """
         try:
-            return cls(partial(Client, address, timeout=CONNECT_SECONDS, set_as_default=False))
+            return cls(partial(Client, address, timeout=CONNECT_SECONDS, set_as_default=False), patience=patience)
         except (OSError, ValueError, TypeError) as error:
             reason = " ".join(str(error).split())[:120] or type(error).__name__
             raise SweepError(

@@ -5,6 +5,7 @@ Where jobs run: `engine` and `cluster`. What a job does: `worker`. What lies in 
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -183,6 +184,7 @@ class Driver:
         )
 
     def _unmark(self) -> None:
-        """No run is at work any more: the index says so."""
-        self.index.mark(self._marked, Status.WAITING)
+        """No run is at work any more: the index says so, unless it cannot be written; the next sitting mends that."""
+        with suppress(SweepError):
+            self.index.mark(self._marked, Status.WAITING)
         self._marked.clear()

@@ -22,14 +22,16 @@ class EngineChoice:
         workers: processes on this machine; None: one per core; 0: this process.
         scheduler: address of a running scheduler.
         slurm: a file that says how to start workers as Slurm jobs.
+        patience: seconds that a lost scheduler is waited for.
 
     Raises:
-        PlanError: more than one of the three, or workers < 0.
+        PlanError: more than one of the first three, or a number < 0.
     """
 
     workers: int | None = None
     scheduler: str | None = None
     slurm: Path | None = None
+    patience: float = 60.0
 
     def __post_init__(self) -> None:
         given = [
@@ -41,6 +43,8 @@ class EngineChoice:
             raise PlanError(f"--{given[0]} and --{given[1]} exclude each other. Give one of them.")
         if self.workers is not None and self.workers < 0:
             raise PlanError(f"--workers {self.workers}: needs a number >= 0.")
+        if not self.patience >= 0:
+            raise PlanError(f"--patience {self.patience}: needs a number >= 0.")
 
 
 def opened_engine(choice: EngineChoice, runs: Sequence[Run], say: Callable[[str], None]) -> Engine:
@@ -58,7 +62,7 @@ def opened_engine(choice: EngineChoice, runs: Sequence[Run], say: Callable[[str]
     from isthmus.sweeps.cluster import Cluster  # an optional extra
 
     if choice.scheduler is not None:
-        cluster = Cluster.joined(choice.scheduler)
+        cluster = Cluster.joined(choice.scheduler, patience=choice.patience)
     elif choice.slurm is not None:
         from isthmus.sweeps.slurm import slurm_cluster  # an optional extra
 

@@ -71,6 +71,7 @@ class Index:
     """
 
     def __init__(self, path: Path, *, read_only: bool = False, migrations: Sequence[str] = MIGRATIONS) -> None:
+        self._path = path
         address = f"{path.resolve().as_uri()}?mode={'ro' if read_only else 'rwc'}"
         self._connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=30.0)
         try:
@@ -99,7 +100,11 @@ class Index:
         self._connection.close()
 
     def put(self, rows: Iterable[Row]) -> None:
-        """Write rows, all or none, over those of the same ids."""
+        """Write rows, all or none, over those of the same ids.
+
+        Raises:
+            SweepError: the disk is full or read-only.
+        """
         values = [
             (row.id, row.status.value, canonical_json(row.settings), canonical_json(plain(row.numbers)), row.error)
             for row in rows
@@ -125,14 +130,23 @@ class Index:
     def _many(self, statement: str, values: list[tuple[str, ...]]) -> None:
         if not values:
             return
-        self._connection.execute("BEGIN IMMEDIATE")
         try:
-            self._connection.executemany(statement, values)
-            self._connection.execute("COMMIT")
-        except BaseException:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._connection.executemany(statement, values)
+                self._connection.execute("COMMIT")
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+        except sqlite3.OperationalError as error:
+            raise unwritable(self._path, error) from error
+
+
+def unwritable(path: Path, error: sqlite3.Error) -> SweepError:
+    """What to say when the disk is full or read-only; the database as such is sound."""
+    return SweepError(
+        f"{path}: cannot be written ({error}). Make room or give write permission; the same command goes on."
+    )
 
 
 def _numbers(text: str) -> Mapping[str, Any]:

@@ -71,4 +71,4 @@ def slurm_cluster(path: Path) -> Cluster:
         raise SweepError("--slurm: sbatch is not on this machine. Run where Slurm is, or leave --slurm out.")
     owned = SLURMCluster(**options)
     owned.scale(jobs=jobs)
-    return Cluster(partial(Client, owned), owned=owned, patience=0.0, first_worker=QUEUE_SECONDS)
+    return Cluster(partial(Client, owned), owned=owned, first_worker=QUEUE_SECONDS)

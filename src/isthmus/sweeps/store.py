@@ -20,7 +20,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from isthmus.errors import SweepError
-from isthmus.sweeps.index import Index, Row, Status
+from isthmus.sweeps.index import Index, Row, Status, unwritable
 from isthmus.sweeps.run_files import Result, read_result
 from isthmus.sweeps.setup import Sections
 from isthmus.training.atomic import remove_leftovers, write_text
@@ -115,6 +115,8 @@ class Store:
         try:
             if path.exists():
                 return Index(path)
+        except sqlite3.OperationalError as error:  # a full disk is no damage
+            raise unwritable(path, error) from error
         except sqlite3.DatabaseError as error:
             say(f"{path}: is damaged ({error}); it was set aside and is made again from the folders of the runs.")
             self.set_aside(path)
@@ -124,7 +126,10 @@ class Store:
         """A new index from the folders; damaged runs are set aside, to be computed again."""
         for suffix in ("", "-wal", "-shm"):
             (self.folder / f"{INDEX}{suffix}").unlink(missing_ok=True)
-        index = Index(self.folder / INDEX)
+        try:
+            index = Index(self.folder / INDEX)
+        except sqlite3.OperationalError as error:
+            raise unwritable(self.folder / INDEX, error) from error
         finished = [result for folder in self.finished_folders() if (result := self.checked(folder.name, say))]
         done = {result.id for result in finished}
         index.put(done_row(result) for result in finished)
