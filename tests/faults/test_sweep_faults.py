@@ -17,6 +17,7 @@ import pytest
 
 from isthmus.errors import SweepError
 from isthmus.sweeps import sweep
+from isthmus.sweeps.run_files import read_result
 from sweep_plans import attempts, computed_after_their_end, contents, tiny, write_plan
 from sweep_processes import finish, kill_all, lines, start_sweep, until
 
@@ -117,7 +118,7 @@ def test_the_driver_is_killed(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_every_process_is_killed_and_the_workers_of_a_killed_driver_end(tmp_path: Path) -> None:
     plan = write_plan(tmp_path, "seed = [0, 1, 2, 3, 4, 5]", evaluations=1500)
-    sweep(plan, out=tmp_path / "whole", workers=0)
+    finish(start_sweep(plan, tmp_path / "whole", "--workers", "0"))
     out = tmp_path / "out"
     first = start_sweep(plan, out, "--workers", "2")
     until(lambda: len(lines(out, "begin")) >= 2, process=first)
@@ -134,9 +135,9 @@ def test_every_process_is_killed_and_the_workers_of_a_killed_driver_end(tmp_path
 @pytest.mark.slow
 def test_a_hundred_kills_in_one_sweep_of_forty_runs(tmp_path: Path) -> None:
     plan = write_plan(tmp_path, f"seed = {list(range(40))}", evaluations=1500)
-    began = time.monotonic()
-    sweep(plan, out=tmp_path / "whole", workers=0)
-    each = (time.monotonic() - began) / 40
+    finish(start_sweep(plan, tmp_path / "whole", "--workers", "0"))
+    results = [read_result(path.parent) for path in (tmp_path / "whole").glob("runs/*/*/result.json")]
+    each = float(np.mean([result.numbers["seconds"] for result in results]))
     rng, out, kills = np.random.default_rng(0), tmp_path / "out", {"worker": 0, "driver": 0, "all": 0}
     process = start_sweep(plan, out, "--workers", "2")
     while sum(kills.values()) < 100:

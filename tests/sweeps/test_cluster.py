@@ -149,7 +149,7 @@ def _workers(port: int) -> int:
 def test_a_scheduler_that_dies_and_comes_back(tmp_path: Path) -> None:
     port = free_port()
     plan = write_plan(tmp_path, "seed = [0, 1, 2, 3, 4, 5]", evaluations=1500)
-    sweep(plan, out=tmp_path / "whole", workers=0)
+    finish(start_sweep(plan, tmp_path / "whole", "--workers", "0"))
     out = tmp_path / "out"
     with worker(port, tmp_path / "w", "--death-timeout", "120"):
         with scheduler(port) as first:
@@ -171,7 +171,7 @@ def test_three_hosts_one_of_which_is_cut_off(tmp_path: Path) -> None:
         pytest.skip("no mount namespaces here: needs the right to unshare")
     port, out = free_port(), tmp_path / "out"
     plan = write_plan(tmp_path, "seed = [0, 1, 2, 3, 4, 5, 6, 7]", evaluations=1500)
-    sweep(plan, out=tmp_path / "whole", workers=0)
+    finish(start_sweep(plan, tmp_path / "whole", "--workers", "0"))
     out.mkdir()
     hide = ("unshare", "--mount", "sh", "-c", f'mount -t tmpfs none {out} && exec "$@"', "sh")
     with (
@@ -192,7 +192,7 @@ def test_three_hosts_one_of_which_is_cut_off(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_an_interrupt_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
     plan = write_plan(tmp_path, "seed = [0, 1, 2]", evaluations=20_000)
-    sweep(plan, out=tmp_path / "whole", workers=0)
+    finish(start_sweep(plan, tmp_path / "whole", "--workers", "0"))
     for options in (["--workers", "0"], ["--workers", "2"]):
         out = tmp_path / f"out{options[1]}"
         process = start_sweep(plan, out, *options)

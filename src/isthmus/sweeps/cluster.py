@@ -29,6 +29,7 @@ from isthmus.sweeps.task_fields import check_source
 from isthmus.sweeps.worker import Ending, Job, Report, Telling, differences, execute, own_folder, versions
 
 CONNECT_SECONDS = 10.0
+ANY_PORT = "127.0.0.1:0"  # of the dashboard: the usual one may be taken
 STOP_SECONDS = 20.0
 MOST_DEATHS = 20  # workers that die over one run before it is called a failure: a run that kills its worker must end
 _stopped: set[str] = set()  # in a worker: sessions whose jobs are to save and end
@@ -71,9 +72,8 @@ class Cluster:
     def local(cls, workers: int) -> "Cluster":
         """Workers on this machine: one process and one thread each, started again when they die."""
         dask.config.set({"distributed.scheduler.allowed-failures": MOST_DEATHS})
-        address: Any = "127.0.0.1:0" if importlib.util.find_spec("bokeh") else None
         owned = LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=address,
+            n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=ANY_PORT,
             silence_logs=logging.CRITICAL,
         )  # fmt: skip
         return cls(partial(Client, owned), owned=owned)

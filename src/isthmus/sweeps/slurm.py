@@ -49,7 +49,13 @@ def slurm_options(path: Path) -> tuple[int, dict[str, Any]]:
     found: dict[str, Any] = canonical(content, FIELDS, section="slurm", where=f"--slurm {path}")
     jobs, processes = found.pop("jobs"), found.pop("processes")
     options = {name: value for name, value in found.items() if value is not None}
-    return jobs, {**options, "cores": processes, "processes": processes, "n_workers": 0}
+    return jobs, {
+        **options,
+        "cores": processes,
+        "processes": processes,
+        "n_workers": 0,
+        "scheduler_options": {"dashboard_address": ":0"},
+    }
 
 
 def job_script(path: Path) -> str:

@@ -59,7 +59,7 @@ def run_table(rows: Sequence[Row]) -> pd.DataFrame:
     """
     settings = [_flat_settings(row) for row in rows]
     names = dict.fromkeys(name for flat in settings for name in flat)
-    varying = [name for name in names if len({str(flat.get(name)) for flat in settings}) > 1]
+    varying = [name for name in names if any(flat.get(name) != settings[0].get(name) for flat in settings)]
     columns: dict[str, list[object]] = {"id": [row.id for row in rows], "status": [row.status.value for row in rows]}
     columns |= {name: [_scalar(flat.get(name)) for flat in settings] for name in varying}
     columns["outcome"] = [row.numbers.get("outcome") for row in rows]
