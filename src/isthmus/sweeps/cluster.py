@@ -31,6 +31,7 @@ from isthmus.sweeps.worker import Ending, Job, Report, Telling, differences, exe
 CONNECT_SECONDS = 10.0
 ANY_PORT = "127.0.0.1:0"  # of the dashboard: the usual one may be taken
 STOP_SECONDS = 20.0
+REVIVE_SECONDS = 60.0
 MOST_DEATHS = 20  # workers that die over one run before it is called a failure: a run that kills its worker must end
 _stopped: set[str] = set()  # in a worker: sessions whose jobs are to save and end
 
@@ -48,6 +49,7 @@ class Cluster:
         owned: closed with this.
         patience: seconds to wait for a lost scheduler.
         first_worker: seconds to wait for the first worker.
+        revive: starts workers that were given up; called while there are none.
     """
 
     def __init__(
@@ -57,8 +59,10 @@ class Cluster:
         owned: _Closable | None = None,
         patience: float = 0.0,
         first_worker: float = CONNECT_SECONDS,
+        revive: Callable[[], object] | None = None,
     ) -> None:
         self._connect, self._owned, self._patience, self._first_worker = connect, owned, patience, first_worker
+        self._revive, self._revived = revive, time.monotonic()
         self._session = uuid.uuid4().hex[:12]
         self._ended: queue.Queue[str] = queue.Queue()
         self._jobs: dict[str, Job] = {}
@@ -71,12 +75,19 @@ class Cluster:
     @classmethod
     def local(cls, workers: int) -> "Cluster":
         """Workers on this machine: one process and one thread each, started again when they die."""
-        dask.config.set({"distributed.scheduler.allowed-failures": MOST_DEATHS})
+        dask.config.set(
+            {
+                "distributed.scheduler.allowed-failures": MOST_DEATHS,
+                # on a busy machine a killed worker takes more than the usual 15 and 30 s to come back, and is given up
+                "distributed.deploy.lost-worker-timeout": "1h",
+                "distributed.comm.timeouts.connect": "300s",
+            }
+        )
         owned = LocalCluster(
             n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=ANY_PORT,
             silence_logs=logging.CRITICAL,
         )  # fmt: skip
-        return cls(partial(Client, owned), owned=owned)
+        return cls(partial(Client, owned), owned=owned, revive=partial(owned.scale, workers))
 
     @classmethod
     def joined(cls, address: str, *, patience: float) -> "Cluster":
@@ -164,6 +175,10 @@ class Cluster:
         reports = [report for run in dict.fromkeys(ended) if (report := self._report(run)) is not None]
         if self._client.status not in {"running", "connecting"}:
             self._rejoin()
+        elif self._revive and time.monotonic() - self._revived > REVIVE_SECONDS:
+            self._revived = time.monotonic()
+            if not self._client.nthreads():
+                self._revive()
         return reports
 
     def _report(self, run: str) -> Report | None:
