@@ -16,6 +16,7 @@ from isthmus.sweeps.index import Index, Status
 from isthmus.sweeps.run_files import arrays_of, read_network, read_result
 from isthmus.sweeps.setup import prepared
 from isthmus.sweeps.store import Store, run_folder
+from isthmus.sweeps.worker import Ending, Job, execute, versions
 from isthmus.training import FitEvent
 from sweep_plans import TRAINING, attempts, computed_after_their_end, contents, tiny, write_plan
 
@@ -244,3 +245,15 @@ def test_options_that_contradict_each_other_are_refused(options: dict[str, int],
     with pytest.raises(PlanError, match=words):
         sweep(write_plan(tmp_path), out=tmp_path / "sweep", **options)  # pyright: ignore[reportArgumentType]
     assert not (tmp_path / "sweep").exists()
+
+
+def test_a_worker_that_gets_a_finished_run_reports_it_and_computes_nothing(whole: Path) -> None:
+    run, store = tiny(ridge=[1e-2], seed=[0]).runs()[0], Store(whole)
+    before = len(attempts(whole))
+    job = Job(run.id, run.settings, None, str(whole), store.token, versions())
+    report = execute(job, scratch=whole, tell=lambda _telling: None, stop=lambda: False)
+    assert (report.ending, report.fresh) == (Ending.DONE, False)
+    assert len(attempts(whole)) == before
+    other = replace(job, versions={**versions(), "torch": "2.x"})
+    with pytest.raises(SweepError, match=r"torch 2\.x \(driver\), "):
+        execute(other, scratch=whole, tell=lambda _telling: None, stop=lambda: False)
