@@ -17,7 +17,7 @@ from isthmus.errors import SweepError
 from isthmus.sweeps import SweepProgress, sweep
 from isthmus.sweeps.slurm import job_script
 from sweep_plans import computed_after_their_end, contents, tiny, write_plan
-from sweep_processes import finish, lines, start, start_sweep, until
+from sweep_processes import ENVIRONMENT, finish, lines, start, start_sweep, until
 
 # distributed warns about its own sockets when a test kills the other end of them
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
@@ -35,7 +35,7 @@ def scheduler(port: int) -> Generator["subprocess.Popen[str]"]:
     process = start([
         sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port),
         "--no-dashboard",
-    ])  # fmt: skip
+    ], ENVIRONMENT | {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "30s"})  # fmt: skip
     try:
         yield process
     finally:
