@@ -8,6 +8,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SAID = {
     "rank_of_a_table": ["2 dimensions: ", "certified: 2 to 2"],
+    "sweep_of_depths": ["8 runs, of which 4 were there already", "same numbers as before: True"],
     "layers_of_a_network": ["rank of the middle 2", "through 2 dimensions"],
 }
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from isthmus.networks import rebalance as rebalance
     from isthmus.networks import walk as walk
     from isthmus.reports import report as report
+    from isthmus.sweeps import Plan as Plan
+    from isthmus.sweeps import sweep as sweep
     from isthmus.theory import RankEstimate as RankEstimate
     from isthmus.theory import Verdict as Verdict
     from isthmus.training import FitResult as FitResult
@@ -57,6 +59,7 @@ _HOME = {
     "LeakyResNet": "isthmus.networks",
     "Limits": "isthmus.training",
     "Outcome": "isthmus.training",
+    "Plan": "isthmus.sweeps",
     "RankEstimate": "isthmus.theory",
     "ResNet": "isthmus.networks",
     "Verdict": "isthmus.theory",
@@ -69,6 +72,7 @@ _HOME = {
     "rebalance": "isthmus.networks",
     "scree": "isthmus.discovery",
     "report": "isthmus.reports",
+    "sweep": "isthmus.sweeps",
     "walk": "isthmus.networks",
 }
 __all__ = ["__version__", *_HOME, *_ROOMS]  # pyright: ignore[reportUnsupportedDunderAll]

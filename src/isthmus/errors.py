@@ -17,6 +17,14 @@ class DataError(IsthmusError, ValueError):
     """Data that cannot be used: an unreadable file, text in a number column, NaN, too few rows."""
 
 
+class PlanError(IsthmusError, ValueError):
+    """A plan of a sweep that cannot be carried out: says which key or which run, and what it needs."""
+
+
+class SweepError(IsthmusError, RuntimeError):
+    """A sweep that cannot start or go on: a folder in use or damaged, a scheduler or workers that do not fit."""
+
+
 class NotConverged(IsthmusError, RuntimeError):
     """A training run that ended away from a minimum, raised only where the caller asked for it."""
 

@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.console import Console
 
-from isthmus.cli.progress_bar import PlainLines, described, shown_progress, time_left
+from isthmus.cli.progress_bar import PlainLines, described, line_of, shown_progress, time_left
 from isthmus.discovery.progress import Progress
 
 EVENT = Progress("training", 0.25, 1e-3, 2, 140, 900, 0.03125, 8, 80.0)
@@ -24,7 +24,7 @@ def test_the_time_left(seconds: float | None, text: str) -> None:
 def test_plain_lines_come_at_most_every_ten_seconds() -> None:
     said: list[str] = []
     clock = iter([0.0, 0.0, 1.0, 9.9, 10.0, 15.0, 20.5])
-    listener = PlainLines(said.append, lambda: next(clock))
+    listener = PlainLines(said.append, lambda: next(clock), words=line_of)
     for _ in range(6):
         listener(EVENT)
     assert said == [f"25 %  1:20 left  {described(EVENT)}"] * 3

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from isthmus.training.atomic import atomic_path, remove_leftovers, write_bytes, write_text
+from isthmus.training.atomic import atomic_folder, atomic_path, remove_leftovers, write_bytes, write_text
 
 SRC = Path(__file__).parents[2] / "src"
 
@@ -93,3 +93,35 @@ def test_leftovers_are_removed_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / ".a.0123456789ab.isthmus-tmp.txt").write_text("half")
     assert remove_leftovers(tmp_path) == 1
     assert names(tmp_path) == [".hidden", "a.txt"]
+
+
+def interrupted_folder(path: Path) -> None:
+    with atomic_folder(path) as temporary:
+        (temporary / "a.txt").write_text("half")
+        raise KeyboardInterrupt("stop")
+
+
+def test_a_folder_is_whole_or_absent(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt, match="stop"):
+        interrupted_folder(tmp_path / "run")
+    assert names(tmp_path) == []
+    with atomic_folder(tmp_path / "run") as temporary:
+        (temporary / "a.txt").write_text("first")
+        assert names(tmp_path) == [temporary.name]
+    assert names(tmp_path) == ["run"]
+
+
+def test_of_two_folders_the_first_stays(tmp_path: Path) -> None:
+    for text in ("first", "second"):
+        with atomic_folder(tmp_path / "run") as temporary:
+            (temporary / "a.txt").write_text(text)
+    assert (tmp_path / "run" / "a.txt").read_text() == "first"
+    assert names(tmp_path) == ["run"]
+
+
+def test_leftover_folders_are_removed_too(tmp_path: Path) -> None:
+    (tmp_path / ".run.0123456789ab.isthmus-tmp").mkdir()
+    (tmp_path / ".run.0123456789ab.isthmus-tmp" / "a.txt").write_text("half")
+    (tmp_path / "run").mkdir()
+    assert remove_leftovers(tmp_path) == 1
+    assert names(tmp_path) == ["run"]

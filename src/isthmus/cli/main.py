@@ -16,6 +16,7 @@ from isthmus.cli.cost import cost
 from isthmus.cli.discover import discover
 from isthmus.cli.factor import factor
 from isthmus.cli.region import region
+from isthmus.cli.sweep import app as sweep
 from isthmus.cli.verify import verify
 from isthmus.errors import IsthmusError
 
@@ -31,6 +32,7 @@ app.command()(region)
 app.command()(verify)
 app.command()(factor)
 app.command()(compress)
+app.add_typer(sweep, name="sweep")
 
 
 def _version(wanted: bool) -> bool:

@@ -6,6 +6,7 @@ What is told: `discovery.progress`. The verdict at the end: `outcome`.
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import Generic, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
@@ -14,6 +15,7 @@ from rich.table import Column
 
 from isthmus.discovery.progress import Progress, ProgressListener
 
+Event = TypeVar("Event")
 SECONDS_BETWEEN_LINES = 10.0
 
 
@@ -21,7 +23,7 @@ SECONDS_BETWEEN_LINES = 10.0
 def shown_progress(console: Console) -> Generator[ProgressListener]:
     """A listener that shows events on `console` while the block runs."""
     if not console.is_terminal:
-        yield PlainLines(lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True))
+        yield PlainLines(lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True), words=line_of)
         return
     rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")
     columns = (
@@ -39,21 +41,32 @@ def shown_progress(console: Console) -> Generator[ProgressListener]:
         yield show
 
 
-class PlainLines:
+class PlainLines(Generic[Event]):
     """A listener that says one line at the first event and then at most every ten seconds."""
 
-    def __init__(self, say: Callable[[str], object], clock: Callable[[], float] = time.monotonic) -> None:
-        self._say, self._clock = say, clock
+    def __init__(
+        self,
+        say: Callable[[str], object],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        words: Callable[[Event], str],
+    ) -> None:
+        self._say, self._clock, self._words = say, clock, words
         self._next = clock()
 
-    def __call__(self, event: Progress) -> None:
+    def __call__(self, event: Event) -> None:
         """Say where the run stands, if it is time to."""
         now = self._clock()
         if now < self._next:
             return
         self._next = now + SECONDS_BETWEEN_LINES
-        parts = [f"{100 * event.fraction:.0f} %", time_left(event), described(event)]
-        self._say("  ".join(part for part in parts if part))
+        self._say(self._words(event))
+
+
+def line_of(event: Progress) -> str:
+    """How far a discovery is, in one line for a log."""
+    parts = [f"{100 * event.fraction:.0f} %", time_left(event), described(event)]
+    return "  ".join(part for part in parts if part)
 
 
 def described(event: Progress) -> str:
@@ -73,8 +86,13 @@ def described(event: Progress) -> str:
 
 def time_left(event: Progress) -> str:
     """Time left as "1:05 left", or nothing where it is not known."""
-    if event.seconds_left is None:
+    return seconds_as_text(event.seconds_left)
+
+
+def seconds_as_text(seconds_left: float | None) -> str:
+    """Seconds as "1:05 left", or nothing for None."""
+    if seconds_left is None:
         return ""
-    minutes, seconds = divmod(round(max(event.seconds_left, 0.0)), 60)
+    minutes, seconds = divmod(round(max(seconds_left, 0.0)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02} left" if hours else f"{minutes}:{seconds:02} left"

@@ -3,7 +3,6 @@
 Its pictures and its page are written by `reports`, checkpoints of a running search by `training`.
 """
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from torch import Tensor
 
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery.json_values import plain, restored
+from isthmus.discovery.netcdf import checksum, read_table, write_tables
 from isthmus.discovery.network_files import architecture, network_from, tensors_of
 from isthmus.errors import DataError
 from isthmus.theory import RankEstimate, Verdict
@@ -48,10 +48,10 @@ def write_fields(folder: str | os.PathLike[str], fields: Mapping[str, object]) -
     assert isinstance(diagnosis, Diagnosis)
     tables = {**fields, "layers": diagnosis.layers}
     for name, groups in TABLES.items():
-        _write_tables(place / name, {group: tables[group] for group in groups})
+        write_tables(place / name, {group: tables[group] for group in groups})
     with atomic_path(place / WEIGHTS) as temporary:
         save_file(tensors_of({name: fields[name] for name in _NETWORKS}), temporary)
-    checksums = {name: _checksum(place / name) for name in (*TABLES, WEIGHTS)}
+    checksums = {name: checksum(place / name) for name in (*TABLES, WEIGHTS)}
     head = {"format": FORMAT, "format_version": FORMAT_VERSION, "checksums": checksums}
     write_text(place / RESULT, json.dumps(head | content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
@@ -83,8 +83,8 @@ def read_fields(folder: str | os.PathLike[str]) -> tuple[dict[str, object], bool
     """
     place = Path(folder)
     content = _result_content(place)
-    for name, checksum in content["checksums"].items():
-        if _guarded(place / name, _checksum) != checksum:
+    for name, expected in content["checksums"].items():
+        if _guarded(place / name, checksum) != expected:
             raise DataError(f"load: {place / name} is damaged or of another run (its checksum differs); run again.")
     tables = {group: _read_table(place / name, group) for name, groups in TABLES.items() for group in groups}
     tensors = _guarded(place / WEIGHTS, _read_weights)
@@ -133,39 +133,12 @@ def _guarded(path: Path, read: Callable[[Path], T]) -> T:
         raise DataError(f"load: {path} cannot be read, it is damaged ({detail}); run again.") from error
 
 
-def _write_tables(path: Path, tables: Mapping[str, object]) -> None:
-    with atomic_path(path) as temporary:
-        for mode, (group, table) in zip(("w", "a"), tables.items(), strict=False):
-            assert isinstance(table, xr.Dataset)
-            bare = table.copy()
-            # netCDF attributes refuse None and bool, so they travel as one JSON string
-            bare.attrs = {"json": json.dumps(plain(table.attrs, f"{group}.attrs"), ensure_ascii=False)}
-            for name, variable in bare.variables.items():
-                variable.attrs = {"json": json.dumps(plain(variable.attrs, f"{group}.{name}.attrs"))}
-                # no fill value: NaN stays the very NaN it was
-                variable.encoding = {"_FillValue": None}
-            bare.to_netcdf(temporary, mode=mode, group=group, engine="h5netcdf")
-
-
 def _read_table(path: Path, group: str) -> xr.Dataset:
-    def read(path: Path) -> xr.Dataset:
-        table = xr.load_dataset(path, engine="h5netcdf", group=group)
-        table.encoding = {}
-        for holder in (table, *table.variables.values()):
-            attributes: Any = restored(json.loads(holder.attrs["json"]))
-            holder.attrs = attributes
-            holder.encoding = {}
-        return table
-
-    return _guarded(path, read)
+    return _guarded(path, lambda path: read_table(path, group))
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:
     return load_file(path)
-
-
-def _checksum(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _estimate_content(estimate: RankEstimate) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """Pictures of tables: each function takes a dataset (or polygons) and axes, draws, and returns them. Nothing is shown.
 
-The tables come from `discovery` and `diagnostics`; files and pages with these pictures in them: `reports`.
+The tables come from `discovery`, `diagnostics` and `sweeps`; files and pages with these pictures in them: `reports`.
 """
 
 from isthmus.plots.coordinates import coordinates
@@ -8,5 +8,15 @@ from isthmus.plots.curves import objective_curve, scree
 from isthmus.plots.regions import regions
 from isthmus.plots.spectra import jacobian_spectrum, layer_spectra
 from isthmus.plots.starts import starts
+from isthmus.plots.sweeps import sweep_lines
 
-__all__ = ["coordinates", "jacobian_spectrum", "layer_spectra", "objective_curve", "regions", "scree", "starts"]
+__all__ = [
+    "coordinates",
+    "jacobian_spectrum",
+    "layer_spectra",
+    "objective_curve",
+    "regions",
+    "scree",
+    "starts",
+    "sweep_lines",
+]

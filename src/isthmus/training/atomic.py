@@ -1,10 +1,11 @@
-"""Files that are whole or absent: written under a temporary name beside their place, synced, then moved onto it.
+"""Files and folders that are whole or absent: written under a temporary name beside their place, synced, then moved.
 
 Every room from here to the right writes files through this module. What stands in the files: `discovery.storage`,
 `reports`, the checkpoints of training.
 """
 
 import os
+import shutil
 import uuid
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -41,6 +42,39 @@ def atomic_path(path: str | os.PathLike[str]) -> Generator[Path]:
     _sync_folder(target.parent)
 
 
+@contextmanager
+def atomic_folder(path: str | os.PathLike[str]) -> Generator[Path]:
+    """Temporary folder beside `path`, moved to `path` when the block ends without an error; the first one stays.
+
+    A folder that is at `path` already (another process was faster) is left as it is, and the new one is dropped.
+
+    Args:
+        path: the folder to make; its parent must exist.
+
+    Yields:
+        An empty folder to write files into.
+
+    Raises:
+        OSError: the parent is missing or cannot be written, or the disk is full.
+    """
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:12]}{_MARK}")
+    temporary.mkdir()
+    try:
+        yield temporary
+        for file in temporary.iterdir():
+            _sync(file)
+        _sync_folder(temporary)
+        try:
+            temporary.rename(target)
+        except OSError:
+            if not target.is_dir():
+                raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    _sync_folder(target.parent)
+
+
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write `text` as UTF-8 (newlines as given), whole or not at all."""
     write_bytes(path, text.encode())
@@ -53,13 +87,16 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def remove_leftovers(folder: str | os.PathLike[str]) -> int:
-    """Remove the temporary files that a killed process left directly in `folder`; returns how many there were.
+    """Remove the temporary files and folders that a kill left directly in `folder`; returns how many there were.
 
     Call it only where no other process writes to `folder`.
     """
     leftovers = [p for p in Path(folder).iterdir() if p.name.startswith(".") and _MARK in p.name]
     for leftover in leftovers:
-        leftover.unlink(missing_ok=True)
+        if leftover.is_dir():
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            leftover.unlink(missing_ok=True)
     return len(leftovers)
 
 

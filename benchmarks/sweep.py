@@ -1,0 +1,168 @@
+"""Question: what does a sweep cost beyond the training of its runs, and what do two workers gain?
+
+    python benchmarks/sweep.py [--quick]
+
+Overhead: seconds per run beyond `fit` (data, readings, files, index), runs of .02 s in this process. Listing: 10,000
+records from the index to a table. Speed-up: the same runs on one worker and on two, from the first start of a run to
+the last end, so that the start of the workers does not count. Constants for `docs/notes/scale.md`: bytes per run on
+disk and in the index, bytes of a job and of a report.
+
+Answer: 15 to 20 ms of the processor per run beyond training (goal 50), 41 to 86 ms by the clock; 10,000 records in .67
+to .93 s of the processor (goal 1), 1.1 to 1.7 s by the clock. The speed-up on two workers is not known: two cores of an
+Intel Xeon had a load of 8 to 10 from other work (torch 2.13.0 CPU, November 2026), which leaves no second core to gain.
+"""
+
+import argparse
+import pickle
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+
+import torch
+from distributed import Client, LocalCluster
+
+from isthmus import FullyConnected
+from isthmus.discovery.work import one_thread_each
+from isthmus.sweeps import Plan, SweepProgress, sweep
+from isthmus.sweeps.index import Index, Row, Status
+from isthmus.sweeps.setup import prepared
+from isthmus.sweeps.store import INDEX, Store, run_folder
+from isthmus.sweeps.table import run_table
+from isthmus.sweeps.worker import Ending, Job, Report, versions
+from isthmus.training import Limits, fit
+from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.steps import step_of
+
+TASK: dict[str, object] = {
+    "name": "teacher", "rank": 1, "d_in": 5, "d_out": 2, "latent_dim": 2, "num_samples": 40
+}  # fmt: skip
+
+
+def plan(runs: int, evaluations: int, *, width: int = 6) -> Plan:
+    """So many seeds of a small network."""
+    training: dict[str, object] = {"ridge": 1e-2, "evaluations": evaluations, "dtype": "float64"}
+    return Plan(TASK, {"width": width, "depth": 4}, training, grid={"seed": list(range(runs))})
+
+
+def overhead(folder: Path, runs: int) -> tuple[float, float]:
+    """Seconds per run beyond `fit`, the first runs (imports) aside: by the clock, and of the processor.
+
+    On a busy machine the clock counts other people's work, between the steps of a run, too.
+    """
+    sweep(plan(3, 20), out=folder, workers=0)
+    began, worked = time.perf_counter(), time.process_time()
+    found = sweep(plan(3 + runs, 20), out=folder, workers=0)
+    total, work = time.perf_counter() - began, time.process_time() - worked
+    starts = [prepared(run.settings, None) for run in plan(3 + runs, 20).runs()[3:]]
+    worked = time.process_time()
+    with one_thread_each():
+        for start in starts:
+            fit(start.network, start.x, start.y, ridge=1e-2, limits=Limits(evaluations=20))
+    training = time.process_time() - worked
+    return (total - float(found["seconds"].values[3:].sum())) / runs, (work - training) / runs
+
+
+def listing(folder: Path, template: Row, records: int) -> tuple[float, float, float]:
+    """Seconds to list and table so many records, those of the processor, and bytes of the index per record."""
+    path = folder / "many.sqlite"
+    rows = [Row(f"{i:020x}", Status.DONE, _with_seed(template, i), template.numbers) for i in range(records)]
+    with closing(Index(path)) as index:
+        index.put(rows)
+    began, worked = time.perf_counter(), time.process_time()
+    with closing(Index(path, read_only=True)) as index:
+        table = run_table(index.rows())
+    seconds, work = time.perf_counter() - began, time.process_time() - worked
+    assert len(table) == records
+    return seconds, work, path.stat().st_size / records
+
+
+def _with_seed(row: Row, seed: int) -> dict[str, dict[str, object]]:
+    settings = {name: dict(section) for name, section in row.settings.items()}
+    settings["network"]["seed"] = seed
+    return settings
+
+
+def span(folder: Path, workers: int, runs: int, evaluations: int) -> float:
+    """Seconds from the first finished run to the last, per run: no start of workers in it."""
+    ends: list[tuple[float, int]] = []
+
+    def hear(event: SweepProgress) -> None:
+        if event.done and (not ends or event.done > ends[-1][1]):
+            ends.append((time.perf_counter(), event.done))
+
+    sweep(plan(runs, evaluations, width=24), out=folder, workers=workers, progress=hear)
+    # one worker finishes its first run before the other does: what counts starts once both have
+    first = next(i for i, (_, done) in enumerate(ends) if done >= workers)
+    return (ends[-1][0] - ends[first][0]) / (ends[-1][1] - ends[first][1])
+
+
+def scheduling(job: Job, report: Report, tasks: int) -> float:
+    """Seconds of the processor per job at client, scheduler and worker together, all in this process."""
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster) as client,
+    ):
+        worked = time.process_time()
+        futures = [client.submit(_echo, job, report, i, pure=False) for i in range(tasks)]
+        client.gather(futures)
+        return (time.process_time() - worked) / tasks
+
+
+def _echo(_job: Job, report: Report, _number: int) -> Report:
+    return report
+
+
+def gradient(rows: int, repeats: int) -> float:
+    """Seconds of the processor per row of one gradient: float32, 50 columns in and out, depth 9, width 64."""
+    generator = torch.Generator().manual_seed(0)
+    x, y = (torch.randn(rows, 50, generator=generator) for _ in range(2))
+    step = step_of(FullyConnected(50, 50, width=64, depth=9, seed=0), x, DataLoss(Loss.SQUARED, y), 1e-3)
+    with torch.no_grad(), one_thread_each():
+        step()
+        worked = time.process_time()
+        for _ in range(repeats):
+            step()
+        return (time.process_time() - worked) / (rows * repeats)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the runs and records, no workers")
+    quick = parser.parse_args().quick
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        runs = 5 if quick else 50
+        wall, work = overhead(folder / "overhead", runs)
+        print(f"overhead per run: {1000 * wall:.1f} ms, {1000 * work:.1f} ms of the processor ({runs} runs, goal 50)")
+        store = Store(folder / "overhead")
+        with closing(store.reader()) as index:
+            row = index.rows()[0]
+        records = 1000 if quick else 10_000
+        seconds, work, size = listing(folder, row, records)
+        print(
+            f"{records} records listed and tabled: {seconds:.3f} s, {work:.3f} s of the processor (goal 1 for 10,000)",
+            flush=True,
+        )
+        one = run_folder(store.folder, row.id)
+        job = Job(row.id, row.settings, None, str(store.folder), store.token, versions())
+        report = Report(row.id, Ending.DONE, row.numbers)
+        print(
+            f"bytes per run: {sum(p.stat().st_size for p in one.iterdir())} in its folder, {size:.0f} in {INDEX}, "
+            f"{len(pickle.dumps(job))} as a job, {len(pickle.dumps(report))} as a report"
+        )
+        began = time.perf_counter()
+        checked = sum(store.checked(path.name, print) is not None for path in store.finished_folders())
+        print(f"checksums of a finished run: {1000 * (time.perf_counter() - began) / checked:.2f} ms", flush=True)
+        each = scheduling(job, report, 100 if quick else 1000)
+        print(f"client, scheduler and worker: {1000 * each:.2f} ms of the processor per job", flush=True)
+        print(f"one gradient: {1e9 * gradient(10_000, 2 if quick else 20):.0f} ns of the processor per row", flush=True)
+        if quick:
+            return
+        spans = [span(folder / f"{workers}", workers, 24, 1500) for workers in (1, 2)]
+        print(f"seconds per run on 1 and 2 workers: {spans[0]:.3f}, {spans[1]:.3f}: {spans[0] / spans[1]:.2f} times")
+
+
+if __name__ == "__main__":
+    main()

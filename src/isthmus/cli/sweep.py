@@ -1,0 +1,92 @@
+"""`isthmus sweep PLAN.toml`, and `isthmus sweep status|table|plot|reindex DIR`: options in, lines and exit codes out.
+
+The sweep itself: `sweeps`. How progress looks: `sweep_progress`; tables and pictures of a folder: `sweep_folder`.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+
+class _PlanOrCommand(TyperGroup):
+    """Takes a first word that is no subcommand for a plan: `sweep PLAN.toml` is `sweep run PLAN.toml`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] != "--help":
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_PlanOrCommand, no_args_is_help=True,
+    help="Train over a grid of settings. isthmus sweep PLAN.toml is short for isthmus sweep run PLAN.toml.",
+)  # fmt: skip
+_Folder = Annotated[Path, typer.Argument(help="The folder of a sweep.")]
+
+
+@app.command()
+def run(
+    plan: Annotated[Path, typer.Argument(help="A TOML file: task, network, training, grid.")],
+    out: Annotated[Path | None, typer.Option(help="Folder of the sweep; default runs/PLAN.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes on this machine; default one per core, 0 for none but this.")
+    ] = None,
+    scheduler: Annotated[str | None, typer.Option(help="Join a running dask scheduler: tcp://host:8786.")] = None,
+    slurm: Annotated[Path | None, typer.Option(help="A TOML file: start workers as Slurm jobs.")] = None,
+    patience: Annotated[float, typer.Option(min=0.0, help="Seconds to wait for a lost --scheduler.")] = 60.0,
+    retries: Annotated[int, typer.Option(min=0, help="How often a run that fails is tried again.")] = 1,
+) -> int:
+    """Compute every run of PLAN that is not there yet; the same command goes on after any interruption.
+
+    Exit codes: 0 done, 2 bad input, 3 some runs failed or the scheduler was lost, 130 interrupted.
+    """
+    from isthmus.cli.sweep_run import run_in  # torch and the rest: only once the command line makes sense
+    from isthmus.sweeps.engines import EngineChoice
+
+    choice = EngineChoice(workers, scheduler, slurm, patience)
+    return run_in(plan, out or Path("runs") / plan.stem, choice, retries=retries)
+
+
+@app.command()
+def status(folder: _Folder) -> int:
+    """How many runs are done, waiting and failed, and why."""
+    from isthmus.cli.sweep_folder import print_status
+
+    return print_status(folder)
+
+
+@app.command()
+def table(
+    folder: _Folder,
+    out: Annotated[Path | None, typer.Option(help="Write all columns to this .csv or .parquet file.")] = None,
+) -> int:
+    """One row per run: the settings that differ, and the numbers."""
+    from isthmus.cli.sweep_folder import print_table, write_table
+
+    return print_table(folder) if out is None else write_table(folder, out)
+
+
+@app.command()
+def plot(
+    folder: _Folder,
+    axis: Annotated[
+        str | None, typer.Option(help="The setting along the axis; default the one of most values.")
+    ] = None,
+    by: Annotated[str | None, typer.Option(help="One line for each value of this setting.")] = None,
+    quantity: Annotated[str, typer.Option(help="The numbers to draw: NAME,NAME.")] = "objective,rank",
+    out: Annotated[Path | None, typer.Option(help="The picture, .png or .svg; default DIR/sweep.png.")] = None,
+) -> int:
+    """Draw numbers against a setting, one panel each."""
+    from isthmus.cli.sweep_folder import draw
+
+    return draw(folder, axis, by, quantity.split(","), out or folder / "sweep.png")
+
+
+@app.command()
+def reindex(folder: _Folder) -> int:
+    """Make the index again from the folders of the runs; damaged runs are set aside."""
+    from isthmus.cli.sweep_folder import reindex as again
+
+    return again(folder)

@@ -1,0 +1,41 @@
+"""A plan carried out from the command line: notes and progress on stderr, the end in words, an exit code."""
+
+from pathlib import Path
+
+from rich.console import Console
+
+from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
+from isthmus.cli.run_folder import check_writable
+from isthmus.cli.sweep_progress import shown_sweep
+from isthmus.sweeps.driver import Summary, SweepOutcome
+from isthmus.sweeps.engines import EngineChoice
+from isthmus.sweeps.plan import Plan
+from isthmus.sweeps.plan_check import checked_runs
+from isthmus.sweeps.sweep import run_plan
+
+DONE, SOME_FAILED, INTERRUPTED = 0, 3, 130
+_CODES = {SweepOutcome.DONE: DONE, SweepOutcome.INTERRUPTED: INTERRUPTED}
+
+
+def run_in(path: Path, folder: Path, choice: EngineChoice, *, retries: int) -> int:
+    """Carry out the plan of a file in a folder; returns the exit code.
+
+    Raises:
+        PlanError, SweepError: see `sweeps.sweep`; nothing was started. OSError: the folder cannot be written.
+    """
+    errors = Console(stderr=True)
+
+    def say(text: str) -> None:
+        errors.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)
+
+    try:
+        with terminate_like_interrupt(), warnings_as_lines(say):
+            runs = checked_runs(Plan.read(path))
+            check_writable(folder)
+            with shown_sweep(errors) as listener:
+                summary = run_plan(runs, folder, choice, retries=retries, listener=listener, say=say)
+    except KeyboardInterrupt:
+        summary = Summary(SweepOutcome.INTERRUPTED)
+    counts = f"{summary.computed} computed, {summary.found} found, {len(summary.failed)} failed"
+    Console().print(f"{folder}: {counts}. {summary.outcome.value}", markup=False, highlight=False, soft_wrap=True)
+    return _CODES.get(summary.outcome, SOME_FAILED)

@@ -1,0 +1,55 @@
+"""Labelled tables as netCDF files, whole or absent, and back without loss; nothing is ever unpickled.
+
+Which tables a discovery consists of: `storage`; the arrays of a sweep's runs: `sweeps.arrays`.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from isthmus.discovery.json_values import plain, restored
+from isthmus.training.atomic import atomic_path
+
+
+def write_tables(path: Path, tables: Mapping[str, object]) -> None:
+    """Write datasets into one file, each a group of its name.
+
+    Raises:
+        OSError: the file cannot be written.
+        TypeError: an attribute has no plain form.
+    """
+    with atomic_path(path) as temporary:
+        for number, (group, table) in enumerate(tables.items()):
+            assert isinstance(table, xr.Dataset)
+            bare = table.copy()
+            # netCDF attributes refuse None and bool, so they travel as one JSON string
+            bare.attrs = {"json": json.dumps(plain(table.attrs, f"{group}.attrs"), ensure_ascii=False)}
+            for name, variable in bare.variables.items():
+                variable.attrs = {"json": json.dumps(plain(variable.attrs, f"{group}.{name}.attrs"))}
+                # no fill value: NaN stays the very NaN it was
+                variable.encoding = {"_FillValue": None}
+            bare.to_netcdf(temporary, mode="a" if number else "w", group=group, engine="h5netcdf")
+
+
+def read_table(path: Path, group: str) -> xr.Dataset:
+    """One group of a file that `write_tables` wrote, in memory.
+
+    Raises:
+        OSError, KeyError, ValueError, RuntimeError: no such file or group, or a damaged one, in the words of h5py.
+    """
+    table = xr.load_dataset(path, engine="h5netcdf", group=group)
+    table.encoding = {}
+    for holder in (table, *table.variables.values()):
+        attributes: Any = restored(json.loads(holder.attrs["json"]))
+        holder.attrs = attributes
+        holder.encoding = {}
+    return table
+
+
+def checksum(path: Path) -> str:
+    """SHA-256 of a file's bytes, hexadecimal."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()

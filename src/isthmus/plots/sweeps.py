@@ -1,0 +1,69 @@
+"""A number of a sweep against one of its settings, one line for each value of another.
+
+The table comes from `sweeps.table`; files: `cli`.
+"""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from isthmus.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, axes_or_new, legend, whole_numbers
+
+_COLORS = (BLUE, ORANGE, GREEN, PURPLE, INK, MUTED)
+_MARKERS = "os^Dv<>P*X"
+_WIDE = 20.0  # ratio of largest to smallest from which an axis is logarithmic
+
+
+def sweep_lines(
+    table: pd.DataFrame, ax: Axes | None = None, *, axis: str, quantity: str, by: str | None = None
+) -> Axes:
+    """Every run as a point, and a line through the medians of the runs that share their settings.
+
+    Args:
+        table: one row per run, with the columns named below; rows without the quantity are left out.
+        ax: axes to draw into; new ones unless given.
+        axis: the column of settings along the horizontal axis, numbers.
+        quantity: the column of numbers to draw.
+        by: the column whose values get a line each.
+
+    Returns:
+        The axes.
+    """
+    ax = axes_or_new(ax)
+    rows: Any = table[np.isfinite(table[quantity].to_numpy(float))]
+    groups: list[tuple[str, Any]] = (
+        [("", rows)] if by is None else [(f"{_short(by)} {value}", part) for value, part in rows.groupby(by)]
+    )
+    for i, (label, part) in enumerate(groups):
+        x, y = part[axis].to_numpy(float), part[quantity].to_numpy(float)
+        color = _COLORS[i % len(_COLORS)]
+        middle = pd.Series(y).groupby(x).median()
+        ax.plot(x, y, linestyle="none", marker=".", markersize=4, color=color, alpha=0.45)
+        ax.plot(
+            middle.index, middle.to_numpy(), marker=_MARKERS[i % len(_MARKERS)], markersize=4.5, color=color,
+            label=label or None,
+        )  # fmt: skip
+    _scale(ax, rows[axis].to_numpy(float), rows[quantity].to_numpy(float))
+    ax.set_xlabel(_short(axis).replace("_", " "))
+    ax.set_ylabel(quantity.replace("_", " "))
+    if by is not None and len(groups):
+        legend(ax)
+    return ax
+
+
+def _short(column: str) -> str:
+    """The key of "section.key"."""
+    return column.rpartition(".")[2]
+
+
+def _scale(ax: Axes, x: np.ndarray, y: np.ndarray) -> None:
+    """Logarithmic where the values are positive and far apart; whole numbers where they are counts."""
+    for values, name in ((x, "x"), (y, "y")):
+        if len(values) == 0:
+            continue
+        if values.min() > 0 and values.max() / values.min() >= _WIDE:
+            (ax.set_xscale if name == "x" else ax.set_yscale)("log")
+        elif np.array_equal(values, np.round(values)):
+            whole_numbers(ax, y=name == "y")

@@ -1,0 +1,153 @@
+"""A plan: a task, a network, a training and the values to sweep over; from TOML or Python, expanded to runs.
+
+The keys and their ranges: `fields` and `task_fields`. Checks that need the task itself: `plan_check`.
+"""
+
+import itertools
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from isthmus.errors import PlanError
+from isthmus.sweeps.fields import KIND, NETWORKS, RECORD, TRAINING, canonical, unknown
+from isthmus.sweeps.runs import Run, label_of
+from isthmus.sweeps.task_fields import canonical_task
+
+_SECTIONS = ("task", "network", "training")
+_KEYS = (*_SECTIONS, "record", "grid", "settings")
+# a grid names these without their section
+_BARE = {key: f"network.{key}" for fields in NETWORKS.values() for key in fields} | {
+    key: f"training.{key}" for key in TRAINING
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to compute: fixed sections, and a grid (every combination) or a list of settings.
+
+    Args:
+        task: `name` and the arguments of a task that comes along, or `file` with `target`, `classes` or `autoencode`.
+        network: `kind` ("fully_connected", "leaky" or "resnet") and its arguments, `seed` among them.
+        training: `ridge`, `loss`, `solver`, `evaluations` (the stopping), `dtype`, `scaling` ("column", "global" as in
+            `discover`, the outputs to total variance 1; or "none").
+        grid: axis -> values. An axis is a key of network or training ("depth", "ridge"), or "section.key".
+        settings: instead of a grid, the axes of each run.
+        record: what is kept of a run beside its numbers: `ranks`, `weights`, `history`, each true unless said.
+        folder: where relative paths of task files start.
+        name: how errors call the plan.
+    """
+
+    task: Mapping[str, object]
+    network: Mapping[str, object]
+    training: Mapping[str, object]
+    grid: Mapping[str, object] = field(default_factory=dict[str, object])
+    settings: Sequence[Mapping[str, object]] = ()
+    record: Mapping[str, object] = field(default_factory=dict[str, object])
+    folder: Path = Path()
+    name: str = "plan"
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Plan":
+        """The plan of a TOML file.
+
+        Raises:
+            PlanError: no such file, not TOML, an unknown or missing section.
+        """
+        path = Path(path)
+        try:
+            content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise PlanError(f"{path}: no such file. Give a plan, a TOML file.") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise PlanError(f"{path}: is not TOML ({error}). Mend that place.") from None
+        except OSError as error:
+            raise PlanError(f"{path}: cannot be read ({error.strerror}). Give a plan, a TOML file.") from None
+        for key, value in content.items():
+            if key not in _KEYS:
+                raise unknown(key, _KEYS, str(path))
+            if not isinstance(value, list if key == "settings" else dict):
+                kind = "a list of tables, [[settings]]" if key == "settings" else f"a table, [{key}]"
+                raise PlanError(f"{path}: {key} is {value!r}; needs {kind}.")
+        for section in _SECTIONS:
+            if section not in content:
+                raise PlanError(f"{path}: the section [{section}] is missing; a plan needs {', '.join(_SECTIONS)}.")
+        return cls(**content, folder=path.parent, name=str(path))
+
+    def axes(self) -> dict[str, list[object]]:
+        """The axes of the grid with their values; empty for a list of settings.
+
+        Raises:
+            PlanError: an axis that is no key, no values, or a value twice.
+        """
+        found: dict[str, list[object]] = {}
+        for axis, values in _flat(self.grid):
+            self._place(axis)
+            if not isinstance(values, list | tuple):
+                raise PlanError(f"{self.name}: grid.{axis} is {values!r}; needs a list of values.")
+            if not values:
+                raise PlanError(f"{self.name}: grid.{axis} is empty; needs at least one value.")
+            found[axis] = list(values)
+        return found
+
+    def runs(self) -> tuple[Run, ...]:
+        """Every run, in the order of the grid (the last axis fastest).
+
+        Raises:
+            PlanError: names the plan, the run by its axes and the key, and says what is needed.
+        """
+        axes = self.axes()
+        if axes and self.settings:
+            raise PlanError(f"{self.name}: has both a grid and settings; needs one of them.")
+        if not axes and not self.settings:
+            raise PlanError(f"{self.name}: the grid is empty; give [grid] axes with values, or [[settings]].")
+        if axes:
+            points = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+        else:
+            points = [dict(_flat(setting)) for setting in self.settings]
+        record = canonical(self.record, RECORD, section="record", where=self.name)
+        runs = tuple(self._run(number, point, record) for number, point in enumerate(points, 1))
+        seen: dict[str, int] = {}
+        for number, run in enumerate(runs, 1):
+            if (first := seen.setdefault(run.id, number)) != number:
+                raise PlanError(f"{self.name}: run {number} ({run.label}) is run {first} again. Remove one of them.")
+        return runs
+
+    def _place(self, axis: str) -> tuple[str, str]:
+        """Section and key of an axis."""
+        section, dot, key = (axis if "." in axis else _BARE.get(axis, axis)).partition(".")
+        if not dot:
+            raise unknown(axis, [*_BARE, "task.seed"], f"{self.name}, [grid]")
+        if section not in _SECTIONS:
+            raise unknown(section, _SECTIONS, f"{self.name}, [grid] {axis}")
+        return section, key
+
+    def _run(self, number: int, point: Mapping[str, object], record: Mapping[str, object]) -> Run:
+        where = f"{self.name}, run {number} ({label_of(point)})"
+        given: dict[str, dict[str, object]] = {name: dict(getattr(self, name)) for name in _SECTIONS}
+        for axis, value in point.items():
+            section, key = self._place(axis)
+            given[section][key] = value
+        task, source = canonical_task(given["task"], where=where, folder=self.folder)
+        kind = canonical({k: v for k, v in given["network"].items() if k == "kind"}, {"kind": KIND}, section="network",
+                         where=where)  # fmt: skip
+        fields = {"kind": KIND, **NETWORKS[str(kind["kind"])]}
+        settings = {
+            "task": task,
+            "network": canonical(given["network"], fields, section="network", where=where),
+            "training": canonical(given["training"], TRAINING, section="training", where=where),
+            "record": record,
+        }
+        return Run(settings, source, dict(point))
+
+
+def _flat(table: Mapping[str, object], prefix: str = "") -> list[tuple[str, object]]:
+    """Nested tables as "a.b" keys: TOML reads `task.seed = [0, 1]` as a table within a table."""
+    found: list[tuple[str, object]] = []
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            found += _flat({str(k): v for k, v in value.items()}, f"{prefix}{key}.")
+        else:
+            found.append((f"{prefix}{key}", value))
+    return found

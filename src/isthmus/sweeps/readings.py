@@ -1,0 +1,73 @@
+"""The ranks that a trained network shows, as numbers and as a table by layer.
+
+The tables: `diagnostics`. How a rank is read off a spectrum: `theory.spectra`. Training: `execution`.
+"""
+
+import math
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import torch
+import xarray as xr
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from isthmus.diagnostics import diagnose, leaky_diagnosis
+from isthmus.networks import FullyConnected, LeakyResNet
+from isthmus.theory.spectra import spectral_gap_rank
+
+POINTS = 64  # data points at which Jacobians are taken
+NAMES = ("rank_estimate", "rank_lower", "rank_upper", "rank_jacobian", "rank_hamiltonian")
+Numbers = dict[str, object]
+
+
+def rank_readings(network: nn.Module, x: Tensor, y: Tensor, *, ridge: float) -> tuple[Numbers, xr.Dataset]:
+    """Readings of the rank of a trained network on its data, None where a reading does not apply.
+
+    Args:
+        network: not changed.
+        x: inputs (n, d_in).
+        y: targets (n, d_out), or class numbers (n,).
+        ridge: of the training.
+
+    Returns:
+        rank_estimate, rank_lower, rank_upper (fully connected: those of `diagnose`), rank_jacobian (gap of the median
+        singular values of Df over 64 points), rank_hamiltonian (leaky, squared loss: mean over the layers); and the
+        table by layer, empty where there is none. All *estimates* but for the two bounds.
+    """
+    numbers: Numbers = {name: None for name in NAMES}
+    if isinstance(network, FullyConnected):
+        found = diagnose(network, x)
+        numbers |= {"rank_estimate": found.rank.estimate, "rank_lower": found.rank.lower}
+        numbers |= {"rank_upper": found.rank.upper, "rank_jacobian": found.rank.evidence["jacobian_gap"]}
+        return numbers, found.layers
+    points = x[torch.linspace(0, len(x) - 1, min(POINTS, len(x))).long()]
+    spectra = torch.linalg.svdvals(output_jacobians(network, points))
+    numbers["rank_jacobian"] = int(spectral_gap_rank(spectra.median(0).values))
+    if isinstance(network, LeakyResNet) and y.ndim == 2 and ridge > 0:
+        layers = leaky_diagnosis(network, x.double(), y.double(), ridge=ridge)
+        mean = float(layers["rank_from_hamiltonian"].mean())
+        numbers["rank_hamiltonian"] = mean if math.isfinite(mean) else None
+        return numbers, layers
+    return numbers, xr.Dataset()
+
+
+def output_jacobians(network: nn.Module, x: Float[Tensor, "n d_in"]) -> Float[Tensor, "n d_out d_in"]:
+    """Df at every sample of any network that treats samples apart, one backward pass per output."""
+    with torch.enable_grad():
+        points = x.detach().to(next(network.parameters()).dtype).requires_grad_()
+        outputs = network(points)
+        columns = range(outputs.shape[1])
+        rows = [torch.autograd.grad(outputs[:, j].sum(), points, retain_graph=True)[0] for j in columns]
+    return torch.stack(rows, 1).double()
+
+
+@contextmanager
+def heard_warnings() -> Generator[list[str]]:
+    """A list that holds, after the block, its warnings as sentences, each once; they reach nobody else."""
+    sentences: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield sentences
+    sentences.extend(dict.fromkeys(" ".join(str(w.message).split()) for w in caught))

@@ -1,0 +1,139 @@
+"""A finished run as a folder: result.json with checksums, arrays.nc, weights.safetensors; whole or absent.
+
+Where the folders lie and which are good: `store`. Nothing is ever unpickled.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from isthmus import __version__
+from isthmus.discovery.json_values import plain, restored
+from isthmus.discovery.netcdf import checksum
+from isthmus.errors import SweepError
+from isthmus.sweeps.arrays import read_arrays, write_arrays
+from isthmus.sweeps.execution import Computed
+from isthmus.sweeps.runs import canonical_json, run_id
+from isthmus.sweeps.setup import Sections, prepared
+from isthmus.training.atomic import atomic_folder
+
+FORMAT, FORMAT_VERSION = "isthmus run", 1
+RESULT, ARRAYS, WEIGHTS = "result.json", "arrays.nc", "weights.safetensors"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What result.json says of a finished run.
+
+    Attributes:
+        id: of the run.
+        settings: canonical.
+        numbers: see `execution.Computed`.
+        warnings: sentences.
+    """
+
+    id: str
+    settings: Sections
+    numbers: Mapping[str, Any]
+    warnings: tuple[str, ...]
+
+
+def write_run(folder: Path, settings: Sections, computed: Computed) -> None:
+    """Write a finished run; a folder that is there already is the same run, and stays.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_folder(folder) as place:
+        if computed.arrays.variables:
+            write_arrays(place / ARRAYS, computed.arrays)
+        if computed.tensors:
+            # sorted names and no metadata of ours beyond the settings: equal runs give equal files
+            save_file(dict(computed.tensors), place / WEIGHTS, metadata={"isthmus": canonical_json(settings)})
+        checksums = {name: checksum(place / name) for name in (ARRAYS, WEIGHTS) if (place / name).exists()}
+        content = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "isthmus": __version__,
+            "id": run_id(settings),
+            "settings": settings,
+            "numbers": plain(computed.numbers, "numbers"),
+            "warnings": computed.warnings,
+            "checksums": checksums,
+        }
+        (place / RESULT).write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write a run that came as bytes from a worker with a folder of its own."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_folder(folder) as place:
+        for name in (RESULT, ARRAYS, WEIGHTS):
+            if name in files:
+                (place / name).write_bytes(files[name])
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    """The files of a run as bytes."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def read_result(folder: Path) -> Result:
+    """A finished run, after its checksums were compared.
+
+    Raises:
+        SweepError: a file is missing or damaged; says which.
+    """
+    try:
+        content = json.loads((folder / RESULT).read_text(encoding="utf-8"))
+        if content["format"] != FORMAT or content["format_version"] != FORMAT_VERSION:
+            raise SweepError(
+                f"{folder}: holds no run of format version {FORMAT_VERSION}; use the isthmus that wrote it."
+            )
+        for name, expected in content["checksums"].items():
+            if checksum(folder / name) != expected:
+                raise SweepError(f"{folder / name}: is damaged, its checksum differs; run the sweep again.")
+        numbers: Any = restored(content["numbers"])
+        found = Result(content["id"], content["settings"], numbers, tuple(content["warnings"]))
+        if found.id != folder.name or run_id(found.settings) != found.id:
+            raise SweepError(f"{folder}: its settings do not give its id; run the sweep again.")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        detail = " ".join(str(error).split())[:200]
+        raise SweepError(f"{folder}: cannot be read, it is damaged ({detail}); run the sweep again.") from error
+    return found
+
+
+def arrays_of(folder: Path) -> xr.Dataset:
+    """The arrays of a finished run: the objective over "evaluation", the table by "layer"; empty if none were recorded.
+
+    Raises:
+        SweepError: damaged.
+    """
+    read_result(folder)
+    return read_arrays(folder / ARRAYS) if (folder / ARRAYS).exists() else xr.Dataset()
+
+
+def read_network(folder: Path, *, source: str | None = None) -> nn.Module:
+    """The trained network of a finished run; its class and shape come from the settings.
+
+    Args:
+        folder: of the run.
+        source: the file of the task, where the plan has one: the numbers of columns are read from it.
+
+    Raises:
+        SweepError: damaged, or its weights were not recorded.
+    """
+    found = read_result(folder)
+    if not (folder / WEIGHTS).exists():
+        raise SweepError(f"{folder}: its weights were not recorded. Set weights = true under [record].")
+    network = prepared(found.settings, source).network
+    tensors: dict[str, Tensor] = load_file(folder / WEIGHTS)
+    network.load_state_dict(tensors)
+    return network

@@ -1,0 +1,209 @@
+"""The folder of a sweep: folders of runs (the truth), the index (made from them), failures, checkpoints, the lock.
+
+    sweep.json          format and a token by which a worker knows the folder again
+    runs/ab/ab12.../    one finished run: `run_files`
+    failed/ab12....json the traceback of a run that failed
+    work/               checkpoints of unfinished runs, and attempts.log: one line per begin and end
+    index.sqlite        `index`
+    damaged/            what was found damaged, set aside
+
+Nothing here asks a clock: what is finished is decided by which folders are there, never by which is newer.
+"""
+
+import json
+import sqlite3
+import uuid
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from isthmus.errors import SweepError
+from isthmus.sweeps.index import Index, Row, Status, unwritable
+from isthmus.sweeps.run_files import Result, read_result
+from isthmus.sweeps.setup import Sections
+from isthmus.training.atomic import remove_leftovers, write_text
+
+FORMAT, FORMAT_VERSION = "isthmus sweep", 1
+HEAD, INDEX, LOCK = "sweep.json", "index.sqlite", "driver.lock"
+RUNS, FAILED, WORK, DAMAGED = "runs", "failed", "work", "damaged"
+
+
+def run_folder(folder: Path, run: str) -> Path:
+    """Where a finished run lies; 256 folders keep each short."""
+    return folder / RUNS / run[:2] / run
+
+
+def checkpoint_path(folder: Path, run: str) -> Path:
+    """Where the training of a run keeps its state."""
+    return folder / WORK / f"{run}.pt"
+
+
+class Store:
+    """An existing folder of a sweep.
+
+    Args:
+        folder: as `Store.make` or an earlier sweep left it.
+
+    Raises:
+        SweepError: no sweep is there, or one of a newer format.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        try:
+            head = json.loads((folder / HEAD).read_text(encoding="utf-8"))
+            if head["format"] != FORMAT:
+                raise ValueError
+            version, self.token = int(head["format_version"]), str(head["token"])
+        except FileNotFoundError:
+            raise SweepError(f"{folder}: holds no sweep. Start one with isthmus sweep PLAN --out {folder}.") from None
+        except (ValueError, KeyError, TypeError):
+            raise SweepError(f"{folder / HEAD}: is damaged. Remove this one file; the next sweep writes it.") from None
+        if version > FORMAT_VERSION:
+            raise SweepError(f"{folder}: has format version {version}, not {FORMAT_VERSION}; use the newer isthmus.")
+
+    @classmethod
+    def make(cls, folder: Path) -> "Store":
+        """The sweep in a folder, made if there is none.
+
+        Raises:
+            SweepError: the folder holds something else. OSError: it cannot be written.
+        """
+        if not (folder / HEAD).exists():
+            known = {RUNS, FAILED, WORK, DAMAGED, INDEX, LOCK}
+            others = [p.name for p in folder.iterdir() if p.name not in known] if folder.is_dir() else []
+            if others and not (folder / RUNS).is_dir():
+                raise SweepError(f"{folder}: holds other files ({others[0]}). Give a new or empty folder with --out.")
+            for name in (RUNS, FAILED, WORK):
+                (folder / name).mkdir(parents=True, exist_ok=True)
+            head = {"format": FORMAT, "format_version": FORMAT_VERSION, "token": uuid.uuid4().hex}
+            write_text(folder / HEAD, json.dumps(head) + "\n")
+        return cls(folder)
+
+    @contextmanager
+    def locked(self) -> Generator[None]:
+        """Be the only driver here; the operating system lets go when the process ends, however it ends.
+
+        Raises:
+            SweepError: another driver is at work.
+        """
+        lock = FileLock(self.folder / LOCK, timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise SweepError(
+                f"{self.folder}: another sweep is at work in this folder. Wait for it, or give another --out."
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def is_driven(self) -> bool:
+        """Whether a driver is at work here now."""
+        try:
+            with self.locked():
+                return False
+        except SweepError:
+            return True
+
+    def opened_index(self, say: Callable[[str], None]) -> Index:
+        """The index, open for writing; a damaged or missing one is made again from the folders of the runs."""
+        path = self.folder / INDEX
+        try:
+            if path.exists():
+                return Index(path)
+        except sqlite3.OperationalError as error:  # a full disk is no damage
+            raise unwritable(path, error) from error
+        except sqlite3.DatabaseError as error:
+            say(f"{path}: is damaged ({error}); it was set aside and is made again from the folders of the runs.")
+            self.set_aside(path)
+        return self.rebuilt_index(say)
+
+    def rebuilt_index(self, say: Callable[[str], None]) -> Index:
+        """A new index from the folders; damaged runs are set aside, to be computed again."""
+        for suffix in ("", "-wal", "-shm"):
+            (self.folder / f"{INDEX}{suffix}").unlink(missing_ok=True)
+        try:
+            index = Index(self.folder / INDEX)
+        except sqlite3.OperationalError as error:
+            raise unwritable(self.folder / INDEX, error) from error
+        finished = [result for folder in self.finished_folders() if (result := self.checked(folder.name, say))]
+        done = {result.id for result in finished}
+        index.put(done_row(result) for result in finished)
+        index.put(row for row in self._failures() if row.id not in done)
+        return index
+
+    def reader(self) -> Index:
+        """The index, for reading beside a driver.
+
+        Raises:
+            SweepError: missing or damaged.
+        """
+        try:
+            index = Index(self.folder / INDEX, read_only=True)
+            index.statuses()
+        except sqlite3.Error as error:
+            raise SweepError(
+                f"{self.folder / INDEX}: cannot be read ({error}). Make it again: isthmus sweep reindex {self.folder}"
+            ) from None
+        return index
+
+    def finished_folders(self) -> Iterator[Path]:
+        """Every folder of a finished run, good or damaged."""
+        yield from sorted(path for path in self.folder.glob(f"{RUNS}/*/*") if not path.name.startswith("."))
+
+    def checked(self, run: str, say: Callable[[str], None]) -> Result | None:
+        """A finished run with good checksums; None if there is none, or if it was damaged and is set aside now."""
+        folder = run_folder(self.folder, run)
+        if not folder.is_dir():
+            return None
+        try:
+            return read_result(folder)
+        except SweepError as error:
+            say(f"{error} It was set aside in {self.folder / DAMAGED}.")
+            self.set_aside(folder)
+            return None
+
+    def set_aside(self, path: Path) -> None:
+        """Move a damaged file or folder out of the way, losing nothing."""
+        (self.folder / DAMAGED).mkdir(exist_ok=True)
+        path.rename(self.folder / DAMAGED / f"{path.name}.{uuid.uuid4().hex[:8]}")
+
+    def put_failure(self, row: Row) -> None:
+        """Keep the traceback of a run that failed as a file, too: the index can be made again from it."""
+        content = {"id": row.id, "settings": row.settings, "error": row.error}
+        write_text(self.folder / FAILED / f"{row.id}.json", json.dumps(content, indent=1) + "\n")
+
+    def _failures(self) -> Iterator[Row]:
+        for path in sorted((self.folder / FAILED).glob("*.json")):
+            try:
+                content = json.loads(path.read_text(encoding="utf-8"))
+                yield Row(content["id"], Status.FAILED, content["settings"], error=content["error"])
+            except (ValueError, KeyError, TypeError):
+                path.unlink()  # a failed run is tried again anyway
+
+    def forget_work(self, runs: Iterable[str]) -> None:
+        """Remove the checkpoints and failures of finished runs."""
+        for run in runs:
+            checkpoint_path(self.folder, run).unlink(missing_ok=True)
+            (self.folder / FAILED / f"{run}.json").unlink(missing_ok=True)
+
+    def tidy(self) -> None:
+        """Remove what killed processes left half-written; only for the driver, before any worker starts."""
+        places = [self.folder, *(self.folder / name for name in (FAILED, WORK)), *(self.folder / RUNS).iterdir()]
+        for place in places:
+            if place.is_dir():
+                remove_leftovers(place)
+
+
+def done_row(result: Result) -> Row:
+    """The row of a finished run."""
+    return Row(result.id, Status.DONE, result.settings, result.numbers)
+
+
+def waiting_row(run: str, settings: Sections) -> Row:
+    """The row of a run that is still to be computed."""
+    return Row(run, Status.WAITING, settings)

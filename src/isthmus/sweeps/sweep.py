@@ -1,0 +1,116 @@
+"""`sweep`: a plan carried out in a folder, and its numbers over the grid.
+
+The parts: `plan` and `plan_check`, `store`, `engine` and `cluster`, `driver`, `table`.
+"""
+
+import tempfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import xarray as xr
+
+from isthmus.errors import PlanError, SweepError
+from isthmus.sweeps.driver import Driver, Summary, SweepOutcome
+from isthmus.sweeps.engines import EngineChoice, opened_engine
+from isthmus.sweeps.plan import Plan
+from isthmus.sweeps.plan_check import checked_runs
+from isthmus.sweeps.progress import SweepListener
+from isthmus.sweeps.runs import Run
+from isthmus.sweeps.store import Store
+from isthmus.sweeps.table import grid_dataset
+
+RETRIES = 1
+
+
+def sweep(
+    plan: Plan | str | Path,
+    *,
+    out: str | Path | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    slurm: str | Path | None = None,
+    retries: int = RETRIES,
+    progress: SweepListener | None = None,
+) -> xr.Dataset:
+    """Train a network at every point of a grid, each once, and return the numbers over the grid.
+
+    Finished runs are kept in `out` under ids that depend on their settings alone: the same call computes nothing
+    again, a grid with more values only the new ones, and a call after a kill goes on from the checkpoints. Every number
+    but `seconds` is the same, bit for bit, whatever the interruptions and whoever computes.
+
+    Args:
+        plan: a `Plan`, or a TOML file with one.
+        out: the folder of the sweep; a temporary one, removed at the end, unless given.
+        workers: processes on this machine, one thread each; one per core unless given, 0 for this process itself. More
+            than 0 needs the extra `cluster`, and in a script the guard `if __name__ == "__main__"`.
+        scheduler: address of a running dask scheduler, as tcp://host:8786, instead of workers of its own.
+        slurm: a TOML file that says how to start workers as Slurm jobs.
+        retries: how often a run that raised is tried again.
+        progress: hears how far the sweep is.
+
+    Returns:
+        One dimension per axis of the grid ("run" for a list of settings); objective, data_loss, penalty, stationarity,
+        rank and the other readings, gradient_evaluations, steps, seconds, outcome, status, id. NaN where a run failed.
+
+    Raises:
+        PlanError: the plan cannot be carried out; nothing was started.
+        SweepError: the folder is in use or cannot be written, the scheduler cannot be reached or was lost, or workers
+            have other versions.
+        KeyboardInterrupt: interrupted; the state was saved.
+    """
+    read = plan if isinstance(plan, Plan) else Plan.read(plan)
+    if retries < 0:
+        raise PlanError(f"sweep(retries={retries}): needs retries >= 0.")
+    choice = EngineChoice(workers, scheduler, None if slurm is None else Path(slurm))
+    runs = checked_runs(read)
+    with tempfile.TemporaryDirectory(prefix="isthmus-sweep-") as temporary:
+        folder = Path(temporary if out is None else out)
+        summary = run_plan(runs, folder, choice, retries=retries, listener=progress or _silent)
+        if summary.outcome is SweepOutcome.INTERRUPTED:
+            raise KeyboardInterrupt
+        if summary.outcome is SweepOutcome.WORKERS_LOST:
+            raise SweepError(f"{folder}: {summary.outcome.value}.")
+        with closing(Store(folder).reader()) as index:
+            return grid_dataset(runs, read.axes(), index.rows())
+
+
+def run_plan(
+    runs: tuple[Run, ...],
+    folder: Path,
+    choice: EngineChoice,
+    *,
+    retries: int = RETRIES,
+    listener: SweepListener,
+    say: Callable[[str], None] = lambda _text: None,
+) -> Summary:
+    """Carry out checked runs in a folder; see `sweep`.
+
+    Args:
+        runs: as `plan_check.checked_runs` gives them.
+        folder: of the sweep, made if missing.
+        choice: where to run.
+        retries: see `sweep`.
+        listener: hears how far it is.
+        say: hears notes, one line each.
+
+    Returns:
+        How it ended; an interrupt is an outcome.
+
+    Raises:
+        SweepError: see `sweep`. OSError: the folder cannot be written.
+    """
+    store = Store.make(folder)
+    with store.locked():
+        store.tidy()
+        with closing(store.opened_index(say)) as index:
+            driver = Driver(runs, store, index, retries=retries, listener=listener, say=say)
+            waiting = driver.reconcile()
+            if not waiting:  # no workers for no work: starting them takes seconds
+                return driver.summary
+            with closing(opened_engine(choice, runs, say)) as engine:
+                return driver.run(engine, waiting)
+
+
+def _silent(_progress: object) -> None:
+    """Hears nothing."""

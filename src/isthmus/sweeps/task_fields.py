@@ -1,0 +1,137 @@
+"""The task of a plan: which arguments it takes, and the same data again on whichever worker asks for them.
+
+Making and reading tasks: `tasks`. The keys of networks and training: `fields`.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from isthmus import tasks
+from isthmus.discovery.netcdf import checksum
+from isthmus.errors import DataError, PlanError
+from isthmus.sweeps.fields import (
+    Field,
+    Settings,
+    canonical,
+    choice,
+    listed,
+    optional,
+    real,
+    switch,
+    unknown,
+    whole,
+    words,
+)
+from isthmus.tasks import BUILTIN, Task, builtin, read_table
+
+_FILE: Mapping[str, Field] = {
+    "file": words(),
+    "target": listed(words(), also_single=True, default=[]),
+    "classes": optional(words()),
+    "autoencode": switch(default=False),
+}
+_BY_TYPE: Mapping[object, Callable[[object], Field]] = {
+    int: lambda default: whole(0, default=default),
+    float: lambda default: real("a number", lambda _value: True, default=default),
+    bool: lambda default: switch(default=bool(default)),
+    int | None: lambda _default: optional(whole(0)),
+}
+
+
+def canonical_task(given: Mapping[str, object], *, where: str, folder: Path) -> tuple[Settings, str | None]:
+    """The settings of a task, canonical, and the file that it is read from.
+
+    A file enters by the checksum of its bytes and never by its path: moved data are the same data.
+
+    Args:
+        given: `name` with the arguments of that task, or `file` with `target`, `classes` or `autoencode`.
+        where: how an error names the place.
+        folder: where a relative path starts.
+
+    Raises:
+        PlanError: unknown or missing keys, values out of range, or no such file.
+    """
+    if "file" in given:
+        found = canonical(given, _FILE, section="task", where=where)
+        path = folder / str(found.pop("file"))
+        if not path.is_file():
+            raise PlanError(f"{where}: task.file is {str(path)!r}; needs a file that is there. Check the path.")
+        found["target"] = [found["target"]] if isinstance(found["target"], str) else found["target"]
+        return {"sha256": _checksum(path), "suffix": path.suffix.lower(), **found}, str(path.resolve())
+    name = given.get("name")
+    if not isinstance(name, str) or name not in BUILTIN:
+        if not isinstance(name, str):
+            raise PlanError(f"{where}, [task]: needs a name or a file. Names are {', '.join(BUILTIN)}.")
+        raise unknown(name, list(BUILTIN), f"{where}, task.name")
+    return canonical(given, _fields(name, given), section="task", where=where), None
+
+
+def _fields(name: str, given: Mapping[str, object]) -> dict[str, Field]:
+    """The keys of a task that comes along: those of its function, or the seed alone where none else is given."""
+    head = {"name": choice(*BUILTIN)}
+    maker = getattr(tasks, name, None)
+    if maker is None or not set(given) - {"name", "seed"}:
+        return head | {"seed": whole(0, default=0)}
+    parameters = inspect.signature(inspect.unwrap(maker)).parameters.values()
+    return head | {p.name: _field(p) for p in parameters if p.annotation in _BY_TYPE}
+
+
+def _field(parameter: inspect.Parameter) -> Field:
+    made = _BY_TYPE[parameter.annotation](parameter.default)
+    if parameter.default is inspect.Parameter.empty:
+        return Field(made.needs, made.read)
+    return made
+
+
+def _checksum(path: Path) -> str:
+    return _cached_checksum(str(path), path.stat().st_size, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _cached_checksum(path: str, _size: int, _changed: int) -> str:
+    return checksum(Path(path))
+
+
+def make_task(settings: Mapping[str, object], source: str | None) -> Task:
+    """The task of canonical settings.
+
+    Args:
+        settings: as `canonical_task` gives them.
+        source: the file that it is read from.
+
+    Raises:
+        DataError: the file is missing or has changed. ValueError: arguments that do not fit together.
+    """
+    if "sha256" not in settings:
+        arguments = {key: value for key, value in settings.items() if key != "name"}
+        name = str(settings["name"])
+        maker = getattr(tasks, name, None)
+        if maker is None or not set(arguments) - {"seed"}:
+            return builtin(name, seed=int(str(arguments.get("seed", 0))))
+        return maker(**arguments)
+    check_source(settings, source)
+    classes, target = settings["classes"], settings["target"]
+    assert isinstance(target, list)
+    return read_table(
+        str(source),
+        target=[str(column) for column in target],
+        classes=None if classes is None else str(classes),
+        autoencode=bool(settings["autoencode"]),
+    )
+
+
+def check_source(settings: Mapping[str, object], source: str | None) -> None:
+    """Refuse a task file that is missing here, or that is another than the one of the plan.
+
+    Raises:
+        DataError: says which.
+    """
+    if "sha256" not in settings:
+        return
+    path = Path(str(source))
+    if not path.is_file():
+        raise DataError(f"{path}: no such file. Put the task's file at this path on every worker.")
+    if checksum(path) != settings["sha256"]:
+        raise DataError(f"{path}: is not the file of the plan, its checksum differs. Copy it again.")

@@ -1,0 +1,171 @@
+"""`isthmus sweep` and its subcommands: what they say, what they write, the exit codes, and every refusal."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib.image
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from command_lines import line_of
+from isthmus.cli.main import run
+from isthmus.cli.sweep_progress import line_of_sweep, table_of
+from isthmus.sweeps.progress import Running, SweepProgress
+from isthmus.sweeps.store import Store
+from isthmus.sweeps.worker import Telling
+from sweep_plans import attempts, write_plan
+
+GRID = "depth = [3, 4]\nridge = [1e-1, 1e-2]"
+EVENT = SweepProgress(
+    9, 3, 1, (Running("depth=3", Telling("a", 40, 200, 0.03125, 2)), Running("depth=4", None)), 80.0
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with four finished runs."""
+    place = tmp_path_factory.mktemp("plans")
+    assert run(["sweep", str(write_plan(place, GRID)), "--out", str(place / "out"), "--workers", "0"]) == 0
+    return place / "out"
+
+
+def test_the_second_time_finds_everything(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sweep", str(finished.parent / "plan.toml"), "--out", str(finished)]) == 0
+    assert capsys.readouterr().out == f"{finished}: 0 computed, 4 found, 0 failed. done: every run is finished\n"
+    assert len(attempts(finished)) == 8
+
+
+def test_status(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sweep", "status", str(finished)]) == 0
+    assert capsys.readouterr().out == f"{finished}: 4 done; no sweep is at work\n"
+    with Store(finished).locked():
+        assert run(["sweep", "status", str(finished)]) == 0
+        assert capsys.readouterr().out == f"{finished}: 4 done; a sweep is at work\n"
+
+
+def test_the_table_has_the_settings_that_differ(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sweep", "table", str(finished)]) == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split()[:5] == ["id", "status", "network.depth", "training.ridge", "outcome"]
+    assert [row.split()[2:4] for row in rows] == [["3", "0.01"], ["3", "0.1"], ["4", "0.01"], ["4", "0.1"]]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_the_table_as_a_file(suffix: str, finished: Path, tmp_path: Path) -> None:
+    path = tmp_path / f"table{suffix}"
+    assert run(["sweep", "table", str(finished), "--out", str(path)]) == 0
+    table = pd.read_csv(path) if suffix == ".csv" else pd.read_parquet(path)
+    assert table["network.depth"].tolist() == [3, 3, 4, 4]
+    assert bool((table["objective"] > 0).all())
+
+
+def test_the_picture(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.png"
+    options = ["--axis", "ridge", "--by", "depth", "--quantity", "objective,rank", "--out", str(path)]
+    assert run(["sweep", "plot", str(finished), *options]) == 0
+    assert capsys.readouterr().out == f"{path}: objective, rank against training.ridge, by network.depth\n"
+    assert matplotlib.image.imread(path).shape[:2] == (620, 1760)
+
+
+def test_a_new_index(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "out"
+    shutil.copytree(finished, folder)
+    (folder / "index.sqlite").unlink()
+    assert run(["sweep", "status", str(folder)]) == 2
+    assert f"isthmus sweep reindex {folder}" in line_of(capsys.readouterr().err)
+    assert run(["sweep", "reindex", str(folder)]) == 0
+    assert capsys.readouterr().out == f"{folder}: 4 finished and 0 failed runs in the index\n"
+
+
+def test_failed_runs_are_exit_code_3_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = write_plan(tmp_path, "task.num_samples = [1, 40]")
+    plan.write_text(plan.read_text().replace("ridge = 1e-2", 'ridge = 1e-2\nscaling = "none"'))
+    assert run(["sweep", str(plan), "--out", str(tmp_path / "out"), "--workers", "0", "--retries", "0"]) == 3
+    assert "1 computed, 0 found, 1 failed. some runs failed" in capsys.readouterr().out
+    assert run(["sweep", "status", str(tmp_path / "out")]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.endswith("1 done, 1 failed; no sweep is at work")
+    assert "at least 2 rows" in second
+
+
+def test_progress_as_a_line_and_as_a_table() -> None:
+    line = line_of_sweep(EVENT)
+    assert line == (
+        "3/9 done, 2 running, 1 failed, 3 waiting, 1:20 left; "
+        "depth=3: step 40/200, objective 0.03125, rank 2; depth=4: starting"
+    )
+    console = Console(width=100)
+    with console.capture() as captured:
+        console.print(table_of(EVENT))
+    text = captured.get()
+    assert [word for word in ("3/9 done", "40/200", "0.03125", "starting", "1:20 left") if word not in text] == []
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Words of the command line, what of the plan is replaced, and words of the one line that comes back."""
+
+    options: tuple[str, ...]
+    said: tuple[str, ...]
+    before: str = ""
+    after: str = ""
+
+
+TEACHER = 'name = "teacher"\nrank = 1\nd_in = 5\nd_out = 2\nlatent_dim = 2\nnum_samples = 40'
+RUN = ("sweep", "PLAN", "--out", "OUT", "--workers", "0")
+REFUSED = {
+    "unknown key": Refusal(RUN, ("plan.toml", "'widht'", "Did you mean 'width'?"), "width", "widht"),
+    "empty grid": Refusal(RUN, ("plan.toml", "grid.seed is empty"), "[0, 1]", "[]"),
+    "value out of range": Refusal(
+        RUN, ("run 2 (depth=0)", "network.depth is 0", ">= 1"), "seed = [0, 1]", "depth = [1, 0]"
+    ),
+    "task file missing": Refusal(RUN, ("task.file", "no.csv"), TEACHER, 'file = "no.csv"'),
+    "no plan": Refusal(("sweep", "NO.toml", "--workers", "0"), ("NO.toml", "no such file")),
+    "two engines": Refusal((*RUN, "--scheduler", "tcp://127.0.0.1:9"), ("--workers", "--scheduler", "exclude")),
+    "unreachable scheduler": Refusal(
+        ("sweep", "PLAN", "--out", "OUT", "--scheduler", "tcp://127.0.0.1:9"),
+        ("tcp://127.0.0.1:9", "cannot be reached"),
+    ),
+    "no scheduler's address": Refusal(
+        ("sweep", "PLAN", "--out", "OUT", "--scheduler", "nonsense://x"), ("nonsense://x", "cannot be reached")
+    ),
+    "no Slurm": Refusal(("sweep", "PLAN", "--out", "OUT", "--slurm", "NO.toml"), ("NO.toml", "cannot be read")),
+    "folder without a sweep": Refusal(("sweep", "status", "OUT"), ("OUT", "holds no sweep")),
+    "unknown subcommand": Refusal(("sweep", "statsu", "OUT"), ("OUT",)),
+    "unknown option": Refusal(("sweep", "PLAN", "--wrokers", "0"), ("--wrokers",)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_bad_input_is_one_line_and_exit_code_2(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("isthmus.sweeps.cluster.CONNECT_SECONDS", 0.5)
+    refusal = REFUSED[name]
+    path = write_plan(tmp_path)
+    path.write_text(path.read_text().replace(refusal.before, refusal.after))
+    assert run([path.name if word == "PLAN" else word for word in refusal.options]) == 2
+    line = line_of(capsys.readouterr().err)
+    assert [word for word in refusal.said if word not in line] == [], line
+    assert list(tmp_path.glob("OUT/runs/*/*")) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["table", "--out", "t.xlsx"], "unknown extension '.xlsx'"),
+        (["plot", "--out", "t.pdf"], "unknown extension '.pdf'"),
+        (["plot", "--axis", "dept"], "Did you mean 'depth'?"),
+        (["plot", "--quantity", "objectiv"], "Did you mean 'objective'?"),
+        (["plot", "--by", "width"], "--by width: unknown"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_table_or_picture_that_cannot_be_made(
+    options: list[str], said: str, finished: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["sweep", options[0], str(finished), *options[1:]]) == 2
+    assert said in line_of(capsys.readouterr().err)
