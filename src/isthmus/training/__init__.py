@@ -4,7 +4,8 @@ The ridge is part of the objective, never hidden in an optimiser. What a trained
 network to trust for a task: `discovery`.
 """
 
-from isthmus.training.fit import FitEvent, fit
+from isthmus.training.fit import fit
+from isthmus.training.fitting import FitEvent
 from isthmus.training.limits import Limits
 from isthmus.training.result import FitResult, Outcome
 

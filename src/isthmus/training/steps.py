@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from isthmus.networks import FullyConnected
 from isthmus.networks.layers import activation_derivative
 from isthmus.training.flat import flatten_parameters, views
-from isthmus.training.losses import DataLoss
+from isthmus.training.losses import DataLoss, Digest, identify, is_constant
 
 
 @runtime_checkable
@@ -47,6 +47,14 @@ class Step(Protocol):
 
     def in_float64(self) -> tuple[float, float]:
         """Data loss and penalty, both computed in float64."""
+        ...
+
+    def computes_constant(self) -> bool:
+        """Whether the network gives the same output for all its training data although the targets vary."""
+        ...
+
+    def identify(self, digest: Digest) -> None:
+        """Add the training data to a digest."""
         ...
 
 
@@ -92,6 +100,14 @@ class FullyConnectedStep:
     def in_float64(self) -> tuple[float, float]:
         """Data loss and penalty, both computed in float64."""
         return _in_float64(self.network, self._a[0], self.data)
+
+    def computes_constant(self) -> bool:
+        """Whether the network gives the same output for all its training data although the targets vary."""
+        return is_constant(self.outputs(), self.data)
+
+    def identify(self, digest: Digest) -> None:
+        """Add the training data to a digest."""
+        identify(digest, self._a[0], self.data)
 
     def _forward(self) -> None:
         a = self._a
@@ -175,6 +191,14 @@ class AutogradStep:
     def in_float64(self) -> tuple[float, float]:
         """Data loss and penalty, both computed in float64."""
         return _in_float64(self.network, self.x, self.data)
+
+    def computes_constant(self) -> bool:
+        """Whether the network gives the same output for all its training data although the targets vary."""
+        return is_constant(self.outputs(), self.data)
+
+    def identify(self, digest: Digest) -> None:
+        """Add the training data to a digest."""
+        identify(digest, self.x, self.data)
 
 
 def _in_float64(network: nn.Module, x: Tensor, data: DataLoss) -> tuple[float, float]:
