@@ -13,6 +13,7 @@ from isthmus import __version__
 from isthmus.cli.apply import apply
 from isthmus.cli.cost import cost
 from isthmus.cli.discover import discover
+from isthmus.cli.fit import fit
 from isthmus.cli.region import region
 from isthmus.cli.verify import verify
 from isthmus.errors import IsthmusError
@@ -25,6 +26,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, help="How many dim
 app.command()(discover)
 app.command()(apply)
 app.command()(cost)
+app.command()(fit)
 app.command()(region)
 app.command()(verify)
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.training.checkpoint import load_state, save_state
+from isthmus.training.coordinates import own_state, whole_state
 from isthmus.training.ending import finish
 from isthmus.training.limits import Clock, Limits
 from isthmus.training.moves import middle_rank
@@ -20,6 +21,7 @@ from isthmus.training.result import FitResult
 from isthmus.training.schedule import Schedule, cheaper
 from isthmus.training.solvers import State
 from isthmus.training.steps import Step
+from isthmus.training.team import Team
 
 CHECKPOINT_SECONDS = 5.0
 RESCUE_RIDGE = 0.1  # the second attempt warms up with a tenth of the ridge: what collapses at full ridge survives there
@@ -70,12 +72,15 @@ class Fitting:
         limits: Limits,
         path: Path | None,
         callback: Callable[[FitEvent], bool | None] | None,
+        *,
+        team: Team | None = None,
     ) -> None:
+        self.team = team = team or Team()
         self.step, self.schedule, self.limits, self.path, self.callback = step, schedule, limits, path, callback
         self.ridge = step.ridge
         self.total = sum(s.iterations() for s in schedule)
         self.stamp = stamp_of(step, schedule)
-        saved = load_state(path) if path else None
+        saved = team.told_by_first(lambda: load_state(path)) if path else None
         if saved and saved["stamp"] != self.stamp:
             raise DataError(f"checkpoint {path}: belongs to another fit (data, ridge or solvers); give another file.")
         self.clock = Clock(saved["seconds"] if saved else 0.0)
@@ -83,7 +88,8 @@ class Fitting:
         self.run_state = Run(step.theta.clone())
         if saved:
             step.theta.copy_(saved["theta"])
-            self.run_state = Run(**saved["run"])
+            self.run_state = run = Run(**saved["run"])
+            run.state = own_state(run.state, step.coordinates) if run.state is not None else None
 
     def run(self) -> FitResult:
         """Run all phases, once more from the start if they ended in a collapse, and report."""
@@ -98,7 +104,7 @@ class Fitting:
         # saved before the two attempts are compared: the checkpoint goes on from the parameters of this one
         if self.path and reason in {"interrupted", "time"}:
             self._save()
-        elif self.path:
+        elif self.path and self.team.rank == 0:
             self.path.unlink(missing_ok=True)  # a finished fit leaves nothing to go on from
         self.step.ridge = self.ridge  # a second attempt may have stopped in its gentler warm-up
         if run.rejected is not None and not self.step() < run.rejected[1]:
@@ -143,12 +149,17 @@ class Fitting:
         assert run.state is not None
         evaluations, value = run.evaluations(), run.state["value"]
         run.history.append((evaluations, value))
-        if self.path and time.monotonic() - self.saved_at > CHECKPOINT_SECONDS:
-            self._save()
         event = FitEvent(self.step.network, evaluations, self.total * (1 + run.attempt), value)
-        if self.callback and self.callback(event):
+        save, stop, late = self.team.agreed(
+            bool(self.path and time.monotonic() - self.saved_at > CHECKPOINT_SECONDS),
+            bool(self.callback and self.callback(event)),
+            bool(self.limits.seconds is not None and self.clock.seconds() > self.limits.seconds),
+        )
+        if save:
+            self._save()
+        if stop:
             return "interrupted"
-        if self.limits.seconds is not None and self.clock.seconds() > self.limits.seconds:
+        if late:
             return "time"
         if self.limits.evaluations is not None and evaluations >= self.limits.evaluations:
             return "limit"
@@ -157,8 +168,12 @@ class Fitting:
     def _save(self) -> None:
         assert self.path is not None
         run = {name: getattr(self.run_state, name) for name in Run.__slots__}
+        if run["state"] is not None:
+            run["state"] = whole_state(run["state"], self.step.coordinates)
         state: dict[str, Any] = {"theta": self.step.theta, "run": run, "stamp": self.stamp}
-        save_state(self.path, state | {"seconds": self.clock.seconds()})
+        self.team.check_in_step(self.step.theta)
+        if self.team.rank == 0:
+            save_state(self.path, state | {"seconds": self.clock.seconds()})
         self.saved_at = time.monotonic()
 
     def _is_lost(self, reason: str) -> bool:

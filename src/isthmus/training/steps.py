@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from isthmus.networks import FullyConnected
 from isthmus.networks.layers import activation_derivative
+from isthmus.training.coordinates import AllCoordinates, Coordinates
 from isthmus.training.flat import flatten_parameters, views
 from isthmus.training.losses import DataLoss, Digest, identify, is_constant
 
@@ -26,6 +27,7 @@ class Step(Protocol):
     data: DataLoss
     data_value: float
     curvature: Tensor | float  # of the penalty, which is a sum of c_i theta_i^2 / 2
+    coordinates: Coordinates  # that this process keeps the memory of a solver for
 
     @property
     def network(self) -> nn.Module:
@@ -43,6 +45,10 @@ class Step(Protocol):
 
     def outputs(self) -> Tensor:
         """What the network gives on its training data, a new tensor."""
+        ...
+
+    def use(self, x: Tensor, data: DataLoss) -> None:
+        """Go over to other samples, at most as many as the step was made with."""
         ...
 
     def in_float64(self) -> tuple[float, float]:
@@ -73,10 +79,19 @@ class FullyConnectedStep:
         self._slopes = [
             network.negative_slope if network.is_activated(l) else None for l in range(1, network.depth + 1)
         ]
-        self._a = [x] + [torch.empty(len(x), d, dtype=x.dtype) for d in network.dimensions[1:]]
-        self._d = [torch.empty(len(x), d, dtype=x.dtype) for d in network.dimensions[:-1]]
+        self._buffers = [
+            [torch.empty(len(x), d, dtype=x.dtype, device=x.device) for d in dimensions]
+            for dimensions in (network.dimensions[1:], network.dimensions[:-1])
+        ]
+        self._a, self._d = [x, *self._buffers[0]], self._buffers[1]
         self.ridge, self.data, self.data_value = ridge, data, float("nan")
         self.curvature: Tensor | float = 2.0
+        self.coordinates: Coordinates = AllCoordinates()
+
+    def use(self, x: Tensor, data: DataLoss) -> None:
+        """Go over to other samples, at most as many as the step was made with."""
+        forward, backward = ([whole[: len(x)] for whole in buffers] for buffers in self._buffers)
+        self._a, self._d, self.data = [x, *forward], backward, data
 
     def __call__(self) -> float:
         """Objective at `theta`; fills `gradient` and `data_value`."""
@@ -163,6 +178,11 @@ class AutogradStep:
         self.x = x
         self.ridge, self.data, self.data_value = ridge, data, float("nan")
         self.curvature: Tensor | float = self._penalty_curvature()
+        self.coordinates: Coordinates = AllCoordinates()
+
+    def use(self, x: Tensor, data: DataLoss) -> None:
+        """Go over to other samples."""
+        self.x, self.data = x, data
 
     def _penalty_curvature(self) -> Tensor:
         """Each c_i of a penalty sum c_i theta_i^2 / 2: its gradient where every parameter is 1."""
