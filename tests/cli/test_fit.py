@@ -159,8 +159,10 @@ def child_of(process: subprocess.Popen[str], rank: int) -> int:
 
 
 def stopped(process: subprocess.Popen[str], folder: Path, number: int) -> str:
-    """Send a signal to the second process once there is a checkpoint; returns what was written to stderr."""
-    while not (folder / "work" / "fit.pt").exists():
+    """Send a signal to the second process once there is a new checkpoint; returns what was written to stderr."""
+    path = folder / "work" / "fit.pt"
+    before = path.stat().st_mtime_ns if path.exists() else 0
+    while not path.exists() or path.stat().st_mtime_ns == before:
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)
     os.kill(child_of(process, 1), number)

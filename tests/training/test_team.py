@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from isthmus.errors import DataError
-from isthmus.training.coordinates import AllCoordinates, SharedCoordinates, own_state, whole_state
+from isthmus.training.coordinates import AllCoordinates, SharedCoordinates, with_memory
 from isthmus.training.team import Leaves, Team
 
 
@@ -36,23 +36,31 @@ def test_a_fold_is_a_binary_tree() -> None:
     assert not torch.equal(found, ((((((a + b) + c) + d) + e) + f) + g) + h), "the order is not seen in these values"
 
 
-def test_inner_products_by_pieces_are_those_of_whole_vectors() -> None:
+@pytest.mark.parametrize("size", [10, 1001, 5000])
+def test_memory_by_pieces_does_what_a_matrix_does(size: int) -> None:
     generator = torch.Generator().manual_seed(0)
-    rows, vectors = (torch.randn(*s, generator=generator, dtype=torch.float64) for s in ((6, 1001), (1001, 2)))
-    shared = SharedCoordinates(Team(), 1001)
-    assert shared.part == slice(0, 1001)
-    for right in (vectors, vectors[:, 0]):
-        torch.testing.assert_close(shared.products(rows, right), AllCoordinates().products(rows, right))
+    rows, vectors = (torch.randn(*s, generator=generator, dtype=torch.float64) for s in ((6, size), (size, 2)))
+    shared, whole = SharedCoordinates(Team(), size), AllCoordinates()
+    memories = [coordinates.memory(6, rows[0]) for coordinates in (shared, whole)]
+    for i, row in enumerate(rows):
+        shared.store(memories[0], i, row)
+        whole.store(memories[1], i, row)
+    torch.testing.assert_close(shared.products(memories[0], vectors), whole.products(memories[1], vectors))
+    weights = torch.arange(6.0, dtype=torch.float64)
+    torch.testing.assert_close(
+        shared.combination(memories[0], weights, vectors[:, 0], -0.5),
+        whole.combination(memories[1], weights, vectors[:, 0], -0.5),
+    )
 
 
-def test_coordinates_of_a_team_cover_the_vector_and_a_state_keeps_its_own() -> None:
-    parts = [SharedCoordinates(Team(rank, 3), 100).part for rank in range(3)]
-    assert [p.start for p in parts] == [0, *(p.stop for p in parts[:-1])]
-    assert parts[-1].stop == 100
-    pairs = torch.arange(200.0).view(2, 100)
-    state = {"inner": {"pairs": pairs, "count": 3}, "pairs": pairs, "reason": ""}
-    own = own_state(state, SharedCoordinates(Team(1, 3), 100))
-    assert own["inner"]["count"] == 3
-    assert torch.equal(own["inner"]["pairs"], pairs[:, parts[1]])
-    alone = SharedCoordinates(Team(), 100)
-    assert torch.equal(whole_state(own_state(state, alone), alone)["pairs"], pairs)
+def test_pieces_of_a_team_follow_one_another_and_a_state_keeps_its_own() -> None:
+    members = [SharedCoordinates(Team(rank, 3), 5000) for rank in range(3)]
+    assert [i for member in members for i in member.pieces] == list(range(64))
+    alone = SharedCoordinates(Team(), 5000)
+    memory = alone.memory(2, torch.ones(1))
+    alone.store(memory, 1, torch.arange(5000.0))
+    state = {"inner": {"pairs": memory, "count": 3}, "pairs": memory, "reason": ""}
+    parts = [with_memory(state, member.own) for member in members]
+    assert parts[1]["inner"]["count"] == 3
+    assert torch.equal(torch.cat([part["inner"]["pairs"] for part in parts]), memory)
+    assert torch.equal(with_memory(with_memory(state, alone.own), alone.whole)["pairs"], memory)

@@ -5,6 +5,7 @@ The options: `fit`. The rows of each process: `shard_data`. The training: `train
 
 import json
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -32,20 +33,23 @@ def run_fit(request: FitRequest, *, out: Path | None, resume: Path | None, repla
     """Carry out `request`; returns the exit code of this process.
 
     Raises:
-        DataError: options or data that cannot be used; only in the process that is to say so.
-        ProcessLost: another process died; only in the first that noticed.
+        DataError: options or data that cannot be used.
         OSError: a file cannot be written.
+        typer.Exit: one of these in one of several processes, or a lost one, after one of them said so.
     """
-    with process_group(timeout=timeout) as team:
+    # signals are only noted until the end: torchrun sends them to those who are about to say that another one died
+    with noted_interrupts() as came, process_group(timeout=timeout) as team:
         try:
             folder = team.told_by_first(lambda: _folder(request, out, resume, replace=replace))
             if team.told_by_first(lambda: state_of(folder)) is FolderState.FINISHED:
                 return _say_finished(team, folder, request)
-            return _train(request, folder, team)
+            return _train(request, folder, team, came)
         except (IsthmusError, OSError) as error:
-            # what all processes find out is said by the first, what only some do by whoever comes first
-            if team.size == 1 or _speaks(team, error):
+            if team.size == 1:
                 raise
+            # what all processes find out is said by the first, what only some do by whoever comes first
+            if _speaks(team, error):
+                typer.echo(f"isthmus: {' '.join(str(error).split())}", err=True)
             raise typer.Exit(BAD_INPUT) from error  # not returned: there is nobody left to meet at the end
 
 
@@ -62,7 +66,7 @@ def _folder(request: FitRequest, out: Path | None, resume: Path | None, *, repla
     return folder
 
 
-def _train(request: FitRequest, folder: Path, team: Team) -> int:
+def _train(request: FitRequest, folder: Path, team: Team, came: Callable[[], bool]) -> int:
     dtype = torch.float64 if request.dtype == "float64" else torch.float32
     shard = read_shard(
         request.data, target=request.target, classes=request.classes, autoencode=request.autoencode, dtype=dtype,
@@ -73,12 +77,11 @@ def _train(request: FitRequest, folder: Path, team: Team) -> int:
         linear=request.linear_layers, seed=request.seed, dtype=dtype,
     ).to(team.device)  # fmt: skip
     team.told_by_first(lambda: (folder / WORK).mkdir(parents=True, exist_ok=True))
-    with noted_interrupts() as came:
-        result = fit_shards(
-            network, shard.x.to(team.device), shard.y.to(team.device), total=shard.total, team=team,
-            ridge=request.ridge, loss=shard.loss, limits=Limits(evaluations=request.evaluations),
-            checkpoint=folder / WORK / CHECKPOINT, callback=lambda _: came(),
-        )  # fmt: skip
+    result = fit_shards(
+        network, shard.x.to(team.device), shard.y.to(team.device), total=shard.total, team=team,
+        ridge=request.ridge, loss=shard.loss, limits=Limits(evaluations=request.evaluations),
+        checkpoint=folder / WORK / CHECKPOINT, callback=lambda _: came(),
+    )  # fmt: skip
     if result.outcome is Outcome.INTERRUPTED:
         _say(team, f"isthmus: interrupted. Go on with the same command and --resume {shlex.quote(str(folder))}")
         return INTERRUPTED

@@ -12,96 +12,125 @@ from torch import Tensor
 
 from isthmus.training.team import Team
 
-PIECES = 64  # inner products are sums over so many pieces, whatever the number of processes
+PIECES = 64  # of the flat vector, whatever the number of processes
+ALIGNED = 16  # numbers: the length of a piece is a multiple, so that every piece begins at a multiple of 64 bytes
 MEMORY = "pairs"  # what the memory is called in the state of a solver
 
 
 @runtime_checkable
 class Coordinates(Protocol):
-    """The coordinates of this process."""
+    """Rows as long as the flat vector, of which this process keeps its coordinates."""
 
-    @property
-    def part(self) -> slice:
-        """Where they lie in the flat vector."""
+    def memory(self, rows: int, like: Tensor) -> Tensor:
+        """Room for so many rows, zeros of the kind of the flat vector `like`."""
         ...
 
-    def products(self, rows: Tensor, vectors: Tensor) -> Tensor:
-        """Inner products over all coordinates, float64, of kept rows (k, part) with whole vectors (P,) or (P, j)."""
+    def store(self, memory: Tensor, row: int, vector: Tensor) -> None:
+        """Put a whole vector (P,) into a row."""
         ...
 
-    def joined(self, part: Tensor) -> Tensor:
-        """The whole vector, of which each process has its part."""
+    def products(self, memory: Tensor, vectors: Tensor) -> Tensor:
+        """Inner products of all rows with whole vectors (P, j), over all coordinates: (rows, j), float64."""
+        ...
+
+    def combination(self, memory: Tensor, weights: Tensor, vector: Tensor, factor: float) -> Tensor:
+        """The whole vector `factor * vector` + sum of the rows times their weights (rows,)."""
+        ...
+
+    def whole(self, memory: Tensor) -> Tensor:
+        """The memory of all processes together."""
+        ...
+
+    def own(self, memory: Tensor) -> Tensor:
+        """The memory of this process, of that of all."""
         ...
 
 
 class AllCoordinates:
-    """One process that keeps everything."""
+    """One process that keeps everything: a row of the memory is a row of a matrix."""
 
-    @property
-    def part(self) -> slice:
-        """Where they lie in the flat vector."""
-        return slice(None)
+    def memory(self, rows: int, like: Tensor) -> Tensor:
+        """Room for so many rows, zeros of the kind of the flat vector `like`."""
+        return like.new_zeros(rows, len(like))
 
-    def products(self, rows: Tensor, vectors: Tensor) -> Tensor:
-        """Inner products over all coordinates, float64, of kept rows (k, part) with whole vectors (P,) or (P, j)."""
-        return (rows @ vectors).double()
+    def store(self, memory: Tensor, row: int, vector: Tensor) -> None:
+        """Put a whole vector (P,) into a row."""
+        memory[row] = vector
 
-    def joined(self, part: Tensor) -> Tensor:
-        """The whole vector, of which each process has its part."""
-        return part
+    def products(self, memory: Tensor, vectors: Tensor) -> Tensor:
+        """Inner products of all rows with whole vectors (P, j), over all coordinates: (rows, j), float64."""
+        return (memory @ vectors).double()
+
+    def combination(self, memory: Tensor, weights: Tensor, vector: Tensor, factor: float) -> Tensor:
+        """The whole vector `factor * vector` + sum of the rows times their weights (rows,)."""
+        return torch.addmv(vector, memory.t(), weights, beta=factor)
+
+    def whole(self, memory: Tensor) -> Tensor:
+        """The memory of all processes together."""
+        return memory
+
+    def own(self, memory: Tensor) -> Tensor:
+        """The memory of this process, of that of all."""
+        return memory
 
 
 class SharedCoordinates:
-    """A run of pieces of the flat vector for each process of a team."""
+    """A run of pieces of the flat vector for each process of a team; memory is (own pieces, rows, length of a piece).
+
+    All that is computed is computed piece by piece, on tensors of one shape and alignment: so the number of processes
+    changes no bit.
+    """
 
     def __init__(self, team: Team, size: int) -> None:
         self._team, self._size = team, size
-        self._own = self._pieces(team.rank)
+        self._length = -(-size // (PIECES * ALIGNED)) * ALIGNED
+        self.pieces = range(PIECES * team.rank // team.size, PIECES * (team.rank + 1) // team.size)
 
-    def _pieces(self, rank: int) -> range:
-        return range(PIECES * rank // self._team.size, PIECES * (rank + 1) // self._team.size)
+    def _cut(self, vectors: Tensor) -> Tensor:
+        """Whole vectors (P, ...) as own pieces (pieces, length, ...), filled up by zeros."""
+        own = vectors[self.pieces.start * self._length : self.pieces.stop * self._length]
+        cut = vectors.new_zeros(len(self.pieces) * self._length, *vectors.shape[1:])
+        cut[: len(own)] = own
+        return cut.view(len(self.pieces), self._length, *vectors.shape[1:])
 
-    def _start(self, piece: int) -> int:
-        return self._size * piece // PIECES
+    def memory(self, rows: int, like: Tensor) -> Tensor:
+        """Room for so many rows, zeros of the kind of the flat vector `like`."""
+        return like.new_zeros(len(self.pieces), rows, self._length)
 
-    @property
-    def part(self) -> slice:
-        """Where they lie in the flat vector."""
-        return slice(self._start(self._own.start), self._start(self._own.stop))
+    def store(self, memory: Tensor, row: int, vector: Tensor) -> None:
+        """Put a whole vector (P,) into a row."""
+        memory[:, row] = self._cut(vector)
 
-    def products(self, rows: Tensor, vectors: Tensor) -> Tensor:
-        """Inner products over all coordinates, float64, of kept rows (k, part) with whole vectors (P,) or (P, j)."""
-        first = self.part.start
-        found = torch.zeros(len(self._own), len(rows), *vectors.shape[1:], dtype=torch.float64, device=rows.device)
-        for i, piece in enumerate(self._own):
-            low, high = self._start(piece), self._start(piece + 1)
-            found[i] = (rows[:, low - first : high - first] @ vectors[low:high]).double()
-        return self._team.gathered(found, self._own, PIECES).sum(0)
+    def products(self, memory: Tensor, vectors: Tensor) -> Tensor:
+        """Inner products of all rows with whole vectors (P, j), over all coordinates: (rows, j), float64."""
+        found = [(kept @ piece).double() for kept, piece in zip(memory, self._cut(vectors), strict=True)]
+        shape = (0, memory.shape[1], vectors.shape[1])
+        stacked = torch.stack(found) if found else memory.new_zeros(shape, dtype=torch.float64)
+        return self._team.gathered(stacked, self.pieces, PIECES).sum(0)
 
-    def joined(self, part: Tensor) -> Tensor:
-        """The whole vector, of which each process has its part."""
-        return self._team.gathered(part, range(self.part.start, self.part.stop), self._size)
+    def combination(self, memory: Tensor, weights: Tensor, vector: Tensor, factor: float) -> Tensor:
+        """The whole vector `factor * vector` + sum of the rows times their weights (rows,)."""
+        own = torch.empty_like(memory[:, 0])
+        for kept, piece, out in zip(memory, self._cut(vector), own, strict=True):
+            torch.addmv(piece, kept.t(), weights, beta=factor, out=out)
+        return self._team.gathered(own, self.pieces, PIECES).view(-1)[: self._size].clone()
 
+    def whole(self, memory: Tensor) -> Tensor:
+        """The memory of all processes together."""
+        rows = [self._team.gathered(row, self.pieces, PIECES) for row in memory.unbind(1)]
+        return torch.stack(rows, 1)
 
-def whole_state(state: dict[str, Any], coordinates: Coordinates) -> dict[str, Any]:
-    """The state of a solver with the memory of all processes in it, as a checkpoint holds it."""
-    if isinstance(coordinates, AllCoordinates):
-        return state
-    return _with_memory(state, lambda rows: torch.stack([coordinates.joined(row) for row in rows]))
-
-
-def own_state(state: dict[str, Any], coordinates: Coordinates) -> dict[str, Any]:
-    """The inverse: only the memory of this process."""
-    if isinstance(coordinates, AllCoordinates):
-        return state
-    return _with_memory(state, lambda rows: rows[:, coordinates.part].clone())
+    def own(self, memory: Tensor) -> Tensor:
+        """The memory of this process, of that of all."""
+        return memory[self.pieces.start : self.pieces.stop].clone()
 
 
-def _with_memory(state: dict[str, Any], change: Callable[[Tensor], Tensor]) -> dict[str, Any]:
+def with_memory(state: dict[str, Any], change: Callable[[Tensor], Tensor]) -> dict[str, Any]:
+    """The state of a solver with its memory, and that of solvers within it, changed."""
     changed: dict[str, Any] = {}
     for name, value in state.items():
         if name == MEMORY:
             changed[name] = change(value)
         else:
-            changed[name] = _with_memory(value, change) if isinstance(value, dict) else value
+            changed[name] = with_memory(value, change) if isinstance(value, dict) else value
     return changed

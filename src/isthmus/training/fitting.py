@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.training.checkpoint import load_state, save_state
-from isthmus.training.coordinates import own_state, whole_state
+from isthmus.training.coordinates import with_memory
 from isthmus.training.ending import finish
 from isthmus.training.limits import Clock, Limits
 from isthmus.training.moves import middle_rank
@@ -89,7 +89,7 @@ class Fitting:
         if saved:
             step.theta.copy_(saved["theta"])
             self.run_state = run = Run(**saved["run"])
-            run.state = own_state(run.state, step.coordinates) if run.state is not None else None
+            run.state = with_memory(run.state, step.coordinates.own) if run.state is not None else None
 
     def run(self) -> FitResult:
         """Run all phases, once more from the start if they ended in a collapse, and report."""
@@ -169,7 +169,7 @@ class Fitting:
         assert self.path is not None
         run = {name: getattr(self.run_state, name) for name in Run.__slots__}
         if run["state"] is not None:
-            run["state"] = whole_state(run["state"], self.step.coordinates)
+            run["state"] = with_memory(run["state"], self.step.coordinates.whole)
         state: dict[str, Any] = {"theta": self.step.theta, "run": run, "stamp": self.stamp}
         self.team.check_in_step(self.step.theta)
         if self.team.rank == 0:

@@ -40,8 +40,9 @@ class SharedRows:
     def at(self, low: int, high: int) -> tuple[Tensor, DataLoss]:
         """Rows low..high-1, counted over all processes but lying in this one, with the weight 1/n each: a run."""
         own = slice(low - self._first, high - self._first)
-        x = self.x[own]
-        return x, DataLoss(self.data.loss, self.data.y[own], self._weight[: len(x)])
+        # copies: where rows begin in memory decides by which instructions they are added, and depends on the team
+        x, y = self.x[own].clone(), self.data.y[own].clone()
+        return x, DataLoss(self.data.loss, y, self._weight[: len(x)])
 
     def runs(self, leaf: int) -> list[tuple[int, int]]:
         """The rows of a leaf, so many at once that their activations fit."""

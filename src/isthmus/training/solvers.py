@@ -113,12 +113,10 @@ class LBFGS:
     def start(self, step: Step) -> State:
         """The state before the first iteration."""
         value = step()
-        theta = step.theta
-        kept = len(theta[step.coordinates.part])
-        pairs = torch.zeros(2 * self.history, kept, dtype=theta.dtype, device=theta.device)
+        pairs = step.coordinates.memory(2 * self.history, step.theta)
         return {
             "done": False, "reason": "", "value": value, "evaluations": 1, "count": 0, "past": [value], "failures": 0,
-            "pairs": pairs, "gram": torch.zeros(len(pairs), len(pairs), dtype=torch.float64),
+            "pairs": pairs, "gram": torch.zeros(2 * self.history, 2 * self.history, dtype=torch.float64),
             "gradient": step.gradient.clone(),
         }  # fmt: skip
 
@@ -179,7 +177,7 @@ class LBFGS:
         if not slots:
             return -gradient
         gram = state["gram"].numpy()
-        with_gradient = step.coordinates.products(pairs, gradient).cpu().numpy()
+        with_gradient = step.coordinates.products(pairs, gradient[:, None])[:, 0].cpu().numpy()
         c, of_gradient = np.zeros(2 * m), -1.0
         alphas = np.zeros(m)
         for i in reversed(slots):
@@ -191,8 +189,8 @@ class LBFGS:
         for i in slots:
             beta = (gram[m + i] @ c + of_gradient * with_gradient[m + i]) / gram[i, m + i]
             c[i] += alphas[i] - beta
-        part = torch.addmv(gradient[step.coordinates.part], pairs.t(), torch.from_numpy(c).to(pairs), beta=of_gradient)
-        return step.coordinates.joined(part)
+        weights = torch.from_numpy(c).to(gradient)
+        return step.coordinates.combination(pairs, weights, gradient, float(of_gradient))
 
     def _remember(self, step: Step, state: State, moved: Tensor, change: Tensor) -> None:
         curvature = float(torch.dot(moved, change))
@@ -200,8 +198,8 @@ class LBFGS:
             return  # a kink was crossed: this pair says nothing about curvature
         pairs, gram, m = state["pairs"], state["gram"], self.history
         i = state["count"] % m
-        own = step.coordinates.part
-        pairs[i], pairs[m + i] = moved[own], change[own]
+        step.coordinates.store(pairs, i, moved)
+        step.coordinates.store(pairs, m + i, change)
         products = step.coordinates.products(pairs, torch.stack([moved, change], 1)).cpu()
         for column, row in ((0, i), (1, m + i)):
             gram[row] = products[:, column]
