@@ -65,16 +65,22 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
         raise ValueError(f"fit(ridge={ridge}): needs a ridge >= 0.")
     if seed is not None:
         _reseed(network, seed)
-    step = step_of(network, *_tensors(network, x, y, kind, sample_weight), ridge)
+    step = step_of(network, *checked_data(network, x, y, kind, sample_weight), ridge)
     schedule = solver if isinstance(solver, tuple) else (solver,) if solver else None
     chosen = schedule or default_schedule(network, evaluations=limits.evaluations if limits else None)
     with torch.no_grad():
         return Fitting(step, chosen, limits or Limits(), Path(checkpoint) if checkpoint else None, callback).run()
 
 
-def _tensors(
+def checked_data(
     network: nn.Module, x: ArrayLike | Tensor, y: ArrayLike | Tensor, loss: Loss, weight: ArrayLike | Tensor | None
 ) -> tuple[Tensor, DataLoss]:
+    """Inputs and loss in the network's precision.
+
+    Raises:
+        ShapeError: x and y of different length, or not matching the network.
+        ValueError: negative weights.
+    """
     dtype = next(network.parameters()).dtype
     inputs = torch.as_tensor(x).to(dtype).contiguous()
     targets = torch.as_tensor(y)
