@@ -18,7 +18,7 @@ from command_lines import line_of
 from isthmus.cli.main import run
 from isthmus.discovery.network_files import read_network
 
-SMALL = ["--target", "c6,c7", "--ridge", "3e-3", "--depth", "3", "--width", "6", "--evaluations", "60"]
+SMALL = ["--target", "c6,c7", "--ridge", "3e-3", "--depth", "3", "--width", "6", "--evaluations", "30"]
 LONG = ["--target", "c6,c7", "--ridge", "1e-3", "--depth", "4", "--width", "48", "--evaluations", "700"]
 
 
@@ -65,10 +65,10 @@ def assert_same_run(first: Path, second: Path) -> None:
 
 def test_two_processes_reach_the_minimum_of_one_bit_for_bit(data: Path, tmp_path: Path) -> None:
     two = torchrun(2, str(data), *SMALL, "--out", str(tmp_path / "two"))
-    assert alone(str(data), *SMALL, "--out", str(tmp_path / "one")) == 3  # 60 gradients are too few for a minimum
+    assert alone(str(data), *SMALL, "--out", str(tmp_path / "one")) == 3  # 30 gradients are too few for a minimum
     output, errors = two.communicate(timeout=300)
     assert output.count("\n") == 1, errors
-    assert "60 gradients on 300 rows in 2 processes" in output
+    assert "30 gradients on 300 rows in 2 processes" in output
     assert_same_run(tmp_path / "one", tmp_path / "two")
     assert {path.name for path in (tmp_path / "two").iterdir()} == {"result.json", "network.safetensors"}
     assert alone(str(data), *SMALL, "--seed", "1", "--out", str(tmp_path / "other")) == 3

@@ -85,15 +85,15 @@ def test_the_first_steps_are_those_of_each_alone(shape: dict[str, Any], loss: Lo
 
 def test_smooth_problems_end_in_the_same_minima_each_on_its_own() -> None:
     x, y = data_of(Loss.SQUARED)
-    solver = (Adam(20), LBFGS(300, plateau=0.0))
+    solver = (Adam(20), LBFGS(150, plateau=0.0))
     shape: dict[str, Any] = {"linear": (1, 2)}
-    ridges = [0.003, 0.01, 0.03, 0.1, 0.2]
-    batch = fit_batch(networks(5, **shape), x, y, ridges=ridges, solver=solver)
+    ridges = [0.03, 0.1, 0.2]
+    batch = fit_batch(networks(3, **shape), x, y, ridges=ridges, solver=solver)
     for together, alone in zip(batch, separately(ridges, solver, **shape), strict=True):
         assert together.outcome is alone.outcome is Outcome.CONVERGED
         assert together.objective == pytest.approx(alone.objective, rel=1e-11)
         assert together.rank == alone.rank
-    assert len({result.gradient_evaluations for result in batch}) >= 3, "each stops on its own"
+    assert len({result.gradient_evaluations for result in batch}) == 3, "each stops on its own"
 
 
 def test_a_network_that_collapses_gets_its_second_attempt() -> None:
