@@ -29,6 +29,10 @@ class NotConverged(IsthmusError, RuntimeError):
     """A training run that ended away from a minimum, raised only where the caller asked for it."""
 
 
+class ProcessLost(IsthmusError, RuntimeError):
+    """One of several processes that train together died or fell silent: the others end, the checkpoint stays."""
+
+
 class NumericalWarning(UserWarning):
     """Numbers were rescued or are doubtful: says what was added, cut or could not be reached."""
 

@@ -32,6 +32,26 @@ def terminate_like_interrupt() -> Generator[None]:
 
 
 @contextmanager
+def noted_interrupts() -> Generator[Callable[[], bool]]:
+    """Ctrl-C and SIGTERM are only noted inside the block, for work that must stop between two of its steps.
+
+    Yields:
+        Whether one of them has come.
+    """
+    came: list[int] = []
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
+        yield lambda: False
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda number, _frame: came.append(number)) for number in numbers]
+    try:
+        yield lambda: bool(came)
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+@contextmanager
 def warnings_as_lines(say: Callable[[str], None]) -> Generator[None]:
     """Warnings of ours inside the block go to `say` as sentences, each once; others are left as they are."""
     said: set[str] = set()

@@ -15,6 +15,7 @@ from isthmus.cli.compress import compress
 from isthmus.cli.cost import cost
 from isthmus.cli.discover import discover
 from isthmus.cli.factor import factor
+from isthmus.cli.fit import fit
 from isthmus.cli.region import region
 from isthmus.cli.sweep import app as sweep
 from isthmus.cli.verify import verify
@@ -28,6 +29,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, help="How many dim
 app.command()(discover)
 app.command()(apply)
 app.command()(cost)
+app.command()(fit)
 app.command()(region)
 app.command()(verify)
 app.command()(factor)

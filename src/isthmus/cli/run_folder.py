@@ -11,7 +11,7 @@ from pathlib import Path
 from isthmus.errors import DataError
 
 RESULT, WORK = "result.json", "work"
-_FILES = (RESULT, "curves.nc", "runs.nc", "layers.nc", "weights.safetensors", "report.html")
+_FILES = (RESULT, "curves.nc", "runs.nc", "layers.nc", "weights.safetensors", "report.html", "network.safetensors")
 
 
 class FolderState(Enum):

@@ -46,6 +46,13 @@ class Standardiser:
         reduced = values / unit
         centre = reduced.mean(axis=0)
         spread = np.sqrt(np.square(reduced - centre).mean(axis=0))
+        return cls.of_moments(unit, centre, spread, scaling=scaling, total=total)
+
+    @classmethod
+    def of_moments(
+        cls, unit: Array, centre: Array, spread: Array, *, scaling: Scaling = Scaling.COLUMN, total: bool = False
+    ) -> "Standardiser":
+        """The standardiser of rows whose columns, divided by `unit`, have this mean and standard deviation."""
         kept = np.flatnonzero(spread > CONSTANT)
         scale = spread[kept] * unit[kept]
         if scaling is Scaling.GLOBAL and len(kept):

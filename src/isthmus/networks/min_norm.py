@@ -3,6 +3,8 @@
 Without data: `networks.rebalancing`, `networks.pruning`. Moves that may raise the penalty: `networks.folding`.
 """
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -44,28 +46,42 @@ def min_norm_projection(
             f"min_norm_projection(relative={relative}): needs 0 <= relative < 1. The default 1e-12 drops rounding only."
         )
     check_samples("min_norm_projection(network, x)", x, network.dimensions[0])
-    weights, biases = network.written_layers()
     with torch.no_grad():
-        inputs = [x, *(state.activation for state in walk(network, x)[:-1])]
-        for l, activation in enumerate(inputs):
-            bias = biases[l] if biases is not None else None
-            weights[l], projected = _projected(weights[l], bias, activation, relative)
-            if biases is not None and projected is not None:
-                biases[l] = projected
+        return projected_on(network, layer_inputs(network, x), relative=relative)
+
+
+def layer_inputs(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> list[Float[Tensor, "n _"]]:
+    """What each layer receives, in float64: [a_{l-1}(x) 1], without the 1 in a network without biases."""
+    inputs = [x, *(state.activation for state in walk(network, x)[:-1])]
+    if not network.has_bias:
+        return [a.double() for a in inputs]
+    return [torch.cat([a, a.new_ones(len(a), 1)], 1).double() for a in inputs]
+
+
+def projected_on(
+    network: FullyConnected, inputs: Sequence[Float[Tensor, "_ _"]], *, relative: float = 1e-12
+) -> FullyConnected:
+    """The network with [W_l b_l] projected on the row space of `inputs[l - 1]`; see `min_norm_projection`.
+
+    Args:
+        network: it is not changed.
+        inputs: as `layer_inputs`, or any matrices R_l with R_l^T R_l = A_l^T A_l, A_l what layer l receives.
+        relative: as for `min_norm_projection`.
+    """
+    weights, biases = network.written_layers()
+    for l, received in enumerate(inputs):
+        rows = weights[l] if biases is None else torch.cat([weights[l], biases[l][:, None]], 1)
+        projected = _projected(rows, received, relative)
+        weights[l] = projected if biases is None else projected[:, :-1]
+        if biases is not None:
+            biases[l] = projected[:, -1]
     return network.rewritten(weights, biases)
 
 
-def _projected(
-    weight: Tensor, bias: Tensor | None, activation: Tensor, relative: float
-) -> tuple[Tensor, Tensor | None]:
-    """The rows of [weight bias] projected on the row space of [activation 1], in float64."""
-    rows, augmented = weight, activation
-    if bias is not None:
-        rows = torch.cat([weight, bias[:, None]], 1)
-        augmented = torch.cat([activation, activation.new_ones(len(activation), 1)], 1)
-    _, singular_values, basis = torch.linalg.svd(augmented.double(), full_matrices=False)
+def _projected(rows: Tensor, received: Tensor, relative: float) -> Tensor:
+    """The rows projected on the row space of what the layer receives, in float64."""
+    _, singular_values, basis = torch.linalg.svd(received, full_matrices=False)
     basis = basis[singular_values > relative * singular_values[:1]]  # strict: all-zero inputs span nothing
     if len(basis) == rows.shape[1]:
-        return weight, bias
-    rows = ((rows.double() @ basis.T) @ basis).to(weight.dtype)
-    return (rows, None) if bias is None else (rows[:, :-1], rows[:, -1])
+        return rows
+    return ((rows.double() @ basis.T) @ basis).to(rows.dtype)

@@ -1,8 +1,11 @@
 """Neuron rescalings that keep the function and lower the penalty (FC-23)."""
 
 import copy
+import itertools
+from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 
 from isthmus.networks.fully_connected import FullyConnected
 
@@ -35,18 +38,26 @@ def rebalance(network: FullyConnected, *, tolerance: float = 1e-13, sweeps: int 
 
 def balance_sweep(network: FullyConnected) -> float:
     """One pass of exact coordinate descent over the neuron scales, in place: returns the largest log-scale moved."""
+    return balance_layers(list(network.weights), list(network.biases) if network.has_bias else None)
+
+
+def balance_layers(weights: Sequence[Tensor], biases: Sequence[Tensor] | None) -> float:
+    """`balance_sweep` on W_1 .. W_L, each (..., width_l, width_{l-1}), and b_1 .. b_L, each (..., width_l), in place.
+
+    Leading dimensions number networks of one shape that are balanced side by side.
+    """
     moved = 0.0
-    for l in range(1, network.depth):
-        weight, outgoing, bias = network.weights[l - 1], network.weights[l], network.bias_of(l)
-        incoming_norm = weight.square().sum(1) + (bias.square() if bias is not None else 0.0)
-        outgoing_norm = outgoing.square().sum(0)
+    for l, (weight, outgoing) in enumerate(itertools.pairwise(weights)):
+        bias = biases[l] if biases is not None else None
+        incoming_norm = weight.square().sum(-1) + (bias.square() if bias is not None else 0.0)
+        outgoing_norm = outgoing.square().sum(-2)
         alive = (incoming_norm > 0) & (outgoing_norm > 0)
         scale = torch.where(alive, (outgoing_norm / incoming_norm).pow(0.25), torch.ones_like(incoming_norm))
         # a subnormal norm overflows the ratio: such a neuron is beyond rounding, leave it as it is
         scale = torch.where(torch.isfinite(scale) & (scale > 0), scale, torch.ones_like(scale))
-        weight.mul_(scale[:, None])
+        weight.mul_(scale[..., None])
         if bias is not None:
             bias.mul_(scale)
-        outgoing.div_(scale)
+        outgoing.div_(scale[..., None, :])
         moved = max(moved, float(scale.log().abs().max()))
     return moved

@@ -19,7 +19,9 @@ LEAST_ROWS = 20
 LARGEST = 1e140
 
 
-def as_samples(x: object, name: str = "x", *, columns: Sequence[str] = ()) -> Float64[np.ndarray, "n d"]:
+def as_samples(
+    x: object, name: str = "x", *, columns: Sequence[str] = (), first_row: int = 0
+) -> Float64[np.ndarray, "n d"]:
     """The numbers of `x` as a writable, C-contiguous float64 array with samples as rows.
 
     Arrays, lists, torch tensors, data frames and series are taken, of any real or boolean type and memory layout. One
@@ -29,6 +31,7 @@ def as_samples(x: object, name: str = "x", *, columns: Sequence[str] = ()) -> Fl
         x: the data.
         name: what to call them in an error.
         columns: names of the columns for the error about missing values; those of a data frame are found.
+        first_row: rows of the whole data that come before these; the error counts them.
 
     Raises:
         DataError: text, dates, complex numbers, sparse storage, no rows or columns, NaN or infinity (with their rows),
@@ -43,7 +46,7 @@ def as_samples(x: object, name: str = "x", *, columns: Sequence[str] = ()) -> Fl
         samples = np.require(array.reshape(len(array), -1), np.float64, ["C", "W"])
     if not columns and isinstance(x, pd.DataFrame):
         columns = [str(c) for c in x.columns]
-    check_finite(samples, name, columns=columns)
+    check_finite(samples, name, columns=columns, first_row=first_row)
     return samples
 
 
@@ -96,7 +99,9 @@ def _real(array: np.ndarray, name: str) -> np.ndarray:
     raise DataError(f"{name}: holds {array.dtype}, not numbers. Encode it as numbers or drop it.")
 
 
-def check_finite(samples: Float64[np.ndarray, "n d"], name: str, *, columns: Sequence[str] = ()) -> None:
+def check_finite(
+    samples: Float64[np.ndarray, "n d"], name: str, *, columns: Sequence[str] = (), first_row: int = 0
+) -> None:
     """Raise a DataError that names the rows and columns (counted from 1) of NaN, infinity or numbers above 1e140."""
     with np.errstate(invalid="ignore"):
         usable = np.abs(samples) <= LARGEST
@@ -104,7 +109,7 @@ def check_finite(samples: Float64[np.ndarray, "n d"], name: str, *, columns: Seq
         return
     rows, places = (~usable).nonzero()
     value = samples[rows[0], places[0]]
-    where = listing(sorted({int(r) + 1 for r in rows}), "row")
+    where = listing(sorted({first_row + int(r) + 1 for r in rows}), "row")
     named = listing([repr(columns[p]) if columns else str(p + 1) for p in sorted(set(places.tolist()))], "column")
     if np.isfinite(value):
         raise DataError(

@@ -4,8 +4,11 @@ The ridge is part of the objective, never hidden in an optimiser. What a trained
 network to trust for a task: `discovery`.
 """
 
-from isthmus.training.fit import FitEvent, fit
+from isthmus.training.batched import fit_batch, fit_many
+from isthmus.training.distributed import fit_shards
+from isthmus.training.fit import fit
+from isthmus.training.fitting import FitEvent
 from isthmus.training.limits import Limits
 from isthmus.training.result import FitResult, Outcome
 
-__all__ = ["FitEvent", "FitResult", "Limits", "Outcome", "fit"]
+__all__ = ["FitEvent", "FitResult", "Limits", "Outcome", "fit", "fit_batch", "fit_many", "fit_shards"]

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from isthmus.networks import LeakyResNet
+from isthmus.training.coordinates import AllCoordinates, Coordinates
 from isthmus.training.flat import flatten_parameters, views
-from isthmus.training.losses import DataLoss
+from isthmus.training.losses import DataLoss, Digest, identify, is_constant
 from isthmus.training.objective import in_float64
 
 
@@ -28,14 +29,22 @@ class LeakyStep:
         self._gW = gradients[0]
         self._map_gradients = gradients[1:]  # of the input and of the output map, where they are learned
         n, w, p = len(x), network.width, network.weights.shape[2]
-        self._a = [x.new_empty(n, w) for _ in range(network.depth + 1)]
-        self._S = [x.new_ones(n, p) for _ in range(network.depth)]  # the last column stays 1
-        self._roots = [x.new_empty(n, w) for _ in range(network.depth)]
-        self._g, self._below = x.new_empty(n, w), x.new_empty(n, w)
-        self._y = x.new_empty(n, network.d_out)
-        self.x = x
-        self.ridge, self.data, self.data_value = ridge, data, float("nan")
+        self._whole = (
+            [x.new_empty(n, w) for _ in range(network.depth + 1)],
+            [x.new_ones(n, p) for _ in range(network.depth)],  # the last column stays 1
+            [x.new_empty(n, w) for _ in range(network.depth)],
+            [x.new_empty(n, w), x.new_empty(n, w), x.new_empty(n, network.d_out)],
+        )
+        self.ridge, self.data_value = ridge, float("nan")
+        self.coordinates: Coordinates = AllCoordinates()
+        self.use(x, data)
         self.refresh()
+
+    def use(self, x: Tensor, data: DataLoss) -> None:
+        """Go over to other samples, at most as many as the step was made with."""
+        self._a, self._S, self._roots, rest = ([whole[: len(x)] for whole in buffers] for buffers in self._whole)
+        self._g, self._below, self._y = rest
+        self.x, self.data = x, data
 
     def refresh(self) -> None:
         """Take over the steps of the network, after they changed."""
@@ -61,6 +70,14 @@ class LeakyStep:
     def in_float64(self) -> tuple[float, float]:
         """Data loss and penalty, both computed in float64."""
         return in_float64(self.network, self.x, self.data)
+
+    def computes_constant(self) -> bool:
+        """Whether the network gives the same output for all its training data although the targets vary."""
+        return is_constant(self.outputs(), self.data)
+
+    def identify(self, digest: Digest) -> None:
+        """Add the training data to a digest."""
+        identify(digest, self.x, self.data)
 
     def _forward(self) -> None:
         eps, Lt, w = float(self.network.smoothing), self.network.effective_depth, self.network.width

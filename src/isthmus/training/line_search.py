@@ -1,7 +1,7 @@
 """A line search for strong Wolfe conditions that still ends well when the objective is flat to rounding."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 SUFFICIENT_DECREASE = 1e-4
@@ -26,6 +26,19 @@ def wolfe_search(
     noise: float,
     most: int = 20,
 ) -> Point | None:
+    """`wolfe_steps` with a function that gives value and slope at a step."""
+    search = wolfe_steps(value=value, slope=slope, step=step, noise=noise, most=most)
+    trial = next(search)
+    while True:
+        try:
+            trial = search.send(evaluate(trial))
+        except StopIteration as end:
+            return end.value
+
+
+def wolfe_steps(
+    *, value: float, slope: float, step: float, noise: float, most: int = 20
+) -> Generator[float, tuple[float, float], Point | None]:
     """A step along a descent direction that satisfies the strong Wolfe conditions, or None when none was found.
 
         value(step) <= value + 1e-4 step slope    and    |slope(step)| <= 0.9 |slope|
@@ -34,18 +47,24 @@ def wolfe_search(
     2005): value(step) <= value + noise and slope(step) <= (2e-4 - 1) slope.
 
     Args:
-        evaluate: step -> (value, slope) at that step.
         value: the objective at step 0.
         slope: its derivative at step 0, negative.
         step: first trial.
         noise: rounding level of the objective.
-        most: evaluations allowed.
+        most: evaluations allowed, at least 1.
+
+    Yields:
+        Steps at which it is to be sent (value, slope), so that many searches can share their evaluations.
+
+    Returns:
+        The step that was found.
     """
     start = Point(0.0, value, slope)
     low, high = start, None
     trial = step
     for _ in range(most):
-        point = Point(trial, *evaluate(trial))
+        found = yield trial
+        point = Point(trial, *found)
         if not math.isfinite(point.value) or not _falls(start, point, noise) or (point.value >= low.value + noise):
             high = point
         elif abs(point.slope) <= -CURVATURE * slope:

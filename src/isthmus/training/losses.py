@@ -2,9 +2,21 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
+
+CONSTANT = 1e-6  # a network whose outputs vary by less than this fraction of what the targets do computes a constant
+
+
+@runtime_checkable
+class Digest(Protocol):
+    """A running hash, as those of `hashlib`."""
+
+    def update(self, data: bytes, /) -> None:
+        """Add bytes."""
+        ...
 
 
 class Loss(Enum):
@@ -53,6 +65,28 @@ class DataLoss:
     def value(self, outputs: Tensor) -> float:
         """The loss at `outputs`, which are left as they are."""
         return self.value_and_gradient(outputs.clone())[0]
+
+
+def target_spread(data: DataLoss) -> float:
+    """Mean squared distance of the targets from their mean; 1 for classes that differ, below 0 for constant targets."""
+    if data.loss is Loss.CROSS_ENTROPY:
+        return 1.0 if len(data.y.unique()) > 1 else 0.0
+    # strictly negative for constant targets, for which the constant network is the answer and not a collapse
+    spread = float((data.y - data.y.mean(0)).square().sum(1).mean())
+    return spread if spread > 0 else -1.0
+
+
+def is_constant(outputs: Tensor, data: DataLoss) -> bool:
+    """Whether the outputs vary by no more than `CONSTANT` times what the targets do."""
+    spread = float((outputs - outputs.mean(0)).square().sum(1).mean())
+    return spread <= CONSTANT * target_spread(data)
+
+
+def identify(digest: Digest, x: Tensor, data: DataLoss) -> None:
+    """Add samples, targets and weights to a digest."""
+    for tensor in (x, data.y, data.weight):
+        if tensor is not None:
+            digest.update(f"{tuple(tensor.shape)}".encode() + tensor.detach().cpu().contiguous().numpy().tobytes())
 
 
 def scale_of(data_loss: DataLoss) -> float:

@@ -113,17 +113,17 @@ class LBFGS:
     def start(self, step: Step) -> State:
         """The state before the first iteration."""
         value = step()
-        pairs = torch.zeros(2 * self.history, len(step.theta), dtype=step.theta.dtype)
+        pairs = step.coordinates.memory(2 * self.history, step.theta)
         return {
             "done": False, "reason": "", "value": value, "evaluations": 1, "count": 0, "past": [value], "failures": 0,
-            "pairs": pairs, "gram": torch.zeros(len(pairs), len(pairs), dtype=torch.float64),
+            "pairs": pairs, "gram": torch.zeros(2 * self.history, 2 * self.history, dtype=torch.float64),
             "gradient": step.gradient.clone(),
         }  # fmt: skip
 
     def advance(self, step: Step, state: State) -> None:
         """One iteration, in place."""
         gradient: Tensor = state["gradient"]
-        direction = self._direction(state)
+        direction = self._direction(step, state)
         slope = float(torch.dot(direction, gradient))
         if not slope < 0:
             state["count"], direction = 0, -gradient
@@ -135,7 +135,7 @@ class LBFGS:
         if moved is None:
             self._recover(step, state)
             return
-        self._remember(state, moved, step.gradient - gradient)
+        self._remember(step, state, moved, step.gradient - gradient)
         gradient.copy_(step.gradient)
         state["failures"] = 0
         state["past"].append(state["value"])
@@ -165,7 +165,7 @@ class LBFGS:
         state["value"] = found.value
         return step.theta - origin
 
-    def _direction(self, state: State) -> Tensor:
+    def _direction(self, step: Step, state: State) -> Tensor:
         """Minus the inverse-Hessian estimate times the gradient: the two-loop recursion in coordinates.
 
         All vectors of the recursion are combinations of the kept displacements (rows 0..m-1 of `pairs`), changes of the
@@ -177,7 +177,7 @@ class LBFGS:
         if not slots:
             return -gradient
         gram = state["gram"].numpy()
-        with_gradient = (pairs @ gradient).double().numpy()
+        with_gradient = step.coordinates.products(pairs, gradient[:, None])[:, 0].cpu().numpy()
         c, of_gradient = np.zeros(2 * m), -1.0
         alphas = np.zeros(m)
         for i in reversed(slots):
@@ -189,16 +189,18 @@ class LBFGS:
         for i in slots:
             beta = (gram[m + i] @ c + of_gradient * with_gradient[m + i]) / gram[i, m + i]
             c[i] += alphas[i] - beta
-        return torch.addmv(gradient, pairs.t(), torch.from_numpy(c).to(pairs.dtype), beta=of_gradient)
+        weights = torch.from_numpy(c).to(gradient)
+        return step.coordinates.combination(pairs, weights, gradient, float(of_gradient))
 
-    def _remember(self, state: State, moved: Tensor, change: Tensor) -> None:
+    def _remember(self, step: Step, state: State, moved: Tensor, change: Tensor) -> None:
         curvature = float(torch.dot(moved, change))
         if curvature <= 1e-10 * float(torch.dot(moved, moved)):
             return  # a kink was crossed: this pair says nothing about curvature
         pairs, gram, m = state["pairs"], state["gram"], self.history
         i = state["count"] % m
-        pairs[i], pairs[m + i] = moved, change
-        products = (pairs @ torch.stack([moved, change], 1)).double()
+        step.coordinates.store(pairs, i, moved)
+        step.coordinates.store(pairs, m + i, change)
+        products = step.coordinates.products(pairs, torch.stack([moved, change], 1)).cpu()
         for column, row in ((0, i), (1, m + i)):
             gram[row] = products[:, column]
             gram[:, row] = products[:, column]

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from isthmus.networks import FullyConnected, LeakyResNet
 from isthmus.networks.layers import activation_derivative
+from isthmus.training.coordinates import AllCoordinates, Coordinates
 from isthmus.training.flat import flatten_parameters, views
 from isthmus.training.leaky_step import LeakyStep
-from isthmus.training.losses import DataLoss
+from isthmus.training.losses import DataLoss, Digest, identify, is_constant
 from isthmus.training.objective import in_float64, penalty_of
 
 
@@ -27,6 +28,7 @@ class Step(Protocol):
     data: DataLoss
     data_value: float
     curvature: Tensor | float  # of the penalty, which is a sum of c_i theta_i^2 / 2
+    coordinates: Coordinates  # that this process keeps the memory of a solver for
 
     @property
     def network(self) -> nn.Module:
@@ -46,8 +48,20 @@ class Step(Protocol):
         """What the network gives on its training data, a new tensor."""
         ...
 
+    def use(self, x: Tensor, data: DataLoss) -> None:
+        """Go over to other samples, at most as many as the step was made with."""
+        ...
+
     def in_float64(self) -> tuple[float, float]:
         """Data loss and penalty, both computed in float64."""
+        ...
+
+    def computes_constant(self) -> bool:
+        """Whether the network gives the same output for all its training data although the targets vary."""
+        ...
+
+    def identify(self, digest: Digest) -> None:
+        """Add the training data to a digest."""
         ...
 
 
@@ -66,10 +80,19 @@ class FullyConnectedStep:
         self._slopes = [
             network.negative_slope if network.is_activated(l) else None for l in range(1, network.depth + 1)
         ]
-        self._a = [x] + [torch.empty(len(x), d, dtype=x.dtype) for d in network.dimensions[1:]]
-        self._d = [torch.empty(len(x), d, dtype=x.dtype) for d in network.dimensions[:-1]]
+        self._buffers = [
+            [torch.empty(len(x), d, dtype=x.dtype, device=x.device) for d in dimensions]
+            for dimensions in (network.dimensions[1:], network.dimensions[:-1])
+        ]
+        self._a, self._d = [x, *self._buffers[0]], self._buffers[1]
         self.ridge, self.data, self.data_value = ridge, data, float("nan")
         self.curvature: Tensor | float = 2.0
+        self.coordinates: Coordinates = AllCoordinates()
+
+    def use(self, x: Tensor, data: DataLoss) -> None:
+        """Go over to other samples, at most as many as the step was made with."""
+        forward, backward = ([whole[: len(x)] for whole in buffers] for buffers in self._buffers)
+        self._a, self._d, self.data = [x, *forward], backward, data
 
     def __call__(self) -> float:
         """Objective at `theta`; fills `gradient` and `data_value`."""
@@ -93,6 +116,14 @@ class FullyConnectedStep:
     def in_float64(self) -> tuple[float, float]:
         """Data loss and penalty, both computed in float64."""
         return in_float64(self.network, self._a[0], self.data)
+
+    def computes_constant(self) -> bool:
+        """Whether the network gives the same output for all its training data although the targets vary."""
+        return is_constant(self.outputs(), self.data)
+
+    def identify(self, digest: Digest) -> None:
+        """Add the training data to a digest."""
+        identify(digest, self._a[0], self.data)
 
     def _forward(self) -> None:
         a = self._a
@@ -148,6 +179,11 @@ class AutogradStep:
         self.x = x
         self.ridge, self.data, self.data_value = ridge, data, float("nan")
         self.curvature: Tensor | float = self._penalty_curvature()
+        self.coordinates: Coordinates = AllCoordinates()
+
+    def use(self, x: Tensor, data: DataLoss) -> None:
+        """Go over to other samples."""
+        self.x, self.data = x, data
 
     def _penalty_curvature(self) -> Tensor:
         """Each c_i of a penalty sum c_i theta_i^2 / 2: its gradient where every parameter is 1."""
@@ -176,6 +212,14 @@ class AutogradStep:
     def in_float64(self) -> tuple[float, float]:
         """Data loss and penalty, both computed in float64."""
         return in_float64(self.network, self.x, self.data)
+
+    def computes_constant(self) -> bool:
+        """Whether the network gives the same output for all its training data although the targets vary."""
+        return is_constant(self.outputs(), self.data)
+
+    def identify(self, digest: Digest) -> None:
+        """Add the training data to a digest."""
+        identify(digest, self.x, self.data)
 
 
 def step_of(network: nn.Module, x: Tensor, data: DataLoss, ridge: float) -> Step:

@@ -1,0 +1,86 @@
+"""`isthmus fit DATA`: options in, one trained network out; in one process or, under torchrun, in several.
+
+What is asked for as plain values: here. How it is carried out: `fit_run`. The training itself: `training.distributed`.
+"""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from isthmus.errors import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class FitRequest:
+    """The options of `isthmus fit` that decide what comes out.
+
+    Raises:
+        DataError: the ridge is negative, --linear holds no numbers of hidden layers, or the type is unknown.
+    """
+
+    data: str
+    target: str | None
+    autoencode: bool
+    classes: str | None
+    ridge: float
+    depth: int
+    width: int
+    linear: str | None
+    slope: float
+    seed: int
+    dtype: str
+    evaluations: int | None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.ridge < float("inf"):
+            raise DataError(f"--ridge {self.ridge:g}: needs a finite number >= 0.")
+        if not abs(self.slope) < 1:
+            raise DataError(f"--slope {self.slope:g}: needs a number above -1 and below 1; 0 is ReLU.")
+        if self.dtype not in {"float32", "float64"}:
+            raise DataError(f"--dtype {self.dtype}: needs float32 or float64.")
+        if outside := [l for l in self.linear_layers if not 1 <= l < self.depth]:
+            raise DataError(f"--linear {self.linear}: needs hidden layers 1 to {self.depth - 1}, got {outside[0]}.")
+
+    @property
+    def linear_layers(self) -> tuple[int, ...]:
+        """The hidden layers without activation."""
+        try:
+            return tuple(int(part) for part in self.linear.split(",")) if self.linear else ()
+        except ValueError:
+            raise DataError(f"--linear {self.linear}: needs numbers separated by commas, as in 2,3.") from None
+
+    def as_dict(self) -> dict[str, object]:
+        """In terms of JSON."""
+        return asdict(self)
+
+
+def fit(  # noqa: PLR0913 - one argument per option
+    data: Annotated[str, typer.Argument(help="A .npy or .parquet file; each process reads its own rows only.")],
+    ridge: Annotated[float, typer.Option(help="Penalty of the squared norm of all parameters.")],
+    target: Annotated[str | None, typer.Option(help="Columns to predict as numbers: COL,COL.")] = None,
+    autoencode: Annotated[bool, typer.Option("--autoencode", help="Reconstruct the data themselves.")] = False,
+    classes: Annotated[str | None, typer.Option(help="The column whose values are classes to predict.")] = None,
+    depth: Annotated[int, typer.Option(min=1, help="Number of weight matrices.")] = 4,
+    width: Annotated[int, typer.Option(min=1, help="Neurons of each hidden layer.")] = 64,
+    linear: Annotated[str | None, typer.Option(help="Hidden layers without activation: 2,3.")] = None,
+    slope: Annotated[float, typer.Option(help="Slope of the activation for negative inputs.")] = 0.0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the initial weights.")] = 0,
+    dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float64",
+    evaluations: Annotated[int | None, typer.Option(min=10, help="Gradients: fewer is rougher.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run; default runs/NAME.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Remove an older run from the folder first.")] = False,
+    timeout: Annotated[float, typer.Option(min=1.0, help="Seconds to wait for a silent process.")] = 600.0,
+) -> int:
+    """Train one network on DATA to a minimum of loss + ridge * penalty; for several processes start it with torchrun.
+
+    Exit codes: 0 done, 2 bad input or a lost process, 3 ended away from a minimum, 130 interrupted.
+    """
+    request = FitRequest(
+        data, target, autoencode, classes, ridge, depth, width, linear, slope, seed, dtype, evaluations
+    )
+    from isthmus.cli.fit_run import run_fit  # torch and the rest: only once the request makes sense
+
+    return run_fit(request, out=out, resume=resume, replace=replace, timeout=timeout)

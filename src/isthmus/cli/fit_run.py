@@ -1,0 +1,141 @@
+"""A request of `isthmus fit` carried out by the processes of a team; the first one writes the files and speaks.
+
+The options: `fit`. The rows of each process: `shard_data`. The training: `training.distributed`.
+"""
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import typer
+
+from isthmus.cli.fit import FitRequest
+from isthmus.cli.interrupts import noted_interrupts
+from isthmus.cli.run_folder import RESULT, WORK, FolderState, check_writable, chosen_folder, clear, state_of
+from isthmus.cli.shard_data import ShardData, read_shard
+from isthmus.discovery.json_values import plain
+from isthmus.discovery.network_files import write_network
+from isthmus.errors import DataError, IsthmusError, ProcessLost
+from isthmus.networks import FullyConnected
+from isthmus.training import FitResult, Limits, Outcome
+from isthmus.training.atomic import write_text
+from isthmus.training.distributed import fit_shards
+from isthmus.training.process_group import process_group
+from isthmus.training.team import Team
+
+BAD_INPUT, DOUBTFUL, INTERRUPTED = 2, 3, 130
+NETWORK, CHECKPOINT = "network.safetensors", "fit.pt"
+
+
+def run_fit(request: FitRequest, *, out: Path | None, resume: Path | None, replace: bool, timeout: float) -> int:
+    """Carry out `request`; returns the exit code of this process.
+
+    Raises:
+        DataError: options or data that cannot be used.
+        OSError: a file cannot be written.
+        typer.Exit: one of these in one of several processes, or a lost one, after one of them said so.
+    """
+    # signals are only noted until the end: torchrun sends them to those who are about to say that another one died
+    with noted_interrupts() as came, process_group(timeout=timeout) as team:
+        try:
+            folder = team.told_by_first(lambda: _folder(request, out, resume, replace=replace))
+            if team.told_by_first(lambda: state_of(folder)) is FolderState.FINISHED:
+                return _say_finished(team, folder, request)
+            return _train(request, folder, team, came)
+        except (IsthmusError, OSError) as error:
+            if team.size == 1:
+                raise
+            # what all processes find out is said by the first, what only some do by whoever comes first
+            if _speaks(team, error):
+                typer.echo(f"isthmus: {' '.join(str(error).split())}", err=True)
+            raise typer.Exit(BAD_INPUT) from error  # not returned: there is nobody left to meet at the end
+
+
+def _speaks(team: Team, error: Exception) -> bool:
+    shared = isinstance(error, IsthmusError) and not isinstance(error, ProcessLost)
+    return team.rank == 0 if shared else team.speaks()
+
+
+def _folder(request: FitRequest, out: Path | None, resume: Path | None, *, replace: bool) -> Path:
+    folder = chosen_folder(request.data, out, resume, replace=replace)
+    check_writable(folder)
+    if replace:
+        clear(folder)
+    return folder
+
+
+def _train(request: FitRequest, folder: Path, team: Team, came: Callable[[], bool]) -> int:
+    dtype = torch.float64 if request.dtype == "float64" else torch.float32
+    shard = read_shard(
+        request.data, target=request.target, classes=request.classes, autoencode=request.autoencode, dtype=dtype,
+        team=team,
+    )  # fmt: skip
+    network = FullyConnected(
+        shard.x.shape[1], shard.num_outputs, width=request.width, depth=request.depth, negative_slope=request.slope,
+        linear=request.linear_layers, seed=request.seed, dtype=dtype,
+    ).to(team.device)  # fmt: skip
+    team.told_by_first(lambda: (folder / WORK).mkdir(parents=True, exist_ok=True))
+    result = fit_shards(
+        network, shard.x.to(team.device), shard.y.to(team.device), total=shard.total, team=team,
+        ridge=request.ridge, loss=shard.loss, limits=Limits(evaluations=request.evaluations),
+        checkpoint=folder / WORK / CHECKPOINT, callback=lambda _: came(),
+    )  # fmt: skip
+    if result.outcome is Outcome.INTERRUPTED:
+        _say(team, f"isthmus: interrupted. Go on with the same command and --resume {shlex.quote(str(folder))}")
+        return INTERRUPTED
+    team.told_by_first(lambda: _write(folder, request, shard, result, team))
+    _say(team, _summary(_described(result, shard, team), folder))
+    return 0 if result.outcome in {Outcome.CONVERGED, Outcome.PLATEAU} else DOUBTFUL
+
+
+def _write(folder: Path, request: FitRequest, shard: ShardData, result: FitResult, team: Team) -> None:
+    """The files of a finished fit; result.json comes last: while it is missing, the folder is no result."""
+    assert isinstance(result.network, FullyConnected)
+    write_network(folder / NETWORK, shard.in_user_units(result.network.cpu()))
+    content = {
+        "format": "isthmus fit", "format_version": 1, "request": request.as_dict(),
+        "inputs": list(shard.inputs), "outputs": list(shard.outputs), **_described(result, shard, team),
+        "history": {"evaluation": result.history.evaluation.values, "objective": result.history.objective.values},
+    }  # fmt: skip
+    write_text(folder / RESULT, json.dumps(plain(content), indent=1, allow_nan=False) + "\n")
+    (folder / WORK).rmdir()
+
+
+def _described(result: FitResult, shard: ShardData, team: Team) -> dict[str, object]:
+    return {
+        "objective": result.objective, "data_loss": result.data_loss, "penalty": result.penalty,
+        "outcome": result.outcome.name, "stationarity": result.stationarity, "rank": result.rank,
+        "gradient_evaluations": result.gradient_evaluations, "seconds": result.seconds, "rows": shard.total,
+        "processes": team.size,
+    }  # fmt: skip
+
+
+def _summary(described: dict[str, object], folder: Path) -> str:
+    """One line: how the fit ended and where its network lies."""
+    outcome = Outcome[str(described["outcome"])].value
+    processes = "1 process" if described["processes"] == 1 else f"{described['processes']} processes"
+    return (
+        f"objective {described['objective']:.10g} after {described['gradient_evaluations']} gradients on "
+        f"{described['rows']} rows in {processes}; {outcome}. Network: {folder / NETWORK}"
+    )
+
+
+def _say_finished(team: Team, folder: Path, request: FitRequest) -> int:
+    """Say the result that stands in the folder, if it is the one that was asked for."""
+
+    def stored() -> dict[str, object]:
+        content = json.loads((folder / RESULT).read_text())
+        if content.get("request") != request.as_dict():
+            raise DataError(f"{folder}: holds another run. Give another folder with --out.")
+        return content
+
+    described = team.told_by_first(stored)
+    _say(team, _summary(described, folder))
+    return 0 if described["outcome"] in {Outcome.CONVERGED.name, Outcome.PLATEAU.name} else DOUBTFUL
+
+
+def _say(team: Team, text: str) -> None:
+    if team.rank == 0:
+        typer.echo(text)

@@ -1,0 +1,104 @@
+"""The rows of DATA that belong to this process, standardised by the statistics of all rows, in torch's terms."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from isthmus.cli.data import choice_of
+from isthmus.discovery.scaling import Standardiser
+from isthmus.discovery.sharded_scaling import shared_standardiser
+from isthmus.errors import DataError
+from isthmus.networks import FullyConnected
+from isthmus.tasks.arrays import LEAST_ROWS
+from isthmus.tasks.shards import RowSource, open_rows, read_labels, read_numbers
+from isthmus.training.losses import Loss
+from isthmus.training.team import Team
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShardData:
+    """What a fit is called with, and how its network is put into the units of the user.
+
+    Attributes:
+        x: standardised inputs of this process.
+        y: their standardised targets, or class numbers.
+        total: rows of all processes.
+        loss: squared error, or cross-entropy of classes.
+        num_outputs: of the network.
+        inputs: names of the columns that are inputs.
+        outputs: names of the columns, or of the classes, that are predicted.
+        input_scaling: of the inputs.
+        output_scaling: of the targets; None for classes.
+    """
+
+    x: Tensor
+    y: Tensor
+    total: int
+    loss: Loss
+    num_outputs: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    input_scaling: Standardiser
+    output_scaling: Standardiser | None
+
+    def in_user_units(self, network: FullyConnected) -> FullyConnected:
+        """The network that takes, and for numbers gives, what stands in the file."""
+        network = self.input_scaling.fold_into_encoder(network)
+        return network if self.output_scaling is None else self.output_scaling.fold_into_decoder(network)
+
+
+def read_shard(
+    data: str, *, target: str | None, classes: str | None, autoencode: bool, dtype: torch.dtype, team: Team
+) -> ShardData:
+    """Read the rows of this process.
+
+    Raises:
+        DataError: options or data that cannot be used, found by whichever process; one line says where.
+    """
+    choice = choice_of(target, classes, autoencode=autoencode)
+    source = open_rows(Path(data))
+    if source.rows < LEAST_ROWS:
+        raise DataError(f"{data}: has {source.rows} rows; a fit needs at least {LEAST_ROWS}. Add rows.")
+    chosen = (*choice.target, *(() if choice.classes is None else (choice.classes,)))
+    inputs = tuple(name for name in source.names if name not in chosen)
+    if not inputs:
+        raise DataError(f"{data}: no column is left as input. Name fewer targets.")
+    rows = team.rows(source.rows)
+    x = team.together_own(lambda: read_numbers(source, rows, inputs, data))
+    input_scaling = shared_standardiser(x, rows=source.rows, team=team)
+    if not len(input_scaling.kept):
+        raise DataError(f"{data}: all {source.rows} rows have the same inputs. Pass varied rows.")
+    y, outputs, output_scaling = x, inputs, input_scaling
+    if choice.target:
+        y, outputs = team.together_own(lambda: read_numbers(source, rows, choice.target, data)), choice.target
+    if choice.classes is None:
+        output_scaling = shared_standardiser(y, rows=source.rows, team=team, total=True)
+        if not len(output_scaling.kept):
+            raise DataError(f"{data}: the targets are the same in all rows. Name other columns.")
+        scaled = torch.from_numpy(output_scaling.apply(y)).to(dtype)
+        loss, width = Loss.SQUARED, len(output_scaling.kept)
+    else:
+        scaled, outputs = _class_numbers(source, rows, choice.classes, data, team)
+        loss, width, output_scaling = Loss.CROSS_ENTROPY, len(outputs), None
+    return ShardData(
+        torch.from_numpy(input_scaling.apply(x)).to(dtype), scaled, source.rows, loss, width, inputs, outputs,
+        input_scaling, output_scaling,
+    )  # fmt: skip
+
+
+def _class_numbers(
+    source: RowSource, rows: slice, column: str, where: str, team: Team
+) -> tuple[Tensor, tuple[str, ...]]:
+    """The class number of each own row, and the names of the classes of all rows, sorted."""
+    labels = team.together_own(lambda: read_labels(source, rows, column, where))
+    own = np.unique(labels)
+    classes = np.unique(np.concatenate(team.together(lambda: own)))
+    if len(classes) < 2 or len(classes) > max(2, source.rows // 2):
+        raise DataError(
+            f"{where}: class column {column!r} has {len(classes)} different values in {source.rows} rows. "
+            "For numbers use --target."
+        )
+    return torch.from_numpy(np.searchsorted(classes, labels)), tuple(str(c) for c in classes)

@@ -1,0 +1,161 @@
+"""Tables on disk of which a process reads some rows and never the whole: .npy (memory-mapped) and .parquet.
+
+Whole tables of every kind, with text in their columns: `files`. Who reads which rows: `training.team`.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float64
+
+from isthmus.errors import DataError
+from isthmus.tasks.arrays import as_samples
+from isthmus.tasks.columns import check_present
+
+EXTENSIONS = (".npy", ".parquet")
+ROWS_AT_ONCE = 65_536  # of a memory-mapped array: what is copied before the next pages are touched
+
+
+@runtime_checkable
+class RowSource(Protocol):
+    """A table that can be read by rows."""
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        ...
+
+    def pieces(self, rows: slice, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """The rows, in order, in pieces of some rows."""
+        ...
+
+
+class MappedArray:
+    """A .npy of samples as rows; columns are called c1, c2, ..."""
+
+    def __init__(self, path: Path) -> None:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        if array.ndim == 0 or array.size == 0:
+            raise DataError(f"{path}: is empty, shape {array.shape}. Pass at least one row and one column.")
+        self._array = array.reshape(len(array), -1)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self._array)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(f"c{i}" for i in range(1, self._array.shape[1] + 1))
+
+    def pieces(self, rows: slice, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """The rows, in order, in pieces of some rows."""
+        places = [int(name[1:]) - 1 for name in columns]
+        for low in range(rows.start, rows.stop, ROWS_AT_ONCE):
+            piece = self._array[low : min(low + ROWS_AT_ONCE, rows.stop)]
+            yield pd.DataFrame(np.array(piece[:, places]), columns=list(columns))
+
+
+class ParquetRows:
+    """A .parquet file; of its row groups only those are read in which wanted rows lie."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            from pyarrow.parquet import ParquetFile
+        except ImportError:
+            raise DataError(
+                f"{path}: reading .parquet needs pyarrow. Install isthmus[tables], or save the table as .npy."
+            ) from None
+        self._file = ParquetFile(path, memory_map=True)
+        metadata = self._file.metadata
+        sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+        self._ends = np.cumsum([0, *sizes]).tolist()
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self._ends[-1]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(self._file.schema_arrow.names)
+
+    def pieces(self, rows: slice, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """The rows, in order, in pieces of some rows."""
+        for i, (low, high) in enumerate(zip(self._ends[:-1], self._ends[1:], strict=True)):
+            first, last = max(low, rows.start), min(high, rows.stop)
+            if first < last:
+                group = self._file.read_row_group(i, columns=list(columns))
+                yield group.slice(first - low, last - first).to_pandas()[list(columns)]
+
+
+def open_rows(path: Path) -> RowSource:
+    """The table in a file, nothing of which is read yet but its head.
+
+    Raises:
+        DataError: no such file, a file of another kind, or one that cannot be read.
+    """
+    if not path.is_file():
+        raise DataError(f"{path}: no such file. Pass a file ({', '.join(EXTENSIONS)}).")
+    if path.suffix.lower() not in EXTENSIONS:
+        raise DataError(
+            f"{path}: a file of which each process reads its own rows is needed ({', '.join(EXTENSIONS)}), "
+            f"not {path.suffix or 'one without extension'}. Save the table as one of them."
+        )
+    try:
+        source = MappedArray(path) if path.suffix.lower() == ".npy" else ParquetRows(path)
+    except DataError:
+        raise
+    except (ValueError, OSError, EOFError) as error:  # the errors of pyarrow are ValueErrors and OSErrors
+        reason = " ".join(str(error).split())[:200]
+        raise DataError(f"{path}: cannot be read as {path.suffix} ({reason}). Write the file again.") from error
+    if source.rows == 0:
+        raise DataError(f"{path}: has no rows. Pass a file with at least one row.")
+    return source
+
+
+def read_numbers(source: RowSource, rows: slice, columns: Sequence[str], where: str) -> Float64[np.ndarray, "n d"]:
+    """Some rows and columns as numbers.
+
+    Args:
+        source: the table.
+        rows: start and stop, both given.
+        columns: names of columns.
+        where: what an error calls the table.
+
+    Raises:
+        DataError: no such column, text, NaN or infinity in these rows; the line counts rows from 1 in the whole table.
+    """
+    check_present(source.names, columns, where)
+    found = np.empty((rows.stop - rows.start, len(columns)))
+    done = 0
+    for piece in source.pieces(rows, columns):
+        found[done : done + len(piece)] = as_samples(piece, where, first_row=rows.start + done)
+        done += len(piece)
+    return found
+
+
+def read_labels(source: RowSource, rows: slice, column: str, where: str) -> np.ndarray:
+    """Some rows of one column of classes, numbers or text.
+
+    Raises:
+        DataError: no such column, or a missing value in these rows.
+    """
+    check_present(source.names, (column,), where)
+    labels = pd.concat([piece[column] for piece in source.pieces(rows, (column,))], ignore_index=True)
+    if missing := np.flatnonzero(labels.isna().to_numpy()).tolist():
+        raise DataError(
+            f"{where}: column {column!r} holds a missing value or NaN in row {rows.start + missing[0] + 1}. "
+            "Fill in or remove these rows."
+        )
+    return labels.to_numpy()

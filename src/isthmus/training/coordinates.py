@@ -1,0 +1,136 @@
+"""Which coordinates of the flat parameter vector a process keeps the memory of L-BFGS for: all, or its share.
+
+The memory is by far the largest thing in a fit, 2 m vectors as long as the parameters. What is done with it are inner
+products with whole vectors and combinations of its rows, and both split by coordinates. The solver: `solvers`.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from isthmus.training.team import Team
+
+PIECES = 64  # of the flat vector, whatever the number of processes
+ALIGNED = 16  # numbers: the length of a piece is a multiple, so that every piece begins at a multiple of 64 bytes
+MEMORY = "pairs"  # what the memory is called in the state of a solver
+
+
+@runtime_checkable
+class Coordinates(Protocol):
+    """Rows as long as the flat vector, of which this process keeps its coordinates."""
+
+    def memory(self, rows: int, like: Tensor) -> Tensor:
+        """Room for so many rows, zeros of the kind of the flat vector `like`."""
+        ...
+
+    def store(self, memory: Tensor, row: int, vector: Tensor) -> None:
+        """Put a whole vector (P,) into a row."""
+        ...
+
+    def products(self, memory: Tensor, vectors: Tensor) -> Tensor:
+        """Inner products of all rows with whole vectors (P, j), over all coordinates: (rows, j), float64."""
+        ...
+
+    def combination(self, memory: Tensor, weights: Tensor, vector: Tensor, factor: float) -> Tensor:
+        """The whole vector `factor * vector` + sum of the rows times their weights (rows,)."""
+        ...
+
+    def whole(self, memory: Tensor) -> Tensor:
+        """The memory of all processes together."""
+        ...
+
+    def own(self, memory: Tensor) -> Tensor:
+        """The memory of this process, of that of all."""
+        ...
+
+
+class AllCoordinates:
+    """One process that keeps everything: a row of the memory is a row of a matrix."""
+
+    def memory(self, rows: int, like: Tensor) -> Tensor:
+        """Room for so many rows, zeros of the kind of the flat vector `like`."""
+        return like.new_zeros(rows, len(like))
+
+    def store(self, memory: Tensor, row: int, vector: Tensor) -> None:
+        """Put a whole vector (P,) into a row."""
+        memory[row] = vector
+
+    def products(self, memory: Tensor, vectors: Tensor) -> Tensor:
+        """Inner products of all rows with whole vectors (P, j), over all coordinates: (rows, j), float64."""
+        return (memory @ vectors).double()
+
+    def combination(self, memory: Tensor, weights: Tensor, vector: Tensor, factor: float) -> Tensor:
+        """The whole vector `factor * vector` + sum of the rows times their weights (rows,)."""
+        return torch.addmv(vector, memory.t(), weights, beta=factor)
+
+    def whole(self, memory: Tensor) -> Tensor:
+        """The memory of all processes together."""
+        return memory
+
+    def own(self, memory: Tensor) -> Tensor:
+        """The memory of this process, of that of all."""
+        return memory
+
+
+class SharedCoordinates:
+    """A run of pieces of the flat vector for each process of a team; memory is (own pieces, rows, length of a piece).
+
+    All that is computed is computed piece by piece, on tensors of one shape and alignment: so the number of processes
+    changes no bit.
+    """
+
+    def __init__(self, team: Team, size: int) -> None:
+        self._team, self._size = team, size
+        self._length = -(-size // (PIECES * ALIGNED)) * ALIGNED
+        self.pieces = range(PIECES * team.rank // team.size, PIECES * (team.rank + 1) // team.size)
+
+    def _cut(self, vectors: Tensor) -> Tensor:
+        """Whole vectors (P, ...) as own pieces (pieces, length, ...), filled up by zeros."""
+        own = vectors[self.pieces.start * self._length : self.pieces.stop * self._length]
+        cut = vectors.new_zeros(len(self.pieces) * self._length, *vectors.shape[1:])
+        cut[: len(own)] = own
+        return cut.view(len(self.pieces), self._length, *vectors.shape[1:])
+
+    def memory(self, rows: int, like: Tensor) -> Tensor:
+        """Room for so many rows, zeros of the kind of the flat vector `like`."""
+        return like.new_zeros(len(self.pieces), rows, self._length)
+
+    def store(self, memory: Tensor, row: int, vector: Tensor) -> None:
+        """Put a whole vector (P,) into a row."""
+        memory[:, row] = self._cut(vector)
+
+    def products(self, memory: Tensor, vectors: Tensor) -> Tensor:
+        """Inner products of all rows with whole vectors (P, j), over all coordinates: (rows, j), float64."""
+        found = [(kept @ piece).double() for kept, piece in zip(memory, self._cut(vectors), strict=True)]
+        shape = (0, memory.shape[1], vectors.shape[1])
+        stacked = torch.stack(found) if found else memory.new_zeros(shape, dtype=torch.float64)
+        return self._team.gathered(stacked, self.pieces, PIECES).sum(0)
+
+    def combination(self, memory: Tensor, weights: Tensor, vector: Tensor, factor: float) -> Tensor:
+        """The whole vector `factor * vector` + sum of the rows times their weights (rows,)."""
+        own = torch.empty_like(memory[:, 0])
+        for kept, piece, out in zip(memory, self._cut(vector), own, strict=True):
+            torch.addmv(piece, kept.t(), weights, beta=factor, out=out)
+        return self._team.gathered(own, self.pieces, PIECES).view(-1)[: self._size].clone()
+
+    def whole(self, memory: Tensor) -> Tensor:
+        """The memory of all processes together."""
+        rows = [self._team.gathered(row, self.pieces, PIECES) for row in memory.unbind(1)]
+        return torch.stack(rows, 1)
+
+    def own(self, memory: Tensor) -> Tensor:
+        """The memory of this process, of that of all."""
+        return memory[self.pieces.start : self.pieces.stop].clone()
+
+
+def with_memory(state: dict[str, Any], change: Callable[[Tensor], Tensor]) -> dict[str, Any]:
+    """The state of a solver with its memory, and that of solvers within it, changed."""
+    changed: dict[str, Any] = {}
+    for name, value in state.items():
+        if name == MEMORY:
+            changed[name] = change(value)
+        else:
+            changed[name] = with_memory(value, change) if isinstance(value, dict) else value
+    return changed

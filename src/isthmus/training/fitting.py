@@ -1,0 +1,197 @@
+"""The loop of a fit: phases, limits, checkpoint, the second attempt. Arguments are checked in `fit`."""
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from isthmus.errors import DataError
+from isthmus.networks import FullyConnected
+from isthmus.training.checkpoint import load_state, save_state
+from isthmus.training.coordinates import with_memory
+from isthmus.training.ending import finish
+from isthmus.training.leaky_step import LeakyStep
+from isthmus.training.limits import Clock, Limits
+from isthmus.training.moves import middle_rank
+from isthmus.training.result import FitResult
+from isthmus.training.schedule import Schedule, cheaper
+from isthmus.training.solvers import State
+from isthmus.training.steps import Step
+from isthmus.training.team import Team
+
+CHECKPOINT_SECONDS = 5.0
+RESCUE_RIDGE = 0.1  # the second attempt warms up with a tenth of the ridge: what collapses at full ridge survives there
+
+
+@dataclass(slots=True)
+class FitEvent:
+    """What a callback sees after every iteration; returning True from the callback ends the fit, state saved.
+
+    Attributes:
+        network: being trained; read only.
+        evaluations: gradient evaluations so far.
+        total: about how many there will be.
+        objective: at the last evaluation.
+    """
+
+    network: nn.Module
+    evaluations: int
+    total: int
+    objective: float
+
+
+@dataclass(slots=True)
+class Run:
+    """Everything of a running fit that a checkpoint holds, besides theta."""
+
+    initial: Tensor
+    attempt: int = 0
+    phase: int = 0
+    state: State | None = None
+    before: int = 0  # evaluations of finished phases
+    steps: int = 0
+    history: list[tuple[int, float]] = field(default_factory=list[tuple[int, float]])
+    rejected: tuple[Tensor, float] | None = None  # end of a collapsed first attempt
+
+    def evaluations(self) -> int:
+        """Gradient evaluations so far."""
+        return self.before + (self.state["evaluations"] if self.state else 0)
+
+
+class Fitting:
+    """One call of `fit`: the loop over phases, the clock, the checkpoint."""
+
+    def __init__(
+        self,
+        step: Step,
+        schedule: Schedule,
+        limits: Limits,
+        path: Path | None,
+        callback: Callable[[FitEvent], bool | None] | None,
+        *,
+        team: Team | None = None,
+    ) -> None:
+        self.team = team = team or Team()
+        self.step, self.schedule, self.limits, self.path, self.callback = step, schedule, limits, path, callback
+        self.ridge = step.ridge
+        self.total = sum(s.iterations() for s in schedule)
+        self.stamp = stamp_of(step, schedule)
+        saved = team.told_by_first(lambda: load_state(path)) if path else None
+        if saved and saved["stamp"] != self.stamp:
+            raise DataError(f"checkpoint {path}: belongs to another fit (data, ridge or solvers); give another file.")
+        self.clock = Clock(saved["seconds"] if saved else 0.0)
+        self.saved_at = time.monotonic()
+        self.run_state = Run(step.theta.clone())
+        if saved:
+            step.theta.copy_(saved["theta"])
+            for name, buffer in step.network.named_buffers():  # a solver may have moved what is no parameter
+                buffer.copy_(saved["buffers"][name])
+            if isinstance(step, LeakyStep):
+                step.refresh()
+            self.run_state = run = Run(**saved["run"])
+            run.state = with_memory(run.state, step.coordinates.own) if run.state is not None else None
+
+    def run(self) -> FitResult:
+        """Run all phases, once more from the start if they ended in a collapse, and report."""
+        run = self.run_state
+        reason = self._phases()
+        if reason in {"", "converged", "plateau", "limit", "diverged"} and run.attempt == 0 and self._is_lost(reason):
+            end = float("inf") if reason == "diverged" else self.step()
+            run.rejected = (self.step.theta.clone(), end)
+            self.step.theta.copy_(run.initial)
+            run.attempt, run.phase, run.state, run.before = 1, 0, None, run.evaluations()
+            reason = self._phases()
+        # saved before the two attempts are compared: the checkpoint goes on from the parameters of this one
+        if self.path and reason in {"interrupted", "time"}:
+            self._save()
+        elif self.path and self.team.rank == 0:
+            self.path.unlink(missing_ok=True)  # a finished fit leaves nothing to go on from
+        self.step.ridge = self.ridge  # a second attempt may have stopped in its gentler warm-up
+        if run.rejected is not None and not self.step() < run.rejected[1]:
+            self.step.theta.copy_(run.rejected[0])
+        network = self.step.network
+        return finish(
+            self.step,
+            reason=reason,
+            evaluations=run.evaluations(),
+            steps=run.steps,
+            seconds=self.clock.seconds(),
+            history=run.history,
+            lost=self._is_lost(reason),
+            rank=middle_rank(network) if isinstance(network, FullyConnected) else None,
+        )
+
+    def _phases(self) -> str:
+        run = self.run_state
+        schedule = cheaper(self.schedule, rate=1 / 3) if run.attempt else self.schedule
+        reason = ""
+        while run.phase < len(schedule):
+            solver = schedule[run.phase]
+            # a schedule of one phase has no warm-up that could be gentler: it must minimise the objective itself
+            gentle = run.attempt and run.phase == 0 and len(schedule) > 1
+            self.step.ridge = self.ridge * (RESCUE_RIDGE if gentle else 1.0)
+            if run.state is None:
+                run.state = solver.start(self.step)
+            while not run.state["done"]:
+                solver.advance(self.step, run.state)
+                run.steps += 1
+                if stop := self._after_iteration(run):
+                    return stop
+            reason = run.state["reason"]
+            run.before += run.state["evaluations"]
+            run.state, run.phase = None, run.phase + 1
+            if reason == "diverged":
+                return reason
+        self.step.ridge = self.ridge
+        return reason
+
+    def _after_iteration(self, run: Run) -> str:
+        assert run.state is not None
+        evaluations, value = run.evaluations(), run.state["value"]
+        run.history.append((evaluations, value))
+        event = FitEvent(self.step.network, evaluations, self.total * (1 + run.attempt), value)
+        save, stop, late = self.team.agreed(
+            bool(self.path and time.monotonic() - self.saved_at > CHECKPOINT_SECONDS),
+            bool(self.callback and self.callback(event)),
+            bool(self.limits.seconds is not None and self.clock.seconds() > self.limits.seconds),
+        )
+        if save:
+            self._save()
+        if stop:
+            return "interrupted"
+        if late:
+            return "time"
+        if self.limits.evaluations is not None and evaluations >= self.limits.evaluations:
+            return "limit"
+        return ""
+
+    def _save(self) -> None:
+        assert self.path is not None
+        run = {name: getattr(self.run_state, name) for name in Run.__slots__}
+        if run["state"] is not None:
+            run["state"] = with_memory(run["state"], self.step.coordinates.whole)
+        buffers = dict(self.step.network.named_buffers())
+        state: dict[str, Any] = {"theta": self.step.theta, "buffers": buffers, "run": run, "stamp": self.stamp}
+        self.team.check_in_step(self.step.theta)
+        if self.team.rank == 0:
+            save_state(self.path, state | {"seconds": self.clock.seconds()})
+        self.saved_at = time.monotonic()
+
+    def _is_lost(self, reason: str) -> bool:
+        """Whether the network diverged or computes a constant although its targets vary."""
+        if reason == "diverged" or not bool(torch.isfinite(self.step.theta).all()):
+            return True
+        return self.step.computes_constant()
+
+
+def stamp_of(step: Step, schedule: Schedule) -> str:
+    """What a checkpoint belongs to: data, ridge and the kinds of the solvers."""
+    kinds = " ".join(type(solver).__name__ for solver in schedule)
+    digest = hashlib.sha256(f"{step.ridge} {step.data.loss.value} {kinds}".encode())
+    step.identify(digest)
+    return digest.hexdigest()
