@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from matplotlib.axes import Axes
@@ -20,6 +21,7 @@ SRC = Path(__file__).parents[2] / "src"
 FOUND = discoveries.discovery()
 COORDINATES = xr.Dataset({"coordinates": (("sample", "coordinate"), FOUND.transform(discoveries.inputs()))})
 TRIANGLES = [[[0, 0], [1, 0], [0, 1]], [[1, 0], [1, 1], [0, 1]]]
+SWEEP = pd.DataFrame({"network.depth": [4, 8, 4, 8], "objective": [0.3, 0.2, 0.31, 0.22]})
 Drawing = Callable[[Axes | None], Axes]
 DRAWINGS: dict[str, Drawing] = {
     "scree": lambda ax: plots.scree(FOUND.scree, ax, rank=3),
@@ -31,6 +33,7 @@ DRAWINGS: dict[str, Drawing] = {
     "regions": lambda ax: plots.regions(
         TRIANGLES, [1, 2], ax, names={1: "rank 1", 2: "rank 2"}, tripoints=[[0.5, 0.5]]
     ),
+    "sweep_lines": lambda ax: plots.sweep_lines(SWEEP, ax, axis="network.depth", quantity="objective"),
 }
 
 

@@ -30,10 +30,10 @@ def features(values: Tensor, channels: int, *, channels_first: bool) -> Tensor:
 def row_batches(stages: Sequence[Stage], x: Tensor, channels: int, *, channels_first: bool) -> Iterator[Tensor]:
     """What the steps give on samples, as batches of rows; at most about `MOST_ROWS` of them."""
     seen = 0
-    with torch.no_grad():
-        for batch in x.split(BATCH):
+    for batch in x.split(BATCH):
+        with torch.no_grad():  # never around a yield: two iterators side by side would leave it switched off
             rows = features(run(stages, batch), channels, channels_first=channels_first)
-            yield rows
-            seen += len(rows)
-            if seen >= MOST_ROWS:
-                return
+        yield rows
+        seen += len(rows)
+        if seen >= MOST_ROWS:
+            return
