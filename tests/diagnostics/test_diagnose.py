@@ -187,7 +187,7 @@ def test_numbers_that_are_not_finite_are_refused(bad: float) -> None:
     [
         (make(), samples(1), DataError, r"at least 2 rows .* \(1, 5\)"),
         (make(), samples(d=4), ShapeError, r"shape \(n, 5\)"),
-        (nn.Linear(5, 3), samples(), TypeError, "needs a FullyConnected, got Linear"),
+        (nn.ReLU(), samples(), ValueError, "needs a module that multiplies by weight matrices"),
     ],
     ids=["one-row", "features", "module"],
 )

@@ -1,199 +1,177 @@
-"""`diagnose`: the per-layer table of a fully connected network on data."""
+"""`diagnose`: the per-layer table of any module on data."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
 
-import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Float
 from torch import Tensor, nn
+from torch.export import ExportedProgram
 
+from isthmus.diagnostics.budget import announcement
 from isthmus.diagnostics.diagnosis import Diagnosis
-from isthmus.diagnostics.jacobians import layer_jacobians
-from isthmus.errors import DataError, ShapeError
-from isthmus.networks import FullyConnected, LayerState, walk
-from isthmus.networks.layers import activation_derivative
-from isthmus.theory import RankEstimate
-from isthmus.theory.spectra import participation_ratio, spectral_gap_rank
+from isthmus.diagnostics.layer_sums import LayerSums
+from isthmus.diagnostics.leaves import skipped_leaves
+from isthmus.diagnostics.objective import LossOverData, penalty_of
+from isthmus.diagnostics.rank import rank_of, upper_bound
+from isthmus.diagnostics.replica import random_state_kept
+from isthmus.diagnostics.samples import Inputs, Samples
+from isthmus.diagnostics.session import Session, open_session
+from isthmus.diagnostics.stream_columns import add_leaky_columns, add_stream_columns
+from isthmus.diagnostics.table import table_of
+from isthmus.networks import LeakyResNet
+from isthmus.theory.inputs import Real
 from isthmus.training.limits import Limits
 
-POINTS = 64  # data points at which Jacobians are taken
-ROUNDING = 1e-9  # a singular value of a float64 Jacobian above this share of the largest is no rounding
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    samples: Samples
+    y: Tensor | None
+    ridge: Real | None
+    loss: LossOverData | None
 
 
 def diagnose(
-    module: nn.Module,
-    x: Float[Tensor, "n d_in"],
+    module: nn.Module | ExportedProgram,
+    x: Inputs,
     y: Tensor | None = None,
     *,
-    ridge: float | None = None,
+    ridge: Real | None = None,
     limits: Limits | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> Diagnosis:
-    """What each layer of a fully connected network does on data.
+    """What each layer of a network does on data, for any module.
+
+    A layer is a product with a weight matrix, however it is written: `nn.Linear`, convolutions (W is d_out x channels *
+    kernel size), attention projections, functional code, exported programs; a second use of a weight is a layer of its
+    own, "name#2". Rows are samples; tokens, patches and pixels count as samples too, and a warning says so.
 
     Args:
-        module: a `FullyConnected`; it is not changed. Computations are in float64.
-        x: samples as rows.
-        y: targets (n, d_out); with them the data loss (squared error) stands in the table's attributes.
-        ridge: with it the objective stands there too.
-        limits: `seconds` and `memory` are not needed for networks of this kind; accepted for the common signature.
+        module: evaluated in evaluation mode, and left as it was.
+        x: samples as rows: one tensor, a tuple, or a dict by argument name; whole numbers where the module takes them.
+        y: targets; with them the data loss (squared error, or cross-entropy for whole numbers) stands in the table's
+            attributes.
+        ridge: with it the objective stands there too: data loss + ridge * module.penalty(), or ridge times the sum of
+            squares of all parameters.
+        limits: `memory` bounds the bytes of working memory beyond the data and the module, 2 GiB unless given.
+        progress: hears one sentence, what it will cost, before the work starts; so does the log.
 
     Returns:
-        A table with one entry per weight layer l (coordinates "layer" and "name"):
+        A table with one entry per layer l (coordinates "layer" and "name"):
 
         - weight_singular_values, of W_l; preactivation_singular_values and activation_singular_values, of the centred
-          z_l and a_l over sqrt(n) (root mean square units);
+          z_l and a_l over sqrt(n) (root mean square units); a_l is what the functions of z_l alone make of it;
         - dimension_activation, gap integer of the latter; dimension_participation, (sum s^2)^2 / sum s^4;
-        - nonlinearity_impact |z_l - a_l|_F / |z_l|_F;
+        - nonlinearity_impact |z_l - a_l|_F / |z_l|_F, of z_l normalised where a normalisation comes first;
         - identity_defect, root mean square of s_i - 1 over the singular values of W_l on the principal subspace of its
-          centred input: 0 where the layer only rotates it;
+          centred input: 0 where the layer only rotates it (of a convolution, on at most 2,048 patches);
         - balance_residual, largest | |W_l[i, :]|^2 + b_l[i]^2 - |W_{l+1}[:, i]|^2 | over the neurons relative to the
-          mean, NaN for the last layer (FC-23);
-        - jacobian_singular_values, median over points of those of df/da_{l-1}; for the first layer those of df/dx;
-        - tangent_kernel_trace, mean over points of (|a_{l-1}|^2 + 1) |df/dz_l|_F^2 (FC-38; no 1 without bias).
+          mean; NaN unless the next matrix follows through nothing, a ReLU or a leaky ReLU (FC-23);
+        - jacobian_singular_values, median over points of those of the outputs by the whole input of the layer;
+        - tangent_kernel_trace, mean over points of |df/dW_l|_F^2 + |df/db_l|^2 summed over outputs (FC-38);
+        - above 128 outputs both are *estimates* from 64 random combinations of them, with
+          jacobian_singular_value_errors and tangent_kernel_trace_error;
+        - of a `LeakyResNet` also position and cost_of_identity, and with y and ridge kinetic_energy, hamiltonian
+          (4-point average), rank_from_hamiltonian, momentum_norm, stationarity (see `leaky_diagnosis`);
+        - of residual sums A + F(A) in any other module, in the row of the last matrix of F: block, position,
+          cost_of_identity, kinetic_energy, and with y and ridge hamiltonian, the derivative by a gate on the branch and
+          on its penalty, and momentum_norm (*heuristic*, see `streams`).
 
     Raises:
-        TypeError: the module is not a `FullyConnected`.
-        DataError: x has NaN or infinity, or fewer than 2 rows.
-        ShapeError: x or y does not fit.
+        TypeError: neither a module nor an exported program, or x holds something that is no tensor.
+        DataError: x has NaN or infinity, or fewer than 2 rows; the module fails on it; `limits.memory` is too small.
+        ShapeError: x or y does not fit. ValueError: no weight matrix is used.
+
+    Accuracy: float64, by a copy of the module where it can be copied; above 1e10 samples times parameters batches run
+        in the module's own precision, with float64 sums. Spectra of activations are exact to rounding where samples *
+        width^2 <= 2e8; above, values below 1e-8 of the largest are lost. Test: FC-38, tests/diagnostics.
     """
-    del limits
-    if not isinstance(module, FullyConnected):
-        raise TypeError(f"diagnose(module, x): needs a FullyConnected, got {type(module).__name__}.")
-    x = torch.as_tensor(x).double()
-    if not bool(torch.isfinite(x).all()) or len(x) < 2:
-        raise DataError(f"diagnose(module, x): needs at least 2 rows of finite numbers, got shape {tuple(x.shape)}.")
-    network = module.rewritten(*module.written_layers()).double().requires_grad_(False)
-    with torch.no_grad():
-        states = walk(network, x)
-        points = x[torch.linspace(0, len(x) - 1, min(POINTS, len(x))).long()]
-        table = _table(network, x, states, layer_jacobians(network, points), points)
-        if y is not None:
-            loss = float((states[-1].activation - _targets(y, states[-1].activation)).square().sum(1).mean())
-            table.attrs["data_loss"] = loss
+    network = _as_module(module)
+    samples = Samples.of(x)
+    loss = None if y is None else LossOverData(y, samples.num)
+    with random_state_kept(network), open_session(network, samples) as session:
+        budget = session.budget(None if limits is None else limits.memory)
+        points = session.num_points()
+        sentence = announcement(
+            budget, num_samples=samples.num, num_points=points, num_outputs=session.num_outputs,
+            layers=len(session.structure.readings),
+        )  # fmt: skip
+        _LOG.info(sentence)
+        if progress is not None:
+            progress(sentence)
+        losses: list[float] = []
+
+        def heard(output: Tensor, start: int) -> None:
+            if loss is not None:
+                losses.append(float(loss.part(output.double(), start)))
+
+        layers = session.sums(budget.batch, heard)
+        derivatives = session.derivatives(points, budget.points)
+        table = table_of(layers, derivatives)
+        table.attrs |= {"cost": sentence, "precision": _precision(session)}
+        if loss is not None:
+            table.attrs["data_loss"] = sum(losses)
             if ridge is not None:
-                table.attrs["objective"] = loss + ridge * float(network.penalty())
-    estimate = _rank(network, states, layer_jacobians(network, points)[0])
-    return Diagnosis(layers=table, rank=estimate, skipped=[], warnings=_warnings(states))
+                table.attrs["objective"] = sum(losses) + ridge * penalty_of(session.exact.module)
+        said = _add_streams(table, session, layers, _Given(samples, y, ridge, loss), max(1, budget.batch // 2))
+        upper, reason = upper_bound(
+            layers, session.structure.cuts(session.output), num_samples=samples.num,
+            num_inputs=_num_inputs(samples), num_outputs=session.num_outputs,
+        )  # fmt: skip
+        gaps = [int(k) for k in table["dimension_activation"].values]
+        rank = rank_of(derivatives.by_input, gaps, upper=upper, upper_reason=reason)
+        skipped = skipped_leaves(
+            network, analysed=[layer.name for layer in layers], called=session.names.called,
+            followed=session.names.followed,
+        )  # fmt: skip
+    warnings = (*_warnings(layers, samples.num), *said)
+    return Diagnosis(layers=table, rank=rank, skipped=skipped, warnings=warnings)
 
 
-def _targets(y: Tensor, outputs: Tensor) -> Tensor:
-    targets = torch.as_tensor(y).double()
-    targets = targets[:, None] if targets.ndim == 1 else targets
-    if targets.shape != outputs.shape:  # broadcasting would compare every row with every other
-        raise ShapeError(
-            f"diagnose(module, x, y): needs y of shape {tuple(outputs.shape)}, as the network answers; "
-            f"got {tuple(targets.shape)}."
+def _add_streams(table: xr.Dataset, session: Session, layers: list[LayerSums], given: _Given, batch: int) -> list[str]:
+    """The columns of a residual stream; sentences that warn."""
+    network = session.exact.module
+    if not isinstance(network, LeakyResNet):
+        add_stream_columns(table, session, layers, batch=batch, loss=given.loss, ridge=given.ridge)
+        return []
+    x = given.samples.positional[0].double().to(session.exact.device)
+    y = None if given.y is None else torch.as_tensor(given.y).to(x)
+    return add_leaky_columns(table, network, x, y, given.ridge)
+
+
+def _as_module(module: object) -> nn.Module:
+    if isinstance(module, ExportedProgram):
+        return module.module()
+    if not isinstance(module, nn.Module):
+        raise TypeError(
+            f"diagnose(module, x): needs a torch module or an exported program, got {type(module).__name__}."
         )
-    return targets
+    return module
 
 
-def _table(
-    network: FullyConnected, x: Tensor, states: list[LayerState], jacobians: list[Tensor], points: Tensor
-) -> xr.Dataset:
-    inputs = [x, *(s.activation for s in states[:-1])]
-    preactivation = [_centred_spectrum(s.preactivation) for s in states]
-    activation = [_centred_spectrum(s.activation) for s in states]
-    spectra = {
-        "weight_singular_values": [torch.linalg.svdvals(s.weight) for s in states],
-        "preactivation_singular_values": preactivation,
-        "activation_singular_values": activation,
-        "jacobian_singular_values": [torch.linalg.svdvals(j).median(0).values for j in jacobians],
-    }
-    numbers = {
-        "dimension_activation": [int(spectral_gap_rank(s)) for s in activation],
-        "dimension_participation": [float(participation_ratio(s)) for s in activation],
-        "nonlinearity_impact": [_relative(s.preactivation - s.activation, s.preactivation) for s in states],
-        "identity_defect": [_identity_defect(s.weight, a) for s, a in zip(states, inputs, strict=True)],
-        "balance_residual": [*(_balance(a, b) for a, b in zip(states[:-1], states[1:], strict=True)), float("nan")],
-        "tangent_kernel_trace": _tangent_kernel_trace(network, points, jacobians),
-    }
-    longest = max(len(row) for rows in spectra.values() for row in rows)
-    variables = {name: (("layer", "component"), _padded(rows, longest)) for name, rows in spectra.items()}
-    variables |= {name: (("layer",), np.array(values)) for name, values in numbers.items()}
-    layers = np.arange(1, network.depth + 1)
-    return xr.Dataset(variables, coords={"layer": layers, "name": ("layer", [s.name for s in states])})
+def _num_inputs(samples: Samples) -> int | None:
+    tensors = [*samples.positional, *samples.named.values()]
+    floats = samples.floats()
+    return sum(t[0].numel() for t in floats) if len(floats) == len(tensors) else None
 
 
-def _centred_spectrum(values: Tensor) -> Tensor:
-    return torch.linalg.svdvals(values - values.mean(0)) / len(values) ** 0.5
+def _precision(session: Session) -> str:
+    exact, streamed = session.exact.dtype, session.streamed.dtype
+    return f"derivatives in {exact}, activations in {streamed}, sums in {torch.float64}".replace("torch.", "")
 
 
-def _relative(part: Tensor, whole: Tensor) -> float:
-    scale = float(whole.norm())
-    return float(part.norm()) / scale if scale else 0.0
-
-
-def _identity_defect(weight: Tensor, inputs: Tensor) -> float:
-    centred = inputs - inputs.mean(0)
-    _, s, vh = torch.linalg.svd(centred, full_matrices=False)
-    k = int(spectral_gap_rank(s))
-    if k == 0:
-        return float("nan")
-    on_subspace = torch.linalg.svdvals(weight @ vh[:k].T)
-    missing = k - len(on_subspace)  # a layer narrower than the subspace loses directions: they count as s = 0
-    return float((((on_subspace - 1).square().sum() + missing) / k).sqrt())
-
-
-def _balance(state: LayerState, after: LayerState) -> float:
-    incoming = state.weight.square().sum(1) + (state.bias.square() if state.bias is not None else 0.0)
-    outgoing = after.weight.square().sum(0)
-    scale = float((incoming + outgoing).mean()) / 2
-    return float((incoming - outgoing).abs().max()) / scale if scale else 0.0
-
-
-def _tangent_kernel_trace(network: FullyConnected, points: Tensor, jacobians: list[Tensor]) -> list[float]:
-    states = walk(network, points)
-    inputs = [points, *(s.activation for s in states[:-1])]
-    traces: list[float] = []
-    for l in range(1, network.depth + 1):
-        if l < network.depth:
-            by_preactivation = jacobians[l]
-            if network.is_activated(l):
-                derivative = activation_derivative(states[l - 1].preactivation, network.negative_slope)
-                by_preactivation = by_preactivation * derivative[:, None, :]
-            square = by_preactivation.square().sum((1, 2))
-        else:
-            square = torch.full((len(points),), float(network.dimensions[-1]), dtype=torch.float64)
-        features = inputs[l - 1].square().sum(1) + (1.0 if network.has_bias else 0.0)
-        traces.append(float((features * square).mean()))
-    return traces
-
-
-def _rank(network: FullyConnected, states: list[LayerState], jacobian: Tensor) -> RankEstimate:
-    """Jacobian at a witness from below, narrowest matrix from above, gap of the median Jacobian spectrum in between."""
-    s = torch.linalg.svdvals(jacobian)
-    median = s.median(0).values
-    gap = int(spectral_gap_rank(median))
-    # trained networks keep tiny extra directions: what counts is above the middle of the gap
-    edge = torch.cat([median, median.new_zeros(1)])[[gap - 1, gap]].clamp_min(ROUNDING * float(s.max()))
-    tolerance = float(edge.log().mean().exp() / s.max()) if gap else ROUNDING
-    counts = (s > tolerance * s.max()).sum(1)
-    lower, witness = (int(counts.max()), int(counts.argmax())) if gap else (0, 0)
-    upper = max(min(*(int(torch.linalg.matrix_rank(state.weight)) for state in states), *network.dimensions), lower)
-    evidence: dict[str, object] = {
-        "jacobian_gap": gap,
-        "activation_gaps": [int(spectral_gap_rank(_centred_spectrum(state.activation))) for state in states],
-    }
-    return RankEstimate(
-        estimate=min(max(gap, lower), upper),
-        lower=lower,
-        upper=upper,
-        lower_reason=f"singular values of the Jacobian at witness point {witness} (of {len(s)} spread over the data)",
-        upper_reason="numerical rank of the narrowest weight matrix",
-        tolerance=tolerance,
-        evidence=evidence,
-    )
-
-
-def _warnings(states: list[LayerState]) -> tuple[str, ...]:
-    if all(not bool(s.weight.any()) for s in states):
-        return ("All weights are zero: the network computes a constant, its rank is 0.",)
-    return ()
-
-
-def _padded(rows: Sequence[Tensor], width: int) -> np.ndarray:
-    out = np.full((len(rows), width), np.nan)
-    for i, row in enumerate(rows):
-        out[i, : len(row)] = row.numpy()
-    return out
+def _warnings(layers: list[LayerSums], num_samples: int) -> tuple[str, ...]:
+    found: list[str] = []
+    if all(not bool(layer.weight.any()) for layer in layers):
+        found.append("All weights are zero: the network computes a constant, its rank is 0.")
+    many = [layer.name for layer in layers if layer.rows > num_samples]
+    if many:
+        found.append(
+            f"Tokens, patches or pixels are treated as samples in {len(many)} of {len(layers)} layers: their spectra "
+            "mix what varies within a sample with what varies between samples."
+        )
+    return tuple(found)

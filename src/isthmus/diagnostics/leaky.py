@@ -152,8 +152,8 @@ def leaky_diagnosis(
         "hamiltonian_mixed": mixed,
         "hamiltonian_same_level": same[1:],
         "rank_from_hamiltonian": rank_from_hamiltonian(averaged, effective_depth=Lt),
-        "cost_of_identity": torch.tensor([e.cost_of_identity for e in energies]),
-        "kinetic_energy": torch.tensor([e.kinetic_energy for e in energies]),
+        "cost_of_identity": torch.tensor([e.cost_of_identity for e in energies], dtype=torch.float64),
+        "kinetic_energy": torch.tensor([e.kinetic_energy for e in energies], dtype=torch.float64),
         "momentum_norm": torch.linalg.matrix_norm(path.momenta[1:]),
         "stationarity": path.stationarity,
     }

@@ -1,0 +1,115 @@
+"""How much memory a diagnosis will take, from one small evaluation, and how large its batches may be.
+
+Bounds are upper ones: every tensor of a forward pass counts as alive until its end.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from torch import nn
+
+from isthmus.diagnostics.derivatives import EXACT_OUTPUTS, PROJECTIONS
+from isthmus.diagnostics.moments import SOME_ROWS, WIDEST
+from isthmus.diagnostics.recording import Reading
+from isthmus.errors import DataError
+
+DEFAULT_MEMORY = 2 * 2**30
+LARGEST_BATCH = 4096  # larger batches leave the caches and gain nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How a diagnosis will be cut in batches.
+
+    Attributes:
+        batch: samples per forward pass.
+        points: points per derivative pass.
+        fixed: bytes that do not depend on the batch: a copy of the parameters, moments, weights in float64.
+        per_sample: bytes per sample of a forward pass.
+        per_point: bytes per point of a derivative pass.
+    """
+
+    batch: int
+    points: int
+    fixed: int
+    per_sample: int
+    per_point: int
+
+    def with_batches_of(self, size: int) -> "Budget":
+        """The same for a module that takes batches of one size only."""
+        return replace(self, batch=size, points=size)
+
+    @property
+    def peak(self) -> int:
+        """Bytes of working memory beyond the data and the module, at most."""
+        return self.fixed + max(self.batch * self.per_sample, self.points * self.per_point)
+
+
+def budget_for(
+    module: nn.Module,
+    readings: Sequence[Reading],
+    *,
+    per_sample: int,
+    num_outputs: int,
+    memory: int | None,
+    samples_seen: int,
+) -> Budget:
+    """Batches that keep within `memory`.
+
+    Args:
+        module: whose parameters may be copied.
+        readings: of an evaluation of a few samples.
+        per_sample: bytes of all tensors of that evaluation, in float64, by sample.
+        num_outputs: outputs per sample.
+        memory: bytes, None for 2 GiB.
+        samples_seen: how many samples that evaluation had.
+
+    Raises:
+        DataError: not even one sample fits.
+    """
+    allowed = DEFAULT_MEMORY if memory is None else memory
+    fixed = 8 * sum(p.numel() for p in module.parameters()) + sum(_bytes_of(r) for r in readings)
+    rows = min(num_outputs, PROJECTIONS if num_outputs > EXACT_OUTPUTS else EXACT_OUTPUTS)
+    stored = 8 * sum(r.enters.numel() + r.z.numel() for r in readings) // samples_seen
+    patches = [8 * _patch_numbers(r) // samples_seen for r in readings]
+    # the graph with its gradients, the rows of all Jacobians twice (stacked, and decomposed), inputs regrouped
+    per_point = 3 * per_sample + 2 * rows * stored + 3 * max(patches, default=0) + sum(patches)
+    least = max(2 * per_sample, per_point)
+    if fixed + least > allowed:
+        raise DataError(
+            f"diagnose(limits=Limits(memory={allowed})): needs at least {_mebibytes(fixed + least)} of working memory "
+            f"for one sample of this module; got {_mebibytes(allowed)}. Raise limits.memory."
+        )
+    free = allowed - fixed
+    batch = max(1, min(LARGEST_BATCH, free // (2 * max(per_sample, 1))))
+    return Budget(batch, max(1, min(64, free // max(per_point, 1))), fixed, 2 * per_sample, per_point)
+
+
+def _patch_numbers(reading: Reading) -> int:
+    height, width = reading.call.matrix.shape
+    return reading.z.numel() // max(height, 1) * width
+
+
+def _bytes_of(reading: Reading) -> int:
+    """Weights in float64, and accumulators with their temporaries."""
+    height, width = reading.call.matrix.shape
+
+    def moments(size: int) -> int:
+        return 3 * size * size if size <= WIDEST else 2 * SOME_ROWS * size
+
+    return 8 * (height * width + moments(width) + moments(height))
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size / 2**20:,.1f} MiB"
+
+
+def announcement(budget: Budget, *, num_samples: int, num_points: int, num_outputs: int, layers: int) -> str:
+    """What will be done, in one sentence."""
+    passes = f"{min(num_outputs, EXACT_OUTPUTS)} outputs" if num_outputs <= EXACT_OUTPUTS else (
+        f"{PROJECTIONS} random combinations of {num_outputs:,} outputs"
+    )  # fmt: skip
+    return (
+        f"diagnose: {layers} layers on {num_samples:,} samples in batches of {budget.batch:,}, derivatives of {passes} "
+        f"at {num_points} points, {budget.points} at a time; at most {_mebibytes(budget.peak)} of working memory."
+    )

@@ -1,0 +1,229 @@
+"""Jacobians by the input of every layer, and traces of tangent kernels, for any module, by automatic differentiation.
+
+Of fully connected networks in closed form: `fully_connected`. At a kink this is torch's derivative, 0 for the ReLU.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import GradientEdge, get_gradient_edge
+
+from isthmus.diagnostics.matrix_calls import MatrixCall
+from isthmus.diagnostics.recording import Listener, Reading
+
+EXACT_OUTPUTS = 128  # up to here every output is differentiated; above, random combinations of them
+PROJECTIONS = 64
+
+
+@dataclass(slots=True, eq=False)
+class Derivatives:
+    """What derivatives at some points say, by layer.
+
+    Attributes:
+        spectra: singular values of df/da_{l-1} by point, (points, r), one tensor per layer.
+        spectra_errors: half the difference between the values of the two halves of a sketch; empty if exact.
+        traces: |df/dW_l|^2 + |df/db_l|^2 by point, one tensor per layer.
+        trace_errors: standard error of the mean over projections of the mean trace; empty if exact.
+        by_input: singular values of df/dx by point, (points, r).
+        num_projections: how many random combinations of the outputs; 0 if all outputs were differentiated.
+    """
+
+    spectra: list[Tensor] = field(default_factory=list[Tensor])
+    spectra_errors: list[Tensor] = field(default_factory=list[Tensor])
+    traces: list[Tensor] = field(default_factory=list[Tensor])
+    trace_errors: list[float] = field(default_factory=list[float])
+    by_input: Tensor = field(default_factory=lambda: torch.zeros(0, 0))
+    num_projections: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Tap:
+    """Where derivatives of one layer are taken."""
+
+    call: MatrixCall
+    entering: GradientEdge
+    leaving: GradientEdge
+    x: Tensor
+    z_shape: torch.Size
+
+
+class Taps(Listener):
+    """Makes every layer's input and output a place where derivatives can be taken."""
+
+    def __init__(self) -> None:
+        self.taps: list[Tap] = []
+        self.tables: list[Tensor] = []
+
+    def entering(self, call: MatrixCall) -> Tensor | None:
+        """A leaf in place of an input that depends on nothing differentiable."""
+        return None if call.x.requires_grad else call.x.detach().requires_grad_()
+
+    def embedded(self, output: Tensor) -> Tensor:
+        """A leaf in place of what a lookup returned."""
+        self.tables.append(output.detach().requires_grad_())
+        return self.tables[-1].clone()
+
+    def called(self, reading: Reading) -> None:
+        """Note where the input and z are in the graph, before anything overwrites them."""
+        self.taps.append(
+            Tap(
+                reading.call, get_gradient_edge(reading.enters), get_gradient_edge(reading.z),
+                reading.enters.detach(), reading.z.shape,
+            )
+        )  # fmt: skip
+
+
+def sample_axes(shapes: list[tuple[torch.Size, torch.Size]], sizes: tuple[int, int]) -> list[int | None]:
+    """Which axis counts samples, from the shapes that a tensor has for two numbers of samples; None if none does."""
+    out: list[int | None] = []
+    for few, many in shapes:
+        found = [i for i, (a, b) in enumerate(zip(few, many, strict=True)) if a * sizes[1] == b * sizes[0] and a != b]
+        out.append(found[0] if len(few) == len(many) and found else None)
+    return out
+
+
+def projections(num_outputs: int, seed: int = 0) -> Tensor | None:
+    """Random combinations of the outputs, (PROJECTIONS, num_outputs), of variance 1/PROJECTIONS; None if not needed."""
+    if num_outputs <= EXACT_OUTPUTS:
+        return None
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(PROJECTIONS, num_outputs, generator=generator, dtype=torch.float64) / PROJECTIONS**0.5
+
+
+def derivatives_at(output: Tensor, leaves: list[Tensor], taps: Taps, axes: list[int | None]) -> Derivatives:
+    """Derivatives of the outputs of a batch of points, whose forward pass was watched by `taps`.
+
+    Args:
+        output: (points, ...).
+        leaves: the floating-point inputs; those of lookup tables are added.
+        taps: what heard the forward pass.
+        axes: which axis of every layer's input counts samples.
+
+    Returns:
+        The derivatives of these points; NaN for layers without an axis of samples.
+    """
+    points = len(output)
+    flat = output.reshape(points, -1)
+    mix = projections(flat.shape[1])
+    mixed = flat if mix is None else flat @ mix.mT.to(flat)
+    leaves = [*leaves, *taps.tables]
+    edges = [e for tap in taps.taps for e in (tap.entering, tap.leaving)]
+    rows: list[list[Tensor]] = [[] for _ in taps.taps]
+    squares: list[list[Tensor]] = [[] for _ in taps.taps]
+    whole: list[Tensor] = []
+    tangents = [_Tangent(tap, axis, points) for tap, axis in zip(taps.taps, axes, strict=True)]
+    for column in range(mixed.shape[1]):
+        found = _gradients(mixed[:, column].sum(), edges, leaves)
+        for i, tangent in enumerate(tangents):
+            if tangent.axis is not None:
+                rows[i].append(tangent.row(found[2 * i]))
+                squares[i].append(tangent.square(found[2 * i + 1]))
+        by_leaf = [
+            (leaf.new_zeros(leaf.shape) if g is None else g).reshape(points, -1)
+            for leaf, g in zip(leaves, found[len(edges) :], strict=True)
+            if len(leaf) == points
+        ]
+        whole.append(torch.cat(by_leaf, 1) if by_leaf else flat.new_zeros(points, 0))
+    return _collected(rows, squares, whole, 0 if mix is None else len(mix))
+
+
+def _gradients(value: Tensor, edges: list[GradientEdge], leaves: list[Tensor]) -> Sequence[Tensor | None]:
+    return torch.autograd.grad(
+        value, [*edges, *map(get_gradient_edge, leaves)], retain_graph=True, allow_unused=True, materialize_grads=False
+    )
+
+
+class _Tangent:
+    """Regroups the gradients of one layer by sample."""
+
+    def __init__(self, tap: Tap, axis: int | None, points: int) -> None:
+        self.tap, self.axis, self.points = tap, axis, points
+        if axis is None:
+            return
+        self.inputs = _by_sample(
+            tap.call.rows_in().detach(), tap.call.x.shape, axis, points, tap.call.convolution is not None
+        )
+        tokens, width = self.inputs.shape[1:]
+        height = len(tap.call.matrix)
+        # |G^T A|^2 as <G G^T, A A^T> where there are fewer tokens than entries of the matrix
+        is_cheaper = tokens * (width + height) < width * height and not self._groups
+        self.gram = self.inputs @ self.inputs.mT if is_cheaper else None
+
+    @property
+    def _groups(self) -> int:
+        """Groups of a grouped convolution, else 0."""
+        convolution = self.tap.call.convolution
+        return convolution.groups if convolution is not None and convolution.groups > 1 else 0
+
+    def row(self, gradient: Tensor | None) -> Tensor:
+        """One row of the Jacobian at every point, (points, features of the sample)."""
+        gradient = torch.zeros_like(self.tap.x) if gradient is None else gradient
+        return gradient.movedim(self.axis or 0, 0).reshape(self.points, -1)
+
+    def square(self, gradient: Tensor | None) -> Tensor:
+        """|df/dW|^2 + |df/db|^2 at every point."""
+        if gradient is None:
+            return self.inputs.new_zeros(self.points)
+        call = self.tap.call
+        rows = call.rows_out(gradient)
+        by_sample = _by_sample(rows, gradient.shape, self.axis or 0, self.points, call.convolution is not None)
+        if self.gram is not None:
+            total = ((by_sample @ by_sample.mT) * self.gram).sum((1, 2))
+        else:
+            total = self._weight_gradient(by_sample).square().sum((1, 2))
+        return total if call.bias is None else total + by_sample.sum(1).square().sum(1)
+
+    def _weight_gradient(self, by_sample: Tensor) -> Tensor:
+        gradient, groups = by_sample.mT @ self.inputs, self._groups
+        if not groups:
+            return gradient
+        block = gradient.new_ones(gradient.shape[-2] // groups, gradient.shape[-1] // groups)
+        return gradient * torch.block_diag(*[block] * groups)
+
+
+def _by_sample(rows: Tensor, shape: torch.Size, axis: int, points: int, is_convolution: bool) -> Tensor:
+    """Rows grouped by sample, (points, tokens, features)."""
+    if is_convolution or axis == 0:
+        return rows.reshape(points, -1, rows.shape[-1])
+    return rows.reshape(*shape[:-1], rows.shape[-1]).movedim(axis, 0).reshape(points, -1, rows.shape[-1])
+
+
+def _collected(
+    rows: list[list[Tensor]], squares: list[list[Tensor]], whole: list[Tensor], num_projections: int
+) -> Derivatives:
+    out = Derivatives(num_projections=num_projections)
+    for row, square in zip(rows, squares, strict=True):
+        jacobian = torch.stack(row, 1).detach() if row else torch.full((1, 1, 1), math.nan)
+        out.spectra.append(_singular_values(jacobian))
+        by_output = torch.stack(square, 1).detach() if square else torch.full((1, 1), math.nan)
+        out.traces.append(by_output.sum(1).double())
+        if num_projections:
+            halves = [_singular_values(part * 2**0.5) for part in jacobian.chunk(2, 1)]
+            out.spectra_errors.append((halves[0] - halves[1]).abs() / 2)
+            out.trace_errors.append(float(by_output.mean(0).std() * num_projections**0.5))
+    out.by_input = _singular_values(torch.stack(whole, 1).detach())
+    return out
+
+
+def _singular_values(jacobians: Tensor) -> Tensor:
+    if not bool(torch.isfinite(jacobians).all()):
+        return jacobians.new_full((len(jacobians), 1), math.nan).double()
+    return torch.linalg.svdvals(jacobians.double())
+
+
+def joined(parts: list[Derivatives]) -> Derivatives:
+    """The derivatives of several batches of points as one."""
+    first = parts[0]
+    layers = range(len(first.spectra))
+    errors = [sum(p.trace_errors[i] ** 2 for p in parts) ** 0.5 / len(parts) for i in layers if first.trace_errors]
+    return Derivatives(
+        spectra=[torch.cat([p.spectra[i] for p in parts]) for i in layers],
+        spectra_errors=[torch.cat([p.spectra_errors[i] for p in parts]) for i in layers if first.spectra_errors],
+        traces=[torch.cat([p.traces[i] for p in parts]) for i in layers],
+        trace_errors=errors,
+        by_input=torch.cat([p.by_input for p in parts]),
+        num_projections=first.num_projections,
+    )

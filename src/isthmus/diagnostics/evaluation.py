@@ -1,0 +1,54 @@
+"""One evaluation of a module under a listener: by its functions, or for a leaky network by its own layers."""
+
+import warnings
+
+from torch import Tensor
+
+from isthmus.diagnostics.matrix_calls import MatrixCall
+from isthmus.diagnostics.names import Names
+from isthmus.diagnostics.recording import Listener, Reading, Recorder
+from isthmus.diagnostics.replica import Replica
+from isthmus.diagnostics.samples import Samples
+from isthmus.networks import LeakyResNet, walk
+from isthmus.theory.representation_costs import lifted
+
+
+def evaluate(replica: Replica, names: Names, samples: Samples, listener: Listener) -> Tensor:
+    """The answer of a module, (n, ...), while a listener hears of its layers.
+
+    Args:
+        replica: what is evaluated.
+        names: of the same module.
+        samples: rows in the replica's precision.
+        listener: hears every reading; of a `LeakyResNet` the activation is the stream, and what enters is the stream.
+    """
+    if isinstance(replica.module, LeakyResNet):
+        return _leaky_readings(replica.module, samples.positional[0], listener)
+    return record(replica, names, samples, listener)
+
+
+def record(replica: Replica, names: Names, samples: Samples, listener: Listener) -> Tensor:
+    """The answer of a module, (n, ...), while a listener hears of every function that runs."""
+    with warnings.catch_warnings(), names.watching(), Recorder(names, listener) as recorder:
+        warnings.simplefilter("ignore")  # what a foreign module says about itself was said when its owner ran it
+        output = replica(samples)
+        recorder.finish()
+    return output
+
+
+def _leaky_readings(network: LeakyResNet, x: Tensor, listener: Listener) -> Tensor:
+    states, smoothing = walk(network, x), float(network.smoothing)
+    before = x
+    for index, state in enumerate(states):
+        is_layer = 0 < index < len(states) - 1
+        features = lifted(before, bias=False, smoothing=smoothing) if is_layer else before
+        reading = Reading(
+            index, state.name, MatrixCall(features, state.weight, state.bias, state.weight), before, state.preactivation
+        )
+        if is_layer:  # what the relu takes from the stream that enters; the stream that leaves
+            reading.before, reading.after, reading.functions = before, features, ["relu"]
+            reading.stream = state.activation
+        listener.called(reading)
+        listener.closed(reading)
+        before = state.activation
+    return states[-1].activation

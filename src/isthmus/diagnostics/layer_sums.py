@@ -1,0 +1,120 @@
+"""What is summed over the data while batches pass: one `LayerSums` per call of a weight matrix.
+
+The accumulators: `moments`. What is read off the sums: `readings`. Derivatives: `derivatives`.
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from isthmus.diagnostics.matrix_calls import Convolution, MatrixCall
+from isthmus.diagnostics.moments import SOME_ROWS, Moments, SomeRows, moments_for
+from isthmus.diagnostics.recording import Listener, Reading
+
+
+@dataclass(slots=True, eq=False)
+class LayerSums:
+    """One call of a weight matrix on all data.
+
+    Attributes:
+        name: where the weight sits.
+        weight: W, (d_out, d_in), float64.
+        bias: b, or None.
+        convolution: geometry, or None.
+        source: index of the layer whose activation enters, or None.
+        twin: index of the first layer with the same input, or None.
+        is_bent: whether an activation function follows.
+        is_homogeneous: whether scaling z by a positive number scales the activation by it.
+        functions: the activation functions that follow.
+        rows: rows seen: samples, or samples times tokens or pixels.
+        entered: moments of the input; None where those of another layer serve.
+        left: moments of z, only where they do not follow from those of the input.
+        answered: moments of the activation; None where it is z, or another layer's input.
+        lost: sum of |before - after|^2 over the data.
+        size: sum of |before|^2.
+    """
+
+    name: str
+    weight: Tensor
+    bias: Tensor | None
+    convolution: Convolution | None
+    source: int | None
+    twin: int | None
+    is_bent: bool = False
+    is_homogeneous: bool = True
+    functions: list[str] = field(default_factory=list[str])
+    rows: int = 0
+    entered: Moments | None = None
+    left: Moments | None = None
+    answered: Moments | None = None
+    lost: float = 0.0
+    size: float = 0.0
+
+
+class SumOverData(Listener):
+    """Adds every reading to the sums of its layer.
+
+    Args:
+        num_samples: how many samples will come in all.
+    """
+
+    def __init__(self, num_samples: int) -> None:
+        self.num_samples, self.batch = num_samples, 0
+        self.layers: list[LayerSums] = []
+
+    def called(self, reading: Reading) -> None:
+        """Count rows; take moments of the input where nobody else does, and of z where they cannot be derived."""
+        layer = self._layer(reading)
+        call = reading.call
+        rows_out = call.rows_out(reading.z.detach())
+        layer.rows += len(rows_out)
+        expected = len(rows_out) * self.num_samples // max(self.batch, 1)
+        if layer.twin is None and not self._has_inputs_of_source(layer):
+            layer.entered = layer.entered or _input_moments(reading, expected)
+            _add_inputs(layer.entered, call, len(rows_out))
+        if reading.call.convolution is not None:
+            layer.left = layer.left or moments_for(expected, rows_out.shape[1])
+            layer.left.add(rows_out)
+
+    def closed(self, reading: Reading) -> None:
+        """Take moments of the activation and the sums of what the activation function takes away."""
+        layer = self.layers[reading.index]
+        layer.is_bent, layer.is_homogeneous = reading.is_bent, reading.is_homogeneous
+        layer.functions = reading.functions
+        if not reading.is_bent or reading.before is None or reading.after is None:
+            return
+        before, after = reading.before.detach(), reading.after.detach().reshape(reading.before.shape)
+        layer.size += float(before.square().sum(dtype=torch.float64))
+        layer.lost += float((before - after).square_().sum(dtype=torch.float64))
+        rows = reading.call.rows_out(reading.activation.detach().reshape(reading.z.shape))
+        expected = len(rows) * self.num_samples // max(self.batch, 1)
+        layer.answered = layer.answered or moments_for(expected, rows.shape[1])
+        layer.answered.add(rows)
+
+    def _has_inputs_of_source(self, layer: LayerSums) -> bool:
+        """Whether the moments of another layer's activation are those of this layer's input."""
+        if layer.source is None or layer.convolution is not None:
+            return False
+        source = self.layers[layer.source]
+        return source.convolution is None and len(source.weight) == layer.weight.shape[1]
+
+    def _layer(self, reading: Reading) -> LayerSums:
+        if reading.index == len(self.layers):
+            call = reading.call
+            weight, bias = call.matrix.detach().double(), None if call.bias is None else call.bias.detach().double()
+            self.layers.append(LayerSums(reading.name, weight, bias, call.convolution, reading.source, reading.twin))
+        return self.layers[reading.index]
+
+
+def _input_moments(reading: Reading, expected: int) -> Moments:
+    if reading.call.convolution is not None:
+        return SomeRows(expected, SOME_ROWS)
+    return moments_for(expected, reading.call.matrix.shape[1])
+
+
+def _add_inputs(moments: Moments, call: MatrixCall, count: int) -> None:
+    if isinstance(moments, SomeRows):
+        moments.keep(call.some_rows_in(moments.wanted(count, call.x.device)).detach())
+    else:
+        moments.add(call.rows_in().detach())

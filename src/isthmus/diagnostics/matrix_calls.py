@@ -1,0 +1,160 @@
+"""One product of a weight matrix with activations, however it was written: linear, addmm, matmul, convolution.
+
+Who watches a module and finds these calls: `recording`. What is read off them: `layer_sums` and `derivatives`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+_PRODUCTS = ("matmul", "mm", "__matmul__")
+_CONVOLUTIONS = {"conv1d": 1, "conv2d": 2, "conv3d": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """Geometry of a convolution: one entry per spatial axis."""
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+    dilation: tuple[int, ...]
+    groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixCall:
+    """A call z = x W^T + b.
+
+    Attributes:
+        x: what enters: features last, or (n, channels, *pixels) for a convolution.
+        weight: the tensor that the caller passed: a parameter, a view of one, or computed from some.
+        bias: b, or None.
+        matrix: W as (d_out, d_in); d_in = channels * kernel size for a convolution, groups written out as zero blocks.
+        convolution: geometry, or None for a plain product.
+    """
+
+    x: Tensor
+    weight: Tensor
+    bias: Tensor | None
+    matrix: Tensor
+    convolution: Convolution | None = None
+
+    def rows_in(self) -> Tensor:
+        """Inputs as rows (m, d_in): every token, or every patch of pixels, is a row."""
+        if self.convolution is None:
+            return self.x.reshape(-1, self.x.shape[-1])
+        return _windows(self.x, self.convolution).reshape(-1, self.matrix.shape[1])
+
+    def some_rows_in(self, indices: Tensor) -> Tensor:
+        """Some of `rows_in`, without building the others."""
+        if self.convolution is None:
+            return self.rows_in()[indices]
+        windows = _windows(self.x, self.convolution)
+        positions = windows.shape[: len(self.convolution.kernel) + 1]
+        return windows[torch.unravel_index(indices, positions)].reshape(len(indices), -1)
+
+    def rows_out(self, z: Tensor) -> Tensor:
+        """Outputs as rows (m, d_out): every token or pixel is a row."""
+        if self.convolution is None:
+            return z.reshape(-1, z.shape[-1])
+        channels = z.ndim - len(self.convolution.kernel) - 1
+        return z.movedim(channels, -1).reshape(-1, z.shape[channels])
+
+    def by_sample(self, rows: Tensor, num_samples: int) -> Tensor:
+        """Rows of `rows_in` or `rows_out` grouped by sample: (num_samples, rows per sample, features)."""
+        return rows.reshape(num_samples, -1, rows.shape[-1])
+
+
+def function_name(func: Callable[..., object]) -> str:
+    """The bare name of a torch function, method or operator: `torch.ops.aten.relu.default` is "relu"."""
+    name: str = getattr(func, "__name__", "")
+    return name.split(".")[0]
+
+
+def matrix_call(
+    name: str, args: Sequence[object], kwargs: Mapping[str, object], is_parameter: Callable[[Tensor], bool]
+) -> MatrixCall | None:
+    """The matrix product that a torch function stands for, or None if it is none.
+
+    Args:
+        name: as `function_name` says.
+        args: its positional arguments.
+        kwargs: its named arguments.
+        is_parameter: whether a tensor is a parameter or a view of one; plain products count only with these.
+    """
+    if name == "linear":
+        x, weight, bias = _arguments(args, kwargs, ("input", "weight", "bias"))
+        if isinstance(x, Tensor) and isinstance(weight, Tensor) and weight.ndim == 2:
+            return MatrixCall(x, weight, _tensor(bias), weight)
+    if name == "addmm":
+        bias, x, weight = _arguments(args, kwargs, ("input", "mat1", "mat2"))
+        if isinstance(x, Tensor) and isinstance(weight, Tensor) and is_parameter(weight):
+            return MatrixCall(x, weight, _tensor(bias), weight.mT)
+    if name in _PRODUCTS:
+        x, weight = _arguments(args, kwargs, ("input", "other"))
+        if isinstance(x, Tensor) and isinstance(weight, Tensor) and weight.ndim == 2 and is_parameter(weight):
+            return MatrixCall(x, weight, None, weight.mT)
+    if name in _CONVOLUTIONS:
+        return _convolution_call(args, kwargs, _CONVOLUTIONS[name])
+    return None
+
+
+def _convolution_call(args: Sequence[object], kwargs: Mapping[str, object], axes: int) -> MatrixCall | None:
+    names = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
+    x, weight, bias, stride, padding, dilation, groups = _arguments(args, kwargs, names)
+    if not isinstance(x, Tensor) or not isinstance(weight, Tensor):
+        return None
+    kernel = tuple(weight.shape[2:])
+    steps, gaps = _per_axis(stride, axes, 1), _per_axis(dilation, axes, 1)
+    num_groups = groups if isinstance(groups, int) else 1
+    geometry = Convolution(kernel, steps, _padding(padding, kernel, gaps), gaps, num_groups)
+    return MatrixCall(x, weight, _tensor(bias), _full_matrix(weight, num_groups), geometry)
+
+
+def _full_matrix(weight: Tensor, groups: int) -> Tensor:
+    """(d_out, channels * kernel size), with zeros between the groups."""
+    if groups == 1:
+        return weight.reshape(len(weight), -1)
+    blocks = weight.reshape(groups, len(weight) // groups, -1)
+    return torch.block_diag(*blocks)
+
+
+def _windows(x: Tensor, convolution: Convolution) -> Tensor:
+    axes = len(convolution.kernel)
+    x = x[None] if x.ndim == axes + 1 else x
+    sides = [side for pair in reversed(convolution.padding) for side in pair]
+    x = torch.nn.functional.pad(x, sides)
+    for i, (size, step, gap) in enumerate(
+        zip(convolution.kernel, convolution.stride, convolution.dilation, strict=True)
+    ):
+        x = x.unfold(2 + i, (size - 1) * gap + 1, step)[..., ::gap]
+    return x.movedim(1, 1 + axes)  # (n, *positions, channels, *kernel)
+
+
+def _padding(padding: object, kernel: tuple[int, ...], dilation: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    if padding == "same":
+        totals = [gap * (size - 1) for size, gap in zip(kernel, dilation, strict=True)]
+        return tuple((total // 2, total - total // 2) for total in totals)
+    sizes = (0,) * len(kernel) if padding == "valid" else _per_axis(padding, len(kernel), 0)
+    return tuple((size, size) for size in sizes)
+
+
+def _per_axis(value: object, axes: int, default: int) -> tuple[int, ...]:
+    if value is None:
+        return (default,) * axes
+    if isinstance(value, int):
+        return (value,) * axes
+    assert isinstance(value, Sequence)
+    entries = tuple(int(v) for v in value)
+    return entries * axes if len(entries) == 1 else entries
+
+
+def _arguments(args: Sequence[object], kwargs: Mapping[str, object], names: tuple[str, ...]) -> list[object]:
+    return [args[i] if i < len(args) else kwargs.get(name) for i, name in enumerate(names)]
+
+
+def _tensor(value: object) -> Tensor | None:
+    return value if isinstance(value, Tensor) else None

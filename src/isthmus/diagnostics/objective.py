@@ -1,0 +1,49 @@
+"""The data loss of a module batch by batch, in the house's convention: summed over outputs, averaged over samples.
+
+Training has its own, differentiated by hand: `training.losses`.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from isthmus.errors import DataError, ShapeError
+
+
+class LossOverData:
+    """Squared error for numbers, cross-entropy for whole numbers (classes).
+
+    Args:
+        y: targets, one row per sample: of the shape of the outputs, or classes (n,) or (n, tokens).
+        num: number of samples.
+
+    Raises:
+        DataError: NaN or infinity in y.
+    """
+
+    def __init__(self, y: Tensor, num: int) -> None:
+        self.y, self.num = torch.as_tensor(y), num
+        if self.y.dtype.is_floating_point and not bool(torch.isfinite(self.y).all()):
+            raise DataError("diagnose(module, x, y): needs finite targets. Remove rows with NaN or infinity first.")
+
+    def part(self, output: Tensor, start: int) -> Tensor:
+        """What the rows from `start` on contribute to the mean over all samples."""
+        y = self.y[start : start + len(output)].to(output.device)
+        if not self.y.dtype.is_floating_point and output.ndim == y.ndim + 1 and output.shape[:-1] == y.shape:
+            tokens = y[0].numel() if len(y) else 1
+            return cross_entropy(output.flatten(0, -2), y.long().flatten(), reduction="sum") / (self.num * tokens)
+        y = y.to(output.dtype)
+        y = y[:, None] if y.ndim == 1 and output.ndim == 2 else y
+        if y.shape != output.shape or len(self.y) != self.num:  # broadcasting would compare every row with every other
+            needed, got = (self.num, *output.shape[1:]), (len(self.y), *y.shape[1:])
+            got = tuple(self.y.shape) if self.y.ndim == 1 and output.shape[1:] != (1,) else got
+            raise ShapeError(f"diagnose(module, x, y): needs y of shape {needed}, as the network answers; got {got}.")
+        return (output - y).square().sum() / self.num
+
+
+def penalty_of(module: nn.Module) -> float:
+    """What `ridge` multiplies: the module's own `penalty()`, else the sum of squares of all parameters."""
+    own = getattr(module, "penalty", None)
+    if callable(own):
+        return float(own())  # pyright: ignore[reportArgumentType]
+    return sum(float(p.detach().double().square().sum()) for p in module.parameters())

@@ -1,0 +1,110 @@
+"""What came from what in one evaluation: which layers cut the network in two, and where branches rejoin a stream.
+
+Structure only, from two samples; the numbers of a residual stream: `streams`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from isthmus.diagnostics.recording import Listener, Reading
+
+
+@dataclass(frozen=True, slots=True)
+class ResidualBlock:
+    """A sum A + F(A) in which F holds weight matrices.
+
+    Attributes:
+        ordinal: number of the sum among the sums of two tensors of one shape.
+        branch: which of its two terms is F(A), 0 or 1.
+        layers: indices of the calls of weight matrices inside F.
+    """
+
+    ordinal: int
+    branch: int
+    layers: tuple[int, ...]
+
+
+class Provenance(Listener):
+    """The graph of one evaluation, by the functions that ran.
+
+    Args:
+        module: whose parameters and buffers count as constants.
+        inputs: the tensors that enter.
+    """
+
+    def __init__(self, module: nn.Module, inputs: Iterable[Tensor]) -> None:
+        self.parents: list[tuple[int, ...]] = []
+        self.layers: list[int] = []  # node of z, by index of the reading
+        self.readings: list[Reading] = []
+        self.total_bytes = 0
+        self._alive: list[Tensor] = []
+        self._node: dict[int, int] = {}
+        self._constants = {t.untyped_storage().data_ptr() for t in (*module.parameters(), *module.buffers())}
+        self._sums: list[tuple[int, int, int]] = []
+        self.inputs = {self._new(t, ()) for t in inputs}
+        self.unknown: set[int] = set()
+
+    def summed(self, ordinal: int, terms: tuple[Tensor, Tensor]) -> None:
+        """Note the two terms of a sum."""
+        self._sums.append((ordinal, self._of(terms[0]), self._of(terms[1])))
+
+    def saw(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], reading: Reading | None) -> None:
+        """Add a node for every output."""
+        parents = tuple({self._of(t) for t in inputs})
+        for output in outputs:
+            node = self._new(output, parents)
+            self.total_bytes += output.numel() * output.element_size()
+            if reading is not None:
+                self.layers.append(node)
+                self.readings.append(reading)
+
+    def ancestors(self, node: int, *, without: int | None = None) -> set[int]:
+        """All nodes from which `node` came, itself included, on paths that avoid the node `without`."""
+        found, stack = set[int](), [node]
+        while stack:
+            current = stack.pop()
+            if current in found or current == without:
+                continue
+            found.add(current)
+            stack.extend(self.parents[current])
+        return found
+
+    def cuts(self, output: Tensor) -> list[int]:
+        """Indices of the layers through which everything passes on its way from the inputs to `output` (*exact*)."""
+        end = self._of(output)
+        outside = self.inputs | self.unknown
+        return [i for i, node in enumerate(self.layers) if not self.ancestors(end, without=node) & outside]
+
+    def blocks(self) -> list[ResidualBlock]:
+        """The residual blocks in the order of their sums: one term of the sum is an ancestor of the other."""
+        out: list[ResidualBlock] = []
+        for ordinal, *terms in self._sums:
+            for branch in (0, 1):
+                stream, end = terms[1 - branch], terms[branch]
+                above = self.ancestors(end)
+                if stream == end or stream not in above:
+                    continue
+                before = self.ancestors(stream)
+                inside = [
+                    i for i, n in enumerate(self.layers)
+                    if n in above and n not in before and stream in self.ancestors(n)
+                ]  # fmt: skip
+                if inside:
+                    out.append(ResidualBlock(ordinal, branch, tuple(inside)))
+        return out
+
+    def _of(self, tensor: Tensor) -> int:
+        node = self._node.get(id(tensor))
+        if node is None:
+            node = self._new(tensor, ())
+            if tensor.untyped_storage().data_ptr() not in self._constants and tensor.numel() > 1:
+                self.unknown.add(node)  # made where no function was seen: it may depend on the inputs
+        return node
+
+    def _new(self, tensor: Tensor, parents: tuple[int, ...]) -> int:
+        self.parents.append(parents)
+        self._alive.append(tensor)
+        self._node[id(tensor)] = len(self.parents) - 1
+        return len(self.parents) - 1

@@ -1,0 +1,114 @@
+"""The network that is evaluated: a float64 copy in evaluation mode, or the module itself, put back as it was."""
+
+import copy
+import random
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree
+
+from isthmus.diagnostics.samples import Samples
+from isthmus.errors import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A module that may be evaluated.
+
+    Attributes:
+        module: in evaluation mode, without gradients of parameters.
+        dtype: that of floating-point inputs; None leaves them as the user gave them.
+        device: where inputs must be.
+        output_index: which of the tensors that come out is the answer: the first floating-point one.
+    """
+
+    module: nn.Module
+    dtype: torch.dtype | None
+    device: torch.device
+
+    def __call__(self, samples: Samples) -> Tensor:
+        """The first floating-point tensor that the module returns."""
+        found = self.module(*samples.positional, **samples.named)
+        tensors = [t for t in _leaves(found) if isinstance(t, Tensor) and t.dtype.is_floating_point]
+        if not tensors:
+            raise DataError(
+                f"diagnose(module, x): {type(self.module).__name__} returned no floating-point tensor "
+                f"but {type(found).__name__}. Wrap it in a module that returns one."
+            )
+        return tensors[0]
+
+
+def _leaves(found: object) -> list[object]:
+    if hasattr(found, "to_tuple"):  # the outputs of transformers
+        found = found.to_tuple()  # pyright: ignore[reportAttributeAccessIssue]
+    return _pytree.tree_leaves(found)
+
+
+def device_of(module: nn.Module) -> torch.device:
+    """Where the parameters are; the CPU for a module without."""
+    tensor = next(iter([*module.parameters(), *module.buffers()]), None)
+    return tensor.device if tensor is not None else torch.device("cpu")
+
+
+def float_type_of(module: nn.Module) -> torch.dtype | None:
+    """The floating-point type of the first such parameter, None without one."""
+    return next((p.dtype for p in module.parameters() if p.dtype.is_floating_point), None)
+
+
+def float64_copy(module: nn.Module) -> Replica | None:
+    """A float64 copy; None where the module cannot be copied."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns about its own copies of exported programs
+            twin = copy.deepcopy(module)
+    except Exception:  # noqa: BLE001 - whatever a foreign __deepcopy__ raises: the module itself is used then
+        return None
+    _evaluating(twin).requires_grad_(False).double()
+    device = device_of(twin)
+    return Replica(twin, torch.float64, device)
+
+
+def _evaluating(module: nn.Module) -> nn.Module:
+    for part in module.modules():  # exported programs refuse .eval(); they hold no training mode
+        part.training = False
+    return module
+
+
+@contextmanager
+def lent(module: nn.Module) -> Generator[Replica]:
+    """The module itself in its own precision; modes, buffers and gradient flags are put back afterwards."""
+    modes = [(part, part.training) for part in module.modules()]
+    flags = [(p, p.requires_grad) for p in module.parameters()]
+    buffers = [(b, b.detach().clone()) for b in module.buffers()]
+    try:
+        _evaluating(module)
+        for p, _ in flags:
+            p.requires_grad_(False)
+        yield Replica(module, float_type_of(module), device_of(module))
+    finally:
+        for part, mode in modes:
+            part.training = mode
+        for p, flag in flags:
+            p.requires_grad_(flag)
+        with torch.no_grad():
+            for buffer, value in buffers:
+                buffer.copy_(value)
+
+
+@contextmanager
+def random_state_kept(module: nn.Module) -> Generator[None]:
+    """Random numbers drawn inside are not missed outside: torch, numpy and Python go on as if nothing had been."""
+    python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002 - foreign modules may draw from it
+    device = device_of(module)
+    devices = [device] if device.type == "cuda" else []
+    try:
+        with torch.random.fork_rng(devices=devices):
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(legacy)  # noqa: NPY002

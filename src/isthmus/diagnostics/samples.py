@@ -1,0 +1,78 @@
+"""The data of a diagnosis: one tensor, a tuple or a mapping of tensors, cut into batches along the first axis."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from isthmus.errors import DataError, ShapeError
+
+Inputs: TypeAlias = Tensor | tuple[Tensor, ...] | Mapping[str, Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Positional and named inputs with a common number of rows.
+
+    Attributes:
+        positional: what the module takes in order.
+        named: what it takes by name.
+        num: number of samples.
+    """
+
+    positional: tuple[Tensor, ...]
+    named: Mapping[str, Tensor]
+    num: int
+
+    @classmethod
+    def of(cls, x: object) -> "Samples":
+        """The samples in `x`.
+
+        Raises:
+            DataError: NaN or infinity, complex numbers, fewer than 2 rows. ShapeError: numbers of rows that differ.
+            TypeError: something that is no tensor.
+        """
+        call = "diagnose(module, x)"
+        named = {str(k): torch.as_tensor(v) for k, v in x.items()} if isinstance(x, Mapping) else {}
+        positional = () if isinstance(x, Mapping) else tuple(x) if isinstance(x, tuple) else (_tensor(x),)
+        tensors = [*positional, *named.values()]
+        if not tensors or not all(isinstance(t, Tensor) for t in tensors):
+            kinds = sorted({type(t).__name__ for t in tensors if not isinstance(t, Tensor)}) or ["nothing"]
+            raise TypeError(f"{call}: needs x as a tensor, or a tuple or dict of tensors; got {', '.join(kinds)}.")
+        lengths = {len(t) for t in tensors if t.ndim}
+        if len(lengths) > 1:
+            shapes = [tuple(t.shape) for t in tensors]
+            raise ShapeError(f"{call}: needs inputs with one number of rows; got shapes {shapes}. Samples are rows.")
+        num = lengths.pop() if lengths else 0
+        for t in tensors:
+            if t.is_complex():
+                raise DataError(f"{call}: needs real numbers, got {t.dtype}. Pass real and imaginary parts as columns.")
+            if num < 2 or (t.dtype.is_floating_point and not bool(torch.isfinite(t).all())):
+                raise DataError(f"{call}: needs at least 2 rows of finite numbers, got shape {tuple(t.shape)}.")
+        return cls(positional, named, num)
+
+    def at(self, rows: slice | Tensor, dtype: torch.dtype | None, device: torch.device) -> "Samples":
+        """Some rows, numbers in `dtype` (None: as they are) on `device`; integers stay integers."""
+
+        def taken(t: Tensor) -> Tensor:
+            part = (t[rows] if t.ndim else t).detach().to(device)
+            return part.to(dtype) if dtype is not None and part.dtype.is_floating_point else part
+
+        named = {name: taken(t) for name, t in self.named.items()}
+        num = len(rows) if isinstance(rows, Tensor) else len(range(*rows.indices(self.num)))
+        return Samples(tuple(taken(t) for t in self.positional), named, num)
+
+    def floats(self) -> list[Tensor]:
+        """The inputs of which derivatives can be taken."""
+        return [t for t in (*self.positional, *self.named.values()) if t.dtype.is_floating_point and t.ndim]
+
+
+def _tensor(x: object) -> Tensor:
+    try:
+        return torch.as_tensor(x)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(
+            f"diagnose(module, x): needs x as a tensor, or a tuple or dict of tensors; got {type(x).__name__}."
+        ) from None

@@ -1,0 +1,196 @@
+"""One diagnosis in progress: the evaluable copy, its structure from two samples, the batches.
+
+`open_session` finds a way to evaluate the module, `sums` streams all data, `derivatives` looks at points.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from isthmus.diagnostics.budget import Budget, budget_for
+from isthmus.diagnostics.derivatives import EXACT_OUTPUTS, PROJECTIONS, Derivatives, Taps, derivatives_at, joined
+from isthmus.diagnostics.derivatives import sample_axes as axes_of
+from isthmus.diagnostics.evaluation import evaluate, record
+from isthmus.diagnostics.fully_connected import derivatives_of_layers
+from isthmus.diagnostics.layer_sums import LayerSums, SumOverData
+from isthmus.diagnostics.names import Names
+from isthmus.diagnostics.provenance import Provenance
+from isthmus.diagnostics.replica import Replica, float64_copy, lent
+from isthmus.diagnostics.samples import Samples
+from isthmus.errors import DataError, IsthmusError
+from isthmus.networks import FullyConnected
+
+POINTS = 64  # data points at which Jacobians are taken, at most
+FEW_POINTS = 8
+LARGE = 1e10  # samples times parameters above which batches run in the module's own precision
+DECOMPOSING = 3e9  # multiplications spent on singular values of Jacobians beyond the few points
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """What is known after the module was run on two samples.
+
+    Attributes:
+        exact: what derivatives are taken of, in float64 where the module can be copied.
+        streamed: what all data pass through.
+        samples: the data.
+        structure: what came from what.
+        output: the answer for two samples.
+        axes: which axis of every layer's input counts samples.
+        size: how many samples the structure was found with.
+        fixed_size: whether the module takes batches of that size only.
+    """
+
+    exact: Replica
+    streamed: Replica
+    samples: Samples
+    names: Names
+    structure: Provenance
+    output: Tensor
+    axes: list[int | None]
+    size: int
+    fixed_size: bool
+
+    @property
+    def num_outputs(self) -> int:
+        """Numbers per sample that come out."""
+        return self.output.numel() // max(self.size, 1)
+
+    def budget(self, memory: int | None) -> Budget:
+        """Batches that keep within so many bytes."""
+        scale = 8 / max(self.output.element_size(), 1)
+        per_sample = int(self.structure.total_bytes * scale) // self.size
+        readings = self.structure.readings
+        found = budget_for(
+            self.exact.module, readings, per_sample=per_sample, num_outputs=self.num_outputs, memory=memory,
+            samples_seen=self.size,
+        )  # fmt: skip
+        return found if not self.fixed_size else found.with_batches_of(self.samples.num)
+
+    def num_points(self) -> int:
+        """Points at which derivatives are taken: all 64, or fewer where that would cost more than the data pass."""
+        if isinstance(self.exact.module, FullyConnected):
+            return min(POINTS, self.samples.num)
+        if self.fixed_size:
+            return self.samples.num
+        rows = min(self.num_outputs, EXACT_OUTPUTS if self.num_outputs <= EXACT_OUTPUTS else PROJECTIONS)
+        work = sum(
+            rows * width * min(rows, width)
+            for width in (r.enters.numel() // self.size for r in self.structure.readings)
+        )
+        affordable = min(int(DECOMPOSING / max(work, 1)), max(2048, 2 * self.samples.num) // max(rows, 1))
+        return min(self.samples.num, max(FEW_POINTS, min(POINTS, affordable)))
+
+    def batches(self, size: int) -> Iterator[tuple[int, Samples]]:
+        """All data in order: the number of the first row, and the rows."""
+        for start in range(0, self.samples.num, size):
+            rows = slice(start, min(start + size, self.samples.num))
+            yield start, self.samples.at(rows, self.streamed.dtype, self.streamed.device)
+
+    def sums(self, size: int, heard: Callable[[Tensor, int], None]) -> list[LayerSums]:
+        """All data once, without gradients; `heard` gets every batch of outputs with the number of its first row."""
+        listener = SumOverData(self.samples.num)
+        names = Names(self.streamed.module)
+        with torch.no_grad():
+            for start, part in self.batches(size):
+                listener.batch = part.num
+                output = evaluate(self.streamed, names, part, listener)
+                if not bool(torch.isfinite(output).all()):
+                    raise DataError(
+                        f"diagnose(module, x): {type(self.streamed.module).__name__} returned NaN or infinity "
+                        f"for finite data, in rows {start + 1} to {start + part.num}. Check its weights."
+                    )
+                heard(output, start)
+        return listener.layers
+
+    def derivatives(self, num_points: int, size: int) -> Derivatives:
+        """Derivatives at points spread evenly over the data."""
+        rows = torch.linspace(0, self.samples.num - 1, num_points).long()
+        module = self.exact.module
+        if isinstance(module, FullyConnected):
+            points = self.samples.at(rows, torch.float64, self.exact.device)
+            with torch.no_grad():
+                return derivatives_of_layers(module, points.positional[0])
+        return joined([self._derivatives_at(part) for part in rows.split(size)])
+
+    def _derivatives_at(self, rows: Tensor) -> Derivatives:
+        points = self.samples.at(rows, self.exact.dtype, self.exact.device)
+        leaves = [t.requires_grad_() for t in points.floats()]
+        with torch.enable_grad():
+            # a module may overwrite its input in place, which a leaf forbids
+            positional = tuple(t.clone() if t.requires_grad else t for t in points.positional)
+            named = {k: t.clone() if t.requires_grad else t for k, t in points.named.items()}
+            taps = Taps()
+            output = evaluate(self.exact, self.names, Samples(positional, named, points.num), taps)
+            return derivatives_at(output, leaves, taps, self.axes)
+
+
+@contextmanager
+def open_session(module: nn.Module, samples: Samples) -> Generator[Session]:
+    """Finds how the module can be evaluated, and evaluates it on two samples.
+
+    Raises:
+        DataError: the module fails on the data. ValueError: it has no product with a weight matrix.
+    """
+    with ExitStack() as stack:
+        copy = float64_copy(module)
+        attempts: list[Callable[[], Replica]] = [] if copy is None else [lambda: copy]
+        attempts.append(lambda: stack.enter_context(lent(module)))
+        session, error = _first_that_works(attempts, samples)
+        if session is None:
+            raise DataError(
+                f"diagnose(module, x): running {type(module).__name__} on the first rows of x failed: "
+                f"{type(error).__name__}: {_one_line(error)}"
+            ) from error
+        if not session.structure.readings:
+            raise ValueError(
+                f"diagnose(module, x): needs a module that multiplies by weight matrices; none was seen while "
+                f"{type(module).__name__} ran. Pass the original module, not a scripted one."
+            )
+        large = samples.num * sum(p.numel() for p in module.parameters()) > LARGE
+        if large and session.exact.module is not module and not session.fixed_size:
+            session.streamed = stack.enter_context(lent(module))
+        yield session
+
+
+def _first_that_works(
+    attempts: list[Callable[[], Replica]], samples: Samples
+) -> tuple[Session | None, BaseException | None]:
+    error: BaseException | None = None
+    sizes = [2] if samples.num == 2 else [2, samples.num]
+    opened: list[Replica] = []
+    for size in sizes:
+        for i, attempt in enumerate(attempts):
+            if i == len(opened):
+                opened.append(attempt())
+            try:
+                return _looked_at(opened[i], samples, size), None
+            except IsthmusError:
+                raise
+            except Exception as found:  # noqa: BLE001 - any error of a foreign module is reported in one line
+                error = error if i == 0 and error is not None else found
+    return None, error
+
+
+def _looked_at(replica: Replica, samples: Samples, size: int) -> Session:
+    names = Names(replica.module)
+    part = samples.at(slice(0, size), replica.dtype, replica.device)
+    with torch.no_grad():
+        structure = Provenance(replica.module, [*part.positional, *part.named.values()])
+        output = record(replica, names, part, structure)
+        fixed_size = size != 2
+        axes: list[int | None] = [0 if r.enters.shape[0] % size == 0 else None for r in structure.readings]
+        if not fixed_size:
+            more = samples.at(torch.tensor([0, 1, 0]), replica.dtype, replica.device)
+            again = Provenance(replica.module, [*more.positional, *more.named.values()])
+            record(replica, names, more, again)
+            shapes = [(r.enters.shape, s.enters.shape) for r, s in zip(structure.readings, again.readings, strict=True)]
+            axes = axes_of(shapes, (2, 3))
+    return Session(replica, replica, samples, names, structure, output, axes, size, fixed_size)
+
+
+def _one_line(error: BaseException | None) -> str:
+    return " ".join(str(error).split())[:300]

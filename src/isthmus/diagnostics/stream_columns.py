@@ -1,0 +1,109 @@
+"""Columns of the table for networks with a residual stream: a leaky network's own, and those of any residual module.
+
+The numbers come from `leaky` and `streams`; here they find their rows: a block stands at its last weight layer.
+"""
+
+import math
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from isthmus.diagnostics.layer_sums import LayerSums
+from isthmus.diagnostics.leaky import leaky_diagnosis
+from isthmus.diagnostics.objective import LossOverData
+from isthmus.diagnostics.session import Session
+from isthmus.diagnostics.streams import block_penalty, gate_derivatives, stream_costs
+from isthmus.errors import NumericalWarning
+from isthmus.networks import LeakyResNet, walk
+from isthmus.theory import features, layer_gamma, relaxed_norm
+from isthmus.theory.inputs import Real
+
+COST_SAMPLES = 256
+_LEAKY = (
+    "hamiltonian", "rank_from_hamiltonian", "cost_of_identity", "kinetic_energy", "momentum_norm", "stationarity"
+)  # fmt: skip
+
+
+def add_leaky_columns(
+    table: xr.Dataset, network: LeakyResNet, x: Tensor, y: Tensor | None, ridge: Real | None
+) -> list[str]:
+    """Position and cost of identity of every layer; with y and ridge also energies, momenta and Hamiltonians.
+
+    Args:
+        table: gets the columns, NaN in the rows of the two maps.
+        network: in float64.
+        x: all samples.
+        y: targets, or None.
+        ridge: of the training, or None.
+
+    Returns:
+        Warnings as sentences.
+    """
+    _put(table, "position", network.steps.double().cumsum(0).numpy())
+    if y is None or ridge is None:
+        _put(table, "cost_of_identity", np.array(_identity_costs(network, x)))
+        return []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        energies = leaky_diagnosis(network, x, y, ridge=ridge)
+    for name in _LEAKY:
+        _put(table, name, energies[name].values)
+    return [str(w.message) for w in caught if issubclass(w.category, NumericalWarning)]
+
+
+def _identity_costs(network: LeakyResNet, x: Tensor) -> list[float]:
+    with torch.no_grad():
+        streams = [state.activation for state in walk(network, x)[:-2]]
+    bias, smoothing = network.has_bias, float(network.smoothing)
+    seen = [features(A, bias=bias, smoothing=smoothing) for A in streams]
+    return [float(relaxed_norm(A, S, gamma=layer_gamma(S))) for A, S in zip(streams, seen, strict=True)]
+
+
+def _put(table: xr.Dataset, name: str, values: np.ndarray) -> None:
+    table[name] = (("layer",), np.concatenate([[math.nan], values, [math.nan]]))
+
+
+def add_stream_columns(
+    table: xr.Dataset,
+    session: Session,
+    layers: Sequence[LayerSums],
+    *,
+    batch: int,
+    loss: LossOverData | None,
+    ridge: Real | None,
+) -> None:
+    """Block number, position, cost of identity and kinetic energy of residual blocks; with a loss also Hamiltonians.
+
+    Args:
+        table: gets the columns, NaN outside of blocks; nothing if the module has no residual block.
+        session: the module and the data.
+        layers: sums over the data.
+        batch: samples per pass with gradients.
+        loss: of the targets, or None.
+        ridge: coefficient of the sum of squares of the parameters, or None.
+    """
+    blocks = session.structure.blocks()
+    if not blocks:
+        return
+    rows = [max(block.layers) for block in blocks]
+    few = torch.linspace(0, session.samples.num - 1, min(COST_SAMPLES, batch, session.samples.num)).long()
+    costs = stream_costs(session.exact, session.samples.at(few, session.exact.dtype, session.exact.device), blocks)
+    columns: dict[str, Sequence[float]] = {
+        "block": [float(k) for k in range(1, len(blocks) + 1)],
+        "position": [k / len(blocks) for k in range(1, len(blocks) + 1)],
+        "cost_of_identity": costs.cost_of_identity,
+        "kinetic_energy": costs.kinetic_energy,
+    }
+    if loss is not None and ridge is not None:
+        by_gate, squares = gate_derivatives(session.streamed, session.batches(batch), blocks, loss)
+        penalties = torch.tensor([block_penalty(block, layers) for block in blocks], dtype=torch.float64)
+        columns["hamiltonian"] = (-by_gate / ridge - penalties).tolist()
+        columns["momentum_norm"] = (squares.sqrt() / ridge).tolist()
+    for name, values in columns.items():
+        column = np.full(len(layers), math.nan)
+        column[rows] = values
+        table[name] = (("layer",), column)

@@ -1,0 +1,65 @@
+"""Per-layer numbers and spectra as one labelled table."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from isthmus.diagnostics.derivatives import Derivatives
+from isthmus.diagnostics.layer_sums import LayerSums
+from isthmus.diagnostics.readings import (
+    activation_spectrum,
+    balance_residuals,
+    entering_factors,
+    identity_defect,
+    nonlinearity,
+    preactivation_spectrum,
+)
+from isthmus.theory.inputs import Real
+from isthmus.theory.spectra import participation_ratio, spectral_gap_rank
+
+
+def table_of(layers: Sequence[LayerSums], derivatives: Derivatives) -> xr.Dataset:
+    """The variables that every module has; what they mean: `diagnose`."""
+    entering = entering_factors(layers)
+    activation = [activation_spectrum(layer, F) for layer, F in zip(layers, entering, strict=True)]
+    spectra = {
+        "weight_singular_values": [torch.linalg.svdvals(layer.weight) for layer in layers],
+        "preactivation_singular_values": [
+            preactivation_spectrum(layer, F) for layer, F in zip(layers, entering, strict=True)
+        ],
+        "activation_singular_values": activation,
+        "jacobian_singular_values": [s.median(0).values for s in derivatives.spectra],
+    }
+    numbers: dict[str, Sequence[Real]] = {
+        "dimension_activation": [int(spectral_gap_rank(s)) for s in activation],
+        "dimension_participation": [float(participation_ratio(s)) for s in activation],
+        "nonlinearity_impact": [nonlinearity(layer) for layer in layers],
+        "identity_defect": [identity_defect(layer, F) for layer, F in zip(layers, entering, strict=True)],
+        "balance_residual": balance_residuals(layers),
+        "tangent_kernel_trace": [float(t.mean()) for t in derivatives.traces],
+    }
+    if derivatives.num_projections:
+        spectra["jacobian_singular_value_errors"] = [s.median(0).values for s in derivatives.spectra_errors]
+        numbers["tangent_kernel_trace_error"] = derivatives.trace_errors
+    names = [layer.name for layer in layers]
+    return labelled(names, spectra, numbers)
+
+
+def labelled(
+    names: Sequence[str], spectra: Mapping[str, Sequence[Tensor]], numbers: Mapping[str, Sequence[Real]]
+) -> xr.Dataset:
+    """Spectra padded with NaN to one length, numbers by layer, names beside them."""
+    longest = max(len(row) for rows in spectra.values() for row in rows)
+    variables = {name: (("layer", "component"), _padded(rows, longest)) for name, rows in spectra.items()}
+    variables |= {name: (("layer",), np.array(values)) for name, values in numbers.items()}
+    return xr.Dataset(variables, coords={"layer": np.arange(1, len(names) + 1), "name": ("layer", list(names))})
+
+
+def _padded(rows: Sequence[Tensor], width: int) -> np.ndarray:
+    out = np.full((len(rows), width), np.nan)
+    for i, row in enumerate(rows):
+        out[i, : len(row)] = row.cpu().numpy()
+    return out
