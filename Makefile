@@ -41,6 +41,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/rank_recovery.py
+	$(BIN)/python benchmarks/diagnose.py
 
 clean:
 	rm -rf $(VENV) runs .pytest_cache .ruff_cache

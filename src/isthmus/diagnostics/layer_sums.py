@@ -85,8 +85,8 @@ class SumOverData(Listener):
         if not reading.is_bent or reading.before is None or reading.after is None:
             return
         before, after = reading.before.detach(), reading.after.detach().reshape(reading.before.shape)
-        layer.size += float(before.square().sum(dtype=torch.float64))
-        layer.lost += float((before - after).square_().sum(dtype=torch.float64))
+        layer.size += float(torch.linalg.vector_norm(before)) ** 2
+        layer.lost += float(torch.linalg.vector_norm(before - after)) ** 2
         rows = reading.call.rows_out(reading.activation.detach().reshape(reading.z.shape))
         expected = len(rows) * self.num_samples // max(self.batch, 1)
         layer.answered = layer.answered or moments_for(expected, rows.shape[1])

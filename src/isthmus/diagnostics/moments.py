@@ -65,7 +65,7 @@ class Covariance:
     def add(self, rows: Tensor) -> None:
         """Take a batch of rows."""
         mean = rows.mean(0, dtype=torch.float64)
-        centred = rows.double() - mean
+        centred = rows - mean if rows.dtype == torch.float64 else rows.double().sub_(mean)
         scatter = centred.mT @ centred
         if self._mean is None or self._scatter is None:
             self._mean, self._scatter = mean, scatter

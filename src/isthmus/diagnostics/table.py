@@ -21,31 +21,35 @@ from isthmus.theory.inputs import Real
 from isthmus.theory.spectra import participation_ratio, spectral_gap_rank
 
 
-def table_of(layers: Sequence[LayerSums], derivatives: Derivatives) -> xr.Dataset:
-    """The variables that every module has; what they mean: `diagnose`."""
+def spectra_of(layers: Sequence[LayerSums]) -> tuple[dict[str, list[Tensor]], dict[str, list[Real]]]:
+    """What needs no derivatives: spectra of weights and activations, and the numbers read from them."""
     entering = entering_factors(layers)
-    activation = [activation_spectrum(layer, F) for layer, F in zip(layers, entering, strict=True)]
+    pairs = list(zip(layers, entering, strict=True))
+    activation = [activation_spectrum(layer, F) for layer, F in pairs]
     spectra = {
         "weight_singular_values": [torch.linalg.svdvals(layer.weight) for layer in layers],
-        "preactivation_singular_values": [
-            preactivation_spectrum(layer, F) for layer, F in zip(layers, entering, strict=True)
-        ],
+        "preactivation_singular_values": [preactivation_spectrum(layer, F) for layer, F in pairs],
         "activation_singular_values": activation,
-        "jacobian_singular_values": [s.median(0).values for s in derivatives.spectra],
     }
-    numbers: dict[str, Sequence[Real]] = {
+    numbers: dict[str, list[Real]] = {
         "dimension_activation": [int(spectral_gap_rank(s)) for s in activation],
         "dimension_participation": [float(participation_ratio(s)) for s in activation],
         "nonlinearity_impact": [nonlinearity(layer) for layer in layers],
-        "identity_defect": [identity_defect(layer, F) for layer, F in zip(layers, entering, strict=True)],
-        "balance_residual": balance_residuals(layers),
-        "tangent_kernel_trace": [float(t.mean()) for t in derivatives.traces],
+        "identity_defect": [identity_defect(layer, F) for layer, F in pairs],
+        "balance_residual": [*balance_residuals(layers)],
     }
+    return spectra, numbers
+
+
+def table_of(layers: Sequence[LayerSums], derivatives: Derivatives) -> xr.Dataset:
+    """The variables that every module has; what they mean: `diagnose`."""
+    spectra, numbers = spectra_of(layers)
+    spectra["jacobian_singular_values"] = [s.median(0).values for s in derivatives.spectra]
+    numbers["tangent_kernel_trace"] = [float(t.mean()) for t in derivatives.traces]
     if derivatives.num_projections:
         spectra["jacobian_singular_value_errors"] = [s.median(0).values for s in derivatives.spectra_errors]
-        numbers["tangent_kernel_trace_error"] = derivatives.trace_errors
-    names = [layer.name for layer in layers]
-    return labelled(names, spectra, numbers)
+        numbers["tangent_kernel_trace_error"] = [*derivatives.trace_errors]
+    return labelled([layer.name for layer in layers], spectra, numbers)
 
 
 def labelled(
