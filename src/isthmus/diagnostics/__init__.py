@@ -6,5 +6,14 @@ The formulas are in `theory`, the pictures in `plots`, the decision about a task
 from isthmus.diagnostics.diagnose import diagnose
 from isthmus.diagnostics.diagnosis import Diagnosis
 from isthmus.diagnostics.leaky import LeakyPath, leaky_diagnosis, leaky_path
+from isthmus.diagnostics.principal_planes import reconstruction_arrows, representation_path
 
-__all__ = ["Diagnosis", "LeakyPath", "diagnose", "leaky_diagnosis", "leaky_path"]
+__all__ = [
+    "Diagnosis",
+    "LeakyPath",
+    "diagnose",
+    "leaky_diagnosis",
+    "leaky_path",
+    "reconstruction_arrows",
+    "representation_path",
+]
