@@ -6,15 +6,18 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.quiver import Quiver
 
 import discoveries
 from isthmus import plots
+from isthmus.diagnostics import reconstruction_arrows, representation_path
 from isthmus.plots.style import PALETTE, SIZE
 
 SRC = Path(__file__).parents[2] / "src"
@@ -22,6 +25,33 @@ FOUND = discoveries.discovery()
 COORDINATES = xr.Dataset({"coordinates": (("sample", "coordinate"), FOUND.transform(discoveries.inputs()))})
 TRIANGLES = [[[0, 0], [1, 0], [0, 1]], [[1, 0], [1, 1], [0, 1]]]
 SWEEP = pd.DataFrame({"network.depth": [4, 8, 4, 8], "objective": [0.3, 0.2, 0.31, 0.22]})
+DEPTH = xr.Dataset(
+    {
+        "dimension_activation": ("layer", [8, 3, 3]),
+        "dimension_participation": ("layer", [5.5, 2.5, 2.0]),
+        "nonlinearity_impact": ("layer", [0.4, 0.0, np.nan]),
+        "identity_defect": ("layer", [0.9, 0.05, 0.3]),
+        "tangent_kernel_trace": ("layer", [30.0, 0.0, 2.0]),
+        "balance_residual": ("layer", [0.2, np.nan, 1e-3]),
+        "position": ("layer", [np.nan, 0.4, 1.0]),
+        "cost_of_identity": ("layer", [np.nan, 3.2, 3.1]),
+        "kinetic_energy": ("layer", [np.nan, 0.2, 0.1]),
+        "hamiltonian": ("layer", [np.nan, -3.0, -2.9]),
+    },
+    coords={"layer": [1, 2, 3]},
+)
+PATH = representation_path(discoveries.networks()[0], torch.from_numpy(discoveries.inputs()))
+ARROWS = reconstruction_arrows(torch.nn.Linear(5, 5), torch.from_numpy(discoveries.inputs()))
+_TRIANGLE = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [np.nan, np.nan]]
+_QUADRANGLE = [[1.0, 0.0], [1.0, 1.0], [0.5, 1.0], [0.0, 1.0]]
+CLASSES = xr.Dataset(
+    {
+        "vertices": (("piece", "vertex", "component"), [_TRIANGLE, _QUADRANGLE]),
+        "label": ("piece", [0, 2]),
+        "class_name": ("class", ["cat", "cow", "dog"]),
+        "tripoints": (("tripoint", "component"), [[0.5, 0.5]]),
+    }
+)
 Drawing = Callable[[Axes | None], Axes]
 DRAWINGS: dict[str, Drawing] = {
     "scree": lambda ax: plots.scree(FOUND.scree, ax, rank=3),
@@ -34,6 +64,15 @@ DRAWINGS: dict[str, Drawing] = {
         TRIANGLES, [1, 2], ax, names={1: "rank 1", 2: "rank 2"}, tripoints=[[0.5, 0.5]]
     ),
     "sweep_lines": lambda ax: plots.sweep_lines(SWEEP, ax, axis="network.depth", quantity="objective"),
+    "dimensions": lambda ax: plots.dimensions(DEPTH, ax, rank=3),
+    "departures": lambda ax: plots.departures(DEPTH, ax),
+    "tangent_kernel": lambda ax: plots.tangent_kernel(DEPTH, ax),
+    "balance": lambda ax: plots.balance(DEPTH, ax),
+    "energies": lambda ax: plots.energies(DEPTH, ax),
+    "hamiltonian": lambda ax: plots.hamiltonian(DEPTH, ax),
+    "representation_path": lambda ax: plots.representation_path(PATH, ax),
+    "autoencoder_arrows": lambda ax: plots.autoencoder_arrows(ARROWS, ax),
+    "decision_regions": lambda ax: plots.decision_regions(CLASSES, ax),
 }
 
 
@@ -211,3 +250,47 @@ def test_regions_have_a_colour_per_label_and_one_label_per_polygon() -> None:
     assert patches[0] != patches[1]
     with pytest.raises(ValueError, match="one label per polygon"):
         plots.regions(TRIANGLES, [1], names={1: "a"})
+
+
+def test_profiles_show_the_numbers_of_the_table_where_there_are_any() -> None:
+    line = labelled(plots.departures(DEPTH), "nonlinearity")
+    assert np.asarray(line.get_xdata()).tolist() == [1, 2]
+    assert np.asarray(line.get_ydata()).tolist() == [0.4, 0.0]
+    along = labelled(plots.energies(DEPTH), "kinetic")
+    assert np.asarray(along.get_xdata()).tolist() == [0.4, 1.0]
+    low, high = plots.hamiltonian(DEPTH).get_ylim()
+    assert low < -3.0
+    assert high >= 0.0
+    with pytest.raises(ValueError, match="needs numbers in balance_residual; the table has label"):
+        plots.balance(CLASSES[["label"]])
+
+
+def test_a_trace_of_zero_stays_in_sight_on_its_logarithmic_axis() -> None:
+    ax = plots.tangent_kernel(DEPTH)
+    assert ax.get_yscale() == "log"
+    np.testing.assert_array_equal(np.asarray(labelled(ax, "tangent").get_ydata()), [30.0, 1e-12, 2.0])
+
+
+def test_arrows_go_from_samples_to_reconstructions() -> None:
+    ax = plots.autoencoder_arrows(ARROWS)
+    (arrows,) = [c for c in ax.collections if isinstance(c, Quiver)]
+    step = np.stack([np.asarray(arrows.U), np.asarray(arrows.V)], 1)
+    np.testing.assert_allclose(step, (ARROWS["end"] - ARROWS["start"]).values, rtol=1e-12)
+
+
+def test_decision_regions_name_their_classes_and_drop_padding() -> None:
+    ax = plots.decision_regions(CLASSES)
+    (pieces,) = [c for c in ax.collections if isinstance(c, PolyCollection)]
+    assert [len(np.asarray(path.vertices)) for path in pieces.get_paths()] == [4, 5]  # with the point that closes each
+    box = ax.get_legend()
+    assert box is not None
+    assert [text.get_text() for text in box.get_texts()] == ["cat", "dog", "tripoints"]
+
+
+def test_a_path_is_drawn_through_the_layers_that_share_components() -> None:
+    ax = plots.representation_path(PATH)
+    (lines,) = [c for c in ax.collections if isinstance(c, LineCollection)]
+    shared = PATH["path"].values[PATH["group"].values == 0]
+    assert len(shared) == 3
+    np.testing.assert_array_equal(np.asarray(lines.get_segments()), shared.transpose(1, 0, 2))
+    assert ax.get_title() == "layers 1 to 3"

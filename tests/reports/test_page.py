@@ -3,7 +3,6 @@ import shutil
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -14,40 +13,9 @@ import discoveries
 import isthmus
 from isthmus.discovery import Discovery
 from isthmus.reports import report
+from pages import HOSTILE, Page
 
 CHROMIUM = shutil.which("chromium")
-HOSTILE = "<script>document.title='owned'</script>\"'&"
-VOID = {"meta", "link", "br", "img", "hr", "input"}
-
-
-class Page(HTMLParser):
-    """The elements of a page, and whether its tags close in order."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[str] = []
-        self.text: list[str] = []
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text.append(data)
-
-    def attributes(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for name, attributes in self.elements if name == tag]
 
 
 def hostile() -> Discovery:
@@ -129,13 +97,6 @@ def test_hostile_names_are_shown_not_run(tmp_path: Path) -> None:
     assert "<script>document" not in (tmp_path / "report.html").read_text()
     words = " ".join(page.text)
     assert words.count(HOSTILE) >= 10
-
-
-def test_a_diagnosis_has_a_page_too(tmp_path: Path) -> None:
-    report(discoveries.discovery().diagnosis, tmp_path / "report.html")
-    page = Page((tmp_path / "report.html").read_text())
-    assert "The network works through 3 dimensions." in page.text
-    assert len(page.attributes("svg")) == 2
 
 
 @pytest.mark.parametrize("rank", [0, 1, 2, 9])

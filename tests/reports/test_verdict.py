@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import discoveries
-from isthmus.reports.verdict import VerdictText, dimensions, verdict_of
-from isthmus.theory import Verdict
+from isthmus.diagnostics import Diagnosis
+from isthmus.reports.verdict import verdict_of
+from isthmus.reports.words import VerdictText, dimensions, numbered
+from isthmus.theory import RankEstimate, Verdict
 
 
 def said(text: VerdictText) -> dict[str, str]:
@@ -69,10 +71,39 @@ def test_what_is_not_known_is_not_said() -> None:
     assert set(said(verdict_of(beyond))) == {"How sure", "Why", "Proved"}
 
 
-def test_a_diagnosis_has_a_verdict_too() -> None:
-    text = verdict_of(discoveries.discovery().diagnosis)
+def diagnosed(gaps: list[int], jacobian: int, *, lower: int = 3, **columns: list[float]) -> Diagnosis:
+    found = discoveries.discovery().diagnosis
+    rank = RankEstimate(3, lower, 3, "a witness", "a matrix", 1e-6, {"jacobian_gap": jacobian})
+    added = {name: ("layer", np.array(values)) for name, values in {"dimension_activation": gaps, **columns}.items()}
+    return Diagnosis(found.layers.assign(added), rank, [])
+
+
+def test_a_diagnosis_gives_the_rank_its_interval_and_the_layers() -> None:
+    found = diagnosed([7, 3, 3, 3], 3, identity_defect=[0.7, 0.04, 0.1, 0.3])
+    found.layers.attrs |= {"data_loss": 0.25, "objective": 0.5}
+    text = verdict_of(found)
     assert text.headline == "The network works through 3 dimensions."
-    assert said(text)["Proved"].startswith("For the network found: at least 3 (Jacobian of rank 3")
+    assert said(text) == {
+        "Interval": "At least 3: a witness, counting those above 1e-06 of the largest; at most 3: a matrix.",
+        "Jacobian": "The median singular values of df/dx have their largest gap after 3.",
+        "Layers": "The centred activations have their largest gap after 3 in layers 2 to 4 of 4, up to 7 elsewhere.",
+        "Agreement": "The Jacobian and the narrowest layer give the same number.",
+        "Near identity": "Layer 2 of 4 only rotates what enters, within 10%.",
+        "Loss": "Data loss 0.25 (per sample), objective 0.5.",
+    }
+
+
+def test_a_diagnosis_says_where_its_readings_differ() -> None:
+    assert "more directions than the Jacobian" in said(verdict_of(diagnosed([7, 5, 5, 6], 3)))["Agreement"]
+    assert "fewer directions than the Jacobian" in said(verdict_of(diagnosed([7, 2, 5, 6], 3)))["Agreement"]
+    wide = verdict_of(diagnosed([7, 2, 5, 6], 3, lower=2, hamiltonian=[np.nan, -2.0, -1.5, np.nan]))
+    assert wide.headline == "The network seems to work through 3 dimensions."
+    assert said(wide)["Hamiltonian"] == "Between -2 and -1.5 over depth."
+
+
+def test_numbers_are_drawn_together_where_they_follow_each_other() -> None:
+    assert numbered("layer", [3]) == "layer 3"
+    assert numbered("layer", [1, 2, 4, 5, 6, 9]) == "layers 1, 2, 4 to 6, 9"
 
 
 def test_counts_agree_in_number() -> None:

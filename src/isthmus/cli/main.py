@@ -13,6 +13,7 @@ from isthmus import __version__
 from isthmus.cli.apply import apply
 from isthmus.cli.compress import compress
 from isthmus.cli.cost import cost
+from isthmus.cli.diagnose import diagnose
 from isthmus.cli.discover import discover
 from isthmus.cli.factor import factor
 from isthmus.cli.fit import fit
@@ -32,6 +33,7 @@ app.command()(cost)
 app.command()(fit)
 app.command()(region)
 app.command()(verify)
+app.command()(diagnose)
 app.command()(factor)
 app.command()(compress)
 app.add_typer(sweep, name="sweep")

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from isthmus.discovery import Discovery
-from isthmus.reports import report, verdict_of, write_pictures
+from isthmus.reports import VerdictText, report, verdict_of, write_pictures
 from isthmus.theory import Verdict
 
 DONE, DOUBTFUL = 0, 3
@@ -33,9 +33,15 @@ def write_outputs(found: Discovery, folder: Path, x: np.ndarray, command: str) -
 
 def print_verdict(console: Console, found: Discovery, page: Path) -> None:
     """Say the rank, how sure it is and why, what one dimension fewer costs, and where the page lies."""
-    text = verdict_of(found)
+    print_lines(console, verdict_of(found), f"bold {_COLORS[found.verdict]}")
+    # a path is never broken into two lines: it is there to be copied
+    console.print(Text(f"Report: {page}"), soft_wrap=True)
+
+
+def print_lines(console: Console, text: VerdictText, style: str) -> None:
+    """Print the headline of a verdict in a style, and its sentences beside their labels."""
     console.print()
-    console.print(Text(text.headline, style=f"bold {_COLORS[found.verdict]}"))
+    console.print(Text(text.headline, style=style))
     console.print()
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
@@ -44,5 +50,3 @@ def print_verdict(console: Console, found: Discovery, page: Path) -> None:
         grid.add_row(Text(line.label, style="dim"), Text(line.text))
     console.print(grid)
     console.print()
-    # a path is never broken into two lines: it is there to be copied
-    console.print(Text(f"Report: {page}"), soft_wrap=True)

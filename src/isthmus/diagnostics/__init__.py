@@ -3,8 +3,25 @@
 The formulas are in `theory`, the pictures in `plots`, the decision about a task's rank in `discovery`.
 """
 
+from isthmus.diagnostics.callbacks import lightning_callback, transformers_callback
 from isthmus.diagnostics.diagnose import diagnose
 from isthmus.diagnostics.diagnosis import Diagnosis
 from isthmus.diagnostics.leaky import LeakyPath, leaky_diagnosis, leaky_path
+from isthmus.diagnostics.logging_writer import LoggingWriter, log_diagnosis
+from isthmus.diagnostics.monitor import Monitor
+from isthmus.diagnostics.principal_planes import reconstruction_arrows, representation_path
 
-__all__ = ["Diagnosis", "LeakyPath", "diagnose", "leaky_diagnosis", "leaky_path"]
+__all__ = [
+    "Diagnosis",
+    "LeakyPath",
+    "LoggingWriter",
+    "Monitor",
+    "diagnose",
+    "leaky_diagnosis",
+    "leaky_path",
+    "lightning_callback",
+    "log_diagnosis",
+    "reconstruction_arrows",
+    "representation_path",
+    "transformers_callback",
+]

@@ -112,3 +112,14 @@ def random_state_kept(module: nn.Module) -> Generator[None]:
     finally:
         random.setstate(python)
         np.random.set_state(legacy)  # noqa: NPY002
+
+
+@contextmanager
+def replica_of(module: nn.Module) -> Generator[Replica]:
+    """A float64 copy, or where there is none the module itself, put back afterwards."""
+    twin = float64_copy(module)
+    if twin is not None:
+        yield twin
+        return
+    with lent(module) as replica:
+        yield replica

@@ -5,18 +5,29 @@ The tables come from `discovery`, `diagnostics` and `sweeps`; files and pages wi
 
 from isthmus.plots.coordinates import coordinates
 from isthmus.plots.curves import objective_curve, scree
+from isthmus.plots.planes import autoencoder_arrows, decision_regions, representation_path
+from isthmus.plots.profiles import balance, departures, dimensions, energies, hamiltonian, tangent_kernel
 from isthmus.plots.regions import regions
 from isthmus.plots.spectra import jacobian_spectrum, layer_spectra
 from isthmus.plots.starts import starts
 from isthmus.plots.sweeps import sweep_lines
 
 __all__ = [
+    "autoencoder_arrows",
+    "balance",
     "coordinates",
+    "decision_regions",
+    "departures",
+    "dimensions",
+    "energies",
+    "hamiltonian",
     "jacobian_spectrum",
     "layer_spectra",
     "objective_curve",
     "regions",
+    "representation_path",
     "scree",
     "starts",
     "sweep_lines",
+    "tangent_kernel",
 ]

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
-import xarray as xr
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from numpy.typing import ArrayLike
@@ -17,11 +15,13 @@ from numpy.typing import ArrayLike
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
 from isthmus.plots.style import PALETTE
-from isthmus.reports.pictures import inline_svg, pictures_of
+from isthmus.reports.picture import inline_svg
+from isthmus.reports.pictures import pictures_of
+from isthmus.reports.tables import layer_table, rows_by, skipped_table
 from isthmus.reports.verdict import verdict_of
 from isthmus.training.atomic import write_text
 
-_PACKAGES = ("isthmus", "matplotlib")
+_PACKAGES = ("isthmus", "torch", "matplotlib")
 _START_COLUMNS = {
     "ridge": "ridge",
     "start": "start",
@@ -44,14 +44,6 @@ _READINGS = {
     "linear_rank": "rank a linear map needs for the same error",
     "one_fewer": "error with one dimension fewer / error",
     "ridge": "ridge chosen",
-}
-_LAYER_COLUMNS = {
-    "name": "where",
-    "dimension_activation": "dimensions (gap)",
-    "dimension_participation": "dimensions (participation)",
-    "nonlinearity_impact": "nonlinearity impact",
-    "identity_defect": "identity defect",
-    "balance_residual": "balance residual",
 }
 
 
@@ -98,12 +90,12 @@ def _content(result: Discovery | Diagnosis, x: ArrayLike | None, command: str | 
         "control": verdict_of(control) if control else None,
         "control_pictures": _figures(control, None, "control-") if control else [],
         "warnings": list(dict.fromkeys(warnings)),
-        "starts": _table(discovery.runs, "run", _START_COLUMNS) if discovery else None,
-        "layers": _table(diagnosis.layers, "layer", _LAYER_COLUMNS, number="layer"),
-        "skipped": diagnosis.skipped,
+        "starts": rows_by(discovery.runs, "run", _START_COLUMNS) if discovery else None,
+        "layers": layer_table(diagnosis),
+        "skipped": skipped_table(diagnosis),
         "readings": _readings(discovery) if discovery else {},
         "columns": _columns(discovery) if discovery else {},
-        "provenance": _provenance(discovery, command),
+        "provenance": _provenance(result, command),
     }
 
 
@@ -113,28 +105,6 @@ def _figures(result: Discovery | Diagnosis, x: ArrayLike | None, prefix: str) ->
         pictures = [picture for picture in pictures if picture.name in {"scree", "objective_curve"}]
     # our own drawing, in which matplotlib has escaped all text: safe as it stands
     return [{"svg": Markup(inline_svg(p, prefix)), "caption": p.caption, "name": f"{prefix}{p.name}"} for p in pictures]
-
-
-def _table(
-    table: xr.Dataset, dimension: str, columns: Mapping[str, str], *, number: str | None = None
-) -> dict[str, object]:
-    """Headings and rows of text; columns that the table lacks, or that are empty throughout, are left out."""
-    shown = {
-        name: table[name].values for name in columns if name in table.variables and table[name].dims == (dimension,)
-    }
-    shown = {name: values for name, values in shown.items() if any(_text(value) for value in values)}
-    rows = [[_text(values[i]) for values in shown.values()] for i in range(table.sizes[dimension])]
-    headings = [columns[name] for name in shown]
-    if number is not None:
-        headings = [number, *headings]
-        rows = [[str(i), *row] for i, row in enumerate(rows, 1)]
-    return {"headings": headings, "rows": rows}
-
-
-def _text(value: object) -> str:
-    if isinstance(value, float | np.floating):
-        return "" if np.isnan(value) else f"{value:.4g}"
-    return str(value)
 
 
 def _readings(found: Discovery) -> dict[str, str]:
@@ -148,13 +118,22 @@ def _columns(found: Discovery) -> dict[str, tuple[str, ...]]:
     return {name: names for name, names in columns.items() if names}
 
 
-def _provenance(found: Discovery | None, command: str | None) -> dict[str, str]:
+def _provenance(result: Discovery | Diagnosis, command: str | None) -> dict[str, str]:
     lines: dict[str, object] = {"command": command} if command else {}
-    if found:
-        lines |= {"task": found.task}
-        lines |= {name.replace("_", " "): value for name, value in found.settings.items()}
+    if isinstance(result, Discovery):
+        lines |= {"task": result.task}
+        lines |= {name.replace("_", " "): value for name, value in result.settings.items()}
+    else:
+        lines |= {name.replace("_", " "): value for name, value in result.layers.attrs.items() if value is not None}
+        lines |= {"random choices": _chances(result)}
     lines |= {"page written by": ", ".join(f"{name} {version(name)}" for name in _PACKAGES)}
     return {name: _setting(value) for name, value in lines.items()}
+
+
+def _chances(found: Diagnosis) -> str:
+    if "tangent_kernel_trace_error" in found.layers:
+        return "the combinations of outputs that are differentiated, with a fixed seed: the same on every run"
+    return "none: no seed enters"
 
 
 def _setting(value: object) -> str:

@@ -1,57 +1,35 @@
-"""The pictures of a result with their captions and descriptions, as files and as SVG for the inside of a page.
+"""The pictures of a result with their captions and descriptions, and as files.
 
-Drawing itself: `plots`. The page around the pictures: `page`.
+Drawing itself: `plots`. Those of a table by layer: `layer_pictures`. The page around the pictures: `page`.
 """
 
-import io
 import os
-import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from isthmus import plots
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
-from isthmus.plots.style import PALETTE
+from isthmus.reports.layer_pictures import layer_pictures, profile_pictures
+from isthmus.reports.picture import Picture, drawn, svg_of
 from isthmus.training.atomic import atomic_path
 
 _DPI = 200
-_NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """One picture: how to draw it and how to say it.
-
-    Attributes:
-        name: file name without suffix.
-        caption: what it shows and how to read it, printed below.
-        description: what it shows, for those who do not see it.
-        draw: draws it and returns its axes.
-    """
-
-    name: str
-    caption: str
-    description: str
-    draw: Callable[[], Axes]
 
 
 def pictures_of(result: Discovery | Diagnosis, x: ArrayLike | None = None) -> list[Picture]:
     """The pictures of a result in reading order; with samples `x`, also their first coordinates."""
     if isinstance(result, Diagnosis):
-        return _layer_pictures(result.layers, result.rank.estimate)
+        return [
+            *layer_pictures(result.layers, result.rank.estimate),
+            *profile_pictures(result.layers, result.rank.estimate),
+        ]
     if not result.scree.sizes["rank"]:  # a constant target: nothing was trained
         return []
-    found = [*_curve_pictures(result), *_layer_pictures(result.diagnosis.layers, result.rank)]
+    found = [*_curve_pictures(result), *layer_pictures(result.diagnosis.layers, result.rank)]
     starts = Picture(
         "starts",
         "Every start: its objective over the least one at the same ridge (lower is better). The number is the rank of "
@@ -71,45 +49,11 @@ def write_pictures(result: Discovery | Diagnosis, folder: str | os.PathLike[str]
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     for picture in pictures_of(result, x):
-        figure = _figure(picture)
+        figure = drawn(picture)
         with atomic_path(place / f"{picture.name}.png") as temporary:
             figure.savefig(temporary, dpi=_DPI)
         with atomic_path(place / f"{picture.name}.svg") as temporary:
-            temporary.write_text(_svg(figure, picture.name), encoding="utf-8")
-
-
-def inline_svg(picture: Picture, prefix: str = "") -> str:
-    """The picture as an <svg> element for a page: titled, without ids of its neighbours, in the page's colours."""
-    name = f"{prefix}{picture.name}"
-    text = _svg(_figure(picture), name)
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
-    text = re.sub(r'(\bid="|xlink:href="#|url\(#)', rf"\g<1>{name}-", text)
-    for color, (light, _dark) in PALETTE.items():
-        text = text.replace(light, f"var(--{color})")
-    # the view box scales it; a width in points would overflow a telephone
-    head, rest = text.split(">", 1)
-    head = re.sub(r'\s(?:width|height)="[^"]*"', "", head)
-    labels = f'aria-labelledby="{name}-title {name}-text"'
-    title = f'<title id="{name}-title">{escape(picture.name.replace("_", " "))}</title>'
-    return f'{head} role="img" {labels}>{title}<desc id="{name}-text">{escape(picture.description)}</desc>{rest}'
-
-
-def _figure(picture: Picture) -> Figure:
-    figure = picture.draw().get_figure()
-    assert isinstance(figure, Figure)
-    # laid out once: every later saving would do it again
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
-    return figure
-
-
-def _svg(figure: Figure, salt: str) -> str:
-    target = io.StringIO()
-    # a fixed salt: the same result gives the same file
-    with matplotlib.rc_context({"svg.hashsalt": salt, "svg.fonttype": "path"}):
-        figure.savefig(target, format="svg", metadata=_NO_METADATA)
-    return target.getvalue()
+            temporary.write_text(svg_of(figure, picture.name), encoding="utf-8")
 
 
 def _curve_pictures(found: Discovery) -> list[Picture]:
@@ -131,30 +75,6 @@ def _curve_pictures(found: Discovery) -> list[Picture]:
             lambda: plots.objective_curve(found.objective_curve, rank=rank),
         ),
     ]
-
-
-def _layer_pictures(layers: xr.Dataset, rank: int) -> list[Picture]:
-    pictures: list[Picture] = []
-    if "activation_singular_values" in layers:
-        pictures.append(
-            Picture(
-                "layer_spectra",
-                "Singular values of the centred activations in every layer, bright is large. A bottleneck shows as "
-                "layers that go dark behind the dashed line.",
-                f"Map of relative singular values for {layers.sizes['layer']} layers; rank {rank} is marked.",
-                lambda: plots.layer_spectra(layers, rank=rank),
-            )
-        )
-    if "jacobian_singular_values" in layers:
-        pictures.append(
-            Picture(
-                "jacobian_spectrum",
-                "Singular values of the network's Jacobian: how many directions of the input matter near a sample.",
-                f"Singular values of the Jacobian relative to the first; rank {rank} is marked.",
-                lambda: plots.jacobian_spectrum(layers, rank=rank),
-            )
-        )
-    return pictures
 
 
 def _coordinate_pictures(found: Discovery, x: ArrayLike) -> list[Picture]:

@@ -4,48 +4,21 @@ The command line prints these sentences and the page shows them; how the verdict
 """
 
 import math
-from dataclasses import dataclass
 
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
+from isthmus.reports.diagnosis_verdict import verdict_of_diagnosis
+from isthmus.reports.words import Line, VerdictText, dimensions, sentence
 from isthmus.theory import RankEstimate, Verdict
 
 _SAME = 1.02
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One labelled sentence of a verdict."""
-
-    label: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictText:
-    """A verdict in words.
-
-    Attributes:
-        headline: the answer in one sentence.
-        lines: how sure, why, what one dimension fewer costs and the like, in reading order.
-    """
-
-    headline: str
-    lines: tuple[Line, ...]
 
 
 def verdict_of(result: Discovery | Diagnosis) -> VerdictText:
     """The verdict of a discovery or a diagnosis in words."""
     if isinstance(result, Discovery):
         return _verdict_of_discovery(result)
-    estimate = result.rank.estimate
-    headline = f"The network works through {dimensions(estimate)}."
-    return VerdictText(headline, (Line("Proved", _sentence(_interval(result.rank))),))
-
-
-def dimensions(count: int) -> str:
-    """A count of dimensions, singular or plural: "1 dimension" or "8 dimensions"."""
-    return f"{count} dimension" if count == 1 else f"{count} dimensions"
+    return verdict_of_diagnosis(result)
 
 
 def _verdict_of_discovery(found: Discovery) -> VerdictText:
@@ -56,7 +29,7 @@ def _verdict_of_discovery(found: Discovery) -> VerdictText:
     lines.append(Line("Proved", _interval(found.interval)))
     if found.control is not None:
         lines.append(Line("Control", _control(found.control)))
-    return VerdictText(_headline(found), tuple(Line(line.label, _sentence(line.text)) for line in lines if line.text))
+    return VerdictText(_headline(found), tuple(Line(line.label, sentence(line.text)) for line in lines if line.text))
 
 
 def _headline(found: Discovery) -> str:
@@ -115,11 +88,6 @@ def _control(control: Discovery) -> str:
         Verdict.CONFIDENT: f"a confident {control.rank}, so the rank above may come from the covariance alone",
     }
     return f"random data of the same covariance, through the same steps, give {words[control.verdict]}."
-
-
-def _sentence(text: str) -> str:
-    text = text[:1].upper() + text[1:]
-    return text if text.endswith(".") else f"{text}."
 
 
 def _percent(share: float) -> str:

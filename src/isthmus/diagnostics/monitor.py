@@ -1,0 +1,176 @@
+"""A few numbers of every layer, recorded every so many steps of any training loop, cheap enough to leave on.
+
+The whole table by layer, with Jacobians and kernels: `diagnose`. Callbacks of training frameworks: `callbacks`. Writers
+such as TensorBoard's: `logging_writer`.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor, nn
+
+from isthmus.diagnostics.evaluation import evaluate
+from isthmus.diagnostics.logging_writer import LoggingWriter, log_layer
+from isthmus.diagnostics.names import Names
+from isthmus.diagnostics.recording import Listener, Reading
+from isthmus.diagnostics.replica import lent, random_state_kept
+from isthmus.diagnostics.samples import Inputs, Samples
+from isthmus.errors import DataError, IsthmusError
+from isthmus.theory.spectra import participation_ratio, spectral_gap_rank
+
+MOST_ROWS = 1024  # tokens and pixels of the samples kept, spread evenly
+NUMBERS = ("dimension_activation", "dimension_participation", "nonlinearity_impact")
+
+
+@dataclass(frozen=True, slots=True)
+class LayerRecord:
+    """What was read off one layer at one step; the numbers are those of `diagnose`."""
+
+    name: str
+    dimension_activation: int
+    dimension_participation: float
+    nonlinearity_impact: float
+    spectrum: Tensor
+
+
+class Monitor:
+    """Dimensions of the centred activations of every layer, and what its activation function takes away, over training.
+
+    Call `step()` after every step of the optimiser; every `every`-th call the module is evaluated on a few samples in
+    evaluation mode and its own precision, without gradients. Modes, buffers, gradients, hooks and the state of random
+    numbers are left as they were.
+
+    Args:
+        module: the one that is trained.
+        x: samples as for `diagnose`, of which the first `num_samples` are used.
+        every: steps between two records, at least 1.
+        num_samples: at least 2; the gap of a layer cannot be more than one less.
+        writer: anything with `add_scalar` and `add_histogram`, as TensorBoard's SummaryWriter.
+
+    Raises:
+        DataError: x cannot be used. ValueError: `every` < 1 or `num_samples` < 2.
+
+    Accuracy: spectra of float32 activations, decomposed in float64: values below 1e-7 of the largest are rounding.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        x: Inputs,
+        *,
+        every: int = 100,
+        num_samples: int = 128,
+        writer: LoggingWriter | None = None,
+    ) -> None:
+        if every < 1 or num_samples < 2:
+            raise ValueError(f"Monitor(every={every}, num_samples={num_samples}): needs every >= 1, num_samples >= 2.")
+        self.module, self.every, self.writer = module, every, writer
+        samples = Samples.of(x)
+        self._samples = samples.at(slice(0, min(num_samples, samples.num)), None, torch.device("cpu"))
+        self._count = 0
+        self._records: dict[int, list[LayerRecord]] = {}
+
+    def step(self, number: int | None = None) -> bool:
+        """Note a step of the optimiser; whether a record was made.
+
+        Args:
+            number: of the step, where the loop counts itself; a number that was recorded is not recorded again.
+        """
+        self._count = self._count + 1 if number is None else number
+        if self._count % self.every or self._count in self._records:
+            return False
+        self.record(self._count)
+        return True
+
+    def record(self, number: int) -> list[LayerRecord]:
+        """Read every layer now, under this number; also of use before the first step.
+
+        Raises:
+            DataError: the module fails on the samples.
+        """
+        listener = _Readings()
+        try:
+            with random_state_kept(self.module), lent(self.module) as replica, torch.no_grad():
+                given = self._samples.at(slice(None), replica.dtype, replica.device)
+                evaluate(replica, Names(self.module), given, listener)
+        except IsthmusError:
+            raise
+        except Exception as error:
+            detail = " ".join(str(error).split())[:200]
+            raise DataError(
+                f"Monitor.record({number}): running {type(self.module).__name__} on its samples failed "
+                f"({type(error).__name__}: {detail}). Give samples as the module takes them."
+            ) from error
+        records = [kept.record() for kept in listener.kept]
+        self._records[number] = records
+        if self.writer is not None:
+            for layer in records:
+                numbers = {name: float(getattr(layer, name)) for name in NUMBERS}
+                log_layer(self.writer, layer.name, numbers, {"activation_singular_values": layer.spectrum}, number)
+        return records
+
+    @property
+    def history(self) -> xr.Dataset:
+        """All records: NUMBERS by "step" and "layer" (coordinate: its name), NaN where a layer was not seen."""
+        names = list(dict.fromkeys(layer.name for layer in self._layers()))
+        shape = (len(self._records), len(names))
+        columns = {name: np.full(shape, math.nan) for name in NUMBERS}
+        for i, layers in enumerate(self._records.values()):
+            for layer in layers:
+                for name, column in columns.items():
+                    column[i, names.index(layer.name)] = getattr(layer, name)
+        return xr.Dataset(
+            {name: (("step", "layer"), column) for name, column in columns.items()},
+            coords={"step": list(self._records), "layer": names},
+        )
+
+    def _layers(self) -> Iterator[LayerRecord]:
+        for layers in self._records.values():
+            yield from layers
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Rows of the activation of one layer, in a copy of their own, and what the activation function took away."""
+
+    name: str
+    rows: Tensor
+    impact: float
+
+    def record(self) -> LayerRecord:
+        s = _spectrum(self.rows)
+        return LayerRecord(
+            self.name, int(spectral_gap_rank(s)), float(participation_ratio(s)), self.impact, s.cpu()
+        )  # fmt: skip
+
+
+class _Readings(Listener):
+    """Keeps some rows of every layer: what is computed while a module is watched is watched too, and slow."""
+
+    def __init__(self) -> None:
+        self.kept: list[_Kept] = []
+
+    def closed(self, reading: Reading) -> None:
+        """Keep the rows of one layer; the module may overwrite its own later."""
+        rows = reading.call.rows_out(reading.activation.detach().reshape(reading.z.shape))
+        some = rows[:: max(1, -(-rows.shape[0] // MOST_ROWS))].to(torch.float64, copy=True)
+        self.kept.append(_Kept(reading.name, some, _impact(reading)))
+
+
+def _spectrum(rows: Tensor) -> Tensor:
+    """Singular values of the centred rows over sqrt(n), falling, from the smaller of the two Gram matrices."""
+    centred = (rows - rows.mean(0)) / max(len(rows), 1) ** 0.5
+    gram = centred.mT @ centred if len(rows) >= rows.shape[1] else centred @ centred.mT
+    return torch.linalg.eigvalsh(gram).clamp_min(0).sqrt().flip(0)
+
+
+def _impact(reading: Reading) -> float:
+    if not reading.is_bent or reading.before is None or reading.after is None:
+        return 0.0
+    before = reading.before.detach()
+    size = float(before.norm())
+    return float((before - reading.after.detach().reshape(before.shape)).norm()) / size if size else 0.0

@@ -1,0 +1,185 @@
+"""Numbers over depth: dimensions, how far layers are from identities, tangent kernel, balance, energies, Hamiltonian.
+
+The tables are those of `diagnostics`. Spectra over depth: `spectra`. Samples on their way through layers: `planes`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+from isthmus.plots.style import BLUE, GREEN, INK, ORANGE, axes_or_new, legend, whole_numbers
+
+_LOOKS = ((BLUE, "o", "-"), (ORANGE, "s", "--"), (GREEN, "^", ":"))
+_SMALLEST = 1e-12  # what counts as zero on a logarithmic axis
+
+
+@dataclass(frozen=True, slots=True)
+class _Curve:
+    """One variable of a table and what the legend calls it."""
+
+    variable: str
+    label: str
+
+
+def dimensions(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = None) -> Axes:
+    """Dimensions of the centred activations over depth: the gap integer and the participation ratio.
+
+    Args:
+        dataset: `Diagnosis.layers` (dimension "layer"; `dimension_activation`, `dimension_participation`).
+        ax: axes to draw into; new ones unless given.
+        rank: of the network, drawn as a dashed line.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: the table has none of the variables.
+    """
+    curves = (_Curve("dimension_activation", "gap"), _Curve("dimension_participation", "participation ratio"))
+    ax = _over_depth("dimensions", dataset, ax, curves)
+    if rank is not None:
+        ax.axhline(rank, color=INK, linestyle=(0, (4, 2)), linewidth=1.2, label=f"rank {rank}", zorder=1.5)
+    ax.set_ylim(bottom=0)
+    ax.set_ylabel("dimensions")
+    legend(ax)
+    return ax
+
+
+def departures(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
+    """How far each layer is from an identity: nonlinearity impact and identity defect, both 0 for a rotation.
+
+    Args:
+        dataset: `Diagnosis.layers` (dimension "layer"; `nonlinearity_impact`, `identity_defect`).
+        ax: axes to draw into; new ones unless given.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: the table has none of the variables.
+    """
+    curves = (_Curve("nonlinearity_impact", "nonlinearity impact"), _Curve("identity_defect", "identity defect"))
+    ax = _over_depth("departures", dataset, ax, curves)
+    ax.set_ylim(bottom=0)
+    ax.set_ylabel("distance from an identity")
+    legend(ax)
+    return ax
+
+
+def tangent_kernel(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
+    """Mean squared derivative of the outputs by the weights of each layer, on a logarithmic axis.
+
+    Args:
+        dataset: `Diagnosis.layers` (dimension "layer"; `tangent_kernel_trace`).
+        ax: axes to draw into; new ones unless given.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: the table lacks the variable.
+    """
+    curves = (_Curve("tangent_kernel_trace", "tangent kernel"),)
+    return _on_log(_over_depth("tangent_kernel", dataset, ax, curves), "trace of the tangent kernel")
+
+
+def balance(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
+    """Balance residual of every layer whose neurons can be rescaled against the next: 0 at a minimum with a penalty.
+
+    Args:
+        dataset: `Diagnosis.layers` (dimension "layer"; `balance_residual`, NaN where layers are not homogeneous).
+        ax: axes to draw into; new ones unless given.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: the table lacks the variable.
+    """
+    curves = (_Curve("balance_residual", "balance residual"),)
+    return _on_log(_over_depth("balance", dataset, ax, curves), "balance residual")
+
+
+def energies(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
+    """Cost of identity and kinetic energy along a residual stream.
+
+    Args:
+        dataset: `Diagnosis.layers` of a network with a residual stream, or a table of `leaky_diagnosis`
+            (`cost_of_identity` and, where known, `kinetic_energy`; over `position` where it is there).
+        ax: axes to draw into; new ones unless given.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: the table has none of the variables.
+    """
+    curves = (_Curve("cost_of_identity", "cost of identity"), _Curve("kinetic_energy", "kinetic energy"))
+    ax = _over_depth("energies", dataset, ax, curves)
+    ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
+    ax.set_ylabel("energy")
+    legend(ax)
+    return ax
+
+
+def hamiltonian(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
+    """Hamiltonian along a residual stream: constant over depth at a minimum, but for errors of the step size.
+
+    Args:
+        dataset: as for `energies`, with `hamiltonian`.
+        ax: axes to draw into; new ones unless given.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: the table lacks the variable.
+    """
+    ax = _over_depth("hamiltonian", dataset, ax, (_Curve("hamiltonian", "Hamiltonian"),))
+    low, high = ax.get_ylim()
+    ax.set_ylim(min(low, 0.0), max(high, 0.0))  # a constant must look constant: zero is in sight
+    ax.set_ylabel("Hamiltonian")
+    return ax
+
+
+def _over_depth(call: str, dataset: xr.Dataset, ax: Axes | None, curves: tuple[_Curve, ...]) -> Axes:
+    """The curves over position, where the table has one for them, else over the number of the layer."""
+    shown = [curve for curve in curves if has_numbers(dataset, curve.variable)]
+    if not shown:
+        names = " or ".join(curve.variable for curve in curves)
+        raise ValueError(
+            f"plots.{call}(dataset): needs numbers in {names}; the table has {', '.join(map(str, dataset))}."
+        )
+    ax = axes_or_new(ax)
+    is_along = call in {"energies", "hamiltonian"} and has_numbers(dataset, "position")
+    place = dataset["position"].values if is_along else dataset["layer"].values
+    for curve, (color, marker, line) in zip(shown, _LOOKS, strict=False):
+        values = np.asarray(dataset[curve.variable].values, dtype=np.float64)
+        there = np.isfinite(values) & np.isfinite(place)
+        # a marker alone where the neighbours have no number; small ones where there are many
+        size = 4.5 if there.sum() <= 40 else 2.2
+        ax.plot(place[there], values[there], line, marker=marker, markersize=size, color=color, label=curve.label)
+    ax.set_xlabel("position along the stream" if is_along else "layer")
+    if not is_along:
+        ax.set_xlim(place[0] - 0.5, place[-1] + 0.5)
+        whole_numbers(ax)
+    return ax
+
+
+def _on_log(ax: Axes, name: str) -> Axes:
+    line = ax.get_lines()[0]
+    values = np.asarray(line.get_ydata(), dtype=np.float64)
+    if (values > _SMALLEST).any():
+        line.set_ydata(np.clip(values, _SMALLEST, None))
+        ax.set_yscale("log")
+        ax.relim()
+        ax.autoscale_view()
+    ax.set_ylabel(name)
+    return ax
+
+
+def has_numbers(dataset: xr.Dataset, variable: str) -> bool:
+    """Whether a table has at least one number for this variable."""
+    return variable in dataset and bool(np.isfinite(np.asarray(dataset[variable].values, dtype=np.float64)).any())

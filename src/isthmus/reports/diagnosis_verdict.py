@@ -1,0 +1,97 @@
+"""What a diagnosis says, in words: the rank with its interval, and what the layers have to say about it.
+
+The page and the command line show these sentences. Those of a discovery: `verdict`.
+"""
+
+import numpy as np
+
+from isthmus.diagnostics import Diagnosis
+from isthmus.reports.words import Line, VerdictText, dimensions, numbered, sentence
+from isthmus.theory import RankEstimate
+
+NEAR_IDENTITY = 0.1
+
+
+def verdict_of_diagnosis(found: Diagnosis) -> VerdictText:
+    """The rank of a network and its evidence, as a headline and labelled sentences."""
+    rank = found.rank
+    sure = "works" if rank.lower == rank.upper else "seems to work"
+    texts = {
+        "Interval": _interval(rank),
+        "Jacobian": _jacobian(rank),
+        "Layers": _layers(found),
+        "Agreement": _agreement(found),
+        "Near identity": _near_identity(found),
+        "Loss": _loss(found),
+        "Hamiltonian": _hamiltonian(found),
+    }
+    lines = tuple(Line(label, sentence(text)) for label, text in texts.items() if text)
+    return VerdictText(f"The network {sure} through {dimensions(rank.estimate)}.", lines)
+
+
+def _interval(rank: RankEstimate) -> str:
+    lower = f"at least {rank.lower}: {rank.lower_reason}, counting those above {rank.tolerance:.1g} of the largest"
+    return f"{lower}; at most {rank.upper}: {rank.upper_reason}"
+
+
+def _jacobian(rank: RankEstimate) -> str:
+    gap = rank.evidence.get("jacobian_gap")
+    return "" if gap is None else f"the median singular values of df/dx have their largest gap after {gap}"
+
+
+def _layers(found: Diagnosis) -> str:
+    gaps = _column(found, "dimension_activation")
+    if not gaps.size:
+        return ""
+    least = int(gaps.min())
+    where = numbered("layer", [int(i) + 1 for i in (gaps == least).nonzero()[0]])
+    most = f", up to {int(gaps.max())} elsewhere" if gaps.max() > least else ""
+    return f"the centred activations have their largest gap after {least} in {where} of {len(gaps)}{most}"
+
+
+def _agreement(found: Diagnosis) -> str:
+    gaps, jacobian = _column(found, "dimension_activation"), found.rank.evidence.get("jacobian_gap")
+    if not gaps.size or jacobian is None:
+        return ""
+    least = int(gaps.min())
+    if least == jacobian:
+        return "the Jacobian and the narrowest layer give the same number"
+    if least > int(str(jacobian)):
+        return (
+            "the narrowest layer shows more directions than the Jacobian: a curved representation spans more "
+            "directions than it has dimensions, and a Jacobian is that of one point"
+        )
+    return (
+        "the narrowest layer shows fewer directions than the Jacobian: its largest gap may stand before weaker "
+        "directions that the output still uses, or its rows are tokens or pixels"
+    )
+
+
+def _near_identity(found: Diagnosis) -> str:
+    defect, impact = _column(found, "identity_defect"), _column(found, "nonlinearity_impact")
+    if not defect.size or defect.shape != impact.shape:
+        return ""
+    near = ((defect <= NEAR_IDENTITY) & (np.nan_to_num(impact) <= NEAR_IDENTITY)).nonzero()[0]
+    if not len(near):
+        return f"no layer is within {NEAR_IDENTITY:.0%} of an identity on what enters it"
+    where = numbered("layer", [int(i) + 1 for i in near])
+    verb = "only rotates" if len(near) == 1 else "only rotate"
+    return f"{where} of {len(defect)} {verb} what enters, within {NEAR_IDENTITY:.0%}"
+
+
+def _loss(found: Diagnosis) -> str:
+    attributes = found.layers.attrs
+    if "data_loss" not in attributes:
+        return ""
+    text = f"data loss {attributes['data_loss']:.4g} (per sample)"
+    return text + (f", objective {attributes['objective']:.4g}" if "objective" in attributes else "")
+
+
+def _hamiltonian(found: Diagnosis) -> str:
+    values = _column(found, "hamiltonian")
+    values = values[np.isfinite(values)]
+    return f"between {values.min():.4g} and {values.max():.4g} over depth" if values.size else ""
+
+
+def _column(found: Diagnosis, name: str) -> np.ndarray:
+    return np.asarray(found.layers[name].values, dtype=np.float64) if name in found.layers else np.empty(0)

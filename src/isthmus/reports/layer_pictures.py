@@ -1,0 +1,102 @@
+"""The pictures of a table by layer: spectra over depth, and the profiles of its numbers.
+
+Drawing itself: `plots`. Pictures of a discovery's curves: `pictures`.
+"""
+
+from collections.abc import Callable
+
+import xarray as xr
+from matplotlib.axes import Axes
+
+from isthmus import plots
+from isthmus.plots.profiles import has_numbers
+from isthmus.reports.picture import Picture
+
+_PROFILES: tuple[tuple[str, str, Callable[[xr.Dataset], Axes], str, str], ...] = (
+    (
+        "departures",
+        "identity_defect",
+        plots.departures,
+        "How far each layer is from an identity: what its activation function takes away (nonlinearity impact), and "
+        "how far its matrix is from a rotation of what enters (identity defect). Where both are near 0 a layer only "
+        "passes its input on and could be merged.",
+        "Nonlinearity impact and identity defect of every layer.",
+    ),
+    (
+        "tangent_kernel",
+        "tangent_kernel_trace",
+        plots.tangent_kernel,
+        "Trace of the tangent kernel: how much the outputs move when the weights of a layer move. High layers learn "
+        "fast, layers near 0 hardly matter.",
+        "Trace of the tangent kernel of every layer, on a logarithmic axis.",
+    ),
+    (
+        "balance",
+        "balance_residual",
+        plots.balance,
+        "Imbalance between what enters and what leaves a neuron, where ReLUs join two layers. It is 0 at a minimum "
+        "with an L2 penalty; large values say that the penalty was weak, or the training short.",
+        "Balance residual of the layers that have one, on a logarithmic axis.",
+    ),
+    (
+        "energies",
+        "cost_of_identity",
+        plots.energies,
+        "Energies of the residual stream: the cost of keeping the representation as it is, and the kinetic energy of "
+        "changing it. Exact for leaky networks, a heuristic for other streams.",
+        "Cost of identity and kinetic energy along the residual stream.",
+    ),
+    (
+        "hamiltonian",
+        "hamiltonian",
+        plots.hamiltonian,
+        "The Hamiltonian of the residual stream. In a leaky network of small steps it is constant over depth at a "
+        "minimum of the penalised objective; in other streams it is a heuristic.",
+        "The Hamiltonian along the residual stream.",
+    ),
+)
+
+
+def profile_pictures(layers: xr.Dataset, rank: int) -> list[Picture]:
+    """Numbers over depth, as far as the table has them."""
+    count = layers.sizes["layer"]
+    found: list[Picture] = []
+    if has_numbers(layers, "dimension_activation"):
+        found.append(
+            Picture(
+                "dimensions",
+                "Dimensions of the centred activations: by the largest gap of their spectrum, and by the participation "
+                "ratio, a soft count. The participation ratio is low where few directions carry most of the variance.",
+                f"Dimensions of the activations of {count} layers by two measures; rank {rank} is marked.",
+                lambda: plots.dimensions(layers, rank=rank),
+            )
+        )
+    for name, variable, draw, caption, description in _PROFILES:
+        if has_numbers(layers, variable):
+            found.append(Picture(name, caption, description, lambda draw=draw: draw(layers)))
+    return found
+
+
+def layer_pictures(layers: xr.Dataset, rank: int) -> list[Picture]:
+    """Spectra over depth, and that of the Jacobian, as far as the table has them."""
+    pictures: list[Picture] = []
+    if "activation_singular_values" in layers:
+        pictures.append(
+            Picture(
+                "layer_spectra",
+                "Singular values of the centred activations in every layer, bright is large. A bottleneck shows as "
+                "layers that go dark behind the dashed line.",
+                f"Map of relative singular values for {layers.sizes['layer']} layers; rank {rank} is marked.",
+                lambda: plots.layer_spectra(layers, rank=rank),
+            )
+        )
+    if "jacobian_singular_values" in layers:
+        pictures.append(
+            Picture(
+                "jacobian_spectrum",
+                "Singular values of the network's Jacobian: how many directions of the input matter near a sample.",
+                f"Singular values of the Jacobian relative to the first; rank {rank} is marked.",
+                lambda: plots.jacobian_spectrum(layers, rank=rank),
+            )
+        )
+    return pictures

@@ -1,0 +1,71 @@
+"""One picture with its words: drawn, as SVG, and as an element of a page.
+
+Which pictures a result has: `pictures`, `layer_pictures`.
+"""
+
+import io
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from isthmus.plots.style import PALETTE
+
+_NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One picture: how to draw it and how to say it.
+
+    Attributes:
+        name: file name without suffix.
+        caption: what it shows and how to read it, printed below.
+        description: what it shows, for those who do not see it.
+        draw: draws it and returns its axes.
+    """
+
+    name: str
+    caption: str
+    description: str
+    draw: Callable[[], Axes]
+
+
+def inline_svg(picture: Picture, prefix: str = "") -> str:
+    """The picture as an <svg> element for a page: titled, without ids of its neighbours, in the page's colours."""
+    name = f"{prefix}{picture.name}"
+    text = svg_of(drawn(picture), name)
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
+    text = re.sub(r'(\bid="|xlink:href="#|url\(#)', rf"\g<1>{name}-", text)
+    for color, (light, _dark) in PALETTE.items():
+        text = text.replace(light, f"var(--{color})")
+    # the view box scales it; a width in points would overflow a telephone
+    head, rest = text.split(">", 1)
+    head = re.sub(r'\s(?:width|height)="[^"]*"', "", head)
+    labels = f'aria-labelledby="{name}-title {name}-text"'
+    title = f'<title id="{name}-title">{escape(picture.name.replace("_", " "))}</title>'
+    return f'{head} role="img" {labels}>{title}<desc id="{name}-text">{escape(picture.description)}</desc>{rest}'
+
+
+def drawn(picture: Picture) -> Figure:
+    """The figure of a picture, laid out."""
+    figure = picture.draw().get_figure()
+    assert isinstance(figure, Figure)
+    # laid out once: every later saving would do it again
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    return figure
+
+
+def svg_of(figure: Figure, salt: str) -> str:
+    """A figure as SVG: the same figure and salt give the same text."""
+    target = io.StringIO()
+    # a fixed salt: the same result gives the same file
+    with matplotlib.rc_context({"svg.hashsalt": salt, "svg.fonttype": "path"}):
+        figure.savefig(target, format="svg", metadata=_NO_METADATA)
+    return target.getvalue()

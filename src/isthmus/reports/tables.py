@@ -1,0 +1,99 @@
+"""Tables as headings and rows of text, for the page and the terminal. Their numbers: `diagnostics`, `discovery`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from isthmus.diagnostics import Diagnosis
+
+_LAYER_COLUMNS = {
+    "name": "where",
+    "dimension_activation": "dimensions (gap)",
+    "dimension_participation": "dimensions (participation)",
+    "nonlinearity_impact": "nonlinearity impact",
+    "identity_defect": "identity defect",
+    "balance_residual": "balance residual",
+    "tangent_kernel_trace": "tangent kernel trace",
+    "tangent_kernel_trace_error": "its standard error",
+    "position": "position",
+    "cost_of_identity": "cost of identity",
+    "kinetic_energy": "kinetic energy",
+    "hamiltonian": "Hamiltonian",
+    "rank_from_hamiltonian": "rank from Hamiltonian",
+    "momentum_norm": "norm of momentum",
+    "stationarity": "stationarity",
+}
+
+# headings that fit a terminal
+_SHORT_COLUMNS = {
+    "name": "where",
+    "dimension_activation": "gap",
+    "dimension_participation": "particip.",
+    "nonlinearity_impact": "nonlin.",
+    "identity_defect": "defect",
+    "tangent_kernel_trace": "kernel",
+    "cost_of_identity": "identity",
+    "hamiltonian": "Hamilt.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TableText:
+    """A table as text.
+
+    Attributes:
+        headings: of the columns.
+        rows: one text per heading in every row.
+        words: places of the columns that hold words, which stand to the left.
+    """
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    words: tuple[int, ...] = ()
+
+
+def layer_table(found: Diagnosis) -> TableText:
+    """Every layer of a diagnosis with its numbers; spectra stand in pictures."""
+    return rows_by(found.layers, "layer", _LAYER_COLUMNS, number="layer")
+
+
+def short_layer_table(found: Diagnosis) -> TableText:
+    """The numbers of every layer that say most, under headings of one short word."""
+    return rows_by(found.layers, "layer", _SHORT_COLUMNS, number="layer")
+
+
+def skipped_table(found: Diagnosis) -> TableText | None:
+    """Every module that was not analysed, and why; None if there is none."""
+    if not found.skipped:
+        return None
+    return TableText(("module", "why not"), tuple(found.skipped), (0, 1))
+
+
+def rows_by(table: xr.Dataset, dimension: str, columns: Mapping[str, str], *, number: str | None = None) -> TableText:
+    """The columns of one dimension as text; those that the table lacks, or that are empty throughout, are left out.
+
+    Args:
+        table: any.
+        dimension: one row per entry of it.
+        columns: headings by name of the variable, in the order wanted.
+        number: heading of a first column that counts the rows from 1; none unless given.
+    """
+    shown = {
+        name: table[name].values for name in columns if name in table.variables and table[name].dims == (dimension,)
+    }
+    shown = {name: values for name, values in shown.items() if any(_text(value) for value in values)}
+    rows = [tuple(_text(values[i]) for values in shown.values()) for i in range(table.sizes[dimension])]
+    words = [i for i, values in enumerate(shown.values()) if values.dtype.kind in "OUS"]
+    headings = tuple(columns[name] for name in shown)
+    if number is None:
+        return TableText(headings, tuple(rows), tuple(words))
+    counted = tuple((str(i), *row) for i, row in enumerate(rows, 1))
+    return TableText((number, *headings), counted, tuple(i + 1 for i in words))
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float | np.floating):
+        return "" if np.isnan(value) else f"{value:.4g}"
+    return str(value)

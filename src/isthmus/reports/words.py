@@ -1,0 +1,48 @@
+"""Labelled sentences and counts, of which verdicts are made. What they say: `verdict`, `diagnosis_verdict`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One labelled sentence of a verdict."""
+
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictText:
+    """A verdict in words.
+
+    Attributes:
+        headline: the answer in one sentence.
+        lines: how sure, why, what one dimension fewer costs and the like, in reading order.
+    """
+
+    headline: str
+    lines: tuple[Line, ...]
+
+
+def dimensions(count: int) -> str:
+    """A count of dimensions, singular or plural: "1 dimension" or "8 dimensions"."""
+    return f"{count} dimension" if count == 1 else f"{count} dimensions"
+
+
+def sentence(text: str) -> str:
+    """The text with a capital and a full stop."""
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith(".") else f"{text}."
+
+
+def numbered(noun: str, numbers: Sequence[int]) -> str:
+    """`layer 3`, `layers 2 to 5`, `layers 1, 4 to 6`: ascending numbers, runs of three or more drawn together."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    words = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
+    return f"{noun}{'s' * (len(numbers) > 1)} {', '.join(words)}"

@@ -1,0 +1,218 @@
+"""`isthmus diagnose` on real files: what is said, which page is written, what is refused in one line."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import crafted_files
+import discoveries
+import isthmus
+from command_lines import line_of, write_table
+from foreign_modules import Images, Residual, samples, seeded
+from isthmus.cli.diagnosis_data import diagnosis_data
+from isthmus.cli.main import run
+from isthmus.discovery.model_files import read_model_file
+from isthmus.discovery.network_files import write_network
+from isthmus.networks import FullyConnected
+
+DOUBLE = torch.float64
+
+
+def narrow() -> FullyConnected:
+    """5-8-2-8-3: everything passes through two neurons."""
+    return FullyConnected(5, 3, width=(8, 2, 8), depth=4, linear=(2,), seed=0, dtype=DOUBLE)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with models as people have them, and data."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+    write_network("net.safetensors", narrow())
+    torch.save(seeded(Images, 3).state_dict(), "images.pt")
+    np.save("images.npy", samples(40, 1, 8, 8).numpy())
+    x = samples(60, 5, dtype=DOUBLE)
+    y = narrow()(x).detach() + 0.1
+    names = ["a", "b", "c", "d", "e", "p", "q", "r"]
+    write_table(tmp_path / "rows.csv", names[:5], x.numpy())
+    write_table(tmp_path / "pairs.csv", names, torch.cat([x, y], 1).numpy())
+    np.savez("pairs.npz", x=x.numpy(), y=y.numpy())
+    return tmp_path
+
+
+def rows_said(out: str) -> list[list[str]]:
+    """The rows of the table on the terminal."""
+    lines = out.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("layer"))
+    return [line.split() for line in lines[start + 1 : lines.index("", start)]]
+
+
+def test_the_rank_the_layers_and_the_page_are_said(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["diagnose", "net.safetensors", "--data", "rows.csv"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    found = isthmus.diagnose(narrow(), samples(60, 5, dtype=DOUBLE))
+    assert found.rank.estimate == 2
+    assert "works through 2 dimensions." in out
+    gaps = [int(row[2]) for row in rows_said(out)]
+    assert gaps == found.layers["dimension_activation"].values.tolist()
+    kernel = [float(row[-1]) for row in rows_said(out)]
+    np.testing.assert_allclose(kernel, found.layers["tangent_kernel_trace"], rtol=1e-3)
+    page = (here / "runs" / "net-diagnosis.html").read_text()
+    assert "isthmus diagnose net.safetensors --data rows.csv" in page
+    assert "rows.csv, 60 samples" in page
+    assert f"Report: {Path('runs') / 'net-diagnosis.html'}" in out
+
+
+def test_targets_and_a_ridge_give_loss_and_objective(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--data", "pairs.csv", "--target", "p,q,r", "--ridge", "0.01", "--out", "page.html"]
+    assert run(["diagnose", "net.safetensors", *words]) == 0
+    objective = 3 * 0.1**2 + 0.01 * float(narrow().penalty().detach())
+    assert f"Data loss 0.03 (per sample), objective {objective:.4g}." in capsys.readouterr().out
+    assert "--ridge 0.01" in (here / "page.html").read_text()
+
+
+def test_targets_come_from_columns_and_archives(here: Path) -> None:
+    model = read_model_file("net.safetensors")
+    x = samples(60, 5, dtype=DOUBLE)
+    wanted = narrow()(x).detach() + 0.1
+    for data, target in (("pairs.csv", "p,q,r"), ("pairs.npz", "y")):
+        given = diagnosis_data(data, model, target=target, classes=None)
+        assert torch.equal(torch.as_tensor(given.x), x)
+        assert given.y is not None
+        assert torch.equal(given.y, wanted)
+    labels = np.arange(60) % 3
+    lines = [",".join([*map(repr, row), "uvw"[k]]) for row, k in zip(x.tolist(), labels, strict=True)]
+    (here / "labels.csv").write_text("\n".join(["a,b,c,d,e,kind", *lines]) + "\n")
+    np.savez("labels.npz", x=x.numpy(), y=np.array(list("uvw"))[labels])
+    for data, classes in (("labels.csv", "kind"), ("labels.npz", "y")):
+        given = diagnosis_data(data, model, target=None, classes=classes)
+        assert given.y is not None
+        assert given.y.tolist() == labels.tolist()
+
+
+def test_images_with_a_factory_name_their_pixels_and_what_has_no_row(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["diagnose", "images.pt", "--data", "images.npy", "--factory", "foreign_modules:Images"]
+    assert run(words) == 0
+    out, err = capsys.readouterr()
+    assert line_of(err) == "note: --factory foreign_modules:Images ran your code to make the network."
+    assert [row[1] for row in rows_said(out)] == ["conv1", "conv2", "fc1", "fc2"]
+    assert "pixels are treated as samples in 2 of 4 layers" in out
+    assert "2 modules have no row" in out
+    assert "normalisation: no weight matrix" in (here / "runs" / "images-diagnosis.html").read_text()
+
+
+def test_tokens_and_several_inputs_keep_their_kind(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "two.py").write_text(
+        "import torch\n\nclass Two(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.table, self.last = torch.nn.Embedding(7, 4), torch.nn.Linear(4, 2)\n\n"
+        "    def forward(self, words, shift=0.0):\n        return self.last(self.table(words).mean(1) + shift)\n"
+    )
+    torch.save(
+        {"table.weight": torch.randn(7, 4), "last.weight": torch.randn(2, 4), "last.bias": torch.randn(2)}, "t.pt"
+    )
+    words = np.arange(120).reshape(40, 3) % 7
+    np.save("words.npy", words)
+    assert run(["diagnose", "t.pt", "--data", "words.npy", "--factory", "two:Two", "--out", "p.html"]) == 0
+    assert [row[1] for row in rows_said(capsys.readouterr().out)] == ["last"]
+    np.savez("both.npz", words=words, shift=np.random.default_rng(0).normal(size=(40, 4)))
+    given = diagnosis_data("both.npz", read_model_file("t.pt", factory="two:Two"), target=None, classes=None)
+    assert isinstance(given.x, dict)
+    assert {name: (t.dtype, tuple(t.shape)) for name, t in given.x.items()} == {
+        "words": (torch.int64, (40, 3)),
+        "shift": (DOUBLE, (40, 4)),
+    }
+
+
+def test_a_discovery_and_a_program_are_models_too(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    discoveries.discovery().save("run")
+    x = discoveries.inputs()
+    write_table(here / "shuffled.csv", [discoveries.INPUTS[i] for i in (3, 0, 2, 4, 1)], x[:, [3, 0, 2, 4, 1]])
+    model = read_model_file("run")
+    given = diagnosis_data("shuffled.csv", model, target=None, classes=None)
+    assert torch.equal(torch.as_tensor(given.x), torch.from_numpy(x))
+    crafted_files.program(here / "net.pt2")
+    assert run(["diagnose", "net.pt2", "--data", "rows.csv", "--out", "q.html"]) == 0
+    assert len(rows_said(capsys.readouterr().out)) == 2
+
+
+def test_energies_of_a_residual_stream_are_on_the_terminal(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torch.save(seeded(Residual, 1).state_dict(), "residual.pt")
+    words = ["residual.pt", "--data", "pairs.csv", "--target", "p,q,r", "--ridge", "1e-2", "--out", "p.html"]
+    assert run(["diagnose", *words, "--factory", "foreign_modules:Residual"]) == 0
+    out = capsys.readouterr().out
+    assert "Hamilt." in out
+    assert [len(row) for row in rows_said(out)] == [7, 7, 9, 7, 9, 7]  # identity and Hamiltonian at the two blocks
+    assert "The Hamiltonian along the residual stream." in (here / "p.html").read_text()
+
+
+NET = ["net.safetensors", "--data"]
+IMAGES = ["images.pt", "--data", "images.npy"]
+FACTORY = ["--factory", "foreign_modules:Images"]
+BAD = {
+    "no model": (["gone.pt", "--data", "rows.csv"], "gone.pt: no such file"),
+    "no data": ([*NET, "gone.csv"], "gone.csv: no such file"),
+    "no --data": (["net.safetensors"], "Missing option '--data'"),
+    "no factory": (IMAGES, "Add --factory"),
+    "missing keys": (["partial.pt", "--data", "images.npy", *FACTORY], "it lacks 1 tensor (fc2.bias)"),
+    "a factory that fails": ([*IMAGES, "--factory", "foreign_modules:Gone"], "failed (AttributeError"),
+    "a damaged checkpoint": (["damaged.pt", "--data", "images.npy", *FACTORY], "is damaged or no file of torch.save"),
+    "a checkpoint that runs code": (["evil.pt", "--data", "images.npy", *FACTORY], "refused without running it"),
+    "a program that runs code": (["evil.pt2", "--data", "rows.csv"], "refused without running it"),
+    "damaged safetensors": (["damaged.safetensors", "--data", "rows.csv"], "cannot be read as safetensors"),
+    "a module of ours fails": ([*NET, "images.npy"], "running FullyConnected on the first rows of x failed"),
+    "a module fails": (["images.pt", "--data", "rows.csv", *FACTORY], "running Images on the first rows of x failed"),
+    "whole numbers fail too": ([*NET, "whole.npy"], "needs x of shape (n, 5)"),
+    "NaN": ([*NET, "nan.npy"], "NaN"),
+    "a batch of one": ([*NET, "one.npy"], "needs at least 2 rows"),
+    "text": ([*NET, "text.csv"], "needs x of shape (n, 5)"),
+    "complex numbers": ([*NET, "complex.npy"], "complex"),
+    "pickled objects": ([*NET, "objects.npy"], "objects.npy"),
+    "an unknown target": ([*NET, "pairs.csv", "--target", "z"], "has no column 'z'"),
+    "a target of the wrong width": ([*NET, "pairs.npz", "--target", "y2"], "Give --target y"),
+    "targets that do not fit": ([*NET, "thin.npz", "--target", "y"], "needs y of shape (60, 3)"),
+    "classes and targets": ([*NET, "pairs.csv", "--target", "p", "--classes", "q"], "exclude each other"),
+    "a ridge alone": ([*NET, "rows.csv", "--ridge", "1e-3"], "is used together with targets"),
+    "a negative ridge": ([*NET, "pairs.csv", "--target", "p,q,r", "--ridge", "-1"], "needs a positive number"),
+    "too little memory": ([*NET, "rows.csv", "--memory", "0.001"], "Raise limits.memory"),
+    "no weight matrix": (["norm.pt", "--data", "rows.csv", "--factory", "make_norm:make"], "while LayerNorm ran"),
+    "a page in no folder": ([*NET, "rows.csv", "--out", "gone/page.html"], "its folder does not exist"),
+    "a page that is a folder": ([*NET, "rows.csv", "--out", "."], "is a folder"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_nothing_is_written(
+    here: Path, capsys: pytest.CaptureFixture[str], case: str
+) -> None:
+    words, message = BAD[case]
+    state = seeded(Images, 3).state_dict()
+    torch.save({name: t for name, t in state.items() if name != "fc2.bias"}, "partial.pt")
+    (here / "damaged.pt").write_bytes((here / "images.pt").read_bytes()[:4000])
+    (here / "damaged.safetensors").write_bytes((here / "net.safetensors").read_bytes()[:50])
+    torch.save({"x": crafted_files.Payload(here / "marker")}, "evil.pt")
+    torch.save(nn.LayerNorm(5).state_dict(), "norm.pt")
+    (here / "make_norm.py").write_text("import torch\n\ndef make():\n    return torch.nn.LayerNorm(5)\n")
+    if case == "a program that runs code":
+        change = crafted_files.attacks(here / "marker", here)["sample inputs"]
+        crafted_files.rewritten(crafted_files.program(here / "good.pt2"), here / "evil.pt2", change)
+    np.save("nan.npy", np.where(np.arange(200).reshape(40, 5) == 7, np.nan, 1.0))
+    np.save("one.npy", np.ones((1, 5)))
+    np.save("whole.npy", np.arange(120).reshape(40, 3))
+    np.save("complex.npy", np.ones((40, 5), dtype=complex))
+    np.save("objects.npy", np.array([{"a": 1}] * 30, dtype=object), allow_pickle=True)
+    np.savez("thin.npz", x=samples(60, 5).numpy(), y=np.zeros((60, 2)))
+    (here / "text.csv").write_text("a,b\n" + "1.5,red\n2.5,blue\n" * 20)
+    before = sorted(p.name for p in here.iterdir())
+    assert run(["diagnose", *words]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in line_of(err[err.rindex("isthmus:") :])
+    assert all(line.startswith(("note:", "isthmus:")) for line in err.splitlines())
+    assert sorted(p.name for p in here.iterdir()) == before
+    assert not (here / "marker").exists()

@@ -1,0 +1,146 @@
+"""Records during training: true, and without a trace in the module. What they cost: benchmarks/monitor.py."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from torch import Tensor, nn
+from torch.utils.tensorboard import SummaryWriter
+
+import isthmus
+from foreign_modules import Images, Residual, samples, seeded
+from isthmus.diagnostics import LoggingWriter, Monitor, lightning_callback, log_diagnosis, transformers_callback
+from isthmus.errors import DataError
+
+
+def mlp(width: int = 64) -> nn.Sequential:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        hidden = [part for _ in range(2) for part in (nn.Linear(width, width), nn.ReLU())]
+        return nn.Sequential(nn.Linear(20, width), nn.ReLU(), *hidden, nn.Linear(width, 5))
+
+
+def trained(module: nn.Module, monitor: Monitor | None, steps: int) -> list[Tensor]:
+    """The weights after some steps of Adam on random data, dropout and all."""
+    torch.manual_seed(1)
+    optimiser = torch.optim.Adam(module.parameters(), lr=1e-2)
+    module.train()
+    for _ in range(steps):
+        x = torch.randn(64, 20)
+        optimiser.zero_grad()
+        (module(x) - x[:, :5]).square().sum(1).mean().backward()
+        optimiser.step()
+        if monitor is not None:
+            monitor.step()
+    return [p.detach().clone() for p in module.parameters()]
+
+
+@pytest.mark.parametrize("make", [Images, Residual, mlp])
+def test_a_record_agrees_with_the_diagnosis(make: type[nn.Module]) -> None:
+    module = seeded(make)
+    x = samples(40, 1, 8, 8) if make is Images else samples(40, 20 if make is mlp else 5)
+    records = Monitor(module, x).record(0)
+    layers = isthmus.diagnose(module, x).layers
+    assert [layer.name for layer in records] == layers["name"].values.tolist()
+    for name, variable in (("dimension_participation", 3e-2), ("nonlinearity_impact", 1e-5)):
+        found = [getattr(layer, name) for layer in records]
+        np.testing.assert_allclose(found, layers[name], rtol=variable, atol=1e-6)
+    for layer, values in zip(records, layers["activation_singular_values"].values, strict=True):
+        if make is not Images:  # of pixels it takes some
+            count = min(len(layer.spectrum), int(np.isfinite(values).sum()), layer.dimension_activation)
+            np.testing.assert_allclose(layer.spectrum[:count], values[:count], rtol=1e-4)
+
+
+def test_training_goes_on_as_if_nothing_had_been_recorded() -> None:
+    def noisy() -> nn.Module:
+        return nn.Sequential(mlp(), nn.BatchNorm1d(5), nn.Dropout(0.3))
+
+    alone, watched = noisy(), noisy()
+    monitor = Monitor(watched, samples(50, 20), every=4)
+    before = trained(alone, None, 12)
+    after = trained(watched, monitor, 12)
+    assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(alone.buffers(), watched.buffers(), strict=True))
+    assert all(part.training for part in watched.modules())
+    assert all(p.requires_grad and p.grad is not None for p in watched.parameters())
+    hooks = [getattr(part, f"_forward{kind}_hooks") for part in watched.modules() for kind in ("", "_pre")]
+    assert not any(hooks)
+    assert monitor.history["step"].values.tolist() == [4, 8, 12]
+    assert monitor.history["layer"].values.tolist() == ["0.0", "0.2", "0.4", "0.6"]
+
+
+def test_training_on_three_directions_is_seen_in_the_history() -> None:
+    """Activations spread on all directions at first; a network whose input has three keeps to few."""
+    module = nn.Sequential(nn.Linear(20, 12), nn.Linear(12, 6))
+    flat = samples(100, 3) @ samples(3, 20, seed=1)
+    monitor = Monitor(module, flat)
+    monitor.record(0)
+    assert monitor.history["dimension_activation"].values.tolist() == [[3, 3]]
+
+
+def test_numbers_of_the_loop_are_recorded_once_and_bad_arguments_refused() -> None:
+    monitor = Monitor(mlp(), samples(50, 20), every=5)
+    assert [monitor.step(k) for k in (4, 5, 5, 6, 10)] == [False, True, False, False, True]
+    with pytest.raises(ValueError, match="needs every >= 1"):
+        Monitor(mlp(), samples(50, 20), every=0)
+    with pytest.raises(DataError, match="at least 2 rows of finite numbers"):
+        Monitor(mlp(), torch.full((4, 20), torch.nan))
+    with pytest.raises(DataError, match=r"Monitor\.record\(1\): running Sequential on its samples failed"):
+        Monitor(mlp(), samples(50, 19)).record(1)
+
+
+def test_tensorboard_reads_back_what_was_written(tmp_path: Path) -> None:
+    module, x = mlp(), samples(50, 20)
+    with SummaryWriter(str(tmp_path)) as writer:
+        assert isinstance(writer, LoggingWriter)
+        monitor = Monitor(module, x, every=2, writer=writer)
+        for _ in range(4):
+            monitor.step()
+        found = isthmus.diagnose(module, x)
+        log_diagnosis(writer, found, 7)
+    events = EventAccumulator(str(tmp_path)).Reload()
+    gaps = events.Scalars("isthmus/2/dimension_activation")
+    assert [(e.step, e.value) for e in gaps[:2]] == [
+        (step, monitor.history["dimension_activation"].sel(step=step, layer="2").item()) for step in (2, 4)
+    ]
+    (rank,) = events.Scalars("isthmus/rank")
+    assert (rank.step, rank.value) == (7, found.rank.estimate)
+    (trace,) = events.Scalars("isthmus/4/tangent_kernel_trace")
+    assert trace.value == pytest.approx(float(found.layers["tangent_kernel_trace"][2]), rel=1e-6)
+    spectrum = events.Histograms("isthmus/0/activation_singular_values")[-1].histogram_value
+    assert spectrum.max == pytest.approx(0.0, abs=1e-6)
+    assert spectrum.num == int(found.layers["activation_singular_values"][0].notnull().sum())
+
+
+def test_a_transformers_trainer_records() -> None:
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+
+    class Wrapped(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = mlp()
+
+        def forward(self, x: Tensor, labels: Tensor | None = None) -> dict[str, Tensor]:
+            out = self.inner(x)
+            return {"logits": out} if labels is None else {"loss": (out - labels).square().mean(), "logits": out}
+
+    module = Wrapped()
+    monitor = Monitor(module, {"x": samples(30, 20)}, every=3)
+    callback = transformers_callback(monitor)
+    assert isinstance(callback, transformers.TrainerCallback)
+    handler = transformers.trainer_callback.CallbackHandler([callback], module, None, None, None)
+    state, control = transformers.TrainerState(), transformers.TrainerControl()
+    for state.global_step in range(1, 8):  # the handler is what a trainer calls after each of its steps
+        handler.on_step_end(None, state, control)
+    assert monitor.history["step"].values.tolist() == [3, 6]
+
+
+@pytest.mark.skipif(
+    any(importlib.util.find_spec(name) for name in ("lightning", "pytorch_lightning")), reason="Lightning is installed"
+)
+def test_without_lightning_its_callback_says_what_to_do() -> None:
+    with pytest.raises(ImportError, match="needs lightning or pytorch_lightning, which is not installed"):
+        lightning_callback(Monitor(mlp(), samples(50, 20)))

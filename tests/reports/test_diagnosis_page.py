@@ -1,0 +1,190 @@
+"""The page about a diagnosis: what stands in it, and what a real browser makes of it."""
+
+import re
+import shutil
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from playwright.sync_api import Browser, sync_playwright
+
+import isthmus
+from foreign_modules import Images, samples, seeded
+from isthmus.diagnostics import Diagnosis
+from isthmus.networks import LeakyResNet
+from isthmus.reports import report, verdict_of
+from pages import HOSTILE, Page
+
+CHROMIUM = shutil.which("chromium")
+COMMAND = "isthmus diagnose stream.pt --data rows.csv --target y --ridge 0.01"
+PICTURES = [
+    "layer_spectra",
+    "jacobian_spectrum",
+    "dimensions",
+    "departures",
+    "tangent_kernel",
+    "energies",
+    "hamiltonian",
+]
+MANY = 60
+
+
+def stream() -> Diagnosis:
+    """A leaky network on targets, with energies and Hamiltonian."""
+    network = LeakyResNet(4, 2, width=6, depth=8, effective_depth=2.0, seed=0, dtype=torch.float64)
+    x, y = samples(30, 4, dtype=torch.float64), samples(30, 2, seed=1, dtype=torch.float64)
+    return isthmus.diagnose(network, x, y, ridge=1e-2)
+
+
+def hostile() -> Diagnosis:
+    """Names, reasons and warnings that would run in a page, and many layers."""
+    found = stream()
+    rows = np.arange(MANY) % found.layers.sizes["layer"]
+    layers = found.layers.isel(layer=rows).assign_coords(layer=np.arange(1, MANY + 1))
+    layers["name"] = ("layer", [f"{HOSTILE}{'deep.' * 30}{k}" for k in range(MANY)])
+    layers.attrs |= {HOSTILE: HOSTILE}
+    return Diagnosis(layers, found.rank, [(HOSTILE, HOSTILE)], (HOSTILE,))
+
+
+@pytest.fixture(scope="module")
+def found() -> Diagnosis:
+    return stream()
+
+
+@pytest.fixture(scope="module")
+def page_path(tmp_path_factory: pytest.TempPathFactory, found: Diagnosis) -> Path:
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    report(found, path, command=COMMAND)
+    return path
+
+
+@pytest.fixture(scope="module")
+def hostile_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "hostile.html"
+    report(hostile(), path, command=HOSTILE)
+    return path
+
+
+def test_the_verdict_comes_first_then_evidence_layers_and_provenance(page_path: Path, found: Diagnosis) -> None:
+    page = Page(page_path.read_text())
+    words = [text.strip() for text in page.text if text.strip()]
+    body = words[words.index("Rank of a network") :]
+    text = verdict_of(found)
+    assert body[1:4] == [text.headline, "Interval", text.lines[0].text]
+    sections = body[body.index("Warnings") :]  # "Layers" is a label of the verdict too
+    order = [sections.index(h) for h in ("Warnings", "Evidence", "Layers", "Where this comes from")]
+    assert order == sorted(order)
+    assert COMMAND in body
+    assert str(found.layers.attrs["cost"]) in body
+    assert any(f"torch {torch.__version__}" in word for word in body)
+    assert "none: no seed enters" in body
+
+
+def test_every_number_of_every_layer_is_in_the_table(page_path: Path, found: Diagnosis) -> None:
+    text = page_path.read_text()
+    for name in ("dimension_participation", "tangent_kernel_trace", "hamiltonian", "kinetic_energy"):
+        for value in found.layers[name].values:
+            assert np.isnan(value) or f"<td>{value:.4g}</td>" in text
+    page = Page(text)
+    assert [a.get("scope") for a in page.attributes("th")] == ["col"] * len(page.attributes("th"))
+    assert len(page.attributes("table")) == len(page.attributes("caption")) >= 1
+
+
+def test_every_picture_is_there_with_its_words(page_path: Path) -> None:
+    page = Page(page_path.read_text())
+    assert [a["id"] for a in page.attributes("figure")] == [f"figure-{name}" for name in PICTURES]
+    ids = [a["id"] for _, a in page.elements if "id" in a]
+    assert len(ids) == len(set(ids))
+    for attributes in page.attributes("svg"):
+        assert attributes["role"] == "img"
+        assert {*(attributes["aria-labelledby"] or "").split()} <= set(ids)
+
+
+def test_pixels_as_samples_and_modules_without_rows_are_said(tmp_path: Path) -> None:
+    found = isthmus.diagnose(seeded(Images, 3), samples(20, 1, 8, 8))
+    report(found, tmp_path / "page.html")
+    page = Page((tmp_path / "page.html").read_text())
+    said = " ".join(page.text)
+    assert "pixels are treated as samples in 2 of 4 layers" in said
+    assert "Modules without a row" in said
+    assert len(found.skipped) == 2
+    for name, reason in found.skipped:
+        assert name in page.text
+        assert reason in page.text
+
+
+def test_hostile_names_are_shown_not_run(hostile_path: Path) -> None:
+    text = hostile_path.read_text()
+    page = Page(text)
+    assert not page.attributes("script")
+    assert "<script>document" not in text
+    assert " ".join(page.text).count(HOSTILE) >= MANY + 5
+    assert not re.search(r"@import|url\((?!#)|\bsrc=|https?://(?!www\.w3\.org)", text)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with warnings.catch_warnings(), sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield chromium
+        chromium.close()
+
+
+# the contrast ratio of every text with the ground below it, after the web's accessibility rules
+CONTRAST = """() => {
+  const rgb = c => c.match(/[\\d.]+/g).map(Number);
+  const lum = c => { const v = rgb(c).slice(0, 3).map(x => x / 255)
+    .map(x => x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * v[0] + 0.7152 * v[1] + 0.0722 * v[2] + 0.05; };
+  const ground = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor;
+    if (rgb(c)[3] !== 0) return c; } return 'rgb(255, 255, 255)'; };
+  return [...document.querySelectorAll('h1, h2, p, li, dt, dd, td, th, figcaption')].filter(e => e.innerText)
+    .map(e => { const a = lum(getComputedStyle(e).color), b = lum(ground(e));
+      return Math.max(a, b) / Math.min(a, b); }).reduce((a, b) => Math.min(a, b), 21);
+}"""
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 390), ("light", 1280), ("dark", 1280)])
+@pytest.mark.parametrize("which", ["plain", "hostile"])
+def test_a_browser_shows_everything(  # noqa: PLR0913 - fixtures
+    page_path: Path, hostile_path: Path, browser: Browser, tmp_path: Path, which: str, scheme: str, width: int
+) -> None:
+    path = page_path if which == "plain" else hostile_path
+    page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=scheme)  # pyright: ignore[reportArgumentType] - two of its words
+    complaints: list[str] = []
+    requests: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(path.as_uri())
+    shot = tmp_path / f"diagnosis_{which}_{scheme}_{width}.png"  # kept with the other artefacts of the test
+    page.screenshot(path=shot, full_page=True)
+    assert shot.stat().st_size > 30_000
+    assert complaints == []
+    assert requests == [path.as_uri()]
+    assert page.title().startswith("Rank of a network")
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    boxes = page.evaluate("[...document.querySelectorAll('svg')].map(s => s.getBoundingClientRect().toJSON())")
+    assert len(boxes) == len(PICTURES)
+    for box in boxes:
+        assert box["width"] >= 300
+        assert box["height"] >= 200
+        assert 0 <= box["left"] <= box["right"] <= width
+    assert page.evaluate(CONTRAST) >= 4.5
+    page.close()
+
+
+def test_the_page_prints_on_paper_without_losing_columns(page_path: Path, browser: Browser) -> None:
+    page = browser.new_page(viewport={"width": 718, "height": 1000})  # A4 with margins of 1 cm
+    page.goto(page_path.as_uri())
+    page.emulate_media(media="print")
+    wide = "[...document.querySelectorAll('table')].map(t => t.getBoundingClientRect().right)"
+    assert max(page.evaluate(wide)) <= 718
+    assert page.pdf()[:5] == b"%PDF-"
+    page.close()
