@@ -63,6 +63,7 @@ def assert_same_run(first: Path, second: Path) -> None:
     assert (first / "network.safetensors").read_bytes() == (second / "network.safetensors").read_bytes()
 
 
+@pytest.mark.slow
 def test_two_processes_reach_the_minimum_of_one_bit_for_bit(data: Path, tmp_path: Path) -> None:
     two = torchrun(2, str(data), *SMALL, "--out", str(tmp_path / "two"))
     assert alone(str(data), *SMALL, "--out", str(tmp_path / "one")) == 3  # 30 gradients are too few for a minimum

@@ -123,6 +123,7 @@ def test_kills_in_training_truncation_and_scree_change_nothing(
     assert_same(disturbed(data, tmp_path / "run", kills), whole)
 
 
+@pytest.mark.slow
 def test_the_comparison_sees_another_seed(undisturbed: tuple[Path, Discovery], tmp_path: Path) -> None:
     data, whole = undisturbed
     finish(start(data, "--out", str(tmp_path / "run"), "--seed", "1"))

@@ -102,6 +102,7 @@ def test_a_clock_that_was_set_back(whole: Path, tmp_path: Path) -> None:
     assert len(attempts(tmp_path)) == 6
 
 
+@pytest.mark.slow
 def test_the_driver_is_killed(tmp_path: Path) -> None:
     plan = write_plan(tmp_path, "seed = [0, 1, 2, 3, 4, 5]", evaluations=200)
     out = tmp_path / "out"

@@ -150,8 +150,18 @@ CONTRAST = """() => {
 }"""
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 390), ("light", 1280), ("dark", 1280)])
-@pytest.mark.parametrize("which", ["plain", "hostile"])
+@pytest.mark.parametrize(
+    ("which", "scheme", "width"),
+    [
+        ("plain", "light", 390),
+        ("hostile", "dark", 1280),
+        *(
+            pytest.param(which, scheme, width, marks=pytest.mark.slow)
+            for which in ("plain", "hostile")
+            for scheme, width in (("dark", 390), ("light", 1280))
+        ),
+    ],
+)
 def test_a_browser_shows_everything(  # noqa: PLR0913 - fixtures
     page_path: Path, hostile_path: Path, browser: Browser, tmp_path: Path, which: str, scheme: str, width: int
 ) -> None:

@@ -66,6 +66,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_worker_is_killed_and_the_sweep_ends_as_it_would_have(whole: Path, tmp_path: Path) -> None:
     killed: list[int] = []
 
