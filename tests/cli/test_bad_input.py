@@ -125,7 +125,7 @@ def _written(path: Path) -> Path:
 def run_case(case: Case, folder: Path) -> tuple[int, Path]:
     out = folder / "run"
     data = case.make(folder)
-    quick = ["--ridge", "3e-3", "--starts", "1", "--evaluations", "160"]
+    quick = ["--ridge", "3e-3", "--starts", "1", "--evaluations", "80"]
     return run(["discover", str(data), *case.options, *quick, "--out", str(out)]), out
 
 
@@ -140,7 +140,11 @@ def test_refused_in_one_line_with_nothing_written(
     assert not out.exists()
 
 
-@pytest.mark.parametrize("case", ANSWERED, ids=lambda c: c.name)
+QUICKLY = {"a plain table", "constant columns", "constant target", "float16"}
+ROWS = [pytest.param(c, id=c.name, marks=[] if c.name in QUICKLY else pytest.mark.slow) for c in ANSWERED]
+
+
+@pytest.mark.parametrize("case", ROWS)
 def test_answered_rightly(case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out = run_case(case, tmp_path)
     captured = capsys.readouterr()

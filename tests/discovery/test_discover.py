@@ -13,7 +13,7 @@ from isthmus.discovery.progress import Progress
 from isthmus.errors import DataError, DataWarning
 
 QUICK = Limits(evaluations=240)
-ONE_RIDGE = {"ridge": 3e-3, "starts": 1, "limits": QUICK}
+ONE_RIDGE = {"ridge": 3e-3, "starts": 1, "limits": Limits(evaluations=120)}
 
 
 def small_teacher(rank: int) -> tasks.Task:

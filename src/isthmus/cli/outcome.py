@@ -25,9 +25,9 @@ def exit_code(verdict: Verdict) -> int:
 
 def write_outputs(found: Discovery, folder: Path, x: np.ndarray, command: str) -> Path:
     """Write the pictures and the page of a discovery into its folder; returns the path of the page."""
-    write_pictures(found, folder / "plots", x)
+    pictures = write_pictures(found, folder / "plots", x)
     page = folder / "report.html"
-    report(found, page, x=x, command=command)
+    report(found, page, x=x, command=command, pictures=pictures)
     return page
 
 

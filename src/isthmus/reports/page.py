@@ -4,7 +4,7 @@ Its words come from `verdict`, its pictures from `pictures`, its markup from `te
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
 from isthmus.plots.style import PALETTE
-from isthmus.reports.picture import inline_svg
+from isthmus.reports.picture import Picture, inline_svg
 from isthmus.reports.pictures import pictures_of
 from isthmus.reports.tables import layer_table, rows_by, skipped_table
 from isthmus.reports.verdict import verdict_of
@@ -53,6 +53,7 @@ def report(
     *,
     x: ArrayLike | None = None,
     command: str | None = None,
+    pictures: Sequence[Picture] | None = None,
 ) -> None:
     """Write one self-contained HTML page about `result`.
 
@@ -61,6 +62,7 @@ def report(
         path: the file to write, whole or not at all; its folder must exist.
         x: samples in the user's units, to show their coordinates.
         command: the command that made the result, for the page's last section.
+        pictures: those that `write_pictures` made of the same result, so that they are not drawn again.
 
     Raises:
         OSError: the file cannot be written.
@@ -72,11 +74,13 @@ def report(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    page = environment.get_template("page.html").render(_content(result, x, command))
+    page = environment.get_template("page.html").render(_content(result, x, command, pictures))
     write_text(Path(path), page)
 
 
-def _content(result: Discovery | Diagnosis, x: ArrayLike | None, command: str | None) -> dict[str, object]:
+def _content(
+    result: Discovery | Diagnosis, x: ArrayLike | None, command: str | None, pictures: Sequence[Picture] | None
+) -> dict[str, object]:
     discovery = result if isinstance(result, Discovery) else None
     diagnosis = result if isinstance(result, Diagnosis) else result.diagnosis
     control = discovery.control if discovery else None
@@ -86,9 +90,9 @@ def _content(result: Discovery | Diagnosis, x: ArrayLike | None, command: str | 
         "palette": PALETTE,
         "state": discovery.verdict.name.lower() if discovery else "plain",
         "verdict": verdict_of(result),
-        "pictures": _figures(result, x, ""),
+        "pictures": _figures(pictures if pictures is not None else pictures_of(result, x), ""),
         "control": verdict_of(control) if control else None,
-        "control_pictures": _figures(control, None, "control-") if control else [],
+        "control_pictures": _figures(_curves(control), "control-") if control else [],
         "warnings": list(dict.fromkeys(warnings)),
         "starts": rows_by(discovery.runs, "run", _START_COLUMNS) if discovery else None,
         "layers": layer_table(diagnosis),
@@ -99,10 +103,11 @@ def _content(result: Discovery | Diagnosis, x: ArrayLike | None, command: str | 
     }
 
 
-def _figures(result: Discovery | Diagnosis, x: ArrayLike | None, prefix: str) -> list[dict[str, object]]:
-    pictures = pictures_of(result, x)
-    if prefix:
-        pictures = [picture for picture in pictures if picture.name in {"scree", "objective_curve"}]
+def _curves(control: Discovery) -> list[Picture]:
+    return [picture for picture in pictures_of(control) if picture.name in {"scree", "objective_curve"}]
+
+
+def _figures(pictures: Sequence[Picture], prefix: str) -> list[dict[str, object]]:
     # our own drawing, in which matplotlib has escaped all text: safe as it stands
     return [{"svg": Markup(inline_svg(p, prefix)), "caption": p.caption, "name": f"{prefix}{p.name}"} for p in pictures]
 

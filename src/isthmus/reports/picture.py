@@ -6,7 +6,7 @@ Which pictures a result has: `pictures`, `layer_pictures`.
 import io
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 
 import matplotlib
@@ -27,18 +27,20 @@ class Picture:
         caption: what it shows and how to read it, printed below.
         description: what it shows, for those who do not see it.
         draw: draws it and returns its axes.
+        made: what was made of it already: the figure, laid out, and the SVG under its salt.
     """
 
     name: str
     caption: str
     description: str
     draw: Callable[[], Axes]
+    made: dict[str, Figure | str] = field(default_factory=dict[str, Figure | str], repr=False, compare=False)
 
 
 def inline_svg(picture: Picture, prefix: str = "") -> str:
     """The picture as an <svg> element for a page: titled, without ids of its neighbours, in the page's colours."""
     name = f"{prefix}{picture.name}"
-    text = svg_of(drawn(picture), name)
+    text = svg_of(picture, name)
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
     text = re.sub(r'(\bid="|xlink:href="#|url\(#)', rf"\g<1>{name}-", text)
@@ -54,16 +56,28 @@ def inline_svg(picture: Picture, prefix: str = "") -> str:
 
 def drawn(picture: Picture) -> Figure:
     """The figure of a picture, laid out."""
-    figure = picture.draw().get_figure()
+    if "figure" not in picture.made:
+        figure = picture.draw().get_figure()
+        assert isinstance(figure, Figure)
+        # laid out once: every later saving would do it again
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+        picture.made["figure"] = figure
+    figure = picture.made["figure"]
     assert isinstance(figure, Figure)
-    # laid out once: every later saving would do it again
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
     return figure
 
 
-def svg_of(figure: Figure, salt: str) -> str:
-    """A figure as SVG: the same figure and salt give the same text."""
+def svg_of(picture: Picture, salt: str) -> str:
+    """A picture as SVG: the same picture and salt give the same text."""
+    if f"svg {salt}" not in picture.made:
+        picture.made[f"svg {salt}"] = _svg(drawn(picture), salt)
+    text = picture.made[f"svg {salt}"]
+    assert isinstance(text, str)
+    return text
+
+
+def _svg(figure: Figure, salt: str) -> str:
     target = io.StringIO()
     # a fixed salt: the same result gives the same file
     with matplotlib.rc_context({"svg.hashsalt": salt, "svg.fonttype": "path"}):

@@ -40,20 +40,24 @@ def pictures_of(result: Discovery | Diagnosis, x: ArrayLike | None = None) -> li
     return [*found, starts, *(_coordinate_pictures(result, x) if x is not None and result.rank else [])]
 
 
-def write_pictures(result: Discovery | Diagnosis, folder: str | os.PathLike[str], x: ArrayLike | None = None) -> None:
-    """Write every picture of a result into `folder` (made if missing) as PNG and SVG.
+def write_pictures(
+    result: Discovery | Diagnosis, folder: str | os.PathLike[str], x: ArrayLike | None = None
+) -> list[Picture]:
+    """Write every picture of a result into `folder` (made if missing) as PNG and SVG; returns them, drawn.
 
     Raises:
         OSError: the folder cannot be written.
     """
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    for picture in pictures_of(result, x):
+    pictures = pictures_of(result, x)
+    for picture in pictures:
         figure = drawn(picture)
         with atomic_path(place / f"{picture.name}.png") as temporary:
             figure.savefig(temporary, dpi=_DPI)
         with atomic_path(place / f"{picture.name}.svg") as temporary:
-            temporary.write_text(svg_of(figure, picture.name), encoding="utf-8")
+            temporary.write_text(svg_of(picture, picture.name), encoding="utf-8")
+    return pictures
 
 
 def _curve_pictures(found: Discovery) -> list[Picture]:
