@@ -90,6 +90,7 @@ def test_the_same_seed_gives_the_same_bits(found: isthmus.Discovery) -> None:
     assert not np.array_equal(other.scree["heldout_error"].values, found.scree["heldout_error"].values)
 
 
+@pytest.mark.slow
 def test_a_change_of_units_leaves_the_rank_and_the_predictions(found: isthmus.Discovery) -> None:
     task = small_teacher(2)
     assert task.y is not None

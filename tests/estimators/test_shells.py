@@ -121,6 +121,7 @@ def test_a_pickled_copy_gives_the_same_bits_and_a_clone_is_unfitted(name: str, r
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.slow
 def test_a_grid_search_picks_the_ridge_that_predicts(kind: type[Any]) -> None:
     search = GridSearchCV(kind(**(SMALL | {"evaluations": 20})), {"ridge": [3e-3, 1e3]}, cv=2).fit(X, TARGETS[kind])
     assert search.best_params_ == {"ridge": 3e-3}

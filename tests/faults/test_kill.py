@@ -131,6 +131,7 @@ def test_the_comparison_sees_another_seed(undisturbed: tuple[Path, Discovery], t
         assert_same(isthmus.load(tmp_path / "run"), whole)
 
 
+@pytest.mark.slow
 def test_a_kill_while_the_result_is_written_leaves_no_half_result(
     undisturbed: tuple[Path, Discovery], tmp_path: Path
 ) -> None:
