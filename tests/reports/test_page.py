@@ -99,7 +99,7 @@ def test_hostile_names_are_shown_not_run(tmp_path: Path) -> None:
     assert words.count(HOSTILE) >= 10
 
 
-@pytest.mark.parametrize("rank", [0, 9])
+@pytest.mark.parametrize("rank", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2)), 9])
 def test_unusual_ranks_have_pages(tmp_path: Path, rank: int) -> None:
     found = discoveries.discovery(rank=rank)
     report(found, tmp_path / "report.html", x=discoveries.inputs() if rank == 2 else None)
@@ -123,7 +123,15 @@ def browser() -> Iterator[Browser]:
         chromium.close()
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1280)])
+@pytest.mark.parametrize(
+    ("scheme", "width"),
+    [
+        ("light", 390),
+        ("dark", 1280),
+        pytest.param("dark", 390, marks=pytest.mark.slow),
+        pytest.param("light", 1280, marks=pytest.mark.slow),
+    ],
+)
 def test_a_browser_shows_everything(page_path: Path, browser: Browser, tmp_path: Path, scheme: str, width: int) -> None:
     page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=scheme)  # pyright: ignore[reportArgumentType] - two of its words
     complaints: list[str] = []
