@@ -41,6 +41,46 @@ def test_lbfgs_reaches_the_closed_form_of_ridge_regression() -> None:
     assert stationarity(step) <= 1e-9
 
 
+def textbook_direction(pairs: list[tuple[torch.Tensor, torch.Tensor]], gradient: torch.Tensor) -> torch.Tensor:
+    """The two-loop recursion on the vectors themselves (Nocedal and Wright, algorithm 7.4)."""
+    q, alphas = gradient.clone(), []
+    for s, y in reversed(pairs):
+        alphas.append(torch.dot(s, q) / torch.dot(s, y))
+        q -= alphas[-1] * y
+    s, y = pairs[-1]
+    q *= torch.dot(s, y) / torch.dot(y, y)
+    for (s, y), alpha in zip(pairs, reversed(alphas), strict=True):
+        q += (alpha - torch.dot(y, q) / torch.dot(s, y)) * s
+    return -q
+
+
+def relu_problem() -> FullyConnectedStep:
+    """A small nonlinear fit: its curvature changes from step to step, and some pairs are refused at kinks."""
+    generator = torch.Generator().manual_seed(1)
+    x, y = (torch.randn(40, d, generator=generator, dtype=torch.float64) for d in (5, 4))
+    network = FullyConnected(5, 4, width=9, depth=3, seed=0, dtype=torch.float64)
+    return FullyConnectedStep(network, x, DataLoss(Loss.SQUARED, y), 1e-3)
+
+
+@pytest.mark.parametrize("history", [1, 3, 12])
+def test_lbfgs_goes_where_the_two_loop_recursion_points(history: int) -> None:
+    step, solver, pairs = relu_problem(), LBFGS(200, history=history, plateau=0.0), []
+    state = solver.start(step)
+    compared = 0
+    for _ in range(60):
+        before, gradient, count = step.theta.clone(), state["gradient"].clone(), state["count"]
+        solver.advance(step, state)
+        moved, change = step.theta - before, step.gradient - gradient
+        if pairs:
+            wanted = textbook_direction(pairs, gradient)
+            cosine = torch.dot(moved, wanted) / (moved.norm() * wanted.norm())
+            assert float(1 - cosine) <= 1e-12
+            compared += 1
+        if state["count"] == count + 1:
+            pairs = [*pairs, (moved, change)][-history:]
+    assert compared >= 50
+
+
 def test_adam_alone_does_not_reach_it() -> None:
     step, least = affine_problem()
     value, _ = run(step, Adam(100))

@@ -51,7 +51,11 @@ class DataLoss:
         """The loss at `outputs` and its gradient there; `outputs` is overwritten."""
         if self.loss is Loss.SQUARED:
             residual = outputs.sub_(self.y)
-            weighted = residual * self.weight[:, None] if self.weight is not None else residual / len(residual)
+            if self.weight is None:
+                share = 1.0 / len(residual)
+                flat = residual.view(-1)
+                return share * float(torch.dot(flat, flat)), residual.mul_(2.0 * share)
+            weighted = residual * self.weight[:, None]
             value = float(torch.dot(weighted.view(-1), residual.view(-1)))
             return value, weighted.mul_(2.0)
         log_normaliser = outputs.logsumexp(1, keepdim=True)

@@ -8,7 +8,6 @@ import math
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -112,12 +111,12 @@ class LBFGS:
 
     def start(self, step: Step) -> State:
         """The state before the first iteration."""
-        value = step()
-        pairs = step.coordinates.memory(2 * self.history, step.theta)
+        value, m = step(), self.history
         return {
             "done": False, "reason": "", "value": value, "evaluations": 1, "count": 0, "past": [value], "failures": 0,
-            "pairs": pairs, "gram": torch.zeros(2 * self.history, 2 * self.history, dtype=torch.float64),
-            "gradient": step.gradient.clone(),
+            "pairs": step.coordinates.memory(2 * m, step.theta), "gradient": step.gradient.clone(),
+            "with_gradient": torch.zeros(2 * m, dtype=torch.float64),
+            "mixed": torch.zeros(m, m, dtype=torch.float64), "changes": torch.zeros(m, m, dtype=torch.float64),
         }  # fmt: skip
 
     def advance(self, step: Step, state: State) -> None:
@@ -135,8 +134,9 @@ class LBFGS:
         if moved is None:
             self._recover(step, state)
             return
-        self._remember(step, state, moved, step.gradient - gradient)
+        change = step.gradient - gradient
         gradient.copy_(step.gradient)
+        self._remember(step, state, moved, change)
         state["failures"] = 0
         state["past"].append(state["value"])
         self._judge(step, state)
@@ -163,47 +163,46 @@ class LBFGS:
         if last != found.step:
             evaluate(found.step)
         state["value"] = found.value
-        return step.theta - origin
+        return torch.sub(step.theta, origin, out=origin)
 
     def _direction(self, step: Step, state: State) -> Tensor:
         """Minus the inverse-Hessian estimate times the gradient: the two-loop recursion in coordinates.
 
-        All vectors of the recursion are combinations of the kept displacements (rows 0..m-1 of `pairs`), changes of the
-        gradient (rows m..2m-1) and the gradient, so it runs on their inner products: three passes over the pairs in
-        place of 4 m vector operations (Chen, Wang and Zhou 2014).
+        All vectors of the recursion are combinations of the kept displacements s_i (rows 0..m-1 of `pairs`), changes of
+        the gradient y_i (rows m..2m-1) and the gradient g, so it runs on their inner products. Those that it needs are
+        s_i y_j with j not older than i (`mixed`), y_i y_j (`changes`) and all rows with g (Byrd, Nocedal and Schnabel
+        1994): two passes over the pairs an iteration, one here and one in `_remember`.
         """
-        pairs, gradient, m, count = state["pairs"], state["gradient"], self.history, state["count"]
-        slots = [i % m for i in range(max(0, count - m), count)]
-        if not slots:
+        gradient, m, count = state["gradient"], self.history, state["count"]
+        slots = torch.tensor([i % m for i in range(max(0, count - m), count)])
+        if not len(slots):
             return -gradient
-        gram = state["gram"].numpy()
-        with_gradient = step.coordinates.products(pairs, gradient[:, None])[:, 0].cpu().numpy()
-        c, of_gradient = np.zeros(2 * m), -1.0
-        alphas = np.zeros(m)
-        for i in reversed(slots):
-            alphas[i] = (gram[i] @ c + of_gradient * with_gradient[i]) / gram[i, m + i]
-            c[m + i] -= alphas[i]
-        newest = slots[-1]
-        scale = gram[newest, m + newest] / gram[m + newest, m + newest]
-        c, of_gradient = scale * c, scale * of_gradient
-        for i in slots:
-            beta = (gram[m + i] @ c + of_gradient * with_gradient[m + i]) / gram[i, m + i]
-            c[i] += alphas[i] - beta
-        weights = torch.from_numpy(c).to(gradient)
-        return step.coordinates.combination(pairs, weights, gradient, float(of_gradient))
+        of_displacements, of_changes, of_gradient = _two_loops(
+            state["mixed"][slots][:, slots],  # oldest first: its upper triangle is what is known
+            state["changes"][slots][:, slots],
+            state["with_gradient"][slots],
+            state["with_gradient"][m + slots],
+        )
+        weights = torch.zeros(2 * m, dtype=torch.float64)
+        weights[slots], weights[m + slots] = of_displacements, of_changes
+        return step.coordinates.combination(state["pairs"], weights.to(gradient), gradient, of_gradient)
 
     def _remember(self, step: Step, state: State, moved: Tensor, change: Tensor) -> None:
+        """Keep the pair, and bring the inner products up to date."""
+        pairs, m, gradient = state["pairs"], self.history, state["gradient"]
+        with_change = step.coordinates.products(pairs, change[:, None])[:, 0].cpu()
+        state["with_gradient"] += with_change
         curvature = float(torch.dot(moved, change))
         if curvature <= 1e-10 * float(torch.dot(moved, moved)):
             return  # a kink was crossed: this pair says nothing about curvature
-        pairs, gram, m = state["pairs"], state["gram"], self.history
         i = state["count"] % m
         step.coordinates.store(pairs, i, moved)
         step.coordinates.store(pairs, m + i, change)
-        products = step.coordinates.products(pairs, torch.stack([moved, change], 1)).cpu()
-        for column, row in ((0, i), (1, m + i)):
-            gram[row] = products[:, column]
-            gram[:, row] = products[:, column]
+        with_change[i], with_change[m + i] = curvature, torch.dot(change, change)
+        state["mixed"][:, i] = with_change[:m]
+        state["changes"][:, i] = state["changes"][i] = with_change[m:]
+        state["with_gradient"][i] = torch.dot(moved, gradient)
+        state["with_gradient"][m + i] = torch.dot(change, gradient)
         state["count"] += 1
 
     def _recover(self, step: Step, state: State) -> None:
@@ -232,6 +231,27 @@ class LBFGS:
         return self.evaluations
 
 
+def _two_loops(mixed: Tensor, changes: Tensor, with_s: Tensor, with_y: Tensor) -> tuple[Tensor, Tensor, float]:
+    """Weights of the displacements (n,), of the changes (n,) and of the gradient in the L-BFGS direction.
+
+    Both loops of the recursion are triangular systems with R = the upper triangle of `mixed`, D its diagonal:
+
+        R a = -S g,    R^T w = D a + scale (Y g + Y Y^T a),    scale = s_n y_n / y_n y_n
+
+    Args:
+        mixed: s_i y_j in its upper triangle, oldest pair first, (n, n).
+        changes: y_i y_j, (n, n).
+        with_s: s_i g, (n,).
+        with_y: y_i g, (n,).
+    """
+    upper = mixed.triu()
+    alphas = torch.linalg.solve_triangular(upper, -with_s[:, None], upper=True)
+    scale = mixed[-1, -1] / changes[-1, -1]
+    right = upper.diagonal()[:, None] * alphas + scale * (with_y[:, None] + changes @ alphas)
+    weights = torch.linalg.solve_triangular(upper.mT, right, upper=False)
+    return weights[:, 0], -scale * alphas[:, 0], -float(scale)
+
+
 def default_tolerance(dtype: torch.dtype) -> float:
     """The stationarity that counts as converged: 1e-6 in float64, 1e-3 below."""
     return 1e-6 if dtype == torch.float64 else 1e-3
@@ -243,7 +263,10 @@ def stationarity(step: Step) -> float:
     Both in the coordinates sqrt(c_i) theta_i, in which the penalty sum c_i theta_i^2 / 2 is Euclidean; a parameter that
     the penalty leaves free counts with the largest c.
     """
-    c = torch.as_tensor(step.curvature, dtype=step.theta.dtype)
+    c = step.curvature
+    if not isinstance(c, Tensor):  # the same for all parameters: it goes out of the norms
+        scale = step.ridge * c * float(step.theta.norm())
+        return float(step.gradient.norm()) / scale if scale else math.nan
     scale = step.ridge * float((step.theta * c.sqrt()).norm())
     metric = torch.where(c > 0, c, c.max())
     return float((step.gradient / metric.sqrt()).norm()) / scale if scale else math.nan
