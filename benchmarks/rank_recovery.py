@@ -11,6 +11,7 @@ workers on two busy cores of an Intel Xeon, torch 2.13.0 CPU, November 2026).
 
 import argparse
 import hashlib
+import multiprocessing
 import os
 import statistics
 import subprocess
@@ -19,6 +20,7 @@ import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from multiprocessing.sharedctypes import Synchronized
 
 import numpy as np
 
@@ -72,11 +74,13 @@ def measure(case: Case) -> dict[str, object]:
     return {"rank": found.rank, "verdict": found.verdict.name, "seconds": seconds, **found.readings}
 
 
-def one_core() -> None:
-    """Give this process one core, another for each process."""
+def one_core(taken: "Synchronized[int]") -> None:
+    """Give this process a core that no other of the pool has, as long as there are any."""
+    with taken.get_lock():
+        mine, taken.value = taken.value, taken.value + 1
     if hasattr(os, "sched_setaffinity"):
         cores = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {cores[os.getpid() % len(cores)]})
+        os.sched_setaffinity(0, {cores[mine % len(cores)]})
 
 
 def row(case: Case, found: dict[str, object]) -> str:
@@ -104,7 +108,8 @@ def main() -> None:
     print(f"commit {commit}")
     print(HEADER)
     results: list[tuple[Case, dict[str, object]]] = []
-    with ProcessPoolExecutor(options.workers, initializer=one_core) as pool:
+    taken = multiprocessing.Value("i", 0)
+    with ProcessPoolExecutor(options.workers, initializer=one_core, initargs=(taken,)) as pool:
         futures = {pool.submit(measure, case): case for case in todo}
         for future in as_completed(futures):
             results.append((futures[future], future.result()))
