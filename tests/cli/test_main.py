@@ -153,6 +153,22 @@ def test_a_table_without_a_choice_says_that_it_is_autoencoded(
 
 
 @pytest.mark.usefixtures("quick")
+def test_without_pictures_the_numbers_are_there_and_resume_draws_them(
+    inputs: Path, tmp_path: Path, answers: list[dict[str, object]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    assert run(["discover", str(inputs), "--autoencode", "--out", str(folder), "--no-pictures"]) == 0
+    assert f"Result: {folder}\n" in capsys.readouterr().out
+    assert (folder / "result.json").exists()
+    assert not (folder / "plots").exists()
+    assert not (folder / "report.html").exists()
+
+    assert run(["discover", str(inputs), "--autoencode", "--resume", str(folder)]) == 0
+    assert (folder / "report.html").exists()
+    assert len(answers) == 1, "it was computed again"
+
+
+@pytest.mark.usefixtures("quick")
 def test_a_doubtful_verdict_has_its_own_exit_code(
     inputs: Path, tmp_path: Path, answers: list[dict[str, object]]
 ) -> None:

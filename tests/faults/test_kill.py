@@ -19,7 +19,7 @@ from isthmus import Discovery, tasks
 from isthmus.training.checkpoint import load_state
 
 COMMAND = [sys.executable, "-m", "isthmus"]
-OPTIONS = ["--target", "y0,y1,y2", "--ridge", "3e-3,1e-3", "--starts", "1", "--evaluations", "200"]
+OPTIONS = ["--target", "y0,y1,y2", "--ridge", "3e-3,1e-3", "--starts", "1", "--evaluations", "200", "--no-pictures"]
 Condition = Callable[[Path], bool]
 
 

@@ -29,6 +29,7 @@ def discover(  # noqa: PLR0913 - one argument per option
     starts: Annotated[int | None, typer.Option(min=1, help="Starts at each ridge.")] = None,
     depth: Annotated[int | None, typer.Option(min=LEAST_DEPTH, help="Number of weight matrices.")] = None,
     evaluations: Annotated[int | None, typer.Option(min=10, help="Gradients per start: fewer is rougher.")] = None,
+    pictures: Annotated[bool, typer.Option(help="Write the pictures and the page; --resume makes them later.")] = True,
 ) -> int:
     """How many dimensions DATA needs: writes a run folder with a report, and says the verdict.
 
@@ -53,4 +54,4 @@ def discover(  # noqa: PLR0913 - one argument per option
     check_writable(folder)
     from isthmus.cli.discovery_run import run_in  # torch and the rest: only once the request makes sense
 
-    return run_in(folder, request, replace=replace)
+    return run_in(folder, request, replace=replace, pictures=pictures)

@@ -24,8 +24,8 @@ from isthmus.training import Limits
 INTERRUPTED = 130
 
 
-def run_in(folder: Path, request: Request, *, replace: bool = False) -> int:
-    """Carry out `request` in `folder`; returns the exit code.
+def run_in(folder: Path, request: Request, *, replace: bool = False, pictures: bool = True) -> int:
+    """Carry out `request` in `folder`, with pictures and page or without; returns the exit code.
 
     Raises:
         DataError: the data cannot be used, or the folder holds a run of other data or options.
@@ -51,12 +51,12 @@ def run_in(folder: Path, request: Request, *, replace: bool = False) -> int:
             else:
                 found = _search(rows, folder, request, errors)
             command = f"{request.command} --out {shlex.quote(str(folder))}"
-            page = write_outputs(found, folder, rows.x.to_numpy(), command)
+            page = write_outputs(found, folder, rows.x.to_numpy(), command) if pictures else None
     except KeyboardInterrupt:
         text = f"isthmus: interrupted. {how_to_go_on(request, folder)}"
         errors.print(text, markup=False, highlight=False, soft_wrap=True)
         return INTERRUPTED
-    print_verdict(Console(), found, page)
+    print_verdict(Console(), found, page or folder, label="Report" if page else "Result")
     return exit_code(found.verdict)
 
 

@@ -31,11 +31,11 @@ def write_outputs(found: Discovery, folder: Path, x: np.ndarray, command: str) -
     return page
 
 
-def print_verdict(console: Console, found: Discovery, page: Path) -> None:
-    """Say the rank, how sure it is and why, what one dimension fewer costs, and where the page lies."""
+def print_verdict(console: Console, found: Discovery, place: Path, *, label: str = "Report") -> None:
+    """Say the rank, how sure it is and why, what one dimension fewer costs, and where the page lies, or the folder."""
     print_lines(console, verdict_of(found), f"bold {_COLORS[found.verdict]}")
     # a path is never broken into two lines: it is there to be copied
-    console.print(Text(f"Report: {page}"), soft_wrap=True)
+    console.print(Text(f"{label}: {place}"), soft_wrap=True)
 
 
 def print_lines(console: Console, text: VerdictText, style: str) -> None:

@@ -2,7 +2,6 @@
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.model_selection import GroupShuffleSplit
 
 from isthmus.errors import DataError
 
@@ -48,6 +47,8 @@ def _whole_groups(groups: NDArray[np.generic], num_rows: int, fraction: float, s
         raise DataError(f"discover(groups=...): needs one label per row, {num_rows}; got shape {groups.shape}.")
     if len(np.unique(groups)) < 2:
         raise DataError("discover(groups=...): needs at least two different labels, else nothing can be held out.")
+    from sklearn.model_selection import GroupShuffleSplit  # slow to import, and only groups need it
+
     splitter = GroupShuffleSplit(n_splits=1, test_size=fraction, random_state=seed)
     mask = np.zeros(num_rows, dtype=bool)
     mask[next(splitter.split(np.zeros(num_rows), groups=groups))[1]] = True

@@ -9,7 +9,6 @@ import copy
 import numpy as np
 import torch
 from jaxtyping import Float
-from scipy.optimize import minimize
 from torch import Tensor
 
 from isthmus.networks.leaky import LeakyResNet
@@ -87,6 +86,8 @@ def retimed(network: LeakyResNet) -> LeakyResNet:
             value = (-torch.expm1(-new * Lt) * (gain.square() * V2 + drift.square() * b2)).sum()
             (gradient,) = torch.autograd.grad(value, t)
         return float(value.detach()), gradient.numpy()
+
+    from scipy.optimize import minimize  # as long to import as all of our own modules, and rarely used
 
     found = minimize(cost, old.log().numpy(), jac=True, method="L-BFGS-B")
     moved = with_steps(network, steps_of(torch.from_numpy(found.x)))

@@ -3,10 +3,8 @@
 import difflib
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, cast
 
 import numpy as np
-from sklearn import datasets
 
 from isthmus.errors import DataError
 from isthmus.tasks.bijective import bijective_rank
@@ -36,9 +34,11 @@ def builtin(name: str, *, seed: int = 0) -> Task:
     return BUILTIN[name](seed)
 
 
-def _table(load: Callable[[], object], name: str, kind: Kind) -> Task:
+def _table(name: str, kind: Kind) -> Task:
     """A table of scikit-learn."""
-    bunch = cast(Any, load())
+    from sklearn import datasets  # slow to import, and most runs have their own data
+
+    bunch = getattr(datasets, f"load_{name}")()
     x = np.asarray(bunch.data, dtype=np.float64)
     x_names = tuple(str(n) for n in bunch.feature_names)
     source = f"{name} of scikit-learn"
@@ -55,11 +55,11 @@ BUILTIN: Mapping[str, Callable[[int], Task]] = MappingProxyType(
         "kuramoto_sivashinsky": lambda seed: kuramoto_sivashinsky(seed=seed),
         "digits": lambda seed: digits(),
         "digits_classes": lambda seed: digits(classes=True),
-        "diabetes": lambda seed: _table(datasets.load_diabetes, "diabetes", Kind.REGRESSION),
-        "linnerud": lambda seed: _table(datasets.load_linnerud, "linnerud", Kind.REGRESSION),
-        "wine": lambda seed: _table(datasets.load_wine, "wine", Kind.CLASSIFICATION),
-        "breast_cancer": lambda seed: _table(datasets.load_breast_cancer, "breast_cancer", Kind.CLASSIFICATION),
-        "iris": lambda seed: _table(datasets.load_iris, "iris", Kind.CLASSIFICATION),
+        "diabetes": lambda seed: _table("diabetes", Kind.REGRESSION),
+        "linnerud": lambda seed: _table("linnerud", Kind.REGRESSION),
+        "wine": lambda seed: _table("wine", Kind.CLASSIFICATION),
+        "breast_cancer": lambda seed: _table("breast_cancer", Kind.CLASSIFICATION),
+        "iris": lambda seed: _table("iris", Kind.CLASSIFICATION),
         "teacher": lambda seed: teacher(3, d_in=30, d_out=20, num_samples=1000, seed=seed),
         "teacher_reference": lambda seed: teacher_reference(seed=seed),
         "bijective_rank": lambda seed: bijective_rank(2, d_in=6, d_out=6, num_samples=1000, seed=seed),

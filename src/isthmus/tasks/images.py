@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Float64
-from sklearn.datasets import load_digits
 
 from isthmus.errors import DataError
 from isthmus.tasks.task import Kind, Task
@@ -25,6 +24,8 @@ def digits(*, classes: bool = False) -> Task:
     Returns:
         Task of unknown rank; as an autoencoding task it has no sharp one.
     """
+    from sklearn.datasets import load_digits  # slow to import, and only this task needs it
+
     bunch = cast(Any, load_digits())  # its stubs know only the tuple form
     x = np.asarray(bunch.data, dtype=np.float64) / 16
     names = tuple(str(n) for n in bunch.feature_names)

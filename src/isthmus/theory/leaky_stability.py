@@ -7,7 +7,6 @@ samples than neurons use the relaxed energies of `leaky_bounds`.
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.optimize
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -154,6 +153,8 @@ def covariance_coefficients(activation: Float[Tensor, "n width"]) -> Float[Tenso
     Accuracy: that of non-negative least squares (SciPy), about 1e-12 of the covariances.
     Source: 002, Proposition 3. Test: LEAKY-10.
     """
+    from scipy.optimize import nnls  # as long to import as all of our own modules, and rarely used
+
     check_tensor("covariance_coefficients", "activation", activation, ndim=2)
     A = activation.detach().double()
     n, width = A.shape
@@ -161,7 +162,7 @@ def covariance_coefficients(activation: Float[Tensor, "n width"]) -> Float[Tenso
     pairs = [(part[:, None, :] * part[None, :, :])[upper[0], upper[1]] for part in (A, A.relu())]
     atoms = torch.cat(pairs).reshape(n * (n + 1), width)
     size = atoms.abs().amax(0).clamp_min(torch.finfo(torch.float64).tiny)  # neurons of very different size
-    found, _ = scipy.optimize.nnls((atoms / size).numpy(), atoms.sum(1).numpy())
+    found, _ = nnls((atoms / size).numpy(), atoms.sum(1).numpy())
     return torch.from_numpy(np.asarray(found)).to(activation) / size.to(activation)
 
 
