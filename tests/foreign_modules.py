@@ -28,6 +28,48 @@ class Residual(nn.Module):
         return self.leave(torch.tanh(self.blocks(F.gelu(self.enter(x)))))
 
 
+class ImageBlock(nn.Module):
+    """relu(shortcut(x) + norm(conv(relu(norm(conv(x)))))), as in a ResNet; the sum is in place."""
+
+    def __init__(self, channels: int, out: int) -> None:
+        super().__init__()
+        self.conv1, self.norm1 = nn.Conv2d(channels, out, 3, padding=1, bias=False), nn.BatchNorm2d(out)
+        self.conv2, self.norm2 = nn.Conv2d(out, out, 3, padding=1, bias=False), nn.BatchNorm2d(out)
+        self.shortcut = nn.Conv2d(channels, out, 1) if channels != out else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = self.norm2(self.conv2(F.relu(self.norm1(self.conv1(x)))))
+        out += self.shortcut(x)
+        return F.relu(out)
+
+
+class ResidualImages(nn.Module):
+    """A block that keeps the channels, one with a convolution on its shortcut, and a linear layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.enter = nn.Conv2d(1, 6, 3, padding=1)
+        self.blocks = nn.Sequential(ImageBlock(6, 6), ImageBlock(6, 8))
+        self.leave = nn.Linear(8, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.leave(F.adaptive_avg_pool2d(self.blocks(F.relu(self.enter(x))), 1).flatten(1))
+
+
+class PreNorm(nn.Module):
+    """x + W gelu(V norm(x)), as in a transformer, between linear layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.enter, self.norm, self.leave = nn.Linear(5, 6), nn.LayerNorm(6), nn.Linear(6, 2)
+        self.inner = nn.Sequential(nn.Linear(6, 16), nn.GELU(), nn.Dropout(), nn.Linear(16, 6))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.enter(x)
+        x = self.inner(self.norm(x)) + x
+        return self.leave(x)
+
+
 class Images(nn.Module):
     """Two convolutions with batch norm and pooling, flattened by view, two linear layers with dropout."""
 

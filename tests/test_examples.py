@@ -10,14 +10,20 @@ SAID = {
     "rank_of_a_table": ["2 dimensions: ", "certified: 2 to 2"],
     "sweep_of_depths": ["8 runs, of which 4 were there already", "same numbers as before: True"],
     "layers_of_a_network": ["rank of the middle 2", "through 2 dimensions"],
+    "rank_of_an_autoencoder": [
+        "narrow layers: [8, 8, 8, 8, 8]; rank of the whole: 8",
+        *(f"layer {layer}: 8 dimensions" for layer in range(3, 8)),
+        "rank of the weights 20",
+    ],
 }
+LONG = {"rank_of_an_autoencoder"}
 
 
 def test_every_example_is_listed() -> None:
     assert {p.stem for p in EXAMPLES.glob("*.py")} == set(SAID)
 
 
-@pytest.mark.parametrize("name", SAID)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if n in LONG else []) for n in SAID])
 def test_it_runs_and_says_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     printed = capsys.readouterr().out

@@ -5,7 +5,18 @@ import torch
 from torch import Tensor, nn
 
 import isthmus
-from foreign_modules import Branching, Images, Residual, attention, samples, seeded
+from foreign_modules import (
+    Block,
+    Branching,
+    ImageBlock,
+    Images,
+    PreNorm,
+    Residual,
+    ResidualImages,
+    attention,
+    samples,
+    seeded,
+)
 from isthmus.discovery.batch_norms import without_batch_norms
 from isthmus.discovery.compression_search import BUDGETS
 from isthmus.errors import DataError, ShapeError
@@ -161,6 +172,69 @@ def test_a_batch_norm_before_zero_padding_stays_with_the_reason() -> None:
     assert ("0", "its neurons are fixed by what follows is '2'") in found.refused
 
 
+def sizes(module: nn.Module) -> list[tuple[int, int]]:
+    """(d_in, d_out) of every layer with weights, in order."""
+    layers = [m for m in module.modules() if isinstance(m, nn.Linear | nn.Conv2d)]
+    return [(int(layer.weight.shape[1]), len(layer.weight)) for layer in layers]
+
+
+def test_branches_of_a_residual_network_come_down_and_the_stream_keeps_its_width() -> None:
+    module = seeded(Residual, 3).double()  # no neuron of these blocks is dead
+    assert isinstance(module, Residual)
+    with torch.no_grad():
+        for block, kept in zip(module.blocks, (4, 6), strict=True):
+            assert isinstance(block, Block)
+            for parameter in block.first.parameters():
+                parameter[kept:] = 2 * parameter[: 8 - kept]
+    x = samples(200, 5, dtype=DOUBLE)
+    found = isthmus.compress(module, x, tolerance=1e-9)
+    assert sizes(found.module) == [(5, 8), (8, 4), (4, 8), (8, 6), (6, 8), (8, 3)]
+    assert relative_error(found.module, module, samples(300, 5, seed=5, dtype=DOUBLE)) <= rounding(size=300)
+    assert [c.layers for c in found.changes] == [(f"blocks.{i}.first", f"blocks.{i}.second") for i in range(2)]
+    assert sum(c.parameters for c in found.changes) == found.parameters_before - found.parameters_after == 6 * 17
+    assert found.was_tried
+
+
+def test_the_tolerance_is_shared_with_the_branches() -> None:
+    module, x = seeded(Residual).double(), samples(300, 5, dtype=DOUBLE)
+    found = isthmus.compress(module, x, tolerance=0.05)
+    hidden = sizes(found.module)[1:5:2]
+    assert all(d_in == 8 for d_in, _ in hidden)
+    assert any(d_out < 8 for _, d_out in hidden)
+    assert 0.0 < found.relative_error <= 0.05
+
+
+def test_a_residual_image_network_loses_doubled_channels_inside_its_blocks_only() -> None:
+    module = seeded(ResidualImages)
+    assert isinstance(module, ResidualImages)
+    block = module.blocks[0]
+    assert isinstance(block, ImageBlock)
+    with torch.no_grad():
+        block.norm1.bias.fill_(2.0)  # no channel is dead
+        for tensor in (*block.conv1.parameters(), *block.norm1.state_dict().values()):
+            if tensor.ndim:
+                tensor[4:] = tensor[:2]
+    x = samples(60, 1, 6, 6)
+    found = isthmus.compress(module, x, tolerance=1e-4)
+    assert sizes(found.module)[:3] == [(1, 6), (6, 4), (4, 6)]
+    assert relative_error(found.module, module, x) <= 1e-4
+    assert found.changes[0].what == "batch norm folded into its neighbour"
+    assert found.changes[0].layers == ("blocks.0.norm1", "blocks.0.norm2")
+    assert any(name.startswith("blocks.1") and "skip connection or parallel" in why for name, why in found.refused)
+
+
+def test_behind_a_layer_norm_the_branch_is_narrowed_and_the_norm_is_named() -> None:
+    module = seeded(PreNorm).double()
+    assert isinstance(module, PreNorm)
+    with torch.no_grad():
+        for parameter in module.inner[0].parameters():
+            parameter[10:] = parameter[:6]
+    found = isthmus.compress(module, samples(200, 5, dtype=DOUBLE), tolerance=1e-9)
+    assert sizes(found.module) == [(5, 6), (6, 10), (10, 6), (6, 2)]
+    assert ("norm", "LayerNorm: normalisation couples the features between the layers") in found.refused
+    assert isinstance(next(m for m in found.module.modules() if isinstance(m, nn.LayerNorm)), nn.LayerNorm)
+
+
 @pytest.mark.parametrize(
     ("make", "shape", "name", "reason"),
     [
@@ -172,7 +246,7 @@ def test_a_batch_norm_before_zero_padding_stays_with_the_reason() -> None:
 def test_structures_that_do_not_allow_it_are_named(
     make: object, shape: tuple[int, ...], name: str, reason: str
 ) -> None:
-    module = seeded(make)
+    module = seeded(make, 3)  # no neuron of the residual blocks is dead
     x = samples(*shape)
     found = isthmus.compress(module, x, tolerance=1e-7)
     assert any(where == name and reason in why for where, why in found.refused), found.refused

@@ -20,7 +20,7 @@ KINDS = {
         ["Conv2d", "BatchNorm2d", "ReLU", "MaxPool2d", "Conv2d", "ReLU", "Flatten", "Linear", "GELU", "BatchNorm1d",
          "Linear"],
     ),
-    "residual": (Residual, ROWS, ["Linear", "GELU", "GraphModule", "GraphModule", "Tanh", "Linear"]),
+    "residual": (Residual, ROWS, ["Linear", "GELU", "ResidualSum", "ResidualSum", "Tanh", "Linear"]),
     "shapes": (Checked, ROWS, ["Linear", "SiLU", "Linear"]),
     "attention": (attention, samples(9, 4, 5), ["Linear", "TransformerEncoder", "Linear"]),
 }  # fmt: skip

@@ -1,7 +1,6 @@
 """Second moments of activations that come batch by batch, never all at once; their spectra at the end.
 
-Every accumulator gives a factor F with F^T F = centred covariance (divided by n): its singular values are those of the
-centred activations over sqrt(n), and F W^T is a factor of the activations times W^T.
+Every accumulator gives a `Factor` of the centred covariance. What is read off them: `readings`.
 """
 
 from typing import Protocol, runtime_checkable
@@ -12,6 +11,40 @@ from torch import Tensor
 EXACT_WORK = 2e8  # rows * width^2 up to which the QR factor is kept; above, the covariance
 WIDEST = 2048  # widths above are read from some rows only
 SOME_ROWS = 2048
+TILE = 2**17  # numbers in float64 that stay in a cache of 1 MiB while their product is taken
+
+
+class Factor:
+    """F with F^T F = centred covariance (divided by n), and its singular value decomposition, taken at most once.
+
+    Its singular values are those of the centred activations over sqrt(n); F W^T is a factor of those times W^T.
+
+    Args:
+        matrix: F, (k, width).
+        axes: its right singular vectors as rows where they are known: F is then the values times the axes.
+        values: its singular values, falling, where they are known.
+    """
+
+    def __init__(self, matrix: Tensor, *, values: Tensor | None = None, axes: Tensor | None = None) -> None:
+        self.matrix, self._values, self._axes = matrix, values, axes
+
+    @property
+    def values(self) -> Tensor:
+        """Singular values, falling."""
+        if self._values is None:
+            self._values = torch.linalg.svdvals(self.matrix)
+        return self._values
+
+    @property
+    def axes(self) -> Tensor:
+        """Right singular vectors as rows, in the order of `values`."""
+        if self._axes is None:
+            _, self._values, self._axes = torch.linalg.svd(self.matrix, full_matrices=False)
+        return self._axes
+
+    def through(self, weight: Tensor) -> "Factor":
+        """The factor of activations times W^T."""
+        return Factor(self.matrix @ weight.mT)
 
 
 @runtime_checkable
@@ -22,7 +55,7 @@ class Moments(Protocol):
         """Take a batch of rows (m, width)."""
         ...
 
-    def factor(self) -> Tensor:
+    def factor(self) -> Factor:
         """F, (k, width) with k <= width or the number of rows, float64."""
         ...
 
@@ -45,42 +78,57 @@ class TriangularFactor:
         self._factor = torch.linalg.qr(stacked, mode="r").R
         self.count += len(rows)
 
-    def factor(self) -> Tensor:
+    def factor(self) -> Factor:
         """The block of R below the row of the mean: the factor of the centred rows."""
         assert self._factor is not None
-        return self._factor[1:, 1:] / self.count**0.5
+        return Factor(self._factor[1:, 1:] / self.count**0.5)
 
 
 class Covariance:
-    """Mean and centred second moments in float64, merged batch by batch.
+    """Sums and second moments in float64 about the mean of the first rows, tile by tile.
 
-    Accuracy: singular values below 1e-8 of the largest are lost to rounding.
+    Accuracy: singular values below 1e-8 of the largest are lost to rounding; where the rows drift, as sorted ones do,
+    below 1e-8 sqrt(rows / rows of the first tile).
     """
 
     def __init__(self) -> None:
         self.count = 0
-        self._mean: Tensor | None = None
+        self._shift: Tensor | None = None
+        self._sum: Tensor | None = None
         self._scatter: Tensor | None = None
 
     def add(self, rows: Tensor) -> None:
         """Take a batch of rows."""
-        mean = rows.mean(0, dtype=torch.float64)
-        centred = rows - mean if rows.dtype == torch.float64 else rows.double().sub_(mean)
-        scatter = centred.mT @ centred
-        if self._mean is None or self._scatter is None:
-            self._mean, self._scatter = mean, scatter
-        else:
-            total, step = self.count + len(rows), mean - self._mean
-            self._scatter += scatter
-            self._scatter.addr_(step, step, alpha=self.count * len(rows) / total)
-            self._mean = self._mean + step * (len(rows) / total)
+        for tile in rows.split(max(1, TILE // max(rows.shape[1], 1))):
+            self._add_tile(tile)
         self.count += len(rows)
 
-    def factor(self) -> Tensor:
+    def _add_tile(self, rows: Tensor) -> None:
+        if self._shift is None or self._scatter is None or self._sum is None:
+            self._shift = rows.mean(0, dtype=torch.float64)
+            self._sum = torch.zeros_like(self._shift)
+            self._scatter = self._shift.new_zeros(len(self._shift), len(self._shift))
+        total, squared = _sum_and_square(torch.sub(rows, self._shift))  # one pass: subtracted and widened to float64
+        self._sum += total
+        self._scatter += squared
+
+    def factor(self) -> Factor:
         """The symmetric square root's right half, sqrt(eigenvalues) times eigenvectors, largest first."""
         assert self._scatter is not None
-        values, vectors = torch.linalg.eigh(self._scatter / self.count)
-        return (values.clamp_min(0).sqrt()[:, None] * vectors.mT).flip(0)
+        assert self._sum is not None
+        mean = self._sum / self.count
+        values, vectors = torch.linalg.eigh(torch.addr(self._scatter / self.count, mean, mean, alpha=-1))
+        values, axes = values.clamp_min(0).sqrt().flip(0), vectors.mT.flip(0)
+        return Factor(values[:, None] * axes, values=values, axes=axes)
+
+
+def _sum_and_square(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Column sums and A^T A. On a CPU by numpy, which sees that A^T A is symmetric and does half of the work."""
+    ones = rows.new_ones(len(rows))
+    if rows.device.type != "cpu":
+        return ones @ rows, rows.mT @ rows
+    array = rows.numpy()
+    return torch.from_numpy(ones.numpy() @ array), torch.from_numpy(array.T @ array)
 
 
 class SomeRows:
@@ -109,11 +157,11 @@ class SomeRows:
         """Keep every so many-th row."""
         self.keep(rows[self.wanted(len(rows), rows.device)])
 
-    def factor(self) -> Tensor:
+    def factor(self) -> Factor:
         """R of the centred rows that were kept."""
         rows = torch.cat(self._kept)
         centred = (rows - rows.mean(0)) / max(len(rows), 1) ** 0.5
-        return torch.linalg.qr(centred, mode="r").R if len(centred) > centred.shape[1] else centred
+        return Factor(torch.linalg.qr(centred, mode="r").R if len(centred) > centred.shape[1] else centred)
 
 
 def moments_for(num_rows: int, width: int) -> Moments:

@@ -5,50 +5,58 @@ One function per number; the sums themselves: `layer_sums`; what needs derivativ
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from isthmus.diagnostics.layer_sums import LayerSums
+from isthmus.diagnostics.moments import Factor
 from isthmus.theory.spectra import spectral_gap_rank
 
 
-def entering_factors(layers: Sequence[LayerSums]) -> list[Tensor]:
-    """F of the centred input of every layer, F^T F = covariance; shared where layers share their input."""
-    factors: list[Tensor] = []
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """Factors of the centred covariances of one layer.
+
+    Attributes:
+        entering: of what its matrix multiplies.
+        before: of z.
+        after: of the activation; that of z where no activation function follows.
+    """
+
+    entering: Factor
+    before: Factor
+    after: Factor
+
+
+def factors_of(layers: Sequence[LayerSums]) -> list[Factors]:
+    """The factors of all layers; one object where layers share an input or one's activation is another's input."""
+    found: list[Factors] = []
     for layer in layers:
-        if layer.entered is not None:
-            factors.append(layer.entered.factor())
-        elif layer.twin is not None:
-            factors.append(factors[layer.twin])
-        else:
-            assert layer.source is not None
-            factors.append(_leaving(layers[layer.source], factors[layer.source]))
-    return factors
+        entering = _entering(layer, found)
+        # z = a W^T + b: what is known of the input gives that of z
+        before = layer.left.factor() if layer.left is not None else entering.through(layer.weight)
+        is_own = layer.is_bent and layer.answered is not None
+        found.append(Factors(entering, before, layer.answered.factor() if is_own and layer.answered else before))
+    return found
 
 
-def _leaving(layer: LayerSums, entering: Tensor) -> Tensor:
-    if layer.is_bent and layer.answered is not None:
-        return layer.answered.factor()
-    return layer.left.factor() if layer.left is not None else entering @ layer.weight.mT
+def _entering(layer: LayerSums, found: Sequence[Factors]) -> Factor:
+    if layer.entered is not None:
+        return layer.entered.factor()
+    if layer.twin is not None:
+        return found[layer.twin].entering
+    assert layer.source is not None
+    return found[layer.source].after
 
 
-def preactivation_spectrum(layer: LayerSums, entering: Tensor) -> Tensor:
-    """Singular values of the centred z over sqrt(n), falling; from those of the input, as z = a W^T + b."""
-    factor = layer.left.factor() if layer.left is not None else entering @ layer.weight.mT
-    return _values(factor, layer)
+def spectrum(factor: Factor, layer: LayerSums) -> Tensor:
+    """Singular values of centred activations of a layer over sqrt(n), falling.
 
-
-def activation_spectrum(layer: LayerSums, entering: Tensor) -> Tensor:
-    """Singular values of the centred a over sqrt(n), falling."""
-    if not layer.is_bent or layer.answered is None:
-        return preactivation_spectrum(layer, entering)
-    return _values(layer.answered.factor(), layer)
-
-
-def _values(factor: Tensor, layer: LayerSums) -> Tensor:
-    """As many values as a matrix of all rows has, zeros where the factor is smaller."""
-    found = torch.linalg.svdvals(factor)
+    As many values as a matrix of all rows has, zeros where the factor is smaller.
+    """
+    found = factor.values
     number = min(layer.rows, len(layer.weight))
     return torch.cat([found, found.new_zeros(max(number - len(found), 0))])[:number]
 
@@ -58,13 +66,13 @@ def nonlinearity(layer: LayerSums) -> float:
     return math.sqrt(layer.lost / layer.size) if layer.size else 0.0
 
 
-def identity_defect(layer: LayerSums, entering: Tensor) -> float:
+def identity_defect(layer: LayerSums, entering: Factor) -> float:
     """Root mean square of s_i - 1 over the singular values of W on the principal subspace of its centred input."""
-    _, s, vh = torch.linalg.svd(entering, full_matrices=False)
-    k = int(spectral_gap_rank(s))
+    axes = entering.axes
+    k = int(spectral_gap_rank(entering.values))
     if k == 0:
         return math.nan
-    on_subspace = torch.linalg.svdvals(layer.weight @ vh[:k].mT)
+    on_subspace = torch.linalg.svdvals(layer.weight @ axes[:k].mT)
     missing = k - len(on_subspace)  # a layer narrower than the subspace loses directions: they count as s = 0
     return float((((on_subspace - 1).square().sum() + missing) / k).sqrt())
 

@@ -9,33 +9,26 @@ from torch import Tensor
 
 from isthmus.diagnostics.derivatives import Derivatives
 from isthmus.diagnostics.layer_sums import LayerSums
-from isthmus.diagnostics.readings import (
-    activation_spectrum,
-    balance_residuals,
-    entering_factors,
-    identity_defect,
-    nonlinearity,
-    preactivation_spectrum,
-)
+from isthmus.diagnostics.readings import balance_residuals, factors_of, identity_defect, nonlinearity, spectrum
 from isthmus.theory.inputs import Real
 from isthmus.theory.spectra import participation_ratio, spectral_gap_rank
 
 
 def spectra_of(layers: Sequence[LayerSums]) -> tuple[dict[str, list[Tensor]], dict[str, list[Real]]]:
     """What needs no derivatives: spectra of weights and activations, and the numbers read from them."""
-    entering = entering_factors(layers)
-    pairs = list(zip(layers, entering, strict=True))
-    activation = [activation_spectrum(layer, F) for layer, F in pairs]
+    pairs = list(zip(layers, factors_of(layers), strict=True))
+    defects = [identity_defect(layer, F.entering) for layer, F in pairs]  # first: it needs axes, and values come along
+    activation = [spectrum(F.after, layer) for layer, F in pairs]
     spectra = {
         "weight_singular_values": [torch.linalg.svdvals(layer.weight) for layer in layers],
-        "preactivation_singular_values": [preactivation_spectrum(layer, F) for layer, F in pairs],
+        "preactivation_singular_values": [spectrum(F.before, layer) for layer, F in pairs],
         "activation_singular_values": activation,
     }
     numbers: dict[str, list[Real]] = {
         "dimension_activation": [int(spectral_gap_rank(s)) for s in activation],
         "dimension_participation": [float(participation_ratio(s)) for s in activation],
         "nonlinearity_impact": [nonlinearity(layer) for layer in layers],
-        "identity_defect": [identity_defect(layer, F) for layer, F in pairs],
+        "identity_defect": [*defects],
         "balance_residual": [*balance_residuals(layers)],
     }
     return spectra, numbers

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from isthmus.discovery.chain_layers import folded, mixed_inputs, weighted
+from isthmus.networks.residual_sums import branch_of, with_branch
 from isthmus.networks.stage_kinds import BATCH_NORMS, Stage, is_flatten, is_weighted
 
 _LEFT = "normalisation between the layers that folds into neither of them"
@@ -18,10 +19,15 @@ def without_batch_norms(stages: Sequence[Stage]) -> tuple[list[Stage], list[str]
     """The steps with every batch norm next to a layer folded into it (*exact*), and the names of those folded.
 
     One that folds into neither neighbour (a convolution behind it pads with zeros, or it uses the statistics of the
-    batch) stays and is marked with the reason.
+    batch) stays and is marked with the reason. Those in the branches of residual sums are folded within their branch.
     """
     kept = list(stages)
     names: list[str] = []
+    for place, stage in enumerate(kept):
+        if (steps := branch_of(stage)) is not None:
+            inner, found = without_batch_norms(steps)
+            kept[place] = with_branch(stage, inner)
+            names += found
     for stage in stages:
         if not isinstance(stage.module, BATCH_NORMS):
             continue

@@ -10,6 +10,7 @@ from enum import Enum
 from torch import nn
 
 from isthmus.discovery.chain_layers import is_activation, weighted
+from isthmus.networks.residual_sums import branch_of
 from isthmus.networks.stage_kinds import CHANNELWISE, Stage, is_flatten, is_weighted
 
 
@@ -54,7 +55,17 @@ def refusals(stages: Sequence[Stage]) -> list[tuple[str, str]]:
             barrier = next((s for s in stages[i + 1 :] if s.reason or is_weighted(s.module)), None)
             reason = f"what follows is {barrier.name!r}" if barrier is not None and barrier.reason else "their shapes"
             found.append((stages[i].name, f"its neurons are fixed by {reason}"))
-    return found
+    return found + [entry for steps in branches(stages) for entry in refusals(steps)]
+
+
+def branches(stages: Sequence[Stage]) -> list[list[Stage]]:
+    """The steps of every branch of a residual sum among these steps."""
+    return [steps for stage in stages if (steps := branch_of(stage)) is not None]
+
+
+def has_sites(stages: Sequence[Stage]) -> bool:
+    """Whether something could be saved anywhere, in branches too."""
+    return bool(sites(stages)) or any(map(has_sites, branches(stages)))
 
 
 def makes_channels(stages: Sequence[Stage], place: int) -> bool:

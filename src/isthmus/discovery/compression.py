@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from isthmus.discovery.batch_norms import without_batch_norms
 from isthmus.discovery.chain_layers import numbers
-from isthmus.discovery.chain_sites import refusals, sites
+from isthmus.discovery.chain_sites import has_sites, refusals
 from isthmus.discovery.compression_search import Change, Search, error_against, error_of
 from isthmus.discovery.module_input import checked_input, checked_output
 from isthmus.discovery.running_cost import flops, median_seconds, num_parameters
@@ -72,8 +72,9 @@ def compress(module: nn.Module, x: Tensor, *, tolerance: float, heldout: Tensor 
     Greedy (*heuristic*): dead, constant and parallel neurons go (exact moves); then, whichever saves most comes first:
     neurons are dropped by pivoted QR and the next layer is refitted by least squares, linear maps go through their
     principal subspace, near-linear layers are merged into the next. Batch norms are folded. Each move is kept
-    only if the error on held-out samples stays allowed. Attention, layer norm, skip connections and whatever else
-    couples features are left as they are, and nothing is moved through them.
+    only if the error on held-out samples stays allowed. In a residual sum x + F(x) the stream keeps its width and F is
+    made smaller inside. Attention, layer norm, shortcuts with layers of their own and whatever else couples features
+    are left as they are, and nothing is moved through them.
 
     Args:
         module: takes one tensor with samples first and gives one; it is not changed, and is looked at in eval mode.
@@ -121,7 +122,7 @@ def compress(module: nn.Module, x: Tensor, *, tolerance: float, heldout: Tensor 
         )
     too_costly = [(site.partition(": ")[0], _cost(site, e, tolerance)) for site, e in search.refused.items()]
     refused = (*refusals(chain), *too_costly)
-    return _measured(old, new if changes else old, heldout, target, changes, refused, was_tried=bool(sites(chain)))
+    return _measured(old, new if changes else old, heldout, target, changes, refused, was_tried=has_sites(chain))
 
 
 def _searched(chain: list[Stage], x: Tensor, heldout: Tensor, target: Tensor, tolerance: float) -> Search:

@@ -13,6 +13,8 @@ from isthmus.discovery.chain_moves import Plan, plan
 from isthmus.discovery.chain_rows import BATCH
 from isthmus.discovery.chain_sites import Kind, Site, sites
 from isthmus.discovery.exact_moves import stretches, without_redundant_neurons
+from isthmus.networks.chain import run
+from isthmus.networks.residual_sums import branch_of, with_branch
 from isthmus.networks.stage_kinds import Stage
 
 # shares of the tolerance spent one after the other: at the full one at once, the first layer takes it all
@@ -65,10 +67,33 @@ class Search:
     def run(self) -> None:
         """Exact moves, then all others in rounds of rising allowance."""
         for budget in (share * self.tolerance for share in BUDGETS):
-            self._remove_redundant(budget)
-            self.refused.clear()
-            while self._best_move(budget):
-                pass
+            self.go_down(budget)
+
+    def go_down(self, budget: float) -> None:
+        """All moves that keep to the budget, then those in the branches of residual sums."""
+        self._remove_redundant(budget)
+        self.refused.clear()
+        while self._best_move(budget):
+            pass
+        for place, stage in enumerate(self.stages):  # moves in a branch leave the places of the others
+            if (steps := branch_of(stage)) is not None:
+                self._go_down_branch(place, stage, steps, budget)
+
+    def _go_down_branch(self, place: int, stage: Stage, steps: list[Stage], budget: float) -> None:
+        """A search of its own in the branch at `place`: it sees the stream, and is judged by the whole network."""
+
+        def around(steps: Sequence[Stage]) -> list[Stage]:
+            return _replaced(self.stages, (place, place), [with_branch(stage, steps)])
+
+        inner = Search(
+            steps, stream_at(self.stages[:place], self.fitting), lambda new: self.error(around(new)), self.tolerance
+        )
+        inner.go_down(budget)
+        for change, new in zip(inner.changes, inner.history[1:], strict=True):
+            self.changes.append(change)
+            self.history.append(around(new))
+        self.stages = self.history[-1]
+        self.refused |= inner.refused
 
     def undo(self) -> None:
         """Take the last change back."""
@@ -134,6 +159,12 @@ class Search:
         self.changes.append(Change(what, names, parameters(self.stages) - parameters(trial), error))
         self.stages = trial
         self.history.append(trial)
+
+
+def stream_at(stages: Sequence[Stage], x: Tensor) -> Tensor:
+    """What the steps give on samples, batch by batch."""
+    with torch.no_grad():
+        return torch.cat([run(stages, batch) for batch in x.split(BATCH)])
 
 
 def parameters(stages: Sequence[Stage]) -> int:

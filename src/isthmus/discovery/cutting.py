@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from isthmus.discovery.chain_layers import numbers, weighted, with_numbers
 from isthmus.discovery.chain_rows import row_batches
+from isthmus.discovery.chain_sites import branches
 from isthmus.discovery.compression_search import error_of
 from isthmus.discovery.halves import Factorisation, principal_axes
 from isthmus.discovery.module_input import checked_input, checked_output
@@ -66,7 +67,8 @@ def _places(stages: Sequence[Stage], layer: int | str | None) -> list[int]:
 
 def _why_not(stages: Sequence[Stage], layer: str) -> str:
     for stage in stages:
-        inside = {
+        within = {step.name for steps in branches([stage]) for step in steps}
+        inside = within | {
             *dict(stage.module.named_modules()),
             *(n.rpartition(".")[0] for n, _ in stage.module.named_parameters()),
         }

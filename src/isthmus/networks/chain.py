@@ -12,6 +12,7 @@ from isthmus.networks.export_noise import copied_module
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.graph_stages import exported, graph_stages, traced
 from isthmus.networks.layers import relative_error
+from isthmus.networks.residual_sums import branch_of, with_branch
 from isthmus.networks.stage_kinds import NOTHING, Stage
 
 _PROBE = 8
@@ -25,7 +26,8 @@ def read_chain(module: nn.Module, x: Tensor) -> list[Stage]:
     """The steps of a module, in eval mode: f = last o .. o first (*exact* on `x`, checked).
 
     Nested `Sequential` modules and submodules whose forward is a plain composition are opened; steps around which
-    something is passed by (skip connections) or that couple features are one step each, with the reason. Dropout goes.
+    something is passed by (skip connections) or that couple features are one step each, with the reason; x + branch(x)
+    is a `ResidualSum` with the steps of its branch. Dropout goes.
 
     Args:
         module: any module that takes one tensor and gives one; it is not changed, and nothing of it is shared.
@@ -46,8 +48,7 @@ def read_chain(module: nn.Module, x: Tensor) -> list[Stage]:
         raise UnreadableModule(f"it cannot be copied ({type(error).__name__}: {_line(error)})") from error
     stages = [] if isinstance(own, FullyConnected) else _graph_steps(own, x[:_PROBE])
     stages = [Stage("", own)] if isinstance(own, FullyConnected) else stages
-    stages = [part for stage in stages for part in _opened(stage)]
-    stages = [stage for stage in stages if not isinstance(stage.module, NOTHING)]
+    stages = _plain(stages)
     with torch.no_grad():
         wanted, found = own(x[:_PROBE]), run(stages, x[:_PROBE])
     allowed = torch.finfo(wanted.dtype).eps ** 0.5 if wanted.is_floating_point() else 0.0
@@ -82,6 +83,12 @@ def _graph_steps(module: nn.Module, x: Tensor) -> list[Stage]:
         return graph_stages(graph)
     except ValueError as error:
         raise UnreadableModule(str(error)) from error
+
+
+def _plain(stages: Sequence[Stage]) -> list[Stage]:
+    """Networks of ours opened and steps that do nothing left out, in the branches of residual sums too."""
+    opened = [part for stage in stages for part in _opened(stage) if not isinstance(part.module, NOTHING)]
+    return [stage if (steps := branch_of(stage)) is None else with_branch(stage, _plain(steps)) for stage in opened]
 
 
 def _opened(stage: Stage) -> list[Stage]:

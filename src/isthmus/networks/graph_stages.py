@@ -1,6 +1,7 @@
 """A traced graph of one input and one output as steps: cut wherever all that comes later depends on one tensor alone.
 
-What lies between two such cuts and is more than one call (a skip connection, parallel branches) is one opaque step.
+What lies between two such cuts and is more than one call is one step: x + branch(x) with the branch as steps of its
+own, anything else (parallel branches, a layer on the shortcut) opaque.
 """
 
 import re
@@ -13,9 +14,11 @@ from torch import fx, nn
 from isthmus.networks.export_noise import copied_module, without_export_noise
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.graph_calls import function_name, is_batch_size, module_of_call
-from isthmus.networks.stage_kinds import Stage, barrier_reason
+from isthmus.networks.residual_sums import ResidualSum
+from isthmus.networks.stage_kinds import NOTHING, Stage, barrier_reason
 
 _CALLS = {"call_module", "call_function", "call_method"}
+_SUMS = {"add", "iadd"}
 
 
 class PatientTracer(fx.Tracer):
@@ -92,7 +95,29 @@ def _stage(root: fx.GraphModule, source: fx.Node, nodes: list[fx.Node]) -> Stage
         module = module_of_call(node, lambda name: attrgetter(name)(root))
         if module is not None:
             return Stage(_owner(node), module, barrier_reason(module))
-    return Stage(_owner(node), _opaque(root, source, nodes), _reason(root, nodes))
+    found = _residual_sum(root, source, nodes)
+    return Stage(_owner(node), found or _opaque(root, source, nodes), _reason(root, nodes))
+
+
+def _residual_sum(root: fx.GraphModule, source: fx.Node, nodes: list[fx.Node]) -> ResidualSum | None:
+    """The nodes as source + branch(source); None where they are something else, as with a layer on the shortcut."""
+    *inner, last = nodes
+    terms = [term for term in last.args if _before_nothing(root, term) is not source]
+    if function_name(last) not in _SUMS or len(last.args) != 2 or last.kwargs or len(terms) != 1:
+        return None
+    end = terms[0]
+    if not isinstance(end, fx.Node) or end not in inner:
+        return None
+    return ResidualSum([_stage(root, *segment) for segment in _segments(inner, source, end)])
+
+
+def _before_nothing(root: fx.GraphModule, term: object) -> object:
+    """What enters the modules without effect, as nn.Identity on a shortcut, that end in this node."""
+    while isinstance(term, fx.Node) and term.op == "call_module":
+        if not isinstance(root.get_submodule(str(term.target)), NOTHING):
+            break
+        term = term.args[0]
+    return term
 
 
 def _opaque(root: fx.GraphModule, source: fx.Node, nodes: list[fx.Node]) -> fx.GraphModule:
