@@ -1,0 +1,29 @@
+"""Every figure there is, by name. What each shows: the file of its name."""
+
+import difflib
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from isthmus.errors import DataError
+from isthmus.figures import linear_networks, linear_resnets
+from isthmus.figures.figure import PaperFigure
+
+FIGURES: Mapping[str, PaperFigure] = MappingProxyType(
+    {figure.name: figure for figure in (linear_resnets.FIGURE, linear_networks.FIGURE)}
+)
+
+
+def named_figures(name: str) -> tuple[PaperFigure, ...]:
+    """The figure called `name` or numbered so, or every figure for "all".
+
+    Raises:
+        DataError: no such figure; the line suggests the nearest and lists all.
+    """
+    if name == "all":
+        return tuple(FIGURES.values())
+    for figure in FIGURES.values():
+        if name in {figure.name, str(figure.number)}:
+            return (figure,)
+    near = difflib.get_close_matches(name, FIGURES, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise DataError(f"figure {name}: unknown.{hint} Known are all, {', '.join(FIGURES)}.")
