@@ -5,12 +5,27 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from isthmus.errors import DataError
-from isthmus.figures import linear_networks, linear_resnets
+from isthmus.figures import (
+    boundedness,
+    class_boundaries,
+    depth_plateaus,
+    leaky_depth,
+    linear_networks,
+    linear_resnets,
+    rank_recovery,
+)
 from isthmus.figures.figure import PaperFigure
 
-FIGURES: Mapping[str, PaperFigure] = MappingProxyType(
-    {figure.name: figure for figure in (linear_resnets.FIGURE, linear_networks.FIGURE)}
+_ALL = (
+    rank_recovery.FIGURE,
+    class_boundaries.FIGURE,
+    depth_plateaus.FIGURE,
+    leaky_depth.FIGURE,
+    boundedness.FIGURE,
+    linear_resnets.FIGURE,
+    linear_networks.FIGURE,
 )
+FIGURES: Mapping[str, PaperFigure] = MappingProxyType({figure.name: figure for figure in _ALL})
 
 
 def named_figures(name: str) -> tuple[PaperFigure, ...]:

@@ -3,13 +3,16 @@
 The figures themselves: the files named after them, listed in `catalogue`. Where they compute: `workshop`.
 """
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import xarray as xr
 
+from isthmus.discovery.netcdf import checksum
 from isthmus.figures.claims import Claim
 from isthmus.figures.workshop import Workshop
 from isthmus.reports.picture import Picture
@@ -49,7 +52,6 @@ class PaperFigure:
         title: what it shows.
         source: paper and figure.
         setting: one sentence that says which task, which networks, and which sizes are ours.
-        revision: raised whenever the same plan means another computation; a figure kept under an older one is not used.
         plan: the plan of a preset.
         compute: arrays from a plan; trainings and long computations through the workshop, which keeps them.
         draw: the panels, from the arrays alone.
@@ -61,8 +63,11 @@ class PaperFigure:
     title: str
     source: str
     setting: str
-    revision: int
     plan: Callable[[Preset], FigurePlan[Any]]
     compute: Callable[[FigurePlan[Any], Workshop], xr.Dataset]
     draw: Callable[[xr.Dataset], tuple[Picture, ...]]
     verdict: Callable[[xr.Dataset], tuple[Claim, ...]]
+
+    def code(self) -> str:
+        """Checksum of the figure's own file: arrays computed by another version of it are not used again."""
+        return checksum(Path(inspect.getfile(self.compute)))[:20]

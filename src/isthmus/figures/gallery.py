@@ -73,10 +73,10 @@ def gallery(
 
 
 def _data(figure: PaperFigure, plan: FigurePlan[object], workshop: Workshop) -> xr.Dataset:
-    """The arrays of a figure, kept under its plan: its sizes and the ids of its trainings."""
+    """The arrays of a figure, kept under its plan: its sizes, the ids of its trainings, and its code."""
     sweeps = {name: [run.id for run in sweep.runs()] for name, sweep in plan.sweeps.items()}
     sizes = asdict(plan.sizes)  # pyright: ignore[reportArgumentType] - a dataclass of whatever kind
-    settings = {"sizes": sizes, "sweeps": sweeps, "revision": figure.revision}
+    settings = {"sizes": sizes, "sweeps": sweeps, "code": figure.code()}
     return workshop.part(f"figure {figure.name}", settings, lambda _checkpoint: figure.compute(plan, workshop))
 
 

@@ -220,7 +220,6 @@ FIGURE = PaperFigure(
     "001, introduction and Appendix D.1",
     "A 5 x 5 matrix of rank 3; a teacher of rank 2 from 12 to 12 dimensions with 10 % noise. The paper shows no "
     "experiment: every size is ours.",
-    1,
     plan,
     compute,
     draw,

@@ -294,7 +294,6 @@ FIGURE = PaperFigure(
     "000, Theorem 2.1, Corollaries 2.2 and 2.3, Theorem 3.3",
     "A 5 x 4 map of singular values 3, 1 and .3; linear ResNets trained on unit vectors. The paper shows no "
     "experiment: every size is ours.",
-    1,
     plan,
     compute,
     draw,

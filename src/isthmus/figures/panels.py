@@ -73,7 +73,8 @@ def curves(found: Sequence[Curve], frame: Frame, ax: Axes | None = None) -> Axes
     ax = axes_or_new(ax)
     for place, curve in enumerate(found):
         look = place if curve.look is None else curve.look
-        _draw(ax, curve, look)
+        if _there(curve).any():  # no name in the legend for what cannot be seen
+            _draw(ax, curve, look)
     for name, level in frame.levels.items():
         ax.axhline(level, color=INK, linestyle=(0, (4, 2)), linewidth=1.0, zorder=1.5, label=name)
     if frame.log_x and _spans(curve.x for curve in found):
@@ -85,7 +86,7 @@ def curves(found: Sequence[Curve], frame: Frame, ax: Axes | None = None) -> Axes
     ax.set_ylabel(frame.y)
     if frame.whole and not frame.log_x:
         whole_numbers(ax)
-    if frame.levels or any(curve.label for curve in found):
+    if frame.levels or any(curve.label and _there(curve).any() for curve in found):
         legend(ax)
     return ax
 
@@ -104,9 +105,13 @@ def panel(name: str, caption: str, found: Sequence[Curve], frame: Frame) -> Pict
     return Picture(name, caption, description, lambda: curves(found, frame))
 
 
+def _there(curve: Curve) -> np.ndarray:
+    """Which points of a curve are numbers."""
+    return np.isfinite(np.asarray(curve.x, dtype=np.float64)) & np.isfinite(np.asarray(curve.y, dtype=np.float64))
+
+
 def _draw(ax: Axes, curve: Curve, look: int) -> None:
-    x, y = np.asarray(curve.x, dtype=np.float64), np.asarray(curve.y, dtype=np.float64)
-    there = np.isfinite(x) & np.isfinite(y)
+    x, y, there = np.asarray(curve.x, dtype=np.float64), np.asarray(curve.y, dtype=np.float64), _there(curve)
     color, marker = COLORS[look % len(COLORS)], _MARKERS[look % len(_MARKERS)]
     if curve.low is not None and curve.high is not None:
         low, high = np.asarray(curve.low, dtype=np.float64), np.asarray(curve.high, dtype=np.float64)
