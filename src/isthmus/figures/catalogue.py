@@ -8,19 +8,29 @@ from isthmus.errors import DataError
 from isthmus.figures import (
     boundedness,
     class_boundaries,
+    denoising,
     depth_plateaus,
+    discretisation,
+    large_depth,
     leaky_depth,
     linear_networks,
     linear_resnets,
+    narrowness,
     rank_recovery,
+    symmetry,
 )
 from isthmus.figures.figure import PaperFigure
 
 _ALL = (
     rank_recovery.FIGURE,
     class_boundaries.FIGURE,
+    denoising.FIGURE,
+    large_depth.FIGURE,
     depth_plateaus.FIGURE,
+    symmetry.FIGURE,
+    narrowness.FIGURE,
     leaky_depth.FIGURE,
+    discretisation.FIGURE,
     boundedness.FIGURE,
     linear_resnets.FIGURE,
     linear_networks.FIGURE,
