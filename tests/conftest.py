@@ -1,9 +1,17 @@
-"""No test may leave torch otherwise than it found it: what one leaves behind, the next one stumbles over."""
+"""No test may leave torch otherwise than it found it: what one leaves behind, the next one stumbles over.
 
+Besides: the browser in which pages are tested.
+"""
+
+import shutil
+import warnings
 from collections.abc import Iterator
 
 import pytest
 import torch
+from playwright.sync_api import Browser, sync_playwright
+
+CHROMIUM = shutil.which("chromium")
 
 
 @pytest.fixture(autouse=True)
@@ -13,3 +21,14 @@ def _torch_stays_as_it_was() -> Iterator[None]:  # pyright: ignore[reportUnusedF
     after = (torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_num_threads())
     torch.set_grad_enabled(before[0])
     assert after == before, f"(gradients enabled, default type, threads) were {before} and are {after}"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with warnings.catch_warnings(), sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield chromium
+        chromium.close()

@@ -1,6 +1,10 @@
-"""What the tests of pages share: a parser that checks that tags close in order, and a name that would run."""
+"""What the tests of pages share: a parser that checks that tags close in order, a name that would run, a browser."""
 
+import re
 from html.parser import HTMLParser
+from pathlib import Path
+
+from playwright.sync_api import Browser
 
 HOSTILE = "<script>document.title='owned'</script>\"'&"
 VOID = {"meta", "link", "br", "img", "hr", "input"}
@@ -34,3 +38,28 @@ class Page(HTMLParser):
 
     def attributes(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.elements if name == tag]
+
+
+def shown_in(browser: Browser, path: Path, picture: Path, *, scheme: str, width: int) -> int:
+    """Open a page, check that all of it is there and nothing is fetched; the number of pictures."""
+    page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=scheme)  # pyright: ignore[reportArgumentType] - two of its words
+    complaints: list[str] = []
+    requests: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(path.as_uri())
+    page.screenshot(path=picture, full_page=True)
+    assert complaints == []
+    assert requests == [path.as_uri()]
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    boxes = page.evaluate("[...document.querySelectorAll('svg')].map(s => s.getBoundingClientRect().toJSON())")
+    for box in boxes:
+        assert box["width"] >= 300
+        assert box["height"] >= 200
+        assert 0 <= box["left"] <= box["right"] <= width
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    brightness = sum(int(part) for part in re.findall(r"\d+", ground)[:3])
+    assert (brightness > 600) is (scheme == "light")
+    page.close()
+    return len(boxes)

@@ -1,15 +1,12 @@
 """The page about a diagnosis: what stands in it, and what a real browser makes of it."""
 
 import re
-import shutil
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 import isthmus
 from foreign_modules import Images, samples, seeded
@@ -18,7 +15,6 @@ from isthmus.networks import LeakyResNet
 from isthmus.reports import report, verdict_of
 from pages import HOSTILE, Page
 
-CHROMIUM = shutil.which("chromium")
 COMMAND = "isthmus diagnose stream.pt --data rows.csv --target y --ridge 0.01"
 PICTURES = [
     "layer_spectra",
@@ -123,17 +119,6 @@ def test_hostile_names_are_shown_not_run(hostile_path: Path) -> None:
     assert "<script>document" not in text
     assert " ".join(page.text).count(HOSTILE) >= MANY + 5
     assert not re.search(r"@import|url\((?!#)|\bsrc=|https?://(?!www\.w3\.org)", text)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine")
-    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    with warnings.catch_warnings(), sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield chromium
-        chromium.close()
 
 
 # the contrast ratio of every text with the ground below it, after the web's accessibility rules

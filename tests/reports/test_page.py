@@ -1,21 +1,16 @@
 import re
-import shutil
-import warnings
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 import discoveries
 import isthmus
 from isthmus.discovery import Discovery
 from isthmus.reports import report
-from pages import HOSTILE, Page
-
-CHROMIUM = shutil.which("chromium")
+from pages import HOSTILE, Page, shown_in
 
 
 def hostile() -> Discovery:
@@ -112,17 +107,6 @@ def test_the_same_result_gives_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine")
-    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    with warnings.catch_warnings(), sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield chromium
-        chromium.close()
-
-
 @pytest.mark.parametrize(
     ("scheme", "width"),
     [
@@ -133,27 +117,7 @@ def browser() -> Iterator[Browser]:
     ],
 )
 def test_a_browser_shows_everything(page_path: Path, browser: Browser, tmp_path: Path, scheme: str, width: int) -> None:
-    page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=scheme)  # pyright: ignore[reportArgumentType] - two of its words
-    complaints: list[str] = []
-    requests: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: requests.append(request.url))
-    page.goto(page_path.as_uri())
-    page.screenshot(path=tmp_path / f"{scheme}_{width}.png", full_page=True)
-    assert complaints == []
-    assert requests == [page_path.as_uri()]
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    boxes = page.evaluate("[...document.querySelectorAll('svg')].map(s => s.getBoundingClientRect().toJSON())")
-    assert len(boxes) == 10
-    for box in boxes:
-        assert box["width"] >= 300
-        assert box["height"] >= 200
-        assert 0 <= box["left"] <= box["right"] <= width
-    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    brightness = sum(int(part) for part in re.findall(r"\d+", ground)[:3])
-    assert (brightness > 600) is (scheme == "light")
-    page.close()
+    assert shown_in(browser, page_path, tmp_path / f"{scheme}_{width}.png", scheme=scheme, width=width) == 10
 
 
 def test_a_browser_does_not_run_hostile_names(browser: Browser, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from isthmus.cli.cost import cost
 from isthmus.cli.diagnose import diagnose
 from isthmus.cli.discover import discover
 from isthmus.cli.factor import factor
+from isthmus.cli.figure import figure
 from isthmus.cli.fit import fit
 from isthmus.cli.region import region
 from isthmus.cli.sweep import app as sweep
@@ -36,6 +37,7 @@ app.command()(verify)
 app.command()(diagnose)
 app.command()(factor)
 app.command()(compress)
+app.command()(figure)
 app.add_typer(sweep, name="sweep")
 
 

@@ -67,15 +67,19 @@ def report(
     Raises:
         OSError: the file cannot be written.
     """
-    environment = Environment(
+    page = templates().get_template("page.html").render(_content(result, x, command, pictures))
+    write_text(Path(path), page)
+
+
+def templates() -> Environment:
+    """The templates of every page; all text that enters them is escaped."""
+    return Environment(
         loader=PackageLoader("isthmus.reports"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    page = environment.get_template("page.html").render(_content(result, x, command, pictures))
-    write_text(Path(path), page)
 
 
 def _content(
@@ -90,9 +94,9 @@ def _content(
         "palette": PALETTE,
         "state": discovery.verdict.name.lower() if discovery else "plain",
         "verdict": verdict_of(result),
-        "pictures": _figures(pictures if pictures is not None else pictures_of(result, x), ""),
+        "pictures": page_figures(pictures if pictures is not None else pictures_of(result, x), ""),
         "control": verdict_of(control) if control else None,
-        "control_pictures": _figures(_curves(control), "control-") if control else [],
+        "control_pictures": page_figures(_curves(control), "control-") if control else [],
         "warnings": list(dict.fromkeys(warnings)),
         "starts": rows_by(discovery.runs, "run", _START_COLUMNS) if discovery else None,
         "layers": layer_table(diagnosis),
@@ -107,7 +111,8 @@ def _curves(control: Discovery) -> list[Picture]:
     return [picture for picture in pictures_of(control) if picture.name in {"scree", "objective_curve"}]
 
 
-def _figures(pictures: Sequence[Picture], prefix: str) -> list[dict[str, object]]:
+def page_figures(pictures: Sequence[Picture], prefix: str) -> list[dict[str, object]]:
+    """Pictures as the template `gallery` takes them; the prefix keeps the names of several results apart."""
     # our own drawing, in which matplotlib has escaped all text: safe as it stands
     return [{"svg": Markup(inline_svg(p, prefix)), "caption": p.caption, "name": f"{prefix}{p.name}"} for p in pictures]
 

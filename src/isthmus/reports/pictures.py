@@ -4,6 +4,7 @@ Drawing itself: `plots`. Those of a table by layer: `layer_pictures`. The page a
 """
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -48,16 +49,25 @@ def write_pictures(
     Raises:
         OSError: the folder cannot be written.
     """
+    pictures = pictures_of(result, x)
+    save_pictures(pictures, folder)
+    return pictures
+
+
+def save_pictures(pictures: Sequence[Picture], folder: str | os.PathLike[str]) -> None:
+    """Write pictures into `folder` (made if missing) as PNG and SVG.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    pictures = pictures_of(result, x)
     for picture in pictures:
         figure = drawn(picture)
         with atomic_path(place / f"{picture.name}.png") as temporary:
             figure.savefig(temporary, dpi=_DPI)
         with atomic_path(place / f"{picture.name}.svg") as temporary:
             temporary.write_text(svg_of(picture, picture.name), encoding="utf-8")
-    return pictures
 
 
 def _curve_pictures(found: Discovery) -> list[Picture]:

@@ -1,0 +1,61 @@
+"""Figures carried out from the command line: notes and progress on stderr, the verdicts as a table, an exit code."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
+from isthmus.cli.run_folder import check_writable
+from isthmus.cli.sweep_progress import shown_sweep
+from isthmus.errors import SweepError
+from isthmus.figures import Finished, Judgement, Preset, Workshop, gallery, named_figures
+from isthmus.figures.gallery import PAGE, headline
+from isthmus.sweeps.engines import EngineChoice
+
+DONE, FAILED, INTERRUPTED = 0, 3, 130
+_STYLES = {Judgement.HOLDS: "green", Judgement.FAILS: "bold red", Judgement.OPEN: "yellow"}
+
+
+def run_figures(name: str, preset: str, folder: Path, workers: int | None) -> int:
+    """Compute figures in a folder and print their verdicts; returns the exit code.
+
+    Raises:
+        DataError: no such figure. PlanError: a number of workers < 0. OSError: the folder cannot be written.
+    """
+    figures, choice = named_figures(name), EngineChoice(workers)
+    errors = Console(stderr=True)
+    check_writable(folder)
+    command = f"isthmus figure {name} --preset {preset}"
+
+    def say(text: str) -> None:
+        errors.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)
+
+    try:
+        with terminate_like_interrupt(), warnings_as_lines(say), shown_sweep(errors) as listener:
+            workshop = Workshop(folder, choice, listener=listener, say=say)
+            found = gallery(figures, Preset(preset), workshop, command=command)
+    except KeyboardInterrupt:
+        say("interrupted: the state was saved; the same command goes on")
+        return INTERRUPTED
+    except SweepError as error:
+        say(str(error))
+        return FAILED
+    _print(found, folder / PAGE)
+    return DONE
+
+
+def _print(found: Sequence[Finished], page: Path) -> None:
+    console = Console()
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for heading in ("figure", "verdict", "claim", "measured", "refuted if"):
+        table.add_column(heading, overflow="fold", justify="right" if heading == "measured" else "left")
+    for done in found:
+        for claim in done.claims:
+            judgement = f"[{_STYLES[claim.judgement]}]{claim.judgement.value}[/]"
+            words = claim.statement.replace("[", r"\[")
+            table.add_row(done.figure.name, judgement, words, f"{claim.measured:.4g}", claim.refutation)
+    console.print(table)
+    console.print(headline(found), markup=False, highlight=False)
+    console.print(f"Gallery: {page}", markup=False, highlight=False, soft_wrap=True)

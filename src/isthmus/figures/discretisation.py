@@ -1,0 +1,140 @@
+"""Step sizes of leaky ResNets: test error against depth, spectra with an adaptive grid, the path of samples (figure 9).
+
+Trainings: `leaky_training`. How steps are chosen: `networks.leaky_steps`, `training.adaptive_steps`.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import xarray as xr
+
+from isthmus import plots
+from isthmus.figures.claims import Claim
+from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
+from isthmus.figures.leaky_training import Leaky, doubt_of, trained_leaky
+from isthmus.figures.panels import Curve, Frame, panel
+from isthmus.figures.workshop import Workshop
+from isthmus.reports.picture import Picture
+
+SCHEMES = ("equidistant", "irregular", "adaptive")
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Numbers of a preset.
+
+    Attributes:
+        depths: L, ascending.
+        network: everything else of each training.
+    """
+
+    depths: tuple[int, ...]
+    network: Leaky
+
+
+PRESETS = {
+    Preset.PAPER: Sizes((4, 6, 8, 10, 14, 18, 24, 30), Leaky(3, 30, 1000, 200, 18, 3.0, "adaptive", 0.002, 30_000)),
+    Preset.QUICK: Sizes((5, 8, 14), Leaky(2, 6, 40, 14, 14, 3.0, "adaptive", 0.02, 3000)),
+    Preset.TINY: Sizes((4, 6), Leaky(1, 3, 12, 6, 6, 2.0, "adaptive", 0.05, 40)),
+}
+
+
+def plan(preset: Preset) -> FigurePlan[Sizes]:
+    """Effective depth 3 (LEAKY-22); a teacher of rank 3 in 30 dimensions in the paper's sizes."""
+    return FigurePlan(PRESETS[preset])
+
+
+def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
+    """Errors of every scheme and depth; positions, spectra and paths of the deepest adaptive network."""
+    sizes = plan.sizes
+    table = [
+        [trained_leaky(replace(sizes.network, depth=d, steps=scheme), workshop) for d in sizes.depths]
+        for scheme in SCHEMES
+    ]
+    names = ("test_error", "train_error", "objective", "stationarity")
+    data = xr.Dataset(
+        {name: (("scheme", "depth"), [[float(run[name]) for run in row] for row in table]) for name in names},
+        coords={"scheme": np.arange(len(SCHEMES)), "depth": np.array(sizes.depths, dtype=float)},
+    )
+    deepest = table[SCHEMES.index("adaptive")][-1].drop_attrs()
+    kept = deepest[["position", "weight_singular_values", "path"]]
+    return data.merge(kept).assign(rank=((), float(sizes.network.rank)))
+
+
+def draw(data: xr.Dataset) -> tuple[Picture, ...]:
+    """Errors over depth, singular values over position with the steps, the path of the samples."""
+    errors = [Curve(name, data["depth"], data["test_error"].sel(scheme=i), "both") for i, name in enumerate(SCHEMES)]
+    shown = [
+        Curve(
+            "" if i else "singular values",
+            data["position"],
+            data["weight_singular_values"].isel(component=i),
+            "both",
+            0,
+        )
+        for i in range(data.sizes["component"])
+    ]
+    path = xr.Dataset(
+        {
+            "path": (("sample", "layer", "component"), data["path"].values),
+            "group": ("layer", np.zeros(data.sizes["level"])),
+        },
+        coords={"layer": np.arange(1, data.sizes["level"] + 1)},
+    )
+    return (
+        panel(
+            "discretisation-error",
+            "Test error against depth for three choices of the steps, at the same effective depth.",
+            errors,
+            Frame("depth", "test error / variance", limits=(0, None), whole=True),
+        ),
+        panel(
+            "discretisation-spectra",
+            "Singular values of the weights of the deepest adaptive network against the position of their layer: marks "
+            "show where its steps are.",
+            shown,
+            Frame("position", "singular value", limits=(0, None)),
+        ),
+        Picture(
+            "discretisation-path",
+            "Samples on their way through the layers of the same network, in two principal components.",
+            "One line per sample from its first to its last representation.",
+            lambda: plots.representation_path(path),
+        ),
+    )
+
+
+def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
+    """Irregular and adaptive steps are not worse, and adaptive steps are short at the ends."""
+    doubt = doubt_of(data)
+    even, irregular, adaptive = (data["test_error"].sel(scheme=i) for i in range(len(SCHEMES)))
+    steps = np.diff(data["position"].values, prepend=0.0)
+    ends = (steps[0] + steps[-1]) / 2 / steps[1:-1].max()
+    return (
+        Claim(
+            "Irregular steps have a small but consistent advantage in the test error.", "002, Figure 2a",
+            "largest error over that of equal steps", float((irregular / even).max()), most=1.0, doubt=doubt,
+        ),
+        Claim(
+            "So have adaptive steps.", "002, Figure 2a", "largest error over that of equal steps",
+            float((adaptive / even).max()), most=1.0, doubt=doubt,
+        ),
+        Claim(
+            "Adaptive steps gather at the beginning and at the end.", "002, Figure 2b",
+            "mean of the first and last step over the longest between", float(ends), most=0.8, doubt=doubt,
+        ),
+    )  # fmt: skip
+
+
+FIGURE = PaperFigure(
+    9,
+    "discretisation",
+    "Step sizes of leaky ResNets",
+    "002, Figure 2",
+    "A teacher with standardised columns instead of the paper's chain of three ResNets, whose weights are lost; "
+    "preconditioned L-BFGS; effective depth 3.",
+    plan,
+    compute,
+    draw,
+    verdict,
+)

@@ -1,0 +1,134 @@
+"""Figures one after the other: computed, judged, drawn, and put on one page.
+
+What a figure is: `figure`. Where it computes: `workshop`. The page: `reports.gallery`.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import xarray as xr
+
+from isthmus.figures.claims import Claim, Judgement, tally
+from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
+from isthmus.figures.workshop import Workshop
+from isthmus.reports.gallery import Section, write_gallery
+from isthmus.reports.picture import Picture
+from isthmus.reports.pictures import save_pictures
+from isthmus.reports.tables import TableText
+from isthmus.training.atomic import write_text
+
+PAGE, VERDICTS, PICTURES = "gallery.html", "verdicts.json", "pictures"
+_HEADINGS = ("verdict", "what the paper states", "where", "measured here", "value", "refuted if")
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A figure with what came out.
+
+    Attributes:
+        figure: which.
+        data: its arrays.
+        claims: its verdict.
+        pictures: its panels.
+    """
+
+    figure: PaperFigure
+    data: xr.Dataset
+    claims: tuple[Claim, ...]
+    pictures: tuple[Picture, ...]
+
+
+def gallery(
+    figures: Sequence[PaperFigure], preset: Preset, workshop: Workshop, *, command: str | None = None
+) -> tuple[Finished, ...]:
+    """Compute figures and write `gallery.html`, `verdicts.json` and `pictures/` into the folder of the workshop.
+
+    The trainings of all figures run together first. What is in the folder already is not computed again.
+
+    Args:
+        figures: which, in the order of the page.
+        preset: how large.
+        workshop: where.
+        command: the command that asked for it, for the page.
+
+    Returns:
+        Every figure with its arrays, verdict and pictures.
+
+    Raises:
+        As `Workshop.train` and `Workshop.part`.
+    """
+    plans = [figure.plan(preset) for figure in figures]
+    workshop.train(sweep for plan in plans for sweep in plan.sweeps.values())
+    found: list[Finished] = []
+    for figure, plan in zip(figures, plans, strict=True):
+        workshop.say(f"figure {figure.number}, {figure.name}")
+        data = _data(figure, plan, workshop)
+        done = Finished(figure, data, figure.verdict(data), figure.draw(data))
+        save_pictures(done.pictures, workshop.folder / PICTURES)
+        found.append(done)
+    _write(found, preset, workshop.folder, command)
+    return tuple(found)
+
+
+def _data(figure: PaperFigure, plan: FigurePlan[object], workshop: Workshop) -> xr.Dataset:
+    """The arrays of a figure, kept under its plan: its sizes, the ids of its trainings, and its code."""
+    sweeps = {name: [run.id for run in sweep.runs()] for name, sweep in plan.sweeps.items()}
+    sizes = asdict(plan.sizes)  # pyright: ignore[reportArgumentType] - a dataclass of whatever kind
+    settings = {"sizes": sizes, "sweeps": sweeps, "code": figure.code()}
+    return workshop.part(f"figure {figure.name}", settings, lambda _checkpoint: figure.compute(plan, workshop))
+
+
+def verdict_table(found: Sequence[Finished]) -> TableText:
+    """Every claim of the figures in one table."""
+    rows = [(f"{done.figure.number} {done.figure.name}", *row) for done in found for row in _rows(done.claims)]
+    return TableText(("figure", *_HEADINGS), tuple(rows), (0, 1, 2, 3, 4, 6))
+
+
+def headline(found: Sequence[Finished]) -> str:
+    """How many figures and claims, and how many of them hold."""
+    figures = f"{len(found)} figure{'s' * (len(found) != 1)}"
+    return f"{figures}, {tally([claim for done in found for claim in done.claims])}"
+
+
+def _rows(claims: Sequence[Claim]) -> list[tuple[str, ...]]:
+    return [
+        (
+            claim.judgement.value + (f" ({claim.doubt})" if claim.doubt else ""),
+            claim.statement,
+            claim.source,
+            claim.quantity,
+            f"{claim.measured:.4g}",
+            claim.refutation,
+        )
+        for claim in claims
+    ]
+
+
+def _write(found: Sequence[Finished], preset: Preset, folder: Path, command: str | None) -> None:
+    sections = [_section(done) for done in found]
+    lines = {f"preset {preset.value}": "the numbers of every plan; presets differ in nothing else"}
+    lines |= {"command": command} if command else {}
+    write_gallery(folder / PAGE, headline(found), verdict_table(found), sections, lines)
+    verdicts = {
+        done.figure.name: [
+            {"judgement": claim.judgement.value, "measured": repr(claim.measured), "refuted": claim.refutation}
+            | {name: getattr(claim, name) for name in ("statement", "source", "quantity", "doubt")}
+            for claim in done.claims
+        ]
+        for done in found
+    }
+    content = {"preset": preset.value, "headline": headline(found), "figures": verdicts}
+    write_text(folder / VERDICTS, json.dumps(content, indent=1) + "\n")
+
+
+def _section(done: Finished) -> Section:
+    figure = done.figure
+    origin = {str(name): str(value) for name, value in done.data.attrs["provenance"].items()}
+    claims = TableText(_HEADINGS, tuple(_rows(done.claims)), (0, 1, 2, 3, 5))
+    state = "confident" if all(c.judgement is Judgement.HOLDS for c in done.claims) else "doubtful"
+    return Section(
+        f"figure-{figure.number}", f"{figure.number}. {figure.title}", f"{figure.source}. {figure.setting}", state,
+        tally(done.claims), claims, done.pictures, origin,
+    )  # fmt: skip

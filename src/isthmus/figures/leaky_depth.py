@@ -1,0 +1,143 @@
+"""Leaky ResNets over effective depth: the Hamiltonian and the cost of identity close in on the rank (figure 8).
+
+Trainings: `leaky_training`. Bounded norms of the same networks: `boundedness`.
+"""
+
+from dataclasses import dataclass
+
+import xarray as xr
+
+from isthmus import plots
+from isthmus.figures.claims import Claim
+from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
+from isthmus.figures.leaky_training import Leaky, doubt_of, over_effective_depths
+from isthmus.figures.panels import Curve, Frame, panel
+from isthmus.figures.workshop import Workshop
+from isthmus.reports.picture import Picture
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Numbers of a preset.
+
+    Attributes:
+        effective_depths: Lt, ascending.
+        network: everything else of each training.
+    """
+
+    effective_depths: tuple[float, ...]
+    network: Leaky
+
+
+PRESETS = {
+    Preset.PAPER: Sizes(
+        (4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0, 22.0),
+        Leaky(5, 20, 1000, 200, 50, 4.0, "adaptive", 0.002, 30_000),
+    ),
+    Preset.QUICK: Sizes((2.0, 3.0, 5.0, 8.0), Leaky(2, 6, 40, 16, 16, 2.0, "equidistant", 0.02, 12_000)),
+    Preset.TINY: Sizes((2.0, 4.0), Leaky(1, 3, 12, 6, 6, 2.0, "equidistant", 0.05, 60)),
+}
+
+
+def plan(preset: Preset) -> FigurePlan[Sizes]:
+    """Paper: width 200, L = 50, adaptive steps, rank 5 in 20 dimensions (LEAKY-20, LEAKY-21)."""
+    return FigurePlan(PRESETS[preset])
+
+
+def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
+    """Energies by layer at every effective depth."""
+    table = over_effective_depths(plan.sizes.network, plan.sizes.effective_depths, workshop)
+    return table.assign(rank=((), float(plan.sizes.network.rank)))
+
+
+def _readings(data: xr.Dataset) -> xr.Dataset:
+    """Rank from the Hamiltonian, -2 H / Lt, its stable version, and the least cost of identity, over Lt."""
+    scale = -2 / data["effective_depth"]
+    readings = {"from_h": scale * data["hamiltonian"], "stable": scale * data["hamiltonian_mixed"]}
+    found = {name: values.median("layer") for name, values in readings.items()}
+    found |= {f"{name}_low": values.min("layer") for name, values in readings.items()}
+    found |= {f"{name}_high": values.max("layer") for name, values in readings.items()}
+    return xr.Dataset(found | {"identity": data["cost_of_identity"].min("layer")})
+
+
+def draw(data: xr.Dataset) -> tuple[Picture, ...]:
+    """The readings over Lt; energies and spectra along the path at the largest Lt."""
+    read, depths, rank = _readings(data), data["effective_depth"], float(data["rank"])
+    last = data.isel(effective_depth=-1)
+    told = f"{float(last['effective_depth']):g}"
+    curves = [
+        Curve("-2 H / Lt", depths, read["from_h"], "both"),
+        Curve("stable", depths, read["stable"], "both", low=read["stable_low"], high=read["stable_high"]),
+        Curve("least cost of identity", depths, read["identity"], "both"),
+    ]
+    parts = [
+        Curve("stable -2 H / Lt", last["position"], -2 / last["effective_depth"] * last["hamiltonian_mixed"], "both"),
+        Curve("cost of identity", last["position"], last["cost_of_identity"], "both"),
+        Curve("kinetic energy", last["position"], last["kinetic_energy"], "both"),
+    ]
+    return (
+        panel(
+            "leaky-depth-readings",
+            "Rank read from the Hamiltonian (median over layers; band of the stable version: all layers) and the least "
+            "cost of identity against the effective depth.",
+            curves,
+            Frame("effective depth", "rank", levels={"rank of the task": rank}, limits=(0, 4 * rank)),
+        ),
+        panel(
+            "leaky-depth-energies",
+            f"Along the path at effective depth {told}: the Hamiltonian is nearly constant, its two parts are not.",
+            parts,
+            Frame("position", "energy", levels={"rank of the task": rank}, limits=(0, None)),
+        ),
+        Picture(
+            "leaky-depth-spectra",
+            f"Singular values of the weights by layer at effective depth {told}, over the largest.",
+            "A map of the singular values of weights, layer by component.",
+            lambda: plots.layer_spectra(last, variable="weight_singular_values", rank=int(rank)),
+        ),
+    )
+
+
+def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
+    """From below, from above, towards each other, and the Hamiltonian steadier than its parts."""
+    read, rank, doubt = _readings(data), float(data["rank"]), doubt_of(data)
+    gap = read["identity"] - read["stable"]
+    last = data.isel(effective_depth=-1)
+    spread = (last["hamiltonian_mixed"].std() * 2 / last["effective_depth"]) / last["cost_of_identity"].std()
+    return (
+        Claim(
+            f"-2 H / Lt approaches the rank ({rank:.0f}) from below.", "002, Figure 1a",
+            "largest stable median over effective depths", float(read["stable"].max()), most=rank + 0.25, doubt=doubt,
+        ),
+        Claim(
+            "At large effective depth it is the rank.", "002, Figure 1a",
+            f"stable median at Lt = {float(data['effective_depth'][-1]):g}", float(read["stable"][-1]),
+            least=rank - 0.5, most=rank + 0.5, doubt=doubt,
+        ),
+        Claim(
+            "The least cost of identity approaches it from above.", "002, Figure 1a",
+            "least value over effective depths", float(read["identity"].min()), least=rank - 0.05, doubt=doubt,
+        ),
+        Claim(
+            "Both close in on each other as the effective depth grows.", "002, Figure 1a",
+            "gap at the largest effective depth over that at the least", float(gap[-1] / gap[0]), most=0.5, doubt=doubt,
+        ),
+        Claim(
+            "The Hamiltonian varies much less over the layers than its parts.", "002, Figure 1d",
+            "its standard deviation over that of the cost of identity", float(spread), most=0.5, doubt=doubt,
+        ),
+    )  # fmt: skip
+
+
+FIGURE = PaperFigure(
+    8,
+    "leaky-depth",
+    "Leaky ResNets over effective depth",
+    "002, Figure 1",
+    "A teacher of rank k with standardised columns, preconditioned L-BFGS instead of Adam; the caption's rank 5 for "
+    "the paper's sizes, 2 for smaller ones.",
+    plan,
+    compute,
+    draw,
+    verdict,
+)

@@ -1,0 +1,120 @@
+"""Leaky networks of figures 8, 9 and 10: one training with everything that is read off it, kept once for all three.
+
+Solver and steps: `training`. Energies: `diagnostics.leaky`. Which networks a figure takes: its own file.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from isthmus import tasks
+from isthmus.diagnostics import leaky_diagnosis, leaky_path
+from isthmus.diagnostics.principal_planes import representation_path
+from isthmus.figures.workshop import Workshop
+from isthmus.networks import LeakyResNet
+from isthmus.sweeps.readings import heard_warnings
+from isthmus.training import fit
+from isthmus.training.adaptive_steps import AdaptiveSteps
+from isthmus.training.preconditioned import PreconditionedLBFGS
+
+SHOWN = 10  # singular values of each layer
+CRITICAL = 0.05  # a relative stationarity above which energies say little
+_ENERGIES = (
+    "position", "hamiltonian", "hamiltonian_mixed", "cost_of_identity", "kinetic_energy", "momentum_norm"
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Leaky:
+    """One training.
+
+    Attributes:
+        rank: k of the teacher.
+        dimension: of inputs and outputs.
+        num_samples: rows for training, and as many for the test error.
+        width: of the representations.
+        depth: number of layers L.
+        effective_depth: Lt.
+        steps: "equidistant", "irregular" or "adaptive".
+        ridge: lambda, for targets of unit variance per column.
+        evaluations: gradients.
+        seed: of the initial weights.
+    """
+
+    rank: int
+    dimension: int
+    num_samples: int
+    width: int
+    depth: int
+    effective_depth: float
+    steps: str
+    ridge: float
+    evaluations: int
+    seed: int = 0
+
+
+def over_effective_depths(setting: Leaky, depths: Sequence[float], workshop: Workshop) -> xr.Dataset:
+    """The same training at several effective depths, along the dimension "effective_depth"."""
+    found = [trained_leaky(replace(setting, effective_depth=float(d)), workshop).drop_attrs() for d in depths]
+    paths = [table.drop_vars(["path"]) for table in found]
+    return xr.concat(paths, xr.Variable("effective_depth", np.array(depths, dtype=np.float64)))
+
+
+def trained_leaky(setting: Leaky, workshop: Workshop) -> xr.Dataset:
+    """A trained network as arrays: energies, momenta and weight spectra by layer, errors, the path of the samples."""
+    return workshop.part("leaky network", asdict(setting), lambda checkpoint: _train(setting, checkpoint))
+
+
+def data(setting: Leaky) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Training and test rows of the teacher, each column of zero mean and unit variance over all of them."""
+    made = tasks.teacher(
+        setting.rank, d_in=setting.dimension, d_out=setting.dimension, latent_dim=setting.rank,
+        num_samples=2 * setting.num_samples, seed=setting.seed,
+    )  # fmt: skip
+    x, y = (torch.from_numpy((v - v.mean(0)) / v.std(0)) for v in (made.x, made.target))
+    n = setting.num_samples
+    return x[:n], y[:n], x[n:], y[n:]
+
+
+def _train(setting: Leaky, checkpoint: Path) -> xr.Dataset:
+    x, y, other_x, other_y = data(setting)
+    network = LeakyResNet(
+        setting.dimension, setting.dimension, width=setting.width, depth=setting.depth, seed=setting.seed,
+        effective_depth=setting.effective_depth, steps=setting.steps, dtype=torch.float64,
+    )  # fmt: skip
+    solver = PreconditionedLBFGS(setting.evaluations)
+    chosen = AdaptiveSteps(solver) if network.adaptive else solver
+    result = fit(network, x, y, ridge=setting.ridge, solver=chosen, checkpoint=checkpoint)
+    with heard_warnings():  # the stationarity goes with the numbers
+        table = leaky_diagnosis(network, x, y, ridge=setting.ridge)
+        path = leaky_path(network, x, y, ridge=setting.ridge)
+    with torch.no_grad():
+        test = float((network(other_x) - other_y).square().sum(1).mean()) / setting.dimension
+    found = table[[*_ENERGIES]].drop_attrs()
+    spectra = torch.linalg.svdvals(path.weights)[:, :SHOWN].numpy()
+    found["weight_singular_values"] = (("layer", "component"), spectra)
+    found["product_norm"] = ("layer", torch.linalg.matrix_norm(path.critical).numpy() / setting.effective_depth)
+    found["path"] = (("sample", "level", "axis"), _plane(network, x))
+    moves = (path.activations[1:] - path.activations[:-1]).flatten(1).norm(dim=1)
+    numbers = {
+        "stationarity": result.stationarity, "objective": result.objective, "train_error": result.data_loss,
+        "test_error": test, "path_length": float(moves.sum()) / len(x) ** 0.5,
+    }  # fmt: skip
+    return found.assign({name: ((), value) for name, value in numbers.items()})
+
+
+def _plane(network: LeakyResNet, x: Tensor) -> np.ndarray:
+    """Every sample on its way through the layers, in two principal components."""
+    table = representation_path(network, x)
+    return table["path"].transpose("sample", "layer", "component").values
+
+
+def doubt_of(data: xr.Dataset) -> str:
+    """Why energies of these networks decide nothing, or an empty text."""
+    worst = float(data["stationarity"].max())
+    return "" if worst <= CRITICAL else f"training ended at a stationarity of {worst:.2g}, above {CRITICAL:g}"

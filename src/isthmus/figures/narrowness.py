@@ -1,0 +1,135 @@
+"""Narrow minima: the tangent kernel of networks that under-estimate the rank explodes with the samples (figure 7).
+
+The networks: `large_depth` and `constructions`. Kernels: `theory.tangent_kernels`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import xarray as xr
+
+from isthmus.constructions import rank_one_interpolator
+from isthmus.figures.claims import Claim
+from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
+from isthmus.figures.large_depth import RANK, between, exponent, square
+from isthmus.figures.panels import Curve, Frame, panel
+from isthmus.figures.workshop import Workshop
+from isthmus.networks import FullyConnected, walk
+from isthmus.networks.layers import activation_derivative
+from isthmus.reports.picture import Picture
+from isthmus.theory import rank1_stretch, suffix_jacobians, tangent_kernel_trace
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Numbers of a preset.
+
+    Attributes:
+        counts: numbers of samples N, ascending.
+        depths: of the networks.
+    """
+
+    counts: tuple[int, ...]
+    depths: tuple[int, ...]
+
+
+PRESETS = {
+    Preset.PAPER: Sizes((8, 16, 32, 64, 128, 256, 512), (10, 20, 40)),
+    Preset.QUICK: Sizes((8, 16, 32, 64, 128, 256), (10, 20, 40)),
+    Preset.TINY: Sizes((8, 16, 32), (6, 12)),
+}
+
+
+def plan(preset: Preset) -> FigurePlan[Sizes]:
+    """The identity on points of the unit square by networks of rank 1 and of rank 2 (no picture in the paper)."""
+    return FigurePlan(PRESETS[preset])
+
+
+def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
+    """Largest trace of the tangent kernel per layer, of both kinds of networks, over N and depth."""
+    del workshop  # nothing here takes long
+    sizes = plan.sizes
+    table = np.array([[_kernels(count, depth) for depth in sizes.depths] for count in sizes.counts])
+    data = xr.Dataset(
+        {name: (("count", "depth"), table[..., i]) for i, name in enumerate(("rank_one", "rank_two"))},
+        coords={"count": np.array(sizes.counts, dtype=float), "depth": np.array(sizes.depths, dtype=float)},
+    )
+    return data.assign(stretch=("count", [rank1_stretch(square(n), square(n)) for n in sizes.counts]))
+
+
+def _kernels(count: int, depth: int) -> tuple[float, float]:
+    points = square(count)
+    found = rank_one_interpolator(points, points, depth=depth)
+    eye, zero = torch.eye(RANK, dtype=torch.float64), torch.zeros(RANK, dtype=torch.float64)
+    identity = FullyConnected.from_layers([eye] * depth, [zero] * depth)
+    middles = between(found, points)
+    return _largest(found.network, middles) / depth, _largest(identity, middles) / depth
+
+
+def _largest(network: FullyConnected, x: torch.Tensor) -> float:
+    """The largest trace of the tangent kernel at the points."""
+    with torch.no_grad():
+        states = walk(network, x)
+    hidden = states[:-1]
+    derivatives = [activation_derivative(state.preactivation, network.negative_slope) for state in hidden]
+    suffixes = suffix_jacobians([state.weight.detach() for state in states], derivatives)
+    return float(tangent_kernel_trace(([x, *(state.activation for state in hidden)], suffixes)).max())
+
+
+def draw(data: xr.Dataset) -> tuple[Picture, ...]:
+    """Both kernels over N at the largest depth, and that of rank 1 over N at every depth."""
+    last = data.isel(depth=-1)
+    depths = [
+        Curve(f"depth {float(d):.0f}", data["count"], data["rank_one"].sel(depth=d), "both") for d in data["depth"]
+    ]
+    return (
+        panel(
+            "narrowness-ranks",
+            f"Largest trace of the tangent kernel over the depth, at depth {float(last['depth']):.0f}, for the "
+            "identity on N points of the square: networks of rank 1 through all points, and that of the true rank 2.",
+            [Curve("rank 1", data["count"], last["rank_one"], "both"),
+             Curve("rank 2", data["count"], last["rank_two"], "both")],
+            Frame("samples", "tangent kernel / depth", log_x=True, log_y=True),
+        ),
+        panel(
+            "narrowness-depths",
+            "The same for rank 1 at several depths.",
+            depths,
+            Frame("samples", "tangent kernel / depth", log_x=True, log_y=True),
+        ),
+    )  # fmt: skip
+
+
+def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
+    """Growth with N for rank 1, none for the true rank."""
+    last = data.isel(depth=-1)
+    return (
+        Claim(
+            "The tangent kernel of fits that under-estimate the rank blows up with the samples.", "003, section 4.1",
+            "exponent in N at the largest depth", exponent(data["count"], last["rank_one"]), least=0.5,
+        ),
+        Claim(
+            "It grows at least like the squared slope that rank 1 needs, to the power 1 - 1/L.", "003, Proposition 9",
+            "least kernel / depth over slope^(2 - 2/L)",
+            float((last["rank_one"] / data["stretch"] ** (2 - 2 / float(last["depth"]))).min()), least=0.25,
+        ),
+        Claim(
+            "That of the network of the true rank does not.", "003, section 4.1",
+            "exponent in N at the largest depth", exponent(data["count"], last["rank_two"]), most=0.1,
+        ),
+    )  # fmt: skip
+
+
+FIGURE = PaperFigure(
+    7,
+    "narrowness",
+    "Narrowness of minima that under-estimate the rank",
+    "003, section 4.1",
+    "Networks written down for the identity on random points of the unit square. The paper shows no experiment: every "
+    "size is ours.",
+    plan,
+    compute,
+    draw,
+    verdict,
+)

@@ -1,0 +1,128 @@
+"""Panels of curves in the house style: what most figures of the papers consist of.
+
+Spectra, regions, paths and arrows: `plots`. The pages around the panels: `reports`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+
+from isthmus.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, axes_or_new, legend, whole_numbers
+from isthmus.reports.picture import Picture
+from isthmus.theory.inputs import Real
+
+COLORS = (BLUE, ORANGE, GREEN, PURPLE, MUTED, INK)
+_MARKERS = "os^Dv<"
+_WIDE = 8.0
+_DASHES = ("-", "--", "-.", (0, (1, 1.2)), (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One curve of a panel.
+
+    Attributes:
+        label: in the legend; empty for none.
+        x: places.
+        y: numbers; those that are not finite are left out.
+        kind: a line, points, or both.
+        look: number of its colour, marker and dash; by its place in the panel unless given.
+        low: lower end of a band around it.
+        high: upper end.
+    """
+
+    label: str
+    x: ArrayLike | xr.DataArray
+    y: ArrayLike | xr.DataArray
+    kind: Literal["line", "points", "both"] = "line"
+    look: int | None = None
+    low: ArrayLike | xr.DataArray | None = None
+    high: ArrayLike | xr.DataArray | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The axes of a panel.
+
+    Attributes:
+        x: what lies along.
+        y: what goes up.
+        log_x: whether the horizontal axis is logarithmic.
+        log_y: whether the vertical axis is.
+        levels: dashed horizontal lines, by what they are called.
+        limits: of the vertical axis; what fits unless given.
+        whole: whether the horizontal axis counts.
+    """
+
+    x: str
+    y: str
+    log_x: bool = False
+    log_y: bool = False
+    levels: dict[str, Real] = field(default_factory=dict[str, Real])
+    limits: tuple[Real | None, Real | None] = (None, None)
+    whole: bool = False
+
+
+def curves(found: Sequence[Curve], frame: Frame, ax: Axes | None = None) -> Axes:
+    """Draw curves into axes, new ones unless given; returns them."""
+    ax = axes_or_new(ax)
+    for place, curve in enumerate(found):
+        look = place if curve.look is None else curve.look
+        if _there(curve).any():  # no name in the legend for what cannot be seen
+            _draw(ax, curve, look)
+    for name, level in frame.levels.items():
+        ax.axhline(level, color=INK, linestyle=(0, (4, 2)), linewidth=1.0, zorder=1.5, label=name)
+    if frame.log_x and _spans(curve.x for curve in found):
+        ax.set_xscale("log")
+    if frame.log_y and _spans(curve.y for curve in found):
+        ax.set_yscale("log")
+    ax.set_ylim(*frame.limits)
+    ax.set_xlabel(frame.x)
+    ax.set_ylabel(frame.y)
+    if frame.whole and not frame.log_x:
+        whole_numbers(ax)
+    if frame.levels or any(curve.label and _there(curve).any() for curve in found):
+        legend(ax)
+    return ax
+
+
+def _spans(found: Iterable[ArrayLike | xr.DataArray]) -> bool:
+    """Whether the numbers are far enough apart for a logarithmic axis: below that, its ticks run into each other."""
+    values = np.concatenate([np.asarray(column, dtype=np.float64).ravel() for column in found])
+    values = values[np.isfinite(values) & (values > 0)]
+    return len(values) > 0 and bool(values.max() >= _WIDE * values.min())
+
+
+def panel(name: str, caption: str, found: Sequence[Curve], frame: Frame) -> Picture:
+    """A picture of curves; its description for those who do not see it is made of the axes and the names."""
+    names = ", ".join(curve.label for curve in found if curve.label)
+    description = f"{frame.y} against {frame.x}" + (f": {names}" if names else "")
+    return Picture(name, caption, description, lambda: curves(found, frame))
+
+
+def _there(curve: Curve) -> np.ndarray:
+    """Which points of a curve are numbers."""
+    return np.isfinite(np.asarray(curve.x, dtype=np.float64)) & np.isfinite(np.asarray(curve.y, dtype=np.float64))
+
+
+def _draw(ax: Axes, curve: Curve, look: int) -> None:
+    x, y, there = np.asarray(curve.x, dtype=np.float64), np.asarray(curve.y, dtype=np.float64), _there(curve)
+    color, marker = COLORS[look % len(COLORS)], _MARKERS[look % len(_MARKERS)]
+    if curve.low is not None and curve.high is not None:
+        low, high = np.asarray(curve.low, dtype=np.float64), np.asarray(curve.high, dtype=np.float64)
+        ax.fill_between(x[there], low[there], high[there], color=color, alpha=0.15, linewidth=0)
+    ax.plot(
+        x[there],
+        y[there],
+        linestyle="none" if curve.kind == "points" else _DASHES[look % len(_DASHES)],
+        marker="none" if curve.kind == "line" else marker,
+        markersize=4.5,
+        color=color,
+        label=curve.label or None,
+        zorder=3 if curve.kind == "points" else 2,
+    )

@@ -1,0 +1,23 @@
+"""Every figure of the tiny preset, computed once for all tests."""
+
+from pathlib import Path
+
+import pytest
+
+from isthmus.figures import FIGURES, Finished, Preset, Workshop, gallery
+from isthmus.sweeps.engines import EngineChoice
+
+# their trainings take longer than the default tests can
+SLOW: frozenset[str] = frozenset()
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("figures")
+
+
+@pytest.fixture(scope="session")
+def tiny(tiny_folder: Path) -> dict[str, Finished]:
+    figures = [figure for name, figure in FIGURES.items() if name not in SLOW]
+    workshop = Workshop(tiny_folder, EngineChoice(workers=0))
+    return {done.figure.name: done for done in gallery(figures, Preset.TINY, workshop, command="isthmus figure all")}

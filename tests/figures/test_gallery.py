@@ -1,0 +1,101 @@
+import json
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from isthmus.errors import DataError
+from isthmus.figures import FIGURES, Finished, Judgement, PaperFigure, Preset, Workshop, gallery, named_figures
+from isthmus.figures.gallery import headline
+from isthmus.sweeps.engines import EngineChoice
+from pages import Page, shown_in
+
+
+def test_every_figure_has_claims_pictures_and_provenance(tiny: dict[str, Finished]) -> None:
+    for done in tiny.values():
+        assert len(done.claims) >= 2
+        assert len(done.pictures) >= 2
+        assert {"isthmus", "commit", "torch", "seconds"} <= set(done.data.attrs["provenance"])
+
+
+def test_what_mathematics_promises_holds_at_any_size(tiny: dict[str, Finished]) -> None:
+    judged = {claim.statement: claim.judgement for name in EXACT for claim in tiny[name].claims}
+    wrong = {statement for statement, judgement in judged.items() if judgement is not Judgement.HOLDS}
+    assert wrong == {"The limit as printed, at fixed finite depth, is the rank (3)."}
+
+
+EXACT = ("linear-resnets", "linear-networks")
+
+
+def test_the_page_shows_every_claim_and_picture(tiny: dict[str, Finished], tiny_folder: Path) -> None:
+    page = Page((tiny_folder / "gallery.html").read_text())
+    words = " ".join(" ".join(page.text).split())
+    assert headline(list(tiny.values())) in words
+    for done in tiny.values():
+        assert done.figure.title in words
+        for claim in done.claims:
+            assert words.count(claim.statement) == 2  # in the table of all and in that of its figure
+            assert claim.quantity in words
+    assert len(page.attributes("svg")) == sum(len(done.pictures) for done in tiny.values())
+    assert not {"script", "link", "iframe"} & {tag for tag, _ in page.elements}
+    anchors = {a["href"] for a in page.attributes("a")}
+    assert anchors == {f"#figure-{done.figure.number}" for done in tiny.values()}
+
+
+def test_the_files_beside_the_page(tiny: dict[str, Finished], tiny_folder: Path) -> None:
+    verdicts = json.loads((tiny_folder / "verdicts.json").read_text())
+    assert set(verdicts["figures"]) == set(tiny)
+    for name, done in tiny.items():
+        assert [v["judgement"] for v in verdicts["figures"][name]] == [c.judgement.value for c in done.claims]
+    pictures = {path.name for path in (tiny_folder / "pictures").glob("*.png")}
+    assert pictures == {f"{picture.name}.png" for done in tiny.values() for picture in done.pictures}
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 390), pytest.param("dark", 1280, marks=pytest.mark.slow)])
+def test_a_browser_shows_the_gallery(
+    tiny: dict[str, Finished], tiny_folder: Path, browser: Browser, tmp_path: Path, scheme: str, width: int
+) -> None:
+    count = shown_in(browser, tiny_folder / "gallery.html", tmp_path / "page.png", scheme=scheme, width=width)
+    assert count == sum(len(done.pictures) for done in tiny.values())
+
+
+def test_nothing_is_computed_twice(tiny: dict[str, Finished], tiny_folder: Path) -> None:
+    before = _changed(tiny_folder)
+    workshop = Workshop(tiny_folder, EngineChoice(workers=0))
+    for name in ("linear-networks", "boundedness"):  # one with trainings of a sweep, one with parts of its own
+        [again] = gallery([FIGURES[name]], Preset.TINY, workshop)
+        assert again.data.identical(tiny[name].data)
+    assert _changed(tiny_folder) == before
+
+
+def _changed(folder: Path) -> dict[str, float]:
+    return {str(path): path.stat().st_mtime for path in folder.glob("*/runs/*/*/*")} | {
+        str(path): path.stat().st_mtime for path in folder.glob("runs/runs/*/*/*")
+    }
+
+
+@pytest.mark.parametrize("preset", list(Preset))
+@pytest.mark.parametrize("figure", FIGURES.values(), ids=lambda figure: figure.name)
+def test_presets_differ_in_numbers_only(figure: PaperFigure, preset: Preset) -> None:
+    tiny, other = figure.plan(Preset.TINY), figure.plan(preset)
+    assert type(tiny.sizes) is type(other.sizes)
+    assert set(tiny.sweeps) == set(other.sweeps)
+    for name, sweep in other.sweeps.items():
+        assert sweep.runs()
+        assert {key for key, value in sweep.training.items() if isinstance(value, str)} == {
+            key for key, value in tiny.sweeps[name].training.items() if isinstance(value, str)
+        }
+        assert set(sweep.axes()) == set(tiny.sweeps[name].axes())
+
+
+def test_names_and_numbers() -> None:
+    numbers = [figure.number for figure in FIGURES.values()]
+    assert numbers == sorted(set(numbers))
+    assert named_figures("12") == named_figures("linear-networks") == (FIGURES["linear-networks"],)
+    assert named_figures("all") == tuple(FIGURES.values())
+    for name, figure in FIGURES.items():
+        assert re.fullmatch(r"[a-z-]+", name)
+        assert figure.name == name
+    with pytest.raises(DataError, match="Did you mean 'linear-resnets'"):
+        named_figures("linear-resnet")

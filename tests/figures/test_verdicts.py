@@ -1,0 +1,130 @@
+"""Verdicts follow from the arrays: data made to agree with a paper hold throughout, each change refutes its claim."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from isthmus.figures import FIGURES, Judgement
+
+Change = Callable[[xr.Dataset], xr.Dataset]
+
+
+def rank_recovery() -> xr.Dataset:
+    depth = 13
+    impact = np.full(depth, 1e-3)
+    impact[[0, -2]] = 0.5
+    numbers = {"objective": 0.1, "data_loss": 0.05, "penalty": 6.0 * depth, "rank": 5.0}
+    data = xr.Dataset({name: ((), value) for name, value in numbers.items()}, coords={"layer": np.arange(1, depth + 1)})
+    data["dimension_activation"] = ("layer", np.full(depth, 5))
+    data["nonlinearity_impact"] = ("layer", impact)
+    return data
+
+
+def class_boundaries() -> xr.Dataset:
+    columns = {"depth": [2, 2, 9, 9], "ridge": [0, 1e-3, 0, 1e-3], "tripoints": [2, 1, 0, 0], "error": [0, 0, 0, 0]}
+    return xr.Dataset({name: ("run", np.array(values, dtype=float)) for name, values in columns.items()})
+
+
+def depth_plateaus() -> xr.Dataset:
+    depth = np.array([4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 40.0])
+    count = np.array([3.0, 3.0, 3.0, 2.0, 2.0, 2.0, 0.0])
+    columns = {"count": count, "penalty": np.where(count > 0, count * depth + 5, 0.0)}
+    columns["data_loss"] = np.where(count > 0, 0.02, 1.0)
+    return xr.Dataset({name: ("depth", values) for name, values in columns.items()}, coords={"depth": depth})
+
+
+def leaky() -> xr.Dataset:
+    depths, bump = np.array([2.0, 4.0, 8.0]), np.array([1.0, 0.2, 0.0, 0.2, 1.0])
+    identity = 2.0 + bump + (4 / depths - 0.4)[:, None]
+    stable = np.array([1.0, 1.7, 1.95])[:, None] + 0.01 * bump
+    hamiltonian = -stable * depths[:, None] / 2
+    columns = {"cost_of_identity": identity, "hamiltonian": hamiltonian, "hamiltonian_mixed": hamiltonian}
+    columns |= {"momentum_norm": 1 + 0 * identity, "product_norm": 1 + 0 * identity}
+    data = xr.Dataset({name: (("effective_depth", "layer"), values) for name, values in columns.items()})
+    for name, value in (("path_length", 1.0), ("stationarity", 1e-4)):
+        data[name] = ("effective_depth", np.full(3, value))
+    return data.assign_coords(effective_depth=depths).assign(rank=((), 2.0))
+
+
+MADE = {
+    "rank-recovery": rank_recovery,
+    "class-boundaries": class_boundaries,
+    "depth-plateaus": depth_plateaus,
+    "leaky-depth": leaky,
+    "boundedness": leaky,
+}
+
+
+def times(name: str, factor: float, last: bool = False) -> Change:
+    """One variable multiplied, at the last place of its first dimension only if so asked."""
+
+    def change(data: xr.Dataset) -> xr.Dataset:
+        values = data[name].values.astype(float).copy()
+        values[(-1,) if last else ...] *= factor
+        return data.assign({name: (data[name].dims, values)})
+
+    return change
+
+
+def put(name: str, *values: float) -> Change:
+    return lambda data: data.assign({name: (data[name].dims, np.array(values).reshape(data[name].shape))})
+
+
+REFUTED = [
+    ("rank-recovery", 0, put("rank", 4.0)),
+    ("rank-recovery", 1, times("dimension_activation", 1.2)),
+    ("rank-recovery", 2, times("nonlinearity_impact", 30.0)),
+    ("rank-recovery", 3, times("nonlinearity_impact", 0.1)),
+    ("rank-recovery", 4, times("penalty", 1.2)),
+    ("class-boundaries", 0, put("tripoints", 0, 0, 0, 0)),
+    ("class-boundaries", 1, put("tripoints", 1, 1, 0, 1)),
+    ("class-boundaries", 2, put("tripoints", 4, 0, 0, 0)),
+    ("depth-plateaus", 0, times("penalty", 1.3)),
+    ("depth-plateaus", 1, put("count", 3, 3, 3, 3, 3, 1, 0)),
+    ("depth-plateaus", 2, put("count", 2, 2, 2, 3, 3, 3, 0)),
+    ("depth-plateaus", 3, put("penalty", 17, 23, 29, 25, 29, 33, 1)),
+    ("leaky-depth", 0, times("hamiltonian_mixed", 1.2)),
+    ("leaky-depth", 1, times("hamiltonian_mixed", 0.7)),
+    ("leaky-depth", 2, times("cost_of_identity", 0.9)),
+    ("leaky-depth", 3, times("cost_of_identity", 2.0, last=True)),
+    ("leaky-depth", 4, times("cost_of_identity", 1e-3)),
+    ("boundedness", 0, times("path_length", 2.1, last=True)),
+    ("boundedness", 1, times("momentum_norm", 2.1, last=True)),
+    ("boundedness", 2, times("product_norm", 2.1, last=True)),
+]
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_data_that_agree_with_the_paper_hold(name: str) -> None:
+    claims = FIGURES[name].verdict(MADE[name]())
+    assert [claim.judgement for claim in claims] == [Judgement.HOLDS] * len(claims)
+
+
+@pytest.mark.parametrize(("name", "place", "change"), REFUTED, ids=lambda value: str(value) if value != "" else None)
+def test_every_claim_can_be_refuted(name: str, place: int, change: Change) -> None:
+    claims = FIGURES[name].verdict(change(MADE[name]()))
+    assert claims[place].judgement is Judgement.FAILS
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_every_claim_of_these_figures_is_refuted_somewhere(name: str) -> None:
+    assert [place for figure, place, _ in REFUTED if figure == name] == list(
+        range(len(FIGURES[name].verdict(MADE[name]())))
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("rank-recovery", put("data_loss", 0.9)),
+        ("class-boundaries", put("error", 0, 0.5, 0, 0)),
+        ("leaky-depth", times("stationarity", 1e4)),
+        ("boundedness", times("stationarity", 1e4)),
+    ],
+)
+def test_training_that_failed_decides_nothing(name: str, change: Change) -> None:
+    for claim in FIGURES[name].verdict(change(MADE[name]())):
+        assert claim.judgement is Judgement.OPEN
+        assert claim.doubt
