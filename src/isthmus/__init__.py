@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from isthmus.diagnostics import diagnose as diagnose
     from isthmus.discovery import Compression as Compression
     from isthmus.discovery import Discovery as Discovery
+    from isthmus.discovery import EffectiveDepth as EffectiveDepth
     from isthmus.discovery import Factorisation as Factorisation
     from isthmus.discovery import compress as compress
     from isthmus.discovery import discover as discover
+    from isthmus.discovery import effective_depth as effective_depth
     from isthmus.discovery import factorise as factorise
     from isthmus.discovery import load as load
     from isthmus.discovery import scree as scree
@@ -52,6 +54,7 @@ _HOME = {
     "Compression": "isthmus.discovery",
     "Diagnosis": "isthmus.diagnostics",
     "Discovery": "isthmus.discovery",
+    "EffectiveDepth": "isthmus.discovery",
     "Factorisation": "isthmus.discovery",
     "FitResult": "isthmus.training",
     "FullyConnected": "isthmus.networks",
@@ -66,6 +69,7 @@ _HOME = {
     "compress": "isthmus.discovery",
     "diagnose": "isthmus.diagnostics",
     "discover": "isthmus.discovery",
+    "effective_depth": "isthmus.discovery",
     "factorise": "isthmus.discovery",
     "fit": "isthmus.training",
     "load": "isthmus.discovery",

@@ -12,8 +12,8 @@ import pytest
 import discoveries
 import isthmus
 from command_lines import line_of, write_table
-from isthmus.cli.discover import LEAST_DEPTH
 from isthmus.cli.main import run
+from isthmus.cli.request import LEAST_CONNECTED_DEPTH
 from isthmus.discovery import Discovery
 from isthmus.discovery.settings import Settings
 from isthmus.theory import Verdict
@@ -77,7 +77,7 @@ def test_no_arguments_show_the_help(capsys: pytest.CaptureFixture[str]) -> None:
 BAD = {
     "unknown option": (["--bogus"], "No such option: --bogus"),
     "not a number": (["--seed", "x"], "Invalid value for '--seed'"),
-    "too shallow": (["--depth", "7"], "Invalid value for '--depth'"),
+    "too shallow": (["--depth", "7"], "--depth 7: needs at least 8"),
     "no start": (["--starts", "0"], "Invalid value for '--starts'"),
     "no time": (["--max-seconds", "0"], "--max-seconds 0: needs a positive number"),
     "no ridge": (["--ridge", "big"], "--ridge big: needs positive numbers"),
@@ -101,7 +101,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
 
 
 def test_the_least_depth_is_that_of_the_search() -> None:
-    assert Settings(linear_layers=1).depth == LEAST_DEPTH
+    assert Settings(linear_layers=1).depth == LEAST_CONNECTED_DEPTH
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_the_data_are_read(

@@ -1,5 +1,6 @@
 """`isthmus discover DATA`: options in, a run folder and a short verdict out. The search itself: `discovery`."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -8,8 +9,13 @@ import typer
 from isthmus.cli.request import Request
 from isthmus.cli.run_folder import check_writable, chosen_folder
 
-# three ReLU layers on either side, one linear layer between them, and the output
-LEAST_DEPTH = 8
+
+class NetworkName(StrEnum):
+    """The networks that can be trained, as `discover` calls them."""
+
+    CONNECTED = "fully-connected"
+    LEAKY = "leaky"
+    RESNET = "resnet"
 
 
 def discover(  # noqa: PLR0913 - one argument per option
@@ -27,8 +33,11 @@ def discover(  # noqa: PLR0913 - one argument per option
     control: Annotated[bool, typer.Option("--control", help="Also run on random data of the same covariance.")] = False,
     ridge: Annotated[str | None, typer.Option(help="Penalties to try, largest first: 1e-2,1e-3.")] = None,
     starts: Annotated[int | None, typer.Option(min=1, help="Starts at each ridge.")] = None,
-    depth: Annotated[int | None, typer.Option(min=LEAST_DEPTH, help="Number of weight matrices.")] = None,
+    depth: Annotated[int | None, typer.Option(min=2, help="Number of weight matrices, or residual layers.")] = None,
     evaluations: Annotated[int | None, typer.Option(min=10, help="Gradients per start: fewer is rougher.")] = None,
+    network: Annotated[
+        NetworkName | None, typer.Option(help="What is trained; default fully-connected, which is fastest.")
+    ] = None,
     pictures: Annotated[bool, typer.Option(help="Write the pictures and the page; --resume makes them later.")] = True,
 ) -> int:
     """How many dimensions DATA needs: writes a run folder with a report, and says the verdict.
@@ -50,6 +59,7 @@ def discover(  # noqa: PLR0913 - one argument per option
         starts,
         depth,
         evaluations,
+        None if network is None else network.value,
     )
     check_writable(folder)
     from isthmus.cli.discovery_run import run_in  # torch and the rest: only once the request makes sense

@@ -71,8 +71,8 @@ def _finished(folder: Path, rows: Rows, request: Request) -> Discovery:
     """The result that stands in the folder, if it is the one that was asked for."""
     found = load(folder)
     settings = settings_from(
-        None, request.depth, request.ridges, request.starts, request.seed, _limits(request), ordered=rows.ordered,
-        scaling=Scaling.COLUMN,
+        request.network, request.depth, request.ridges, request.starts, request.seed, _limits(request),
+        ordered=rows.ordered, scaling=Scaling.COLUMN,
     )  # fmt: skip
     if found.input_names != tuple(rows.x.columns):
         raise DataError(f"{folder}: the finished run there has other columns. Give another folder with --out.")
@@ -97,6 +97,7 @@ def _search(rows: Rows, folder: Path, request: Request, errors: Console) -> Disc
         return discover(
             rows.x,
             rows.y,
+            network=request.network,
             loss=rows.loss,
             depth=request.depth,
             ridge=request.ridges,

@@ -8,13 +8,17 @@ from dataclasses import dataclass
 
 from isthmus.errors import DataError
 
+# three ReLU layers on either side, one linear layer between them, and the output
+LEAST_CONNECTED_DEPTH = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """The options of `isthmus discover`, by their names on the command line.
 
     Raises:
-        DataError: --max-seconds is not positive, or --ridge holds no positive numbers.
+        DataError: --max-seconds is not positive, --ridge holds no positive numbers, or --depth is too small for the
+            network.
     """
 
     data: str
@@ -30,10 +34,16 @@ class Request:
     starts: int | None = None
     depth: int | None = None
     evaluations: int | None = None
+    network: str | None = None
 
     def __post_init__(self) -> None:
         if self.max_seconds is not None and not self.max_seconds > 0:
             raise DataError(f"--max-seconds {self.max_seconds:g}: needs a positive number of seconds.")
+        least = LEAST_CONNECTED_DEPTH if self.network in {None, "fully-connected"} else 2
+        if self.depth is not None and self.depth < least:
+            raise DataError(
+                f"--depth {self.depth}: needs at least {least} with --network {self.network or 'fully-connected'}."
+            )
         _ = self.ridges  # refuses what is no list of ridges
 
     @property

@@ -14,19 +14,18 @@ import xarray as xr
 from jaxtyping import Float
 from torch import Tensor
 
+from isthmus.diagnostics.leaky_sums import LeakySums, leaky_sums, stream_and_gradients
 from isthmus.errors import DataError, NumericalWarning, ShapeError
-from isthmus.networks import LeakyResNet, walk
+from isthmus.networks import LeakyResNet
 from isthmus.theory import (
     critical_weights,
-    features,
-    hamiltonian,
     rank_from_hamiltonian,
     relaxed_energies,
 )
 from isthmus.theory.inputs import Real, check_positive
-from isthmus.theory.leaky_bounds import RelaxedEnergies, energies_of_features
+from isthmus.theory.leaky_bounds import energies_of_grams
 
-LEAST_GAMMA = 1e-9  # of |S|^2: below it the normal equations of float64 lose digits
+LEAST_GAMMA = 1e-7  # of |A|^2: below it sums of squares over the samples lose digits
 FAR = 1e-3  # a relative stationarity above which Hamiltonians are doubtful: 1/ridge amplifies every residual
 
 
@@ -74,19 +73,9 @@ def leaky_path(
 
     Source: 002, section 2; the staggered indices are ours. Test: LEAKY-11.
     """
-    check_positive("leaky_path", "ridge", ridge)
-    exact = copy.deepcopy(network).double().requires_grad_(False)
-    x, y = x.double(), y.double()
-    if not bool(torch.isfinite(x).all() and torch.isfinite(y).all()):
-        raise DataError("leaky_path(network, x, y): needs finite numbers. Remove rows with NaN or infinity first.")
-    if y.shape != (len(x), network.d_out):
-        raise ShapeError(f"leaky_path: needs y of shape {(len(x), network.d_out)}; got {tuple(y.shape)}.")
-    with torch.enable_grad():
-        states = walk(exact, x.clone().requires_grad_())  # so that A_0 has a gradient
-        stream = [state.activation for state in states[:-1]]
-        loss = (states[-1].activation - y).square().sum(1).mean()
-        gradients = torch.autograd.grad(loss, stream)
-    A, B = torch.stack([a.detach() for a in stream]), -torch.stack(gradients) / ridge
+    exact, x, y = _checked(network, x, y, ridge)
+    stream, gradients, loss = stream_and_gradients(exact, x, y, num_samples=len(x))
+    A, B = torch.stack(stream), -torch.stack(gradients) / ridge
     W, rho, smoothing = exact.weights.detach(), exact.layer_steps(), float(exact.smoothing)
     best = torch.stack(  # one layer at a time: the features of all would take as much again as the stream
         [
@@ -94,9 +83,8 @@ def leaky_path(
             for a, b in zip(A[:-1], B[1:], strict=True)
         ]
     )
-    off, size = (W - best).square().sum((1, 2)), W.square().sum((1, 2))
-    total = float((rho * off).sum() / (rho * size).sum()) ** 0.5 if float(size.sum()) else math.nan
-    return LeakyPath(A, B, W, best, rho, float(loss.detach()), (off / size).sqrt(), total)
+    stationarity, total = _stationarity(exact, best)
+    return LeakyPath(A, B, W, best, rho, float(loss), stationarity, total)
 
 
 def leaky_diagnosis(
@@ -126,25 +114,22 @@ def leaky_diagnosis(
 
     Source: 002, figure 1. Test: LEAKY-13, LEAKY-15.
     """
-    path = leaky_path(network, x, y, ridge=ridge)
-    if not path.total_stationarity <= FAR:
+    exact, x, y = _checked(network, x, y, ridge)
+    sums = leaky_sums(exact, x, y, ridge=float(ridge))
+    Lt, critical = network.effective_depth, network.effective_depth * sums.by_momentum.mT
+    stationarity, total = _stationarity(exact, critical)
+    if not total <= FAR:
         warnings.warn(
-            f"leaky_diagnosis: the network is far from critical, relative stationarity {path.total_stationarity:.2g} "
+            f"leaky_diagnosis: the network is far from critical, relative stationarity {total:.2g} "
             f"> {FAR:g}: only hamiltonian_pontryagin can be trusted. Train with PreconditionedLBFGS.",
             NumericalWarning,
             stacklevel=2,
         )
-    Lt = network.effective_depth
-    energies = _energies(network, path, relative_gamma)
-    mixed = torch.tensor([-Lt / 2 * e.rank for e in energies], dtype=torch.float64)
-    same = torch.stack(
-        [
-            hamiltonian(A, B, effective_depth=Lt, bias=network.has_bias, smoothing=float(network.smoothing))
-            for A, B in zip(path.activations, path.momenta, strict=True)
-        ]
-    )
+    mixed = Lt * (sums.by_momentum.square().sum((1, 2)) / 2 - sums.mixed)
+    same = Lt * (sums.by_level.square().sum((1, 2)) / 2 - sums.same)
     averaged = (same[:-1] + 2 * mixed + same[1:]) / 4
-    pontryagin = mixed - (path.weights - path.critical).square().sum((1, 2)) / (2 * Lt)
+    pontryagin = mixed - (exact.weights - critical).square().sum((1, 2)) / (2 * Lt)
+    costs, speeds = _energies(exact, sums, (x, y), ridge=ridge, relative_gamma=float(relative_gamma))
     columns = {
         "position": network.steps.double().cumsum(0),
         "hamiltonian": averaged,
@@ -152,33 +137,62 @@ def leaky_diagnosis(
         "hamiltonian_mixed": mixed,
         "hamiltonian_same_level": same[1:],
         "rank_from_hamiltonian": rank_from_hamiltonian(averaged, effective_depth=Lt),
-        "cost_of_identity": torch.tensor([e.cost_of_identity for e in energies], dtype=torch.float64),
-        "kinetic_energy": torch.tensor([e.kinetic_energy for e in energies], dtype=torch.float64),
-        "momentum_norm": torch.linalg.matrix_norm(path.momenta[1:]),
-        "stationarity": path.stationarity,
+        "cost_of_identity": np.array(costs),
+        "kinetic_energy": np.array(speeds) * (Lt / 2),
+        "momentum_norm": sums.momentum[1:].sqrt(),
+        "stationarity": stationarity,
     }
     variables = {name: (("layer",), np.asarray(values)) for name, values in columns.items()}
     attributes = {
-        "data_loss": path.data_loss, "stationarity": path.total_stationarity, "relative_gamma": relative_gamma
+        "data_loss": float(sums.data_loss), "stationarity": total, "relative_gamma": relative_gamma
     }  # fmt: skip
     return xr.Dataset(variables, coords={"layer": np.arange(1, network.depth + 1)}, attrs=attributes)
 
 
-def _energies(network: LeakyResNet, path: LeakyPath, relative_gamma: Real) -> list[RelaxedEnergies]:
-    """Relaxed energies of every layer, with one Gram matrix of its features and what the path has already."""
-    found: list[RelaxedEnergies] = []
-    Lt = network.effective_depth
-    for A, B, best in zip(path.activations[:-1], path.momenta[1:], path.critical, strict=True):
-        S = features(A, bias=network.has_bias, smoothing=float(network.smoothing))
-        gram = S.mT @ S
+def _energies(
+    network: LeakyResNet, sums: LeakySums, data: tuple[Tensor, Tensor], *, ridge: Real, relative_gamma: float
+) -> tuple[list[float], list[float]]:
+    """Relaxed cost of identity and square of the speed of every layer.
+
+    From the sums alone, but for layers whose largest eigenvalue is so far below the size of their stream that digits
+    would be lost: for those the path is computed.
+    """
+    costs, speeds = list[float](), list[float]()
+    path: LeakyPath | None = None
+    for l, gram in enumerate(sums.gram):
         largest = float(torch.linalg.eigvalsh(gram)[-1]) if gram.numel() else 0.0
-        gamma = float(relative_gamma) * (largest if largest > 0 else 1.0)
-        if gamma < LEAST_GAMMA * float(gram.diagonal().sum()):
-            found.append(
-                relaxed_energies(
-                    A, B, effective_depth=Lt, gamma=gamma, bias=network.has_bias, smoothing=float(network.smoothing)
-                )
+        gamma = relative_gamma * (largest if largest > 0 else 1.0)
+        if gamma >= LEAST_GAMMA * max(float(sums.activation[l]), largest):
+            cost, speed = energies_of_grams(
+                gram, sums.by_activation[l], sums.by_momentum[l], activation=float(sums.activation[l]), gamma=gamma
             )
-            continue
-        found.append(energies_of_features(S, gram, A, B, best.mT / Lt, effective_depth=Lt, gamma=gamma))
-    return found
+        else:
+            path = path or leaky_path(network, *data, ridge=ridge)
+            energies = relaxed_energies(
+                path.activations[l], path.momenta[l + 1], effective_depth=network.effective_depth, gamma=gamma,
+                bias=network.has_bias, smoothing=float(network.smoothing),
+            )  # fmt: skip
+            cost, speed = energies.cost_of_identity, energies.speed**2
+        costs.append(cost)
+        speeds.append(speed)
+    return costs, speeds
+
+
+def _checked(network: LeakyResNet, x: Tensor, y: Tensor, ridge: Real) -> tuple[LeakyResNet, Tensor, Tensor]:
+    """A frozen float64 copy of the network, and the data in float64."""
+    check_positive("leaky_path", "ridge", ridge)
+    exact = copy.deepcopy(network).double().requires_grad_(False)
+    x, y = x.double(), y.double()
+    if not bool(torch.isfinite(x).all() and torch.isfinite(y).all()):
+        raise DataError("leaky_path(network, x, y): needs finite numbers. Remove rows with NaN or infinity first.")
+    if y.shape != (len(x), network.d_out):
+        raise ShapeError(f"leaky_path: needs y of shape {(len(x), network.d_out)}; got {tuple(y.shape)}.")
+    return exact, x, y
+
+
+def _stationarity(network: LeakyResNet, critical: Tensor) -> tuple[Tensor, float]:
+    """|W - critical| / |W| of each layer, and over all layers weighted by rho."""
+    W, rho = network.weights, network.layer_steps()
+    off, size = (W - critical).square().sum((1, 2)), W.square().sum((1, 2))
+    total = float((rho * off).sum() / (rho * size).sum()) ** 0.5 if float(size.sum()) else math.nan
+    return (off / size).sqrt(), total

@@ -5,8 +5,20 @@ Training itself is in `training`, per-layer tables in `diagnostics`, files and p
 
 from isthmus.discovery.compression import Compression, compress
 from isthmus.discovery.discover import discover
+from isthmus.discovery.effective_depth import EffectiveDepth, effective_depth
 from isthmus.discovery.factorisation import Factorisation, factorise
 from isthmus.discovery.result import Discovery, load
 from isthmus.discovery.scree import scree
 
-__all__ = ["Compression", "Discovery", "Factorisation", "compress", "discover", "factorise", "load", "scree"]
+__all__ = [
+    "Compression",
+    "Discovery",
+    "EffectiveDepth",
+    "Factorisation",
+    "compress",
+    "discover",
+    "effective_depth",
+    "factorise",
+    "load",
+    "scree",
+]

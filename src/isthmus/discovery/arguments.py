@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isthmus.discovery.scaling import Scaling
-from isthmus.discovery.settings import Settings, StartKind
+from isthmus.discovery.settings import NetworkKind, Settings, StartKind
 from isthmus.errors import DataError
 from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, constant_columns, listing
 from isthmus.training import Limits
@@ -142,17 +142,28 @@ def settings_from(  # noqa: PLR0913
     scaling: Scaling,
 ) -> Settings:
     """The defaults with what the caller chose."""
-    if network not in {None, "connected"}:
-        raise ValueError(f"discover(network={network!r}): needs 'connected' (or None, which means it).")
-    settings = Settings(seed=seed, ordered=ordered, scaling=scaling.value)
+    kind = _kind_of(network)
+    settings = Settings(seed=seed, ordered=ordered, scaling=scaling.value, network=kind.value)
     if ridge is not None:
         ridges = (float(ridge),) if isinstance(ridge, int | float) else tuple(sorted(map(float, ridge), reverse=True))
         settings = replace(settings, ridges=ridges)
     if starts is not None:
         kinds = (StartKind.LINEAR, *(StartKind.RANDOM for _ in range(starts - 1))) if starts > 0 else ()
         settings = replace(settings, starts=kinds)
-    if depth is not None:
+    if depth is not None and kind is not NetworkKind.CONNECTED:
+        settings = replace(settings, stream_layers=depth)
+    elif depth is not None:
         settings = replace(settings, linear_layers=depth - 2 * settings.relu_layers - 1)
     if limits is not None and limits.evaluations is not None:
         settings = settings.scaled_to(limits.evaluations)
     return settings
+
+
+def _kind_of(network: str | None) -> NetworkKind:
+    if network in {None, "fully-connected"}:
+        return NetworkKind.CONNECTED
+    if network not in {kind.value for kind in NetworkKind}:
+        raise ValueError(
+            f"discover(network={network!r}): needs 'connected' (or None, which means it), 'leaky' or 'resnet'."
+        )
+    return NetworkKind(network)

@@ -5,15 +5,17 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import xarray as xr
 
-from isthmus.diagnostics import diagnose
+from isthmus.discovery.architectures import architecture_of
 from isthmus.discovery.certificates import certified_interval
-from isthmus.discovery.curves import Result, narrow_network_of, network_of
+from isthmus.discovery.curves import Result
 from isthmus.discovery.decision import error_ratio, linear_rank_for
+from isthmus.discovery.energies import diagnosed
 from isthmus.discovery.factorisation import Factorisation, factorise
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.search import Findings
 from isthmus.discovery.settings import Settings
+from isthmus.networks import FullyConnected
 from isthmus.theory.curve_readings import running_minimum
 
 RUN_COLUMNS = ("ridge", "start", "kind", "objective", "data_loss", "heldout_error", "jacobian_rank", "activation_rank",
@@ -37,8 +39,10 @@ def assemble(  # noqa: PLR0913
     encoder = problem.inputs.fold_into_encoder(halves.encoder)
     targets = problem.targets
     decoder = targets.fold_into_decoder(halves.decoder) if targets else halves.decoder
-    chosen = findings.curves[findings.ridge]
-    network = network_of(problem, settings, chosen[min(max(rank, min(chosen)), max(chosen))]["theta"]).double()
+    stages, chosen = architecture_of(settings), findings.curves[findings.ridge]
+    shown = stages.shown(findings.starts[findings.ridge], chosen, rank)
+    network = stages.network(problem, settings, shown).double()
+    diagnosis, energies = diagnosed(network, problem, findings.ridge)
     return Discovery(
         rank=rank,
         verdict=findings.decision.verdict,
@@ -50,26 +54,27 @@ def assemble(  # noqa: PLR0913
         decoder=decoder,
         network=network,
         runs=_runs_table(findings),
-        diagnosis=diagnose(network, problem.x),
+        diagnosis=diagnosis,
         warnings=(*warnings, *findings.warnings),
         task=task,
         input_names=names[0],
         target_names=names[1],
         settings={**settings.as_dict(), **extra_settings},
-        readings=_readings(findings, rank),
+        readings={**_readings(findings, rank), **energies},
         control=control,
     )
 
 
-def _halves(findings: Findings, problem: Problem, settings: Settings, rank: int) -> Factorisation:
+def _halves(findings: Findings, problem: Problem, settings: Settings, rank: int) -> Factorisation[FullyConnected]:
     """Encoder and decoder through `rank` coordinates: the refined halves, cut again so that coordinates decorrelate."""
+    stages = architecture_of(settings)
     if rank == 0 or not findings.scree:
         chosen = findings.curves[findings.ridge]
-        network = network_of(problem, settings, chosen[min(chosen)]["theta"])
-        return factorise(network, problem.x, rank, layer=settings.relu_layers + 1)
+        network = stages.network(problem, settings, chosen[min(chosen)])
+        return factorise(network, problem.x, rank, layer=stages.middle(settings))
     known = rank if rank in findings.scree else max(r for r in findings.scree if r <= max(rank, min(findings.scree)))
-    network = narrow_network_of(problem, settings, findings.scree[known]["theta"], known)
-    return factorise(network, problem.x, min(rank, known), layer=settings.relu_layers + 1)
+    network = stages.refined_network(problem, settings, findings.scree[known])
+    return factorise(network, problem.x, min(rank, known), layer=stages.middle(settings))
 
 
 def _scree_table(findings: Findings) -> xr.Dataset:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from isthmus.discovery.factorisation import factorise, joined, merge_linear_runs
 from isthmus.discovery.problem import Problem
@@ -39,7 +39,7 @@ def trained_start(  # noqa: PLR0913
     network = new_network(problem.d_in, problem.d_out, settings, seed=seed)
     rate = 3e-3
     if kind == StartKind.LINEAR:
-        start_linear(network, problem.x, _regression_target(problem), settings)
+        start_linear(network, problem.x, regression_target(problem), settings)
         rate /= 3
     solver = (
         Adam(settings.adam_steps, rate, moves=(rebalancing,), move_every=20),
@@ -49,7 +49,7 @@ def trained_start(  # noqa: PLR0913
         network, problem.x, problem.y, ridge=ridge, loss=problem.loss, solver=solver,
         sample_weight=problem.weight, limits=Limits(seconds=seconds), checkpoint=checkpoint, callback=callback,
     )  # fmt: skip
-    return measured(problem, network, result) | {"ridge": ridge, "start": number, "kind": str(kind)}
+    return _measured(problem, network, result) | {"ridge": ridge, "start": number, "kind": str(kind)}
 
 
 def truncated(  # noqa: PLR0913
@@ -70,7 +70,7 @@ def truncated(  # noqa: PLR0913
         solver=LBFGS(settings.polish_evaluations), limits=Limits(seconds=seconds), checkpoint=checkpoint,
         callback=callback, sample_weight=problem.weight,
     )  # fmt: skip
-    return measured(problem, network, result) | {"ridge": base["ridge"], "rank": rank}
+    return _measured(problem, network, result) | {"ridge": base["ridge"], "rank": rank}
 
 
 def refined_halves(  # noqa: PLR0913
@@ -91,7 +91,7 @@ def refined_halves(  # noqa: PLR0913
         solver=LBFGS(settings.refine_evaluations), limits=Limits(seconds=seconds), checkpoint=checkpoint,
         callback=callback, sample_weight=problem.weight,
     )  # fmt: skip
-    return measured(problem, narrow, result) | {"rank": rank}
+    return _measured(problem, narrow, result) | {"rank": rank}
 
 
 def narrowed(network: FullyConnected, x: Tensor, rank: int, *, layer: int) -> FullyConnected:
@@ -101,9 +101,23 @@ def narrowed(network: FullyConnected, x: Tensor, rank: int, *, layer: int) -> Fu
     return joined(merged, dtype=network.weights[0].dtype)
 
 
-def measured(problem: Problem, network: FullyConnected, result: FitResult) -> Result:
-    """The numbers of a trained network that the decision needs, with its parameters."""
-    spectrum = median_jacobian_spectrum(network, problem.x)
+def _measured(problem: Problem, network: FullyConnected, result: FitResult) -> Result:
+    return measured(problem, network, result, written=network, activation_rank=middle_rank(network))
+
+
+def measured(
+    problem: Problem, network: nn.Module, result: FitResult, *, written: FullyConnected, activation_rank: int
+) -> Result:
+    """The numbers of a trained network that the decision needs, with its parameters.
+
+    Args:
+        problem: the data.
+        network: any.
+        result: how its training ended.
+        written: the same function, as a fully connected network, for its Jacobians.
+        activation_rank: directions that stand out in its middle.
+    """
+    spectrum = median_jacobian_spectrum(written, problem.x)
     return {
         "theta": flat_parameters(network),
         "objective": result.objective,
@@ -117,7 +131,7 @@ def measured(problem: Problem, network: FullyConnected, result: FitResult) -> Re
         "heldout_error": problem.heldout_error(network),
         "jacobian_spectrum": spectrum.tolist(),
         "jacobian_rank": int(spectral_gap_rank(spectrum)),
-        "activation_rank": middle_rank(network),
+        "activation_rank": activation_rank,
         "usable": result.outcome not in {Outcome.DIVERGED},
     }
 
@@ -129,7 +143,7 @@ def median_jacobian_spectrum(network: FullyConnected, x: Tensor) -> Tensor:
     return torch.linalg.svdvals(jacobians(exact, points.double())).median(0).values
 
 
-def flat_parameters(network: FullyConnected) -> Tensor:
+def flat_parameters(network: nn.Module) -> Tensor:
     """All parameters in one vector, in the order of `network.parameters()`."""
     return torch.cat([p.detach().reshape(-1) for p in network.parameters()])
 
@@ -153,7 +167,7 @@ def _filled(network: FullyConnected, theta: Tensor) -> FullyConnected:
     return network
 
 
-def _regression_target(problem: Problem) -> Tensor:
+def regression_target(problem: Problem) -> Tensor:
     """What a linear start regresses on: the targets, or centred class indicators."""
     if problem.y.is_floating_point():
         return problem.y

@@ -64,9 +64,12 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     Args:
         x: inputs (n, d_in): array, tensor or data frame of real numbers.
         y: targets (n, d_out), or class labels (n,) with loss="cross_entropy"; None: y = x, the dimension of the data.
-        network: None or "connected": ReLU layers around linear ones, the stand-in for a very deep network.
+        network: None, "connected" or "fully-connected": ReLU layers around linear ones, the stand-in for a very deep
+            network; "leaky" or "resnet": a `LeakyResNet` (Lt = 8) or `ResNet` whose stream is led through r dimensions
+            in its middle layer instead. Of a leaky one the readings tell cost of identity and Hamiltonian besides.
         loss: None or "squared", or "cross_entropy".
-        depth: number of weight matrices; more depth prefers fewer, more curved coordinates. Default 11.
+        depth: number of weight matrices; more depth prefers fewer, more curved coordinates. Default 11. Of residual
+            networks the number of layers or blocks, default 16.
         ridge: one ridge or several; default 1e-2 ... 3e-4, for targets of total variance 1.
         starts: starts at each ridge, the first from the linear map, the others random. Default 2.
         sample_weight: a weight >= 0 for each row, in losses and errors, up to a common factor; the columns are scaled

@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from isthmus.discovery.cutting import cut_module
 from isthmus.discovery.halves import Factorisation, principal_axes
 from isthmus.errors import ShapeError
-from isthmus.networks import FullyConnected, walk
+from isthmus.networks import FullyConnected, LeakyResNet, ResNet, as_fully_connected, walk
 from isthmus.theory.spectra import spectral_gap_rank
 
 
 @overload
 def factorise(
-    module: FullyConnected, x: Tensor, rank: int | None = None, *, layer: int | str | None = None
+    module: FullyConnected | LeakyResNet | ResNet, x: Tensor, rank: int | None = None, *, layer: int | str | None = None
 ) -> Factorisation[FullyConnected]: ...
 
 
@@ -38,26 +38,29 @@ def factorise(
     how far off it is.
 
     Args:
-        module: a `FullyConnected` of depth at least 2, or any module of one tensor in and one out whose linear layers
-            are not all bypassed by skip connections; it is not changed.
+        module: a `FullyConnected` of depth at least 2; a `LeakyResNet` or `ResNet`, whose stream is cut; or any module
+            of one tensor in and one out whose linear layers are not all bypassed by skip connections. Not changed.
         x: samples as rows (of a module, as it takes them; tokens and pixels count as samples of the subspace).
         rank: number of coordinates; None takes the largest gap in the spectrum of the layer (*estimate*).
         layer: layer to cut: its number among the linear layers that can be cut (hidden layers 1..L-1 of a
-            `FullyConnected`), or its name as in `named_modules`; None takes the one with the least error, the first of
-            equals. The last linear layer is no choice where it is the output.
+            `FullyConnected`, l + 1 behind layer l = 0..L of a residual network), or its name as in `named_modules`;
+            None takes the one with the least error, the first of equals. The last linear layer is no choice where it is
+            the output.
 
     Returns:
-        Two networks with their relative error: float64 networks of a `FullyConnected`, of any other module two
+        Two networks with their relative error: float64 `FullyConnected` of a network of ours, of any other module two
         `Sequential` modules of its own type in eval mode.
 
     Raises:
         ShapeError: x does not fit.
         DataError: the module fails on x, or x has NaN.
-        ValueError: no such layer, one that is bypassed by a skip connection (says which), a module that cannot be taken
-            apart, or a rank larger than the width.
+        ValueError: no such layer, a smoothed relu, a layer that is bypassed by a skip connection (says which), a module
+            that cannot be taken apart, or a rank larger than the width.
 
     Source: ledger section 5.1, `extract_factorization`.
     """
+    if isinstance(module, LeakyResNet | ResNet):
+        module = as_fully_connected(module)
     if not isinstance(module, FullyConnected):
         return cut_module(module, x, rank, layer=layer)
     if isinstance(layer, str):

@@ -1,4 +1,4 @@
-"""Fully connected networks as (plain description, named tensors), the form in which they are stored.
+"""Networks of ours as (plain description, named tensors), the form in which they are stored.
 
 A single network as a file: here. A whole discovery: `storage`. Other formats (exported programs, ONNX) belong to the
 command that exports.
@@ -13,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from isthmus.discovery.stream_files import STREAMS, Stream, stream_architecture, stream_from
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.training.atomic import atomic_path
@@ -26,8 +27,10 @@ def architecture(network: object) -> dict[str, object]:
     Raises:
         TypeError: the network is of another class.
     """
+    if isinstance(network, Stream):
+        return stream_architecture(network)
     if type(network) is not FullyConnected:
-        raise TypeError(f"save: needs FullyConnected networks, got {type(network).__name__}.")
+        raise TypeError(f"save: needs FullyConnected networks, LeakyResNet or ResNet; got {type(network).__name__}.")
     return {
         "class": "FullyConnected",
         "dimensions": list(network.dimensions),
@@ -41,22 +44,24 @@ def tensors_of(networks: Mapping[str, object]) -> dict[str, Tensor]:
     """Every parameter under "<network>.<parameter>", as tensors that share no memory."""
     found: dict[str, Tensor] = {}
     for name, network in networks.items():
-        assert isinstance(network, FullyConnected)
+        assert isinstance(network, FullyConnected | Stream)
         for key, tensor in network.state_dict().items():
             found[f"{name}.{key}"] = tensor.detach().cpu().clone().contiguous()
     return found
 
 
-def network_from(description: Mapping[str, Any], name: str, tensors: Mapping[str, Tensor]) -> FullyConnected:
+def network_from(description: Mapping[str, Any], name: str, tensors: Mapping[str, Tensor]) -> FullyConnected | Stream:
     """The network that `architecture` and `tensors_of` described.
 
     Raises:
         ValueError: the class is unknown, or the tensors do not fit the dimensions.
     """
+    own = {key.removeprefix(f"{name}."): tensor for key, tensor in tensors.items() if key.startswith(f"{name}.")}
+    if description["class"] in STREAMS:
+        return stream_from(description, name, own)
     if description["class"] != "FullyConnected":
         raise ValueError(f"unknown network class {description['class']!r}")
     dimensions, linear = description["dimensions"], description["linear"]
-    own = {key.removeprefix(f"{name}."): tensor for key, tensor in tensors.items() if key.startswith(f"{name}.")}
     # before anything is allocated: dimensions that the stored tensors do not have
     shapes = [tuple(own[f"weights.{l}"].shape) for l in range(len(dimensions) - 1)]
     if shapes != list(zip(dimensions[1:], dimensions[:-1], strict=True)):
@@ -76,7 +81,7 @@ def network_from(description: Mapping[str, Any], name: str, tensors: Mapping[str
     return network
 
 
-def write_network(path: str | os.PathLike[str], network: FullyConnected) -> None:
+def write_network(path: str | os.PathLike[str], network: FullyConnected | Stream) -> None:
     """Write one network as safetensors that say, in their metadata, how to rebuild it.
 
     Raises:
@@ -105,6 +110,9 @@ def read_network(path: str | os.PathLike[str]) -> FullyConnected:
     if METADATA not in metadata:
         raise DataError(f"{path}: does not say which network it holds. Give the folder of the run, or save it again.")
     try:
-        return network_from(json.loads(metadata[METADATA]), "network", tensors)
+        network = network_from(json.loads(metadata[METADATA]), "network", tensors)
     except (ValueError, KeyError, TypeError, RuntimeError) as error:
         raise DataError(f"{path}: its tensors do not fit its description ({' '.join(str(error).split())}).") from error
+    if not isinstance(network, FullyConnected):
+        raise DataError(f"{path}: holds a {type(network).__name__}; needs fully connected ones. Give the run's folder.")
+    return network

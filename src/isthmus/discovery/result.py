@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery.storage import CONTROL, read_fields, write_fields
-from isthmus.networks import FullyConnected
+from isthmus.networks import FullyConnected, LeakyResNet, ResNet
 from isthmus.theory import RankEstimate, Verdict
 
 
@@ -34,7 +34,8 @@ class Discovery:
             dimensions), and `chosen` (bool, per ridge).
         encoder: maps samples in the user's units to `rank` coordinates, float64.
         decoder: maps coordinates to predictions in the user's units, float64.
-        network: the trained network behind them, in standardised units.
+        network: the trained network behind them, in standardised units; with residual networks the start of least
+            objective, which no waist constrains.
         runs: dimension "run", one row per start: `ridge`, `start`, `kind`, `objective`, `data_loss`, `heldout_error`,
             `jacobian_rank`, `activation_rank`, `stationarity`, `outcome`, `gradient_evaluations`, `seconds`.
         diagnosis: the per-layer table of `network`.
@@ -45,7 +46,8 @@ class Discovery:
         settings: everything that fixes the result: seed, ridges, starts, depth, split, versions.
         readings: the numbers behind the verdict by name: `objective_rank`, `sharpness`, `scree_rank`, `scree_margin`,
             `jacobian_rank`, `linear_rank` (components that PCA or reduced-rank regression needs for the same error, or
-            None), `one_fewer` (error through one dimension fewer over the error at the rank), `ridge`.
+            None), `one_fewer` (error through one dimension fewer over the error at the rank), `ridge`; of a leaky
+            network also what its energies say, see `discovery.energies`.
         control: the same pipeline run on the Gaussian surrogate of the same covariance, if it was asked for.
     """
 
@@ -57,7 +59,7 @@ class Discovery:
     objective_curve: xr.Dataset
     encoder: FullyConnected
     decoder: FullyConnected
-    network: FullyConnected
+    network: FullyConnected | LeakyResNet | ResNet
     runs: xr.Dataset
     diagnosis: Diagnosis
     warnings: tuple[str, ...] = ()

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from isthmus.discovery.architectures import architecture_of
 from isthmus.discovery.baseline import linear_errors
-from isthmus.discovery.curves import Result, refined_halves, trained_start, truncated
+from isthmus.discovery.curves import Result
 from isthmus.discovery.decision import Decision, Readings, decide
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.settings import Settings
@@ -56,6 +57,7 @@ class Search:
 
     def __init__(self, problem: Problem, settings: Settings, workshop: Workshop, *, prefix: str = "") -> None:
         self.problem, self.settings, self.workshop, self.prefix = problem, settings, workshop, prefix
+        self.stages = architecture_of(settings)
         self.label = "control: " if prefix else ""
         self.warnings: list[str] = []
 
@@ -79,8 +81,9 @@ class Search:
             if found and self._stop_early(found):
                 self.workshop.tracker.skip(per_ridge * (len(self.settings.ridges) - len(found)))
                 break
+            numbers = range(len(self.settings.starts))
             results = self.workshop.run(
-                [self._unit("start", trained_start, ridge, n, number=n) for n in range(len(self.settings.starts))]
+                [self._unit("start", self.stages.trained_start, ridge, n, number=n) for n in numbers]
             )
             if not any(r["usable"] for r in results):
                 self.warnings.append(f"Every start diverged at ridge {ridge:g}; it is left out.")
@@ -112,7 +115,7 @@ class Search:
     def _objective_curve(self, base: Result) -> dict[int, Result]:
         cost = self.settings.polish_evaluations
         units = [
-            self._unit("truncate", truncated, base["ridge"], rank, base=base, rank=rank, cost=cost)
+            self._unit("truncate", self.stages.truncated, base["ridge"], rank, base=base, rank=rank, cost=cost)
             for rank in range(self._widest(base), 0, -1)
         ]
         if self.workshop.out_of_time():
@@ -128,7 +131,7 @@ class Search:
     def _scree_curve(self, curve: dict[int, Result]) -> dict[int, Result]:
         cost = self.settings.refine_evaluations
         units = [
-            self._unit("scree", refined_halves, base["ridge"], rank, base=base, rank=rank, cost=cost)
+            self._unit("scree", self.stages.refined_halves, base["ridge"], rank, base=base, rank=rank, cost=cost)
             for rank, base in sorted(curve.items(), reverse=True)
         ]
         return self._by_rank(units)

@@ -12,6 +12,14 @@ class StartKind(StrEnum):
     RANDOM = "random"
 
 
+class NetworkKind(StrEnum):
+    """Which networks are trained."""
+
+    CONNECTED = "connected"
+    LEAKY = "leaky"
+    RESNET = "resnet"
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Numbers of a discovery; the defaults were fixed on random teachers and on Kuramoto-Sivashinsky data.
@@ -34,6 +42,10 @@ class Settings:
         heldout: share of rows held out.
         scaling: "column" or "global".
         ordered: whole blocks of rows are held out.
+        network: "connected", "leaky" or "resnet".
+        stream_layers: layers or blocks of a residual network, whose depth knob it is for "resnet".
+        stream_width: of its stream, more where the data are wider.
+        effective_depth: Lt, the depth knob of a leaky network.
     """
 
     seed: int = 0
@@ -52,6 +64,10 @@ class Settings:
     heldout: float = 0.2
     scaling: str = "column"
     ordered: bool = False
+    network: str = NetworkKind.CONNECTED.value
+    stream_layers: int = 16
+    stream_width: int = 24
+    effective_depth: float = 8.0
 
     def __post_init__(self) -> None:
         if not self.ridges or min(self.ridges) <= 0 or sorted(self.ridges, reverse=True) != list(self.ridges):
@@ -60,6 +76,8 @@ class Settings:
             raise ValueError("discover(starts=0): needs at least one start.")
         if self.linear_layers < 1:
             raise ValueError(f"discover(depth=...): needs at least one linear middle layer, got {self.linear_layers}.")
+        if self.stream_layers < 2:
+            raise ValueError(f"discover(depth={self.stream_layers}): needs at least 2 residual layers, for a middle.")
         if not 0 < self.heldout < 1:
             raise ValueError(f"discover: needs a held-out share between 0 and 1, got {self.heldout}.")
 

@@ -3,6 +3,7 @@
 Two lists of moves, both returning new networks. Exact and never raising the penalty: `rebalance`, `min_norm_projection`
 (on data), `delete_dead_neurons`, `merge_parallel_neurons`, `caratheodory_prune` (on data), `balance_linear_runs` and
 `fold_constant_neurons`; of leaky networks `retimed`.
+The same function as another class: `as_fully_connected`.
 Exact at a stated cost, or approximate with a stated error: `fold_constant_neurons(..., allow_rise=True)`,
 `insert_identity_layers`, `merge_layers`, `compress_depth`.
 
@@ -24,9 +25,11 @@ from isthmus.networks.leaky_moves import releaked, retimed, with_steps
 from isthmus.networks.min_norm import min_norm_projection
 from isthmus.networks.pruning import delete_dead_neurons, merge_parallel_neurons
 from isthmus.networks.rebalancing import rebalance
+from isthmus.networks.residual_rewriting import as_fully_connected
 from isthmus.networks.resnet import ResNet
 from isthmus.networks.segments import SegmentPieces, segment_pieces
 from isthmus.networks.slices import SliceCells, slice_cells
+from isthmus.networks.waist import Waist
 
 __all__ = [
     "ClassRegions",
@@ -37,6 +40,8 @@ __all__ = [
     "ResNet",
     "SegmentPieces",
     "SliceCells",
+    "Waist",
+    "as_fully_connected",
     "balance_linear_runs",
     "balanced_factors",
     "caratheodory_prune",

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from isthmus.networks.layers import LayerState, check_features
 from isthmus.networks.leaky_steps import SCHEMES, check_leak, step_sizes
+from isthmus.networks.waist import Waist, check_waist
 from isthmus.theory.inputs import Real, check_positive
 from isthmus.theory.representation_costs import lifted
 
@@ -41,6 +42,7 @@ class LeakyResNet(nn.Module):
 
     Attributes:
         smoothing: eps of (t + sqrt(t^2 + eps^2)) / 2, which stands for the relu while a solver follows eps to its end.
+        waist: leads the stream through a few dimensions behind one layer; None unless `narrow` put one there.
 
     Raises:
         ValueError: effective_depth <= 0, depth < 1, width below a data dimension, steps that are negative or do not sum
@@ -49,6 +51,7 @@ class LeakyResNet(nn.Module):
 
     smoothing: Tensor
     steps: Tensor
+    waist: Waist | None
 
     def __init__(  # noqa: PLR0913 - the arguments are a public contract
         self,
@@ -87,6 +90,18 @@ class LeakyResNet(nn.Module):
         learned = maps == "learned"
         self.embedding = nn.Parameter(E, requires_grad=learned)
         self.unembedding = nn.Parameter(U, requires_grad=learned)
+        self.waist = None
+
+    def narrow(self, waist: Waist | None) -> None:
+        """Put a waist into the stream, or take it away.
+
+        Raises:
+            ShapeError: it does not fit the stream.
+        """
+        if waist is not None:
+            check_waist("LeakyResNet.narrow", waist, width=self.width, depth=self.depth)
+            waist = waist.to(self.weights)
+        self.waist = waist
 
     def layer_steps(self) -> Float[Tensor, " depth"]:
         """The step of explicit Euler that each layer makes: rho_l, or (1 - exp(-rho_l Lt)) / Lt if exponential."""
@@ -103,16 +118,20 @@ class LeakyResNet(nn.Module):
         The preactivation is what the layer adds per unit of time, sigma(A_{l-1}) W_l^T.
         """
         check_features("LeakyResNet(x)", x, self.d_in)
-        a = x @ self.embedding.mT
+        a = self.behind(0, x @ self.embedding.mT)
         states = [LayerState(1, a, a, self.embedding, None, "embedding")]
         eps, Lt = float(self.smoothing), self.effective_depth
         for l, (W, rho) in enumerate(zip(self.weights.unbind(), self.layer_steps().tolist(), strict=True)):
             z = lifted(a, bias=self.has_bias, smoothing=eps) @ W.mT
-            a = torch.add(z * rho, a, alpha=1 - rho * Lt)
+            a = self.behind(l + 1, torch.add(z * rho, a, alpha=1 - rho * Lt))
             bias = W[:, -1] if self.has_bias else None
             states.append(LayerState(l + 2, z, a, W[:, : self.width], bias, f"weights.{l}"))
         y = a @ self.unembedding.mT
         return [*states, LayerState(self.depth + 2, y, y, self.unembedding, None, "unembedding")]
+
+    def behind(self, layer: int, a: Tensor) -> Tensor:
+        """The stream behind a layer: `a`, but through the waist where there is one."""
+        return self.waist(a) if self.waist is not None and self.waist.layer == layer else a
 
     def penalty(self) -> Float[Tensor, ""]:
         """(1 / (2 Lt)) sum rho_l |W_l|^2, and half the squared norms of learned maps; `ridge` multiplies it."""

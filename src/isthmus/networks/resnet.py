@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from isthmus.errors import ShapeError
 from isthmus.networks.layers import LayerState, check_features
+from isthmus.networks.waist import Waist, check_waist
 
 
 class ResNet(nn.Module):
@@ -36,9 +37,14 @@ class ResNet(nn.Module):
         seed: seed of the initial weights (1/fan-in at both ends, He / L in the blocks, zero biases).
         dtype: parameter type, torch's default unless given.
 
+    Attributes:
+        waist: leads the stream through a few dimensions behind one block; None unless `narrow` put one there.
+
     Raises:
         ValueError: a dimension < 1, depth < 0, a block depth other than 1 and 2, or residual_weight <= 0.
     """
+
+    waist: Waist | None
 
     def __init__(  # noqa: PLR0913 - the arguments are a public contract
         self,
@@ -72,6 +78,7 @@ class ResNet(nn.Module):
         self.unembedding = drawn(d_out, width, 1.0)
         biased = [] if linear else [width, *(fan_out for _ in range(depth) for fan_out, _ in shapes), d_out]
         self.biases = nn.ParameterList(nn.Parameter(torch.zeros(size, dtype=dtype)) for size in biased)
+        self.waist = None
 
     @classmethod
     def from_layers(
@@ -116,6 +123,17 @@ class ResNet(nn.Module):
                 parameter.copy_(value)
         return network
 
+    def narrow(self, waist: Waist | None) -> None:
+        """Put a waist into the stream, or take it away.
+
+        Raises:
+            ShapeError: it does not fit the stream.
+        """
+        if waist is not None:
+            check_waist("ResNet.narrow", waist, width=self.width, depth=self.depth)
+            waist = waist.to(self.embedding)
+        self.waist = waist
+
     @property
     def depth(self) -> int:
         """Number of residual blocks L."""
@@ -143,6 +161,8 @@ class ResNet(nn.Module):
             activated = in_block and not self.linear and (self.block_depth == 1 or not ends_block)
             a = z.relu() if activated else z
             a = stream + a if ends_block else a
+            if self.waist is not None and (ends_block or i == 0) and self.waist.layer * self.block_depth == i:
+                a = self.waist(a)
             stream = a if ends_block or i == 0 else stream
             states.append(LayerState(i + 1, z, a, weight, bias, self._name(i)))
         return states

@@ -4,6 +4,7 @@ The command line prints these sentences and the page shows them; how the verdict
 """
 
 import math
+from collections.abc import Mapping
 
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
@@ -12,6 +13,7 @@ from isthmus.reports.words import Line, VerdictText, dimensions, sentence
 from isthmus.theory import RankEstimate, Verdict
 
 _SAME = 1.02
+FAR = 1e-3  # relative stationarity beyond which energies are rough
 
 
 def verdict_of(result: Discovery | Diagnosis) -> VerdictText:
@@ -26,6 +28,7 @@ def _verdict_of_discovery(found: Discovery) -> VerdictText:
     lines.append(Line("Error", _error(found)))
     lines.append(Line("One fewer", _one_fewer(found)))
     lines.append(Line("PCA" if found.task == "autoencoding" else "Linear maps", _linear(found)))
+    lines.append(Line("Energies", energies_of(found.readings)))
     lines.append(Line("Proved", _interval(found.interval)))
     if found.control is not None:
         lines.append(Line("Control", _control(found.control)))
@@ -74,6 +77,22 @@ def _linear(found: Discovery) -> str:
         most = dimensions(int(found.scree["rank"].max()))
         return f"{name} does not reach this error with any rank tried, up to {most}."
     return f"{name} needs {dimensions(int(needed))} for the same error."
+
+
+def energies_of(readings: Mapping[str, float | int | None]) -> str:
+    """What the energies of a leaky network say, in one sentence; nothing for other networks."""
+    below, above = readings.get("hamiltonian_rank"), readings.get("identity_rank")
+    if above is None:
+        return ""
+    text = f"the cost of identity of the leaky network is at least {above:.2f}"
+    if below is None:
+        return f"{text}."
+    far = readings.get("leaky_stationarity") or 0.0
+    text = (
+        f"at effective depth {readings['effective_depth']:g} the Hamiltonian of the leaky network stands for "
+        f"{below:.2f} dimensions and its least cost of identity is {above:.2f}; both close in on the rank with depth"
+    )
+    return f"{text}." if far <= FAR else f"{text} (read off the critical point, relative stationarity {far:.2g})."
 
 
 def _interval(estimate: RankEstimate) -> str:

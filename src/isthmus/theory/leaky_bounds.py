@@ -128,6 +128,41 @@ def energies_of_features(  # noqa: PLR0913
     )
 
 
+def energies_of_grams(
+    gram: Float[Tensor, "p p"],
+    by_activation: Float[Tensor, "p width"],
+    by_momentum: Float[Tensor, "p width"],
+    *,
+    activation: Real,
+    gamma: Real,
+) -> tuple[float, float]:
+    """Cost of identity and square of the speed, relaxed by gamma, from sums over the samples alone (*exact*).
+
+        G = S^T S, F = S^T A, D = S^T B;   W = (G + gamma)^-1 F,  Z = (G + gamma)^-1 D:
+        cost = (|A|^2 - <F, W>) / gamma,   speed^2 = |D|^2 - gamma <D, Z> - 2 <D, W> + cost
+
+    Args:
+        gram: G.
+        by_activation: F.
+        by_momentum: D.
+        activation: |A|^2.
+        gamma: absolute relaxation > 0.
+
+    Returns:
+        The cost and speed^2 >= 0 of `RelaxedEnergies`.
+
+    Accuracy: eps |A|^2 / gamma, absolute: 1e-10 where gamma is 1e-6 of |A|^2. Below, use `relaxed_energies`.
+    Source: 002, Theorem 4. Test: LEAKY-15.
+    """
+    check_positive("energies_of_grams", "gamma", gamma)
+    factor = torch.linalg.cholesky(gram + gamma * torch.eye(len(gram), dtype=gram.dtype, device=gram.device))
+    width = by_activation.shape[1]
+    W, Z = torch.cholesky_solve(torch.cat([by_activation, by_momentum], 1), factor).split(width, 1)
+    cost = (float(activation) - float((by_activation * W).sum())) / float(gamma)
+    coupled = float((by_momentum * (by_momentum - gamma * Z - 2 * W)).sum())
+    return cost, max(coupled + cost, 0.0)
+
+
 def layer_gamma(features_of_layer: Float[Tensor, "n p"], *, relative: Real = 1e-4) -> float:
     """The relaxation of one layer (*exact*): gamma0 times the largest eigenvalue of K = S S^T, first power of K.
 

@@ -136,11 +136,17 @@ def even_steps(
 def resampled(
     weights: Float[Tensor, "depth width p"], old: Float[Tensor, " depth"], new: Float[Tensor, " depth"]
 ) -> Float[Tensor, "depth width p"]:
-    """Weights as a function of time, read at the mid-points of other steps: linear in between, constant outside."""
-    before, after = old.cumsum(0) - old / 2, new.cumsum(0) - new / 2
+    """Weights as a function of time, read at the mid-points of other steps."""
+    return read_at(weights, old.cumsum(0) - old / 2, new.cumsum(0) - new / 2)
+
+
+def read_at(
+    weights: Float[Tensor, "depth width p"], before: Float[Tensor, " depth"], after: Float[Tensor, " new_depth"]
+) -> Float[Tensor, "new_depth width p"]:
+    """Weights known at increasing times `before`, read at other times: linear in between, constant outside."""
     right = torch.searchsorted(before, after).clamp(1, len(before) - 1) if len(before) > 1 else None
     if right is None:
-        return weights.clone()
+        return weights.expand(len(after), -1, -1).clone()
     left = right - 1
     share = ((after - before[left]) / (before[right] - before[left])).clamp(0, 1).to(weights.dtype)[:, None, None]
     return (1 - share) * weights[left] + share * weights[right]

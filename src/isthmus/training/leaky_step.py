@@ -82,6 +82,7 @@ class LeakyStep:
     def _forward(self) -> None:
         eps, Lt, w = float(self.network.smoothing), self.network.effective_depth, self.network.width
         torch.mm(self.x, self._E.t(), out=self._a[0])
+        self._narrow(0)
         for l, rho in enumerate(self._rho):
             a, S = self._a[l], self._S[l]
             positive = S[:, :w]
@@ -91,6 +92,7 @@ class LeakyStep:
             else:
                 torch.clamp_min(a, 0.0, out=positive)
             torch.addmm(a, S, self._W[l].t(), beta=1 - rho * Lt, alpha=rho, out=self._a[l + 1])
+            self._narrow(l + 1)
         torch.mm(self._a[-1], self._U.t(), out=self._y)
 
     def _backward(self, residual: Tensor) -> None:
@@ -102,6 +104,7 @@ class LeakyStep:
         torch.mm(residual, self._U, out=g)
         for l in range(len(self._rho) - 1, -1, -1):
             rho, S = self._rho[l], self._S[l]
+            self._pull_through(l + 1)
             torch.addmm(self._W[l], g.t(), S, beta=self.ridge * rho / Lt, alpha=rho, out=self._gW[l])
             torch.mm(g, self._W[l, :, :w], out=below)
             if eps:  # the slope (1 + a / r) / 2 is relu / r, r = sqrt(a^2 + eps^2)
@@ -109,6 +112,21 @@ class LeakyStep:
             else:
                 torch.ops.aten.threshold_backward.grad_input(below, self._a[l], 0.0, grad_input=below)
             g.mul_(1 - rho * Lt).add_(below, alpha=rho)
+        self._pull_through(0)
         if self._map_gradients:
             torch.mm(g.t(), self.x, out=self._map_gradients[0])
             self._map_gradients[0].add_(self._E, alpha=self.ridge)
+
+    def _narrow(self, layer: int) -> None:
+        """Lead the stream behind `layer` through the waist, if it stands there."""
+        waist = self.network.waist
+        if waist is not None and waist.layer == layer:
+            torch.addmm(waist.offset, self._a[layer], waist.projection, out=self._below)
+            self._a[layer].copy_(self._below)
+
+    def _pull_through(self, layer: int) -> None:
+        """The gradient in front of the waist from the one behind it; the projection is its own transpose."""
+        waist = self.network.waist
+        if waist is not None and waist.layer == layer:
+            torch.mm(self._g, waist.projection, out=self._below)
+            self._g.copy_(self._below)

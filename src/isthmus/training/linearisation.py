@@ -27,6 +27,7 @@ class Linearisation:
         scale: root of the data loss's curvature per sample (n, 1).
         effective_depth: Lt.
         learned: whether the maps are parameters.
+        waist: number of the layer behind which the stream is projected and the projection, or None.
     """
 
     V: Tensor
@@ -37,15 +38,16 @@ class Linearisation:
     scale: Tensor
     effective_depth: float
     learned: bool
+    waist: tuple[int, Tensor] | None = None
 
     def push(self, u: Tensor) -> Tensor:
         """J u: change of the outputs (n, d_out), weighted by `scale`."""
         x, last, U = self.ends
         W, E, dU = self._split(u)
-        dA = x @ E.mT if E is not None else torch.zeros_like(last)
+        dA = self._projected(0, x @ E.mT if E is not None else torch.zeros_like(last))
         for l, rho in enumerate(self.rho):
             added = torch.addmm((self.D[l] * dA) @ self.V[l].mT * rho, self.S[l], W[l].mT, alpha=self._gain(rho))
-            dA = torch.add(added, dA, alpha=1 - rho * self.effective_depth)
+            dA = self._projected(l + 1, torch.add(added, dA, alpha=1 - rho * self.effective_depth))
         out = dA @ U.mT
         return self.scale * (out + last @ dU.mT if dU is not None else out)
 
@@ -56,9 +58,10 @@ class Linearisation:
         g = r @ U
         parts: list[Tensor] = []
         for l in range(len(self.rho) - 1, -1, -1):
-            rho = self.rho[l]
+            rho, g = self.rho[l], self._projected(l + 1, g)
             parts.append(self._gain(rho) * (g.mT @ self.S[l]))
             g = (1 - rho * self.effective_depth) * g + rho * self.D[l] * (g @ self.V[l])
+        g = self._projected(0, g)
         parts.reverse()
         maps = [g.mT @ x, r.mT @ last] if self.learned else []
         return torch.cat([part.reshape(-1) for part in (*parts, *maps)])
@@ -70,16 +73,21 @@ class Linearisation:
         g = (self.scale[:, None] * U).reshape(n * d, -1)
         total = g.new_zeros(n, d, n, d)
         for l in range(len(self.rho) - 1, -1, -1):
-            rho, S = self.rho[l], self.S[l]
+            rho, S, g = self.rho[l], self.S[l], self._projected(l + 1, g)
             kernel = self._gain(rho) ** 2 * (S @ S.mT)
             total.addcmul_((g @ g.mT).view(n, d, n, d), kernel[:, None, :, None])
             slope = self.D[l].repeat_interleave(d, 0)
             g = (1 - rho * self.effective_depth) * g + rho * slope * (g @ self.V[l])
         if self.learned:
+            g = self._projected(0, g)
             total.addcmul_((g @ g.mT).view(n, d, n, d), (x @ x.mT)[:, None, :, None])
             ends = (self.scale * last) @ (self.scale * last).mT
             total.diagonal(dim1=1, dim2=3).add_(ends[..., None])
         return total.view(n * d, n * d)
+
+    def _projected(self, layer: int, rows: Tensor) -> Tensor:
+        """Rows through the waist, where it stands behind `layer`; the projection is its own transpose."""
+        return rows @ self.waist[1] if self.waist is not None and self.waist[0] == layer else rows
 
     def _gain(self, rho: float) -> float:
         """Rho dW / du = rho / sqrt(rho / Lt)."""
@@ -113,4 +121,5 @@ def linearised(network: LeakyResNet, x: Tensor, data: DataLoss) -> Linearisation
         scale=curvature.sqrt()[:, None],
         effective_depth=network.effective_depth,
         learned=network.maps == "learned",
+        waist=None if network.waist is None else (network.waist.layer, network.waist.projection.clone()),
     )

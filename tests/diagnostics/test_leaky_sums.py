@@ -1,0 +1,60 @@
+import pytest
+import torch
+
+from isthmus.diagnostics import leaky_diagnosis, leaky_path
+from isthmus.diagnostics.leaky_sums import BLOCK, leaky_sums
+from isthmus.errors import NumericalWarning
+from isthmus.theory import features, layer_gamma, relaxed_energies
+from isthmus.theory.leaky_bounds import energies_of_grams
+from leaky_networks import random_leaky
+from theorem_checks import assert_close, normal
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("bias", [True, False])
+def test_sums_over_blocks_are_those_of_the_whole_path(smoothing: float, bias: bool) -> None:
+    network, n = random_leaky(0, smoothing=smoothing, bias=bias), BLOCK + 37
+    x, y = normal(2, n, 3), normal(3, n, 2)
+    path = leaky_path(network, x, y, ridge=0.3)
+    sums = leaky_sums(network.requires_grad_(False), x, y, ridge=0.3)
+    A, B = path.activations, path.momenta
+    S = features(A, bias=bias, smoothing=smoothing)
+    assert_close(sums.gram, S[:-1].mT @ S[:-1], relative=1e-12)
+    assert_close(sums.by_activation, S[:-1].mT @ A[:-1], relative=1e-12)
+    assert_close(sums.by_momentum, S[:-1].mT @ B[1:], relative=1e-12)
+    assert_close(sums.by_level, S.mT @ B, relative=1e-12)
+    for found, expected in (
+        (sums.activation, (A * A).sum((1, 2))), (sums.momentum, (B * B).sum((1, 2))), (sums.same, (A * B).sum((1, 2))),
+        (sums.mixed, (A[:-1] * B[1:]).sum((1, 2))), (sums.data_loss, torch.tensor(path.data_loss, dtype=torch.float64)),
+    ):  # fmt: skip
+        assert_close(found, expected, relative=1e-12)
+    with pytest.raises(AssertionError):
+        assert_close(sums.by_level[1:], sums.by_momentum, relative=1e-12)
+
+
+@pytest.mark.parametrize("relative", [1e-4, 1e-2])
+def test_energies_from_sums_are_those_of_the_samples(relative: float) -> None:
+    A, B = normal(0, 50, 6), normal(1, 50, 6) / 10
+    S = features(A)
+    gamma = layer_gamma(S, relative=relative)
+    whole = relaxed_energies(A, B, effective_depth=3.0, gamma=gamma)
+    size = float(A.square().sum())
+    cost, square = energies_of_grams(S.mT @ S, S.mT @ A, S.mT @ B, activation=size, gamma=gamma)
+    assert cost == pytest.approx(whole.cost_of_identity, rel=1e-10)
+    assert square == pytest.approx(whole.speed**2, rel=1e-10)
+    with pytest.raises(AssertionError):
+        assert square == pytest.approx(energies_of_grams(S.mT @ S, S.mT @ A, S.mT @ B, activation=size,
+                                                         gamma=gamma * 1.0001)[1], rel=1e-10)  # fmt: skip
+
+
+def test_a_gamma_too_small_for_the_sums_is_computed_from_the_path() -> None:
+    network, x, y = random_leaky(0), normal(2, 30, 3), normal(3, 30, 2)
+    path = leaky_path(network, x, y, ridge=0.3)
+    with pytest.warns(NumericalWarning, match="far from critical"):
+        table = leaky_diagnosis(network, x, y, ridge=0.3, relative_gamma=1e-9)
+    for l in range(6):
+        A = path.activations[l]
+        gamma = layer_gamma(features(A), relative=1e-9)
+        whole = relaxed_energies(A, path.momenta[l + 1], effective_depth=2.5, gamma=gamma)
+        assert float(table["cost_of_identity"][l]) == pytest.approx(whole.cost_of_identity, rel=1e-6)
+        assert float(table["kinetic_energy"][l]) == pytest.approx(whole.kinetic_energy, rel=1e-6)
