@@ -10,6 +10,7 @@ from torch import Tensor
 
 from isthmus.discovery.factorisation import factorise, joined, merge_linear_runs
 from isthmus.discovery.problem import Problem
+from isthmus.discovery.rank_starts import narrow_network
 from isthmus.discovery.settings import Settings, StartKind
 from isthmus.discovery.starts import new_network, start_linear
 from isthmus.networks import FullyConnected, jacobians
@@ -139,12 +140,11 @@ def network_of(problem: Problem, settings: Settings, theta: Tensor) -> FullyConn
     return _filled(new_network(problem.d_in, problem.d_out, settings, seed=0), theta)
 
 
-def narrow_network_of(problem: Problem, settings: Settings, theta: Tensor, rank: int) -> FullyConnected:
-    """The network with one linear layer of `rank` neurons whose parameters are `theta`."""
-    r = settings.relu_layers
-    widths = [settings.width] * r + [rank] + [settings.width] * r
-    network = FullyConnected(problem.d_in, problem.d_out, width=widths, depth=2 * r + 2, linear=[r + 1], seed=0)
-    return _filled(network, theta)
+def narrow_network_of(
+    problem: Problem, settings: Settings, theta: Tensor, rank: int, *, middle: int = 1
+) -> FullyConnected:
+    """The network with `middle` linear layers of `rank` neurons whose parameters are `theta`."""
+    return _filled(narrow_network(problem.d_in, problem.d_out, settings, rank=rank, middle=middle, seed=0), theta)
 
 
 def _filled(network: FullyConnected, theta: Tensor) -> FullyConnected:

@@ -13,6 +13,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from isthmus.diagnostics import Diagnosis
+from isthmus.discovery.depth_path import DepthPath
 from isthmus.discovery.storage import CONTROL, read_fields, write_fields
 from isthmus.networks import FullyConnected
 from isthmus.theory import RankEstimate, Verdict
@@ -47,6 +48,7 @@ class Discovery:
             `jacobian_rank`, `linear_rank` (components that PCA or reduced-rank regression needs for the same error, or
             None), `one_fewer` (error through one dimension fewer over the error at the rank), `ridge`.
         control: the same pipeline run on the Gaussian surrogate of the same covariance, if it was asked for.
+        depth_path: the rank as a function of depth, if it was asked for.
     """
 
     rank: int
@@ -67,6 +69,7 @@ class Discovery:
     settings: Mapping[str, object] = field(default_factory=dict[str, object])
     readings: Mapping[str, float | int | None] = field(default_factory=dict[str, float | int | None])
     control: "Discovery | None" = None
+    depth_path: DepthPath | None = None
 
     def transform(self, x: ArrayLike) -> NDArray[np.float64]:
         """The `rank` coordinates of samples in the user's units, shape (n, rank)."""
