@@ -29,6 +29,7 @@ def discover(  # noqa: PLR0913 - one argument per option
     starts: Annotated[int | None, typer.Option(min=1, help="Starts at each ridge.")] = None,
     depth: Annotated[int | None, typer.Option(min=LEAST_DEPTH, help="Number of weight matrices.")] = None,
     evaluations: Annotated[int | None, typer.Option(min=10, help="Gradients per start: fewer is rougher.")] = None,
+    depth_path: Annotated[bool, typer.Option("--depth-path", help="Also find the rank at several depths.")] = False,
 ) -> int:
     """How many dimensions DATA needs: writes a run folder with a report, and says the verdict.
 
@@ -49,6 +50,7 @@ def discover(  # noqa: PLR0913 - one argument per option
         starts,
         depth,
         evaluations,
+        depth_path,
     )
     check_writable(folder)
     from isthmus.cli.discovery_run import run_in  # torch and the rest: only once the request makes sense

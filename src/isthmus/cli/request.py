@@ -30,6 +30,7 @@ class Request:
     starts: int | None = None
     depth: int | None = None
     evaluations: int | None = None
+    depth_path: bool = False
 
     def __post_init__(self) -> None:
         if self.max_seconds is not None and not self.max_seconds > 0:

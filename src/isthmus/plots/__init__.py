@@ -5,6 +5,7 @@ The tables come from `discovery`, `diagnostics` and `sweeps`; files and pages wi
 
 from isthmus.plots.coordinates import coordinates
 from isthmus.plots.curves import objective_curve, scree
+from isthmus.plots.depth_path import depth_path
 from isthmus.plots.planes import autoencoder_arrows, decision_regions, representation_path
 from isthmus.plots.profiles import balance, departures, dimensions, energies, hamiltonian, tangent_kernel
 from isthmus.plots.regions import regions
@@ -18,6 +19,7 @@ __all__ = [
     "coordinates",
     "decision_regions",
     "departures",
+    "depth_path",
     "dimensions",
     "energies",
     "hamiltonian",

@@ -7,6 +7,7 @@ import math
 
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
+from isthmus.reports.depth_words import depth_sentence
 from isthmus.reports.diagnosis_verdict import verdict_of_diagnosis
 from isthmus.reports.words import Line, VerdictText, dimensions, sentence
 from isthmus.theory import RankEstimate, Verdict
@@ -27,6 +28,8 @@ def _verdict_of_discovery(found: Discovery) -> VerdictText:
     lines.append(Line("One fewer", _one_fewer(found)))
     lines.append(Line("PCA" if found.task == "autoencoding" else "Linear maps", _linear(found)))
     lines.append(Line("Proved", _interval(found.interval)))
+    if found.depth_path is not None:
+        lines.append(Line("Depth", depth_sentence(found.depth_path)))
     if found.control is not None:
         lines.append(Line("Control", _control(found.control)))
     return VerdictText(_headline(found), tuple(Line(line.label, sentence(line.text)) for line in lines if line.text))
