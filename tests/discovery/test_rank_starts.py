@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from isthmus.discovery.rank_starts import geodesic_coordinates, narrow_network, with_middle
+from isthmus.discovery.rank_starts import geodesic_coordinates, narrow_network
 from isthmus.discovery.settings import Settings
 from isthmus.networks import FullyConnected
+from isthmus.networks.folding import with_linear_run
 from isthmus.theory import linear_cost
 
 SETTINGS = Settings(width=16)
@@ -25,7 +26,7 @@ def random_run(middle: int) -> FullyConnected:
 @pytest.mark.parametrize("middle", [1, 2, 7])
 def test_another_depth_keeps_the_function_at_the_least_cost(middle: int) -> None:
     network = random_run(3)
-    other = with_middle(network, rank=2, middle=middle)
+    other = with_linear_run(network, rank=2, middle=middle)
     x = torch.randn(20, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     torch.testing.assert_close(other(x), network(x), rtol=1e-10, atol=1e-10)
     assert sorted(other.linear) == list(range(4, 4 + middle))
@@ -41,7 +42,7 @@ def test_another_depth_keeps_the_function_at_the_least_cost(middle: int) -> None
 
 def test_a_wide_run_is_cut_to_the_rank() -> None:
     network = random_run(2)
-    cut = with_middle(network, rank=1, middle=2)
+    cut = with_linear_run(network, rank=1, middle=2)
     assert cut.dimensions[4:6] == (1, 1)
     x = torch.randn(20, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     assert float((cut(x) - network(x)).detach().abs().max()) > 1e-3

@@ -8,16 +8,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isthmus.discovery.factorisation import factorise, joined, merge_linear_runs
+from isthmus.discovery.factorisation import factorise, joined
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.rank_starts import narrow_network
 from isthmus.discovery.settings import Settings, StartKind
 from isthmus.discovery.starts import new_network, start_linear
 from isthmus.networks import FullyConnected, jacobians
+from isthmus.networks.folding import merge_linear_runs
 from isthmus.theory.spectra import spectral_gap_rank
 from isthmus.training import FitEvent, FitResult, Limits, Outcome, fit
 from isthmus.training.moves import middle_rank, rebalancing, truncate_middle
+from isthmus.training.rank_raising import raise_rank
 from isthmus.training.solvers import LBFGS, Adam
+from isthmus.training.trials import RankTrials
 
 Result = dict[str, Any]
 Callback = Callable[[FitEvent], bool]
@@ -51,6 +54,26 @@ def trained_start(  # noqa: PLR0913
         sample_weight=problem.weight, limits=Limits(seconds=seconds), checkpoint=checkpoint, callback=callback,
     )  # fmt: skip
     return measured(problem, network, result) | {"ridge": ridge, "start": number, "kind": str(kind)}
+
+
+def raised_start(  # noqa: PLR0913
+    problem: Problem,
+    settings: Settings,
+    base: Result,
+    *,
+    seconds: float | None,
+    checkpoint: Path | None,
+    callback: Callback,
+) -> Result:
+    """Try one rank more from a trained start, at its ridge; the start itself where the objective is no lower."""
+    network = network_of(problem, settings, base["theta"])
+    result = fit(
+        network, problem.x, problem.y, ridge=base["ridge"], loss=problem.loss,
+        solver=RankTrials(LBFGS(settings.raise_evaluations), most=1, attempt=raise_rank),
+        limits=Limits(seconds=seconds), checkpoint=checkpoint, callback=callback, sample_weight=problem.weight,
+    )  # fmt: skip
+    about = {"ridge": base["ridge"], "start": base["start"], "kind": str(StartKind.RAISED)}
+    return measured(problem, network, result) | about
 
 
 def truncated(  # noqa: PLR0913

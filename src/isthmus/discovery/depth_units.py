@@ -12,9 +12,10 @@ import torch
 from isthmus.discovery.between_rows import error_between_rows
 from isthmus.discovery.curves import Callback, Result, measured, narrow_network_of, network_of
 from isthmus.discovery.problem import Problem
-from isthmus.discovery.rank_starts import geodesic_network, narrow_network, with_middle
+from isthmus.discovery.rank_starts import geodesic_network, narrow_network
 from isthmus.discovery.settings import Settings
 from isthmus.networks import FullyConnected
+from isthmus.networks.folding import with_linear_run
 from isthmus.training import Limits, fit
 from isthmus.training.losses import Loss
 from isthmus.training.moves import rebalancing
@@ -69,7 +70,7 @@ def ranked_start(  # noqa: PLR0913
     """Train a network of `rank` from a start of this kind; `base` is the truncated network of the objective curve."""
     ridge, limits = base["ridge"], Limits(seconds=seconds)
     if kind is RankStart.TRUNCATED:
-        network = with_middle(network_of(problem, settings, base["theta"]), rank=rank, middle=middle)
+        network = with_linear_run(network_of(problem, settings, base["theta"]), rank=rank, middle=middle)
     elif kind is RankStart.RANDOM:
         seed = 1000 * settings.seed + number
         network = narrow_network(problem.d_in, problem.d_out, settings, rank=rank, middle=middle, seed=seed)
@@ -101,7 +102,7 @@ def at_depth(  # noqa: PLR0913
     """The minimum `base` at another number of middle layers: its linear run rewritten, then polished."""
     rank, ridge = base["rank"], base["ridge"]
     known = narrow_network_of(problem, settings, base["theta"], rank, middle=base["middle"])
-    network = with_middle(known, rank=rank, middle=middle)
+    network = with_linear_run(known, rank=rank, middle=middle)
     result = fit(
         network, problem.x, problem.y, ridge=ridge, loss=problem.loss, sample_weight=problem.weight,
         solver=(ExactMoves(), LBFGS(settings.polish_evaluations)), limits=Limits(seconds=seconds),

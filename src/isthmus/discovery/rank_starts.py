@@ -1,6 +1,6 @@
-"""Networks that are r neurons narrow in the middle: cold starts of a given rank, and other depths of one network.
+"""Networks that are r neurons narrow in the middle: cold starts of a given rank.
 
-Starts without a prescribed rank: `starts`. Training them: `depth_units`.
+Starts without a prescribed rank: `starts`. One network at another depth: `networks.folding`. Training: `depth_units`.
 """
 
 import warnings
@@ -11,10 +11,11 @@ import torch
 from sklearn.manifold import Isomap
 from torch import Tensor
 
-from isthmus.discovery.factorisation import Factorisation, joined, merge_linear_runs
+from isthmus.discovery.factorisation import Factorisation, joined
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.settings import Settings
-from isthmus.networks import FullyConnected, balanced_factors
+from isthmus.networks import FullyConnected
+from isthmus.networks.folding import with_linear_run
 from isthmus.training import FitEvent, Limits, fit
 from isthmus.training.moves import rebalancing
 from isthmus.training.solvers import Adam
@@ -33,26 +34,6 @@ def narrow_network(d_in: int, d_out: int, settings: Settings, *, rank: int, midd
         for weight in network.weights[r + 1 : r + middle]:
             weight.copy_(torch.eye(rank))
     return network
-
-
-def with_middle(network: FullyConnected, *, rank: int, middle: int) -> FullyConnected:
-    """The network with its linear run written anew as `middle` layers of `rank` neurons, balanced.
-
-    The same function up to rounding where the run has at most that rank, and its closest one otherwise. The run's
-    penalty is the least that it can have, but for biases: (middle + 1) * sum s^(2 / (middle + 1)).
-
-    Source: FC-09, FC-31. Test: discovery/test_rank_starts.
-    """
-    first = min(network.linear)
-    weights, biases = merge_linear_runs(network).written_layers()
-    assert biases is not None  # a missing bias was written as zero
-    factors = [w.to(weights[0].dtype) for w in balanced_factors(weights[first - 1].double(), middle + 1, rank=rank)]
-    zeros = [torch.zeros(rank, dtype=weights[0].dtype) for _ in range(middle)]
-    return network.rewritten(
-        [*weights[: first - 1], *factors, *weights[first:]],
-        [*biases[: first - 1], *zeros, *biases[first - 1 :]],
-        linear=range(first, first + middle),
-    )
 
 
 def geodesic_network(  # noqa: PLR0913
@@ -79,7 +60,7 @@ def geodesic_network(  # noqa: PLR0913
         solver = Adam(settings.adam_steps, 3e-3, moves=(rebalancing,), move_every=20)
         fit(half, x, y, ridge=ridge, solver=solver, sample_weight=problem.weight, limits=limits, callback=callback)
     whole = joined(Factorisation(encoder, decoder, rank, r + 1, 0.0), dtype=problem.x.dtype)
-    return with_middle(whole, rank=rank, middle=middle)
+    return with_linear_run(whole, rank=rank, middle=middle)
 
 
 def geodesic_coordinates(y: Tensor, rank: int, *, seed: int) -> Tensor:
