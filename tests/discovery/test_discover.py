@@ -38,6 +38,12 @@ def test_the_rank_of_a_teacher_is_found(found: isthmus.Discovery) -> None:
     assert found.interval.lower == found.interval.upper == 2
 
 
+def test_the_rank_comes_back_on_resampled_rows(found: isthmus.Discovery) -> None:
+    # steep and flat around 2: no resample of the rows bends elsewhere
+    assert found.readings["resample_share"] == found.interval.evidence["resample_share"] == 1.0
+    assert found.readings["start_share"] == found.interval.evidence["start_share"] == 1.0
+
+
 def test_the_witness_of_the_lower_bound_is_a_row_of_the_data(found: isthmus.Discovery) -> None:
     task, evidence = small_teacher(2), found.interval.evidence
     row = task.x[int(str(evidence["witness_row"]))]
@@ -143,7 +149,7 @@ def test_progress_is_told_and_never_falls_back_past_the_end() -> None:
     task = small_teacher(1)
     discover(task.x, task.y, progress=events.append, **ONE_RIDGE)  # pyright: ignore[reportArgumentType]
     assert len(events) >= 2
-    assert {e.stage for e in events} <= {"training", "objective curve", "scree curve"}
+    assert {e.stage for e in events} <= {"training", "higher ranks", "objective curve", "scree curve"}
     assert all(0 <= e.fraction <= 1 for e in events)
 
 

@@ -1,6 +1,7 @@
 """From findings to a `Discovery`: the two halves in the user's units, the certified interval, the tables."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
@@ -14,6 +15,7 @@ from isthmus.discovery.problem import Problem
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.search import Findings
 from isthmus.discovery.settings import Settings
+from isthmus.theory import RankEstimate
 from isthmus.theory.curve_readings import running_minimum
 
 RUN_COLUMNS = ("ridge", "start", "kind", "objective", "data_loss", "heldout_error", "jacobian_rank", "activation_rank",
@@ -43,7 +45,7 @@ def assemble(  # noqa: PLR0913
         rank=rank,
         verdict=findings.decision.verdict,
         reasons=findings.decision.reasons,
-        interval=certified_interval((encoder, decoder), problem, rank),
+        interval=_with_shares(certified_interval((encoder, decoder), problem, rank), findings),
         scree=_scree_table(findings),
         objective_curve=_objective_table(findings),
         encoder=encoder,
@@ -59,6 +61,12 @@ def assemble(  # noqa: PLR0913
         readings=_readings(findings, rank),
         control=control,
     )
+
+
+def _with_shares(interval: RankEstimate, findings: Findings) -> RankEstimate:
+    """The interval with how often its estimate was read among its evidence."""
+    shares = {"resample_share": findings.shares.resamples, "start_share": findings.shares.starts}
+    return replace(interval, evidence={**interval.evidence, **shares})
 
 
 def _halves(findings: Findings, problem: Problem, settings: Settings, rank: int) -> Factorisation:
@@ -118,4 +126,6 @@ def _readings(findings: Findings, rank: int) -> dict[str, float | int | None]:
         "heldout_error": here,
         "linear_rank": linear_rank_for(here, r.linear_error),
         "one_fewer": error_ratio(errors, rank),
+        "resample_share": None if np.isnan(findings.shares.resamples) else findings.shares.resamples,
+        "start_share": findings.shares.starts,
     }

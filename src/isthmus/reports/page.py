@@ -45,6 +45,8 @@ _READINGS = {
     "linear_rank": "rank a linear map needs for the same error",
     "one_fewer": "error with one dimension fewer / error",
     "ridge": "ridge chosen",
+    "resample_share": "share of resampled held-out rows that read the rank",
+    "start_share": "share of starts that read the rank",
 }
 
 
