@@ -11,6 +11,7 @@ import xarray as xr
 
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
+from isthmus.discovery.depth_path import DepthPath
 from isthmus.discovery.settings import Settings
 from isthmus.networks import FullyConnected, walk
 from isthmus.theory import RankEstimate, Verdict
@@ -114,6 +115,33 @@ def runs() -> xr.Dataset:
         "seconds": np.full(count, 1.5),
     }
     return xr.Dataset({name: ("run", column) for name, column in columns.items()})
+
+
+def depth_path(*, glued: bool = False) -> DepthPath:
+    """Three ranks whose objectives are lines: 3 leads to depth 9, then rank 1, or 2 if rank 1 glues the data."""
+    middle, rank = np.array([1, 2, 4, 8, 16, 32]), np.array([1, 2, 3])
+    constants = np.array([0.030, 0.024, 0.012])[:, None]
+    shape = np.ones((3, 6))
+    names = ("rank", "middle_layers")
+    between = 0.01 * shape
+    between[0] += 4.0 * glued
+    columns = {
+        "objective": constants + 1e-3 * rank[:, None] * middle,
+        "train_error": 1e-3 * shape,
+        "heldout_error": 2e-3 * shape,
+        "penalty": 1e3 * (constants + 1e-3 * rank[:, None] * middle - 1e-3),
+        "between": between,
+        "true_rank": rank[:, None] * shape,
+        "stationarity": 0.5 * shape,
+        "holds": between < 0.25,
+    }
+    table = xr.Dataset(
+        {name: (names, values) for name, values in columns.items()},
+        coords={"rank": rank, "middle_layers": middle, "depth": ("middle_layers", middle + 7)},
+        attrs={"ridge": 1e-3, "loss": "squared"},
+    )
+    table["regularity"] = table["penalty"] - table["rank"] * table["depth"]
+    return DepthPath.of(table)
 
 
 def discovery(*, control: bool = False, verdict: Verdict = Verdict.CONFIDENT, **changes: object) -> Discovery:

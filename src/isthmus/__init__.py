@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from isthmus.discovery import discover as discover
     from isthmus.discovery import effective_depth as effective_depth
     from isthmus.discovery import factorise as factorise
+    from isthmus.discovery import interpret as interpret
     from isthmus.discovery import load as load
     from isthmus.discovery import scree as scree
+    from isthmus.discovery import symmetry_defect as symmetry_defect
     from isthmus.estimators import BottleneckAutoencoder as BottleneckAutoencoder
     from isthmus.estimators import BottleneckClassifier as BottleneckClassifier
     from isthmus.estimators import BottleneckRegressor as BottleneckRegressor
@@ -72,11 +74,13 @@ _HOME = {
     "effective_depth": "isthmus.discovery",
     "factorise": "isthmus.discovery",
     "fit": "isthmus.training",
+    "interpret": "isthmus.discovery",
     "load": "isthmus.discovery",
     "rebalance": "isthmus.networks",
     "scree": "isthmus.discovery",
     "report": "isthmus.reports",
     "sweep": "isthmus.sweeps",
+    "symmetry_defect": "isthmus.discovery",
     "walk": "isthmus.networks",
 }
 __all__ = ["__version__", *_HOME, *_ROOMS]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -82,6 +82,7 @@ BAD = {
     "no time": (["--max-seconds", "0"], "--max-seconds 0: needs a positive number"),
     "no ridge": (["--ridge", "big"], "--ridge big: needs positive numbers"),
     "two choices": (["--autoencode", "--target", "y"], "--target and --autoencode exclude each other"),
+    "path of a leaky network": (["--depth-path", "--network", "leaky"], "needs a fully connected network"),
     "missing column": (["--target", "z"], "has no column 'z'"),
     "missing groups": (["--groups", "z"], "has no column 'z'"),
     "nothing to resume": (["--resume", "nowhere"], "nowhere: holds no run to resume"),

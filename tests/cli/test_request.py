@@ -14,6 +14,7 @@ def test_the_command_asks_for_the_same() -> None:
         "isthmus", "discover", "my data.csv", "--target", "a b,c", "--seed", "3", "--max-seconds", "90", "--ordered",
         "--ridge", "1e-2,1e-3", "--starts", "2",
     ]  # fmt: skip
+    assert Request("a.csv", depth_path=True).command == "isthmus discover a.csv --depth-path"
     assert Request("builtin:digits").command == "isthmus discover builtin:digits"
 
 

@@ -38,6 +38,12 @@ def test_the_rank_of_a_teacher_is_found(found: isthmus.Discovery) -> None:
     assert found.interval.lower == found.interval.upper == 2
 
 
+def test_the_rank_comes_back_on_resampled_rows(found: isthmus.Discovery) -> None:
+    # steep and flat around 2: no resample of the rows bends elsewhere
+    assert found.readings["resample_share"] == found.interval.evidence["resample_share"] == 1.0
+    assert found.readings["start_share"] == found.interval.evidence["start_share"] == 1.0
+
+
 def test_the_witness_of_the_lower_bound_is_a_row_of_the_data(found: isthmus.Discovery) -> None:
     task, evidence = small_teacher(2), found.interval.evidence
     row = task.x[int(str(evidence["witness_row"]))]
@@ -143,7 +149,7 @@ def test_progress_is_told_and_never_falls_back_past_the_end() -> None:
     task = small_teacher(1)
     discover(task.x, task.y, progress=events.append, **ONE_RIDGE)  # pyright: ignore[reportArgumentType]
     assert len(events) >= 2
-    assert {e.stage for e in events} <= {"training", "objective curve", "scree curve"}
+    assert {e.stage for e in events} <= {"training", "higher ranks", "objective curve", "scree curve"}
     assert all(0 <= e.fraction <= 1 for e in events)
 
 
@@ -218,6 +224,7 @@ def test_read_only_data_are_left_as_they_are() -> None:
     [
         ({"loss": "huber"}, ValueError, "'squared', 'cross_entropy'"),
         ({"network": "transformer"}, ValueError, "'connected'"),
+        ({"network": "leaky", "depth_path": True}, ValueError, "leave out one of the two"),
         ({"ridge": -1.0}, ValueError, "positive ridges"),
         ({"starts": 0}, ValueError, "at least one start"),
         ({"depth": 3}, ValueError, "at least one linear middle layer"),
@@ -227,7 +234,19 @@ def test_read_only_data_are_left_as_they_are() -> None:
         ({"x": np.full((240, 3), np.nan)}, DataError, "row"),
         ({"x": np.ones((240, 3))}, DataError, "identical"),
     ],
-    ids=["loss", "network", "ridge", "starts", "depth", "both-splits", "one-group", "length", "nan", "identical"],
+    ids=[
+        "loss",
+        "network",
+        "path",
+        "ridge",
+        "starts",
+        "depth",
+        "both-splits",
+        "one-group",
+        "length",
+        "nan",
+        "identical",
+    ],
 )
 def test_bad_input_is_refused_before_any_work(change: dict[str, object], error: type[Exception], message: str) -> None:
     task = small_teacher(1)

@@ -4,9 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from isthmus.discovery.factorisation import Factorisation, factorise, gap_of, joined, merge_linear_runs
+from isthmus.discovery.factorisation import Factorisation, factorise, gap_of, joined
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected
+from isthmus.networks.folding import merge_linear_runs
 from tolerances import rounding
 
 RANK, D_IN, D_OUT, NUM_SAMPLES = 3, 6, 4, 50

@@ -61,6 +61,18 @@ def test_a_discovery_comes_back_bit_for_bit(run_folder: Path) -> None:
     assert found.predict(x).tobytes() == saved.predict(x).tobytes()
 
 
+def test_a_depth_path_travels_and_goes_with_the_result_that_it_belongs_to(tmp_path: Path) -> None:
+    saved = discoveries.discovery(depth_path=discoveries.depth_path())
+    saved.save(tmp_path)
+    assert_same(load(tmp_path), saved)
+    (tmp_path / "depth.nc").write_bytes(b"other")
+    with pytest.raises(DataError, match=r"depth.nc is damaged"):
+        load(tmp_path)
+    discoveries.discovery().save(tmp_path)
+    assert load(tmp_path).depth_path is None
+    assert not (tmp_path / "depth.nc").exists()
+
+
 def test_the_comparison_sees_one_bit(run_folder: Path) -> None:
     found = load(run_folder)
     moved = found.scree.copy(deep=True)

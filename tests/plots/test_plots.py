@@ -18,10 +18,13 @@ from matplotlib.quiver import Quiver
 import discoveries
 from isthmus import plots
 from isthmus.diagnostics import reconstruction_arrows, representation_path
-from isthmus.plots.style import PALETTE, SIZE
+from isthmus.discovery import interpret
+from isthmus.plots.style import PALETTE, SIZE, SURFACE
 
 SRC = Path(__file__).parents[2] / "src"
 FOUND = discoveries.discovery()
+DEPTHS = discoveries.depth_path(glued=True)
+MEANING = interpret(FOUND, discoveries.inputs(), candidates={"probe": discoveries.inputs()[:, 0]})
 COORDINATES = xr.Dataset({"coordinates": (("sample", "coordinate"), FOUND.transform(discoveries.inputs()))})
 TRIANGLES = [[[0, 0], [1, 0], [0, 1]], [[1, 0], [1, 1], [0, 1]]]
 SWEEP = pd.DataFrame({"network.depth": [4, 8, 4, 8], "objective": [0.3, 0.2, 0.31, 0.22]})
@@ -58,6 +61,10 @@ DRAWINGS: dict[str, Drawing] = {
     "objective_curve": lambda ax: plots.objective_curve(FOUND.objective_curve, ax, rank=3),
     "layer_spectra": lambda ax: plots.layer_spectra(FOUND.diagnosis.layers, ax, rank=3),
     "jacobian_spectrum": lambda ax: plots.jacobian_spectrum(FOUND.diagnosis.layers, ax, rank=3),
+    "depth_path": lambda ax: plots.depth_path(DEPTHS.table, ax, switch=DEPTHS.reading.switch),
+    "errors_saved": lambda ax: plots.errors_saved(MEANING, ax),
+    "attributions": lambda ax: plots.attributions(MEANING, ax),
+    "candidates": lambda ax: plots.candidates(MEANING, ax),
     "starts": lambda ax: plots.starts(FOUND.runs, ax),
     "coordinates": lambda ax: plots.coordinates(COORDINATES, ax),
     "regions": lambda ax: plots.regions(
@@ -128,6 +135,25 @@ def test_scree_shows_the_errors_of_the_table() -> None:
     for label, name in {"held out": "heldout_error", "training": "train_error", "linear": "linear_error"}.items():
         np.testing.assert_array_equal(labelled(ax, label).get_ydata(), FOUND.scree[name])
     assert ax.get_yscale() == "log"
+
+
+def test_a_depth_path_has_one_line_for_each_rank_and_hollow_marks_where_the_data_are_cut() -> None:
+    ax = DRAWINGS["depth_path"](None)
+    for rank in (1, 2, 3):
+        np.testing.assert_array_equal(
+            labelled(ax, f"rank {rank}").get_ydata(), DEPTHS.table["objective"].sel(rank=rank)
+        )
+    hollow = [line for line in ax.get_lines() if line.get_markerfacecolor() == SURFACE]
+    assert [len(np.asarray(line.get_xdata())) for line in hollow] == [6, 0, 0]
+    assert [text.get_text() for text in ax.texts] == ["switch"]
+
+
+def test_the_cells_of_a_map_carry_their_numbers() -> None:
+    ax = DRAWINGS["attributions"](None)
+    numbers = [text.get_text() for text in ax.texts]
+    assert numbers == [f"{value:.2f}" for value in MEANING["attribution"].values.ravel()]
+    bars = [bar.get_height() for bar in DRAWINGS["errors_saved"](None).patches]  # pyright: ignore
+    assert bars == MEANING["error_saved"].values.tolist()
 
 
 def test_scree_without_a_baseline_or_with_an_error_of_zero() -> None:

@@ -23,6 +23,11 @@ def test_every_picture_is_written_as_png_and_svg_and_nothing_else(tmp_path: Path
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
 
 
+def test_a_depth_path_is_shown_where_there_is_one() -> None:
+    found = discoveries.discovery(depth_path=discoveries.depth_path())
+    assert [picture.name for picture in pictures_of(found)] == [*NAMES[:4], "starts", "depth_path"]
+
+
 @pytest.mark.parametrize(
     ("rank", "names"), [(0, []), (1, ["coordinate_1"]), (2, ["coordinates_1_2"])], ids=["none", "one", "two"]
 )

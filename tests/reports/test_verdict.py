@@ -44,6 +44,15 @@ def test_the_lines_give_the_evidence() -> None:
     }
 
 
+def test_how_often_the_rank_comes_back_is_said() -> None:
+    found = discoveries.discovery(readings={"resample_share": 0.985, "start_share": 0.5})
+    assert said(verdict_of(found))["How stable"] == (
+        "The held-out error bends at 3 in 98 % of the resamples of the held-out rows, and 50 % of the starts have a "
+        "Jacobian of that rank."
+    )
+    assert "How stable" not in said(verdict_of(discoveries.discovery()))
+
+
 def test_an_autoencoder_is_compared_with_pca() -> None:
     found = discoveries.discovery(task="autoencoding", readings={"linear_rank": 13, "one_fewer": 1.01})
     assert said(verdict_of(found))["PCA"] == "PCA needs 13 dimensions for the same error."

@@ -39,6 +39,7 @@ def discover(  # noqa: PLR0913 - one argument per option
         NetworkName | None, typer.Option(help="What is trained; default fully-connected, which is fastest.")
     ] = None,
     pictures: Annotated[bool, typer.Option(help="Write the pictures and the page; --resume makes them later.")] = True,
+    depth_path: Annotated[bool, typer.Option("--depth-path", help="Also find the rank at several depths.")] = False,
 ) -> int:
     """How many dimensions DATA needs: writes a run folder with a report, and says the verdict.
 
@@ -60,6 +61,7 @@ def discover(  # noqa: PLR0913 - one argument per option
         depth,
         evaluations,
         None if network is None else network.value,
+        depth_path,
     )
     check_writable(folder)
     from isthmus.cli.discovery_run import run_in  # torch and the rest: only once the request makes sense

@@ -81,6 +81,8 @@ def _finished(folder: Path, rows: Rows, request: Request) -> Discovery:
     other = [name for name, value in asked.items() if stored[name] != value]
     if found.settings.get("data") not in {None, checked_data(rows.x, rows.y, rows.loss).fingerprint()}:
         other = ["data", *other]
+    if request.depth_path and found.depth_path is None and found.scree.sizes["rank"]:
+        other.append("depth path (none)")
     if other:
         raise DataError(
             f"{folder}: the finished run there has other {', '.join(other)}. Give another folder with --out."
@@ -109,4 +111,5 @@ def _search(rows: Rows, folder: Path, request: Request, errors: Console) -> Disc
             out=folder,
             progress=listener,
             control=request.control,
+            depth_path=request.depth_path,
         )

@@ -17,8 +17,8 @@ class Request:
     """The options of `isthmus discover`, by their names on the command line.
 
     Raises:
-        DataError: --max-seconds is not positive, --ridge holds no positive numbers, or --depth is too small for the
-            network.
+        DataError: --max-seconds is not positive, --ridge holds no positive numbers, --depth is too small for the
+            network, or --depth-path is asked of a residual one.
     """
 
     data: str
@@ -35,6 +35,7 @@ class Request:
     depth: int | None = None
     evaluations: int | None = None
     network: str | None = None
+    depth_path: bool = False
 
     def __post_init__(self) -> None:
         if self.max_seconds is not None and not self.max_seconds > 0:
@@ -43,6 +44,10 @@ class Request:
         if self.depth is not None and self.depth < least:
             raise DataError(
                 f"--depth {self.depth}: needs at least {least} with --network {self.network or 'fully-connected'}."
+            )
+        if self.depth_path and self.network not in {None, "fully-connected"}:
+            raise DataError(
+                f"--depth-path --network {self.network}: a depth path needs a fully connected network; leave out one."
             )
         _ = self.ridges  # refuses what is no list of ridges
 

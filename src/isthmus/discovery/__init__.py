@@ -7,6 +7,7 @@ from isthmus.discovery.compression import Compression, compress
 from isthmus.discovery.discover import discover
 from isthmus.discovery.effective_depth import EffectiveDepth, effective_depth
 from isthmus.discovery.factorisation import Factorisation, factorise
+from isthmus.discovery.interpretation import interpret, symmetry_defect
 from isthmus.discovery.result import Discovery, load
 from isthmus.discovery.scree import scree
 
@@ -19,6 +20,8 @@ __all__ = [
     "discover",
     "effective_depth",
     "factorise",
+    "interpret",
     "load",
     "scree",
+    "symmetry_defect",
 ]

@@ -23,6 +23,7 @@ class Architecture:
 
     Attributes:
         trained_start: one start, trained and measured.
+        raised_start: a start that tries one rank more, or None where there is no linear run to add it to.
         truncated: a start led through `rank` dimensions and polished.
         refined_halves: a truncated network whose halves are refined at a smaller ridge.
         network: what a start or a truncation ended with.
@@ -32,6 +33,7 @@ class Architecture:
     """
 
     trained_start: Callable[..., Result]
+    raised_start: Callable[..., Result] | None
     truncated: Callable[..., Result]
     refined_halves: Callable[..., Result]
     network: Callable[[Problem, Settings, Result], AnyNetwork]
@@ -68,6 +70,7 @@ def _best_start(starts: Sequence[Result], curve: Mapping[int, Result], rank: int
 
 _CONNECTED = Architecture(
     trained_start=curves.trained_start,
+    raised_start=curves.raised_start,
     truncated=curves.truncated,
     refined_halves=curves.refined_halves,
     network=_connected_network,
@@ -77,6 +80,7 @@ _CONNECTED = Architecture(
 )
 _STREAM = Architecture(
     trained_start=streams.trained_start,
+    raised_start=None,
     truncated=streams.truncated,
     refined_halves=streams.refined_halves,
     network=streams.network_of,

@@ -1,6 +1,7 @@
 """From findings to a `Discovery`: the two halves in the user's units, the certified interval, the tables."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
@@ -16,6 +17,7 @@ from isthmus.discovery.result import Discovery
 from isthmus.discovery.search import Findings
 from isthmus.discovery.settings import Settings
 from isthmus.networks import FullyConnected
+from isthmus.theory import RankEstimate
 from isthmus.theory.curve_readings import running_minimum
 
 RUN_COLUMNS = ("ridge", "start", "kind", "objective", "data_loss", "heldout_error", "jacobian_rank", "activation_rank",
@@ -47,7 +49,7 @@ def assemble(  # noqa: PLR0913
         rank=rank,
         verdict=findings.decision.verdict,
         reasons=findings.decision.reasons,
-        interval=certified_interval((encoder, decoder), problem, rank),
+        interval=_with_shares(certified_interval((encoder, decoder), problem, rank), findings),
         scree=_scree_table(findings),
         objective_curve=_objective_table(findings),
         encoder=encoder,
@@ -63,6 +65,12 @@ def assemble(  # noqa: PLR0913
         readings={**_readings(findings, rank), **energies},
         control=control,
     )
+
+
+def _with_shares(interval: RankEstimate, findings: Findings) -> RankEstimate:
+    """The interval with how often its estimate was read among its evidence."""
+    shares = {"resample_share": findings.shares.resamples, "start_share": findings.shares.starts}
+    return replace(interval, evidence={**interval.evidence, **shares})
 
 
 def _halves(findings: Findings, problem: Problem, settings: Settings, rank: int) -> Factorisation[FullyConnected]:
@@ -123,4 +131,6 @@ def _readings(findings: Findings, rank: int) -> dict[str, float | int | None]:
         "heldout_error": here,
         "linear_rank": linear_rank_for(here, r.linear_error),
         "one_fewer": error_ratio(errors, rank),
+        "resample_share": None if np.isnan(findings.shares.resamples) else findings.shares.resamples,
+        "start_share": findings.shares.starts,
     }

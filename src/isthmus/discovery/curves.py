@@ -8,15 +8,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isthmus.discovery.factorisation import factorise, joined, merge_linear_runs
+from isthmus.discovery.factorisation import factorise, joined
 from isthmus.discovery.problem import Problem
+from isthmus.discovery.rank_starts import narrow_network
 from isthmus.discovery.settings import Settings, StartKind
 from isthmus.discovery.starts import new_network, start_linear
 from isthmus.networks import FullyConnected, jacobians
+from isthmus.networks.folding import merge_linear_runs
 from isthmus.theory.spectra import spectral_gap_rank
 from isthmus.training import FitEvent, FitResult, Limits, Outcome, fit
 from isthmus.training.moves import middle_rank, rebalancing, truncate_middle
+from isthmus.training.rank_raising import raise_rank
 from isthmus.training.solvers import LBFGS, Adam
+from isthmus.training.trials import RankTrials
 
 Result = dict[str, Any]
 Callback = Callable[[FitEvent], bool]
@@ -49,7 +53,27 @@ def trained_start(  # noqa: PLR0913
         network, problem.x, problem.y, ridge=ridge, loss=problem.loss, solver=solver,
         sample_weight=problem.weight, limits=Limits(seconds=seconds), checkpoint=checkpoint, callback=callback,
     )  # fmt: skip
-    return _measured(problem, network, result) | {"ridge": ridge, "start": number, "kind": str(kind)}
+    return measured_connected(problem, network, result) | {"ridge": ridge, "start": number, "kind": str(kind)}
+
+
+def raised_start(  # noqa: PLR0913
+    problem: Problem,
+    settings: Settings,
+    base: Result,
+    *,
+    seconds: float | None,
+    checkpoint: Path | None,
+    callback: Callback,
+) -> Result:
+    """Try one rank more from a trained start, at its ridge; the start itself where the objective is no lower."""
+    network = network_of(problem, settings, base["theta"])
+    result = fit(
+        network, problem.x, problem.y, ridge=base["ridge"], loss=problem.loss,
+        solver=RankTrials(LBFGS(settings.raise_evaluations), most=1, attempt=raise_rank),
+        limits=Limits(seconds=seconds), checkpoint=checkpoint, callback=callback, sample_weight=problem.weight,
+    )  # fmt: skip
+    about = {"ridge": base["ridge"], "start": base["start"], "kind": str(StartKind.RAISED)}
+    return measured_connected(problem, network, result) | about
 
 
 def truncated(  # noqa: PLR0913
@@ -70,7 +94,7 @@ def truncated(  # noqa: PLR0913
         solver=LBFGS(settings.polish_evaluations), limits=Limits(seconds=seconds), checkpoint=checkpoint,
         callback=callback, sample_weight=problem.weight,
     )  # fmt: skip
-    return _measured(problem, network, result) | {"ridge": base["ridge"], "rank": rank}
+    return measured_connected(problem, network, result) | {"ridge": base["ridge"], "rank": rank}
 
 
 def refined_halves(  # noqa: PLR0913
@@ -91,7 +115,7 @@ def refined_halves(  # noqa: PLR0913
         solver=LBFGS(settings.refine_evaluations), limits=Limits(seconds=seconds), checkpoint=checkpoint,
         callback=callback, sample_weight=problem.weight,
     )  # fmt: skip
-    return _measured(problem, narrow, result) | {"rank": rank}
+    return measured_connected(problem, narrow, result) | {"rank": rank}
 
 
 def narrowed(network: FullyConnected, x: Tensor, rank: int, *, layer: int) -> FullyConnected:
@@ -101,7 +125,8 @@ def narrowed(network: FullyConnected, x: Tensor, rank: int, *, layer: int) -> Fu
     return joined(merged, dtype=network.weights[0].dtype)
 
 
-def _measured(problem: Problem, network: FullyConnected, result: FitResult) -> Result:
+def measured_connected(problem: Problem, network: FullyConnected, result: FitResult) -> Result:
+    """`measured` of a fully connected network, whose middle has a rank of its own."""
     return measured(problem, network, result, written=network, activation_rank=middle_rank(network))
 
 
@@ -153,12 +178,11 @@ def network_of(problem: Problem, settings: Settings, theta: Tensor) -> FullyConn
     return _filled(new_network(problem.d_in, problem.d_out, settings, seed=0), theta)
 
 
-def narrow_network_of(problem: Problem, settings: Settings, theta: Tensor, rank: int) -> FullyConnected:
-    """The network with one linear layer of `rank` neurons whose parameters are `theta`."""
-    r = settings.relu_layers
-    widths = [settings.width] * r + [rank] + [settings.width] * r
-    network = FullyConnected(problem.d_in, problem.d_out, width=widths, depth=2 * r + 2, linear=[r + 1], seed=0)
-    return _filled(network, theta)
+def narrow_network_of(
+    problem: Problem, settings: Settings, theta: Tensor, rank: int, *, middle: int = 1
+) -> FullyConnected:
+    """The network with `middle` linear layers of `rank` neurons whose parameters are `theta`."""
+    return _filled(narrow_network(problem.d_in, problem.d_out, settings, rank=rank, middle=middle, seed=0), theta)
 
 
 def _filled(network: FullyConnected, theta: Tensor) -> FullyConnected:

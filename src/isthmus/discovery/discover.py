@@ -16,12 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 from isthmus.discovery.arguments import CheckedData, checked_data, groups_of_rows, settings_from
 from isthmus.discovery.assembly import assemble
 from isthmus.discovery.constant import constant_discovery
+from isthmus.discovery.depth_path import DepthSearch, planned_depth_evaluations
+from isthmus.discovery.depth_units import DepthSettings
 from isthmus.discovery.problem import Problem, pose
 from isthmus.discovery.progress import ProgressListener, silent
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.scaling import Scaling, Standardiser
 from isthmus.discovery.search import Search, planned_evaluations
-from isthmus.discovery.settings import Settings
+from isthmus.discovery.settings import NetworkKind, Settings
 from isthmus.discovery.splitting import heldout_rows
 from isthmus.discovery.storage import RESULT
 from isthmus.discovery.work import Tracker, Workshop, check_same_run
@@ -52,6 +54,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     out: str | os.PathLike[str] | None = None,
     progress: ProgressListener | None = None,
     control: bool = False,
+    depth_path: bool = False,
     workers: int | None = None,
 ) -> Discovery:
     """How many dimensions the task x -> y needs, which ones, and how sure that is.
@@ -82,6 +85,8 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         out: folder for the result; also keeps the work as it goes, so that the same call goes on after a stop.
         progress: hears `Progress` events.
         control: also run on Gaussian data of the same covariance, which has no rank beyond its spectrum.
+        depth_path: also train each rank at several depths: the rank of a shallow and of a deep answer, and where they
+            switch. Takes about as long again.
         workers: threads that train side by side; None: one for each core. The numbers do not depend on it.
 
     Returns:
@@ -96,6 +101,11 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     data = checked_data(x, y, loss, sample_weight)
     groups = groups_of_rows(groups, sample_weight)
     settings = settings_from(network, depth, ridge, starts, seed, limits, ordered=ordered, scaling=Scaling(scaling))
+    if depth_path and settings.network != NetworkKind.CONNECTED:
+        raise ValueError(
+            f"discover(depth_path=True, network={network!r}): a depth path adds linear layers to a fully connected "
+            "network; leave out one of the two."
+        )
     folder = Path(out) if out is not None else None
     if folder is not None and (folder / RESULT).exists():
         raise DataError(
@@ -114,8 +124,9 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         )
     else:
         result = _search(
-            problem, data, held, settings, folder, limits, progress or silent, told, control=control, workers=workers
-        )
+            problem, data, held, settings, folder, limits, progress or silent, told, control=control,
+            depth_path=depth_path, workers=workers,
+        )  # fmt: skip
     if folder is not None:
         result.save(folder)
         shutil.rmtree(folder / "work", ignore_errors=True)
@@ -133,14 +144,20 @@ def _search(  # noqa: PLR0913
     told: tuple[str, ...],
     *,
     control: bool,
+    depth_path: bool,
     workers: int | None,
 ) -> Discovery:
-    tracker = Tracker(progress, planned_evaluations(settings, problem) * (1 + control))
+    depths = DepthSettings()
+    planned = planned_evaluations(settings, problem) * (1 + control)
+    planned += planned_depth_evaluations(settings, problem, depths) if depth_path else 0
+    tracker = Tracker(progress, planned)
     deadline = time.monotonic() + limits.seconds if limits and limits.seconds else None
     work = folder / "work" if folder else None
     if work is not None:
         work.mkdir(parents=True, exist_ok=True)
-        check_same_run(work, {"data": problem.fingerprint(), "settings": repr(settings) + str(control)})
+        check_same_run(
+            work, {"data": problem.fingerprint(), "settings": f"{settings}{control}{depths if depth_path else ''}"}
+        )
     workshop = Workshop(work, tracker, deadline=deadline, workers=workers)
     about: dict[str, object] = {
         "held_out_rows": int(held.sum()),
@@ -152,11 +169,16 @@ def _search(  # noqa: PLR0913
     if data.weight is not None:
         about["weighted"] = True
     findings = Search(problem, settings, workshop).run()
+    path = None
+    if depth_path:
+        search = DepthSearch(problem, settings, depths, workshop)
+        path = search.run(findings.curves[findings.ridge], findings.decision.rank)
     beside = _control(data, held, settings, workshop, about) if control else None
     names = (data.input_names, data.target_names)
-    return assemble(
+    found = assemble(
         findings, problem, settings, names=names, task=data.task, warnings=told, extra_settings=about, control=beside
     )
+    return replace(found, depth_path=path)
 
 
 def _control(

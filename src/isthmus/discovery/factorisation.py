@@ -130,14 +130,3 @@ def _cut(network: FullyConnected, z: Tensor, x: Tensor, rank: int, layer: int) -
     spread = float((target - target.mean(0)).norm())
     error = float((decoder(encoder(x)) - target).norm())
     return Factorisation(encoder, decoder, rank, layer, error / spread if spread else error)
-
-
-def merge_linear_runs(network: FullyConnected) -> FullyConnected:
-    """The same function with every run of linear layers multiplied into one (*exact* up to rounding)."""
-    weights, biases = network.written_layers()
-    biases = [torch.zeros_like(w[:, 0]) for w in weights] if biases is None else biases
-    for l in sorted(network.linear, reverse=True):
-        biases[l] = biases[l] + weights[l] @ biases[l - 1]
-        weights[l] = weights[l] @ weights[l - 1]
-        del weights[l - 1], biases[l - 1]
-    return network.rewritten(weights, biases, linear=())

@@ -13,6 +13,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from isthmus.diagnostics import Diagnosis
+from isthmus.discovery.depth_path import DepthPath
 from isthmus.discovery.storage import CONTROL, read_fields, write_fields
 from isthmus.networks import FullyConnected, LeakyResNet, ResNet
 from isthmus.theory import RankEstimate, Verdict
@@ -46,9 +47,12 @@ class Discovery:
         settings: everything that fixes the result: seed, ridges, starts, depth, split, versions.
         readings: the numbers behind the verdict by name: `objective_rank`, `sharpness`, `scree_rank`, `scree_margin`,
             `jacobian_rank`, `linear_rank` (components that PCA or reduced-rank regression needs for the same error, or
-            None), `one_fewer` (error through one dimension fewer over the error at the rank), `ridge`; of a leaky
-            network also what its energies say, see `discovery.energies`.
+            None), `one_fewer` (error through one dimension fewer over the error at the rank), `ridge`, `resample_share`
+            (share of 200 resamples of the held-out rows whose scree curve reads `rank`), `start_share` (share of the
+            starts at the chosen ridge and its neighbours whose Jacobian has that rank). The two are shown and do not
+            decide. Of a leaky network also what its energies say, see `discovery.energies`.
         control: the same pipeline run on the Gaussian surrogate of the same covariance, if it was asked for.
+        depth_path: the rank as a function of depth, if it was asked for.
     """
 
     rank: int
@@ -69,17 +73,18 @@ class Discovery:
     settings: Mapping[str, object] = field(default_factory=dict[str, object])
     readings: Mapping[str, float | int | None] = field(default_factory=dict[str, float | int | None])
     control: "Discovery | None" = None
+    depth_path: DepthPath | None = None
 
     def transform(self, x: ArrayLike) -> NDArray[np.float64]:
         """The `rank` coordinates of samples in the user's units, shape (n, rank)."""
-        return _apply(self.encoder, self._by_name(x))
+        return _apply(self.encoder, self.in_order(x))
 
     def predict(self, x: ArrayLike) -> NDArray[np.float64]:
         """Predictions in the user's units, shape (n, d_out), through `rank` dimensions (logits when classifying)."""
         with torch.no_grad():
-            return self.decoder(self.encoder(_rows(self._by_name(x)))).numpy()
+            return self.decoder(self.encoder(_rows(self.in_order(x)))).numpy()
 
-    def _by_name(self, x: ArrayLike) -> ArrayLike:
+    def in_order(self, x: ArrayLike) -> ArrayLike:
         """A data frame's columns in the order of `input_names`, wherever it has them all; anything else as it is."""
         if not isinstance(x, pd.DataFrame):
             return x

@@ -1,12 +1,16 @@
 """The stages of a discovery for one set of data: ridge path, objective curves, scree curve. Every unit is resumable."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from isthmus.discovery.architectures import architecture_of
 from isthmus.discovery.baseline import linear_errors
+from isthmus.discovery.confidence import Shares, row_losses, scree_share, start_share
 from isthmus.discovery.curves import Result
 from isthmus.discovery.decision import Decision, Readings, decide
 from isthmus.discovery.problem import Problem
@@ -30,6 +34,7 @@ class Findings:
         ridge: the chosen ridge.
         readings: what the curves say.
         decision: what follows.
+        shares: how often the decided rank was read, over starts and over resampled held-out rows.
         linear_error: held-out error of the reduced-rank linear baseline by rank, from 0.
         warnings: what cut the search short.
     """
@@ -38,6 +43,7 @@ class Findings:
     readings: Readings
     decision: Decision
     linear_error: list[float]
+    shares: Shares
     starts: dict[float, list[Result]]
     curves: dict[float, dict[int, Result]]
     scree: dict[int, Result]
@@ -48,7 +54,7 @@ def planned_evaluations(settings: Settings, problem: Problem) -> int:
     """About how many gradient evaluations a search takes, for the estimate of time left."""
     ranks = min(_most_ranks(settings, problem), 12)
     path = len(settings.ridges) * len(settings.starts) * (settings.adam_steps + settings.lbfgs_evaluations)
-    curves = min(3, len(settings.ridges)) * ranks * settings.polish_evaluations
+    curves = min(3, len(settings.ridges)) * (ranks * settings.polish_evaluations + settings.raise_evaluations)
     return path + curves + ranks * settings.refine_evaluations
 
 
@@ -65,13 +71,31 @@ class Search:
         """All stages."""
         starts = self._ridge_path()
         ridge = min(starts, key=lambda r: _least(starts[r])["heldout_error"])
+        self._try_higher_ranks(starts, self._neighbourhood(starts, ridge))
         curves = {r: self._objective_curve(_least(starts[r])) for r in self._neighbourhood(starts, ridge)}
         scree = self._scree_curve(curves[ridge])
         readings = self._read(ridge, starts, curves, scree)
         decision = decide(readings)
         self.workshop.tracker.rank = decision.rank
         linear = list(readings.linear_error)
-        return Findings(ridge, readings, decision, linear, starts, curves, scree, self.warnings)
+        shares = self._shares(decision.rank, starts, curves, scree)
+        return Findings(ridge, readings, decision, linear, shares, starts, curves, scree, self.warnings)
+
+    def _shares(
+        self, rank: int, starts: dict[float, list[Result]], curves: dict[float, dict[int, Result]],
+        scree: dict[int, Result],
+    ) -> Shares:  # fmt: skip
+        """How often the rank is read again."""
+        losses = [row_losses(self.problem, None)]
+        for r in range(1, max(scree, default=0) + 1):
+            known = self.stages.refined_network(self.problem, self.settings, scree[r]) if r in scree else None
+            losses.append(row_losses(self.problem, known) if known else losses[-1])
+        weight = self.problem.weight_held
+        of_rows = scree_share(
+            np.stack(losses), rank, weight=None if weight is None else weight.double().numpy(),
+            ordered=self.settings.ordered, seed=self.settings.seed,
+        ) if len(losses) > 1 else math.nan  # fmt: skip
+        return Shares(of_rows, start_share(starts, list(curves), rank))
 
     def _ridge_path(self) -> dict[float, list[Result]]:
         """Cold starts at each ridge, until the held-out error has not improved for `patience` ridges."""
@@ -105,6 +129,18 @@ class Search:
         text = "The time limit cut the search short; give more seconds for a sharper answer."
         if text not in self.warnings:
             self.warnings.append(text)
+
+    def _try_higher_ranks(self, starts: dict[float, list[Result]], ridges: list[float]) -> None:
+        """Add the best start of each ridge once more with a rank more, where that lowers its objective."""
+        cost, raised_start = self.settings.raise_evaluations, self.stages.raised_start
+        if raised_start is None:
+            return
+        bases = [_least(starts[ridge]) for ridge in ridges]
+        units = [self._unit("raise", raised_start, b["ridge"], b["start"], base=b, cost=cost) for b in bases]
+        for base, result in zip(bases, self.workshop.run(units), strict=True):
+            higher = result["usable"] and result["activation_rank"] > base["activation_rank"]
+            if higher and result["objective"] < base["objective"]:
+                starts[base["ridge"]].append(result)
 
     def _neighbourhood(self, starts: dict[float, list[Result]], ridge: float) -> list[float]:
         """The chosen ridge and its neighbours on the path."""
@@ -157,7 +193,9 @@ class Search:
 
         if stage == "start":
             arguments["ridge"] = ridge
-        words = {"start": "training", "truncate": "objective curve", "scree": "scree curve"}[stage]
+        words = {"start": "training", "raise": "higher ranks", "truncate": "objective curve", "scree": "scree curve"}[
+            stage
+        ]
         return Unit(
             key=f"{self.prefix}{stage}-{ridge:g}-{index}",
             compute=run,

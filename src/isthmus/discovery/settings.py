@@ -10,6 +10,7 @@ class StartKind(StrEnum):
 
     LINEAR = "linear"
     RANDOM = "random"
+    RAISED = "raised"  # another start, one rank added: never chosen, kept where that lowered the objective
 
 
 class NetworkKind(StrEnum):
@@ -36,6 +37,7 @@ class Settings:
         adam_steps: of a random start; a linear start takes the same number at a third of the rate.
         lbfgs_evaluations: gradient evaluations of L-BFGS in each start.
         polish_evaluations: gradient evaluations after each truncation.
+        raise_evaluations: gradient evaluations after a rank was added to the best start.
         refine_evaluations: gradient evaluations of each point of the scree curve.
         refine_ridge: ridge of the scree curve, relative to the chosen one.
         patience: ridges without a better held-out error before the path ends.
@@ -58,6 +60,7 @@ class Settings:
     adam_steps: int = 400
     lbfgs_evaluations: int = 400
     polish_evaluations: int = 250
+    raise_evaluations: int = 125
     refine_evaluations: int = 150
     refine_ridge: float = 0.1
     patience: int = 2
@@ -89,7 +92,7 @@ class Settings:
     def scaled_to(self, evaluations: int) -> "Settings":
         """The same proportions with at most `evaluations` gradient evaluations in each start."""
         share = min(evaluations / (self.adam_steps + self.lbfgs_evaluations), 1.0)
-        names = ("adam_steps", "lbfgs_evaluations", "polish_evaluations", "refine_evaluations")
+        names = ("adam_steps", "lbfgs_evaluations", "polish_evaluations", "raise_evaluations", "refine_evaluations")
         return dataclasses.replace(self, **{name: max(int(share * getattr(self, name)), 1) for name in names})
 
     def as_dict(self) -> dict[str, object]:

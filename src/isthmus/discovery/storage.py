@@ -1,4 +1,4 @@
-"""A discovery as a folder: result.json, three netCDF tables and the weights, whole or absent, and never unpickled.
+"""A discovery as a folder: result.json, its netCDF tables and the weights, whole or absent, and never unpickled.
 
 Its pictures and its page are written by `reports`, checkpoints of a running search by `training`.
 """
@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from isthmus.diagnostics import Diagnosis
+from isthmus.discovery.depth_path import DepthPath
 from isthmus.discovery.json_values import plain, restored
 from isthmus.discovery.netcdf import checksum, read_table, write_tables
 from isthmus.discovery.network_files import architecture, network_from, tensors_of
@@ -25,6 +26,7 @@ T = TypeVar("T")
 FORMAT, FORMAT_VERSION = "isthmus discovery", 1
 RESULT = "result.json"
 TABLES = {"curves.nc": ("scree", "objective_curve"), "runs.nc": ("runs",), "layers.nc": ("layers",)}
+DEPTH = ("depth.nc", "depth_path")  # there only if it was asked for
 WEIGHTS = "weights.safetensors"
 CONTROL = "control"
 _NETWORKS = ("network", "encoder", "decoder")
@@ -49,9 +51,14 @@ def write_fields(folder: str | os.PathLike[str], fields: Mapping[str, object]) -
     tables = {**fields, "layers": diagnosis.layers}
     for name, groups in TABLES.items():
         write_tables(place / name, {group: tables[group] for group in groups})
+    (place / DEPTH[0]).unlink(missing_ok=True)
+    path, written = fields["depth_path"], [*TABLES, WEIGHTS]
+    if isinstance(path, DepthPath):
+        write_tables(place / DEPTH[0], {DEPTH[1]: path.table})
+        written.append(DEPTH[0])
     with atomic_path(place / WEIGHTS) as temporary:
         save_file(tensors_of({name: fields[name] for name in _NETWORKS}), temporary)
-    checksums = {name: checksum(place / name) for name in (*TABLES, WEIGHTS)}
+    checksums = {name: checksum(place / name) for name in written}
     head = {"format": FORMAT, "format_version": FORMAT_VERSION, "checksums": checksums}
     write_text(place / RESULT, json.dumps(head | content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
@@ -88,8 +95,11 @@ def read_fields(folder: str | os.PathLike[str]) -> tuple[dict[str, object], bool
             raise DataError(f"load: {place / name} is damaged or of another run (its checksum differs); run again.")
     tables = {group: _read_table(place / name, group) for name, groups in TABLES.items() for group in groups}
     tensors = _guarded(place / WEIGHTS, _read_weights)
-
-    return _guarded(place / RESULT, lambda _path: _fields(content, tables, tensors)), bool(content["has_control"])
+    found = _guarded(place / RESULT, lambda _path: _fields(content, tables, tensors))
+    if DEPTH[0] in content["checksums"]:
+        table = _read_table(place / DEPTH[0], DEPTH[1])
+        found["depth_path"] = _guarded(place / DEPTH[0], lambda _path: DepthPath.of(table))
+    return found, bool(content["has_control"])
 
 
 def _fields(
@@ -117,7 +127,7 @@ def _result_content(place: Path) -> dict[str, Any]:
             f"load: {place / RESULT} has format version {content.get('format_version')}, this isthmus reads "
             f"{FORMAT_VERSION}; install the version that wrote it."
         )
-    if not isinstance(content.get("checksums"), dict) or set(content["checksums"]) != {*TABLES, WEIGHTS}:
+    if not isinstance(content.get("checksums"), dict) or set(content["checksums"]) - {DEPTH[0]} != {*TABLES, WEIGHTS}:
         raise DataError(f"load: {place / RESULT} is damaged (no checksums); run again.")
     return content
 

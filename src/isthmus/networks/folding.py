@@ -91,6 +91,44 @@ def balanced_factors(matrix: Float[Tensor, "d_out d_in"], depth: int, *, rank: i
     return [first, *(torch.diag(root) for _ in range(depth - 2)), last]
 
 
+def merge_linear_runs(network: FullyConnected) -> FullyConnected:
+    """The same function with every run of linear layers multiplied into one (*exact* up to rounding)."""
+    weights, biases = network.written_layers()
+    biases = [torch.zeros_like(w[:, 0]) for w in weights] if biases is None else biases
+    for l in sorted(network.linear, reverse=True):
+        biases[l] = biases[l] + weights[l] @ biases[l - 1]
+        weights[l] = weights[l] @ weights[l - 1]
+        del weights[l - 1], biases[l - 1]
+    return network.rewritten(weights, biases, linear=())
+
+
+def with_linear_run(network: FullyConnected, *, rank: int, middle: int) -> FullyConnected:
+    """The network with its run of linear layers written anew as `middle` layers of `rank` neurons, balanced.
+
+        W_m .. W_l = U S V^T  ->  U S^{1/p}, S^{1/p}, .., S^{1/p} V^T,    p = middle + 1,  cost p sum s^{2/p}
+
+    The same function up to rounding where the run has at most that rank, else that of its closest run of that rank. The
+    run's offset moves to its last bias.
+
+    Args:
+        network: one with a single run of linear hidden layers; it is not changed.
+        rank: singular values kept, the width of the new layers.
+        middle: number of new linear layers, at least 1.
+
+    Source: FC-09, FC-31. Test: discovery/test_rank_starts.
+    """
+    first = min(network.linear)
+    weights, biases = merge_linear_runs(network).written_layers()
+    assert biases is not None  # a missing bias was written as zero
+    factors = [w.to(weights[0].dtype) for w in balanced_factors(weights[first - 1].double(), middle + 1, rank=rank)]
+    zeros = [torch.zeros(rank, dtype=weights[0].dtype) for _ in range(middle)]
+    return network.rewritten(
+        [*weights[: first - 1], *factors, *weights[first:]],
+        [*biases[: first - 1], *zeros, *biases[first - 1 :]],
+        linear=range(first, first + middle),
+    )
+
+
 def _constants_on_data(network: FullyConnected, x: Tensor) -> list[tuple[Tensor, Tensor]]:
     """For each hidden layer: which neurons are constant on `x` up to rounding, and their values."""
     with torch.no_grad():

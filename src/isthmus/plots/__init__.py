@@ -5,6 +5,8 @@ The tables come from `discovery`, `diagnostics` and `sweeps`; files and pages wi
 
 from isthmus.plots.coordinates import coordinates
 from isthmus.plots.curves import objective_curve, scree
+from isthmus.plots.depth_path import depth_path
+from isthmus.plots.interpretation import attributions, candidates, errors_saved
 from isthmus.plots.planes import autoencoder_arrows, decision_regions, representation_path
 from isthmus.plots.profiles import balance, departures, dimensions, energies, hamiltonian, tangent_kernel
 from isthmus.plots.regions import regions
@@ -13,13 +15,17 @@ from isthmus.plots.starts import starts
 from isthmus.plots.sweeps import sweep_lines
 
 __all__ = [
+    "attributions",
     "autoencoder_arrows",
     "balance",
+    "candidates",
     "coordinates",
     "decision_regions",
     "departures",
+    "depth_path",
     "dimensions",
     "energies",
+    "errors_saved",
     "hamiltonian",
     "jacobian_spectrum",
     "layer_spectra",

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
 from isthmus.plots.style import PALETTE
+from isthmus.reports.depth_words import depth_table
 from isthmus.reports.picture import Picture, inline_svg
 from isthmus.reports.pictures import pictures_of
 from isthmus.reports.tables import layer_table, rows_by, skipped_table
@@ -44,6 +45,8 @@ _READINGS = {
     "linear_rank": "rank a linear map needs for the same error",
     "one_fewer": "error with one dimension fewer / error",
     "ridge": "ridge chosen",
+    "resample_share": "share of resampled held-out rows that read the rank",
+    "start_share": "share of starts that read the rank",
 }
 
 
@@ -99,6 +102,7 @@ def _content(
         "control_pictures": page_figures(_curves(control), "control-") if control else [],
         "warnings": list(dict.fromkeys(warnings)),
         "starts": rows_by(discovery.runs, "run", _START_COLUMNS) if discovery else None,
+        "depths": depth_table(discovery.depth_path) if discovery and discovery.depth_path else None,
         "layers": layer_table(diagnosis),
         "skipped": skipped_table(diagnosis),
         "readings": _readings(discovery) if discovery else {},

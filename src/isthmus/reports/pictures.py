@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from isthmus import plots
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
+from isthmus.discovery.depth_path import DepthPath
 from isthmus.reports.layer_pictures import layer_pictures, profile_pictures
 from isthmus.reports.picture import Picture, drawn, svg_of
 from isthmus.training.atomic import atomic_path
@@ -38,7 +39,8 @@ def pictures_of(result: Discovery | Diagnosis, x: ArrayLike | None = None) -> li
         f"{result.runs.sizes['run']} starts, each with its objective relative to the least one at its ridge.",
         lambda: plots.starts(result.runs),
     )
-    return [*found, starts, *(_coordinate_pictures(result, x) if x is not None and result.rank else [])]
+    depth = [_depth_picture(result.depth_path)] if result.depth_path is not None else []
+    return [*found, starts, *depth, *(_coordinate_pictures(result, x) if x is not None and result.rank else [])]
 
 
 def write_pictures(
@@ -89,6 +91,19 @@ def _curve_pictures(found: Discovery) -> list[Picture]:
             lambda: plots.objective_curve(found.objective_curve, rank=rank),
         ),
     ]
+
+
+def _depth_picture(path: DepthPath) -> Picture:
+    last = path.table["middle_layers"].values[-1]
+    return Picture(
+        "depth_path",
+        "The least objective through each number of dimensions as linear layers are added in the middle. A dimension "
+        "costs the same in every layer, so each is a line (dotted: the slope of theory) and the winner falls with "
+        "depth, to fewer and more curved coordinates. Hollow marks cut the data open, or fell to a lower rank.",
+        f"Objective against depth up to {last} middle layers, one line for each rank: {path.flat_rank} when shallow, "
+        f"{path.deep_rank} when deep.",
+        lambda: plots.depth_path(path.table, switch=path.reading.switch),
+    )
 
 
 def _coordinate_pictures(found: Discovery, x: ArrayLike) -> list[Picture]:

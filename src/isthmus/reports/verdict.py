@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
+from isthmus.reports.depth_words import depth_sentence
 from isthmus.reports.diagnosis_verdict import verdict_of_diagnosis
 from isthmus.reports.words import Line, VerdictText, dimensions, sentence
 from isthmus.theory import RankEstimate, Verdict
@@ -27,9 +28,12 @@ def _verdict_of_discovery(found: Discovery) -> VerdictText:
     lines = [Line("How sure", found.verdict.value), Line("Why", " ".join(found.reasons))]
     lines.append(Line("Error", _error(found)))
     lines.append(Line("One fewer", _one_fewer(found)))
+    lines.append(Line("How stable", _stability(found)))
     lines.append(Line("PCA" if found.task == "autoencoding" else "Linear maps", _linear(found)))
     lines.append(Line("Energies", energies_of(found.readings)))
     lines.append(Line("Proved", _interval(found.interval)))
+    if found.depth_path is not None:
+        lines.append(Line("Depth", depth_sentence(found.depth_path)))
     if found.control is not None:
         lines.append(Line("Control", _control(found.control)))
     return VerdictText(_headline(found), tuple(Line(line.label, sentence(line.text)) for line in lines if line.text))
@@ -65,6 +69,17 @@ def _one_fewer(found: Discovery) -> str:
     if ratio < _SAME:
         return f"with {fewer} the error is not larger."
     return f"with {fewer} the error is {_times(ratio)} as large."
+
+
+def _stability(found: Discovery) -> str:
+    """How often the rank comes back on resampled held-out rows and over the starts."""
+    rows, starts = found.readings.get("resample_share"), found.readings.get("start_share")
+    if rows is None or starts is None or found.rank < 1:
+        return ""
+    return (
+        f"the held-out error bends at {found.rank} in {_percent(rows)} of the resamples of the held-out rows, and "
+        f"{_percent(starts)} of the starts have a Jacobian of that rank."
+    )
 
 
 def _linear(found: Discovery) -> str:

@@ -1,10 +1,12 @@
 """Phases that are no descent: exact moves made once, and rank trials kept only if the objective fell.
 
-A rank trial truncates the middle matrices by one rank and polishes.
+A rank trial truncates the middle matrices by one rank, or adds a rank to them, and polishes. How a rank is added:
+`rank_raising`.
 """
 
 import math
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 from isthmus.networks import FullyConnected
 from isthmus.training.moves import Move, least_norm, middle_rank, rebalancing, truncate_middle
@@ -43,33 +45,53 @@ class ExactMoves:
         return 2
 
 
+@runtime_checkable
+class Attempt(Protocol):
+    """Changes the rank of the middle matrices in place."""
+
+    def __call__(self, step: Step) -> bool:
+        """Make the change; False, with nothing changed, where there is none to make."""
+        ...
+
+
+def lower_rank(step: Step) -> bool:
+    """Truncate the middle matrices to one rank less; nothing is below rank 1."""
+    assert isinstance(step.network, FullyConnected)
+    rank = middle_rank(step.network)
+    if rank > 1:
+        truncate_middle(step.network, rank - 1)
+    return rank > 1
+
+
 @dataclass(frozen=True, slots=True)
 class RankTrials:
-    """Lower the rank of the middle matrices as long as that lowers the objective.
+    """Change the rank of the middle matrices as long as that lowers the objective.
 
-    From rank r of the current minimum: truncate to r - 1, polish, keep and go on if the objective is lower; otherwise
-    put the parameters back and stop.
+    From the current minimum: change the rank by one (truncate, unless another attempt is given), polish, keep and go on
+    if the objective is lower; otherwise put the parameters back and stop.
 
     Attributes:
-        polish: the solver run after each truncation.
+        polish: the solver run after each change.
         most: trials allowed.
+        attempt: the change, `lower_rank` or `rank_raising.raise_rank`.
     """
 
     polish: LBFGS = field(default_factory=lambda: LBFGS(500))
     most: int = 3
+    attempt: Attempt = lower_rank
 
     def start(self, step: Step) -> State:
         """The state before the first iteration."""
         usable = isinstance(step.network, FullyConnected) and step.network.depth > 2
         value = step()
         state: State = {"done": not usable, "reason": "", "value": value, "evaluations": 1, "trials": 0, "inner": None}
-        return state | {"best": step.theta.clone(), "best_value": value, "rank": 0}
+        return state | {"best": step.theta.clone(), "best_value": value}
 
     def advance(self, step: Step, state: State) -> None:
         """One iteration, in place."""
         assert isinstance(step.network, FullyConnected)
         if state["inner"] is None:
-            self._truncate(step, state)
+            self._change(step, state)
             return
         inner: State = state["inner"]
         before = inner["evaluations"]
@@ -79,14 +101,10 @@ class RankTrials:
         if inner["done"]:
             self._decide(step, state, inner["value"])
 
-    def _truncate(self, step: Step, state: State) -> None:
-        assert isinstance(step.network, FullyConnected)
-        rank = middle_rank(step.network)
-        if rank <= 1 or state["trials"] >= self.most:
+    def _change(self, step: Step, state: State) -> None:
+        if state["trials"] >= self.most or not self.attempt(step):
             state["done"] = True
             return
-        state["rank"] = rank - 1
-        truncate_middle(step.network, rank - 1)
         state["inner"] = self.polish.start(step)
         state["evaluations"] += 1
         state["trials"] += 1

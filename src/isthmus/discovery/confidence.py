@@ -1,0 +1,93 @@
+"""How often the reading comes back: over the trained starts, and over resampled held-out rows without new training.
+
+What the readings are: `theory.curve_readings`. How they combine to a verdict: `decision`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from isthmus.discovery.problem import Problem
+from isthmus.theory.curve_readings import scree_reading
+from isthmus.training.losses import Loss
+
+RESAMPLES = 200
+BLOCKS = 10  # held-out rows of a time series are drawn in so many blocks, for neighbours resemble each other
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """How often a rank was read (*estimate*).
+
+    Attributes:
+        resamples: share of the resampled held-out sets whose scree curve reads it.
+        starts: share of the starts at the chosen ridge and its neighbours whose Jacobian has that rank.
+    """
+
+    resamples: float
+    starts: float
+
+
+def row_losses(problem: Problem, network: nn.Module | None) -> Array:
+    """Loss of each held-out row (n_held,), in the units of `Problem.heldout_error`, whose weighted mean this is.
+
+    None stands for the best constant of the training rows.
+    """
+    if network is None:
+        outputs = _constant(problem).expand(len(problem.x_held), -1)
+    else:
+        with torch.no_grad():
+            outputs = network(problem.x_held.to(next(network.parameters()).dtype)).double()
+    if problem.loss is Loss.CROSS_ENTROPY:
+        losses = nn.functional.cross_entropy(outputs, problem.y_held, reduction="none")
+    else:
+        losses = (outputs - problem.y_held.double()).square().sum(1)
+    return losses.numpy() / problem.unit
+
+
+def _constant(problem: Problem) -> Tensor:
+    share = problem.weight if problem.weight is not None else torch.full((len(problem.y),), 1.0 / len(problem.y))
+    if problem.loss is Loss.CROSS_ENTROPY:
+        counts = torch.zeros(problem.d_out, dtype=torch.float64).index_add_(0, problem.y, share.double())
+        return counts.clamp_min(1e-12).log()
+    return share.double() @ problem.y.double()
+
+
+def scree_share(
+    losses: Array, rank: int, *, weight: Array | None = None, ordered: bool = False, seed: int = 0
+) -> float:
+    """Share of bootstrap resamples of the held-out rows whose scree curve reads `rank`.
+
+    Args:
+        losses: of every held-out row (columns) through 0, 1, ..., K dimensions (rows), (K + 1, n_held).
+        rank: the reading in question.
+        weight: of each row, any common factor.
+        ordered: rows are a time series: blocks of neighbours are drawn.
+        seed: of the resamples, 200.
+
+    Raises:
+        ValueError: fewer than two curves, or no row.
+    """
+    if losses.shape[0] < 2 or losses.shape[1] < 1:
+        raise ValueError(f"scree_share(losses): needs at least two ranks and one row, got shape {losses.shape}.")
+    rng, n = np.random.default_rng(seed), losses.shape[1]
+    block = np.arange(n) * BLOCKS // n if ordered else np.arange(n)
+    num_blocks = int(block.max()) + 1
+    share = np.ones(n) if weight is None else weight
+    hits = 0
+    for _ in range(RESAMPLES):
+        drawn = np.bincount(rng.integers(num_blocks, size=num_blocks), minlength=num_blocks)[block] * share
+        if drawn.sum() > 0:
+            hits += scree_reading((losses @ drawn / drawn.sum()).tolist()).rank == rank
+    return hits / RESAMPLES
+
+
+def start_share(starts: Mapping[float, Sequence[Mapping[str, object]]], ridges: Sequence[float], rank: int) -> float:
+    """Share of the starts at these ridges whose Jacobian reads `rank`."""
+    read = [start["jacobian_rank"] == rank for ridge in ridges for start in starts[ridge]]
+    return sum(read) / len(read)

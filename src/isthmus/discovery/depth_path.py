@@ -1,0 +1,145 @@
+"""The depth path: each rank trained at several depths, its objective a line in depth, and the rank that wins at each.
+
+One unit of its work: `depth_units`. How lines are read: `theory.depth_lines`. The picture: `plots.depth_path`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import xarray as xr
+
+from isthmus.discovery.curves import Result
+from isthmus.discovery.depth_units import DepthSettings, at_depth, kinds_of, ranked_start
+from isthmus.discovery.problem import Problem
+from isthmus.discovery.settings import Settings
+from isthmus.discovery.work import Unit, Workshop
+from isthmus.theory.depth_lines import DepthReading, depth_reading
+
+GLUED = 0.25  # error between rows, over the variance, from which a rank does not hold the data together
+GLUED_RATIO = 4.0  # and how many times that of the largest rank, whose error is noise and curvature
+_COLUMNS = ("objective", "train_error", "heldout_error", "penalty", "between", "true_rank", "stationarity")
+
+
+@dataclass(frozen=True, slots=True)
+class DepthPath:
+    """The rank of a task as a function of depth.
+
+    Attributes:
+        table: dimensions "rank" (1, 2, ...) and "middle_layers": `objective`, `train_error`, `heldout_error` (relative
+            to the variance of the targets), `between` (largest error between neighbouring rows; NaN for classes),
+            `penalty`, `regularity` (penalty - rank * depth, the theory's R1: how curved the two halves are),
+            `true_rank` (rank that the middle ended with), `holds` (whether the rank keeps the data together),
+            `stationarity`; coordinate `depth` (weight matrices); attributes `ridge` and `loss`.
+        reading: lines, winner at each depth, flat rank, deep rank and where they switch.
+    """
+
+    table: xr.Dataset
+    reading: DepthReading
+
+    @classmethod
+    def of(cls, table: xr.Dataset) -> "DepthPath":
+        """The path whose table is this, read anew."""
+        depths = table["middle_layers"].values.tolist()
+        collapsed = table["true_rank"] < table["rank"]
+        objectives = table["objective"].where(~collapsed).transpose("rank", "middle_layers").values.tolist()
+        holds = table["holds"].transpose("rank", "middle_layers").values.tolist()
+        return cls(table, depth_reading(depths, objectives, holds, ridge=float(table.attrs["ridge"])))
+
+    @property
+    def flat_rank(self) -> int:
+        """The rank of the shallowest network: components that a nearly linear answer needs."""
+        return self.reading.flat_rank
+
+    @property
+    def deep_rank(self) -> int:
+        """The rank of the deepest network: the fewest coordinates, however curved, that pay at this depth."""
+        return self.reading.deep_rank
+
+
+def planned_depth_evaluations(settings: Settings, problem: Problem, depth: DepthSettings) -> int:
+    """About how many gradient evaluations a depth path takes."""
+    ranks = min(3, problem.d_in, problem.d_out)
+    start = settings.adam_steps + settings.lbfgs_evaluations
+    return ranks * (len(kinds_of(problem, depth)) * start + len(depth.middle_layers) * settings.polish_evaluations)
+
+
+class DepthSearch:
+    """Runs the units of a depth path in order."""
+
+    def __init__(self, problem: Problem, settings: Settings, depth: DepthSettings, workshop: Workshop) -> None:
+        self.problem, self.settings, self.depth, self.workshop = problem, settings, depth, workshop
+
+    def run(self, curve: Mapping[int, Result], rank: int) -> DepthPath | None:
+        """The path for ranks 1 to `rank` and a little beyond, from the objective curve at one ridge.
+
+        None where nothing could be trained.
+        """
+        most = min(rank + self.depth.beyond, self.problem.d_in, self.problem.d_out, max(curve, default=0))
+        bases = {r: curve[min(r, max(curve))] for r in range(1, most + 1) if r in curve}
+        if not bases:
+            return None
+        anchors = self._anchors(bases)
+        units = [self._move(anchors[r], m) for r in anchors for m in self.depth.middle_layers]
+        found = {(r["rank"], r["middle"]): r for r in self.workshop.run(units) if r["usable"]}
+        return DepthPath.of(self._table(found, most, next(iter(bases.values()))["ridge"])) if found else None
+
+    def _anchors(self, bases: Mapping[int, Result]) -> dict[int, Result]:
+        """The start of least objective for each rank, at the anchoring depth."""
+        kinds = kinds_of(self.problem, self.depth)
+        units = [
+            self._unit(
+                f"start-{rank}-{number}",
+                partial(
+                    ranked_start, self.problem, self.settings, kind=kind, number=number, rank=rank,
+                    middle=self.depth.anchor, base=base,
+                ),
+                self.settings.adam_steps + self.settings.lbfgs_evaluations,
+                base["ridge"], number,
+            )
+            for rank, base in bases.items()
+            for number, kind in enumerate(kinds)
+        ]  # fmt: skip
+        results = [r for r in self.workshop.run(units) if r["usable"]]
+        best: dict[int, Result] = {}
+        for result in results:
+            rank = result["rank"]
+            if rank not in best or result["objective"] < best[rank]["objective"]:
+                best[rank] = result
+        return best
+
+    def _move(self, base: Result, middle: int) -> Unit:
+        compute = partial(at_depth, self.problem, self.settings, base=base, middle=middle)
+        cost = self.settings.polish_evaluations
+        return self._unit(f"{base['rank']}-{middle}", compute, cost, base["ridge"], middle)
+
+    def _unit(self, key: str, compute: partial[Result], cost: int, ridge: float, number: int) -> Unit:
+        def run(checkpoint: object, callback: object) -> Result:
+            return compute(seconds=self.workshop.seconds_left(), checkpoint=checkpoint, callback=callback)
+
+        return Unit(f"depth-{ridge:g}-{key}", run, cost, "depth path", ridge, number)
+
+    def _table(self, found: Mapping[tuple[int, int], Result], most: int, ridge: float) -> xr.Dataset:
+        depths, ranks = self.depth.middle_layers, range(1, most + 1)
+        layers = 2 * self.settings.relu_layers + 1
+        columns = {
+            name: (
+                ("rank", "middle_layers"),
+                np.array([[float(found[r, m][name]) if (r, m) in found else np.nan for m in depths] for r in ranks]),
+            )
+            for name in _COLUMNS
+        }
+        table = xr.Dataset(
+            columns,
+            coords={
+                "rank": np.array(ranks, dtype=np.int64),
+                "middle_layers": np.array(depths, dtype=np.int64),
+                "depth": ("middle_layers", np.array(depths, dtype=np.int64) + layers),
+            },
+            attrs={"ridge": ridge, "loss": self.problem.loss.value},
+        )
+        table["regularity"] = table["penalty"] - table["rank"] * table["depth"]
+        limit = np.fmax(GLUED, GLUED_RATIO * table["between"].isel(rank=-1))
+        table["holds"] = ~(table["between"] > limit)
+        return table

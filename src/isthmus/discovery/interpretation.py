@@ -1,0 +1,159 @@
+"""What the coordinates of an encoder mean: the error each saves, the inputs it follows, the variables it resembles.
+
+The coordinates themselves: `Discovery.transform`. Pictures: `plots.interpretation`.
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import torch
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import pdist, squareform
+
+from isthmus.discovery.result import Discovery
+from isthmus.errors import ShapeError
+from isthmus.networks import FullyConnected, jacobians
+from isthmus.tasks.arrays import as_samples, check_same_length
+
+ROWS = 1000  # rows at most for Jacobians and pairs of distances, drawn with a fixed seed
+Array = NDArray[np.float64]
+
+
+def interpret(found: Discovery, x: ArrayLike, *, candidates: Mapping[str, ArrayLike] | None = None) -> xr.Dataset:
+    """What each coordinate of a discovery means, on given samples.
+
+        error_saved_c = mean |f(x) - h(z with z_c at its mean)|^2 / total variance of f(x),   f = h o g, z = g(x)
+        attribution_cj = mean over rows of |dz_c / dx_j| * std(x_j) / std(z_c)
+        distance_correlation_cv = dCov(z_c, v) / sqrt(dCov(z_c, z_c) dCov(v, v))
+
+    Args:
+        found: of rank at least 1.
+        x: samples (n, d_in) in the user's units; Jacobians and distances use at most 1000 of them (seeded choice).
+        candidates: variables (n,) or (n, k) by name that a coordinate may stand for.
+
+    Returns:
+        Dimensions "coordinate" (1, 2, ...), "input" and, with candidates, "candidate": `error_saved` (relative to the
+        outputs' variance), `order` (1 for the coordinate that saves most), `attribution` (no units, 1 where the
+        coordinate is that input), `distance_correlation` (0 independent, 1 a similarity map). All are *estimates*.
+
+    Raises:
+        ValueError: the rank is 0.
+        ShapeError: `x` has other columns than the discovery.
+        DataError: values that are not finite, or a candidate of another length than `x`.
+
+    Source: distance correlation of Szekely, Rizzo and Bakirov (2007), in its biased form. Test:
+    discovery/test_interpretation.
+    """
+    if found.rank < 1:
+        raise ValueError("interpret(found): a discovery of rank 0 has no coordinates; nothing is to be said of them.")
+    samples = as_samples(found.in_order(x), "x")
+    if samples.shape[1] != found.encoder.dimensions[0]:
+        needed = found.encoder.dimensions[0]
+        raise ShapeError(f"interpret(found, x): needs the {needed} input columns of the run, got {samples.shape[1]}.")
+    coordinates = found.transform(samples)
+    saved = errors_saved(found.decoder, coordinates)
+    numbers = np.arange(1, found.rank + 1)
+    order = np.empty(found.rank, dtype=np.int64)
+    order[np.argsort(-saved, kind="stable")] = numbers
+    table = xr.Dataset(
+        {
+            "error_saved": ("coordinate", saved),
+            "order": ("coordinate", order),
+            "attribution": (("coordinate", "input"), attributions(found.encoder, samples)),
+        },
+        coords={"coordinate": numbers, "input": list(found.input_names)},
+    )
+    if candidates:
+        columns = [_correlations(name, values, coordinates) for name, values in candidates.items()]
+        table = table.assign_coords(candidate=list(candidates))
+        table["distance_correlation"] = (("coordinate", "candidate"), np.stack(columns, 1))
+    return table
+
+
+def errors_saved(decoder: FullyConnected, coordinates: Array) -> Array:
+    """How much worse the outputs become when a coordinate is held at its mean, over their total variance (rank,)."""
+    z = torch.from_numpy(coordinates)
+    with torch.no_grad():
+        outputs = decoder(z)
+        variance = float((outputs - outputs.mean(0)).square().sum(1).mean())
+        saved: list[float] = []
+        for c in range(z.shape[1]):
+            held = z.clone()
+            held[:, c] = z[:, c].mean()
+            saved.append(float((decoder(held) - outputs).square().sum(1).mean()) / (variance or 1.0))
+    return np.array(saved)
+
+
+def attributions(encoder: FullyConnected, x: Array) -> Array:
+    """Mean size of the derivatives, times the spread of the input over that of the coordinate (rank, d_in)."""
+    rows = torch.from_numpy(x[_some(len(x))])
+    with torch.no_grad():
+        spread = encoder(torch.from_numpy(x)).std(0, correction=0).numpy()
+    slopes = jacobians(encoder, rows).abs().mean(0).numpy()
+    return slopes * x.std(0) / np.where(spread > 0, spread, 1.0)[:, None]
+
+
+def distance_correlation(a: ArrayLike, b: ArrayLike) -> float:
+    """Distance correlation of two variables (n,) or (n, k), between 0 and 1: 0 only for independent ones in the limit.
+
+        dCov(a, b) = mean_ij A_ij B_ij,   A the doubly centred matrix of distances |a_i - a_j|
+
+    Raises:
+        DataError: values that are not finite, or two lengths.
+
+    Accuracy: biased upwards by about 1 / n for independent variables. Memory: n^2.
+    """
+    first, second = as_samples(a, "a"), as_samples(b, "b")
+    check_same_length(len(first), len(second), name="a, b")
+    p, q = _centred(first), _centred(second)
+    scale = float(np.sqrt((p * p).mean() * (q * q).mean()))
+    return float(np.sqrt(max((p * q).mean(), 0.0) / scale)) if scale > 0 else 0.0
+
+
+def symmetry_defect(encoder: FullyConnected, transform: Callable[[Array], ArrayLike], x: ArrayLike) -> float:
+    """How far the coordinates are from invariant under a transformation of the inputs (*estimate*).
+
+        mean |g(T x) - g(x)|^2 / (2 * total variance of g(x)):   0 invariant, 1 as different as two unrelated rows
+
+    Args:
+        encoder: g, that of a discovery or a factorisation.
+        transform: T, from samples (n, d_in) to samples of the same shape.
+        x: samples in the encoder's units.
+
+    Returns:
+        The defect; 0 where the coordinates do not vary at all.
+
+    Raises:
+        ShapeError: the transformed samples have another shape.
+    """
+    samples = as_samples(x, "x")
+    moved = np.asarray(transform(samples.copy()), dtype=np.float64)
+    if moved.shape != samples.shape:
+        raise ShapeError(
+            f"symmetry_defect(encoder, transform, x): needs transformed samples of shape {samples.shape}, got "
+            f"{moved.shape}."
+        )
+    with torch.no_grad():
+        before, after = encoder(torch.from_numpy(samples)), encoder(torch.from_numpy(moved))
+    variance = float((before - before.mean(0)).square().sum(1).mean())
+    change = float((after - before).square().sum(1).mean())
+    return change / (2 * variance) if variance > 0 else 0.0
+
+
+def _correlations(name: str, values: ArrayLike, coordinates: Array) -> Array:
+    """Distance correlation of one candidate with each coordinate."""
+    variable = as_samples(values, name)
+    check_same_length(len(coordinates), len(variable), name=f"x, {name}")
+    rows = _some(len(coordinates))
+    return np.array([distance_correlation(z[rows], variable[rows]) for z in coordinates.T])
+
+
+def _centred(values: Array) -> Array:
+    """Distances between the rows, minus the means of their row and column, plus the mean of all."""
+    d = squareform(pdist(values))
+    return d - d.mean(0) - d.mean(1)[:, None] + d.mean()
+
+
+def _some(count: int) -> NDArray[np.int64]:
+    return np.sort(np.random.default_rng(0).permutation(count)[:ROWS])

@@ -1,0 +1,78 @@
+"""What the coordinates mean, as pictures: the error each saves, the inputs and the variables that it follows.
+
+How these are computed: `discovery.interpretation`.
+"""
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+
+from isthmus.plots.style import BLUE, INK, SMALL, SURFACE, axes_or_new, whole_numbers
+
+_NAMES = 24  # columns up to which each has its name, and each cell its number
+_COLOURS = LinearSegmentedColormap.from_list("isthmus", [SURFACE, BLUE])
+
+
+def errors_saved(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
+    """One bar for each coordinate: how much worse the outputs become when it is held at its mean.
+
+    Args:
+        dataset: of `interpret` (dimension "coordinate"; `error_saved`).
+        ax: axes to draw into; new ones unless given.
+
+    Returns:
+        The axes.
+    """
+    ax = axes_or_new(ax)
+    ax.bar(dataset["coordinate"].values, dataset["error_saved"].values, color=BLUE, width=0.7)
+    ax.set_xlabel("coordinate")
+    ax.set_ylabel("error saved / variance")
+    whole_numbers(ax)
+    return ax
+
+
+def attributions(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
+    """How strongly each coordinate (row) follows each input (column), by its mean derivative in units of the spreads.
+
+    Args:
+        dataset: of `interpret` (dimensions "coordinate" and "input"; `attribution`).
+        ax: axes to draw into; new ones unless given.
+
+    Returns:
+        The axes.
+    """
+    return _cells(dataset["attribution"].transpose("coordinate", "input"), "input", axes_or_new(ax))
+
+
+def candidates(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
+    """Distance correlation of each coordinate (row) with each candidate variable (column), from 0 to 1.
+
+    Args:
+        dataset: of `interpret` with candidates (dimensions "coordinate" and "candidate"; `distance_correlation`).
+        ax: axes to draw into; new ones unless given.
+
+    Returns:
+        The axes.
+    """
+    cells = dataset["distance_correlation"].transpose("coordinate", "candidate")
+    return _cells(cells, "candidate", axes_or_new(ax), most=1.0)
+
+
+def _cells(table: xr.DataArray, column: str, ax: Axes, *, most: float | None = None) -> Axes:
+    """A map of the table: one cell for each pair, with its number where there is room."""
+    values = table.values
+    rows, columns = values.shape
+    top = most or float(np.max(values, initial=0.0)) or 1.0
+    ax.imshow(values, cmap=_COLOURS, vmin=0, vmax=top, aspect="auto")
+    ax.grid(visible=False)
+    ax.set_yticks(range(rows), [str(c) for c in table["coordinate"].values])
+    if columns <= _NAMES:
+        ax.set_xticks(range(columns), [str(name) for name in table[column].values], rotation=60, ha="right")
+    if columns <= _NAMES // 2 and rows <= _NAMES // 2:
+        for (i, j), value in np.ndenumerate(values):
+            color = SURFACE if value > 0.55 * top else INK
+            ax.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=SMALL - 1, color=color)
+    ax.set_xlabel(column)
+    ax.set_ylabel("coordinate")
+    return ax

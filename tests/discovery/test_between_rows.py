@@ -1,0 +1,46 @@
+"""Errors between rows: a network that is exact on every row and wrong between two of them is caught."""
+
+import numpy as np
+import pytest
+import torch
+
+from isthmus.discovery.between_rows import error_between_rows
+from isthmus.discovery.problem import Problem, pose
+from isthmus.discovery.scaling import Standardiser
+from isthmus.networks import FullyConnected
+from isthmus.training.losses import Loss
+
+
+def line_of(num_rows: int) -> Problem:
+    """Rows at equal distances on a line, to be autoencoded."""
+    x = np.linspace(0, 1, num_rows)[:, None]
+    inputs, targets = Standardiser.of(x), Standardiser.of(x, total=True)
+    held = np.arange(num_rows) % 5 == 2
+    return pose(x, x, held, loss=Loss.SQUARED, inputs=inputs, targets=targets)
+
+
+def with_bump(problem: Problem, height: float) -> FullyConnected:
+    """The identity plus a hat of this height between two neighbouring rows, zero at both."""
+    rows = torch.cat([problem.x, problem.x_held]).sort(0).values[:, 0].double()
+    left, right = float(rows[10]), float(rows[11])
+    middle, half = (left + right) / 2, (right - left) / 2
+    first = torch.ones(5, 1, dtype=torch.float64)
+    first[1] = -1.0
+    bias = torch.tensor([0.0, 0.0, -left, -middle, -right], dtype=torch.float64)
+    hat = torch.tensor([1.0, -2.0, 1.0], dtype=torch.float64) * height / half
+    last = torch.cat([torch.tensor([1.0, -1.0], dtype=torch.float64), hat])[None]
+    return FullyConnected.from_layers([first, last], [bias, torch.zeros(1, dtype=torch.float64)])
+
+
+def test_a_bump_between_two_rows_counts_with_its_height() -> None:
+    problem = line_of(40)
+    assert problem.train_error(with_bump(problem, 1.5)) < 1e-6
+    assert error_between_rows(problem, with_bump(problem, 1.5)) == pytest.approx(1.5**2, rel=1e-4)
+    assert error_between_rows(problem, with_bump(problem, 0.0)) < 1e-9
+
+
+def test_an_error_on_the_rows_counts_too() -> None:
+    problem = line_of(40)
+    constant = FullyConnected.from_layers([torch.zeros(1, 1)], [torch.zeros(1)])
+    largest = float(torch.cat([problem.y, problem.y_held]).square().max())
+    assert error_between_rows(problem, constant) == pytest.approx(largest, rel=1e-5)

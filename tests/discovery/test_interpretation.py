@@ -1,0 +1,93 @@
+"""What coordinates mean, on networks whose coordinates are known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import discoveries
+from isthmus import Discovery, FullyConnected, interpret, symmetry_defect
+from isthmus.discovery.interpretation import distance_correlation
+from isthmus.errors import DataError, ShapeError
+
+SCALE = np.array([1.0, 2.0, 0.5, 1.0, 1.0])
+X = np.random.default_rng(0).normal(size=(300, 5)) * SCALE
+
+
+def linear(weight: list[list[float]]) -> FullyConnected:
+    matrix = torch.tensor(weight, dtype=torch.float64)
+    return FullyConnected.from_layers([matrix], [torch.zeros(len(weight), dtype=torch.float64)])
+
+
+def known() -> Discovery:
+    """z1 = x0, z2 = 3 x1, z3 = x2 + x3; the outputs are 0.1 z1 + 2 z2 and z3."""
+    encoder = linear([[1, 0, 0, 0, 0], [0, 3, 0, 0, 0], [0, 0, 1, 1, 0]])
+    decoder = linear([[0.1, 2, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]])
+    return discoveries.discovery(encoder=encoder, decoder=decoder)
+
+
+def test_the_coordinate_that_saves_most_error_comes_first() -> None:
+    table = interpret(known(), X)
+    z = known().transform(X)
+    expected = np.array([0.01, 4.0, 1.0]) * z.var(0)
+    total = (z @ np.array([[0.1, 2, 0], [0, 0, 1]]).T).var(0).sum()
+    np.testing.assert_allclose(table["error_saved"], expected / total, rtol=1e-10)
+    assert table["order"].values.tolist() == [3, 1, 2]
+
+
+def test_attribution_names_the_inputs_in_their_own_units() -> None:
+    table = interpret(known(), X)["attribution"]
+    sums = np.std(X[:, 2] + X[:, 3])
+    expected = np.zeros((3, 5))
+    expected[0, 0] = expected[1, 1] = 1.0  # each is one input, whatever its scale and factor
+    expected[2, 2:4] = X[:, 2:4].std(0) / sums
+    np.testing.assert_allclose(table, expected, atol=1e-12)
+    assert table["input"].values.tolist() == list(discoveries.INPUTS)
+
+
+def test_columns_of_a_frame_are_found_by_name() -> None:
+    frame = pd.DataFrame(X, columns=list(discoveries.INPUTS))
+    np.testing.assert_array_equal(
+        interpret(known(), frame.iloc[:, ::-1])["attribution"], interpret(known(), X)["attribution"]
+    )
+
+
+def test_candidates_are_recognised_also_where_no_line_fits() -> None:
+    variables = {"first": X[:, 0], "square": X[:, 0] ** 2, "other": X[:, 4]}
+    found = interpret(known(), X, candidates=variables)["distance_correlation"]
+    assert float(found.sel(coordinate=1, candidate="first")) == pytest.approx(1.0)
+    assert abs(np.corrcoef(X[:, 0], X[:, 0] ** 2)[0, 1]) < 0.15
+    assert float(found.sel(coordinate=1, candidate="square")) > 0.4
+    assert float(found.sel(coordinate=1, candidate="other")) < 0.2
+
+
+def test_distance_correlation_of_two_points_and_of_a_similarity() -> None:
+    a = np.array([[0.0, 0.0], [3.0, 4.0], [1.0, -2.0]])
+    turned = 7 * a @ np.array([[0.6, -0.8], [0.8, 0.6]]) + 5
+    assert distance_correlation(a, turned) == pytest.approx(1.0)
+    # by hand for 0, 1, 2 against 0, 1, 0: sums AB = 72 / 81, AA = 360 / 81, BB = 144 / 81
+    assert distance_correlation([0.0, 1.0, 2.0], [0.0, 1.0, 0.0]) == pytest.approx((72 / np.sqrt(360 * 144)) ** 0.5)
+    assert distance_correlation([1.0, 1.0, 1.0], [0.0, 1.0, 2.0]) == 0.0
+
+
+def test_a_symmetry_of_the_encoder_has_no_defect_and_another_has() -> None:
+    radius = FullyConnected.from_layers(
+        [torch.tensor([[1.0], [-1.0]], dtype=torch.float64), torch.ones(1, 2, dtype=torch.float64)],
+        [torch.zeros(2, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)],
+    )  # |x|
+    x = X[:, :1]
+    assert symmetry_defect(radius, lambda v: -v, x) == pytest.approx(0.0, abs=1e-15)
+    shuffled = np.random.default_rng(1).permutation(len(x))
+    assert symmetry_defect(radius, lambda v: v[shuffled], x) == pytest.approx(1.0, abs=0.2)
+    assert symmetry_defect(radius, lambda v: v + 1, x) > 0.2
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(ShapeError, match="needs the 5 input columns"):
+        interpret(known(), X[:, :3])
+    with pytest.raises(DataError, match="first"):
+        interpret(known(), X, candidates={"first": X[:10, 0]})
+    with pytest.raises(ValueError, match="rank 0"):
+        interpret(discoveries.discovery(rank=0), X)
+    with pytest.raises(ShapeError, match="same|shape"):
+        symmetry_defect(known().encoder, lambda v: v[:, :2], X)

@@ -1,0 +1,41 @@
+"""What a page says about a depth path, from tables whose answer is known."""
+
+from pathlib import Path
+
+import discoveries
+from isthmus.reports.depth_words import depth_sentence, depth_table
+from isthmus.reports.page import report
+from isthmus.reports.verdict import verdict_of
+
+
+def test_the_flat_and_the_deep_rank_are_said_with_what_each_pays() -> None:
+    # regularity of rank r at 32 middle layers: 1000 constant - 1 - 7 r
+    assert depth_sentence(discoveries.depth_path()) == (
+        "3 dimensions when shallow (1 middle layers, error 0.002, regularity -10), 1 when deep (32, error 0.002, "
+        "regularity 22), switching at about 9."
+    )
+
+
+def test_a_rank_that_cuts_the_data_open_is_named() -> None:
+    text = depth_sentence(discoveries.depth_path(glued=True))
+    assert "2 when deep" in text
+    assert text.endswith("A lower objective through dimension 1 comes from cutting the data open, not from coordinates")
+
+
+def test_the_table_has_a_row_for_every_rank_and_depth() -> None:
+    table = depth_table(discoveries.depth_path(glued=True))
+    assert len(table.rows) == 18
+    assert table.headings[:3] == ("dimensions", "middle layers", "objective")
+    assert table.rows[0][:3] == ("1", "1", "0.031")
+    assert [row[-1] for row in table.rows] == ["cuts the data open"] * 6 + [""] * 12
+
+
+def test_the_page_shows_the_depth_path(tmp_path: Path) -> None:
+    found = discoveries.discovery(depth_path=discoveries.depth_path())
+    report(found, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    assert "Rank by depth" in text
+    assert 'id="figure-depth_path"' in text
+    assert [line.label for line in verdict_of(found).lines].count("Depth") == 1
+    report(discoveries.discovery(), tmp_path / "other.html")
+    assert "Rank by depth" not in (tmp_path / "other.html").read_text()
