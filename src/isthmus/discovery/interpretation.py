@@ -121,6 +121,9 @@ def symmetry_defect(encoder: FullyConnected, transform: Callable[[Array], ArrayL
         transform: T, from samples (n, d_in) to samples of the same shape.
         x: samples in the encoder's units.
 
+    Returns:
+        The defect >= 0, without units; 0 where the encoder is constant.
+
     Raises:
         ShapeError: the transformed samples have another shape.
     """
