@@ -66,6 +66,13 @@ def test_the_penalty_is_rank_times_depth_plus_regularity(opened: DepthPath) -> N
     assert float((deep.max("middle_layers") - deep.min("middle_layers")).max()) < 0.2 * float(deep.max())
 
 
+def test_a_depth_path_that_was_cut_short_says_so() -> None:
+    found = discover(arc(0.85), ridge=3e-4, starts=1, limits=Limits(seconds=0.3), depth_path=True)
+    assert any("cut the depth path short" in text for text in found.warnings)
+    assert found.depth_path is not None
+    assert found.depth_path.table.sizes == {"rank": 2, "middle_layers": 6}
+
+
 MANIFOLDS = {"helix": (3, 1), "swiss_roll": (3, 2), "circle": (2, 2), "torus": (3, 3)}
 
 

@@ -173,6 +173,8 @@ def _search(  # noqa: PLR0913
     if depth_path:
         search = DepthSearch(problem, settings, depths, workshop)
         path = search.run(findings.curves[findings.ridge], findings.decision.rank)
+        if workshop.out_of_time():
+            told = (*told, "The time limit cut the depth path short; give more seconds for straight lines.")
     beside = _control(data, held, settings, workshop, about) if control else None
     names = (data.input_names, data.target_names)
     found = assemble(

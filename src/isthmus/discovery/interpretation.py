@@ -122,7 +122,7 @@ def symmetry_defect(encoder: FullyConnected, transform: Callable[[Array], ArrayL
         x: samples in the encoder's units.
 
     Returns:
-        The defect; 0 where the coordinates do not vary at all.
+        The defect >= 0, without units; 0 where the encoder is constant.
 
     Raises:
         ShapeError: the transformed samples have another shape.
