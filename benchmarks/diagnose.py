@@ -7,14 +7,17 @@ its own.
 
     python benchmarks/diagnose.py [--quick]
 
-Answer: on 10,000 samples spectra take 4.6 times the float32 forward pass and everything 6.7 times, with 509 MiB; the
-10 layers of width 512 on 60,000 x 784 take 317 MiB. The target of 3 for spectra is missed; the leaky network had not
-ended after 150 s, where 8 s were the target; the chain on 60,000 samples was not timed (one thread, two cores shared
-with four other jobs, torch 2.13.0 CPU, November 2026).
+Answer: on 10,000 samples spectra take 5.5 times the float32 forward pass and everything 6.9 times, with 346 MiB; on
+60,000 samples 7.2 and 8.9 times, with 187 MiB; 10 layers of width 512 on 60,000 x 784 take 2.7 and 4.1 times, with 431
+MiB (wall clock, one thread, two cores shared with ten other jobs: the forward pass took 2.3 s where 0.5 s of processor
+time were measured). The target of 3 for spectra is missed at width 200: in processor time they take 3.6 on 60,000 and
+5.0 on 10,000 samples (5.9 before), of which 1.7 are float64 products and 1.0 decompositions. The leaky
+network had not ended after 150 s, where 8 s were the target (torch 2.13.0 CPU, November 2026).
 """
 
 import argparse
 import multiprocessing
+import os
 import resource
 import time
 from collections.abc import Callable
@@ -107,6 +110,7 @@ def main() -> None:
         (one_chain, ((784, 512, 10, 10), 60_000 // s**2)),
         (leaky, (200, 50 // s, 10_000 // s)),
     ]
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # numpy, which takes the products, reads it when it is imported
     context = multiprocessing.get_context("spawn")
     for function, arguments in cases:
         with context.Pool(1) as pool:

@@ -131,7 +131,21 @@ def other_changes() -> dict[str, Callable[[Members], None]]:
 
         _in_json(graph, change, members)
 
+    def custom_object(members: Members) -> None:
+        def change(value: Any) -> None:
+            node = value["graph_module"]["graph"]["nodes"][0]
+            node["inputs"][0]["arg"] = {"as_custom_obj": {"name": "x", "class_fqn": "a.B"}}
+
+        _in_json(graph, change, members)
+
+    def odd_constant(members: Members) -> None:
+        entry = {"path_name": "custom_obj_0", "is_param": False, "use_pickle": False, "tensor_meta": None}
+        _in_json("data/constants/model_constants_config.json", lambda v: v["config"].update(c=entry), members)
+        members["data/constants/custom_obj_0"] = b""
+
     return {
+        "an object in place of a tensor": custom_object,
+        "a constant that is no tensor": odd_constant,
         "a function of torch": target("torch.hub.load"),
         "an operator that calls": target("_operator.call"),
         "an operator on files": target("torch.ops.aten.from_file.default"),

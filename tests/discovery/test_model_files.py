@@ -90,6 +90,14 @@ def test_programs_that_call_or_import_something_else_are_refused(tmp_path: Path,
         read_model_file(path)
 
 
+@pytest.mark.parametrize("name", ["an object in place of a tensor", "a constant that is no tensor"])
+def test_what_is_no_tensor_is_refused_as_such(tmp_path: Path, program: Path, name: str) -> None:
+    """By the rule itself: torch would take these for objects, and whether it fails on them is no defence."""
+    path = crafted_files.rewritten(program, tmp_path / "odd.pt2", crafted_files.other_changes()[name])
+    with pytest.raises(DataError, match=r"refused without running it: its member \S+ (holds|names) .*is no tensor"):
+        read_model_file(path)
+
+
 def test_two_members_of_one_name_are_refused(tmp_path: Path, program: Path) -> None:
     def change(members: crafted_files.Members) -> None:
         members["data/sample_inputs/MODEL.pt"] = b"never looked at"

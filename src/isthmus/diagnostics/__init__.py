@@ -4,6 +4,7 @@ The formulas are in `theory`, the pictures in `plots`, the decision about a task
 """
 
 from isthmus.diagnostics.callbacks import lightning_callback, transformers_callback
+from isthmus.diagnostics.class_slices import class_slice
 from isthmus.diagnostics.diagnose import diagnose
 from isthmus.diagnostics.diagnosis import Diagnosis
 from isthmus.diagnostics.leaky import LeakyPath, leaky_diagnosis, leaky_path
@@ -16,6 +17,7 @@ __all__ = [
     "LeakyPath",
     "LoggingWriter",
     "Monitor",
+    "class_slice",
     "diagnose",
     "leaky_diagnosis",
     "leaky_path",

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from isthmus.discovery.chain_layers import numbers, weighted, with_numbers
 from isthmus.discovery.chain_rows import row_batches
 from isthmus.networks import FullyConnected, delete_dead_neurons, fold_constant_neurons, merge_parallel_neurons
-from isthmus.networks.stage_kinds import Stage
+from isthmus.networks.stage_kinds import Stage, relu_slope
 
 MOST_ROWS = 8192
 
@@ -58,17 +58,8 @@ def without_redundant_neurons(stages: Sequence[Stage], span: tuple[int, int], x:
     return replaced
 
 
-def _slope(stage: Stage) -> float | None:
-    """The slope for negative numbers of a step that is a ReLU or a leaky one."""
-    if type(stage.module) is nn.ReLU:
-        return 0.0
-    if type(stage.module) is nn.LeakyReLU and abs(stage.module.negative_slope) < 1:
-        return float(stage.module.negative_slope)
-    return None
-
-
 def _slope_of(stages: Sequence[Stage], span: tuple[int, int]) -> float | None:
-    return next((s for s in map(_slope, stages[span[0] : span[1]]) if s is not None), None)
+    return next((s for stage in stages[span[0] : span[1]] if (s := relu_slope(stage.module)) is not None), None)
 
 
 def _end(stages: Sequence[Stage], start: int) -> int | None:
@@ -77,7 +68,7 @@ def _end(stages: Sequence[Stage], start: int) -> int | None:
         return None
     end, slope = start, None
     for place in range(start + 1, len(stages)):
-        module, own = stages[place].module, _slope(stages[place])
+        module, own = stages[place].module, relu_slope(stages[place].module)
         if isinstance(module, nn.Linear) and module.in_features == weighted(stages[end]).weight.shape[0]:
             end = place
         elif own is None or isinstance(stages[place - 1].module, nn.ReLU | nn.LeakyReLU) or slope not in {None, own}:

@@ -55,6 +55,15 @@ def barrier_reason(module: nn.Module) -> str:
     return f"{kind}: not a layer whose features can be told apart"
 
 
+def relu_slope(module: nn.Module) -> float | None:
+    """The slope for negative numbers of a ReLU or a leaky one, of size below 1; None for anything else."""
+    if type(module) is nn.ReLU:
+        return 0.0
+    if type(module) is nn.LeakyReLU and abs(module.negative_slope) < 1:
+        return float(module.negative_slope)
+    return None
+
+
 def is_flatten(module: nn.Module) -> bool:
     """Whether the module flattens everything but the batch."""
     return type(module) is nn.Flatten and (module.start_dim, module.end_dim) == (1, -1)

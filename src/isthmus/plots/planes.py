@@ -1,6 +1,6 @@
 """Samples in a plane: their path through the layers, an autoencoder's arrows, the regions of classes.
 
-The tables come from `diagnostics.principal_planes`; polygons of regions from `networks`. Pieces by rank: `regions`.
+The tables come from `diagnostics.principal_planes` and `diagnostics.class_slices`. Pieces by rank: `regions`.
 """
 
 import matplotlib
@@ -74,8 +74,9 @@ def decision_regions(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     """The regions of a plane in which a classifier answers each class, with the points where three of them meet.
 
     Args:
-        dataset: `vertices` with dimensions "piece", "vertex", "component" (2), padded with NaN; `label` of each piece;
-            where known `class_name` (dimension "class"), `tripoints` and `points` (each by "component").
+        dataset: of `diagnostics.class_slice`: `vertices` with dimensions "piece", "vertex", "component" (2), padded
+            with NaN; `label` of each piece; where known `class_name` (dimension "class"), `tripoints` and `points`
+            (each by "component").
         ax: axes to draw into; new ones unless given.
 
     Returns:
