@@ -48,12 +48,51 @@ def leaky() -> xr.Dataset:
     return data.assign_coords(effective_depth=depths).assign(rank=((), 2.0))
 
 
+def denoising() -> xr.Dataset:
+    columns = {"gain": [0.8, 0.1], "defect": [0.5, 0.02], "lost": [0.01, 0.01]}
+    return xr.Dataset({name: ("depth", np.array(values)) for name, values in columns.items()})
+
+
+def large_depth() -> xr.Dataset:
+    count, depth = np.array([8.0, 32.0, 128.0]), np.array([10.0, 160.0])
+    stretch = 0.7 * count**0.5
+    columns = {"stretch": stretch, "slope": 3 * stretch, "certified": np.log2(stretch) + 2}
+    data = xr.Dataset({name: ("count", values) for name, values in columns.items()}, coords={"count": count})
+    trained = {"trained_excess": [5.0, 5.0], "trained_objective": [1.4e-4, 1.6e-3], "least_ratio": [0.1, 0.02]}
+    data = data.merge(xr.Dataset({name: ("depth", values) for name, values in trained.items()}))
+    return data.assign_coords(depth=depth).assign(ridge=((), 1e-5))
+
+
+def symmetry() -> xr.Dataset:
+    numbers = {"lost": 0.01, "dimensions": 2.0, "to_statistics": 0.95, "from_statistics": 0.95, "crossings": 0.0}
+    return xr.Dataset({name: ((), value) for name, value in numbers.items()})
+
+
+def narrowness() -> xr.Dataset:
+    count = np.array([8.0, 32.0, 128.0])
+    columns = {"rank_one": np.stack([count, count], 1), "rank_two": np.full((3, 2), 4.0)}
+    data = xr.Dataset({name: (("count", "depth"), values) for name, values in columns.items()})
+    return data.assign(stretch=("count", count**0.5)).assign_coords(count=count, depth=[10.0, 20.0])
+
+
+def discretisation() -> xr.Dataset:
+    error = np.array([[0.2, 0.1], [0.19, 0.09], [0.15, 0.09]])
+    data = xr.Dataset({"test_error": (("scheme", "depth"), error), "stationarity": (("scheme", "depth"), 0 * error)})
+    data = data.assign(stationarity=data["stationarity"] + 1e-4, position=("layer", [0.1, 0.4, 0.9, 1.0]))
+    return data.assign_coords(scheme=[0, 1, 2])
+
+
 MADE = {
     "rank-recovery": rank_recovery,
     "class-boundaries": class_boundaries,
     "depth-plateaus": depth_plateaus,
     "leaky-depth": leaky,
     "boundedness": leaky,
+    "denoising": denoising,
+    "large-depth": large_depth,
+    "symmetry": symmetry,
+    "narrowness": narrowness,
+    "discretisation": discretisation,
 }
 
 
@@ -93,6 +132,24 @@ REFUTED = [
     ("boundedness", 0, times("path_length", 2.1, last=True)),
     ("boundedness", 1, times("momentum_norm", 2.1, last=True)),
     ("boundedness", 2, times("product_norm", 2.1, last=True)),
+    ("denoising", 0, put("gain", 0.8, 0.4)),
+    ("denoising", 1, put("gain", 0.2, 0.1)),
+    ("denoising", 2, put("defect", 0.5, 0.3)),
+    ("large-depth", 0, times("trained_objective", 1.1)),
+    ("large-depth", 1, put("least_ratio", 0.1, 0.09)),
+    ("large-depth", 2, put("stretch", 8, 32, 128)),
+    ("large-depth", 3, times("slope", 0.3)),
+    ("large-depth", 4, put("certified", 3, 4, 4)),
+    ("symmetry", 0, put("dimensions", 3)),
+    ("symmetry", 1, put("to_statistics", 0.8)),
+    ("symmetry", 2, put("from_statistics", 0.8)),
+    ("symmetry", 3, put("crossings", 0.1)),
+    ("narrowness", 0, put("rank_one", 8, 8, 9, 9, 10, 10)),
+    ("narrowness", 1, times("rank_one", 0.1)),
+    ("narrowness", 2, put("rank_two", 4, 4, 8, 8, 16, 16)),
+    ("discretisation", 0, put("test_error", 0.2, 0.1, 0.19, 0.11, 0.15, 0.09)),
+    ("discretisation", 1, put("test_error", 0.2, 0.1, 0.19, 0.09, 0.25, 0.09)),
+    ("discretisation", 2, put("position", 0.25, 0.5, 0.75, 1.0)),
 ]
 
 
@@ -122,6 +179,9 @@ def test_every_claim_of_these_figures_is_refuted_somewhere(name: str) -> None:
         ("class-boundaries", put("error", 0, 0.5, 0, 0)),
         ("leaky-depth", times("stationarity", 1e4)),
         ("boundedness", times("stationarity", 1e4)),
+        ("denoising", put("lost", 0.01, 0.2)),
+        ("symmetry", put("lost", 0.2)),
+        ("discretisation", times("stationarity", 1e4)),
     ],
 )
 def test_training_that_failed_decides_nothing(name: str, change: Change) -> None:
