@@ -10,7 +10,7 @@ Answer, in part (one core of a busy Intel Xeon, torch 2.13.0 CPU, November 2026)
 relu itself the small net ends on kinks: stationarity 0.13, objective 0.35336, 6,004 evaluations, 36.6 CPU s. 4-point
 Hamiltonian at L = 80: spread 0.0051 at stationarity 8.5e-7, 48 CPU s. All diagnostics at w = 200, N = 10,000 take 2.3
 to 2.4 times their Gram products at L = 20 (L = 50 took 4.9 times, 17.8 CPU s, when the whole path was kept). The rank
-2 of a teacher is read at Lt = 11.25 in 15 to 20 CPU s. Not measured here: what adaptive steps gain, and the size of
+2 of a teacher is read at Lt = 11.25 in 15.1 CPU s. Not measured here: what adaptive steps gain, and the size of
 the papers.
 """
 
@@ -29,9 +29,9 @@ from isthmus.training.adaptive_steps import AdaptiveSteps
 from isthmus.training.preconditioned import TO_RELU, PreconditionedLBFGS
 
 
-def data(rank: int, dimension: int, num_samples: int, *, seed: int = 0) -> tuple[Tensor, Tensor]:
+def data(rank: int, dimension: int, num_samples: int, *, outputs: int | None = None) -> tuple[Tensor, Tensor]:
     """A random teacher with standardised columns."""
-    task = tasks.teacher(rank, d_in=dimension, d_out=dimension, num_samples=num_samples, seed=seed)
+    task = tasks.teacher(rank, d_in=dimension, d_out=outputs or dimension, num_samples=num_samples, seed=0)
     x, y = torch.from_numpy(task.x), torch.from_numpy(task.target)
     return (x - x.mean(0)) / x.std(0), (y - y.mean(0)) / y.std(0)
 
@@ -134,8 +134,8 @@ def spread(quick: bool) -> None:
 
 def lt(quick: bool) -> None:
     """The Lt at which Hamiltonian, cost of identity and objective agree on the rank of a teacher of rank 2."""
-    x, y = data(2, 5, 30)
-    leaky = LeakyResNet(5, 5, width=12, depth=20, effective_depth=5.0, seed=0, dtype=torch.float64)
+    x, y = data(2, 5, 30, outputs=4)
+    leaky = LeakyResNet(5, 4, width=12, depth=20, effective_depth=5.0, seed=0, dtype=torch.float64)
     began = time.process_time()
     found = effective_depth(leaky, x, y, ridge=0.1, most=6.0 if quick else 18.0)
     print(f"{'lt':>10}: {found.reason} {time.process_time() - began:.0f} CPU s", flush=True)
