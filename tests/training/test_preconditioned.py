@@ -8,7 +8,7 @@ from isthmus.networks import FullyConnected, LeakyResNet
 from isthmus.training import Limits, Outcome, fit
 from isthmus.training.linearisation import linearised
 from isthmus.training.losses import DataLoss, Loss
-from isthmus.training.preconditioned import PreconditionedLBFGS, conjugate_gradients
+from isthmus.training.preconditioned import TO_RELU, PreconditionedLBFGS, conjugate_gradients
 from isthmus.training.steps import step_of
 from leaky_networks import RIDGE, small_data
 from theorem_checks import assert_close, normal
@@ -101,3 +101,17 @@ def test_without_room_for_the_kernel_it_reaches_the_same_critical_point() -> Non
     assert all(end.outcome is Outcome.CONVERGED and end.stationarity <= 1e-7 for end in ends)
     assert ends[1].objective == pytest.approx(ends[0].objective, rel=1e-9)
     assert ends[1].gradient_evaluations > ends[0].gradient_evaluations
+
+
+def test_the_smoothing_ends_at_the_relu_itself() -> None:
+    x, y = small_data()
+    network, smooth = network_of("fixed"), network_of("fixed")
+    end = fit(network, x, y, ridge=RIDGE, solver=PreconditionedLBFGS(smoothing=TO_RELU, evaluations=250))
+    assert float(network.smoothing) == 0.0
+    assert end.stationarity > 1e-6  # a kink: no derivative vanishes there
+    before = fit(smooth, x, y, ridge=RIDGE, solver=PreconditionedLBFGS(smoothing=TO_RELU[:2], evaluations=250))
+    assert before.stationarity < end.stationarity
+    smooth.smoothing.zero_()
+    with torch.no_grad():
+        kinked = float((smooth(x) - y).square().sum(1).mean() + RIDGE * smooth.penalty())
+    assert end.objective < kinked  # following the relu down pays against exchanging it at the end

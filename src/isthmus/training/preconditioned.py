@@ -16,6 +16,7 @@ from isthmus.training.linearisation import Linearisation, linearised
 from isthmus.training.solvers import State, default_tolerance, stationarity
 from isthmus.training.steps import Step
 
+TO_RELU = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0)  # widths that end at the relu itself; see `PreconditionedLBFGS`
 EARLY = 1e-2  # stationarity at which a stage before the last one ends
 
 
@@ -24,7 +25,8 @@ class PreconditionedLBFGS:
     """L-BFGS whose first guess of the inverse curvature is that of ridge + J^T J at a recent point.
 
     It leaves the network with the last `smoothing`: stationarity is that of the smoothed network. With a last value
-    of 0 it ends on a kink, usually as a plateau.
+    of 0, as in `TO_RELU`, it ends on a kink, usually as a plateau, and the stationarity is that of the relu's
+    derivative 1 at 0, which cannot vanish there.
 
     Attributes:
         evaluations: gradient evaluations allowed, all stages together.
