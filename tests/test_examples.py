@@ -16,14 +16,14 @@ SAID = {
         "rank of the weights 20",
     ],
 }
-LONG = {"rank_of_an_autoencoder"}
 
 
 def test_every_example_is_listed() -> None:
     assert {p.stem for p in EXAMPLES.glob("*.py")} == set(SAID)
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if n in LONG else []) for n in SAID])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SAID)
 def test_it_runs_and_says_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     printed = capsys.readouterr().out

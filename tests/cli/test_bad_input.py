@@ -140,7 +140,7 @@ def test_refused_in_one_line_with_nothing_written(
     assert not out.exists()
 
 
-QUICKLY = {"a plain table", "constant target", "float16"}
+QUICKLY = {"a plain table", "constant target"}
 ROWS = [pytest.param(c, id=c.name, marks=[] if c.name in QUICKLY else pytest.mark.slow) for c in ANSWERED]
 
 

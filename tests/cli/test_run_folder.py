@@ -97,8 +97,7 @@ def test_a_folder_without_permission_is_refused(tmp_path: Path) -> None:
 def test_clearing_removes_the_run_and_nothing_else(tmp_path: Path) -> None:
     found = discoveries.discovery(control=True)
     found.save(tmp_path)
-    write_pictures(found, tmp_path / "plots")
-    report(found, tmp_path / "report.html")
+    report(found, tmp_path / "report.html", pictures=write_pictures(found, tmp_path / "plots"))
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "start.pt").write_bytes(b"x")
     (tmp_path / "notes.txt").write_text("mine")

@@ -195,14 +195,13 @@ def as_frame(x: np.ndarray) -> object:
 @pytest.mark.parametrize(
     "convert",
     [
-        as_frame,
-        lambda x: x.astype(np.float16),
-        lambda x: (x * 100).astype(np.int64),
-        lambda x: np.asfortranarray(np.repeat(x, 2, axis=1))[:, ::2],
-        lambda x: torch.from_numpy(x).float(),
-        lambda x: x.tolist(),
+        pytest.param(as_frame, id="frame"),
+        pytest.param(lambda x: np.asfortranarray(np.repeat(x, 2, axis=1))[:, ::2], id="strided"),
+        pytest.param(lambda x: x.astype(np.float16), id="float16", marks=pytest.mark.slow),
+        pytest.param(lambda x: (x * 100).astype(np.int64), id="integers", marks=pytest.mark.slow),
+        pytest.param(lambda x: torch.from_numpy(x).float(), id="tensor", marks=pytest.mark.slow),
+        pytest.param(lambda x: x.tolist(), id="list", marks=pytest.mark.slow),
     ],
-    ids=["frame", "float16", "integers", "strided", "tensor", "list"],
 )
 def test_any_array_gives_the_right_answer(convert) -> None:  # noqa: ANN001  # pyright: ignore
     task = small_teacher(1)

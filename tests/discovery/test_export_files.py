@@ -57,6 +57,7 @@ def test_files_are_read_back_for_any_number_of_samples(tmp_path: Path, case: str
     assert sorted(p.name for p in tmp_path.iterdir()) == ["net.pt2", "net.safetensors"]
 
 
+@pytest.mark.slow
 def test_a_program_needs_nothing_of_isthmus_in_a_fresh_process(tmp_path: Path) -> None:
     module, x = network(), samples(7, 5, dtype=torch.float64)
     write_module(tmp_path, "net", module, x)
@@ -72,7 +73,8 @@ def test_a_program_needs_nothing_of_isthmus_in_a_fresh_process(tmp_path: Path) -
     assert np.array_equal(np.load(tmp_path / "y.npy"), module(x).detach().numpy())
 
 
-@pytest.mark.parametrize("case", ["ours", pytest.param("plain layers", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["ours", "plain layers"])
 def test_onnx_is_one_file_that_computes_the_same(tmp_path: Path, case: str) -> None:
     runtime = pytest.importorskip("onnxruntime")
     make, x, _ = CASES[case]

@@ -50,6 +50,7 @@ def test_the_curve_falls_to_nothing_at_the_rank_of_the_network() -> None:
     assert errors[RANK - 1 :].max() <= 1e-3 * errors[0]
 
 
+@pytest.mark.slow
 def test_targets_of_ones_own_are_compared_with_all_rows() -> None:
     network, x = through_rank(), samples()
     y = network(x).detach()

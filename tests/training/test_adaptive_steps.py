@@ -60,6 +60,7 @@ def test_resampling_keeps_weights_that_are_linear_in_time() -> None:
     assert_close(resampled(found[:1], new[:1], new[:1]), found[:1])
 
 
+@pytest.mark.slow
 def test_training_ends_critical_with_layers_that_move_alike() -> None:
     x, y = small_data()
     network, before = adaptive(), adaptive()

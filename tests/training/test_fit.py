@@ -39,10 +39,7 @@ def check_lower_branch(result: isthmus.FitResult) -> None:
     assert result.gradient_evaluations <= 30_000 / 8
 
 
-def test_one_start_reaches_the_lower_branch_of_the_reference_problem() -> None:
-    check_lower_branch(reference(0))
-
-
+@pytest.mark.slow
 def test_the_branch_check_fails_without_rank_trials() -> None:
     task = tasks.teacher_reference()
     assert task.y is not None
@@ -53,7 +50,7 @@ def test_the_branch_check_fails_without_rank_trials() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1, 5))
+@pytest.mark.parametrize("seed", range(5))
 def test_every_start_reaches_the_lower_branch(seed: int) -> None:
     check_lower_branch(reference(seed))
 
