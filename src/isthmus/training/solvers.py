@@ -8,13 +8,17 @@ import math
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+import numpy.typing as npt
 import torch
+from scipy.linalg.lapack import dtrtrs  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType] - compiled
 from torch import Tensor
 
 from isthmus.training.line_search import wolfe_search
 from isthmus.training.moves import Move
 from isthmus.training.steps import Step
 
+Array = npt.NDArray[np.float64]
 State = dict[str, Any]  # plain Python and tensors only: it goes through torch.save and back with weights_only=True
 
 
@@ -174,35 +178,38 @@ class LBFGS:
         1994): two passes over the pairs an iteration, one here and one in `_remember`.
         """
         gradient, m, count = state["gradient"], self.history, state["count"]
-        slots = torch.tensor([i % m for i in range(max(0, count - m), count)])
+        slots = np.arange(max(0, count - m), count) % m
         if not len(slots):
             return -gradient
-        of_displacements, of_changes, of_gradient = _two_loops(
-            state["mixed"][slots][:, slots],  # oldest first: its upper triangle is what is known
-            state["changes"][slots][:, slots],
-            state["with_gradient"][slots],
-            state["with_gradient"][m + slots],
+        with_gradient, rows = state["with_gradient"].numpy(), slots[:, None]
+        weights = np.zeros(2 * m)
+        weights[slots], weights[m + slots], of_gradient = _two_loops(
+            state["mixed"].numpy()[rows, slots],  # oldest first: its upper triangle is what is known
+            state["changes"].numpy()[rows, slots],
+            with_gradient[slots],
+            with_gradient[m + slots],
         )
-        weights = torch.zeros(2 * m, dtype=torch.float64)
-        weights[slots], weights[m + slots] = of_displacements, of_changes
-        return step.coordinates.combination(state["pairs"], weights.to(gradient), gradient, of_gradient)
+        return step.coordinates.combination(
+            state["pairs"], torch.from_numpy(weights).to(gradient), gradient, of_gradient
+        )
 
     def _remember(self, step: Step, state: State, moved: Tensor, change: Tensor) -> None:
         """Keep the pair, and bring the inner products up to date."""
         pairs, m, gradient = state["pairs"], self.history, state["gradient"]
-        with_change = step.coordinates.products(pairs, change[:, None])[:, 0].cpu()
-        state["with_gradient"] += with_change
+        with_change = step.coordinates.products(pairs, change[:, None])[:, 0].cpu().numpy()
+        with_gradient = state["with_gradient"].numpy()
+        with_gradient += with_change
         curvature = float(torch.dot(moved, change))
         if curvature <= 1e-10 * float(torch.dot(moved, moved)):
             return  # a kink was crossed: this pair says nothing about curvature
         i = state["count"] % m
         step.coordinates.store(pairs, i, moved)
         step.coordinates.store(pairs, m + i, change)
-        with_change[i], with_change[m + i] = curvature, torch.dot(change, change)
-        state["mixed"][:, i] = with_change[:m]
-        state["changes"][:, i] = state["changes"][i] = with_change[m:]
-        state["with_gradient"][i] = torch.dot(moved, gradient)
-        state["with_gradient"][m + i] = torch.dot(change, gradient)
+        with_change[i], with_change[m + i] = curvature, float(torch.dot(change, change))
+        state["mixed"].numpy()[:, i] = with_change[:m]
+        changes = state["changes"].numpy()
+        changes[:, i] = changes[i] = with_change[m:]
+        with_gradient[i], with_gradient[m + i] = float(torch.dot(moved, gradient)), float(torch.dot(change, gradient))
         state["count"] += 1
 
     def _recover(self, step: Step, state: State) -> None:
@@ -231,7 +238,7 @@ class LBFGS:
         return self.evaluations
 
 
-def _two_loops(mixed: Tensor, changes: Tensor, with_s: Tensor, with_y: Tensor) -> tuple[Tensor, Tensor, float]:
+def _two_loops(mixed: Array, changes: Array, with_s: Array, with_y: Array) -> tuple[Array, Array, float]:
     """Weights of the displacements (n,), of the changes (n,) and of the gradient in the L-BFGS direction.
 
     Both loops of the recursion are triangular systems with R = the upper triangle of `mixed`, D its diagonal:
@@ -244,12 +251,15 @@ def _two_loops(mixed: Tensor, changes: Tensor, with_s: Tensor, with_y: Tensor) -
         with_s: s_i g, (n,).
         with_y: y_i g, (n,).
     """
-    upper = mixed.triu()
-    alphas = torch.linalg.solve_triangular(upper, -with_s[:, None], upper=True)
+    alphas = _solved(mixed, -with_s)
     scale = mixed[-1, -1] / changes[-1, -1]
-    right = upper.diagonal()[:, None] * alphas + scale * (with_y[:, None] + changes @ alphas)
-    weights = torch.linalg.solve_triangular(upper.mT, right, upper=False)
-    return weights[:, 0], -scale * alphas[:, 0], -float(scale)
+    weights = _solved(mixed, mixed.diagonal() * alphas + scale * (with_y + changes @ alphas), transposed=1)
+    return weights, -scale * alphas, -float(scale)
+
+
+def _solved(upper: Array, right: Array, *, transposed: int = 0) -> Array:
+    """The solution of a triangular system, by LAPACK itself: the wrappers cost more than 20 unknowns do."""
+    return dtrtrs(upper, right, trans=transposed)[0]
 
 
 def default_tolerance(dtype: torch.dtype) -> float:
