@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -17,41 +18,55 @@ ENVIRONMENT = os.environ | {
 }
 
 
-def start_sweep(plan: Path, folder: Path, *options: str) -> "subprocess.Popen[str]":
+class Process(subprocess.Popen[str]):
+    """A process in a session of its own, whose errors go to a file: a pipe that nobody reads fills up and stops it."""
+
+    def __init__(self, command: list[str], environment: Mapping[str, str]) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
+        super().__init__(
+            command, stdout=subprocess.DEVNULL, stderr=self._errors, text=True, env=environment, start_new_session=True
+        )
+
+    def errors(self) -> str:
+        """What it has written so far."""
+        # at a position of its own: the process writes where the file stands
+        return os.pread(self._errors.fileno(), 1 << 24, 0).decode()
+
+
+def start_sweep(plan: Path, folder: Path, *options: str) -> Process:
     """`isthmus sweep PLAN --out DIR` in a session of its own, so that a signal reaches all of it and nothing else."""
     command = [sys.executable, "-m", "isthmus", "sweep", str(plan), "--out", str(folder), *options]
     return start(command)
 
 
-def start(command: list[str], environment: Mapping[str, str] = ENVIRONMENT) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
-    )
+def start(command: list[str], environment: Mapping[str, str] = ENVIRONMENT) -> Process:
+    """Start a command; a signal to its session reaches all of it and nothing else."""
+    return Process(command, environment)
 
 
-def finish(process: "subprocess.Popen[str]", *, code: int = 0, seconds: float = 600) -> str:
+def finish(process: Process, *, code: int = 0, seconds: float = 600) -> str:
     """Wait for the end; returns stderr."""
-    _, errors = process.communicate(timeout=seconds)
-    assert process.returncode == code, errors
-    return errors
+    process.wait(timeout=seconds)
+    assert process.returncode == code, process.errors()
+    return process.errors()
 
 
-def kill_all(process: "subprocess.Popen[str]") -> None:
+def kill_all(process: Process) -> None:
     """Kill -9 of the process and of everything it started."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.wait(timeout=60)
 
 
 def until(
-    condition: Callable[[], bool], *, seconds: float = 120, process: "subprocess.Popen[str] | None" = None
+    condition: Callable[[], bool], *, seconds: float = 120, every: float = 0.01, process: Process | None = None
 ) -> None:
     """Wait until the condition holds."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it never came to that"
-        assert process is None or process.poll() is None, process.communicate()[1] if process else ""
-        time.sleep(0.01)
+        assert process is None or process.poll() is None, process.errors() if process else ""
+        time.sleep(every)
 
 
 def lines(folder: Path, what: str) -> list[int]:

@@ -109,7 +109,7 @@ def test_the_driver_is_killed(tmp_path: Path) -> None:
     process = start_sweep(plan, out, "--workers", "0")
     until(lambda: len(lines(out, "begin")) >= 2, process=process)
     process.send_signal(signal.SIGKILL)
-    process.communicate()
+    process.wait()
     assert len(lines(out, "end")) < 6
     sweep(plan, out=out, workers=0)
     sweep(plan, out=tmp_path / "whole", workers=0)
@@ -127,7 +127,7 @@ def test_every_process_is_killed_and_the_workers_of_a_killed_driver_end(tmp_path
     second = start_sweep(plan, out, "--workers", "2")
     until(lambda: len(set(lines(out, "begin"))) >= 3, process=second)
     second.send_signal(signal.SIGKILL)
-    second.communicate()
+    second.wait()
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in lines(out, "begin")))
     finish(start_sweep(plan, out, "--workers", "2"))
     assert_whole(out, tmp_path / "whole")
@@ -144,7 +144,7 @@ def test_a_hundred_kills_in_one_sweep_of_forty_runs(tmp_path: Path) -> None:
     while sum(kills.values()) < 100:
         seen = len(lines(out, "begin"))
         until(lambda: len(lines(out, "begin")) > seen or process.poll() is not None, seconds=600)  # noqa: B023
-        assert process.poll() is None, f"it ended after {kills}: {process.communicate()}"
+        assert process.poll() is None, f"it ended after {kills}: {process.errors()}"
         time.sleep(float(rng.uniform(0, 1.5 * each)))
         victim = str(rng.choice(["worker", "driver", "all"], p=[0.9, 0.05, 0.05]))
         kills[victim] += 1
@@ -154,7 +154,7 @@ def test_a_hundred_kills_in_one_sweep_of_forty_runs(tmp_path: Path) -> None:
             continue
         if victim == "driver":
             process.send_signal(signal.SIGKILL)
-            process.communicate()
+            process.wait()
         else:
             kill_all(process)
         process = start_sweep(plan, out, "--workers", "2")

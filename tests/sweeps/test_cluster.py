@@ -17,7 +17,7 @@ from isthmus.errors import SweepError
 from isthmus.sweeps import SweepProgress, sweep
 from isthmus.sweeps.slurm import job_script
 from sweep_plans import computed_after_their_end, contents, tiny, write_plan
-from sweep_processes import ENVIRONMENT, finish, lines, start, start_sweep, until
+from sweep_processes import ENVIRONMENT, Process, finish, lines, start, start_sweep, until
 
 # distributed warns about its own sockets when a test kills the other end of them
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
@@ -30,7 +30,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def scheduler(port: int) -> Generator["subprocess.Popen[str]"]:
+def scheduler(port: int) -> Generator[Process]:
     """A scheduler of its own process."""
     process = start([
         sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port),
@@ -40,11 +40,11 @@ def scheduler(port: int) -> Generator["subprocess.Popen[str]"]:
         yield process
     finally:
         process.kill()
-        process.communicate()
+        process.wait()
 
 
 @contextmanager
-def worker(port: int, folder: Path, *options: str, prefix: tuple[str, ...] = ()) -> Generator["subprocess.Popen[str]"]:
+def worker(port: int, folder: Path, *options: str, prefix: tuple[str, ...] = ()) -> Generator[Process]:
     """A worker of its own process, with its own folder."""
     folder.mkdir(exist_ok=True)
     process = start([
@@ -55,7 +55,7 @@ def worker(port: int, folder: Path, *options: str, prefix: tuple[str, ...] = ())
         yield process
     finally:
         os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        process.wait()
 
 
 @pytest.fixture(scope="module")
@@ -126,13 +126,13 @@ def test_workers_of_another_version_or_with_threads_are_refused(tmp_path: Path) 
     with scheduler(port):
         for said, options in cases.items():
             with worker(port, tmp_path / "w", *options):
-                until(lambda: _workers(port) == 1)
+                until(lambda: _workers(port) == 1, every=0.2)
                 with pytest.raises(SweepError) as caught:
                     sweep(tiny(seed=[0]), out=tmp_path / "out", scheduler=f"tcp://127.0.0.1:{port}")
                 assert said in str(caught.value)
                 assert "\n" not in str(caught.value)
                 assert not (tmp_path / "out" / "work" / "attempts.log").exists()
-            until(lambda: _workers(port) == 0)
+            until(lambda: _workers(port) == 0, every=0.2)
 
 
 def _workers(port: int) -> int:
@@ -181,7 +181,7 @@ def test_three_hosts_one_of_which_is_cut_off(tmp_path: Path) -> None:
         worker(port, tmp_path / "b", prefix=hide),
         worker(port, tmp_path / "c", prefix=hide),
     ):
-        until(lambda: _workers(port) == 3)
+        until(lambda: _workers(port) == 3, every=0.2)
         process = start_sweep(plan, out, "--scheduler", f"tcp://127.0.0.1:{port}")
         until(lambda: len(list(out.glob("runs/*/*/result.json"))) >= 2, process=process)
         os.killpg(cut.pid, signal.SIGSTOP)
