@@ -5,6 +5,7 @@ Trainings: `leaky_training`. Bounded norms of the same networks: `boundedness`.
 
 from dataclasses import dataclass
 
+import numpy as np
 import xarray as xr
 
 from isthmus import plots
@@ -75,6 +76,8 @@ def draw(data: xr.Dataset) -> tuple[Picture, ...]:
         Curve("cost of identity", last["position"], last["cost_of_identity"], "both"),
         Curve("kinetic energy", last["position"], last["kinetic_energy"], "both"),
     ]
+    # the ends are hundreds of times the middle; a curve below 0 would be lost on a logarithmic axis
+    positive = all(float(np.min(curve.y)) > 0 for curve in parts)
     return (
         panel(
             "leaky-depth-readings",
@@ -87,7 +90,7 @@ def draw(data: xr.Dataset) -> tuple[Picture, ...]:
             "leaky-depth-energies",
             f"Along the path at effective depth {told}: the Hamiltonian is nearly constant, its two parts are not.",
             parts,
-            Frame("position", "energy", levels={"rank of the task": rank}, limits=(0, None)),
+            Frame("position", "energy", levels={"rank of the task": rank}, log_y=positive),
         ),
         Picture(
             "leaky-depth-spectra",
