@@ -22,15 +22,15 @@ class Process(subprocess.Popen[str]):
     """A process in a session of its own, whose errors go to a file: a pipe that nobody reads fills up and stops it."""
 
     def __init__(self, command: list[str], environment: Mapping[str, str]) -> None:
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
-        super().__init__(
-            command, stdout=subprocess.DEVNULL, stderr=self._errors, text=True, env=environment, start_new_session=True
-        )
+        with tempfile.NamedTemporaryFile(delete=False) as file:
+            self._errors = Path(file.name)
+            super().__init__(
+                command, stdout=subprocess.DEVNULL, stderr=file, text=True, env=environment, start_new_session=True
+            )
 
     def errors(self) -> str:
         """What it has written so far."""
-        # at a position of its own: the process writes where the file stands
-        return os.pread(self._errors.fileno(), 1 << 24, 0).decode()
+        return self._errors.read_text()
 
 
 def start_sweep(plan: Path, folder: Path, *options: str) -> Process:
