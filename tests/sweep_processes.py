@@ -23,14 +23,14 @@ class Process(subprocess.Popen[str]):
 
     def __init__(self, command: list[str], environment: Mapping[str, str]) -> None:
         with tempfile.NamedTemporaryFile(delete=False) as file:
-            self._errors = Path(file.name)
+            self._said = Path(file.name)
             super().__init__(
                 command, stdout=subprocess.DEVNULL, stderr=file, text=True, env=environment, start_new_session=True
             )
 
-    def errors(self) -> str:
+    def said(self) -> str:
         """What it has written so far."""
-        return self._errors.read_text()
+        return self._said.read_text()
 
 
 def start_sweep(plan: Path, folder: Path, *options: str) -> Process:
@@ -47,8 +47,8 @@ def start(command: list[str], environment: Mapping[str, str] = ENVIRONMENT) -> P
 def finish(process: Process, *, code: int = 0, seconds: float = 600) -> str:
     """Wait for the end; returns stderr."""
     process.wait(timeout=seconds)
-    assert process.returncode == code, process.errors()
-    return process.errors()
+    assert process.returncode == code, process.said()
+    return process.said()
 
 
 def kill_all(process: Process) -> None:
@@ -65,7 +65,7 @@ def until(
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it never came to that"
-        assert process is None or process.poll() is None, process.errors() if process else ""
+        assert process is None or process.poll() is None, process.said() if process else ""
         time.sleep(every)
 
 

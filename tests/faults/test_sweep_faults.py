@@ -144,7 +144,7 @@ def test_a_hundred_kills_in_one_sweep_of_forty_runs(tmp_path: Path) -> None:
     while sum(kills.values()) < 100:
         seen = len(lines(out, "begin"))
         until(lambda: len(lines(out, "begin")) > seen or process.poll() is not None, seconds=600)  # noqa: B023
-        assert process.poll() is None, f"it ended after {kills}: {process.errors()}"
+        assert process.poll() is None, f"it ended after {kills}: {process.said()}"
         time.sleep(float(rng.uniform(0, 1.5 * each)))
         victim = str(rng.choice(["worker", "driver", "all"], p=[0.9, 0.05, 0.05]))
         kills[victim] += 1
