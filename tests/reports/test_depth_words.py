@@ -11,7 +11,7 @@ from isthmus.reports.verdict import verdict_of
 def test_the_flat_and_the_deep_rank_are_said_with_what_each_pays() -> None:
     # regularity of rank r at 32 middle layers: 1000 constant - 1 - 7 r
     assert depth_sentence(discoveries.depth_path()) == (
-        "3 dimensions when shallow (1 middle layers, error 0.002, regularity -10), 1 when deep (32, error 0.002, "
+        "3 dimensions when shallow (1 middle layer, error 0.002, regularity -10), 1 when deep (32, error 0.002, "
         "regularity 22), switching at about 9."
     )
 

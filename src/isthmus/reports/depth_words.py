@@ -32,8 +32,9 @@ def depth_sentence(path: DepthPath) -> str:
         text = f"{dimensions(flat)} at every depth from {first} to {last} middle layers ({_paid(path, deep)})"
     else:
         at = f", switching at about {switch:.0f}" if math.isfinite(switch) else ""
+        layers = "middle layer" if first == 1 else "middle layers"
         text = (
-            f"{dimensions(flat)} when shallow ({first} middle layers, {_paid(path, flat)}), {deep} when deep "
+            f"{dimensions(flat)} when shallow ({first} {layers}, {_paid(path, flat)}), {deep} when deep "
             f"({last}, {_paid(path, deep)}){at}"
         )
     return f"{text}. {_glued(path)}".strip()
