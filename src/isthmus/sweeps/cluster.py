@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import dask
-from distributed import Client, Future, LocalCluster, get_worker
+from distributed import CancelledError, Client, Future, LocalCluster, get_worker
 from distributed.scheduler import KilledWorker
 
 from isthmus.errors import SweepError
@@ -108,7 +108,7 @@ class Cluster:
     @property
     def workers(self) -> int:
         """How many jobs run at once: never less than one, for workers come and go."""
-        with suppress(OSError):
+        with suppress(OSError, RuntimeError):  # a client that has just lost its scheduler
             return max(sum(self._client.nthreads().values()), 1)
         return 1
 
@@ -172,7 +172,7 @@ class Cluster:
             ended.append(self._ended.get(timeout=seconds) if seconds else self._ended.get_nowait())
             while True:
                 ended.append(self._ended.get_nowait())
-        reports = [report for run in dict.fromkeys(ended) if (report := self._report(run)) is not None]
+        reports = [report for run in dict.fromkeys(ended) if (report := self._fetched(run)) is not None]
         if self._client.status not in {"running", "connecting"}:
             self._rejoin()
         elif self._revive and time.monotonic() - self._revived > REVIVE_SECONDS:
@@ -180,6 +180,18 @@ class Cluster:
             if not self._client.nthreads():
                 self._revive()
         return reports
+
+    def _fetched(self, run: str) -> Report | None:
+        """`_report`, or None where the connection broke while it came: the job is sent again."""
+        try:
+            return self._report(run)
+        except SweepError:
+            raise
+        except (OSError, RuntimeError, CancelledError):
+            # if the scheduler is gone, the client says so in a moment and every job goes to the next one
+            with suppress(OSError, RuntimeError):
+                self._send(self._jobs[run])
+            return None
 
     def _report(self, run: str) -> Report | None:
         """What became of a job; None if it was sent again or is no longer waited for."""
