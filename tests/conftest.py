@@ -14,6 +14,12 @@ from playwright.sync_api import Browser, sync_playwright
 CHROMIUM = shutil.which("chromium")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A name that holds an address differs between the workers, which then refuse to run anything."""
+    if unstable := [item.nodeid for item in items if " at 0x" in item.nodeid]:
+        raise pytest.UsageError(f"give these tests ids of their own: {unstable[:3]}")
+
+
 @pytest.fixture(autouse=True)
 def _torch_stays_as_it_was() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction] - pytest calls it
     before = (torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_num_threads())

@@ -159,7 +159,7 @@ def test_data_that_agree_with_the_paper_hold(name: str) -> None:
     assert [claim.judgement for claim in claims] == [Judgement.HOLDS] * len(claims)
 
 
-@pytest.mark.parametrize(("name", "place", "change"), REFUTED, ids=lambda value: str(value) if value != "" else None)
+@pytest.mark.parametrize(("name", "place", "change"), REFUTED, ids=[f"{name}-{place}" for name, place, _ in REFUTED])
 def test_every_claim_can_be_refuted(name: str, place: int, change: Change) -> None:
     claims = FIGURES[name].verdict(change(MADE[name]()))
     assert claims[place].judgement is Judgement.FAILS
