@@ -47,6 +47,7 @@ def test_the_slope_test_fails_for_the_wrong_rank(opened: DepthPath) -> None:
         assert_lines_have_the_slope_of_theory(DepthPath.of(shifted))
 
 
+@pytest.mark.slow
 def test_a_closed_circle_keeps_two_dimensions_although_a_cut_one_costs_less() -> None:
     path = small_path(1.0).depth_path
     assert path is not None

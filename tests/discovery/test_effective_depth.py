@@ -29,6 +29,7 @@ def check_agreement(found: EffectiveDepth, rank: int) -> None:
     assert found.effective_depth == float(last["effective_depth"]) == found.network.effective_depth
 
 
+@pytest.mark.slow
 def test_the_readings_close_in_on_the_rank_from_both_sides(found: EffectiveDepth) -> None:
     check_agreement(found, 1)
     with pytest.raises(AssertionError):

@@ -62,13 +62,14 @@ def test_an_interrupt_before_anything_is_written_leaves_nothing(here: Path) -> N
     assert not (here / "out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "signum"),
     [
         ("factor", signal.SIGINT),
-        pytest.param("factor", signal.SIGTERM, marks=pytest.mark.slow),
-        pytest.param("compress", signal.SIGINT, marks=pytest.mark.slow),
-        pytest.param("compress", signal.SIGTERM, marks=pytest.mark.slow),
+        ("factor", signal.SIGTERM),
+        ("compress", signal.SIGINT),
+        ("compress", signal.SIGTERM),
     ],
 )
 def test_an_interrupt_while_files_are_written_takes_them_back_and_the_command_works_again(

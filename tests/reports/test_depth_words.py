@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 import discoveries
 from isthmus.reports.depth_words import depth_sentence, depth_table
 from isthmus.reports.page import report
@@ -30,6 +32,7 @@ def test_the_table_has_a_row_for_every_rank_and_depth() -> None:
     assert [row[-1] for row in table.rows] == ["cuts the data open"] * 6 + [""] * 12
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_depth_path(tmp_path: Path) -> None:
     found = discoveries.discovery(depth_path=discoveries.depth_path())
     report(found, tmp_path / "page.html")

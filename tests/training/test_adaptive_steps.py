@@ -79,6 +79,7 @@ def test_training_ends_critical_with_layers_that_move_alike() -> None:
         assert_close(network.steps, before.steps)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_bit_for_bit_with_its_steps(tmp_path: Path) -> None:
     x, y = small_data()
     whole, half, rest = adaptive(), adaptive(), adaptive()
