@@ -195,6 +195,13 @@ def test_an_existing_run_is_refused_shown_again_or_replaced(
     assert (tmp_path / "run" / "report.html").exists()
     assert len(answers) == 1
 
+    older = json.loads((tmp_path / "run" / "result.json").read_text())
+    del older["settings"]["network"], older["settings"]["raise_evaluations"]
+    (tmp_path / "run" / "result.json").write_text(json.dumps(older))
+    assert run([*command, "--resume", folder]) == 0
+    assert run([*command, "--resume", folder, "--network", "leaky"]) == 2
+    assert "has other" in capsys.readouterr().err
+
     other = write_table(tmp_path / "other.csv", ["a", "b"], discoveries.inputs()[:, :2])
     assert run(["discover", str(other), "--autoencode", "--resume", folder]) == 2
     assert "has other columns" in line_of(capsys.readouterr().err)

@@ -18,6 +18,7 @@ from isthmus.cli.run_folder import FolderState, clear, state_of
 from isthmus.discovery import Discovery, discover, load
 from isthmus.discovery.arguments import checked_data, settings_from
 from isthmus.discovery.scaling import Scaling
+from isthmus.discovery.settings import Settings
 from isthmus.errors import DataError
 from isthmus.training import Limits
 
@@ -77,7 +78,8 @@ def _finished(folder: Path, rows: Rows, request: Request) -> Discovery:
     if found.input_names != tuple(rows.x.columns):
         raise DataError(f"{folder}: the finished run there has other columns. Give another folder with --out.")
     asked = json.loads(json.dumps(settings.as_dict()))
-    stored = json.loads(json.dumps({name: found.settings.get(name) for name in asked}))
+    # a run from before a setting existed counts as one that left it alone
+    stored = json.loads(json.dumps({**Settings().as_dict(), **found.settings}))
     other = [name for name, value in asked.items() if stored[name] != value]
     if found.settings.get("data") not in {None, checked_data(rows.x, rows.y, rows.loss).fingerprint()}:
         other = ["data", *other]
