@@ -31,7 +31,7 @@ test-slow: $(STAMP)
 check: $(STAMP)
 	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/python -m pytest -q -p no:cacheprovider tests/architecture
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/architecture/test_imports.py
 	$(BIN)/pyright
 
 format: $(STAMP)
