@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from isthmus.discovery.problem import Problem
+from isthmus.discovery.problem import Problem, weighted_mean
 from isthmus.discovery.starts import reduced_rank_map
 from isthmus.training.losses import Loss
 
@@ -16,7 +16,7 @@ def linear_errors(problem: Problem, *, most: int) -> list[float]:
     """
     if problem.loss is Loss.CROSS_ENTROPY:
         return _logistic_errors(problem, most)
-    offset_x, offset_y = (_mean(values, problem.weight) for values in (problem.x, problem.y))
+    offset_x, offset_y = (weighted_mean(values, problem.weight) for values in (problem.x, problem.y))
     root = _root(problem.weight)
     coordinates, back = reduced_rank_map((problem.x - offset_x) * root, (problem.y - offset_y) * root)
     held = problem.x_held.double() - offset_x
@@ -31,17 +31,13 @@ def _logistic_errors(problem: Problem, most: int) -> list[float]:
     # sklearn is slow to import and only classification needs it
     from sklearn.linear_model import LogisticRegression
 
-    offset = _mean(problem.x, problem.weight)
+    offset = weighted_mean(problem.x, problem.weight)
     x = problem.x.double() - offset
     axes = torch.linalg.svd(x * _root(problem.weight), full_matrices=False).Vh
     train, held = x @ axes.T, (problem.x_held.double() - offset) @ axes.T
     weight = None if problem.weight is None else problem.weight * len(x)
-    shares = torch.bincount(problem.y, weight, minlength=problem.d_out).double().clamp_min(0.5)
-    errors = [
-        problem.loss_of(
-            (shares / shares.sum()).log().expand(len(held), -1).clone(), problem.y_held, problem.weight_held
-        )
-    ]
+    constant = problem.best_constant().expand(len(held), -1)
+    errors = [problem.loss_of(constant.clone(), problem.y_held, problem.weight_held)]
     # a rare class may lie among the held-out rows alone
     varied = len(problem.y.unique()) > 1
     for k in range(1, min(most, train.shape[1]) + 1 if varied else 1):
@@ -57,11 +53,6 @@ def _logistic_errors(problem: Problem, most: int) -> list[float]:
 def _root(weight: Tensor | None) -> Tensor | float:
     """Factors of the rows that turn least squares with weights into plain least squares."""
     return 1.0 if weight is None else weight.sqrt()[:, None]
-
-
-def _mean(values: Tensor, weight: Tensor | None) -> Tensor:
-    values = values.double()
-    return values.mean(0) if weight is None else weight @ values
 
 
 def _log_probabilities(model: object, x: Tensor) -> Tensor:

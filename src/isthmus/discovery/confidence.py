@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from isthmus.discovery.problem import Problem
 from isthmus.theory.curve_readings import scree_reading
@@ -39,7 +39,7 @@ def row_losses(problem: Problem, network: nn.Module | None) -> Array:
     None stands for the best constant of the training rows.
     """
     if network is None:
-        outputs = _constant(problem).expand(len(problem.x_held), -1)
+        outputs = problem.best_constant().expand(len(problem.x_held), -1)
     else:
         with torch.no_grad():
             outputs = network(problem.x_held.to(next(network.parameters()).dtype)).double()
@@ -48,14 +48,6 @@ def row_losses(problem: Problem, network: nn.Module | None) -> Array:
     else:
         losses = (outputs - problem.y_held.double()).square().sum(1)
     return losses.numpy() / problem.unit
-
-
-def _constant(problem: Problem) -> Tensor:
-    share = problem.weight if problem.weight is not None else torch.full((len(problem.y),), 1.0 / len(problem.y))
-    if problem.loss is Loss.CROSS_ENTROPY:
-        counts = torch.zeros(problem.d_out, dtype=torch.float64).index_add_(0, problem.y, share.double())
-        return counts.clamp_min(1e-12).log()
-    return share.double() @ problem.y.double()
 
 
 def scree_share(

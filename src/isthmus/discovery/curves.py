@@ -19,12 +19,29 @@ from isthmus.theory.spectra import spectral_gap_rank
 from isthmus.training import FitEvent, FitResult, Limits, Outcome, fit
 from isthmus.training.moves import middle_rank, rebalancing, truncate_middle
 from isthmus.training.rank_raising import raise_rank
-from isthmus.training.solvers import LBFGS, Adam
+from isthmus.training.solvers import LBFGS, Adam, Solver
 from isthmus.training.trials import RankTrials
 
 Result = dict[str, Any]
 Callback = Callable[[FitEvent], bool]
 JACOBIAN_POINTS = 64
+
+
+def trained(  # noqa: PLR0913
+    problem: Problem,
+    network: nn.Module,
+    ridge: float,
+    solver: Solver | tuple[Solver, ...],
+    *,
+    seconds: float | None,
+    checkpoint: Path | None,
+    callback: Callback,
+) -> FitResult:
+    """Train a network on the problem, in place: what every unit of work does."""
+    return fit(
+        network, problem.x, problem.y, ridge=ridge, loss=problem.loss, solver=solver, sample_weight=problem.weight,
+        limits=Limits(seconds=seconds), checkpoint=checkpoint, callback=callback,
+    )  # fmt: skip
 
 
 def trained_start(  # noqa: PLR0913
@@ -49,10 +66,7 @@ def trained_start(  # noqa: PLR0913
         Adam(settings.adam_steps, rate, moves=(rebalancing,), move_every=20),
         LBFGS(settings.lbfgs_evaluations),
     )
-    result = fit(
-        network, problem.x, problem.y, ridge=ridge, loss=problem.loss, solver=solver,
-        sample_weight=problem.weight, limits=Limits(seconds=seconds), checkpoint=checkpoint, callback=callback,
-    )  # fmt: skip
+    result = trained(problem, network, ridge, solver, seconds=seconds, checkpoint=checkpoint, callback=callback)
     return measured_connected(problem, network, result) | {"ridge": ridge, "start": number, "kind": str(kind)}
 
 
@@ -67,11 +81,8 @@ def raised_start(  # noqa: PLR0913
 ) -> Result:
     """Try one rank more from a trained start, at its ridge; the start itself where the objective is no lower."""
     network = network_of(problem, settings, base["theta"])
-    result = fit(
-        network, problem.x, problem.y, ridge=base["ridge"], loss=problem.loss,
-        solver=RankTrials(LBFGS(settings.raise_evaluations), most=1, attempt=raise_rank),
-        limits=Limits(seconds=seconds), checkpoint=checkpoint, callback=callback, sample_weight=problem.weight,
-    )  # fmt: skip
+    solver = RankTrials(LBFGS(settings.raise_evaluations), most=1, attempt=raise_rank)
+    result = trained(problem, network, base["ridge"], solver, seconds=seconds, checkpoint=checkpoint, callback=callback)
     about = {"ridge": base["ridge"], "start": base["start"], "kind": str(StartKind.RAISED)}
     return measured_connected(problem, network, result) | about
 
@@ -89,11 +100,8 @@ def truncated(  # noqa: PLR0913
     """Truncate the middle matrices of a trained start to `rank` and polish at its ridge."""
     network = network_of(problem, settings, base["theta"])
     truncate_middle(network, rank)
-    result = fit(
-        network, problem.x, problem.y, ridge=base["ridge"], loss=problem.loss,
-        solver=LBFGS(settings.polish_evaluations), limits=Limits(seconds=seconds), checkpoint=checkpoint,
-        callback=callback, sample_weight=problem.weight,
-    )  # fmt: skip
+    solver = LBFGS(settings.polish_evaluations)
+    result = trained(problem, network, base["ridge"], solver, seconds=seconds, checkpoint=checkpoint, callback=callback)
     return measured_connected(problem, network, result) | {"ridge": base["ridge"], "rank": rank}
 
 
@@ -110,11 +118,8 @@ def refined_halves(  # noqa: PLR0913
     """Cut a trained network through `rank` coordinates and refine both halves at a smaller ridge."""
     network = network_of(problem, settings, base["theta"])
     narrow = narrowed(network, problem.x, rank, layer=settings.relu_layers + 1)
-    result = fit(
-        narrow, problem.x, problem.y, ridge=base["ridge"] * settings.refine_ridge, loss=problem.loss,
-        solver=LBFGS(settings.refine_evaluations), limits=Limits(seconds=seconds), checkpoint=checkpoint,
-        callback=callback, sample_weight=problem.weight,
-    )  # fmt: skip
+    ridge, solver = base["ridge"] * settings.refine_ridge, LBFGS(settings.refine_evaluations)
+    result = trained(problem, narrow, ridge, solver, seconds=seconds, checkpoint=checkpoint, callback=callback)
     return measured_connected(problem, narrow, result) | {"rank": rank}
 
 

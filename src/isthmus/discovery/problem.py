@@ -67,6 +67,18 @@ class Problem:
         y = self.y.double()
         return float((share[:, None] * (y - share @ y).square()).sum())
 
+    def best_constant(self) -> Tensor:
+        """The constant outputs (d_out,) that fit the training rows best, float64.
+
+        Means of the targets; for classes the logarithms of their shares, a class counted as half a row at least: a rare
+        one may lie among the held-out rows alone.
+        """
+        if self.loss is not Loss.CROSS_ENTROPY:
+            return weighted_mean(self.y, self.weight)
+        weight = None if self.weight is None else self.weight * len(self.y)
+        shares = torch.bincount(self.y, weight, minlength=self.d_out).double().clamp_min(0.5)
+        return (shares / shares.sum()).log()
+
     def loss_of(self, outputs: Tensor, y: Tensor, weight: Tensor | None = None) -> float:
         """Relative data loss of given outputs, whose weights sum to 1."""
         return DataLoss(self.loss, y, weight).to(outputs.dtype).value(outputs) / self.unit
@@ -138,3 +150,9 @@ def _weighted_variance(y: Array, weight: Array) -> float:
 
 def _shares(weight: Array) -> Tensor:
     return torch.from_numpy(weight / weight.sum())
+
+
+def weighted_mean(values: Tensor, weight: Tensor | None) -> Tensor:
+    """Mean of the rows in float64, by weights that sum to 1."""
+    values = values.double()
+    return values.mean(0) if weight is None else weight.double() @ values

@@ -4,20 +4,19 @@ The stream of a trained start is led through its r leading principal directions 
 classes are nested in r, as those of rank-r matrices are. Fully connected networks: `curves`.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from isthmus.discovery.curves import Callback, Result, flat_parameters, measured, regression_target
+from isthmus.discovery.curves import Callback, Result, flat_parameters, measured, regression_target, trained
 from isthmus.discovery.halves import principal_axes
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.settings import NetworkKind, Settings, StartKind
 from isthmus.discovery.starts import LINEAR_START_NOISE, reduced_rank_map
 from isthmus.networks import LeakyResNet, ResNet, Waist, as_fully_connected, walk
-from isthmus.training import FitResult, Limits, fit
-from isthmus.training.solvers import LBFGS, Adam, Solver
+from isthmus.training import FitResult
+from isthmus.training.solvers import LBFGS, Adam
 
 Stream = LeakyResNet | ResNet
 RATES = {NetworkKind.LEAKY: 2e-2, NetworkKind.RESNET: 3e-3}  # of Adam; leaky weights are Lt times as large
@@ -41,9 +40,8 @@ def trained_start(  # noqa: PLR0913
         start_linear(network, problem.x, regression_target(problem))
         rate /= 3
     solvers = (Adam(settings.adam_steps, rate), LBFGS(settings.lbfgs_evaluations))
-    train = _training(problem, seconds, checkpoint, callback)
-    found = _measured(problem, settings, network, train(network, ridge, solvers))
-    return found | {"ridge": ridge, "start": number, "kind": str(kind)}
+    end = trained(problem, network, ridge, solvers, seconds=seconds, checkpoint=checkpoint, callback=callback)
+    return _measured(problem, settings, network, end) | {"ridge": ridge, "start": number, "kind": str(kind)}
 
 
 def truncated(  # noqa: PLR0913
@@ -59,8 +57,8 @@ def truncated(  # noqa: PLR0913
     """Give a trained start a waist of `rank` dimensions and polish at its ridge."""
     network = network_of(problem, settings, base)
     network.narrow(waist_of(network, problem.x, rank, layer=waist_layer(settings)))
-    train = _training(problem, seconds, checkpoint, callback)
-    end = train(network, base["ridge"], (LBFGS(settings.polish_evaluations),))
+    solver = LBFGS(settings.polish_evaluations)
+    end = trained(problem, network, base["ridge"], solver, seconds=seconds, checkpoint=checkpoint, callback=callback)
     return _measured(problem, settings, network, end) | {"ridge": base["ridge"], "rank": rank}
 
 
@@ -76,8 +74,8 @@ def refined_halves(  # noqa: PLR0913
 ) -> Result:
     """Refine both sides of a waist at a smaller ridge."""
     network = network_of(problem, settings, base)
-    train = _training(problem, seconds, checkpoint, callback)
-    end = train(network, base["ridge"] * settings.refine_ridge, (LBFGS(settings.refine_evaluations),))
+    ridge, solver = base["ridge"] * settings.refine_ridge, LBFGS(settings.refine_evaluations)
+    end = trained(problem, network, ridge, solver, seconds=seconds, checkpoint=checkpoint, callback=callback)
     return _measured(problem, settings, network, end) | {"rank": rank}
 
 
@@ -139,18 +137,6 @@ def network_of(problem: Problem, settings: Settings, result: Result) -> Stream:
     if result["waist_rank"] is not None:
         network.narrow(Waist(waist_layer(settings), result["waist_axes"], result["waist_mean"]))
     return network
-
-
-def _training(
-    problem: Problem, seconds: float | None, checkpoint: Path | None, callback: Callback
-) -> Callable[[Stream, float, tuple[Solver, ...]], FitResult]:
-    def train(network: Stream, ridge: float, solvers: tuple[Solver, ...]) -> FitResult:
-        return fit(
-            network, problem.x, problem.y, ridge=ridge, loss=problem.loss, solver=solvers,
-            sample_weight=problem.weight, limits=Limits(seconds=seconds), checkpoint=checkpoint, callback=callback,
-        )  # fmt: skip
-
-    return train
 
 
 def _measured(problem: Problem, settings: Settings, network: Stream, result: FitResult) -> Result:
