@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from isthmus.discovery import curves, streams
+from isthmus.discovery.ladder import spare_rank
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.settings import NetworkKind, Settings
 from isthmus.networks import FullyConnected, LeakyResNet, ResNet
@@ -24,6 +25,7 @@ class Architecture:
     Attributes:
         trained_start: one start, trained and measured.
         raised_start: a start that tries one rank more, or None where there is no linear run to add it to.
+        spare_rank: rank to which a start is truncated at no cost, or None where that is not known beforehand.
         truncated: a start led through `rank` dimensions and polished.
         refined_halves: a truncated network whose halves are refined at a smaller ridge.
         network: what a start or a truncation ended with.
@@ -34,6 +36,7 @@ class Architecture:
 
     trained_start: Callable[..., Result]
     raised_start: Callable[..., Result] | None
+    spare_rank: Callable[[Problem, Settings, Result, int], int] | None
     truncated: Callable[..., Result]
     refined_halves: Callable[..., Result]
     network: Callable[[Problem, Settings, Result], AnyNetwork]
@@ -71,6 +74,7 @@ def _best_start(starts: Sequence[Result], curve: Mapping[int, Result], rank: int
 _CONNECTED = Architecture(
     trained_start=curves.trained_start,
     raised_start=curves.raised_start,
+    spare_rank=spare_rank,
     truncated=curves.truncated,
     refined_halves=curves.refined_halves,
     network=_connected_network,
@@ -81,6 +85,7 @@ _CONNECTED = Architecture(
 _STREAM = Architecture(
     trained_start=streams.trained_start,
     raised_start=None,
+    spare_rank=None,
     truncated=streams.truncated,
     refined_halves=streams.refined_halves,
     network=streams.network_of,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isthmus.discovery.scaling import Scaling
-from isthmus.discovery.settings import NetworkKind, Settings, StartKind
+from isthmus.discovery.settings import STREAM_EVALUATIONS, NetworkKind, Settings, StartKind
 from isthmus.errors import DataError
 from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, constant_columns, listing
 from isthmus.training import Limits
@@ -144,6 +144,8 @@ def settings_from(  # noqa: PLR0913
     """The defaults with what the caller chose."""
     kind = _kind_of(network)
     settings = Settings(seed=seed, ordered=ordered, scaling=scaling.value, network=kind.value)
+    if kind is not NetworkKind.CONNECTED:
+        settings = replace(settings, adam_steps=STREAM_EVALUATIONS, lbfgs_evaluations=STREAM_EVALUATIONS)
     if ridge is not None:
         ridges = (float(ridge),) if isinstance(ridge, int | float) else tuple(sorted(map(float, ridge), reverse=True))
         settings = replace(settings, ridges=ridges)

@@ -82,7 +82,8 @@ def _halves(findings: Findings, problem: Problem, settings: Settings, rank: int)
         return factorise(network, problem.x, rank, layer=stages.middle(settings))
     known = rank if rank in findings.scree else max(r for r in findings.scree if r <= max(rank, min(findings.scree)))
     network = stages.refined_network(problem, settings, findings.scree[known])
-    return factorise(network, problem.x, min(rank, known), layer=stages.middle(settings))
+    least = min(rank, findings.scree[known]["rank"])  # beyond it the curve is one network
+    return factorise(network, problem.x, least, layer=stages.middle(settings))
 
 
 def _scree_table(findings: Findings) -> xr.Dataset:

@@ -3,15 +3,16 @@
 One unit of its work: `depth_units`. How lines are read: `theory.depth_lines`. The picture: `plots.depth_path`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import xarray as xr
 
 from isthmus.discovery.curves import Result
-from isthmus.discovery.depth_units import DepthSettings, at_depth, kinds_of, ranked_start
+from isthmus.discovery.depth_units import DepthSettings, at_depth, kinds_of, objective_at_depth, ranked_start
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work import Unit, Workshop
@@ -83,6 +84,8 @@ class DepthSearch:
         anchors = self._anchors(bases)
         units = [self._move(anchors[r], m) for r in anchors for m in self.depth.middle_layers]
         found = {(r["rank"], r["middle"]): r for r in self.workshop.run(units) if r["usable"]}
+        self._hand_on(found, list(anchors), self.depth.middle_layers[::-1], "up")
+        self._hand_on(found, list(anchors), self.depth.middle_layers, "down")
         return DepthPath.of(self._table(found, most, next(iter(bases.values()))["ridge"])) if found else None
 
     def _anchors(self, bases: Mapping[int, Result]) -> dict[int, Result]:
@@ -109,10 +112,29 @@ class DepthSearch:
                 best[rank] = result
         return best
 
-    def _move(self, base: Result, middle: int) -> Unit:
+    def _hand_on(self, found: dict[tuple[int, int], Result], ranks: list[int], depths: Sequence[int], way: str) -> None:
+        """Along these depths, go on from the neighbour's minimum where that is lower than the one found there.
+
+        A minimum of rank r is a network of rank r at every other depth. A deep network unrolls curves that a shallow
+        one, at equal effort, leaves coiled: without this the shallow ends of a line lie too high.
+        """
+        for before, middle in pairwise(depths):
+            units: list[Unit] = []
+            for rank in ranks:
+                base, here = found.get((rank, before)), found.get((rank, middle))
+                if base is None or here is None or self.workshop.out_of_time():
+                    continue
+                if objective_at_depth(self.problem, self.settings, base, middle) < here["objective"]:
+                    units.append(self._move(base, middle, way))
+            for result in self.workshop.run(units):
+                at = result["rank"], result["middle"]
+                if result["usable"] and result["objective"] < found[at]["objective"]:
+                    found[at] = result
+
+    def _move(self, base: Result, middle: int, way: str = "") -> Unit:
         compute = partial(at_depth, self.problem, self.settings, base=base, middle=middle)
         cost = self.settings.polish_evaluations
-        return self._unit(f"{base['rank']}-{middle}", compute, cost, base["ridge"], middle)
+        return self._unit(f"{base['rank']}-{middle}{way}", compute, cost, base["ridge"], middle)
 
     def _unit(self, key: str, compute: partial[Result], cost: int, ridge: float, number: int) -> Unit:
         def run(checkpoint: object, callback: object) -> Result:

@@ -10,13 +10,13 @@ from pathlib import Path
 import torch
 
 from isthmus.discovery.between_rows import error_between_rows
-from isthmus.discovery.curves import Callback, Result, measured_connected, narrow_network_of, network_of
+from isthmus.discovery.curves import Callback, Result, measured_connected, narrow_network_of, network_of, trained
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.rank_starts import geodesic_network, narrow_network
 from isthmus.discovery.settings import Settings
-from isthmus.networks import FullyConnected
+from isthmus.networks import FullyConnected, rebalance
 from isthmus.networks.folding import with_linear_run
-from isthmus.training import Limits, fit
+from isthmus.training import Limits
 from isthmus.training.losses import Loss
 from isthmus.training.moves import rebalancing
 from isthmus.training.solvers import LBFGS, Adam
@@ -82,10 +82,7 @@ def ranked_start(  # noqa: PLR0913
     rate = 3e-3 if kind is RankStart.RANDOM else 1e-3
     adam = Adam(settings.adam_steps, rate, moves=(rebalancing,), move_every=20)
     solver = (ExactMoves(), lbfgs) if kind is RankStart.TRUNCATED else (adam, lbfgs)
-    result = fit(
-        network, problem.x, problem.y, ridge=ridge, loss=problem.loss, solver=solver, sample_weight=problem.weight,
-        limits=limits, checkpoint=checkpoint, callback=callback,
-    )  # fmt: skip
+    result = trained(problem, network, ridge, solver, seconds=seconds, checkpoint=checkpoint, callback=callback)
     return measured_connected(problem, network, result) | {
         "ridge": ridge,
         "rank": rank,
@@ -106,16 +103,23 @@ def at_depth(  # noqa: PLR0913
 ) -> Result:
     """The minimum `base` at another number of middle layers: its linear run rewritten, then polished."""
     rank, ridge = base["rank"], base["ridge"]
-    known = narrow_network_of(problem, settings, base["theta"], rank, middle=base["middle"])
-    network = with_linear_run(known, rank=rank, middle=middle)
-    result = fit(
-        network, problem.x, problem.y, ridge=ridge, loss=problem.loss, sample_weight=problem.weight,
-        solver=(ExactMoves(), LBFGS(settings.polish_evaluations)), limits=Limits(seconds=seconds),
-        checkpoint=checkpoint, callback=callback,
-    )  # fmt: skip
+    network = _rewritten(problem, settings, base, middle)
+    solver = (ExactMoves(), LBFGS(settings.polish_evaluations))
+    result = trained(problem, network, ridge, solver, seconds=seconds, checkpoint=checkpoint, callback=callback)
     between = error_between_rows(problem, network) if problem.loss is Loss.SQUARED else float("nan")
     about = {"ridge": ridge, "rank": rank, "middle": middle, "depth": network.depth, "kind": base["kind"]}
     return measured_connected(problem, network, result) | about | {"between": between, "true_rank": _true_rank(network)}
+
+
+def objective_at_depth(problem: Problem, settings: Settings, base: Result, middle: int) -> float:
+    """Objective of the minimum `base` at another number of middle layers, before any polishing."""
+    return problem.objective(_rewritten(problem, settings, base, middle), base["ridge"])
+
+
+def _rewritten(problem: Problem, settings: Settings, base: Result, middle: int) -> FullyConnected:
+    known = narrow_network_of(problem, settings, base["theta"], base["rank"], middle=base["middle"])
+    # another number of factors of a large product throws the norms of all layers out of balance
+    return rebalance(with_linear_run(known, rank=base["rank"], middle=middle), tolerance=1e-2, sweeps=100)
 
 
 def _true_rank(network: FullyConnected) -> int:

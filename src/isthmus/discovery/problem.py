@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from isthmus.discovery.scaling import Standardiser
 from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.objective import in_float64
 
 Array = NDArray[np.float64]
 
@@ -56,6 +57,11 @@ class Problem:
     def heldout_error(self, network: nn.Module) -> float:
         """Data loss on the held-out rows relative to that of the best constant."""
         return self._error(network, self.x_held, self.y_held, self.weight_held)
+
+    def objective(self, network: nn.Module, ridge: float) -> float:
+        """What training minimises, data loss on the training rows + ridge * penalty, in float64."""
+        loss, penalty = in_float64(network, self.x, DataLoss(self.loss, self.y, self.weight))
+        return loss + ridge * penalty
 
     def constant_loss(self) -> float:
         """Data loss of the best constant of the training rows, on those rows."""

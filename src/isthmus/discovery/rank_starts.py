@@ -18,7 +18,7 @@ from isthmus.networks import FullyConnected
 from isthmus.networks.folding import with_linear_run
 from isthmus.training import FitEvent, Limits, fit
 from isthmus.training.moves import rebalancing
-from isthmus.training.solvers import Adam
+from isthmus.training.solvers import LBFGS, Adam
 
 NEIGHBOURS = 12  # of each row in the graph whose shortest paths are the distances along the data
 GEODESIC_ROWS = 1000  # rows that the graph is made of; the others are placed between them
@@ -57,7 +57,8 @@ def geodesic_network(  # noqa: PLR0913
     encoder = FullyConnected(problem.d_in, rank, width=width, depth=r + 1, seed=settings.seed)
     decoder = FullyConnected(rank, problem.d_out, width=width, depth=r + 1, seed=settings.seed + 1)
     for half, x, y in ((encoder, problem.x, coordinates), (decoder, coordinates, problem.y)):
-        solver = Adam(settings.adam_steps, 3e-3, moves=(rebalancing,), move_every=20)
+        warm_up = Adam(settings.adam_steps, 3e-3, moves=(rebalancing,), move_every=20)
+        solver = (warm_up, LBFGS(settings.polish_evaluations))
         fit(half, x, y, ridge=ridge, solver=solver, sample_weight=problem.weight, limits=limits, callback=callback)
     whole = joined(Factorisation(encoder, decoder, rank, r + 1, 0.0), dtype=problem.x.dtype)
     return with_linear_run(whole, rank=rank, middle=middle)

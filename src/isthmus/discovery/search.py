@@ -13,6 +13,7 @@ from isthmus.discovery.baseline import linear_errors
 from isthmus.discovery.confidence import Shares, row_losses, scree_share, start_share
 from isthmus.discovery.curves import Result
 from isthmus.discovery.decision import Decision, Readings, decide
+from isthmus.discovery.ladder import BELOW, Ladder
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work import Unit, Workshop
@@ -52,7 +53,7 @@ class Findings:
 
 def planned_evaluations(settings: Settings, problem: Problem) -> int:
     """About how many gradient evaluations a search takes, for the estimate of time left."""
-    ranks = min(_most_ranks(settings, problem), 12)
+    ranks = min(_most_ranks(settings, problem), 6)
     path = len(settings.ridges) * len(settings.starts) * (settings.adam_steps + settings.lbfgs_evaluations)
     curves = min(3, len(settings.ridges)) * (ranks * settings.polish_evaluations + settings.raise_evaluations)
     return path + curves + ranks * settings.refine_evaluations
@@ -72,7 +73,7 @@ class Search:
         starts = self._ridge_path()
         ridge = min(starts, key=lambda r: _least(starts[r])["heldout_error"])
         self._try_higher_ranks(starts, self._neighbourhood(starts, ridge))
-        curves = {r: self._objective_curve(_least(starts[r])) for r in self._neighbourhood(starts, ridge)}
+        curves = self._objective_curves(starts, ridge)
         scree = self._scree_curve(curves[ridge])
         readings = self._read(ridge, starts, curves, scree)
         decision = decide(readings)
@@ -148,29 +149,64 @@ class Search:
         i = path.index(ridge)
         return [ridge, *(path[j] for j in (i - 1, i + 1) if 0 <= j < len(path))]
 
-    def _objective_curve(self, base: Result) -> dict[int, Result]:
+    def _objective_curves(self, starts: dict[float, list[Result]], ridge: float) -> dict[float, dict[int, Result]]:
+        """The whole curve at the chosen ridge, and at its neighbours the ranks that say where they read.
+
+        A neighbour's curve begins a little below what the chosen ridge reads, and goes on downwards while it reads its
+        least rank: ranks far below would only say again that they are too low.
+        """
+        chosen, *beside = [self._ladder(_least(starts[r])) for r in self._neighbourhood(starts, ridge)]
+        constant = self.problem.constant_loss()
+        curves: dict[float, dict[int, Result]] = {}
+        self._truncate(curves, [(chosen, range(1, chosen.spare + 1))])
+        read = self._objective_reading(curves[ridge], constant).rank
+        wanted = [(l, range(max(min(read, l.spare) - BELOW, 1), l.spare + 1)) for l in beside]
+        while wanted:
+            self._truncate(curves, wanted)
+            wanted = [
+                (l, range(max(ranks.start - BELOW, 1), ranks.start))
+                for l, ranks in wanted
+                if 1 < ranks.start >= self._objective_reading(curves[l.ridge], constant).rank
+            ]
+        return curves
+
+    def _truncate(self, curves: dict[float, dict[int, Result]], wanted: Sequence[tuple[Ladder, range]]) -> None:
+        """Add these ranks to the curves."""
         cost = self.settings.polish_evaluations
         units = [
-            self._unit("truncate", self.stages.truncated, base["ridge"], rank, base=base, rank=rank, cost=cost)
-            for rank in range(self._widest(base), 0, -1)
+            self._unit("truncate", self.stages.truncated, l.ridge, rank, base=l.base, rank=rank, cost=cost)
+            for l, ranks in wanted
+            for rank in reversed(ranks)
         ]
         if self.workshop.out_of_time():
             self._say_out_of_time()
-        return self._by_rank(units)
+        for result in reversed(self._run(units)):
+            curves.setdefault(result["ridge"], {})[result["rank"]] = result
+        for ladder, _ in wanted:
+            curves[ladder.ridge] = ladder.filled(curves.get(ladder.ridge, {}))
 
-    def _by_rank(self, units: list[Unit]) -> dict[int, Result]:
+    def _run(self, units: list[Unit]) -> list[Result]:
+        """The results that can be used."""
         results = self.workshop.run(units)
         if any(r["outcome"] == Outcome.TIME_LIMIT.name for r in results):
             self._say_out_of_time()
-        return {r["rank"]: r for r in reversed(results) if r["usable"]}
+        return [r for r in results if r["usable"]]
 
     def _scree_curve(self, curve: dict[int, Result]) -> dict[int, Result]:
+        """Refined halves through each rank; what is one network on the objective curve is one here."""
         cost = self.settings.refine_evaluations
+        networks = {result["rank"]: result for result in curve.values()}
         units = [
             self._unit("scree", self.stages.refined_halves, base["ridge"], rank, base=base, rank=rank, cost=cost)
-            for rank, base in sorted(curve.items(), reverse=True)
+            for rank, base in sorted(networks.items(), reverse=True)
         ]
-        return self._by_rank(units)
+        refined = {r["rank"]: r for r in reversed(self._run(units))}
+        return {rank: refined[r["rank"]] for rank, r in sorted(curve.items()) if r["rank"] in refined}
+
+    def _ladder(self, base: Result) -> Ladder:
+        most = self._widest(base)
+        spare = self.stages.spare_rank
+        return Ladder(base, most if spare is None else spare(self.problem, self.settings, base, most), most)
 
     def _widest(self, base: Result) -> int:
         return min(base["activation_rank"] + OVERSHOOT, _most_ranks(self.settings, self.problem))

@@ -4,6 +4,8 @@ import dataclasses
 from dataclasses import dataclass
 from enum import StrEnum
 
+STREAM_EVALUATIONS = 400  # of Adam, then of L-BFGS, in each start of a residual network
+
 
 class StartKind(StrEnum):
     """Where the initial weights of a start come from."""
@@ -57,8 +59,8 @@ class Settings:
     linear_layers: int = 4
     width: int = 64
     linear_width: int = 24
-    adam_steps: int = 400
-    lbfgs_evaluations: int = 400
+    adam_steps: int = 200
+    lbfgs_evaluations: int = 300
     polish_evaluations: int = 250
     raise_evaluations: int = 125
     refine_evaluations: int = 150

@@ -1,0 +1,65 @@
+"""Which ranks of a start are trained, and which are the network of a smaller rank."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from isthmus import tasks
+from isthmus.discovery.arguments import checked_data
+from isthmus.discovery.curves import Result, flat_parameters
+from isthmus.discovery.discover import _posed  # pyright: ignore[reportPrivateUsage]
+from isthmus.discovery.ladder import Ladder, spare_rank
+from isthmus.discovery.problem import Problem
+from isthmus.discovery.settings import Settings
+from isthmus.discovery.splitting import heldout_rows
+from isthmus.discovery.starts import new_network
+from isthmus.training.moves import truncate_middle
+
+SETTINGS = Settings(width=10, linear_width=6)
+
+
+@pytest.fixture(scope="module")
+def problem() -> Problem:
+    task = tasks.teacher(2, d_in=12, d_out=8, num_samples=60, latent_dim=5, seed=0)
+    data = checked_data(task.x, task.y, "squared", None)
+    posed = _posed(data, heldout_rows(60, seed=0, fraction=0.2, groups=None, ordered=False), SETTINGS)
+    assert posed is not None
+    return posed
+
+
+def taught(problem: Problem, rank: int) -> tuple[Problem, Result]:
+    """Random weights whose middle has this rank, and the problem that they solve."""
+    network = new_network(problem.d_in, problem.d_out, SETTINGS, seed=3)
+    truncate_middle(network, rank)
+    with torch.no_grad():
+        solved = dataclasses.replace(problem, y=network(problem.x))
+    ridge = 1e-9
+    return solved, {"theta": flat_parameters(network), "ridge": ridge, "objective": solved.objective(network, ridge)}
+
+
+@pytest.mark.parametrize("rank", [1, 2, 4, 6])
+def test_every_rank_above_that_of_the_middle_is_spare(problem: Problem, rank: int) -> None:
+    solved, base = taught(problem, rank)
+    assert spare_rank(solved, SETTINGS, base, 6) == rank
+
+
+def test_no_rank_is_spare_where_the_objective_rises_at_once(problem: Problem) -> None:
+    solved, base = taught(problem, 3)
+    assert spare_rank(solved, SETTINGS, base | {"objective": 0.0}, 6) == 6
+
+
+def test_the_network_of_the_spare_rank_stands_at_all_larger_ranks() -> None:
+    base = {"ridge": 1e-3}
+    low, spare = {"rank": 1, "objective": 0.4}, {"rank": 2, "objective": 0.2}
+    assert Ladder(base, spare=2, most=4).filled({2: spare, 1: low}) == {1: low, 2: spare, 3: spare, 4: spare}
+    assert list(Ladder(base, spare=2, most=4).filled({2: spare, 1: low})) == [1, 2, 3, 4]
+    assert Ladder(base, spare=2, most=4).filled({1: low}) == {1: low}
+
+
+def test_the_objective_of_a_problem_is_the_one_that_training_minimises(problem: Problem) -> None:
+    network = new_network(problem.d_in, problem.d_out, SETTINGS, seed=3)
+    exact = network.double()
+    error = (exact(problem.x.double()) - problem.y.double()).square().sum(1).mean()
+    penalty = sum(float(p.detach().square().sum()) for p in exact.parameters())
+    assert problem.objective(network, 0.1) == pytest.approx(float(error.detach()) + 0.1 * penalty, rel=1e-9)
