@@ -57,6 +57,15 @@ def test_the_network_of_the_spare_rank_stands_at_all_larger_ranks() -> None:
     assert Ladder(base, spare=2, most=4).filled({1: low}) == {1: low}
 
 
+def test_ranks_above_the_spare_one_count_only_where_the_largest_gains() -> None:
+    ladder = Ladder({"ridge": 1e-3}, spare=2, most=4)
+    assert ladder.gains({2: {"objective": 0.2}, 4: {"objective": 0.19}})
+    assert not ladder.gains({2: {"objective": 0.2}, 4: {"objective": 0.1995}})
+    assert not ladder.gains({2: {"objective": 0.2}, 4: {"objective": 0.21}})
+    assert not ladder.gains({4: {"objective": 0.1}})
+    assert not Ladder({"ridge": 1e-3}, spare=4, most=4).gains({4: {"objective": 0.1}})
+
+
 def test_the_objective_of_a_problem_is_the_one_that_training_minimises(problem: Problem) -> None:
     network = new_network(problem.d_in, problem.d_out, SETTINGS, seed=3)
     exact = network.double()

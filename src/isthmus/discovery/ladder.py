@@ -15,6 +15,7 @@ from isthmus.training.moves import truncate_middle
 Result = dict[str, Any]
 BELOW = 2  # ranks below a reading from which a neighbouring curve begins
 FREE = 1e-3  # relative rise of the objective up to which a truncation costs nothing
+GAIN = 5e-3  # relative fall of the objective from which more dimensions gain something: half the slack of a reading
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,7 +24,7 @@ class Ladder:
 
     Attributes:
         base: the trained start.
-        spare: rank above which every truncation is the same network.
+        spare: rank above which every truncation is the same network, unless the largest gains by its training.
         most: largest rank of its curve.
     """
 
@@ -35,6 +36,15 @@ class Ladder:
     def ridge(self) -> float:
         """Of the start."""
         return self.base["ridge"]
+
+    def gains(self, curve: Mapping[int, Result]) -> bool:
+        """Whether training lowered the objective of the largest rank below that of the spare one.
+
+        Directions that cost nothing to cut may still grow: on data without a rank they do.
+        """
+        if self.most not in curve or self.spare not in curve:
+            return False
+        return curve[self.most]["objective"] < (1 - GAIN) * curve[self.spare]["objective"]
 
     def filled(self, curve: Mapping[int, Result]) -> dict[int, Result]:
         """The curve, in the order of the ranks, with the network of the spare rank at all that are larger.

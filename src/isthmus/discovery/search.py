@@ -158,19 +158,25 @@ class Search:
         chosen, *beside = [self._ladder(_least(starts[r])) for r in self._neighbourhood(starts, ridge)]
         constant = self.problem.constant_loss()
         curves: dict[float, dict[int, Result]] = {}
-        self._truncate(curves, [(chosen, range(1, chosen.spare + 1))])
+        self._climb(curves, [(chosen, 1)])
         read = self._objective_reading(curves[ridge], constant).rank
-        wanted = [(l, range(max(min(read, l.spare) - BELOW, 1), l.spare + 1)) for l in beside]
-        while wanted:
-            self._truncate(curves, wanted)
-            wanted = [
-                (l, range(max(ranks.start - BELOW, 1), ranks.start))
-                for l, ranks in wanted
-                if 1 < ranks.start >= self._objective_reading(curves[l.ridge], constant).rank
-            ]
+        ends = [(l, max(min(read, l.spare) - BELOW, 1)) for l in beside]
+        self._climb(curves, ends)
+        while ends := [
+            (l, low) for l, low in ends if 1 < low >= self._objective_reading(curves[l.ridge], constant).rank
+        ]:
+            self._truncate(curves, [(l, range(max(low - BELOW, 1), low)) for l, low in ends])
+            ends = [(l, max(low - BELOW, 1)) for l, low in ends]
         return curves
 
-    def _truncate(self, curves: dict[float, dict[int, Result]], wanted: Sequence[tuple[Ladder, range]]) -> None:
+    def _climb(self, curves: dict[float, dict[int, Result]], ends: Sequence[tuple[Ladder, int]]) -> None:
+        """Add the ranks from these least ones on; above the spare rank only where the largest rank gains something."""
+        self._truncate(curves, [(l, sorted({*range(low, l.spare + 1), l.most})) for l, low in ends])
+        ladders = [l for l, _ in ends]
+        self._truncate(curves, [(l, range(l.spare + 1, l.most)) for l in ladders if l.gains(curves[l.ridge])])
+        curves |= {l.ridge: l.filled(curves[l.ridge]) for l in ladders if not l.gains(curves[l.ridge])}
+
+    def _truncate(self, curves: dict[float, dict[int, Result]], wanted: Sequence[tuple[Ladder, Sequence[int]]]) -> None:
         """Add these ranks to the curves."""
         cost = self.settings.polish_evaluations
         units = [
@@ -180,10 +186,10 @@ class Search:
         ]
         if self.workshop.out_of_time():
             self._say_out_of_time()
-        for result in reversed(self._run(units)):
-            curves.setdefault(result["ridge"], {})[result["rank"]] = result
         for ladder, _ in wanted:
-            curves[ladder.ridge] = ladder.filled(curves.get(ladder.ridge, {}))
+            curves.setdefault(ladder.ridge, {})
+        for result in reversed(self._run(units)):
+            curves[result["ridge"]][result["rank"]] = result
 
     def _run(self, units: list[Unit]) -> list[Result]:
         """The results that can be used."""
