@@ -99,12 +99,17 @@ def segment_pieces(
 
 def largest_rank(found: Tensor, points: Tensor, *, relative: float) -> tuple[int, Tensor]:
     """Largest numerical rank among Jacobians, relative to the largest singular value of all, and the first witness."""
-    if not 0 < relative < 1:
-        raise ValueError(f"jacobian_rank(relative={relative}): needs 0 < relative < 1; rounding is below 1e-9.")
+    check_relative("jacobian_rank", relative)
     singular_values = torch.linalg.svdvals(found)
     ranks = (singular_values > relative * singular_values.max()).sum(1)  # strict: the zero map has rank 0
     witness = int(ranks.argmax())
     return int(ranks[witness]), points[witness]
+
+
+def check_relative(call: str, relative: float) -> None:
+    """Raise unless a tolerance on singular values is a fraction."""
+    if not 0 < relative < 1:
+        raise ValueError(f"{call}(relative={relative}): needs 0 < relative < 1; rounding is below 1e-9.")
 
 
 def in_float64(network: FullyConnected) -> FullyConnected:
