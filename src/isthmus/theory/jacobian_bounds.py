@@ -10,7 +10,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.errors import ShapeError
-from isthmus.theory.inputs import Real, check_depth, check_positive, check_rank, check_tensor
+from isthmus.theory.inputs import (
+    Real,
+    check_depth,
+    check_positive,
+    check_rank,
+    check_singular_values,
+    check_tensor,
+)
 from isthmus.theory.linear_costs import linear_cost
 from isthmus.theory.residual_costs import resnet_cost
 from isthmus.theory.spectra import log_pseudo_determinant
@@ -85,13 +92,14 @@ def trailing_singular_value_bound(
         depth: number of weight matrices L, at least 1.
 
     Raises:
-        ValueError: `penalty` <= 0, `depth` < 1, NaN or infinity. TypeError: complex or integer tensor.
+        ValueError: `penalty` <= 0, `depth` < 1, a negative value, NaN or infinity.
+        TypeError: complex or integer tensor.
 
     Accuracy: cancellation: absolute error about eps |W|^2 / L before the power L/2.
     Source: sharpens 001, section 3. Test: FC-20.
     """
     call = "trailing_singular_value_bound"
-    check_tensor(call, "singular_values", singular_values, least_ndim=1)
+    check_singular_values(call, singular_values)
     check_positive(call, "penalty", penalty)
     check_depth(call, depth)
     return (penalty / depth - (singular_values ** (2 / depth)).sum(-1)).clamp_min(0) ** (depth / 2)
