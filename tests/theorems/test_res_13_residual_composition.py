@@ -1,4 +1,4 @@
-from math import log
+from math import inf, log, nan
 
 import pytest
 import torch
@@ -85,9 +85,28 @@ def test_the_best_embedding_scale_costs_less_than_the_paper_s() -> None:
     assert better.cost < build(lam).cost
 
 
+def test_no_other_embedding_scale_costs_less() -> None:
+    """Of s^2/2 (d_in + d_out) + lambda k log(1/s^2), the part that hangs on s as the scaling blocks grow in number."""
+    lam, rank, sides = 1e-3, 2, 7
+
+    def cost(s: float) -> float:
+        return s * s / 2 * sides - 2 * lam * rank * log(s)
+
+    def assert_least(s: float) -> None:
+        assert all(cost(s) < cost(factor * s) for factor in (0.99, 1.01))
+
+    best = best_embedding_scale(lam, rank=rank, d_in=4, d_out=3)
+    assert_least(best)
+    with pytest.raises(AssertionError):  # the paper's sqrt(lambda)
+        assert_least(lam**0.5)
+
+
 def test_bad_input_is_refused_in_words() -> None:
     with pytest.raises(ValueError, match="needs 0 < lambda < 1"):
         build(1.0)
+    for lam, rank, d_in in ((-1.0, 1, 2), (0.0, 1, 2), (nan, 1, 2), (inf, 1, 2), (0.1, 0, 2), (0.1, 1, -2)):
+        with pytest.raises(ValueError, match="best_embedding_scale.*needs lambda > 0, rank >= 1 and a side"):
+            best_embedding_scale(lam, rank=rank, d_in=d_in, d_out=2)
     with pytest.raises(ValueError, match="needs more than 2 blocks"):
         build(0.1, depth=2)
     leaky, leaky_outer = (FullyConnected(*d, width=3, depth=2, negative_slope=0.1) for d in ((4, 2), (2, 3)))
