@@ -55,6 +55,9 @@ def test_maxima_over_cells_dominate_all_samples_and_are_attained() -> None:
     inside = float(torch.linalg.matrix_norm(found @ tangent, 2).max())
     assert inside <= cells.lipschitz_constant() + rounding(condition=cells.jacobian_norm())
     assert cells.lipschitz_constant() <= cells.jacobian_norm()
+    at_cells = jacobians(network, cells.points(cells.centroids))
+    assert_equals(cells.jacobian_norm(), float(torch.linalg.svdvals(at_cells)[:, 0].max()))
+    assert_equals(cells.lipschitz_constant(), float(torch.linalg.svdvals(at_cells @ tangent)[:, 0].max()))
     sums = torch.linalg.svdvals(found).pow(0.5).sum(1)
     assert float(sums.max()) <= float(cells.schatten_sums(0.5).max()) + rounding(condition=10)
     with pytest.raises(AssertionError):  # the smallest cell norm is no bound
