@@ -76,3 +76,9 @@ def test_two_kinked_neurons_meet_the_bound_in_the_nuclear_norm(w: float) -> None
     assert_close(bound, penalty)
     with pytest.raises(AssertionError):  # the Frobenius norm of the change
         assert_close(bound - 2 * w * w + 2**0.5 * w * w, penalty)
+
+
+def test_a_leaky_network_is_refused() -> None:
+    jacobian = torch.eye(2)
+    with pytest.raises(ValueError, match=r"needs a ReLU network.*got negative_slope=0\.1"):
+        two_point_bound(jacobian, jacobian, depth=2, prefix_norm=1, suffix_norm=1, negative_slope=0.1)

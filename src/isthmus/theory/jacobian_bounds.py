@@ -138,6 +138,7 @@ def two_point_bound(
     depth: int,
     prefix_norm: Real,
     suffix_norm: Real,
+    negative_slope: Real = 0.0,
 ) -> Float[Tensor, ""]:
     """Norm of a ReLU network whose Jacobian changes between two points: *lower bound* on |W|^2 of that network.
 
@@ -149,12 +150,13 @@ def two_point_bound(
         depth: number of weight matrices L, at least 1.
         prefix_norm: C1 = max_{0 <= l < L} |J a_l(y)|_op, at least 1 (l = 0 is the identity).
         suffix_norm: C2 = max_{1 <= l <= L} |J(z_l -> f)(x)|_op, at least 1. `layer_jacobian_bound` gives both.
+        negative_slope: of the network that is asked about; only 0, a ReLU network, is covered by the proof.
 
     Returns:
-        Scalar >= 0, in squared-weight units. Proved for ReLU only.
+        Scalar >= 0, in squared-weight units.
 
     Raises:
-        ValueError: a norm below 1, `depth` < 1, NaN or infinity. TypeError: complex or integer tensor.
+        ValueError: a leaky network, a norm below 1, `depth` < 1, NaN or infinity. TypeError: complex or integer tensor.
         ShapeError: Jacobians of different shapes.
 
     Accuracy: that of the SVD. Source: 003, Proposition 13, finite-depth form. Test: FC-35.
@@ -163,6 +165,11 @@ def two_point_bound(
     check_tensor(call, "jacobian_x", jacobian_x, ndim=2)
     check_tensor(call, "jacobian_y", jacobian_y, ndim=2)
     check_depth(call, depth)
+    if negative_slope != 0:
+        raise ValueError(
+            f"{call}: needs a ReLU network, the only one it is proved for; got negative_slope={negative_slope!r}. "
+            "Use schatten_lower_bound, which holds for every slope."
+        )
     if jacobian_x.shape != jacobian_y.shape:
         raise ShapeError(
             f"{call}: needs Jacobians of one map; got shapes {tuple(jacobian_x.shape)} and {tuple(jacobian_y.shape)}. "
