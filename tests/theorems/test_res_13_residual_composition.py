@@ -4,9 +4,11 @@ import pytest
 import torch
 
 from closeness import assert_equals, assert_same_values, random
-from isthmus.constructions import ResidualComposition, best_embedding_scale, residual_composition
+from isthmus.constructions import ResidualComposition, best_embedding_scale, merged_composition, residual_composition
 from isthmus.errors import ShapeError
-from isthmus.networks import FullyConnected
+from isthmus.networks import FullyConnected, jacobians
+from isthmus.theory import resnet_jacobian_lower_bound
+from theorem_checks import assert_at_most
 
 pytestmark = pytest.mark.theorem("RES-13")
 
@@ -118,3 +120,17 @@ def test_bad_input_is_refused_in_words() -> None:
         residual_composition(INNER, OUTER, depth=9, residual_weight=0.1, embedding_scale=1.0, x=X)
     with pytest.raises(ShapeError, match="The inner network comes first"):
         residual_composition(OUTER, INNER, depth=9, residual_weight=0.1, x=X)
+
+
+def test_the_bound_by_jacobians_lies_below_and_closes_in() -> None:
+    found = jacobians(merged_composition(INNER, OUTER), X)
+    gaps: list[float] = []
+    for lam in (1e-2, 1e-8, 1e-16):
+        built = build(lam, depth=300)
+        bound = resnet_jacobian_lower_bound(found, residual_weight=lam, depth=300, block_depth=2)
+        assert_at_most(bound, built.cost, slack=0)
+        gaps.append(built.cost / float(bound))
+    assert gaps[0] > gaps[1] > gaps[2] > 1
+    heavier = resnet_jacobian_lower_bound(found, residual_weight=10 * lam, depth=300, block_depth=2)
+    with pytest.raises(AssertionError):  # a bound for blocks that weigh ten times as much
+        assert_at_most(heavier, built.cost, slack=0)
