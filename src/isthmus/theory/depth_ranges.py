@@ -39,8 +39,8 @@ def bottleneck_cost_upper_bound(
     check_depth(call, decoder_depth)
     check_depth(call, depth, least=encoder_depth + decoder_depth)
     check_rank(call, rank, largest=2**62)
-    check_finite(call, "encoder_penalty", encoder_penalty, least=0)
-    check_finite(call, "decoder_penalty", decoder_penalty, least=0)
+    check_finite(call, "encoder_penalty", encoder_penalty, least=0.0)
+    check_finite(call, "decoder_penalty", decoder_penalty, least=0.0)
     return rank * (depth - encoder_depth - decoder_depth) + encoder_penalty + decoder_penalty
 
 

@@ -141,8 +141,8 @@ def rank_one_descent(aligned: Real, orthogonal: Real, *, step: Real, num_steps: 
 
     Accuracy: rounding per step. Source: 003, figure 2. Test: FC-51.
     """
-    check_finite("rank_one_descent", "aligned", aligned, least=0)
-    check_finite("rank_one_descent", "orthogonal", orthogonal, least=0)
+    check_finite("rank_one_descent", "aligned", aligned, least=0.0)
+    check_finite("rank_one_descent", "orthogonal", orthogonal, least=0.0)
     check_positive("rank_one_descent", "step", step)
     check_depth("rank_one_descent", num_steps)
     rows: list[tuple[float, float]] = []
