@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from isthmus.figures.catalogue import FIGURES
+
 ROOT = Path(__file__).parents[2]
 LEDGER = (*(f"FC-{i:02d}" for i in range(1, 52)), *(f"RES-{i:02d}" for i in range(1, 16)),
           *(f"LEAKY-{i:02d}" for i in range(1, 26)))  # fmt: skip
@@ -42,6 +44,14 @@ def markers(source: str) -> set[str]:
     return {str(a.value) for c in named for a in c.args if isinstance(a, ast.Constant)}
 
 
+def text_of(test: Path) -> str:
+    """A test file and the files of tests/ that it imports its helpers from."""
+    source = test.read_text()
+    imported = [node.module for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    helpers = [ROOT / "tests" / f"{module}.py" for module in imported]
+    return "\n".join([source, *(helper.read_text() for helper in helpers if helper.is_file())])
+
+
 def assert_importable(dotted: str) -> None:
     module, _, name = dotted.rpartition(".")
     assert module, f"{dotted!r} is no dotted name"
@@ -51,9 +61,11 @@ def assert_importable(dotted: str) -> None:
 def assert_row_stands(identifier: str, row: Row) -> None:
     assert row.statement, f"{identifier} states nothing"
     assert row.figure, f"{identifier}: write - where there is no figure"
+    for name in re.findall("`(.+?)`", row.figure):
+        assert name in FIGURES, f"{identifier}: there is no figure {name}"
     if "experiment" in row.functions:
         assert row.functions == row.tests == EXPERIMENT, f"{identifier}: experiment in both columns, alone"
-        assert row.figure != "-", f"{identifier}: an experiment names its figure"
+        assert re.search("`.+`", row.figure), f"{identifier}: an experiment names its figure"
         return
     for dotted in row.functions:
         assert_importable(dotted)
@@ -61,6 +73,10 @@ def assert_row_stands(identifier: str, row: Row) -> None:
         path = ROOT / "tests" / test
         assert path.is_file(), f"{identifier}: {test} does not exist"
         assert identifier in markers(path.read_text()), f"{identifier}: {test} does not carry its marker"
+    used = "\n".join(text_of(ROOT / "tests" / test) for test in row.tests)
+    for dotted in row.functions:
+        name = dotted.rpartition(".")[2]
+        assert re.search(rf"\b{name}\b", used), f"{identifier}: no test of the row uses {name}"
 
 
 ROWS = read_table((ROOT / "docs" / "theorems.md").read_text())
@@ -91,7 +107,9 @@ def test_the_checks_catch_broken_rows() -> None:
         "does not carry": Row("s", good.functions, ("theorems/test_fc_10_diagonal_cost.py",), "-"),
         "in both columns": Row("s", EXPERIMENT, good.tests, "-"),
         "is no dotted name": Row("s", ("pending",), ("pending",), "-"),
-        "names its figure": Row("s", EXPERIMENT, EXPERIMENT, "-"),
+        "names its figure": Row("s", EXPERIMENT, EXPERIMENT, "001 fig. 2"),
+        "no test of the row uses": Row("s", ("isthmus.theory.resnet_cost",), good.tests, "-"),
+        "there is no figure": Row("s", good.functions, good.tests, "`no-such-figure`"),
     }
     for message, row in broken.items():
         with pytest.raises(AssertionError, match=message):

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from closeness import assert_same_values, random
+from closeness import assert_equals, assert_same_values, random
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected, jacobians, segment_pieces
 from isthmus.networks.segments import SegmentPieces
@@ -93,3 +93,16 @@ def test_a_segment_of_one_point_and_bad_points() -> None:
         segment_pieces(network, torch.zeros(2), torch.zeros(2))
     with pytest.raises(ValueError, match="needs 0 < relative < 1"):
         pieces.jacobian_rank(relative=0.0)
+
+
+def test_a_short_steep_piece_keeps_its_digits() -> None:
+    # 1000 + relu(t - 1/2) - relu(t - 1/2 - 3e-13): slope 1 on a piece of 3e-13
+    network = FullyConnected.from_layers(
+        [torch.ones(2, 1), torch.tensor([[1.0, -1.0]])],
+        [torch.tensor([-0.5, -0.5 - 3e-13], dtype=torch.float64), 1000 * torch.ones(1)],
+    )
+    pieces = segment_pieces(network, torch.zeros(1), torch.ones(1))
+    by_differences = float((pieces.values.diff(dim=0).abs().squeeze(1) / pieces.breakpoints.diff()).max())
+    assert_equals(pieces.lipschitz_constant(), 1.0)
+    with pytest.raises(AssertionError):
+        assert_equals(by_differences, 1.0)

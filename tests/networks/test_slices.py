@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from closeness import assert_equals, assert_same_values, random
-from isthmus.constructions import x_cross_example
+from isthmus.constructions import rank_one_interpolator, x_cross_example
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected, SliceCells, jacobians, slice_cells
 from tolerances import rounding
@@ -55,10 +55,31 @@ def test_maxima_over_cells_dominate_all_samples_and_are_attained() -> None:
     inside = float(torch.linalg.matrix_norm(found @ tangent, 2).max())
     assert inside <= cells.lipschitz_constant() + rounding(condition=cells.jacobian_norm())
     assert cells.lipschitz_constant() <= cells.jacobian_norm()
+    at_cells = jacobians(network, cells.points(cells.centroids))
+    assert_equals(cells.jacobian_norm(), float(torch.linalg.svdvals(at_cells)[:, 0].max()))
+    assert_equals(cells.lipschitz_constant(), float(torch.linalg.svdvals(at_cells @ tangent)[:, 0].max()))
     sums = torch.linalg.svdvals(found).pow(0.5).sum(1)
     assert float(sums.max()) <= float(cells.schatten_sums(0.5).max()) + rounding(condition=10)
     with pytest.raises(AssertionError):  # the smallest cell norm is no bound
         assert sampled <= float(torch.linalg.matrix_norm(cells.jacobians, 2).min())
+
+
+def assert_lower_bound_on_a_rank_one_network(sums: torch.Tensor, depth: int) -> None:
+    """A network of rank 1 and norm L + C has L * sum <= L s_1^(2/L), whatever the rounding of its Jacobians."""
+    assert float(sums.max()) <= STEEPEST ** (2 / depth) * (1 + rounding(size=100))
+
+
+RANK_ONE = rank_one_interpolator(random(6, 2), random(6, 3, seed=1), depth=100).network
+STEEPEST = slice_cells(RANK_ONE, torch.zeros(2), torch.eye(2)).jacobian_norm()
+
+
+def test_roundings_do_not_raise_the_schatten_sums_of_a_rank_deficient_map() -> None:
+    cells = slice_cells(RANK_ONE, torch.zeros(2), torch.eye(2))
+    assert_lower_bound_on_a_rank_one_network(cells.schatten_sums(2 / 100), 100)
+    with pytest.raises(AssertionError):  # second singular values of 1e-16 count .48 each
+        assert_lower_bound_on_a_rank_one_network(torch.linalg.svdvals(cells.jacobians).pow(2 / 100).sum(1), 100)
+    with pytest.raises(ValueError, match=r"schatten_sums\(relative=0.0\): needs 0 < relative < 1"):
+        cells.schatten_sums(0.5, relative=0.0)
 
 
 @pytest.mark.theorem("FC-01")

@@ -24,5 +24,13 @@ def test_the_rank_of_a_matrix_counts_not_its_size() -> None:
         assert bottleneck_rank_upper_bound(weights) == min(len(w) for w in weights)
 
 
+@pytest.mark.parametrize("thin", [0, 1, 2])
+def test_the_thinnest_matrix_counts_wherever_it_stands(thin: int) -> None:
+    weights = [with_spectrum(i, [1.0, 2.0, 3.0][: 1 if i == thin else 3], 5, 5) for i in range(3)]
+    assert bottleneck_rank_upper_bound(weights) == 1
+    with pytest.raises(AssertionError):
+        assert bottleneck_rank_upper_bound([w for i, w in enumerate(weights) if i != thin]) == 1
+
+
 def test_a_constant_network_has_rank_zero() -> None:
     assert bottleneck_rank_upper_bound([normal(0, 4, 3), 0 * normal(1, 4, 4), normal(2, 2, 4)]) == 0

@@ -29,10 +29,18 @@ def test_every_jacobian_has_the_rank_of_the_matrix(rank: int, seed: int, before:
 
 
 def test_jacobians_are_stretched_by_no_more_than_the_distortion() -> None:
-    ranked = between_bijections(torch.eye(3, dtype=torch.float64), seed=3)
-    singular_values = torch.linalg.svdvals(jacobians(ranked.network, random(200, 3)))
-    assert float(singular_values.max()) <= ranked.distortion
-    assert float(singular_values.min()) >= 1 / ranked.distortion
+    matrix = random(4, 3, seed=5)
+    ranked = between_bijections(matrix, depth_before=1, depth_after=2, negative_slope=0.1, stretch=1.1, seed=3)
+    ratios = torch.linalg.svdvals(jacobians(ranked.network, random(200, 3))) / torch.linalg.svdvals(matrix)
+
+    def assert_within(distortion: float) -> None:
+        assert float(ratios.max()) <= distortion
+        assert float(ratios.min()) >= 1 / distortion
+
+    assert ranked.distortion == pytest.approx(11**3)
+    assert_within(ranked.distortion)
+    with pytest.raises(AssertionError):  # the stretch alone, without the slope
+        assert_within(1.1**3)
 
 
 def test_slopes_that_are_not_invertible_are_refused() -> None:

@@ -3,9 +3,10 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from torch import Tensor
 
-from isthmus.theory import diagonal_linear_cost
-from theorem_checks import assert_close
+from isthmus.theory import diagonal_linear_cost, linear_cost
+from theorem_checks import assert_close, normal, with_spectrum
 
 pytestmark = pytest.mark.theorem("FC-12")
 
@@ -31,3 +32,27 @@ def test_the_penalty_over_weights_is_the_representation_cost_over_functions(
     assert_close(trained, least(1), relative=1e-8)
     with pytest.raises(AssertionError):  # exponent 1/L instead of 2/L
         assert_close(trained, least(2), relative=1e-8)
+
+
+def test_two_matrices_pay_twice_the_nuclear_norm_of_their_product() -> None:
+    """min |W_2 W_1 - T|^2 + ridge |W|^2 over weights is min |A - T|^2 + ridge R(A; 2) over maps: a soft threshold."""
+    target, ridge = with_spectrum(0, [2.0, 0.6, 0.1], 3, 3), 0.3
+
+    def over_weights(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        first, second = (w.clone().requires_grad_() for w in torch.from_numpy(flat).view(2, 3, 3))
+        value = (second @ first - target).square().sum() + ridge * (first.square().sum() + second.square().sum())
+        gradients = torch.autograd.grad(value, [first, second])
+        return float(value.detach()), torch.stack(gradients).flatten().numpy()
+
+    left, values, right = torch.linalg.svd(target)
+    best = (left * (values - ridge).clamp_min(0)) @ right
+    starts = [normal(seed, 18).numpy() for seed in range(3)]
+    options = {"gtol": 1e-10, "ftol": 1e-15, "maxiter": 2000}
+    trained = [float(minimize(over_weights, s, jac=True, method="L-BFGS-B", options=options).fun) for s in starts]
+
+    def assert_least(cost: Tensor) -> None:
+        assert_close(min(trained), (best - target).square().sum() + ridge * cost, relative=1e-8)
+
+    assert_least(linear_cost(best, depth=2))
+    with pytest.raises(AssertionError):  # the nuclear norm once
+        assert_least(linear_cost(best, depth=2) / 2)

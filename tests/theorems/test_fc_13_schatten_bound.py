@@ -43,3 +43,17 @@ def test_the_jacobian_agrees_with_automatic_differentiation() -> None:
 
 def test_an_empty_batch_bounds_nothing() -> None:
     assert_close(schatten_lower_bound(torch.zeros(0, 3, 2), depth=3), 0.0)
+
+
+@pytest.mark.parametrize("threshold", [0.01, 1.0, 7.0])
+def test_equal_singular_values_at_the_threshold_meet_the_count(threshold: float) -> None:
+    matrix, depth = with_spectrum(0, [threshold] * 3, 4, 5), 6
+    penalty = sum(float(w.square().sum()) for w in optimal_linear_factors(matrix, depth=depth))
+
+    def assert_counts_three(bound: float) -> None:
+        assert_close(bound, 3.0)
+
+    assert_counts_three(large_singular_value_bound(penalty=penalty, threshold=threshold, depth=depth))
+    if threshold != 1:
+        with pytest.raises(AssertionError):  # tau^(1/L)
+            assert_counts_three(penalty / (depth * threshold ** (1 / depth)))

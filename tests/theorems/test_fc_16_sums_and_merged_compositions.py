@@ -36,6 +36,20 @@ def test_the_sum_is_exact_and_its_penalty_has_the_cross_term(slope: float, depth
             assert_equals(total.network.penalty(), separate)
 
 
+def test_the_shallower_network_is_padded_where_that_is_cheapest() -> None:
+    weights = [random(6, 3), random(4, 6, seed=1), random(2, 4, seed=2)]
+    f, g = FullyConnected.from_layers(weights, [random(len(w), seed=9) for w in weights]), make(5, seed=7)
+    total = parallel_sum(f, g)
+
+    def assert_paid(per_layer: int) -> None:
+        assert_equals(total.network.penalty(), f.penalty() + g.penalty() + total.cross_term + 2 * per_layer)
+
+    assert_same_values(total.network(random(30, 3)), f(random(30, 3)) + g(random(30, 3)))
+    assert_paid(4)  # two identities at the hidden layer of width 4
+    with pytest.raises(AssertionError):  # at the layer of width 6
+        assert_paid(6)
+
+
 @pytest.mark.parametrize("slope", [0.0, 0.3])
 @pytest.mark.parametrize("depths", [(1, 1), (3, 2), (1, 3), (2, 1)])
 def test_the_merged_composition_is_exact_without_any_shift(slope: float, depths: tuple[int, int]) -> None:

@@ -100,3 +100,17 @@ def test_degenerate_sets() -> None:
     assert rank1_stretch(torch.ones(3, 2), torch.ones(3, 1)) == 0.0
     with pytest.raises(ValueError, match="No function has these values"):
         rank1_stretch(torch.ones(3, 2), normal(0, 3, 1))
+
+
+def test_beyond_thirteen_points_the_stretch_rests_on_the_lower_bound() -> None:
+    x, y = normal(3, 60, 2), normal(4, 60, 2)
+    lower, upper = travelling_salesman_bounds(y)
+
+    def assert_certified(stretch: float) -> None:
+        assert_close(stretch, spanning_tree_length(y) / diameter(x))
+
+    assert lower < upper
+    assert_certified(rank1_stretch(x, y))
+    with pytest.raises(AssertionError):  # an upper bound on the path bounds nothing from below
+        assert_certified(upper / diameter(x))
+    assert_close(rank1_cost_lower_bound(x, y, depth=1), rank1_stretch(x, y) ** 2)

@@ -1,15 +1,21 @@
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.optimize import linprog, minimize
 from torch import Tensor
 
-from isthmus.theory import linear_cost, linear_cost_expansion
+from isthmus.constructions import parallel_sum
+from isthmus.networks import FullyConnected
+from isthmus.theory import linear_cost, linear_cost_expansion, shallow_path_norm
 from theorem_checks import SEEDS, assert_at_most, assert_close, normal
 
 pytestmark = pytest.mark.theorem("FC-29")
+PRECISE = {"xatol": 1e-9, "fatol": 1e-12, "maxiter": 4000, "maxfev": 4000}
 
 
 def assert_composition_adds(outer: Tensor, inner: Tensor, rank: int) -> None:
@@ -44,10 +50,46 @@ def test_constants_break_additivity_of_sums_when_the_last_bias_is_penalised() ->
         t = max(0.0, c - 1)
         return (c - t) ** 2 + 2 * t
 
-    assert_close(constant_cost(0.5), 0.25)
-    assert_close(constant_cost(0.25), 0.0625)
+    def trained(c: float) -> float:
+        """Least norm of a scalar ReLU network of depth 3 with value c everywhere; the last bias is what is missing."""
+
+        def norm(p: NDArray[np.float64]) -> float:
+            hidden = p[3] * max(p[1] * max(p[0], 0.0) + p[2], 0.0)
+            return float(p @ p + (c - hidden) ** 2)
+
+        starts = np.random.default_rng(0).normal(size=(8, 4))
+        return min(float(minimize(norm, start, method="Nelder-Mead", options=PRECISE).fun) for start in starts)
+
+    for c in (0.25, 0.5, 2.0):
+        assert_close(trained(c), constant_cost(c), absolute=1e-6)
+    quarter = FullyConnected.from_layers(
+        [torch.zeros(1, 1)] * 3, [torch.zeros(1), torch.zeros(1), torch.tensor([0.25])]
+    )
+    total = parallel_sum(quarter, quarter)
+    assert_close(quarter.penalty().detach(), constant_cost(0.25))
+    assert_close(total.network.penalty().detach(), constant_cost(0.5))  # so the sum of two best networks is the best
     with pytest.raises(AssertionError):  # R1(f + g) <= R1(f) + R1(g), as printed
         assert_at_most(constant_cost(0.5), 2 * constant_cost(0.25))
-    cross_term = 2 * 0.25 * 0.25
-    assert_at_most(constant_cost(0.5), 2 * constant_cost(0.25) + cross_term)
-    assert math.isclose(constant_cost(0.5), 2 * constant_cost(0.25) + cross_term)
+    assert_close(2 * constant_cost(0.25) + total.cross_term, constant_cost(0.5))
+
+
+def least_identity_cost(low: float) -> float:
+    """R(id; [low, 1], 2) without the square of the last bias: a linear program over neurons of 720 directions."""
+    angle = torch.arange(720, dtype=torch.float64) * (2 * math.pi / 720)
+    x = torch.linspace(low, 1, 41, dtype=torch.float64)
+    neurons = (angle.cos() * x[:, None] + angle.sin()).relu()
+    columns = torch.cat([neurons, -neurons, torch.ones(41, 2) * torch.tensor([1.0, -1.0])], 1)
+    cost = torch.cat([2 * torch.ones(1440), torch.zeros(2)])
+    return float(linprog(cost.numpy(), A_eq=columns.numpy(), b_eq=x.numpy()).fun)
+
+
+def test_the_inner_map_must_be_non_negative() -> None:
+    """R(h o g; L_h + L_g) <= R(h; L_h) + R(g; L_g) needs g >= 0: the identity costs 1 as one matrix."""
+    one_matrix = float(linear_cost(torch.ones(1, 1).double(), depth=1))
+    ends = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)  # x = relu(x + 1)/2 - relu(1 - x)/2 on [-1, 1]
+    written = shallow_path_norm(ends, ends.mT / 2, bias=torch.ones(2, dtype=torch.float64))
+    assert_close(least_identity_cost(-1.0), float(written), relative=1e-7)
+    assert_close(float(written), 2 * 2**0.5)
+    assert_at_most(least_identity_cost(0.0), 2 * one_matrix)
+    with pytest.raises(AssertionError):
+        assert_at_most(least_identity_cost(-1.0), 2 * one_matrix)

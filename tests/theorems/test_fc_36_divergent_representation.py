@@ -1,11 +1,11 @@
-from math import exp
+from math import exp, inf, nan
 
 import pytest
 import torch
 
 from closeness import assert_equals, assert_same_values
 from isthmus.constructions import divergent_representation_example
-from isthmus.networks import walk
+from isthmus.networks import FullyConnected, walk
 
 pytestmark = pytest.mark.theorem("FC-36")
 
@@ -37,15 +37,28 @@ def test_the_norm_tends_to_three_per_layer_while_activations_diverge() -> None:
     assert [round(size, 1) for size in sizes] == [2.9, 4.9, 9.4, 23.6]
 
 
-def test_the_largest_activation_is_the_stated_one() -> None:
-    example = divergent_representation_example(20, epsilon=0.1)
-    ones = torch.ones(1, 3, dtype=torch.float64)
-    largest = max(float(state.activation.detach().max()) for state in walk(example.network, ones))
-    assert_equals(largest, example.largest_activation)
-    with pytest.raises(AssertionError):
-        assert_equals(largest, exp(20 * 0.1))
+def largest_on_the_cube(network: FullyConnected) -> float:
+    """Activations are largest at corners: convex along each edge of the cube."""
+    corners = torch.cartesian_prod(*[torch.tensor([0.0, 1.0])] * 3).double()
+    return max(float(state.activation.detach().max()) for state in walk(network, corners)[:-1])
 
 
-def test_odd_depths_are_refused_in_words() -> None:
-    with pytest.raises(ValueError, match="needs an even depth"):
-        divergent_representation_example(3)
+# a weak kink; one whose image is the largest; one whose neuron is
+@pytest.mark.parametrize(
+    ("depth", "alpha", "epsilon"), [(20, 1.0, 0.1), (100, 5.0, 0.01), (2, 9.0, 0.1), (4, 0.0, 0.0)]
+)
+def test_the_largest_activation_is_the_stated_one(depth: int, alpha: float, epsilon: float) -> None:
+    example = divergent_representation_example(depth, alpha=alpha, epsilon=epsilon)
+    assert_equals(largest_on_the_cube(example.network), example.largest_activation)
+    with pytest.raises(AssertionError):  # the kept coordinates alone, or without the half
+        assert_equals(example.largest_activation, exp(depth * epsilon / (1 if alpha == 1 else 2)) + (alpha == 0))
+
+
+@pytest.mark.parametrize(
+    ("depth", "alpha", "epsilon"),
+    [(3, 1.0, 0.1), (0, 1.0, 0.1), (4, -1.0, 0.1), (4, nan, 0.1), (4, inf, 0.1), (4, 1.0, -0.1), (4, 1.0, nan),
+     (4, 1.0, 1e6)],
+)  # fmt: skip
+def test_bad_input_is_refused_in_words(depth: int, alpha: float, epsilon: float) -> None:
+    with pytest.raises(ValueError, match=r"needs an even depth >= 2, alpha >= 0 and 0 <= epsilon <= 300 / depth"):
+        divergent_representation_example(depth, alpha=alpha, epsilon=epsilon)

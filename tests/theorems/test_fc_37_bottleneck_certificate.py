@@ -112,3 +112,20 @@ def test_bad_points_and_patterns_are_refused() -> None:
     with pytest.raises(ValueError, match=r"needs rank <= rank Jf\(x\)"):
         bottleneck_certificate(net.weights, net.biases, [torch.zeros(4, dtype=torch.float64)], rank=1)
     assert int(numerical_rank(torch.zeros(3, 3))) == 0
+
+
+def test_one_layer_that_holds_the_whole_excess_needs_the_whole_share() -> None:
+    """Markov's inequality is sharp: the bias of one layer out of six is the whole bound."""
+    weights = [torch.linalg.qr(normal(i, 5, 5)).Q for i in range(6)]
+    bias = torch.nn.functional.normalize(normal(9, 5), dim=0)
+    found = bottleneck_certificate(
+        weights, [None, None, bias, None, None, None], [torch.ones(5, dtype=torch.float64)] * 5, rank=5
+    )
+    assert_close(found.bound, 1.0)
+    assert_close(found.residual_bound(fraction=1 / 6), 1.0)
+    for fraction, within in ((0.16, 6), (0.17, 5), (0.9, 5)):
+        below = int((found.residuals <= found.residual_bound(fraction=fraction)).sum())
+        assert below == within
+        assert below >= (1 - fraction) * 6
+    with pytest.raises(AssertionError):  # half the share: five layers are not within it for p < 1/6
+        assert int((found.residuals <= found.residual_bound(fraction=0.16) / 2).sum()) >= (1 - 0.16) * 6

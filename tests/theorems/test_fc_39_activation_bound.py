@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from torch import Tensor
 
-from isthmus.networks import rebalance
+from isthmus.networks import FullyConnected, rebalance
 from isthmus.theory import (
     activation_norm_bound,
     log_pseudo_determinant,
@@ -45,8 +45,20 @@ def test_the_formula_and_its_flat_part() -> None:
         assert_close(bound(3.0), torch.tensor([0.5]))
 
 
-def test_scalar_identity_networks_meet_it_without_their_bias_term() -> None:
-    # f(x) = x through L unit weights: Tr Theta = L (x^2 + 1), |Jf| = 1, excess 0: B = x^2 + 1, sharp
-    x, depth = 3.0, 7
-    bound = activation_norm_bound(torch.zeros(1), rank=1, excess=0.0, tangent_scale=x * x + 1)
-    assert_close(bound * depth, torch.tensor([depth * (x * x + 1)]))
+def test_scalar_identity_networks_meet_it() -> None:
+    # f(x) = x through L unit weights: Tr Theta = L (x^2 + 1) and |a_l|^2 + 1 = x^2 + 1 in each layer
+    depth, network = 7, FullyConnected.from_layers([torch.eye(1)] * 7, [torch.zeros(1)] * 7)
+    net = linearised(network, torch.tensor([[3.0]], dtype=torch.float64))
+    jacobian = piecewise_jacobian(net.weights, net.derivatives)
+    trace = tangent_kernel_trace((net.activations, suffix_jacobians(net.weights, net.derivatives)))
+    bound = activation_norm_bound(
+        log_pseudo_determinant(jacobian, rank=1),
+        rank=1,
+        excess=net.penalty - depth,
+        tangent_scale=float(trace) / depth,
+    )
+    total = torch.stack([a.square().sum(1) + 1 for a in net.activations]).sum(0)
+    assert_close(total, depth * bound)
+    assert_close(total, torch.tensor([70.0]))
+    with pytest.raises(AssertionError):
+        assert_at_most(total, 0.99 * depth * bound)

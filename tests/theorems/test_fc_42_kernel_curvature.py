@@ -78,3 +78,35 @@ def test_one_end_of_a_linear_segment_has_a_large_kernel(seed: int, depth: int) -
 
 def test_a_segment_of_no_length_says_nothing() -> None:
     assert_close(segment_kernel_bound(torch.eye(2)[None], torch.zeros(1, 2), depth=3), torch.zeros(1))
+
+
+def assert_sharp(curvature: Tensor, bound: Tensor) -> None:
+    assert_close(curvature, bound)
+
+
+@pytest.mark.parametrize("a", [0.3, -0.6])
+def test_scalar_leaky_networks_meet_the_factor_of_the_slope(a: float) -> None:
+    # all preactivations but the first on the side of slope a when a > 0; every other one when a < 0
+    weights, depth = [torch.tensor([[1.3]], dtype=torch.float64)] * 5, 5
+    slopes = [torch.tensor([[a]], dtype=torch.float64)] * 4
+    curvature = tangent_kernel_curvature(prefix_jacobians(weights, slopes), suffix_jacobians(weights, slopes))[:, 0, 0]
+    jacobian = piecewise_jacobian(weights, slopes)
+    assert_sharp(curvature, curvature_lower_bound(jacobian, depth=depth, negative_slope=a))
+    with pytest.raises(AssertionError):  # |a| instead of |a|^(2 - 2/L)
+        assert_sharp(curvature, abs(a) * curvature_lower_bound(jacobian, depth=depth))
+    along = segment_kernel_bound(jacobian, torch.tensor([[2.0]]).double(), depth=depth, negative_slope=a)
+    assert_sharp(curvature, along)  # |y - x|^2 / 4 = 1
+
+
+@pytest.mark.parametrize(("w", "depth"), [(1.0, 3), (1.4, 5), (0.5, 2)])
+def test_a_segment_centred_at_zero_meets_its_bound_without_biases(w: float, depth: int) -> None:
+    weights = [torch.tensor([[w]], dtype=torch.float64)] * depth
+    ones = [torch.ones(2, 1, dtype=torch.float64)] * (depth - 1)
+    ends = torch.tensor([[3.0], [-3.0]], dtype=torch.float64)
+    activations = [ends * w**l for l in range(depth)]
+    kernel = tangent_kernel((activations, suffix_jacobians(weights, ones)), bias=False)
+    jacobian = piecewise_jacobian(weights, ones)[:1]
+    bound = segment_kernel_bound(jacobian, ends[1:] - ends[:1], depth=depth)
+    assert_sharp(kernel[0, 0, 0], bound)
+    with pytest.raises(AssertionError):  # |y - x|^2 / 2
+        assert_sharp(kernel[0, 0, 0], 2 * bound)

@@ -1,7 +1,9 @@
 import pytest
 import torch
 
-from isthmus.theory import linear_cost
+from isthmus.constructions import piecewise_linear_network
+from isthmus.networks import FullyConnected
+from isthmus.theory import linear_cost, schatten_lower_bound
 from theorem_checks import assert_at_most, normal
 
 pytestmark = pytest.mark.theorem("FC-44")
@@ -16,3 +18,24 @@ def test_the_cost_is_lower_semicontinuous() -> None:
     deep = linear_cost(limit + 1e-6 * direction, depth=20)
     with pytest.raises(AssertionError):  # not upper semicontinuous: the ranks of the sequence are paid
         assert_at_most(deep, linear_cost(limit, depth=20) + 1e-2)
+
+
+def softplus_network(num_knots: int) -> FullyConnected:
+    """The piecewise-linear interpolant of log(1 + e^(20 t)) / 20 on [-1, 1], flat before."""
+    t = torch.linspace(-1, 1, num_knots, dtype=torch.float64)
+    values = torch.nn.functional.softplus(t, beta=20.0)
+    last = (values[-1] - values[-2]) / (t[-1] - t[-2])
+    return piecewise_linear_network(t, values[:, None], right_slope=last[None])
+
+
+def test_the_bounds_by_jacobians_hold_for_a_smooth_function_and_its_interpolants() -> None:
+    """2 max |f'| = 2 bounds R(f; 2) <= 2 int f'' sqrt(1 + t^2) dt = 2.008 from below: interpolants cost about that."""
+    steepest = torch.sigmoid(torch.tensor(20.0, dtype=torch.float64))[None, None, None]
+    bound = schatten_lower_bound(steepest, depth=2)
+    penalties = [softplus_network(n).penalty().detach() for n in (50, 200, 800)]
+    for penalty in penalties:
+        assert_at_most(bound, penalty)
+        assert_at_most(penalty, 1.01 * bound)
+    assert abs(float(penalties[2] - penalties[1])) < abs(float(penalties[1] - penalties[0]))
+    with pytest.raises(AssertionError):  # a map twice as steep costs more than these
+        assert_at_most(schatten_lower_bound(2 * steepest, depth=2), penalties[2])

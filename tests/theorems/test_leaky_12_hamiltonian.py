@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isthmus.theory import features, hamiltonian, relaxed_norm
+from isthmus.theory import features, hamiltonian, pontryagin_hamiltonian, relaxed_norm
 from theorem_checks import SEEDS, assert_close, normal
 
 pytestmark = [pytest.mark.theorem("LEAKY-12"), pytest.mark.theorem("LEAKY-15")]
@@ -16,6 +16,7 @@ def test_it_is_the_pontryagin_form_at_critical_weights(seed: int, depth: float, 
     W = depth * B.mT @ features(A, bias=bias)
     pontryagin = (B * (features(A, bias=bias) @ W.mT - depth * A)).sum() - W.square().sum() / (2 * depth)
     found = hamiltonian(A, B, effective_depth=depth, bias=bias)
+    assert_close(pontryagin_hamiltonian(A, B, W, effective_depth=depth, bias=bias), pontryagin, relative=1e-9)
     assert_close(found, pontryagin, relative=1e-9, absolute=1e-9)
     with pytest.raises(AssertionError):  # the factor 1/2 forgotten
         assert_close(2 * found, pontryagin, relative=1e-9, absolute=1e-9)

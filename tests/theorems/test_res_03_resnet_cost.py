@@ -57,6 +57,7 @@ def test_the_closed_form_is_the_minimum_over_growth(depth: int | None, block_dep
     cases = [
         (1.0, 0.1),
         (0.3, 0.3),
+        (0.45, 0.3),  # just above the threshold, where blocks of two begin to grow
         (0.5, 0.5 * (1 - 1e-15)),
         (3.0, 3.0 * (1 - 1e-9)),
         (2.0, 5.0),

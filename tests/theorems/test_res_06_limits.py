@@ -41,3 +41,16 @@ def test_at_fixed_depth_the_limit_is_a_schatten_sum_not_the_rank() -> None:
     assert_close(cost, schatten, relative=1e-9)
     with pytest.raises(AssertionError):  # (2.4) with the subscript L
         assert_close(cost, torch.tensor(3 * lam * math.log(1 / lam)), relative=0.5)
+
+
+def test_at_fixed_depth_blocks_of_one_matrix_have_a_schatten_sum_too() -> None:
+    lam, L = 1e-250, 3
+    cost = resnet_cost(VALUES, residual_weight=lam, depth=L, block_depth=1)
+
+    def assert_limit(power: float) -> None:
+        scale = (1 + 2 / L) * lam ** (L / (L + 2)) * (L ** (L + 1) / 2) ** (2 / (L + 2))
+        assert_close(cost, scale * (VALUES**power).sum(), relative=1e-9)
+
+    assert_limit(2 / (L + 2))
+    with pytest.raises(AssertionError):  # the power of blocks of two
+        assert_limit(1 / (L + 1))

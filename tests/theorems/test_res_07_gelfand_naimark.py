@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from isthmus.theory import log_pseudo_determinant
-from theorem_checks import SEEDS, assert_at_most, normal
+from theorem_checks import SEEDS, assert_at_most, normal, with_spectrum
 
 pytestmark = pytest.mark.theorem("RES-07")
 
@@ -33,3 +33,12 @@ def test_the_largest_outer_values_are_needed() -> None:
     ratios = logs(A @ identity) - logs(identity)
     with pytest.raises(AssertionError):  # the smallest instead of the largest
         assert_at_most(ratios[0], logs(A)[1] + logs(identity)[1])
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=SEEDS, k=st.integers(1, 2))
+def test_rectangular_factors_and_a_middle_one_of_low_rank_obey_it(seed: int, k: int) -> None:
+    A, B, C = normal(seed, 3, 5), with_spectrum(seed + 1, [2.0, 0.1], 5, 4), normal(seed + 2, 4, 6)
+    ratios, outer = logs(A @ B @ C)[:2] - logs(B)[:2], (logs(A)[:k] + logs(C)[:k]).sum()
+    for chosen in itertools.combinations(range(2), k):
+        assert_at_most(ratios[list(chosen)].sum(), outer, slack=1e-9)

@@ -1,12 +1,14 @@
-from math import log
+from math import inf, log, nan
 
 import pytest
 import torch
 
 from closeness import assert_equals, assert_same_values, random
-from isthmus.constructions import ResidualComposition, best_embedding_scale, residual_composition
+from isthmus.constructions import ResidualComposition, best_embedding_scale, merged_composition, residual_composition
 from isthmus.errors import ShapeError
-from isthmus.networks import FullyConnected
+from isthmus.networks import FullyConnected, jacobians
+from isthmus.theory import resnet_jacobian_lower_bound
+from theorem_checks import assert_at_most
 
 pytestmark = pytest.mark.theorem("RES-13")
 
@@ -85,9 +87,28 @@ def test_the_best_embedding_scale_costs_less_than_the_paper_s() -> None:
     assert better.cost < build(lam).cost
 
 
+def test_no_other_embedding_scale_costs_less() -> None:
+    """Of s^2/2 (d_in + d_out) + lambda k log(1/s^2), the part that hangs on s as the scaling blocks grow in number."""
+    lam, rank, sides = 1e-3, 2, 7
+
+    def cost(s: float) -> float:
+        return s * s / 2 * sides - 2 * lam * rank * log(s)
+
+    def assert_least(s: float) -> None:
+        assert all(cost(s) < cost(factor * s) for factor in (0.99, 1.01))
+
+    best = best_embedding_scale(lam, rank=rank, d_in=4, d_out=3)
+    assert_least(best)
+    with pytest.raises(AssertionError):  # the paper's sqrt(lambda)
+        assert_least(lam**0.5)
+
+
 def test_bad_input_is_refused_in_words() -> None:
     with pytest.raises(ValueError, match="needs 0 < lambda < 1"):
         build(1.0)
+    for lam, rank, d_in in ((-1.0, 1, 2), (0.0, 1, 2), (nan, 1, 2), (inf, 1, 2), (0.1, 0, 2), (0.1, 1, -2)):
+        with pytest.raises(ValueError, match="best_embedding_scale.*needs lambda > 0, rank >= 1 and a side"):
+            best_embedding_scale(lam, rank=rank, d_in=d_in, d_out=2)
     with pytest.raises(ValueError, match="needs more than 2 blocks"):
         build(0.1, depth=2)
     leaky, leaky_outer = (FullyConnected(*d, width=3, depth=2, negative_slope=0.1) for d in ((4, 2), (2, 3)))
@@ -99,3 +120,17 @@ def test_bad_input_is_refused_in_words() -> None:
         residual_composition(INNER, OUTER, depth=9, residual_weight=0.1, embedding_scale=1.0, x=X)
     with pytest.raises(ShapeError, match="The inner network comes first"):
         residual_composition(OUTER, INNER, depth=9, residual_weight=0.1, x=X)
+
+
+def test_the_bound_by_jacobians_lies_below_and_closes_in() -> None:
+    found = jacobians(merged_composition(INNER, OUTER), X)
+    gaps: list[float] = []
+    for lam in (1e-2, 1e-8, 1e-16):
+        built = build(lam, depth=300)
+        bound = resnet_jacobian_lower_bound(found, residual_weight=lam, depth=300, block_depth=2)
+        assert_at_most(bound, built.cost, slack=0)
+        gaps.append(built.cost / float(bound))
+    assert gaps[0] > gaps[1] > gaps[2] > 1
+    heavier = resnet_jacobian_lower_bound(found, residual_weight=10 * lam, depth=300, block_depth=2)
+    with pytest.raises(AssertionError):  # a bound for blocks that weigh ten times as much
+        assert_at_most(heavier, built.cost, slack=0)

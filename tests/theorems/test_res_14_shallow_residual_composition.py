@@ -4,8 +4,10 @@ import pytest
 import torch
 
 from closeness import assert_equals, assert_same_values, random
-from isthmus.constructions import ResidualComposition, shallow_residual_composition
-from isthmus.networks import FullyConnected
+from isthmus.constructions import ResidualComposition, merged_composition, shallow_residual_composition
+from isthmus.networks import FullyConnected, jacobians
+from isthmus.theory import resnet_jacobian_lower_bound
+from theorem_checks import assert_at_most
 
 pytestmark = pytest.mark.theorem("RES-14")
 
@@ -72,3 +74,17 @@ def test_bad_input_is_refused_in_words() -> None:
         build(0.1, repeats=0)
     with pytest.raises(ValueError, match="needs 0 < lambda < 1"):
         build(-1.0)
+
+
+def test_the_bound_by_jacobians_lies_below_and_closes_in() -> None:
+    found = jacobians(merged_composition(INNER, OUTER), X)
+    gaps: list[float] = []
+    for lam in (1e-2, 1e-4, 1e-8):
+        built = build(lam, depth=300)
+        bound = resnet_jacobian_lower_bound(found, residual_weight=lam, depth=300, block_depth=1)
+        assert_at_most(bound, built.cost, slack=0)
+        gaps.append(built.cost / float(bound))
+    assert gaps[0] > gaps[1] > gaps[2] > 1
+    heavier = resnet_jacobian_lower_bound(found, residual_weight=10 * lam, depth=300, block_depth=1)
+    with pytest.raises(AssertionError):  # a bound for blocks that weigh ten times as much
+        assert_at_most(heavier, built.cost, slack=0)

@@ -71,6 +71,7 @@ TAKES_SPECTRUM: dict[str, Call] = {
     "linear_path_cost": lambda s: theory.linear_path_cost(s, depth=2),
     "diagonal_linear_cost": lambda s: theory.diagonal_linear_cost(s, depth=2),
     "spectral_gap_rank": theory.spectral_gap_rank,
+    "participation_ratio": theory.participation_ratio,
     "trailing_singular_value_bound": lambda s: theory.trailing_singular_value_bound(s, penalty=9, depth=2),
     "activation_norm_bound": lambda s: theory.activation_norm_bound(s, rank=1, excess=0, tangent_scale=1),
     "representation_tail_bound": lambda s: theory.representation_tail_bound(
@@ -179,9 +180,48 @@ def test_ranks_larger_than_the_matrix_are_refused(rank: int) -> None:
 
 
 def test_negative_singular_values_are_refused() -> None:
-    for call in (TAKES_SPECTRUM[name] for name in ("resnet_cost", "resnet_growth", "block_cost")):
-        with pytest.raises(ValueError, match="needs singular_values >= 0; got -1"):
-            call(torch.tensor([1.0, -1.0]))
+    costs = ("resnet_cost", "resnet_growth", "resnet_cost_gradient", "block_cost")
+    for name in (*costs, "trailing_singular_value_bound", "spectral_gap_rank", "participation_ratio"):
+        with pytest.raises(ValueError, match=rf"{name}: needs singular_values >= 0; got -1"):
+            TAKES_SPECTRUM[name](torch.tensor([1.0, -1.0]))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0])
+def test_numbers_read_off_networks_must_be_finite_and_norms_not_negative(value: float) -> None:
+    def cost(penalty: float) -> float:
+        return theory.bottleneck_cost_upper_bound(penalty, 1.0, rank=1, depth=3, encoder_depth=1, decoder_depth=1)
+
+    calls: dict[str, Callable[[], object]] = {
+        "encoder_penalty": lambda: cost(value),
+        "constant": lambda: theory.depth_window(rank=2, constant=value, rank1_constant=1, rank1_stretch=2),
+        "aligned": lambda: theory.rank_one_descent(value, 1.0, step=0.1, num_steps=2),
+        "orthogonal": lambda: theory.rank_one_descent(1.0, value, step=0.1, num_steps=2),
+    }
+    may_be_negative: dict[str, Callable[[], object]] = {
+        "rank1_constant": lambda: theory.depth_window(rank=2, constant=1, rank1_constant=value, rank1_stretch=2),
+        "loss": lambda: theory.switch_depth(loss=(value, 1.0), constant=(1.0, 1.0), rank=(1, 2), ridge=0.1),
+        "excess": lambda: theory.activation_norm_bound(SPECTRUM, rank=1, excess=value, tangent_scale=1),
+    }
+    for name, call in calls.items() if value < 0 else {**calls, **may_be_negative}.items():
+        with pytest.raises(ValueError, match=rf"needs .*{name}( >= 0)?; got .*{value}"):
+            call()
+    for call in may_be_negative.values() if value < 0 else ():
+        call()
+    with pytest.raises(TypeError, match="needs aligned as a real number; got None"):
+        theory.rank_one_descent(None, 1.0, step=0.1, num_steps=2)  # pyright: ignore[reportArgumentType]
+
+
+def test_bounds_that_cannot_be_are_refused() -> None:
+    with pytest.raises(ValueError, match="needs activation_bounds >= 0; got -1"):
+        theory.representation_tail_bound(-SPECTRUM, certificate_bound=1, depth=2, fraction=0.5)
+    with pytest.raises(ValueError, match=r"kernel_ridge: needs a ridge above the rounding of K, 3 samples"):
+        theory.kernel_ridge(0 * MATRIX, MATRIX, ridge=1e-20, bandwidth=1)
+
+
+@pytest.mark.parametrize("path", [torch.zeros(2, 1).double(), torch.zeros(0, 3).double()], ids=["width", "no point"])
+def test_paths_of_other_outputs_and_paths_without_points_are_refused(path: Tensor) -> None:
+    with pytest.raises(ShapeError, match=r"needs paths\[1\] as values of f, shape \(m, 3\), m >= 1"):
+        theory.betweenness_certificate(MATRIX, [MATRIX, path, MATRIX])
 
 
 @pytest.mark.parametrize("block_depth", [0, 3, "two"])

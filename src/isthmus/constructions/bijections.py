@@ -4,12 +4,13 @@ Examples whose ranks differ: `constructions.examples`. Data with a known rank: `
 """
 
 from dataclasses import dataclass
-from math import log
+from math import inf, log
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected
 from isthmus.networks.layers import check_numbers
 
@@ -22,8 +23,7 @@ class RankedNetwork:
         network: the leaky network, of depth depth_before + depth_after + 1.
         rank: the rank of A: Jacobian rank, R_infinity and bottleneck rank of the network on any open set (*exact*).
         matrix: A.
-        distortion: bound on |Jf v| / |A|-type stretching: every Jacobian is P A Q with the singular values of P Q in
-            [1/distortion, distortion].
+        distortion: every Jacobian has singular values between s_i(A) / distortion and s_i(A) * distortion.
     """
 
     network: FullyConnected
@@ -56,7 +56,8 @@ def between_bijections(
         seed: seed of the layers.
 
     Raises:
-        ValueError: a slope outside (0, 1), a negative number of layers, or stretch < 1.
+        ShapeError: not a matrix. TypeError: complex or integer matrix.
+        ValueError: a slope outside (0, 1), a negative number of layers, stretch < 1, NaN or infinity.
 
     Source: after Theorem 1, ledger FC-04. Test: FC-04.
     """
@@ -64,11 +65,13 @@ def between_bijections(
         raise ValueError(
             f"between_bijections(negative_slope={negative_slope}): needs 0 < slope < 1, so that sigma_a is invertible."
         )
-    if min(depth_before, depth_after) < 0 or stretch < 1:
+    if min(depth_before, depth_after) < 0 or not 1 <= stretch < inf:
         raise ValueError(
             f"between_bijections(depth_before={depth_before}, depth_after={depth_after}, stretch={stretch}): "
             "needs depths >= 0 and stretch >= 1."
         )
+    if matrix.ndim != 2:
+        raise ShapeError(f"between_bijections: needs a matrix (d_out, d_in); got shape {tuple(matrix.shape)}.")
     check_numbers("between_bijections", matrix=matrix)
     a, generator = matrix.double(), torch.Generator().manual_seed(seed)
     d_out, d_in = a.shape

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected, output_range
+from isthmus.networks.layers import check_numbers, check_samples
 
 Box = tuple[Tensor, Tensor]
 Layers = tuple[list[Tensor], list[Tensor]]
@@ -62,8 +63,9 @@ def compose_with_identity(
         The network (with biases, float64) and its facts.
 
     Raises:
-        ShapeError: the output of `inner` does not fit the input of `outer`.
-        ValueError: not exactly one of `x`, `box` and `shift`; different slopes; num_identities < 0.
+        ShapeError: the output of `inner` does not fit the input of `outer`, or no sample in `x`.
+        ValueError: not exactly one of `x`, `box` and `shift`; different slopes; num_identities < 0; NaN or infinity.
+        TypeError: complex or integer samples or shift.
 
     Source: proof of Theorem 1, ledger FC-15. Test: FC-15.
     """
@@ -134,10 +136,13 @@ def non_negative_shift(
     if shift is not None:
         if tuple(shift.shape) != (network.dimensions[-1],):
             raise ShapeError(f"{call}(shift=): needs shape ({network.dimensions[-1]},); got {tuple(shift.shape)}.")
+        check_numbers(call, shift=shift)
         return shift.double()
     if box is not None:
         return (-output_range(network, *box)[0]).clamp(min=0).double()
     assert x is not None
+    check_samples(f"{call}(x=)", x, network.dimensions[0])
+    check_numbers(call, x=x)
     with torch.no_grad():
         return (-copy.deepcopy(network).double()(x.double()).amin(0)).clamp(min=0)
 

@@ -4,7 +4,7 @@ Families with a chosen rank: `constructions.bijections`.
 """
 
 from dataclasses import dataclass
-from math import cosh, exp, sqrt
+from math import cosh, exp, inf, sqrt
 
 import torch
 
@@ -34,7 +34,8 @@ class DivergentRepresentation:
         network: the network, without biases, exact on non-negative inputs, in particular the unit cube.
         rank: 3, Jacobian and bottleneck rank.
         squared_norm: L (2 cosh 2e + cosh 4e) + 3 c^2, the network's penalty (*exact*); 3 L + 12 L e^2 + ... .
-        largest_activation: e^{(L/2) e} of the largest input coordinate: it diverges where L e does.
+        largest_activation: the largest on the unit cube (*exact*): e^{(L/2) e}, which diverges where L e does, unless
+            the kink is strong enough to exceed it: max{e^{(L/2) e}, (1 + alpha) e^{-2e} (L > 2), c e^{(L/2 - 1) e}}.
     """
 
     network: FullyConnected
@@ -74,16 +75,17 @@ def divergent_representation_example(
     Args:
         depth: number of weight matrices L, even and at least 2.
         alpha: size of the kink, at least 0.
-        epsilon: stretching per layer.
+        epsilon: stretching per layer, at least 0.
 
     Raises:
-        ValueError: an odd depth or one below 2, or alpha < 0.
+        ValueError: an odd depth or one below 2, alpha < 0, epsilon < 0 or beyond 300 / L, where numbers overflow.
 
     Source: Example 20 of the follow-up paper, ledger FC-36. Test: FC-36.
     """
-    if depth < 2 or depth % 2 or alpha < 0:
+    if depth < 2 or depth % 2 or not 0 <= alpha < inf or not 0 <= epsilon * depth <= 300:
         raise ValueError(
-            f"divergent_representation_example(depth={depth}, alpha={alpha}): needs an even depth >= 2 and alpha >= 0."
+            f"divergent_representation_example(depth={depth}, alpha={alpha}, epsilon={epsilon}): needs an even depth "
+            ">= 2, alpha >= 0 and 0 <= epsilon <= 300 / depth. Try epsilon = depth**-0.75."
         )
     c = sqrt(alpha) * exp(-0.75 * (depth - 2) * epsilon)
     stretch = torch.tensor([exp(epsilon), exp(epsilon), exp(-2 * epsilon)], dtype=torch.float64).diag()
@@ -94,4 +96,6 @@ def divergent_representation_example(
     middle = [torch.cat([stretch, kink]), torch.cat([back, read], 1)]
     network = FullyConnected.from_layers([*[stretch] * half, *middle, *[back] * half])
     squared_norm = depth * (2 * cosh(2 * epsilon) + cosh(4 * epsilon)) + 3 * c * c
-    return DivergentRepresentation(network, 3, squared_norm, exp(depth / 2 * epsilon))
+    kept, bent = exp(depth / 2 * epsilon), (1 + alpha) * exp(-2 * epsilon) if depth > 2 else 0.0
+    largest = max(kept, bent, c * exp((depth / 2 - 1) * epsilon))
+    return DivergentRepresentation(network, 3, squared_norm, largest)

@@ -111,9 +111,9 @@ def completely_positive_path(
 
 
 def _check_path(matrix: Tensor, x: Tensor, depth: int) -> None:
-    if matrix.ndim != 2 or x.ndim != 2 or x.shape[1] != matrix.shape[1]:
+    if matrix.ndim != 2 or x.ndim != 2 or x.shape[1] != matrix.shape[1] or not len(x):
         raise ShapeError(
-            "completely_positive_path: needs a matrix (d_out, d_in) and samples (n, d_in); got "
+            "completely_positive_path: needs a matrix (d_out, d_in) and samples (n, d_in), n >= 1; got "
             f"{tuple(matrix.shape)} and {tuple(x.shape)}."
         )
     if depth < 2 or not bool(matrix.any()):

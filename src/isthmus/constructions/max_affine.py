@@ -4,6 +4,7 @@ One-dimensional piecewise-linear functions, which are shallower: `constructions.
 """
 
 from collections.abc import Callable, Sequence
+from math import inf
 
 import torch
 from jaxtyping import Float
@@ -84,9 +85,16 @@ def lattice_sets(
         points: points as rows.
         tolerance: rounding by which l_i(p) may fall short of f(p), absolute.
 
+    Raises:
+        ShapeError: no piece, or slopes and offsets that do not fit.
+        ValueError: tolerance < 0, NaN or infinity in the points.
+
     Source: ledger FC-17. Test: FC-17.
     """
     _check_pieces("lattice_sets", slopes, offsets)
+    check_numbers("lattice_sets", points=points)
+    if not 0 <= tolerance < inf:
+        raise ValueError(f"lattice_sets(tolerance={tolerance}): needs a finite tolerance >= 0; 1e-12 covers rounding.")
     with torch.no_grad():
         above = points @ slopes.T + offsets >= function(points).reshape(-1, 1) - tolerance
     distinct = sorted({tuple(torch.nonzero(row).flatten().tolist()) for row in above}, key=len)

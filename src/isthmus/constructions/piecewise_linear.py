@@ -104,12 +104,14 @@ def rank_one_interpolator(
     Raises:
         ShapeError: x and y with different numbers of rows, or a direction of another size.
         DataError: two samples with the same projection and different targets in every direction tried.
-        ValueError: depth < 2.
+        ValueError: depth < 2, a direction of length 0, or none to try.
 
     Accuracy: rounding times the largest slope, about |y| / (smallest gap of t).
     Source: Prop. 2, ledger FC-19. Test: FC-19.
     """
     _check_interpolation(x, y, depth, direction)
+    if direction is None and num_directions < 1:
+        raise ValueError(f"rank_one_interpolator(num_directions={num_directions}): needs at least one direction.")
     x, y = x.double(), y.double()
     candidates = _directions(x.shape[1], num_directions, seed) if direction is None else direction.double()[None]
     candidates = candidates / candidates.norm(dim=1, keepdim=True)
@@ -182,3 +184,5 @@ def _check_interpolation(x: Tensor, y: Tensor, depth: int, direction: Tensor | N
     check_numbers("rank_one_interpolator", x=x, y=y, direction=direction)
     if depth < 2:
         raise ValueError(f"rank_one_interpolator(depth={depth}): needs depth >= 2; depth 1 is affine.")
+    if direction is not None and not bool(direction.any()):
+        raise ValueError("rank_one_interpolator(direction=): needs a direction that is not zero. Leave it out.")

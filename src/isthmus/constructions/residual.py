@@ -4,7 +4,7 @@ Depth-1 blocks (RES-14): `constructions.residual_shallow`. Their class: `network
 """
 
 from dataclasses import dataclass
-from math import expm1, log
+from math import expm1, inf, log
 
 import torch
 from torch import Tensor
@@ -96,8 +96,16 @@ def residual_composition(
 def best_embedding_scale(residual_weight: float, *, rank: int, d_in: int, d_out: int) -> float:
     """The s that minimises s^2/2 (d_in + d_out) + lambda k log(1/s^2): s^2 = 2 lambda k / (d_in + d_out), below 1.
 
+    Raises:
+        ValueError: lambda <= 0 or not finite, k < 1, or neither inputs nor outputs.
+
     Source: ledger RES-13. Test: RES-13.
     """
+    if not 0 < residual_weight < inf or rank < 1 or d_in + d_out < 1:
+        raise ValueError(
+            f"best_embedding_scale(residual_weight={residual_weight}, rank={rank}, d_in={d_in}, d_out={d_out}): needs "
+            "lambda > 0, rank >= 1 and a side that is not empty. At rank 0 no block is needed."
+        )
     return min(2 * residual_weight * rank / (d_in + d_out), 0.99) ** 0.5
 
 

@@ -39,9 +39,9 @@ class SegmentPieces:
 
     def lipschitz_constant(self) -> float:
         """Largest |f(x(t)) - f(x(t'))| / |x(t) - x(t')| on the segment (*exact*; 0 on a segment of length 0)."""
-        lengths = self.breakpoints.diff() * (self.end - self.start).norm()
-        steps = self.values.diff(dim=0).norm(dim=1)
-        return float((steps / lengths).max()) if bool(lengths.all()) else 0.0
+        along, length = self.end - self.start, (self.end - self.start).norm()
+        # by Jacobians: differences of values lose their digits on short pieces
+        return float(((self.jacobians @ along).norm(dim=1) / length).max()) if length > 0 else 0.0
 
     def distance_to(self, value: Tensor) -> float:
         """Least |f(x(t)) - value| on the segment (*exact*): 0 where f passes through the value (FC-06)."""
@@ -99,12 +99,17 @@ def segment_pieces(
 
 def largest_rank(found: Tensor, points: Tensor, *, relative: float) -> tuple[int, Tensor]:
     """Largest numerical rank among Jacobians, relative to the largest singular value of all, and the first witness."""
-    if not 0 < relative < 1:
-        raise ValueError(f"jacobian_rank(relative={relative}): needs 0 < relative < 1; rounding is below 1e-9.")
+    check_relative("jacobian_rank", relative)
     singular_values = torch.linalg.svdvals(found)
     ranks = (singular_values > relative * singular_values.max()).sum(1)  # strict: the zero map has rank 0
     witness = int(ranks.argmax())
     return int(ranks[witness]), points[witness]
+
+
+def check_relative(call: str, relative: float) -> None:
+    """Raise unless a tolerance on singular values is a fraction."""
+    if not 0 < relative < 1:
+        raise ValueError(f"{call}(relative={relative}): needs 0 < relative < 1; rounding is below 1e-9.")
 
 
 def in_float64(network: FullyConnected) -> FullyConnected:

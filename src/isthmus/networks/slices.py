@@ -15,7 +15,8 @@ from isthmus.errors import ShapeError
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.jacobians import jacobians
 from isthmus.networks.layers import check_numbers, walk
-from isthmus.networks.segments import in_float64, largest_rank
+from isthmus.networks.segments import check_relative, in_float64, largest_rank
+from isthmus.theory.spectra import power_sum
 
 Polygon = NDArray[np.float64]  # one vertex per row: two coordinates, then values that are affine on the polygon
 
@@ -52,11 +53,17 @@ class SliceCells:
         """Largest rank of Jf over the slice (*exact* above the tolerance) and a point (d_in,) where it is attained."""
         return largest_rank(self.jacobians, self.points(self.centroids), relative=relative)
 
-    def schatten_sums(self, power: float) -> Float[Tensor, " m"]:
-        """sum_i s_i(Jf)^power in each cell; power 2/L times L bounds the representation cost from below (FC-13)."""
+    def schatten_sums(self, power: float, *, relative: float = 1e-9) -> Float[Tensor, " m"]:
+        """sum_i s_i(Jf)^power in each cell; power 2/L times L bounds the representation cost from below (FC-13).
+
+        Singular values up to `relative` times the largest of the cell are dropped, which only lowers the sum: a
+        rounding of 1e-16 would count .48 at L = 100.
+        """
         if not power > 0:
             raise ValueError(f"schatten_sums(power={power}): needs power > 0; 2/L for a network of depth L.")
-        return torch.linalg.svdvals(self.jacobians).pow(power).sum(1)
+        check_relative("schatten_sums", relative)
+        values = torch.linalg.svdvals(self.jacobians)
+        return power_sum(values, values > relative * values[:, :1], power)
 
     def jacobian_norm(self) -> float:
         """Largest operator norm of Jf over the slice, in all directions (*exact*)."""

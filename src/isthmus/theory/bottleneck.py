@@ -11,7 +11,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from isthmus.theory.inputs import Real, check_depth, check_fraction, check_positive, check_rank, check_tensor
+from isthmus.theory.inputs import (
+    Real,
+    check_depth,
+    check_finite,
+    check_fraction,
+    check_positive,
+    check_rank,
+    check_tensor,
+)
 from isthmus.theory.linearisation import check_layers
 
 
@@ -204,13 +212,15 @@ def activation_norm_bound(
         tangent_scale: c, with Tr Theta(x, x) <= c L.
 
     Raises:
-        ValueError: `rank` < 1, `tangent_scale` <= 0, NaN or infinity. TypeError: complex or integer tensor.
+        ValueError: `rank` < 1, `tangent_scale` <= 0, NaN or infinity, also in `excess`.
+        TypeError: complex or integer tensor.
 
     Accuracy: rounding. Source: 003, Theorem 7. Test: FC-39.
     """
     call = "activation_norm_bound"
     check_tensor(call, "log_pseudo_determinants", log_pseudo_determinants, ndim=1)
     check_rank(call, rank, largest=2**62, least=1)
+    check_finite(call, "excess", excess)
     check_positive(call, "tangent_scale", tangent_scale)
     growth = max(0.0, excess / rank)
     return tangent_scale / rank * torch.exp(growth - 2 / rank * log_pseudo_determinants)
@@ -232,7 +242,8 @@ def representation_tail_bound(
         fraction: p in (0, 1).
 
     Raises:
-        ValueError: `fraction` outside (0, 1), `certificate_bound` <= 0, `depth` < 1, NaN or infinity, no points.
+        ValueError: `fraction` outside (0, 1), `certificate_bound` <= 0, `depth` < 1, a negative bound, NaN or
+            infinity, no points.
         TypeError: complex or integer tensor.
 
     Accuracy: rounding. Source: 003, Corollary 8, constant derived anew. Test: FC-40.
@@ -244,4 +255,9 @@ def representation_tail_bound(
     check_fraction(call, "fraction", fraction)
     if not len(activation_bounds):
         raise ValueError(f"{call}: needs at least one point; got an empty tensor. Pass B(x_i) for every x_i.")
+    if float(activation_bounds.min()) < 0:
+        raise ValueError(
+            f"{call}: needs activation_bounds >= 0; got {float(activation_bounds.min()):.3g}. "
+            "Pass what activation_norm_bound returns."
+        )
     return (certificate_bound * activation_bounds.mean() / depth).sqrt() / fraction

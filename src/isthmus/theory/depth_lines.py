@@ -100,4 +100,6 @@ def _crossing(lines: Sequence[DepthLine], flat: int, deep: int, ridge: float) ->
     if not 0 < deep < flat:
         return math.nan
     constants = (lines[deep - 1].constant, lines[flat - 1].constant)
+    if not all(map(math.isfinite, constants)):
+        return math.nan
     return switch_depth(loss=constants, constant=(0.0, 0.0), rank=(deep, flat), ridge=ridge)

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from isthmus.errors import ShapeError
-from isthmus.theory.inputs import Real, check_depth, check_positive, check_rank, check_tensor
+from isthmus.theory.inputs import Real, check_depth, check_finite, check_positive, check_rank, check_tensor
 
 
 def bottleneck_cost_upper_bound(
@@ -30,7 +30,7 @@ def bottleneck_cost_upper_bound(
         decoder_depth: number of weight matrices of h.
 
     Raises:
-        ValueError: depths or rank out of range.
+        ValueError: depths or rank out of range, a negative penalty, NaN or infinity.
 
     Accuracy: rounding. Attained by `constructions`. Source: 001, Theorem 1 and section 4. Test: FC-25.
     """
@@ -39,6 +39,8 @@ def bottleneck_cost_upper_bound(
     check_depth(call, decoder_depth)
     check_depth(call, depth, least=encoder_depth + decoder_depth)
     check_rank(call, rank, largest=2**62)
+    check_finite(call, "encoder_penalty", encoder_penalty, least=0.0)
+    check_finite(call, "decoder_penalty", decoder_penalty, least=0.0)
     return rank * (depth - encoder_depth - decoder_depth) + encoder_penalty + decoder_penalty
 
 
@@ -68,13 +70,14 @@ def depth_window(*, rank: int, constant: Real, rank1_constant: Real, rank1_stret
         (certified, undercut), real numbers; certified is below 1 where no depth is.
 
     Raises:
-        ValueError: `rank` < 2, `constant` < 0, `rank1_stretch` <= 0.
+        ValueError: `rank` < 2, `constant` < 0, `rank1_stretch` <= 0, NaN or infinity.
 
     Accuracy: bisection to rounding. Source: 001, Proposition 5. Test: FC-24.
     """
     check_rank("depth_window", rank, largest=2**62, least=2)
     check_positive("depth_window", "rank1_stretch", rank1_stretch)
-    if constant < 0:
+    check_finite("depth_window", "rank1_constant", rank1_constant)
+    if not 0 <= constant < math.inf:
         raise ValueError(f"depth_window: needs constant >= 0; got {constant}. Pass |W|^2 - k L of a real network.")
     low, high = 0.0, 1.0
     target = 2 * math.log(rank1_stretch)
@@ -105,13 +108,16 @@ def switch_depth(*, loss: tuple[Real, Real], constant: tuple[Real, Real], rank: 
         ridge: mu > 0, the total coefficient of |W|^2.
 
     Raises:
-        ValueError: k_1 >= k_2 or `ridge` <= 0.
+        ValueError: k_1 >= k_2, `ridge` <= 0, NaN or infinity.
 
     Accuracy: rounding. Source: 003, section 3.1. Test: FC-31.
     """
     check_positive("switch_depth", "ridge", ridge)
     if not rank[0] < rank[1]:
         raise ValueError(f"switch_depth: needs two ranks k_1 < k_2; got {rank}. Give the family of lower rank first.")
+    for name, pair in (("loss", loss), ("constant", constant)):
+        for value in pair:
+            check_finite("switch_depth", name, value)
     energies = [cost + ridge * offset for cost, offset in zip(loss, constant, strict=True)]
     return (energies[0] - energies[1]) / (ridge * (rank[1] - rank[0]))
 

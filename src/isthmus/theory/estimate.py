@@ -22,7 +22,8 @@ class RankEstimate:
 
     Attributes:
         estimate: the best reading (*estimate*: nothing is proved about it beyond lying in the interval).
-        lower: *lower bound* on the bottleneck rank of the returned network on its data.
+        lower: *lower bound* on the bottleneck rank of the returned network as a function on its inputs; no bound on
+            the data alone, which as a finite set factor through one dimension at most.
         upper: *upper bound* on the same.
         lower_reason: what gives the lower bound, with its witness in words.
         upper_reason: what gives the upper bound.

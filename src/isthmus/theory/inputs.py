@@ -76,6 +76,15 @@ def check_positive(call: str, name: str, value: object) -> None:
         raise ValueError(f"{call}: needs finite {name} > 0; got {name}={value!r}. Pass a positive number.")
 
 
+def check_finite(call: str, name: str, value: object, *, least: float = -math.inf) -> None:
+    """Raise unless `value` is a finite real number >= least."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{call}: needs {name} as a real number; got {value!r}. Convert with float({name}).")
+    if not (value >= least and math.isfinite(value)):
+        need = f"finite {name}" if least == -math.inf else f"finite {name} >= {least:g}"
+        raise ValueError(f"{call}: needs {need}; got {name}={value!r}. Pass a finite number.")
+
+
 def check_fraction(call: str, name: str, value: object) -> None:
     """Raise unless 0 < value < 1."""
     check_positive(call, name, value)

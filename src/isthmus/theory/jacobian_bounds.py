@@ -10,7 +10,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.errors import ShapeError
-from isthmus.theory.inputs import Real, check_depth, check_positive, check_rank, check_tensor
+from isthmus.theory.inputs import (
+    Real,
+    check_depth,
+    check_positive,
+    check_rank,
+    check_singular_values,
+    check_tensor,
+)
 from isthmus.theory.linear_costs import linear_cost
 from isthmus.theory.residual_costs import resnet_cost
 from isthmus.theory.spectra import log_pseudo_determinant
@@ -85,13 +92,14 @@ def trailing_singular_value_bound(
         depth: number of weight matrices L, at least 1.
 
     Raises:
-        ValueError: `penalty` <= 0, `depth` < 1, NaN or infinity. TypeError: complex or integer tensor.
+        ValueError: `penalty` <= 0, `depth` < 1, a negative value, NaN or infinity.
+        TypeError: complex or integer tensor.
 
     Accuracy: cancellation: absolute error about eps |W|^2 / L before the power L/2.
     Source: sharpens 001, section 3. Test: FC-20.
     """
     call = "trailing_singular_value_bound"
-    check_tensor(call, "singular_values", singular_values, least_ndim=1)
+    check_singular_values(call, singular_values)
     check_positive(call, "penalty", penalty)
     check_depth(call, depth)
     return (penalty / depth - (singular_values ** (2 / depth)).sum(-1)).clamp_min(0) ** (depth / 2)
@@ -130,6 +138,7 @@ def two_point_bound(
     depth: int,
     prefix_norm: Real,
     suffix_norm: Real,
+    negative_slope: Real = 0.0,
 ) -> Float[Tensor, ""]:
     """Norm of a ReLU network whose Jacobian changes between two points: *lower bound* on |W|^2 of that network.
 
@@ -141,12 +150,13 @@ def two_point_bound(
         depth: number of weight matrices L, at least 1.
         prefix_norm: C1 = max_{0 <= l < L} |J a_l(y)|_op, at least 1 (l = 0 is the identity).
         suffix_norm: C2 = max_{1 <= l <= L} |J(z_l -> f)(x)|_op, at least 1. `layer_jacobian_bound` gives both.
+        negative_slope: of the network that is asked about; only 0, a ReLU network, is covered by the proof.
 
     Returns:
-        Scalar >= 0, in squared-weight units. Proved for ReLU only.
+        Scalar >= 0, in squared-weight units.
 
     Raises:
-        ValueError: a norm below 1, `depth` < 1, NaN or infinity. TypeError: complex or integer tensor.
+        ValueError: a leaky network, a norm below 1, `depth` < 1, NaN or infinity. TypeError: complex or integer tensor.
         ShapeError: Jacobians of different shapes.
 
     Accuracy: that of the SVD. Source: 003, Proposition 13, finite-depth form. Test: FC-35.
@@ -155,6 +165,11 @@ def two_point_bound(
     check_tensor(call, "jacobian_x", jacobian_x, ndim=2)
     check_tensor(call, "jacobian_y", jacobian_y, ndim=2)
     check_depth(call, depth)
+    if negative_slope != 0:
+        raise ValueError(
+            f"{call}: needs a ReLU network, the only one it is proved for; got negative_slope={negative_slope!r}. "
+            "Use schatten_lower_bound, which holds for every slope."
+        )
     if jacobian_x.shape != jacobian_y.shape:
         raise ShapeError(
             f"{call}: needs Jacobians of one map; got shapes {tuple(jacobian_x.shape)} and {tuple(jacobian_y.shape)}. "

@@ -57,7 +57,8 @@ def kernel_ridge(
         bandwidth: h > 0, in units of x.
 
     Raises:
-        ValueError: `ridge` or `bandwidth` <= 0, NaN or infinity. ShapeError: numbers of rows that differ.
+        ValueError: `ridge` or `bandwidth` <= 0, or a ridge lost in the rounding of K, NaN or infinity.
+        ShapeError: numbers of rows that differ.
         TypeError: complex or integer tensor.
 
     Accuracy: eps |K| / ridge. Cost O(n^3). Source: 001, Appendix D.1, with sign and rank corrected. Test: FC-26.
@@ -70,7 +71,13 @@ def kernel_ridge(
         raise ShapeError(f"kernel_ridge: needs one y per x; got {len(y)} and {len(x)} rows. Pair them.")
     gram = _gaussian(x, x, bandwidth)
     gram.diagonal().add_(ridge)
-    return KernelRidge(x, torch.cholesky_solve(y, torch.linalg.cholesky(gram)), float(bandwidth))
+    factor, failed = torch.linalg.cholesky_ex(gram)
+    if int(failed):
+        raise ValueError(
+            f"kernel_ridge: needs a ridge above the rounding of K, {len(x)} samples with repeated or near inputs; got "
+            f"ridge={ridge!r}. Raise it, or drop the repetitions."
+        )
+    return KernelRidge(x, torch.cholesky_solve(y, factor), float(bandwidth))
 
 
 def _gaussian(x: Tensor, centres: Tensor, bandwidth: float) -> Tensor:

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.errors import ShapeError
-from isthmus.theory.inputs import Real, check_depth, check_positive, check_tensor
+from isthmus.theory.inputs import Real, check_depth, check_finite, check_positive, check_tensor
 
 
 def nonlinearity_impact(
@@ -137,10 +137,12 @@ def rank_one_descent(aligned: Real, orthogonal: Real, *, step: Real, num_steps: 
         (a^2, b^2) after each update, float64.
 
     Raises:
-        ValueError: `step` <= 0, `num_steps` < 1.
+        ValueError: a negative statistic, `step` <= 0, `num_steps` < 1, NaN or infinity.
 
     Accuracy: rounding per step. Source: 003, figure 2. Test: FC-51.
     """
+    check_finite("rank_one_descent", "aligned", aligned, least=0.0)
+    check_finite("rank_one_descent", "orthogonal", orthogonal, least=0.0)
     check_positive("rank_one_descent", "step", step)
     check_depth("rank_one_descent", num_steps)
     rows: list[tuple[float, float]] = []

@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from isthmus.theory.inputs import Real, check_fraction, check_rank, check_tensor
+from isthmus.errors import ShapeError
+from isthmus.theory.inputs import Real, check_fraction, check_rank, check_singular_values, check_tensor
 
 
 def kept_singular_values(call: str, matrix: Tensor, rank: int | None = None) -> tuple[Tensor, Tensor]:
@@ -105,11 +106,11 @@ def spectral_gap_rank(singular_values: Float[Tensor, "*batch r"], *, floor: Real
         floor: relative size below which a value is noise, in (0, 1).
 
     Raises:
-        ValueError: `floor` outside (0, 1), NaN or infinity. TypeError: complex or integer tensor.
+        ValueError: `floor` outside (0, 1), a negative value, NaN or infinity. TypeError: complex or integer tensor.
 
     Source: heuristic; with a floor of .01 to .02 right on all of 93 teachers of known rank.
     """
-    values = check_tensor("spectral_gap_rank", "singular_values", singular_values, least_ndim=1)
+    values = check_singular_values("spectral_gap_rank", singular_values)
     check_fraction("spectral_gap_rank", "floor", floor)
     if values.shape[-1] == 0:
         return torch.zeros(values.shape[:-1], dtype=torch.int64, device=values.device)
@@ -120,8 +121,12 @@ def spectral_gap_rank(singular_values: Float[Tensor, "*batch r"], *, floor: Real
 
 
 def participation_ratio(singular_values: Float[Tensor, "*batch r"]) -> Float[Tensor, "*batch"]:
-    """Participation ratio (sum s^2)^2 / sum s^4: k for k equal values, 0 for none (*estimate* of a dimension)."""
-    values = check_tensor("participation_ratio", "singular_values", singular_values, least_ndim=1)
+    """Participation ratio (sum s^2)^2 / sum s^4: k for k equal values, 0 for none (*estimate* of a dimension).
+
+    Raises:
+        ValueError: a negative value, NaN or infinity. TypeError: complex or integer tensor.
+    """
+    values = check_singular_values("participation_ratio", singular_values)
     # scale first: the fourth power of a small spectrum underflows
     largest = values.amax(-1, keepdim=True) if values.shape[-1] else values.new_zeros(*values.shape[:-1], 1)
     square = (values / torch.where(largest > 0, largest, 1.0)).square()
@@ -184,10 +189,27 @@ def tangent_restriction(
         tangents: k independent tangent directions per sample, any length.
 
     Raises:
-        ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: not three dimensions.
+        ValueError: dependent directions (a rank read off them would be no lower bound), NaN or infinity.
+        TypeError: complex or integer tensor. ShapeError: not three dimensions, or shapes that do not fit.
 
     Source: 001, Definition 1 for domains without interior. Test: FC-08.
     """
-    check_tensor("tangent_restriction", "jacobians", jacobians, ndim=3)
-    check_tensor("tangent_restriction", "tangents", tangents, ndim=3)
-    return jacobians @ torch.linalg.qr(tangents).Q
+    call = "tangent_restriction"
+    check_tensor(call, "jacobians", jacobians, ndim=3)
+    check_tensor(call, "tangents", tangents, ndim=3)
+    num, _, d_in = jacobians.shape
+    if tangents.shape[:2] != (num, d_in) or tangents.shape[2] > d_in:
+        raise ShapeError(
+            f"{call}: needs tangents ({num}, {d_in}, k), k <= {d_in}, for Jacobians {tuple(jacobians.shape)}; got "
+            f"{tuple(tangents.shape)}. Directions are columns."
+        )
+    lengths = torch.linalg.vector_norm(tangents, dim=1, keepdim=True)
+    basis, triangle = torch.linalg.qr(tangents / torch.where(lengths > 0, lengths, 1.0))
+    # an orthonormal basis of dependent columns would hold directions that nobody gave
+    spread = triangle.diagonal(dim1=1, dim2=2).abs()
+    if spread.numel() and float(spread.min()) <= 10 * d_in * torch.finfo(spread.dtype).eps:
+        raise ValueError(
+            f"{call}: needs independent tangents; those of sample {int(spread.amin(1).argmin())} are dependent. "
+            "Drop the repeated or vanishing directions."
+        )
+    return jacobians @ basis

@@ -53,7 +53,7 @@ def betweenness_certificate(
 
     Raises:
         ValueError: not three paths, a path that does not join the other two values, `tolerance` <= 0, NaN or infinity.
-        ShapeError: outputs of different sizes. TypeError: complex or integer tensor.
+        ShapeError: outputs of different sizes, a path without points. TypeError: complex or integer tensor.
 
     Accuracy: rounding of the values. Source: ours, after 001, Appendix A. Test: FC-06.
     """
@@ -64,9 +64,15 @@ def betweenness_certificate(
         raise ShapeError(
             f"{call}: needs 3 values and 3 paths; got {len(values)} and {len(paths)}. Path i avoids point i."
         )
-    slack = tolerance * max(float(values.abs().max()), *(float(path.abs().max()) for path in paths))
     for i, path in enumerate(paths):
         check_tensor(call, f"paths[{i}]", path, ndim=2)
+        if not len(path) or path.shape[1] != values.shape[1]:
+            raise ShapeError(
+                f"{call}: needs paths[{i}] as values of f, shape (m, {values.shape[1]}), m >= 1; got "
+                f"{tuple(path.shape)}. Evaluate f at the corners of the path."
+            )
+    slack = tolerance * max(float(values.abs().max()), *(float(path.abs().max()) for path in paths))
+    for i, path in enumerate(paths):
         others = values[[j for j in range(3) if j != i]]
         ends = path[[0, -1]]
         miss = min(float((ends - others).abs().max()), float((ends.flip(0) - others).abs().max()))
