@@ -1,4 +1,4 @@
-"""The two assertions that the tests of networks share: same function, same number."""
+"""What the tests of networks share: same function, same number, how far apart."""
 
 import torch
 
@@ -23,3 +23,8 @@ def assert_equals(got: float | torch.Tensor, expected: float | torch.Tensor) -> 
 def random(*shape: int, seed: int = 0) -> torch.Tensor:
     """Standard normal float64 numbers of a fixed seed."""
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def relative(found: torch.Tensor, expected: torch.Tensor) -> float:
+    """Largest difference over the largest value expected."""
+    return float((found - expected).abs().max() / expected.abs().max())

@@ -11,18 +11,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from closeness import relative
 from diagnostics.architectures import ARCHITECTURES, BasicBlock, Branches, Functional, LeNet, encoder, numbers
 from isthmus import FullyConnected, LeakyResNet, Limits, diagnose
 from isthmus.diagnostics import leaky_diagnosis
 from isthmus.diagnostics.derivatives import PROJECTIONS
-from isthmus.diagnostics.moments import TILE, Covariance, Factor, SomeRows, TriangularFactor
 from isthmus.errors import DataError, ShapeError
 from leaky_networks import RIDGE, small_data, trained
 from tolerances import rounding
-
-
-def relative(found: Tensor, expected: Tensor) -> float:
-    return float((found - expected).abs().max() / expected.abs().max())
 
 
 def as_sequential(network: FullyConnected) -> nn.Sequential:
@@ -146,46 +142,6 @@ class SequenceFirst(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.module(x.transpose(0, 1)).transpose(0, 1)
-
-
-def test_moments_keep_small_values_and_say_where_they_stop() -> None:
-    """Values over 12 decades with a mean of 1e3: the QR factor keeps them, the covariance down to 1e-8."""
-    left = torch.linalg.qr(numbers(500, 6).double() - numbers(500, 6).double().mean(0)).Q
-    exact = torch.logspace(0, -12, 6, dtype=torch.float64)
-    rows = left @ torch.diag(exact) @ torch.linalg.qr(numbers(6, 6, seed=3).double()).Q + 1.0
-    truth = torch.linalg.svdvals(rows - rows.mean(0)) / 500**0.5
-    for moments, kept in ((TriangularFactor(), 5), (Covariance(), 3), (SomeRows(500, 500), 5)):
-        for part in rows.split(130):
-            moments.add(part)
-        found = moments.factor().values
-        assert relative(found[:kept] / truth[:kept], torch.ones(kept).double()) <= 1e-3
-        assert torch.allclose(found[0], truth[0], rtol=1e-12)
-    covariance = Covariance()
-    covariance.add(rows)
-    assert abs(float(covariance.factor().values[5] / truth[5]) - 1) > 0.1, "the limit stated is real"
-
-
-def test_the_covariance_of_sorted_rows_far_from_zero_is_that_of_all_rows() -> None:
-    """Rows sorted by their first column drift away from the mean of the first tile, about which they are summed."""
-    width = 300
-    rows = numbers(3 * TILE // width, width).double() * torch.logspace(0, -4, width, dtype=torch.float64) + 100.0
-    rows = rows[rows[:, 0].argsort()]
-    truth = torch.linalg.svdvals(rows - rows.mean(0)) / len(rows) ** 0.5
-    covariance = Covariance()
-    for part in rows.split(1000):
-        covariance.add(part)
-    factor = covariance.factor()
-    assert relative(factor.values, truth) <= 1e-9
-    assert relative(factor.values[:, None] * factor.axes, factor.matrix) == 0.0
-    assert relative(factor.axes @ factor.axes.mT, torch.eye(width).double()) <= rounding(size=width)
-
-
-def test_a_factor_is_what_its_values_and_axes_say() -> None:
-    factor = Factor(numbers(9, 6).double())
-    gram = factor.axes.mT @ torch.diag(factor.values.square()) @ factor.axes
-    assert relative(gram, factor.matrix.mT @ factor.matrix) <= rounding(size=54)
-    weight = numbers(4, 6, seed=5).double()
-    assert relative(factor.through(weight).values, torch.linalg.svdvals(factor.matrix @ weight.mT)) == 0.0
 
 
 def test_batches_do_not_change_the_table_and_the_budget_is_announced(caplog: pytest.LogCaptureFixture) -> None:

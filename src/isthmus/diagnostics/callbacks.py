@@ -31,8 +31,13 @@ def transformers_callback(monitor: Monitor) -> Any:
 def lightning_callback(monitor: Monitor) -> Any:
     """A Lightning `Callback` that records after every `monitor.every`-th step of the optimiser.
 
+        monitor = Monitor(module.network, x, every=100)
+        lightning.Trainer(max_steps=1000, callbacks=[lightning_callback(monitor)]).fit(module, batches)
+        monitor.history
+
     Args:
-        monitor: of the module that the trainer trains, or of a part of it.
+        monitor: of the module that the trainer trains, or of a part of it; of a part where the module has no `forward`
+            of its own, since a monitor calls it.
 
     Raises:
         ImportError: neither lightning nor pytorch_lightning is installed.

@@ -5,13 +5,15 @@ Every accumulator gives a `Factor` of the centred covariance. What is read off t
 
 from typing import Protocol, runtime_checkable
 
+import numpy as np
 import torch
+from scipy.linalg.blas import dsyrk  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType] - compiled
 from torch import Tensor
 
 EXACT_WORK = 2e8  # rows * width^2 up to which the QR factor is kept; above, the covariance
 WIDEST = 2048  # widths above are read from some rows only
 SOME_ROWS = 2048
-TILE = 2**17  # numbers in float64 that stay in a cache of 1 MiB while their product is taken
+TILE = 2**16  # numbers in float64 that stay in half of a cache of 1 MiB while their product is taken
 
 
 class Factor:
@@ -23,16 +25,20 @@ class Factor:
         matrix: F, (k, width).
         axes: its right singular vectors as rows where they are known: F is then the values times the axes.
         values: its singular values, falling, where they are known.
+        is_squared: whether values below 1e-8 of the largest are lost already, as they are when F comes from a
+            covariance: what follows from F may then be had from squares too.
     """
 
-    def __init__(self, matrix: Tensor, *, values: Tensor | None = None, axes: Tensor | None = None) -> None:
-        self.matrix, self._values, self._axes = matrix, values, axes
+    def __init__(
+        self, matrix: Tensor, *, values: Tensor | None = None, axes: Tensor | None = None, is_squared: bool = False
+    ) -> None:
+        self.matrix, self._values, self._axes, self._is_squared = matrix, values, axes, is_squared
 
     @property
     def values(self) -> Tensor:
         """Singular values, falling."""
         if self._values is None:
-            self._values = torch.linalg.svdvals(self.matrix)
+            self._values = _roots(self.matrix) if self._is_squared else torch.linalg.svdvals(self.matrix)
         return self._values
 
     @property
@@ -44,7 +50,13 @@ class Factor:
 
     def through(self, weight: Tensor) -> "Factor":
         """The factor of activations times W^T."""
-        return Factor(self.matrix @ weight.mT)
+        return Factor(self.matrix @ weight.mT, is_squared=self._is_squared)
+
+
+def _roots(matrix: Tensor) -> Tensor:
+    """Singular values, falling, from the smaller of the two Gram matrices."""
+    gram = matrix @ matrix.mT if len(matrix) <= matrix.shape[1] else matrix.mT @ matrix
+    return torch.linalg.eigvalsh(gram).clamp_min(0).sqrt().flip(0)
 
 
 @runtime_checkable
@@ -95,40 +107,47 @@ class Covariance:
         self.count = 0
         self._shift: Tensor | None = None
         self._sum: Tensor | None = None
-        self._scatter: Tensor | None = None
+        self._scatter: Tensor | None = None  # on a CPU only one triangle of it
 
     def add(self, rows: Tensor) -> None:
         """Take a batch of rows."""
-        for tile in rows.split(max(1, TILE // max(rows.shape[1], 1))):
-            self._add_tile(tile)
+        size = max(1, TILE // max(rows.shape[1], 1))
+        space = rows.new_empty(min(size, len(rows)), rows.shape[1], dtype=torch.float64)
+        ones = space.new_ones(len(space))
+        for tile in rows.split(size):
+            self._add_tile(tile, space[: len(tile)], ones[: len(tile)])
         self.count += len(rows)
 
-    def _add_tile(self, rows: Tensor) -> None:
+    def _add_tile(self, rows: Tensor, space: Tensor, ones: Tensor) -> None:
         if self._shift is None or self._scatter is None or self._sum is None:
             self._shift = rows.mean(0, dtype=torch.float64)
             self._sum = torch.zeros_like(self._shift)
             self._scatter = self._shift.new_zeros(len(self._shift), len(self._shift))
-        total, squared = _sum_and_square(torch.sub(rows, self._shift))  # one pass: subtracted and widened to float64
-        self._sum += total
-        self._scatter += squared
+        space.copy_(rows).sub_(self._shift)  # widened first: in float32 the difference would be rounded
+        self._sum.addmv_(space.mT, ones)
+        _add_square(self._scatter, space)
 
     def factor(self) -> Factor:
         """The symmetric square root's right half, sqrt(eigenvalues) times eigenvectors, largest first."""
         assert self._scatter is not None
         assert self._sum is not None
         mean = self._sum / self.count
-        values, vectors = torch.linalg.eigh(torch.addr(self._scatter / self.count, mean, mean, alpha=-1))
-        values, axes = values.clamp_min(0).sqrt().flip(0), vectors.mT.flip(0)
-        return Factor(values[:, None] * axes, values=values, axes=axes)
+        lower = torch.addr(self._scatter / self.count, mean, mean, alpha=-1)
+        moving = lower.diagonal().nonzero()[:, 0]  # the others are constant, as neurons that never fire are
+        values, vectors = torch.linalg.eigh(lower[moving[:, None], moving])
+        values = values.clamp_min(0).sqrt().flip(0)
+        axes = values.new_zeros(len(values), len(lower))
+        axes[:, moving] = vectors.mT.flip(0)
+        return Factor(values[:, None] * axes, values=values, axes=axes, is_squared=True)
 
 
-def _sum_and_square(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Column sums and A^T A. On a CPU by numpy, which sees that A^T A is symmetric and does half of the work."""
-    ones = rows.new_ones(len(rows))
+def _add_square(total: Tensor, rows: Tensor) -> None:
+    """Add A^T A to its lower triangle at least: on a CPU no more, which is half of the work, and in place."""
     if rows.device.type != "cpu":
-        return ones @ rows, rows.mT @ rows
-    array = rows.numpy()
-    return torch.from_numpy(ones.numpy() @ array), torch.from_numpy(array.T @ array)
+        total.addmm_(rows.mT, rows)
+        return
+    out: np.ndarray = dsyrk(1.0, rows.numpy().T, beta=1.0, c=total.numpy().T, overwrite_c=1)
+    assert np.shares_memory(out, total.numpy())
 
 
 class SomeRows:

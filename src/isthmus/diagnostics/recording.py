@@ -43,6 +43,7 @@ class Reading:
         functions: the activation functions in between.
         is_normalised: whether a normalisation stands between z and the activation function.
         is_consumed: whether another layer took a function of z, so that the activation is settled.
+        is_told: whether the listener has heard that it is closed; later layers may still be linked to it.
         followed: the functions of z seen so far, kept alive.
         stream: what counts as the activation in place of `after`: the stream of a leaky network.
     """
@@ -59,6 +60,7 @@ class Reading:
     functions: list[str] = field(default_factory=list[str])
     is_normalised: bool = False
     is_consumed: bool = False
+    is_told: bool = False
     followed: list[Tensor] = field(default_factory=list[Tensor])
     stream: Tensor | None = None
 
@@ -177,6 +179,7 @@ class Recorder(TorchFunctionMode):
         if source is None:
             return
         source.is_consumed = True
+        self._tell_settled()
         if x is source.activation or (not source.is_bent and not source.is_normalised):
             reading.source = source.index
 
@@ -251,9 +254,21 @@ class Recorder(TorchFunctionMode):
         for tensor in reading.followed:
             if self._pure.get(id(tensor)) is reading:
                 del self._pure[id(tensor)]
-        reading.before = reading.z if reading.before is None else reading.before
-        self.listener.closed(reading)
+        self._tell(reading)
         reading.followed.clear()
+
+    def _tell_settled(self) -> None:
+        """Tell of what is settled, in order and at once: z and the activation are still in the caches."""
+        for reading in self._open:
+            if not reading.is_consumed:
+                return
+            self._tell(reading)
+
+    def _tell(self, reading: Reading) -> None:
+        if not reading.is_told:
+            reading.is_told = True
+            reading.before = reading.z if reading.before is None else reading.before
+            self.listener.closed(reading)
 
 
 def _tensors(values: Sequence[object] | Mapping[str, object]) -> Iterator[Tensor]:

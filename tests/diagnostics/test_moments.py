@@ -1,0 +1,97 @@
+"""Second moments batch by batch: data far from zero, neurons that never fire, small values, products with weights."""
+
+import torch
+
+from closeness import relative
+from diagnostics.architectures import numbers
+from isthmus.diagnostics.moments import TILE, Covariance, Factor, SomeRows, TriangularFactor
+from tolerances import rounding
+
+
+def covariance_of(rows: torch.Tensor) -> Covariance:
+    """In batches that are no multiple of a tile."""
+    found = Covariance()
+    for part in rows.split(3 * TILE // rows.shape[1] // 2):
+        found.add(part)
+    return found
+
+
+def test_moments_keep_small_values_and_say_where_they_stop() -> None:
+    """Values over 12 decades with a mean of 1e3: the QR factor keeps them, the covariance down to 1e-8."""
+    left = torch.linalg.qr(numbers(500, 6).double() - numbers(500, 6).double().mean(0)).Q
+    exact = torch.logspace(0, -12, 6, dtype=torch.float64)
+    rows = left @ torch.diag(exact) @ torch.linalg.qr(numbers(6, 6, seed=3).double()).Q + 1.0
+    truth = torch.linalg.svdvals(rows - rows.mean(0)) / 500**0.5
+    for moments, kept in ((TriangularFactor(), 5), (Covariance(), 3), (SomeRows(500, 500), 5)):
+        for part in rows.split(130):
+            moments.add(part)
+        found = moments.factor().values
+        assert relative(found[:kept] / truth[:kept], torch.ones(kept).double()) <= 1e-3
+        assert torch.allclose(found[0], truth[0], rtol=1e-12)
+    covariance = Covariance()
+    covariance.add(rows)
+    assert abs(float(covariance.factor().values[5] / truth[5]) - 1) > 0.1, "the limit stated is real"
+
+
+def test_the_covariance_of_sorted_rows_far_from_zero_is_that_of_all_rows() -> None:
+    """Rows sorted by their first column drift away from the mean of the first tile, about which they are summed."""
+    width = 300
+    rows = numbers(3 * TILE // width, width).double() * torch.logspace(0, -4, width, dtype=torch.float64) + 100.0
+    rows = rows[rows[:, 0].argsort()]
+    truth = torch.linalg.svdvals(rows - rows.mean(0)) / len(rows) ** 0.5
+    covariance = Covariance()
+    for part in rows.split(1000):
+        covariance.add(part)
+    factor = covariance.factor()
+    assert relative(factor.values, truth) <= 1e-9
+    assert relative(factor.values[:, None] * factor.axes, factor.matrix) == 0.0
+    assert relative(factor.axes @ factor.axes.mT, torch.eye(width).double()) <= rounding(size=width)
+
+
+def test_a_factor_is_what_its_values_and_axes_say() -> None:
+    factor = Factor(numbers(9, 6).double())
+    gram = factor.axes.mT @ torch.diag(factor.values.square()) @ factor.axes
+    assert relative(gram, factor.matrix.mT @ factor.matrix) <= rounding(size=54)
+    weight = numbers(4, 6, seed=5).double()
+    assert relative(factor.through(weight).values, torch.linalg.svdvals(factor.matrix @ weight.mT)) == 0.0
+
+
+def test_a_mean_of_ten_thousand_deviations_costs_no_digits() -> None:
+    """Float32 rows, whose squares are 1e8 times their variance, against the SVD of the same rows centred in float64."""
+    rows = numbers(6 * TILE // 40, 40) + 1e4
+    exact = rows.double()
+    truth = torch.linalg.svdvals(exact - exact.mean(0)) / len(rows) ** 0.5
+    found = covariance_of(rows).factor().values
+    assert relative(found, truth) <= rounding(size=len(rows))
+
+
+def test_columns_that_never_move_change_nothing() -> None:
+    """Half of the neurons are dead or constant: no values of their own, and axes that do not touch them."""
+    rows = torch.relu(numbers(5 * TILE // 60, 60)).double()
+    rows[:, ::3], rows[:, 1::6] = 0.0, 0.25
+    moving = rows.std(0) > 0
+    factor = covariance_of(rows).factor()
+    whole = torch.linalg.svdvals(rows - rows.mean(0)) / len(rows) ** 0.5
+    assert len(factor.values) == int(moving.sum()) == 30
+    assert relative(factor.values, whole[:30]) <= rounding(size=len(rows))
+    assert not bool(factor.axes[:, ~moving].any())
+    assert relative(factor.axes @ factor.axes.mT, torch.eye(30).double()) <= rounding(size=60)
+
+
+def test_rows_that_are_all_the_same_have_no_spectrum() -> None:
+    factor = covariance_of(torch.full((3 * TILE // 20, 20), 7.0)).factor()
+    assert len(factor.values) == 0
+    assert factor.through(numbers(5, 20).double()).values.numel() == 0
+
+
+def test_a_spectrum_after_a_weight_matrix_is_that_of_the_rows_times_it() -> None:
+    """A matrix that narrows and one that widens, to the 1e-8 of the largest that a covariance keeps."""
+    rows = torch.relu(numbers(4 * TILE // 50, 50)) + 3.0
+    centred = rows.double() - rows.double().mean(0)
+    factor = covariance_of(rows).factor()
+    for height in (20, 80):
+        weight = numbers(height, 50, seed=height).double()
+        truth = torch.linalg.svdvals(centred @ weight.mT) / len(rows) ** 0.5
+        found = factor.through(weight).values
+        assert len(found) == min(height, 50)
+        assert float((found - truth[: len(found)]).abs().max()) <= 1e-8 * float(truth[0])
