@@ -11,6 +11,10 @@ import pytest
 import torch
 from playwright.sync_api import Browser, sync_playwright
 
+from checked_imports import check_package
+
+check_package("isthmus")
+
 CHROMIUM = shutil.which("chromium")
 
 

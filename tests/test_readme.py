@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from shape_checks import own_shape_checks
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
@@ -13,7 +15,8 @@ def test_the_example_runs_and_says_what_it_claims(capsys: pytest.CaptureFixture[
     blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     assert len(blocks) == 1
     scope: dict[str, object] = {}
-    exec(compile(blocks[0], "README.md", "exec"), scope)
+    with own_shape_checks():
+        exec(compile(blocks[0], "README.md", "exec"), scope)
     assert capsys.readouterr().out.startswith("2 CONFIDENT\n")
     assert getattr(scope["coordinates"], "shape", None) == (300, 2)
     assert getattr(scope["predictions"], "shape", None) == (300, 6)

@@ -41,7 +41,7 @@ def test_hostile_reasons_are_text() -> None:
     assert "[red]x[/] [link=http://a]" in printed(discoveries.discovery(reasons=("[red]x[/] [link=http://a]",)))
 
 
-@pytest.mark.parametrize("control", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.parametrize("control", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_pictures_and_page_are_written_beside_the_result(tmp_path: Path, control: bool) -> None:
     found = discoveries.discovery(control=control)
     page = write_outputs(found, tmp_path, discoveries.inputs(), "isthmus discover a.csv")

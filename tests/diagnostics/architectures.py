@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils import parametrizations
-from transformers import GPT2Config, GPT2LMHeadModel
 
 from isthmus import FullyConnected, LeakyResNet, ResNet
 
@@ -165,15 +164,13 @@ def encoder(*, norm_first: bool, batch_first: bool) -> nn.TransformerEncoder:
     return nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
 
 
-@functools.cache
-def _gpt_configuration() -> GPT2Config:
-    return GPT2Config(
-        n_layer=2, n_embd=8, n_head=2, vocab_size=13, n_positions=8, bos_token_id=0, eos_token_id=0
-    )  # fmt: skip
+def gpt() -> nn.Module:
+    # its import takes seconds, which every worker would pay for the list of names alone
+    from transformers import GPT2Config, GPT2LMHeadModel
 
-
-def gpt() -> GPT2LMHeadModel:
-    return GPT2LMHeadModel(_gpt_configuration())
+    return GPT2LMHeadModel(
+        GPT2Config(n_layer=2, n_embd=8, n_head=2, vocab_size=13, n_positions=8, bos_token_id=0, eos_token_id=0)
+    )
 
 
 def exported(make: Callable[[], nn.Module], *shape: int) -> Callable[[], nn.Module]:

@@ -8,7 +8,7 @@ from isthmus.figures import FIGURES, Finished, Preset, Workshop, gallery
 from isthmus.sweeps.engines import EngineChoice
 
 # all twelve take 75 s of one core; the rest of them are slow tests
-SHORT = ("rank-recovery", "narrowness", "linear-networks")
+SHORT = ("narrowness", "linear-networks")
 
 
 @pytest.fixture(scope="session")

@@ -36,6 +36,13 @@ def page_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def hostile_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "hostile.html"
+    report(hostile(), path, command=HOSTILE)
+    return path
+
+
 def test_the_page_is_well_formed_and_the_verdict_comes_first(page_path: Path) -> None:
     page = Page(page_path.read_text())
     words = [text.strip() for text in page.text if text.strip()]
@@ -85,11 +92,10 @@ def test_the_page_follows_the_readers_scheme(page_path: Path) -> None:
     assert "#1b1e23" not in svg
 
 
-def test_hostile_names_are_shown_not_run(tmp_path: Path) -> None:
-    report(hostile(), tmp_path / "report.html", command=HOSTILE)
-    page = Page((tmp_path / "report.html").read_text())
+def test_hostile_names_are_shown_not_run(hostile_path: Path) -> None:
+    page = Page(hostile_path.read_text())
     assert not page.attributes("script")
-    assert "<script>document" not in (tmp_path / "report.html").read_text()
+    assert "<script>document" not in hostile_path.read_text()
     words = " ".join(page.text)
     assert words.count(HOSTILE) >= 10
 
@@ -122,9 +128,8 @@ def test_a_browser_shows_everything(page_path: Path, browser: Browser, tmp_path:
     assert shown_in(browser, page_path, tmp_path / f"{scheme}_{width}.png", scheme=scheme, width=width) == 10
 
 
-def test_a_browser_does_not_run_hostile_names(browser: Browser, tmp_path: Path) -> None:
-    report(hostile(), tmp_path / "report.html", command=HOSTILE)
+def test_a_browser_does_not_run_hostile_names(browser: Browser, hostile_path: Path) -> None:
     page = browser.new_page()
-    page.goto((tmp_path / "report.html").as_uri())
+    page.goto(hostile_path.as_uri())
     assert page.title().startswith("Rank of a task")
     page.close()

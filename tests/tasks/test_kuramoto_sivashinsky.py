@@ -73,18 +73,14 @@ def test_a_linear_reconstruction_needs_more_than_the_rank(task: tasks.Task) -> N
     assert components_needed(task.x, 1e-2) > 8
 
 
-def test_rows_are_spread_over_the_whole_trajectory() -> None:
+def test_rows_are_spread_over_a_trajectory_that_the_seed_alone_decides() -> None:
     every = tasks.kuramoto_sivashinsky(num_samples=41, num_snapshots=41)
     fifth = tasks.kuramoto_sivashinsky(num_samples=9, num_snapshots=41)
     np.testing.assert_array_equal(fifth.x, every.x[::5])
     assert fifth.ordered
     assert fifth.y is None
-
-
-def test_same_seed_same_bits_other_seed_other_trajectory() -> None:
-    first, again, other = (tasks.kuramoto_sivashinsky(num_samples=5, num_snapshots=5, seed=s) for s in (0, 0, 1))
-    np.testing.assert_array_equal(first.x, again.x)
-    assert np.abs(first.x - other.x).max() > 0.1
+    other = tasks.kuramoto_sivashinsky(num_samples=5, num_snapshots=5, seed=1)
+    assert np.abs(every.x[:5] - other.x).max() > 0.1
 
 
 def test_the_rank_is_claimed_at_its_own_length_only() -> None:

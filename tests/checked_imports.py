@@ -1,0 +1,127 @@
+"""Every function and dataclass of the library checks its annotations, shapes included, while the tests run.
+
+The import hook of jaxtyping would do the same, but checks all arguments a second time beside the result, binds the
+signature on every call and builds two checkers for each function at import: more than half of the time of the tests.
+Here a function gets one checker, on its first call, and shapes are remembered only where annotations have some.
+"""
+
+import ast
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.util import decode_source
+from types import FunctionType, ModuleType, SimpleNamespace
+from typing import Any, get_args, get_type_hints
+
+from beartype import BeartypeConf, beartype
+from jaxtyping import AbstractArray, TypeCheckError, config, jaxtyped
+
+DECORATOR = "__checked__"
+SETTINGS = BeartypeConf(violation_type=TypeCheckError)
+
+
+def has_shapes(hint: object) -> bool:
+    return (inspect.isclass(hint) and issubclass(hint, AbstractArray)) or any(map(has_shapes, get_args(hint)))
+
+
+def resolved_hints(function: FunctionType) -> dict[str, object]:
+    """Its annotations, quoted ones looked up; what only type checkers understand is left out."""
+    hints: dict[str, object] = dict(function.__annotations__)
+    for name in [name for name, hint in hints.items() if isinstance(hint, str)]:
+        quoted = SimpleNamespace(__annotations__={name: hints[name]})
+        try:
+            hints |= get_type_hints(quoted, function.__globals__, include_extras=True)
+        except (NameError, TypeError):  # imported for type checkers only; zip[...]
+            del hints[name]
+    return hints
+
+
+def checker(function: FunctionType) -> Callable[..., object]:
+    """The function between a check of its arguments and one of its result; equal names of axes are equal sizes."""
+    function.__annotations__ = hints = resolved_hints(function)
+    checking: Callable[..., object] = beartype(conf=SETTINGS)(function)
+    if not any(map(has_shapes, hints.values())):
+        return checking
+
+    def call(*args: Any, **kwargs: Any) -> object:
+        with jaxtyped("context"):
+            return checking(*args, **kwargs)
+
+    return call
+
+
+def checked_function(function: FunctionType) -> Callable[..., object]:
+    ready: Callable[..., object] | None = None
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> object:
+        nonlocal ready
+        if config.jaxtyping_disable:
+            return function(*args, **kwargs)
+        if ready is None:
+            ready = checker(function)
+        return ready(*args, **kwargs)
+
+    return call
+
+
+def checked(thing: Any) -> Any:
+    """A function that checks its annotations; a class whose written `__init__` does (dataclasses write theirs)."""
+    if isinstance(thing, FunctionType):
+        return checked_function(thing) if thing.__annotations__ else thing
+    own = vars(thing).get("__init__")
+    if "__dataclass_fields__" in vars(thing) and isinstance(own, FunctionType) and not hasattr(own, "__wrapped__"):
+        thing.__init__ = checked(own)
+    return thing
+
+
+def decorate(statements: Sequence[ast.AST]) -> None:
+    """Functions at every depth get the decorator innermost, classes outermost."""
+    for node in statements:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            name = ast.copy_location(ast.Name(DECORATOR, ast.Load()), node)
+            node.decorator_list.insert(0 if isinstance(node, ast.ClassDef) else len(node.decorator_list), name)
+        for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+            inner = getattr(node, field, ())
+            decorate(inner if isinstance(inner, list) else ())
+
+
+class CheckingLoader(SourceFileLoader):
+    """Compiles a file with its functions and classes decorated; bytecode is neither read nor kept."""
+
+    def get_code(self, fullname: str) -> Any:
+        path = self.get_filename(fullname)
+        tree = ast.parse(decode_source(self.get_data(path)), path)
+        decorate(tree.body)
+        return compile(tree, path, "exec", dont_inherit=True)
+
+    def exec_module(self, module: ModuleType) -> None:
+        vars(module)[DECORATOR] = checked
+        super().exec_module(module)
+
+
+class CheckingFinder(MetaPathFinder):
+    """Finds the modules of one package as Python does, for `CheckingLoader`."""
+
+    def __init__(self, package: str) -> None:
+        self.package = package
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname.partition(".")[0] != self.package:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = CheckingLoader(spec.loader.name, spec.loader.path)
+        return spec
+
+
+def check_package(package: str) -> None:
+    """From now on; too late for a package that was imported before."""
+    if package in sys.modules:
+        raise RuntimeError(f"check_package({package!r}): it is imported already, so its functions go unchecked.")
+    sys.meta_path.insert(0, CheckingFinder(package))

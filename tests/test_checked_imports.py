@@ -1,0 +1,143 @@
+"""The type checks of the tests see what is wrong, and the library under test is imported with them."""
+
+import inspect
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+
+import pytest
+import torch
+from jaxtyping import TypeCheckError
+
+from checked_imports import CheckingFinder, check_package
+from isthmus import theory
+from shape_checks import own_shape_checks
+
+PACKAGE = "checked_on_import"
+SOURCE = """
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jaxtyping import Float
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+
+def count(x: int) -> int:
+    return x
+
+
+def count_wrongly(x: int) -> int:
+    return str(x)
+
+
+def product(left: Float[Tensor, "n k"], right: Float[Tensor, "k m"]) -> Float[Tensor, "n m"]:
+    return left @ right
+
+
+def product_turned(left: Float[Tensor, "n k"], right: Float[Tensor, "k m"]) -> Float[Tensor, "n m"]:
+    return (left @ right).mT
+
+
+def either(x: Float[Tensor, "n"] | None, y: list[Float[Tensor, "n"]]) -> None: ...
+
+
+def rows(x: Float[Tensor, "n d"]) -> Iterator[Float[Tensor, "d"]]:
+    yield from x
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    first: int
+    second: "Pair | None" = None
+
+    @classmethod
+    def of(cls, first: int) -> "Pair":
+        return cls(first) if first else None
+
+    @property
+    def sum(self) -> int:
+        def inner(x: int) -> int:
+            return x
+
+        return inner(0.5)
+
+
+def unknown_here(x: "Fraction", y: int, *, z: "zip[int]" = ()) -> int:
+    return y
+"""
+X = torch.ones(2, 3)
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    """A module written for this test, imported as the library is."""
+    folder, finder = tmp_path_factory.mktemp("package"), CheckingFinder(PACKAGE)
+    (folder / f"{PACKAGE}.py").write_text(SOURCE)
+    sys.path.insert(0, str(folder))
+    sys.meta_path.insert(0, finder)
+    yield __import__(PACKAGE)
+    sys.meta_path.remove(finder)
+    sys.path.remove(str(folder))
+    del sys.modules[PACKAGE]
+
+
+def test_what_fits_passes(module: ModuleType) -> None:
+    assert module.count(3) == 3
+    assert torch.equal(module.product(X, X.mT), X @ X.mT)
+    assert module.Pair(1, module.Pair(2)) == module.Pair(1, module.Pair.of(2))
+    assert [len(row) for row in module.rows(X)] == [3, 3]
+    assert module.unknown_here(object(), 1) == 1
+    module.either(None, [X[0], X[1]])
+
+
+WRONG = {
+    "argument": lambda m: m.count(3.0),
+    "keyword": lambda m: m.count(x="3"),
+    "result": lambda m: m.count_wrongly(3),
+    "axes": lambda m: m.product(X[0], X.mT),
+    "sizes of two arguments": lambda m: m.product(X, X),
+    "sizes of the result": lambda m: m.product_turned(X, torch.ones(3, 4)),
+    "sizes in a list": lambda m: m.either(X[0], [X[:, 0]]),
+    "kind of number": lambda m: m.product(X.int(), X.mT.int()),
+    "field": lambda m: m.Pair("1"),
+    "quoted name": lambda m: m.Pair(1, 2),
+    "result of a method": lambda m: m.Pair.of(0),
+    "function in a property": lambda m: m.Pair(1).sum,
+    "argument beside an unknown name": lambda m: m.unknown_here(1, "1"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_does_not_fit_is_seen(module: ModuleType, case: str) -> None:
+    with pytest.raises(TypeCheckError):
+        WRONG[case](module)
+
+
+def test_sizes_are_forgotten_from_call_to_call_also_after_an_error(module: ModuleType) -> None:
+    for size in (2, 3, 4):
+        assert module.product(torch.ones(size, size + 1), torch.ones(size + 1, 1)).shape == (size, 1)
+        with pytest.raises(TypeCheckError):
+            module.product(torch.ones(size, size), torch.ones(size + 1, 1))
+
+
+def test_the_library_is_checked_and_can_be_run_as_by_its_users() -> None:
+    with pytest.raises(TypeCheckError, match="linear_cost"):
+        theory.linear_cost(torch.eye(2), depth="2")  # pyright: ignore[reportArgumentType]
+    with own_shape_checks(), pytest.raises(TypeError, match="linear_cost") as told:
+        theory.linear_cost(torch.eye(2), depth="2")  # pyright: ignore[reportArgumentType]
+    assert not isinstance(told.value, TypeCheckError)
+
+
+def test_a_function_keeps_its_name_signature_and_source(module: ModuleType) -> None:
+    assert module.count.__name__ == "count"
+    assert str(inspect.signature(module.count)) == "(x: int) -> int"
+    assert inspect.getsource(module.count) == "def count(x: int) -> int:\n    return x\n"
+
+
+def test_it_is_too_late_for_what_is_imported() -> None:
+    with pytest.raises(RuntimeError, match="imported already"):
+        check_package("isthmus")
