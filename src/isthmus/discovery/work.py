@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -118,8 +118,10 @@ class Workshop:
     def run(self, units: Iterable[Unit]) -> list[Result]:
         """The results of all units, in order. An interrupt stops the running ones, their states saved."""
         with one_thread_each(), ThreadPoolExecutor(self.workers) as pool:
-            futures = [pool.submit(self._one, unit) for unit in units]
-            try:
+            futures: list[Future[Result]] = []
+            try:  # an interrupt may come while units are handed out: those that began must hear of it
+                for unit in units:
+                    futures.append(pool.submit(self._one, unit))
                 finished, _ = wait(futures, return_when=FIRST_EXCEPTION)
                 for future in finished:  # one that failed is heard of before those that began earlier are through
                     future.result()
@@ -139,6 +141,8 @@ class Workshop:
         partial = self.folder / f"{unit.key}.partial.pt" if self.folder else None
 
         def hear(event: FitEvent) -> bool:
+            if self._stop.is_set():  # silently: a thread that had just begun may come after the last word
+                return True
             self.tracker.at(unit, event)
             return self._stop.is_set()
 
