@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from isthmus.theory import linear_cost, nonplanarity_bound
-from theorem_checks import SEEDS, assert_at_most, assert_close, normal, with_spectrum
+from isthmus.errors import ShapeError
+from isthmus.networks import jacobians
+from isthmus.theory import last_matrix_lower_bound, linear_cost, nonplanarity_bound, schatten_lower_bound
+from theorem_checks import SEEDS, assert_at_most, assert_close, normal, random_network, with_spectrum
 
 pytestmark = pytest.mark.theorem("FC-34")
 
@@ -36,11 +38,11 @@ def test_one_plane_costs_nothing_and_one_point_its_volume() -> None:
 @settings(deadline=None, max_examples=4)
 @given(seed=SEEDS, k=st.integers(1, 2))
 def test_the_value_lies_below_every_last_matrix_and_above_each_point(seed: int, k: int) -> None:
-    jacobians = normal(seed, 6, 3, 3)
-    found = nonplanarity_bound(jacobians, rank=k, sweeps=300)
+    points = normal(seed, 6, 3, 3)
+    found = nonplanarity_bound(points, rank=k, sweeps=300)
     assert_at_most(found.value, found.upper)
     assert_close(found.weights.sum(), 1.0)
-    left, values, _ = torch.linalg.svd(jacobians)
+    left, values, _ = torch.linalg.svd(points)
     frames, volumes = left[:, :, :k], 2 * values[:, :k].log().sum(1)
 
     def primal(matrix: Tensor) -> Tensor:
@@ -61,9 +63,44 @@ def test_a_linear_network_of_any_depth_obeys_it() -> None:
         assert_at_most(2 * depth + value, linear_cost(matrix, depth=depth))
 
 
+@settings(deadline=None, max_examples=10)
+@given(seed=SEEDS, depth=st.integers(2, 5), slope=st.sampled_from([0.0, 0.3]))
+def test_the_last_matrix_of_a_network_bounds_its_penalty(seed: int, depth: int, slope: float) -> None:
+    network, x = random_network(seed, [4, *[5] * (depth - 1), 3], slope=slope), normal(seed + 1, 12, 4)
+    found = jacobians(network, x).detach()
+    bound = last_matrix_lower_bound(found, network.weights[-1].detach(), depth=depth)
+    assert_at_most(bound, network.penalty().detach())
+    assert_at_most(schatten_lower_bound(found, depth=depth), bound)  # FC-13 lets each point choose its own
+
+
+@pytest.mark.parametrize("depth", [2, 3, 8])
+def test_it_is_sharp_for_balanced_linear_networks_and_no_bound_for_another_depth(depth: int) -> None:
+    values = torch.tensor([3.0, 0.5], dtype=torch.float64)
+    map_, last = torch.diag(values), torch.diag(values ** (1 / depth))
+    assert_close(last_matrix_lower_bound(map_[None], last, depth=depth), linear_cost(map_, depth=depth))
+    with pytest.raises(AssertionError):
+        assert_close(last_matrix_lower_bound(map_[None], last, depth=depth + 1), linear_cost(map_, depth=depth))
+    # any other last matrix costs more
+    assert_at_most(linear_cost(map_, depth=depth), last_matrix_lower_bound(map_[None], 1.3 * last, depth=depth))
+
+
+def test_a_jacobian_that_the_last_matrix_cannot_give_is_refused() -> None:
+    plane = torch.eye(3, dtype=torch.float64)[:, :2]
+    inside = plane @ normal(0, 2, 4)
+    found = last_matrix_lower_bound(inside[None], plane, depth=3)
+    assert_close(found, 2.0 + linear_cost(inside, depth=2))
+    with pytest.raises(ValueError, match="in the span of last_matrix"):
+        last_matrix_lower_bound(normal(0, 1, 3, 4), plane, depth=3)
+    with pytest.raises(ValueError, match="depth >= 2"):
+        last_matrix_lower_bound(inside[None], plane, depth=1)
+    with pytest.raises(ShapeError, match="3 and 2"):
+        last_matrix_lower_bound(normal(0, 1, 2, 4), plane, depth=3)
+    assert_close(last_matrix_lower_bound(inside[None][:0], plane, depth=3), 2.0)
+
+
 def test_points_of_lower_rank_are_passed_over() -> None:
-    jacobians = torch.cat([two_lines(0.7), torch.zeros(1, 2, 1, dtype=torch.float64)])
-    found = nonplanarity_bound(jacobians, rank=1)
+    lines = torch.cat([two_lines(0.7), torch.zeros(1, 2, 1, dtype=torch.float64)])
+    found = nonplanarity_bound(lines, rank=1)
     assert_close(found.value, math.log1p(math.sin(0.7)), absolute=1e-9)
     assert float(found.weights[2]) == 0
     with pytest.raises(ValueError, match="none of 3 has it"):

@@ -24,6 +24,7 @@ from isthmus.theory.estimate import (
 )
 from isthmus.theory.jacobian_bounds import (
     large_singular_value_bound,
+    last_matrix_lower_bound,
     regularity_lower_bound,
     resnet_jacobian_lower_bound,
     schatten_lower_bound,
@@ -213,6 +214,7 @@ __all__ = [
     "resnet_growth",
     "resnet_jacobian_lower_bound",
     "scale_criticality",
+    "last_matrix_lower_bound",
     "schatten_lower_bound",
     "segment_kernel_bound",
     "shallow_path_norm",

@@ -22,6 +22,8 @@ from isthmus.theory.linear_costs import linear_cost
 from isthmus.theory.residual_costs import resnet_cost
 from isthmus.theory.spectra import log_pseudo_determinant
 
+OUTSIDE = 1e-6  # share of a Jacobian's norm outside the span of the last matrix that counts as rounding
+
 
 def _largest(bounds: Tensor) -> Tensor:
     """Greatest of the samples' bounds; 0, which always holds, for an empty batch."""
@@ -52,6 +54,51 @@ def schatten_lower_bound(jacobians: Float[Tensor, "n d_out d_in"], *, depth: int
     check_tensor("schatten_lower_bound", "jacobians", jacobians, ndim=3)
     check_depth("schatten_lower_bound", depth)
     return _largest(linear_cost(jacobians, depth=depth))
+
+
+def last_matrix_lower_bound(
+    jacobians: Float[Tensor, "n d_out d_in"], last_matrix: Float[Tensor, "d_last width"], *, depth: int
+) -> Float[Tensor, ""]:
+    """Parameter norm of every network of this depth with these Jacobians and this last matrix: *lower bound*.
+
+        |W_L|_F^2 + (L - 1) max_x sum_i s_i(W_L^+ Jf(x))^(2/(L-1))  <=  |W|^2
+
+    Never weaker than `schatten_lower_bound`; its least value over all W_L bounds R(f; L), but that program is not
+    convex. In the limit of large depth it is: `nonplanarity_bound`.
+
+    Args:
+        jacobians: one Jacobian per sample.
+        last_matrix: W_L, d_last = d_out; its columns must span those of every Jacobian, as they do in a network.
+        depth: number of weight matrices L, at least 2.
+
+    Returns:
+        Scalar in squared-weight units; |W_L|_F^2 for an empty batch.
+
+    Raises:
+        ValueError: `depth` < 2, NaN or infinity, a Jacobian outside the span of W_L.
+        TypeError: complex or integer tensor.
+        ShapeError: not three and two dimensions, or of different d_out.
+
+    Accuracy: that of the pseudo-inverse, eps times the condition number of W_L.
+    Source: 003, proof of Proposition 5. Test: FC-34.
+    """
+    call = "last_matrix_lower_bound"
+    check_tensor(call, "jacobians", jacobians, ndim=3)
+    check_tensor(call, "last_matrix", last_matrix, ndim=2)
+    check_depth(call, depth, least=2)
+    if jacobians.shape[1] != last_matrix.shape[0]:
+        raise ShapeError(
+            f"{call}: needs as many rows in last_matrix as outputs in the Jacobians, got {last_matrix.shape[0]} and "
+            f"{jacobians.shape[1]}. The last matrix is the one next to the outputs."
+        )
+    below = torch.linalg.pinv(last_matrix) @ jacobians
+    missed = jacobians - last_matrix @ below
+    if jacobians.numel() and bool((missed.norm(dim=(1, 2)) > OUTSIDE * jacobians.norm(dim=(1, 2))).any()):
+        raise ValueError(
+            f"{call}: needs Jacobians in the span of last_matrix, which those of a network are; one is outside by more "
+            f"than {OUTSIDE:g} of its norm. Give both from the same network."
+        )
+    return last_matrix.square().sum() + _largest(linear_cost(below, depth=depth - 1))
 
 
 def large_singular_value_bound(*, penalty: Real, threshold: Real, depth: int) -> float:
