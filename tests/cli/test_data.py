@@ -49,6 +49,21 @@ def test_targets_classes_and_groups_are_taken_apart(table: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*became one 0/1 column")
+def test_candidates_are_kept_beside_and_are_no_inputs(table: str) -> None:
+    rows = read_rows(table, Choice(target=("v",)), candidates=("site", "kind"))
+    assert list(rows.x.columns) == ["u"]
+    np.testing.assert_array_equal(rows.candidates["site"][:, 0], np.arange(30) // 5)
+    np.testing.assert_array_equal(rows.candidates["kind"].argmax(1), np.arange(30) % 3)
+    assert not read_rows(table, Choice(target=("v",))).candidates
+    with pytest.raises(DataError, match="nowhere"):
+        read_rows(table, Choice(target=("v",)), candidates=("nowhere",))
+    with pytest.raises(DataError, match="no column is left"):
+        read_rows(table, Choice(target=("v",)), candidates=("u", "site", "kind"))
+    with pytest.raises(DataError, match="Leave out --candidates"):
+        read_rows("builtin:iris", Choice(), candidates=("u",))
+
+
+@pytest.mark.filterwarnings("ignore:.*became one 0/1 column")
 def test_a_table_without_a_choice_is_autoencoded_and_that_is_said(table: str) -> None:
     rows = read_rows(table, Choice())
     assert rows.y is None

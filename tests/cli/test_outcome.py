@@ -7,6 +7,7 @@ from rich.console import Console
 import discoveries
 from isthmus.cli.outcome import exit_code, print_verdict, write_outputs
 from isthmus.discovery import Discovery
+from isthmus.discovery.netcdf import read_table
 from isthmus.theory import Verdict
 
 
@@ -44,7 +45,12 @@ def test_hostile_reasons_are_text() -> None:
 @pytest.mark.parametrize("control", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_pictures_and_page_are_written_beside_the_result(tmp_path: Path, control: bool) -> None:
     found = discoveries.discovery(control=control)
-    page = write_outputs(found, tmp_path, discoveries.inputs(), "isthmus discover a.csv")
+    x = discoveries.inputs()
+    page = write_outputs(found, tmp_path, x, "isthmus discover a.csv", {"size": x[:, 0] ** 2})
     assert page == tmp_path / "report.html"
     assert "isthmus discover a.csv" in page.read_text()
-    assert len(list((tmp_path / "plots").glob("*.png"))) == len(list((tmp_path / "plots").glob("*.svg"))) == 8
+    assert len(list((tmp_path / "plots").glob("*.png"))) == len(list((tmp_path / "plots").glob("*.svg"))) == 11
+    assert (tmp_path / "plots" / "candidates.png").exists()
+    assert "size 0." in page.read_text()
+    saved = read_table(tmp_path / "interpretation.nc", "interpretation")
+    assert set(saved.data_vars) == {"error_saved", "order", "attribution", "distance_correlation"}

@@ -18,6 +18,15 @@ def test_the_command_asks_for_the_same() -> None:
     assert Request("builtin:digits").command == "isthmus discover builtin:digits"
 
 
+def test_candidates_are_names_of_columns() -> None:
+    request = Request("a.csv", candidates="age, body size")
+    assert request.candidate_names == ("age", "body size")
+    assert shlex.split(request.command)[-2:] == ["--candidates", "age, body size"]
+    assert Request("a.csv").candidate_names == ()
+    with pytest.raises(DataError, match="--candidates: names no column"):
+        Request("a.csv", candidates=" ,")
+
+
 def test_ridges_are_numbers_largest_first() -> None:
     assert Request("a.csv", ridge="1e-3, 1e-2,1e-3").ridges == [1e-2, 1e-3]
     assert Request("a.csv").ridges is None

@@ -3,8 +3,8 @@
 Reading files and built-in tasks: `tasks`. Checking numbers: `tasks.arrays`, by way of `discover`.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +39,7 @@ class Rows:
         groups: a label per row, or None.
         ordered: whether the rows are a time series.
         note: what was decided for the user, or None.
+        candidates: variables by name that the coordinates are compared with, one row or several columns each.
     """
 
     x: pd.DataFrame
@@ -47,6 +48,7 @@ class Rows:
     groups: np.ndarray | None
     ordered: bool
     note: str | None
+    candidates: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
 
 
 def choice_of(target: str | None, classes: str | None, *, autoencode: bool) -> Choice:
@@ -65,13 +67,26 @@ def choice_of(target: str | None, classes: str | None, *, autoencode: bool) -> C
     return Choice(names, classes, autoencode)
 
 
-def read_rows(data: str, choice: Choice, *, groups: str | None = None, ordered: bool = False, seed: int = 0) -> Rows:
-    """The rows of DATA, a file or "builtin:NAME" (drawn with `seed`).
+def read_rows(  # noqa: PLR0913
+    data: str,
+    choice: Choice,
+    *,
+    groups: str | None = None,
+    ordered: bool = False,
+    seed: int = 0,
+    candidates: Sequence[str] = (),
+) -> Rows:
+    """The rows of DATA, a file or "builtin:NAME" (drawn with `seed`); `candidates` are columns kept beside.
 
     Raises:
         DataError: the data cannot be read or used; one line says where and what to do.
     """
-    task = _builtin(data, choice, groups, seed) if data.startswith(_BUILTIN) else _table(data, choice, groups)
+    if data.startswith(_BUILTIN):
+        if candidates:
+            raise DataError(f"{data}: has no columns beside its inputs. Leave out --candidates.")
+        task = _builtin(data, choice, groups, seed)
+    else:
+        task = _table(data, choice, groups, candidates)
     check_rows(task.num_samples, name=data, refuse=True)
     names = task.x_names or tuple(f"x{i}" for i in range(task.x.shape[1]))
     x = pd.DataFrame(task.x, columns=list(names))
@@ -79,7 +94,8 @@ def read_rows(data: str, choice: Choice, *, groups: str | None = None, ordered: 
     if task.y is not None:
         y = pd.DataFrame(task.y, columns=list(task.y_names or (f"y{i}" for i in range(task.y.shape[1]))))
     loss = "cross_entropy" if task.kind is Kind.CLASSIFICATION else None
-    return Rows(x, y, loss, task.groups, ordered or task.ordered, _note(data, choice, task))
+    beside = _candidates(data, candidates) if candidates else {}
+    return Rows(x, y, loss, task.groups, ordered or task.ordered, _note(data, choice, task), beside)
 
 
 def rows_like(data: str, names: Sequence[str]) -> np.ndarray:
@@ -125,7 +141,14 @@ def _builtin(data: str, choice: Choice, groups: str | None = None, seed: int = 0
     return replace(task, y=None, kind=Kind.AUTOENCODING, y_names=(), true_rank=None, jacobian_rank=None, flat_rank=None)
 
 
-def _table(data: str, choice: Choice, groups: str | None) -> Task:
+def _candidates(data: str, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Columns of DATA by name; text is several 0/1 columns."""
+    task = read_table(data, autoencode=True, among=set(names), drop_constant=False)
+    bases = np.array([name if name in names else name.split("=", 1)[0] for name in task.x_names])
+    return {name: task.x[:, bases == name] for name in names}
+
+
+def _table(data: str, choice: Choice, groups: str | None, aside: Sequence[str]) -> Task:
     # constant columns stay: discover leaves them out and says so, and rows to come have them too
     return read_table(
         data,
@@ -133,6 +156,7 @@ def _table(data: str, choice: Choice, groups: str | None) -> Task:
         classes=choice.classes,
         autoencode=choice.autoencode,
         groups=groups,
+        aside=aside,
         drop_constant=False,
     )
 

@@ -40,6 +40,9 @@ def discover(  # noqa: PLR0913 - one argument per option
     ] = None,
     pictures: Annotated[bool, typer.Option(help="Write the pictures and the page; --resume makes them later.")] = True,
     depth_path: Annotated[bool, typer.Option("--depth-path", help="Also find the rank at several depths.")] = False,
+    candidates: Annotated[
+        str | None, typer.Option(help="Columns to compare the coordinates with, no inputs: COL,COL.")
+    ] = None,
 ) -> int:
     """How many dimensions DATA needs: writes a run folder with a report, and says the verdict.
 
@@ -62,6 +65,7 @@ def discover(  # noqa: PLR0913 - one argument per option
         evaluations,
         None if network is None else network.value,
         depth_path,
+        candidates,
     )
     check_writable(folder)
     from isthmus.cli.discovery_run import run_in  # torch and the rest: only once the request makes sense

@@ -40,7 +40,10 @@ def run_in(folder: Path, request: Request, *, replace: bool = False, pictures: b
     try:
         with terminate_like_interrupt(), warnings_as_lines(say):
             choice = choice_of(request.target, request.classes, autoencode=request.autoencode)
-            rows = read_rows(request.data, choice, groups=request.groups, ordered=request.ordered, seed=request.seed)
+            rows = read_rows(
+                request.data, choice, groups=request.groups, ordered=request.ordered, seed=request.seed,
+                candidates=request.candidate_names,
+            )  # fmt: skip
             if rows.note:
                 say(rows.note)
             if replace:
@@ -52,7 +55,7 @@ def run_in(folder: Path, request: Request, *, replace: bool = False, pictures: b
             else:
                 found = _search(rows, folder, request, errors)
             command = f"{request.command} --out {shlex.quote(str(folder))}"
-            page = write_outputs(found, folder, rows.x.to_numpy(), command) if pictures else None
+            page = write_outputs(found, folder, rows.x.to_numpy(), command, rows.candidates) if pictures else None
     except KeyboardInterrupt:
         text = f"isthmus: interrupted. {how_to_go_on(request, folder)}"
         errors.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -3,6 +3,7 @@
 The words themselves: `reports.verdict`. The numbers: `discovery`.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from isthmus.discovery import Discovery
+from isthmus.discovery import Discovery, interpret
+from isthmus.discovery.netcdf import write_tables
 from isthmus.reports import VerdictText, report, verdict_of, write_pictures
 from isthmus.theory import Verdict
 
@@ -23,11 +25,16 @@ def exit_code(verdict: Verdict) -> int:
     return DOUBTFUL if verdict is Verdict.DOUBTFUL else DONE
 
 
-def write_outputs(found: Discovery, folder: Path, x: np.ndarray, command: str) -> Path:
-    """Write the pictures and the page of a discovery into its folder; returns the path of the page."""
-    pictures = write_pictures(found, folder / "plots", x)
+def write_outputs(
+    found: Discovery, folder: Path, x: np.ndarray, command: str, candidates: Mapping[str, np.ndarray] | None = None
+) -> Path:
+    """Write the pictures, what the coordinates mean, and the page of a discovery; returns the path of the page."""
+    meaning = interpret(found, x, candidates=candidates) if found.rank else None
+    if meaning is not None:
+        write_tables(folder / "interpretation.nc", {"interpretation": meaning})
+    pictures = write_pictures(found, folder / "plots", x, meaning)
     page = folder / "report.html"
-    report(found, page, x=x, command=command, pictures=pictures)
+    report(found, page, x=x, command=command, pictures=pictures, meaning=meaning)
     return page
 
 

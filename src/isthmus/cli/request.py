@@ -18,7 +18,7 @@ class Request:
 
     Raises:
         DataError: --max-seconds is not positive, --ridge holds no positive numbers, --depth is too small for the
-            network, or --depth-path is asked of a residual one.
+            network, --depth-path is asked of a residual one, or --candidates names nothing.
     """
 
     data: str
@@ -36,6 +36,7 @@ class Request:
     evaluations: int | None = None
     network: str | None = None
     depth_path: bool = False
+    candidates: str | None = None
 
     def __post_init__(self) -> None:
         if self.max_seconds is not None and not self.max_seconds > 0:
@@ -49,7 +50,14 @@ class Request:
             raise DataError(
                 f"--depth-path --network {self.network}: a depth path needs a fully connected network; leave out one."
             )
+        if self.candidates is not None and not self.candidate_names:
+            raise DataError("--candidates: names no column. Give one or several, separated by commas.")
         _ = self.ridges  # refuses what is no list of ridges
+
+    @property
+    def candidate_names(self) -> tuple[str, ...]:
+        """The columns that --candidates names."""
+        return tuple(name.strip() for name in (self.candidates or "").split(",") if name.strip())
 
     @property
     def ridges(self) -> list[float] | None:

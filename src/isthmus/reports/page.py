@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+import xarray as xr
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from numpy.typing import ArrayLike
@@ -16,6 +17,7 @@ from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
 from isthmus.plots.style import PALETTE
 from isthmus.reports.depth_words import depth_table
+from isthmus.reports.meaning import meaning_table
 from isthmus.reports.picture import Picture, inline_svg
 from isthmus.reports.pictures import pictures_of
 from isthmus.reports.tables import layer_table, rows_by, skipped_table
@@ -57,6 +59,7 @@ def report(
     x: ArrayLike | None = None,
     command: str | None = None,
     pictures: Sequence[Picture] | None = None,
+    meaning: xr.Dataset | None = None,
 ) -> None:
     """Write one self-contained HTML page about `result`.
 
@@ -66,11 +69,12 @@ def report(
         x: samples in the user's units, to show their coordinates.
         command: the command that made the result, for the page's last section.
         pictures: those that `write_pictures` made of the same result, so that they are not drawn again.
+        meaning: what `isthmus.interpret` says of the coordinates of a discovery, to be shown beside them.
 
     Raises:
         OSError: the file cannot be written.
     """
-    page = templates().get_template("page.html").render(_content(result, x, command, pictures))
+    page = templates().get_template("page.html").render(_content(result, x, command, pictures, meaning))
     write_text(Path(path), page)
 
 
@@ -86,7 +90,11 @@ def templates() -> Environment:
 
 
 def _content(
-    result: Discovery | Diagnosis, x: ArrayLike | None, command: str | None, pictures: Sequence[Picture] | None
+    result: Discovery | Diagnosis,
+    x: ArrayLike | None,
+    command: str | None,
+    pictures: Sequence[Picture] | None,
+    meaning: xr.Dataset | None,
 ) -> dict[str, object]:
     discovery = result if isinstance(result, Discovery) else None
     diagnosis = result if isinstance(result, Diagnosis) else result.diagnosis
@@ -97,12 +105,13 @@ def _content(
         "palette": PALETTE,
         "state": discovery.verdict.name.lower() if discovery else "plain",
         "verdict": verdict_of(result),
-        "pictures": page_figures(pictures if pictures is not None else pictures_of(result, x), ""),
+        "pictures": page_figures(pictures if pictures is not None else pictures_of(result, x, meaning), ""),
         "control": verdict_of(control) if control else None,
         "control_pictures": page_figures(_curves(control), "control-") if control else [],
         "warnings": list(dict.fromkeys(warnings)),
         "starts": rows_by(discovery.runs, "run", _START_COLUMNS) if discovery else None,
         "depths": depth_table(discovery.depth_path) if discovery and discovery.depth_path else None,
+        "coordinates": meaning_table(meaning) if meaning is not None else None,
         "layers": layer_table(diagnosis),
         "skipped": skipped_table(diagnosis),
         "readings": _readings(discovery) if discovery else {},

@@ -16,14 +16,20 @@ from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
 from isthmus.discovery.depth_path import DepthPath
 from isthmus.reports.layer_pictures import layer_pictures, profile_pictures
+from isthmus.reports.meaning import meaning_pictures
 from isthmus.reports.picture import Picture, drawn, svg_of
 from isthmus.training.atomic import atomic_path
 
 _DPI = 200
 
 
-def pictures_of(result: Discovery | Diagnosis, x: ArrayLike | None = None) -> list[Picture]:
-    """The pictures of a result in reading order; with samples `x`, also their first coordinates."""
+def pictures_of(
+    result: Discovery | Diagnosis, x: ArrayLike | None = None, meaning: xr.Dataset | None = None
+) -> list[Picture]:
+    """The pictures of a result in reading order; with samples `x`, also their first coordinates.
+
+    With `meaning`, a table of `interpret`, also what these coordinates save, follow and resemble.
+    """
     if isinstance(result, Diagnosis):
         return [
             *layer_pictures(result.layers, result.rank.estimate),
@@ -40,18 +46,22 @@ def pictures_of(result: Discovery | Diagnosis, x: ArrayLike | None = None) -> li
         lambda: plots.starts(result.runs),
     )
     depth = [_depth_picture(result.depth_path)] if result.depth_path is not None else []
-    return [*found, starts, *depth, *(_coordinate_pictures(result, x) if x is not None and result.rank else [])]
+    coordinates = _coordinate_pictures(result, x) if x is not None and result.rank else []
+    return [*found, starts, *depth, *coordinates, *(meaning_pictures(meaning) if meaning is not None else [])]
 
 
 def write_pictures(
-    result: Discovery | Diagnosis, folder: str | os.PathLike[str], x: ArrayLike | None = None
+    result: Discovery | Diagnosis,
+    folder: str | os.PathLike[str],
+    x: ArrayLike | None = None,
+    meaning: xr.Dataset | None = None,
 ) -> list[Picture]:
     """Write every picture of a result into `folder` (made if missing) as PNG and SVG; returns them, drawn.
 
     Raises:
         OSError: the folder cannot be written.
     """
-    pictures = pictures_of(result, x)
+    pictures = pictures_of(result, x, meaning)
     save_pictures(pictures, folder)
     return pictures
 

@@ -39,6 +39,7 @@ def read_table(
     classes: str | None = None,
     autoencode: bool = False,
     groups: str | None = None,
+    aside: Sequence[str] = (),
     among: Collection[str] | None = None,
     drop_constant: bool = True,
 ) -> Task:
@@ -54,6 +55,7 @@ def read_table(
         classes: the one column whose values are classes to predict; `"y"` for the `y` of an .npz.
         autoencode: reconstruct the inputs, also where the file holds a `y`.
         groups: the column of labels, numbers or text, whose rows belong together; it is no input.
+        aside: columns that are neither inputs nor targets.
         among: the only columns to look at as inputs, where the file has any of them; others may hold anything.
         drop_constant: drop constant input columns; False keeps the columns of an earlier reading in place.
 
@@ -68,6 +70,8 @@ def read_table(
     if bool(target) + (classes is not None) + autoencode > 1:
         raise DataError(f"{path}: target, classes and autoencode exclude each other. Pass one of them.")
     content, labels = _without_labels(_read(path), groups, str(path))
+    check_present(list(content.table.columns), tuple(aside), str(path))
+    content = replace(content, table=content.table.drop(columns=list(aside)))
     chosen = (classes,) if classes is not None else target
     kind = Kind.CLASSIFICATION if classes is not None else Kind.REGRESSION
     if content.apart is not None and not target and classes in {None, "y"}:

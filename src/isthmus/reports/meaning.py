@@ -1,0 +1,64 @@
+"""What the coordinates mean, as pictures and as a table of text. The numbers: `discovery.interpretation`."""
+
+import numpy as np
+import xarray as xr
+
+from isthmus import plots
+from isthmus.reports.picture import Picture
+from isthmus.reports.tables import TableText
+
+_NAMED = 3  # inputs and candidates that are named for each coordinate
+
+
+def meaning_pictures(meaning: xr.Dataset) -> list[Picture]:
+    """What each coordinate saves, which inputs it follows, and which candidates it resembles, where there are any."""
+    count = meaning.sizes["coordinate"]
+    found = [
+        Picture(
+            "errors_saved",
+            "How much of the outputs' variance is lost when one coordinate is held at its mean.",
+            f"One bar for each of {count} coordinates.",
+            lambda: plots.errors_saved(meaning),
+        ),
+        Picture(
+            "attributions",
+            "How strongly each coordinate follows each input: its mean slope, in units of the spread of both. An "
+            "average over the data; a coordinate that only turns somewhere follows the input there.",
+            f"{count} coordinates by {meaning.sizes['input']} inputs, darker where the coordinate follows the input.",
+            lambda: plots.attributions(meaning),
+        ),
+    ]
+    if "candidate" in meaning.sizes:
+        found.append(
+            Picture(
+                "candidates",
+                "Distance correlation of each coordinate with the variables to compare with: 1 where one is the other "
+                "up to scale and shift, near 0 where they are independent.",
+                f"{count} coordinates by {meaning.sizes['candidate']} variables, darker where they are more alike.",
+                lambda: plots.candidates(meaning),
+            )
+        )
+    return found
+
+
+def meaning_table(meaning: xr.Dataset) -> TableText:
+    """One row for each coordinate: its place, what it saves, what it follows most and what it resembles most."""
+    headings = ["coordinate", "place by error saved", "error saved / variance", "follows most"]
+    columns = [
+        [str(c) for c in meaning["coordinate"].values],
+        [str(place) for place in meaning["order"].values],
+        [f"{saved:.4g}" for saved in meaning["error_saved"].values],
+        _most(meaning["attribution"], "input"),
+    ]
+    if "candidate" in meaning.sizes:
+        headings.append("resembles most (distance correlation)")
+        columns.append(_most(meaning["distance_correlation"], "candidate"))
+    return TableText(tuple(headings), tuple(zip(*columns, strict=True)), tuple(range(3, len(headings))))
+
+
+def _most(table: xr.DataArray, dimension: str) -> list[str]:
+    """The largest entries of each coordinate, largest first, as "name 0.93, name 0.41"."""
+    names = table[dimension].values
+    rows = table.transpose("coordinate", dimension).values
+    order = np.argsort(-rows, axis=1, kind="stable")[:, :_NAMED]
+    return [", ".join(f"{names[j]} {row[j]:.2g}" for j in best) for row, best in zip(rows, order, strict=True)]
