@@ -18,7 +18,7 @@ def arc(turn: float) -> np.ndarray:
 
 
 def small_path(turn: float) -> isthmus.Discovery:
-    return discover(arc(turn), ridge=3e-4, starts=1, limits=Limits(evaluations=160), depth_path=True)
+    return discover(arc(turn), ridge=3e-4, starts=1, limits=Limits(evaluations=224), depth_path=True)
 
 
 @pytest.fixture(scope="module")

@@ -58,12 +58,13 @@ def trained_start(  # noqa: PLR0913
     kind = settings.starts[number]
     seed = 1000 * settings.seed + number
     network = new_network(problem.d_in, problem.d_out, settings, seed=seed)
-    rate = 3e-3
+    steps, rate = settings.adam_steps, 3e-3
     if kind == StartKind.LINEAR:
         start_linear(network, problem.x, regression_target(problem), settings)
-        rate /= 3
+        # begun too early, L-BFGS leaves it with one or two dimensions at a large ridge
+        steps, rate = 2 * steps, rate / 3
     solver = (
-        Adam(settings.adam_steps, rate, moves=(rebalancing,), move_every=20),
+        Adam(steps, rate, moves=(rebalancing,), move_every=20),
         LBFGS(settings.lbfgs_evaluations),
     )
     result = trained(problem, network, ridge, solver, seconds=seconds, checkpoint=checkpoint, callback=callback)

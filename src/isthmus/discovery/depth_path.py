@@ -62,7 +62,7 @@ class DepthPath:
 def planned_depth_evaluations(settings: Settings, problem: Problem, depth: DepthSettings) -> int:
     """About how many gradient evaluations a depth path takes."""
     ranks = min(3, problem.d_in, problem.d_out)
-    start = settings.adam_steps + settings.lbfgs_evaluations
+    start = settings.start_evaluations
     return ranks * (len(kinds_of(problem, depth)) * start + len(depth.middle_layers) * settings.polish_evaluations)
 
 
@@ -98,7 +98,7 @@ class DepthSearch:
                     ranked_start, self.problem, self.settings, kind=kind, number=number, rank=rank,
                     middle=self.depth.anchor, base=base,
                 ),
-                self.settings.adam_steps + self.settings.lbfgs_evaluations,
+                self.settings.start_evaluations,
                 base["ridge"], number,
             )
             for rank, base in bases.items()

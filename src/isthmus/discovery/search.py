@@ -54,7 +54,7 @@ class Findings:
 def planned_evaluations(settings: Settings, problem: Problem) -> int:
     """About how many gradient evaluations a search takes, for the estimate of time left."""
     ranks = min(_most_ranks(settings, problem), 6)
-    path = len(settings.ridges) * len(settings.starts) * (settings.adam_steps + settings.lbfgs_evaluations)
+    path = len(settings.ridges) * len(settings.starts) * settings.start_evaluations
     curves = min(3, len(settings.ridges)) * (ranks * settings.polish_evaluations + settings.raise_evaluations)
     return path + curves + ranks * settings.refine_evaluations
 
@@ -101,7 +101,7 @@ class Search:
     def _ridge_path(self) -> dict[float, list[Result]]:
         """Cold starts at each ridge, until the held-out error has not improved for `patience` ridges."""
         found: dict[float, list[Result]] = {}
-        per_ridge = len(self.settings.starts) * (self.settings.adam_steps + self.settings.lbfgs_evaluations)
+        per_ridge = len(self.settings.starts) * self.settings.start_evaluations
         for ridge in self.settings.ridges:
             if found and self._stop_early(found):
                 self.workshop.tracker.skip(per_ridge * (len(self.settings.ridges) - len(found)))
@@ -241,7 +241,7 @@ class Search:
         return Unit(
             key=f"{self.prefix}{stage}-{ridge:g}-{index}",
             compute=run,
-            cost=cost or self.settings.adam_steps + self.settings.lbfgs_evaluations,
+            cost=cost or self.settings.start_evaluations,
             stage=self.label + words,
             ridge=ridge,
             start=index,

@@ -36,7 +36,7 @@ class Settings:
         linear_layers: linear layers in the middle, the depth knob.
         width: of the ReLU layers.
         linear_width: of the linear layers, at least the largest rank that can be found.
-        adam_steps: of a random start; a linear start takes the same number at a third of the rate.
+        adam_steps: of a random start; a linear start takes twice as many at a third of the rate.
         lbfgs_evaluations: gradient evaluations of L-BFGS in each start.
         polish_evaluations: gradient evaluations after each truncation.
         raise_evaluations: gradient evaluations after a rank was added to the best start.
@@ -91,9 +91,14 @@ class Settings:
         """Number of weight matrices of the network."""
         return 2 * self.relu_layers + self.linear_layers + 1
 
+    @property
+    def start_evaluations(self) -> int:
+        """Gradient evaluations of a linear start, which takes most."""
+        return 2 * self.adam_steps + self.lbfgs_evaluations
+
     def scaled_to(self, evaluations: int) -> "Settings":
         """The same proportions with at most `evaluations` gradient evaluations in each start."""
-        share = min(evaluations / (self.adam_steps + self.lbfgs_evaluations), 1.0)
+        share = min(evaluations / self.start_evaluations, 1.0)
         names = ("adam_steps", "lbfgs_evaluations", "polish_evaluations", "raise_evaluations", "refine_evaluations")
         return dataclasses.replace(self, **{name: max(int(share * getattr(self, name)), 1) for name in names})
 
