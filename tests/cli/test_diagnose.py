@@ -14,8 +14,8 @@ from command_lines import line_of, write_table
 from foreign_modules import Images, Residual, samples, seeded
 from isthmus.cli.diagnosis_data import diagnosis_data
 from isthmus.cli.main import run
-from isthmus.discovery.model_files import read_model_file
-from isthmus.discovery.network_files import write_network
+from isthmus.discovery.files.models import read_model_file
+from isthmus.discovery.files.networks import write_network
 from isthmus.networks import FullyConnected
 
 DOUBLE = torch.float64

@@ -11,7 +11,7 @@ import discoveries
 from command_lines import line_of, write_table
 from isthmus.cli.main import run
 from isthmus.discovery import Discovery
-from isthmus.discovery.network_files import write_network
+from isthmus.discovery.files.networks import write_network
 from isthmus.networks import FullyConnected
 
 OUT = "slice.png"

@@ -10,7 +10,7 @@ import isthmus
 from isthmus import LeakyResNet, Limits, ResNet, discover, tasks
 from isthmus.cli.main import run
 from isthmus.cli.request import Request
-from isthmus.discovery.network_files import architecture, network_from, read_network, tensors_of, write_network
+from isthmus.discovery.files.networks import architecture, network_from, read_network, tensors_of, write_network
 from isthmus.discovery.settings import NetworkKind, Settings
 from isthmus.discovery.streams import new_stream, start_linear, visible_rank, waist_of
 from isthmus.errors import DataError

@@ -13,7 +13,7 @@ import torch
 
 import isthmus
 from foreign_modules import Residual, samples, seeded
-from isthmus.discovery.model_files import read_model_file
+from isthmus.discovery.files.models import read_model_file
 
 FACTORY = ["--factory", "foreign_modules:Residual"]  # a note on stderr says when the work begins
 COMMANDS = {

@@ -11,8 +11,8 @@ from isthmus.cli.export_run import write_export
 from isthmus.cli.factor_run import loaded, show
 from isthmus.cli.model_data import model_rows
 from isthmus.discovery import Compression, compress
-from isthmus.discovery.export_files import check_onnx_extra
-from isthmus.discovery.module_input import checked_input
+from isthmus.discovery.chains.module_input import checked_input
+from isthmus.discovery.files.export import check_onnx_extra
 
 DONE, NOTHING_TRIED = 0, 3
 

@@ -12,8 +12,8 @@ from isthmus.cli.diagnosis_request import DiagnosisRequest
 from isthmus.cli.outcome import DONE, print_lines
 from isthmus.diagnostics import Diagnosis, diagnose
 from isthmus.diagnostics.samples import Inputs
-from isthmus.discovery.model_files import read_model_file
-from isthmus.discovery.running_cost import num_parameters
+from isthmus.discovery.chains.running_cost import num_parameters
+from isthmus.discovery.files.models import read_model_file
 from isthmus.errors import DataError, IsthmusError
 from isthmus.reports import report, short_layer_table, verdict_of
 from isthmus.training import Limits

@@ -13,7 +13,7 @@ from torch import Tensor
 from isthmus.cli.data import choice_of, rows_like
 from isthmus.cli.model_data import model_rows
 from isthmus.diagnostics.samples import Inputs
-from isthmus.discovery.model_files import LoadedModel
+from isthmus.discovery.files.models import LoadedModel
 from isthmus.errors import DataError
 from isthmus.tasks import Kind, builtin, read_table
 from isthmus.tasks.arrays import check_same_length

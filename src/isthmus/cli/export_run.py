@@ -1,6 +1,6 @@
 """What `factor` and `compress` write: modules as files, and export.json last, which says what they are.
 
-Only files of isthmus are ever removed. The files themselves: `discovery.export_files`.
+Only files of isthmus are ever removed. The files themselves: `discovery.files.export`.
 """
 
 import json
@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from isthmus import __version__
 from isthmus.cli.export_folder import SUMMARY
-from isthmus.discovery.export_files import files_of, write_module
-from isthmus.discovery.json_values import plain
+from isthmus.discovery.files.export import files_of, write_module
+from isthmus.discovery.files.json_values import plain
 from isthmus.training.atomic import remove_leftovers, write_text
 
 FORMAT, FORMAT_VERSION = "isthmus export", 1

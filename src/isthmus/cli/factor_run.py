@@ -10,10 +10,10 @@ from rich.table import Table
 from isthmus.cli.export_run import write_export
 from isthmus.cli.model_data import model_rows
 from isthmus.discovery import factorise
-from isthmus.discovery.export_files import check_onnx_extra
-from isthmus.discovery.model_files import LoadedModel, read_model_file
-from isthmus.discovery.module_input import checked_input
-from isthmus.discovery.running_cost import num_parameters
+from isthmus.discovery.chains.module_input import checked_input
+from isthmus.discovery.chains.running_cost import num_parameters
+from isthmus.discovery.files.export import check_onnx_extra
+from isthmus.discovery.files.models import LoadedModel, read_model_file
 from isthmus.errors import DataError, IsthmusError
 
 

@@ -15,8 +15,8 @@ from isthmus.cli.fit import FitRequest
 from isthmus.cli.interrupts import noted_interrupts
 from isthmus.cli.run_folder import RESULT, WORK, FolderState, check_writable, chosen_folder, clear, state_of
 from isthmus.cli.shard_data import ShardData, read_shard
-from isthmus.discovery.json_values import plain
-from isthmus.discovery.network_files import write_network
+from isthmus.discovery.files.json_values import plain
+from isthmus.discovery.files.networks import write_network
 from isthmus.errors import DataError, IsthmusError, ProcessLost
 from isthmus.networks import FullyConnected
 from isthmus.training import FitResult, Limits, Outcome

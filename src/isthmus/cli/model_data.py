@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from isthmus.cli.data import rows_like
-from isthmus.discovery.model_files import LoadedModel
+from isthmus.discovery.files.models import LoadedModel
 from isthmus.errors import DataError
 from isthmus.tasks import builtin, read_table
 from isthmus.tasks.arrays import check_finite

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from isthmus.discovery import Discovery, interpret
-from isthmus.discovery.netcdf import write_tables
+from isthmus.discovery.files.netcdf import write_tables
 from isthmus.reports import VerdictText, report, verdict_of, write_pictures
 from isthmus.theory import Verdict
 

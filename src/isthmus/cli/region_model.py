@@ -8,7 +8,7 @@ import numpy as np
 from isthmus.cli.data import rows_like
 from isthmus.constructions import merged_composition
 from isthmus.discovery import Discovery, load
-from isthmus.discovery.network_files import read_network
+from isthmus.discovery.files.networks import read_network
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.tasks import builtin, read_table

@@ -1,6 +1,6 @@
 """The folder of a run before the run: new, continued or replaced; refused early when it cannot be written.
 
-What is written into it: `discovery.storage` and `reports`. Only files of isthmus are ever removed.
+What is written into it: `discovery.files` and `reports`. Only files of isthmus are ever removed.
 """
 
 import re

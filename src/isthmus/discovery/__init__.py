@@ -3,7 +3,7 @@
 Training itself is in `training`, per-layer tables in `diagnostics`, files and pages in `reports` and `cli`.
 """
 
-from isthmus.discovery.compression import Compression, compress
+from isthmus.discovery.chains.compression import Compression, compress
 from isthmus.discovery.discover import discover
 from isthmus.discovery.effective_depth import EffectiveDepth, effective_depth
 from isthmus.discovery.factorisation import Factorisation, factorise

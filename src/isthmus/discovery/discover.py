@@ -18,6 +18,7 @@ from isthmus.discovery.assembly import assemble
 from isthmus.discovery.constant import constant_discovery
 from isthmus.discovery.depth_path import DepthSearch, planned_depth_evaluations
 from isthmus.discovery.depth_units import DepthSettings
+from isthmus.discovery.files.storage import RESULT
 from isthmus.discovery.problem import Problem, pose
 from isthmus.discovery.progress import ProgressListener, silent
 from isthmus.discovery.result import Discovery
@@ -25,7 +26,6 @@ from isthmus.discovery.scaling import Scaling, Standardiser
 from isthmus.discovery.search import Search, planned_evaluations
 from isthmus.discovery.settings import NetworkKind, Settings
 from isthmus.discovery.splitting import heldout_rows
-from isthmus.discovery.storage import RESULT
 from isthmus.discovery.work import Tracker, Workshop, check_same_run
 from isthmus.errors import DataError
 from isthmus.tasks import covariance_surrogate

@@ -1,6 +1,6 @@
 """`factorise`: cut a network in two halves, decoder o encoder, through k coordinates.
 
-Networks of ours: here, in float64. Any other module: `cutting`.
+Networks of ours: here, in float64. Any other module: `chains.cutting`.
 """
 
 from typing import overload
@@ -8,7 +8,7 @@ from typing import overload
 import torch
 from torch import Tensor, nn
 
-from isthmus.discovery.cutting import cut_module
+from isthmus.discovery.chains.cutting import cut_module
 from isthmus.discovery.halves import Factorisation, principal_axes
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected, LeakyResNet, ResNet, as_fully_connected, walk

@@ -1,4 +1,4 @@
-"""The two halves of a network, and the axes through which they are cut. Cutting: `factorisation`, `cutting`."""
+"""The two halves of a network, and the axes through which they are cut. Cutting: `factorisation`, `chains.cutting`."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery.depth_path import DepthPath
-from isthmus.discovery.storage import CONTROL, read_fields, write_fields
+from isthmus.discovery.files.storage import CONTROL, read_fields, write_fields
 from isthmus.networks import FullyConnected, LeakyResNet, ResNet
 from isthmus.theory import RankEstimate, Verdict
 

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import xarray as xr
 
-from isthmus.discovery.netcdf import checksum
+from isthmus.discovery.files.netcdf import checksum
 from isthmus.figures.claims import Claim
 from isthmus.figures.workshop import Workshop
 from isthmus.reports.picture import Picture

@@ -1,6 +1,6 @@
 """Any module of one tensor in and one out as a chain of steps, each a module of its own, that can be rewritten.
 
-Rewriting the chain: `discovery.compression`, `discovery.cutting`. Reading activations only: `networks.layers`.
+Rewriting the chain: `discovery.chains`. Reading activations only: `networks.layers`.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """A residual sum x + branch(x), the branch a chain of steps: it can be rewritten while the stream keeps its width.
 
-Finding them in a graph: `networks.graph_stages`. Rewriting the branch: `discovery.compression_search`.
+Finding them in a graph: `networks.graph_stages`. Rewriting the branch: `discovery.chains.compression_search`.
 """
 
 from collections.abc import Sequence

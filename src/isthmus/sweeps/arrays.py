@@ -1,4 +1,4 @@
-"""The arrays of one run as a classic netCDF file. Tables of discoveries, in groups and larger: `discovery.netcdf`.
+"""The arrays of one run as a classic netCDF file. Larger tables, in groups: `discovery.files.netcdf`.
 
 Classic rather than HDF5: a table by layer takes 7 ms to write instead of 125 ms, which would be most of a short run.
 """
@@ -9,7 +9,7 @@ from typing import Any
 
 import xarray as xr
 
-from isthmus.discovery.json_values import plain, restored
+from isthmus.discovery.files.json_values import plain, restored
 
 
 def write_arrays(path: Path, arrays: xr.Dataset) -> None:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from isthmus.discovery.json_values import plain, restored
+from isthmus.discovery.files.json_values import plain, restored
 from isthmus.errors import SweepError
 from isthmus.sweeps.runs import canonical_json
 

@@ -14,8 +14,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from isthmus import __version__
-from isthmus.discovery.json_values import plain, restored
-from isthmus.discovery.netcdf import checksum
+from isthmus.discovery.files.json_values import plain, restored
+from isthmus.discovery.files.netcdf import checksum
 from isthmus.errors import SweepError
 from isthmus.sweeps.arrays import read_arrays, write_arrays
 from isthmus.sweeps.execution import Computed

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from isthmus import tasks
-from isthmus.discovery.netcdf import checksum
+from isthmus.discovery.files.netcdf import checksum
 from isthmus.errors import DataError, PlanError
 from isthmus.sweeps.fields import (
     Field,

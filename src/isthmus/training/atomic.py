@@ -1,6 +1,6 @@
 """Files and folders that are whole or absent: written under a temporary name beside their place, synced, then moved.
 
-Every room from here to the right writes files through this module. What stands in the files: `discovery.storage`,
+Every room from here to the right writes files through this module. What stands in the files: `discovery.files`,
 `reports`, the checkpoints of training.
 """
 

@@ -1,6 +1,6 @@
 """The places of a chain where something could be saved, and the reasons why others are left alone.
 
-What can be saved there: `chain_moves`. What a step is: `networks.stage_kinds`.
+What can be saved there: `chains.moves`. What a step is: `networks.stage_kinds`.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from enum import Enum
 
 from torch import nn
 
-from isthmus.discovery.chain_layers import is_activation, weighted
+from isthmus.discovery.chains.layers import is_activation, weighted
 from isthmus.networks.residual_sums import branch_of
 from isthmus.networks.stage_kinds import CHANNELWISE, Stage, is_flatten, is_weighted
 

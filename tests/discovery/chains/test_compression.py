@@ -17,8 +17,8 @@ from foreign_modules import (
     samples,
     seeded,
 )
-from isthmus.discovery.batch_norms import without_batch_norms
-from isthmus.discovery.compression_search import BUDGETS
+from isthmus.discovery.chains.batch_norms import without_batch_norms
+from isthmus.discovery.chains.compression_search import BUDGETS
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks import FullyConnected
 from isthmus.networks.chain import as_module, read_chain

@@ -1,6 +1,6 @@
 """What may stand in the graph of an exported program: operators of aten on tensors, and arithmetic of shapes.
 
-Whatever else torch would evaluate or call while it reads the graph is an objection. The archive: `program_files`.
+Whatever else torch would evaluate or call while it reads the graph is an objection. The archive: `files.programs`.
 """
 
 import ast

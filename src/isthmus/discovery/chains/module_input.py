@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from isthmus.discovery.chain_rows import BATCH
+from isthmus.discovery.chains.rows import BATCH
 from isthmus.errors import DataError, ShapeError
 
 

@@ -1,7 +1,7 @@
 """Networks of ours as (plain description, named tensors), the form in which they are stored.
 
-A single network as a file: here. A whole discovery: `storage`. Other formats (exported programs, ONNX) belong to the
-command that exports.
+A single network as a file: here. A whole discovery: `files.storage`. Other formats (exported programs, ONNX) belong to
+the command that exports.
 """
 
 import json
@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from isthmus.discovery.stream_files import STREAMS, Stream, stream_architecture, stream_from
+from isthmus.discovery.files.streams import STREAMS, Stream, stream_architecture, stream_from
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.training.atomic import atomic_path

@@ -1,6 +1,6 @@
 """What can be saved at a site of a chain: neurons dropped, a map narrowed, a layer merged; each for a size to choose.
 
-Where: `chain_sites`. How small, and in which order: `compression_search`. Exact moves: `exact_moves`.
+Where: `chains.sites`. How small, and in which order: `chains.compression_search`. Exact moves: `chains.exact_moves`.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,10 +12,10 @@ import scipy.linalg
 import torch
 from torch import Tensor, nn
 
-from isthmus.discovery.chain_layers import by_input, kept_outputs, mixed_inputs, numbers, weighted, with_numbers
-from isthmus.discovery.chain_rows import row_batches
-from isthmus.discovery.chain_sites import Kind, Site, makes_channels
-from isthmus.discovery.row_factor import RowFactor, row_factor
+from isthmus.discovery.chains.layers import by_input, kept_outputs, mixed_inputs, numbers, weighted, with_numbers
+from isthmus.discovery.chains.row_factor import RowFactor, row_factor
+from isthmus.discovery.chains.rows import row_batches
+from isthmus.discovery.chains.sites import Kind, Site, makes_channels
 from isthmus.networks.chain import linear_layer
 from isthmus.networks.stage_kinds import Stage
 

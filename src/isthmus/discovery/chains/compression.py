@@ -1,6 +1,6 @@
 """`compress`: the same function with fewer and narrower layers, within a tolerance measured on held-out samples.
 
-The search: `compression_search`. How a module is taken apart: `networks.chain`. Files: `module_files`.
+The search: `chains.compression_search`. How a module is taken apart: `networks.chain`. Files: `files`.
 """
 
 import math
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from isthmus.discovery.batch_norms import without_batch_norms
-from isthmus.discovery.chain_layers import numbers
-from isthmus.discovery.chain_sites import has_sites, refusals
-from isthmus.discovery.compression_search import Change, Search, error_against, error_of
-from isthmus.discovery.module_input import checked_input, checked_output
-from isthmus.discovery.running_cost import flops, median_seconds, num_parameters
+from isthmus.discovery.chains.batch_norms import without_batch_norms
+from isthmus.discovery.chains.compression_search import Change, Search, error_against, error_of
+from isthmus.discovery.chains.layers import numbers
+from isthmus.discovery.chains.module_input import checked_input, checked_output
+from isthmus.discovery.chains.running_cost import flops, median_seconds, num_parameters
+from isthmus.discovery.chains.sites import has_sites, refusals
 from isthmus.discovery.splitting import heldout_rows
 from isthmus.networks import FullyConnected
 from isthmus.networks.chain import UnreadableModule, as_module, read_chain
@@ -92,7 +92,7 @@ def compress(module: nn.Module, x: Tensor, *, tolerance: float, heldout: Tensor 
         DataError: NaN in the samples, or the module fails on them; says with what.
 
     Accuracy: the error is measured in the module's own type. Source: ledger section 5 item 2 (merging); pivoted QR and
-    reduced-rank regression elsewhere. Test: discovery/test_compression.
+    reduced-rank regression elsewhere. Test: discovery/chains/test_compression.
     """
     if not 0 < tolerance < math.inf:
         raise ValueError(

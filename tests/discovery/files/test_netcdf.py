@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from isthmus.discovery.netcdf import checksum, read_table, write_tables
+from isthmus.discovery.files.netcdf import checksum, read_table, write_tables
 
 
 def table(value: float) -> xr.Dataset:

@@ -15,8 +15,8 @@ import crafted_files
 import discoveries
 import isthmus
 from foreign_modules import Images, samples, seeded
-from isthmus.discovery.model_files import read_model_file
-from isthmus.discovery.network_files import write_network
+from isthmus.discovery.files.models import read_model_file
+from isthmus.discovery.files.networks import write_network
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 
@@ -203,7 +203,7 @@ def test_nothing_is_imported_from_a_checkpoint_of_a_module_in_a_fresh_process(tm
     subprocess.run([sys.executable, "-c", save], check=True, cwd=tmp_path)
     (tmp_path / "marker").unlink()
     read = (
-        "from isthmus.discovery.model_files import read_model_file\nfrom isthmus.errors import DataError\n"
+        "from isthmus.discovery.files.models import read_model_file\nfrom isthmus.errors import DataError\n"
         "try:\n    read_model_file('net.pt', factory='their_models:Net')\nexcept DataError as e:\n    print(e)"
     )
     env = os.environ | {"PYTHONPATH": str(Path(isthmus.__file__).parents[1])}

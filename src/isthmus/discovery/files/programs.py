@@ -1,7 +1,8 @@
 """Exported programs (.pt2) read without running anything they bring: every member is checked before it is loaded.
 
 torch.export.load of torch 2.13 unpickles members that fail weights_only, evaluates the expressions of shapes and the
-guards as Python, and calls whatever function of torch a graph names. What may stand in the graph: `program_graphs`.
+guards as Python, and calls whatever function of torch a graph names. What may stand in the graph:
+`files.program_graphs`.
 """
 
 import io
@@ -15,7 +16,7 @@ from typing import Any
 
 import torch
 
-from isthmus.discovery.program_graphs import graph_objection
+from isthmus.discovery.files.program_graphs import graph_objection
 from isthmus.errors import DataError
 from isthmus.networks.export_noise import without_export_noise
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from isthmus.discovery.chain_layers import numbers, weighted, with_numbers
-from isthmus.discovery.chain_rows import row_batches
-from isthmus.discovery.chain_sites import branches
-from isthmus.discovery.compression_search import error_of
+from isthmus.discovery.chains.compression_search import error_of
+from isthmus.discovery.chains.layers import numbers, weighted, with_numbers
+from isthmus.discovery.chains.module_input import checked_input, checked_output
+from isthmus.discovery.chains.row_factor import RowFactor, row_factor
+from isthmus.discovery.chains.rows import row_batches
+from isthmus.discovery.chains.sites import branches
 from isthmus.discovery.halves import Factorisation, principal_axes
-from isthmus.discovery.module_input import checked_input, checked_output
-from isthmus.discovery.row_factor import RowFactor, row_factor
 from isthmus.networks.chain import UnreadableModule, as_module, linear_layer, read_chain
 from isthmus.networks.export_noise import copied_module
 from isthmus.networks.stage_kinds import Stage

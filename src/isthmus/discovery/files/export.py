@@ -1,6 +1,6 @@
 """A module as files for other programs: safetensors, an exported program (.pt2), ONNX; each whole or absent.
 
-Reading them back: `model_files`. What safetensors can say about a network: `module_description`.
+Reading them back: `files.models`. What safetensors can say about a network: `files.module_description`.
 """
 
 import json
@@ -12,8 +12,8 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from isthmus.discovery.module_description import description_of
-from isthmus.discovery.network_files import METADATA
+from isthmus.discovery.files.module_description import description_of
+from isthmus.discovery.files.networks import METADATA
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.networks.chain import as_module, read_chain

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 import isthmus
 from foreign_modules import Branching, Images, Residual, attention, samples, seeded
-from isthmus.discovery.row_factor import row_factor
+from isthmus.discovery.chains.row_factor import row_factor
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks import FullyConnected
 from tolerances import rounding

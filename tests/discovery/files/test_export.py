@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from foreign_modules import Images, Residual, attention, samples, seeded
-from isthmus.discovery.export_files import write_module
-from isthmus.discovery.model_files import read_model_file
+from isthmus.discovery.files.export import write_module
+from isthmus.discovery.files.models import read_model_file
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 

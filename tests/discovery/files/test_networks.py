@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from isthmus.discovery.network_files import read_network, write_network
+from isthmus.discovery.files.networks import read_network, write_network
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 

@@ -1,6 +1,6 @@
 """Labelled tables as netCDF files, whole or absent, and back without loss; nothing is ever unpickled.
 
-Which tables a discovery consists of: `storage`; the arrays of a sweep's runs: `sweeps.arrays`.
+Which tables a discovery consists of: `files.storage`; the arrays of a sweep's runs: `sweeps.arrays`.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from typing import Any
 
 import xarray as xr
 
-from isthmus.discovery.json_values import plain, restored
+from isthmus.discovery.files.json_values import plain, restored
 from isthmus.training.atomic import atomic_path
 
 

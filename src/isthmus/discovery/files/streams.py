@@ -1,4 +1,4 @@
-"""Residual networks as plain descriptions, beside the tensors that `network_files` stores."""
+"""Residual networks as plain descriptions, beside the tensors that `files.networks` stores."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,6 +1,6 @@
 """Sequences of plain layers as (description in JSON, named tensors), and back: what safetensors can hold whole.
 
-Networks of ours: `network_files`. Whatever has a step that is no plain layer is exported as a program: `export_files`.
+Networks of ours: `files.networks`. Whatever has a step that is no plain layer is exported as a program: `files.export`.
 """
 
 import json
@@ -12,7 +12,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from isthmus.discovery.network_files import METADATA, architecture, network_from
+from isthmus.discovery.files.networks import METADATA, architecture, network_from
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.networks.stage_kinds import BATCH_NORMS, CHANNELWISE, ELEMENTWISE

@@ -1,6 +1,6 @@
 """The greedy search of a compression: what saves most first, kept while the error on held-out samples stays allowed.
 
-The sites: `chain_sites`. The moves: `chain_moves`, `exact_moves`. The public function: `compression`.
+The sites: `chains.sites`. The moves: `chains.moves`, `chains.exact_moves`. The public function: `chains.compression`.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from isthmus.discovery.chain_moves import Plan, plan
-from isthmus.discovery.chain_rows import BATCH
-from isthmus.discovery.chain_sites import Kind, Site, sites
-from isthmus.discovery.exact_moves import stretches, without_redundant_neurons
+from isthmus.discovery.chains.exact_moves import stretches, without_redundant_neurons
+from isthmus.discovery.chains.moves import Plan, plan
+from isthmus.discovery.chains.rows import BATCH
+from isthmus.discovery.chains.sites import Kind, Site, sites
 from isthmus.networks.chain import run
 from isthmus.networks.residual_sums import branch_of, with_branch
 from isthmus.networks.stage_kinds import Stage

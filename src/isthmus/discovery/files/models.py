@@ -1,7 +1,7 @@
 """MODEL of the command line as a module: a run folder, safetensors, a state dict with a factory, an exported program.
 
 Nothing is ever unpickled beyond tensors and plain values; only a factory runs code, the user's own. The checks of
-exported programs: `program_files`. Data for the module: `cli.model_data`.
+exported programs: `files.programs`. Data for the module: `cli.model_data`.
 """
 
 import importlib
@@ -15,9 +15,9 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, fx, nn
 
-from isthmus.discovery.module_description import described_module, description_of_file
-from isthmus.discovery.network_files import read_network
-from isthmus.discovery.program_files import NAMES, first_reason, read_program
+from isthmus.discovery.files.module_description import described_module, description_of_file
+from isthmus.discovery.files.networks import read_network
+from isthmus.discovery.files.programs import NAMES, first_reason, read_program
 from isthmus.discovery.result import load
 from isthmus.errors import DataError
 

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery.depth_path import DepthPath
-from isthmus.discovery.json_values import plain, restored
-from isthmus.discovery.netcdf import checksum, read_table, write_tables
-from isthmus.discovery.network_files import architecture, network_from, tensors_of
+from isthmus.discovery.files.json_values import plain, restored
+from isthmus.discovery.files.netcdf import checksum, read_table, write_tables
+from isthmus.discovery.files.networks import architecture, network_from, tensors_of
 from isthmus.errors import DataError
 from isthmus.theory import RankEstimate, Verdict
 from isthmus.training.atomic import atomic_path, write_text

@@ -1,6 +1,6 @@
 """Settings and evidence as strict JSON, and back without loss: what JSON lacks is a one-key object with a "$".
 
-Which files a discovery consists of: `storage`. Tensors of networks never pass through here.
+Which files a discovery consists of: `files.storage`. Tensors of networks never pass through here.
 """
 
 import math

@@ -11,7 +11,7 @@ import xarray as xr
 import discoveries
 import isthmus
 from isthmus.discovery import Discovery, load
-from isthmus.discovery.json_values import plain, restored
+from isthmus.discovery.files.json_values import plain, restored
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.theory import RankEstimate
@@ -135,7 +135,7 @@ def test_result_json_is_written_last_and_an_older_one_goes_first(
     def full_disk(*_args: object) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("isthmus.discovery.storage.save_file", full_disk)
+    monkeypatch.setattr("isthmus.discovery.files.storage.save_file", full_disk)
     with pytest.raises(OSError, match="no space"):
         discoveries.discovery().save(tmp_path)
     with pytest.raises(DataError, match="no finished run"):
