@@ -5,7 +5,6 @@ Errors on the rows alone: `problem`.
 
 import numpy as np
 import torch
-from sklearn.neighbors import NearestNeighbors
 
 from isthmus.discovery.problem import Problem
 from isthmus.networks import FullyConnected
@@ -28,6 +27,8 @@ def error_between_rows(problem: Problem, network: FullyConnected) -> float:
             12 nearest neighbours among these.
         network: maps standardised inputs to standardised targets.
     """
+    from sklearn.neighbors import NearestNeighbors  # slow to import, and only depth paths need it
+
     x, y = torch.cat([problem.x, problem.x_held]), torch.cat([problem.y, problem.y_held])
     chosen = torch.from_numpy(np.random.default_rng(0).permutation(len(x))[:ROWS])
     x, y = x[chosen], y[chosen]
