@@ -21,9 +21,9 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	$(BIN)/isthmus discover builtin:kuramoto_sivashinsky --autoencode --ordered --control --out $(OUT)/kuramoto_sivashinsky --replace
 
-# a file stays in one worker: what its tests share is made once
+# a file stays in one worker, where what its tests share is made once; files go in order, so that no long one comes last
 test: $(STAMP)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow and not gpu"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow and not gpu"
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m slow

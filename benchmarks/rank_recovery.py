@@ -7,7 +7,10 @@ and 20 % of each target column, seeds drawn from the hash of the commit that is 
 
 Answer: at commit 0609d188, 48 of 48 right, 45 of them confident, none wrong without a warning, median 28.4 s (two
 workers on two busy cores of an Intel Xeon, torch 2.13.0 CPU, November 2026). At commit a0349860, which also tries one
-rank more, the first 25 cases were run: 25 right, 24 of them confident, median 64.5 s on a slower machine, busy too.
+rank more, the first 25 cases were run: 25 right, 24 of them confident, median 64.5 s on a slower machine, busy too. At
+commit 3018af6f, whose starts are shorter, the first 27: 27 right, 21 confident, median 37.5 s, busy too. Two of
+the others, looked at, doubt the neighbouring ridge .01, at which the linear start had lost its rank; it has a longer
+warm-up since.
 """
 
 import argparse

@@ -44,6 +44,7 @@ _READINGS = {
     "scree_rank": "rank by the held-out error",
     "scree_margin": "margin of the held-out rule",
     "jacobian_rank": "rank by the gap of the Jacobian",
+    "heldout_error": "held-out error through that many dimensions",
     "linear_rank": "rank a linear map needs for the same error",
     "one_fewer": "error with one dimension fewer / error",
     "ridge": "ridge chosen",
