@@ -82,7 +82,20 @@ def test_a_symmetry_of_the_encoder_has_no_defect_and_another_has() -> None:
     assert symmetry_defect(radius, lambda v: v + 1, x) > 0.2
 
 
+def test_transformations_under_which_the_coordinates_stay_have_no_defect() -> None:
+    swap = [0, 1, 3, 2, 4]
+    transforms = {"swap": lambda v: v[:, swap], "flip": lambda v: -v, "last": lambda v: v * [1, 1, 1, 1, 9]}
+    table = interpret(known(), X, transforms=transforms)["symmetry_defect"]
+    assert float(table.sel(transform="swap")) == pytest.approx(0.0, abs=1e-30)
+    assert float(table.sel(transform="last")) == 0.0
+    z = known().transform(X)
+    assert float(table.sel(transform="flip")) == pytest.approx(2 * (z**2).mean(0).sum() / z.var(0).sum())
+    assert "transform" not in interpret(known(), X).sizes
+
+
 def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(ShapeError, match="shape"):
+        interpret(known(), X, transforms={"first two": lambda v: v[:, :2]})
     with pytest.raises(ShapeError, match="needs the 5 input columns"):
         interpret(known(), X[:, :3])
     with pytest.raises(DataError, match="first"):

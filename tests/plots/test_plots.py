@@ -24,7 +24,9 @@ from isthmus.plots.style import PALETTE, SIZE, SURFACE
 SRC = Path(__file__).parents[2] / "src"
 FOUND = discoveries.discovery()
 DEPTHS = discoveries.depth_path(glued=True)
-MEANING = interpret(FOUND, discoveries.inputs(), candidates={"probe": discoveries.inputs()[:, 0]})
+MEANING = interpret(
+    FOUND, discoveries.inputs(), candidates={"probe": discoveries.inputs()[:, 0]}, transforms={"flip": lambda v: -v}
+)
 COORDINATES = xr.Dataset({"coordinates": (("sample", "coordinate"), FOUND.transform(discoveries.inputs()))})
 TRIANGLES = [[[0, 0], [1, 0], [0, 1]], [[1, 0], [1, 1], [0, 1]]]
 SWEEP = pd.DataFrame({"network.depth": [4, 8, 4, 8], "objective": [0.3, 0.2, 0.31, 0.22]})
@@ -65,6 +67,7 @@ DRAWINGS: dict[str, Drawing] = {
     "errors_saved": lambda ax: plots.errors_saved(MEANING, ax),
     "attributions": lambda ax: plots.attributions(MEANING, ax),
     "candidates": lambda ax: plots.candidates(MEANING, ax),
+    "symmetry_defects": lambda ax: plots.symmetry_defects(MEANING, ax),
     "starts": lambda ax: plots.starts(FOUND.runs, ax),
     "coordinates": lambda ax: plots.coordinates(COORDINATES, ax),
     "regions": lambda ax: plots.regions(
@@ -154,6 +157,8 @@ def test_the_cells_of_a_map_carry_their_numbers() -> None:
     assert numbers == [f"{value:.2f}" for value in MEANING["attribution"].values.ravel()]
     bars = [bar.get_height() for bar in DRAWINGS["errors_saved"](None).patches]  # pyright: ignore
     assert bars == MEANING["error_saved"].values.tolist()
+    bars = [bar.get_height() for bar in DRAWINGS["symmetry_defects"](None).patches]  # pyright: ignore
+    assert bars == MEANING["symmetry_defect"].values.tolist()
 
 
 def test_scree_without_a_baseline_or_with_an_error_of_zero() -> None:

@@ -20,7 +20,16 @@ ROWS = 1000  # rows at most for Jacobians and pairs of distances, drawn with a f
 Array = NDArray[np.float64]
 
 
-def interpret(found: Discovery, x: ArrayLike, *, candidates: Mapping[str, ArrayLike] | None = None) -> xr.Dataset:
+Transform = Callable[[Array], ArrayLike]
+
+
+def interpret(
+    found: Discovery,
+    x: ArrayLike,
+    *,
+    candidates: Mapping[str, ArrayLike] | None = None,
+    transforms: Mapping[str, Transform] | None = None,
+) -> xr.Dataset:
     """What each coordinate of a discovery means, on given samples.
 
         error_saved_c = mean |f(x) - h(z with z_c at its mean)|^2 / total variance of f(x),   f = h o g, z = g(x)
@@ -31,15 +40,18 @@ def interpret(found: Discovery, x: ArrayLike, *, candidates: Mapping[str, ArrayL
         found: of rank at least 1.
         x: samples (n, d_in) in the user's units; Jacobians and distances use at most 1000 of them (seeded choice).
         candidates: variables (n,) or (n, k) by name that a coordinate may stand for.
+        transforms: maps of samples (n, d_in) by name under which the task may be invariant, such as a permutation of
+            the columns or a change of sign.
 
     Returns:
-        Dimensions "coordinate" (1, 2, ...), "input" and, with candidates, "candidate": `error_saved` (relative to the
-        outputs' variance), `order` (1 for the coordinate that saves most), `attribution` (no units, 1 where the
-        coordinate is that input), `distance_correlation` (0 independent, 1 a similarity map). All are *estimates*.
+        Dimensions "coordinate" (1, 2, ...), "input" and, where asked for, "candidate" and "transform": `error_saved`
+        (relative to the outputs' variance), `order` (1 for the coordinate that saves most), `attribution` (no units, 1
+        where the coordinate is that input), `distance_correlation` (0 independent, 1 a similarity map),
+        `symmetry_defect` (0 invariant). All are *estimates*.
 
     Raises:
         ValueError: the rank is 0.
-        ShapeError: `x` has other columns than the discovery.
+        ShapeError: `x` has other columns than the discovery, or transformed samples another shape than the samples.
         DataError: values that are not finite, or a candidate of another length than `x`.
 
     Source: distance correlation of Szekely, Rizzo and Bakirov (2007), in its biased form. Test:
@@ -68,6 +80,9 @@ def interpret(found: Discovery, x: ArrayLike, *, candidates: Mapping[str, ArrayL
         columns = [_correlations(name, values, coordinates) for name, values in candidates.items()]
         table = table.assign_coords(candidate=list(candidates))
         table["distance_correlation"] = (("coordinate", "candidate"), np.stack(columns, 1))
+    if transforms:
+        defects = [symmetry_defect(found.encoder, transform, samples) for transform in transforms.values()]
+        table = table.assign_coords(transform=list(transforms)).assign(symmetry_defect=("transform", defects))
     return table
 
 
@@ -111,7 +126,7 @@ def distance_correlation(a: ArrayLike, b: ArrayLike) -> float:
     return float(np.sqrt(max((p * q).mean(), 0.0) / scale)) if scale > 0 else 0.0
 
 
-def symmetry_defect(encoder: FullyConnected, transform: Callable[[Array], ArrayLike], x: ArrayLike) -> float:
+def symmetry_defect(encoder: FullyConnected, transform: Transform, x: ArrayLike) -> float:
     """How far the coordinates are from invariant under a transformation of the inputs (*estimate*).
 
         mean |g(T x) - g(x)|^2 / (2 * total variance of g(x)):   0 invariant, 1 as different as two unrelated rows

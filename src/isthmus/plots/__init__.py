@@ -6,7 +6,7 @@ The tables come from `discovery`, `diagnostics` and `sweeps`; files and pages wi
 from isthmus.plots.coordinates import coordinates
 from isthmus.plots.curves import objective_curve, scree
 from isthmus.plots.depth_path import depth_path
-from isthmus.plots.interpretation import attributions, candidates, errors_saved
+from isthmus.plots.interpretation import attributions, candidates, errors_saved, symmetry_defects
 from isthmus.plots.planes import autoencoder_arrows, decision_regions, representation_path
 from isthmus.plots.profiles import balance, departures, dimensions, energies, hamiltonian, tangent_kernel
 from isthmus.plots.regions import regions
@@ -35,5 +35,6 @@ __all__ = [
     "scree",
     "starts",
     "sweep_lines",
+    "symmetry_defects",
     "tangent_kernel",
 ]

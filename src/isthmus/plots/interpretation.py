@@ -59,6 +59,26 @@ def candidates(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     return _cells(cells, "candidate", axes_or_new(ax), most=1.0)
 
 
+def symmetry_defects(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
+    """One bar for each transformation: 0 where the coordinates are invariant, 1 (dashed) as two unrelated rows differ.
+
+    Args:
+        dataset: of `interpret` with transforms (dimension "transform"; `symmetry_defect`).
+        ax: axes to draw into; new ones unless given.
+
+    Returns:
+        The axes.
+    """
+    ax = axes_or_new(ax)
+    names = [str(name) for name in dataset["transform"].values]
+    ax.bar(range(len(names)), dataset["symmetry_defect"].values, color=BLUE, width=0.7)
+    ax.axhline(1.0, color=INK, linewidth=0.8, linestyle="--")
+    ax.set_xticks(range(len(names)), names, rotation=60, ha="right")
+    ax.set_xlabel("transformation")
+    ax.set_ylabel("symmetry defect")
+    return ax
+
+
 def _cells(table: xr.DataArray, column: str, ax: Axes, *, most: float | None = None) -> Axes:
     """A map of the table: one cell for each pair, with its number where there is room."""
     values = table.values

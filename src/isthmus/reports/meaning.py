@@ -38,6 +38,16 @@ def meaning_pictures(meaning: xr.Dataset) -> list[Picture]:
                 lambda: plots.candidates(meaning),
             )
         )
+    if "transform" in meaning.sizes:
+        found.append(
+            Picture(
+                "symmetry_defects",
+                "How much the coordinates change under each transformation: 0 where they are invariant, 1 where the "
+                "transformed row is as different as an unrelated one.",
+                f"One bar for each of {meaning.sizes['transform']} transformations.",
+                lambda: plots.symmetry_defects(meaning),
+            )
+        )
     return found
 
 
