@@ -1,6 +1,6 @@
 """The ranks that one trained start is truncated to, and those that need no training of their own.
 
-The order in which they are trained: `search`. What a truncation is: `curves`.
+Which of them are trained, and when: `objective_curves`. What a truncation is: `curves`.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,6 @@ from isthmus.discovery.settings import Settings
 from isthmus.training.moves import truncate_middle
 
 Result = dict[str, Any]
-BELOW = 2  # ranks below a reading from which a neighbouring curve begins
 FREE = 1e-3  # relative rise of the objective up to which a truncation costs nothing
 GAIN = 5e-3  # relative fall of the objective from which more dimensions gain something: half the slack of a reading
 

@@ -1,7 +1,7 @@
 """The stages of a discovery for one set of data: ridge path, objective curves, scree curve. Every unit is resumable."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,12 +13,13 @@ from isthmus.discovery.baseline import linear_errors
 from isthmus.discovery.confidence import Shares, row_losses, scree_share, start_share
 from isthmus.discovery.curves import Result
 from isthmus.discovery.decision import Decision, Readings, decide
-from isthmus.discovery.ladder import BELOW, Ladder
+from isthmus.discovery.ladder import Ladder
+from isthmus.discovery.objective_curves import by_rank, objective_curves, reading_of
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work import Unit, Workshop
 from isthmus.errors import NotConverged
-from isthmus.theory.curve_readings import CurveReading, objective_reading, scree_reading
+from isthmus.theory.curve_readings import scree_reading
 from isthmus.training import FitEvent, Outcome
 
 OVERSHOOT = 2  # ranks above that of the trained network that the curves cover
@@ -150,46 +151,18 @@ class Search:
         return [ridge, *(path[j] for j in (i - 1, i + 1) if 0 <= j < len(path))]
 
     def _objective_curves(self, starts: dict[float, list[Result]], ridge: float) -> dict[float, dict[int, Result]]:
-        """The whole curve at the chosen ridge, and at its neighbours the ranks that say where they read.
+        ladders = [self._ladder(_least(starts[r])) for r in self._neighbourhood(starts, ridge)]
+        return objective_curves(ladders, self._truncated, constant=self.problem.constant_loss())
 
-        A neighbour's curve begins a little below what the chosen ridge reads, and goes on downwards while it reads its
-        least rank: ranks far below would only say again that they are too low.
-        """
-        chosen, *beside = [self._ladder(_least(starts[r])) for r in self._neighbourhood(starts, ridge)]
-        constant = self.problem.constant_loss()
-        curves: dict[float, dict[int, Result]] = {}
-        self._climb(curves, [(chosen, 1)])
-        read = self._objective_reading(curves[ridge], constant).rank
-        ends = [(l, max(min(read, l.spare) - BELOW, 1)) for l in beside]
-        self._climb(curves, ends)
-        while ends := [
-            (l, low) for l, low in ends if 1 < low >= self._objective_reading(curves[l.ridge], constant).rank
-        ]:
-            self._truncate(curves, [(l, range(max(low - BELOW, 1), low)) for l, low in ends])
-            ends = [(l, max(low - BELOW, 1)) for l, low in ends]
-        return curves
-
-    def _climb(self, curves: dict[float, dict[int, Result]], ends: Sequence[tuple[Ladder, int]]) -> None:
-        """Add the ranks from these least ones on; above the spare rank only where the largest rank gains something."""
-        self._truncate(curves, [(l, sorted({*range(low, l.spare + 1), l.most})) for l, low in ends])
-        ladders = [l for l, _ in ends]
-        self._truncate(curves, [(l, range(l.spare + 1, l.most)) for l in ladders if l.gains(curves[l.ridge])])
-        curves |= {l.ridge: l.filled(curves[l.ridge]) for l in ladders if not l.gains(curves[l.ridge])}
-
-    def _truncate(self, curves: dict[float, dict[int, Result]], wanted: Sequence[tuple[Ladder, Sequence[int]]]) -> None:
-        """Add these ranks to the curves."""
+    def _truncated(self, wanted: Sequence[tuple[Ladder, int]]) -> list[Result]:
         cost = self.settings.polish_evaluations
         units = [
             self._unit("truncate", self.stages.truncated, l.ridge, rank, base=l.base, rank=rank, cost=cost)
-            for l, ranks in wanted
-            for rank in reversed(ranks)
+            for l, rank in wanted
         ]
         if self.workshop.out_of_time():
             self._say_out_of_time()
-        for ladder, _ in wanted:
-            curves.setdefault(ladder.ridge, {})
-        for result in reversed(self._run(units)):
-            curves[result["ridge"]][result["rank"]] = result
+        return self._run(units)
 
     def _run(self, units: list[Unit]) -> list[Result]:
         """The results that can be used."""
@@ -262,8 +235,8 @@ class Search:
         errors = by_rank(scree, "heldout_error", constant=linear[0])
         return Readings(
             ridge=ridge,
-            objective=self._objective_reading(curves[ridge], constant),
-            neighbours=tuple((r, self._objective_reading(c, constant)) for r, c in curves.items() if r != ridge),
+            objective=reading_of(curves[ridge], constant),
+            neighbours=tuple((r, reading_of(c, constant)) for r, c in curves.items() if r != ridge),
             scree=scree_reading(errors),
             jacobian_rank=best["jacobian_rank"],
             widest=max(curves[ridge]),
@@ -271,17 +244,6 @@ class Search:
             linear_error=tuple(linear),
             complaints=tuple(self.warnings),
         )
-
-    def _objective_reading(self, curve: dict[int, Result], constant: float) -> CurveReading:
-        return objective_reading(by_rank(curve, "objective", constant=constant))
-
-
-def by_rank(results: Mapping[int, Result], name: str, *, constant: float) -> list[float]:
-    """The values of a curve at ranks 0, 1, 2, ...; a rank whose run diverged can do what the one below can."""
-    values = [constant]
-    for rank in range(1, max(results, default=0) + 1):
-        values.append(results[rank][name] if rank in results else values[-1])
-    return values
 
 
 def _least(results: Sequence[Result]) -> Result:

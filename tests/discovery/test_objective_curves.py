@@ -1,0 +1,91 @@
+"""Which ranks are trained, with objectives that are known beforehand in place of training."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from isthmus.discovery.ladder import Ladder
+from isthmus.discovery.objective_curves import Result, by_rank, objective_curves, reading_of
+from isthmus.theory.curve_readings import objective_reading
+
+OBJECTIVES = {1: 0.8, 2: 0.5, 3: 0.2, 4: 0.199, 5: 0.1985}
+
+
+class Known:
+    """Objectives by ridge and rank; remembers what was asked for."""
+
+    def __init__(self, **objectives: Sequence[float]) -> None:
+        self.objectives = dict(zip((1e-2, 1e-3, 1e-4), objectives.values(), strict=False))
+        self.asked: list[tuple[float, int]] = []
+
+    def ladder(self, ridge: float, *, spare: int, most: int) -> Ladder:
+        return Ladder({"ridge": ridge}, spare=spare, most=most)
+
+    def train(self, wanted: Sequence[tuple[Ladder, int]]) -> list[Result]:
+        self.asked += [(ladder.ridge, rank) for ladder, rank in wanted]
+        return [{"ridge": l.ridge, "rank": r, "objective": self.objectives[l.ridge][r - 1]} for l, r in wanted]
+
+    def ranks(self, ridge: float) -> list[int]:
+        return sorted(rank for at, rank in self.asked if at == ridge)
+
+
+def test_the_ranks_above_the_spare_one_are_its_network() -> None:
+    known = Known(chosen=[0.8, 0.5, 0.2, 0.2, 0.2, 0.2])
+    curves = objective_curves([known.ladder(1e-2, spare=3, most=6)], known.train, constant=1.0)
+    assert known.ranks(1e-2) == [1, 2, 3, 6]
+    assert [curves[1e-2][r]["rank"] for r in range(1, 7)] == [1, 2, 3, 3, 3, 3]
+    assert reading_of(curves[1e-2], 1.0).rank == 3
+
+
+def test_all_are_trained_where_the_largest_gains() -> None:
+    known = Known(chosen=[0.8, 0.5, 0.2, 0.15, 0.12, 0.1])
+    curves = objective_curves([known.ladder(1e-2, spare=3, most=6)], known.train, constant=1.0)
+    assert known.ranks(1e-2) == [1, 2, 3, 4, 5, 6]
+    assert reading_of(curves[1e-2], 1.0).rank == 6
+    assert list(curves[1e-2]) == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("beside", "ranks", "read"),
+    [
+        ([0.9, 0.8, 0.7, 0.6, 0.3, 0.3, 0.3], [3, 4, 5, 7], 5),
+        ([0.9, 0.8, 0.3, 0.3, 0.3, 0.3, 0.3], [1, 2, 3, 4, 5, 7], 3),
+        ([0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3], [1, 2, 3, 4, 5, 7], 1),
+    ],
+    ids=["the same", "at its end", "at the bottom"],
+)
+def test_a_neighbour_goes_down_until_its_reading_is_known(beside: list[float], ranks: list[int], read: int) -> None:
+    known = Known(chosen=[0.9, 0.8, 0.7, 0.6, 0.2, 0.2, 0.2], beside=beside)
+    ladders = [known.ladder(ridge, spare=5, most=7) for ridge in (1e-2, 1e-3)]
+    curves = objective_curves(ladders, known.train, constant=1.0)
+    assert known.ranks(1e-3) == ranks
+    assert reading_of(curves[1e-3], 1.0) == objective_reading([1.0, *beside])
+    assert reading_of(curves[1e-3], 1.0).rank == read
+
+
+def test_ranks_that_could_not_be_used_leave_the_others_where_they_are() -> None:
+    known = Known(chosen=[0.8, 0.5, 0.2])
+
+    def train(wanted: Sequence[tuple[Ladder, int]]) -> list[Result]:
+        return [result for result in known.train(wanted) if result["rank"] != 2]
+
+    curves = objective_curves([known.ladder(1e-2, spare=3, most=3)], train, constant=1.0)
+    assert list(curves[1e-2]) == [1, 3]
+    assert reading_of(curves[1e-2], 1.0).rank == 3
+
+
+def curve(*missing: int) -> dict[int, dict[str, float]]:
+    return {rank: {"objective": value} for rank, value in OBJECTIVES.items() if rank not in missing}
+
+
+def test_a_curve_starts_at_the_constant_and_is_indexed_by_rank() -> None:
+    assert by_rank(curve(), "objective", constant=1.0) == [1.0, 0.8, 0.5, 0.2, 0.199, 0.1985]
+    assert by_rank({}, "objective", constant=1.0) == [1.0]
+
+
+def test_a_rank_that_diverged_does_not_move_the_reading_of_the_others() -> None:
+    """Left out, it would shift every larger rank down by one."""
+    for missing in ((1,), (2,), (1, 2), (4,), (5,)):
+        assert objective_reading(by_rank(curve(*missing), "objective", constant=1.0)).rank == 3
+    shifted = [1.0, *(row["objective"] for _, row in sorted(curve(2).items()))]
+    assert objective_reading(shifted).rank == 2
