@@ -62,7 +62,7 @@ def trained_start(  # noqa: PLR0913
     if kind == StartKind.LINEAR:
         start_linear(network, problem.x, regression_target(problem), settings)
         # begun too early, L-BFGS leaves it with one or two dimensions at a large ridge
-        steps, rate = 2 * steps, rate / 3
+        steps, rate = settings.linear_steps, rate / 3
     solver = (
         Adam(steps, rate, moves=(rebalancing,), move_every=20),
         LBFGS(settings.lbfgs_evaluations),

@@ -36,7 +36,8 @@ class Settings:
         linear_layers: linear layers in the middle, the depth knob.
         width: of the ReLU layers.
         linear_width: of the linear layers, at least the largest rank that can be found.
-        adam_steps: of a random start; a linear start takes twice as many at a third of the rate.
+        adam_steps: of a random start; a linear start takes a third of the rate, and twice as many but in residual
+            networks.
         lbfgs_evaluations: gradient evaluations of L-BFGS in each start.
         polish_evaluations: gradient evaluations after each truncation.
         raise_evaluations: gradient evaluations after a rank was added to the best start.
@@ -94,7 +95,12 @@ class Settings:
     @property
     def start_evaluations(self) -> int:
         """Gradient evaluations of a linear start, which takes most."""
-        return 2 * self.adam_steps + self.lbfgs_evaluations
+        return self.linear_steps + self.lbfgs_evaluations
+
+    @property
+    def linear_steps(self) -> int:
+        """Steps of Adam of a linear start."""
+        return self.adam_steps * (2 if self.network == NetworkKind.CONNECTED else 1)
 
     def scaled_to(self, evaluations: int) -> "Settings":
         """The same proportions with at most `evaluations` gradient evaluations in each start."""
