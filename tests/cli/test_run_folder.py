@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 import discoveries
+from isthmus.cli.outcome import write_outputs
 from isthmus.cli.run_folder import FolderState, check_writable, chosen_folder, clear, state_of
 from isthmus.errors import DataError
-from isthmus.reports import report, write_pictures
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_a_folder_without_permission_is_refused(tmp_path: Path) -> None:
 def test_clearing_removes_the_run_and_nothing_else(tmp_path: Path) -> None:
     found = discoveries.discovery(control=True)
     found.save(tmp_path)
-    report(found, tmp_path / "report.html", pictures=write_pictures(found, tmp_path / "plots"))
+    write_outputs(found, tmp_path, discoveries.inputs(), "isthmus discover a.csv")
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "start.pt").write_bytes(b"x")
     (tmp_path / "notes.txt").write_text("mine")

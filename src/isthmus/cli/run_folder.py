@@ -11,7 +11,8 @@ from pathlib import Path
 from isthmus.errors import DataError
 
 RESULT, WORK = "result.json", "work"
-_FILES = (RESULT, "curves.nc", "runs.nc", "layers.nc", "weights.safetensors", "report.html", "network.safetensors")
+_TABLES = ("curves.nc", "runs.nc", "layers.nc", "interpretation.nc")
+_FILES = (RESULT, *_TABLES, "weights.safetensors", "report.html", "network.safetensors")
 
 
 class FolderState(Enum):
