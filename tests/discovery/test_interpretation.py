@@ -9,6 +9,7 @@ import discoveries
 from isthmus import Discovery, FullyConnected, interpret, symmetry_defect
 from isthmus.discovery.interpretation import distance_correlation
 from isthmus.errors import DataError, ShapeError
+from isthmus.reports.pictures import pictures_of
 
 SCALE = np.array([1.0, 2.0, 0.5, 1.0, 1.0])
 X = np.random.default_rng(0).normal(size=(300, 5)) * SCALE
@@ -91,6 +92,13 @@ def test_transformations_under_which_the_coordinates_stay_have_no_defect() -> No
     z = known().transform(X)
     assert float(table.sel(transform="flip")) == pytest.approx(2 * (z**2).mean(0).sum() / z.var(0).sum())
     assert "transform" not in interpret(known(), X).sizes
+
+
+def test_a_network_of_fewer_coordinates_than_the_rank_is_described_as_it_is() -> None:
+    found = discoveries.discovery(rank=4, encoder=known().encoder, decoder=known().decoder)
+    assert interpret(found, X)["order"].values.tolist() == [3, 1, 2]
+    names = [picture.name for picture in pictures_of(found, X)]
+    assert "coordinates_2_3" in names
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -65,8 +65,9 @@ def interpret(
         raise ShapeError(f"interpret(found, x): needs the {needed} input columns of the run, got {samples.shape[1]}.")
     coordinates = found.transform(samples)
     saved = errors_saved(found.decoder, coordinates)
-    numbers = np.arange(1, found.rank + 1)
-    order = np.empty(found.rank, dtype=np.int64)
+    # a rank that only one reading gives may exceed the coordinates of the network found
+    numbers = np.arange(1, coordinates.shape[1] + 1)
+    order = np.empty(len(numbers), dtype=np.int64)
     order[np.argsort(-saved, kind="stable")] = numbers
     table = xr.Dataset(
         {

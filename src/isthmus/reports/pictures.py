@@ -119,10 +119,10 @@ def _depth_picture(path: DepthPath) -> Picture:
 def _coordinate_pictures(found: Discovery, x: ArrayLike) -> list[Picture]:
     values = found.transform(np.asarray(x, dtype=np.float64))
     table = xr.Dataset({"coordinates": (("sample", "coordinate"), values)})
-    if found.rank == 1:
+    if values.shape[1] == 1:
         caption, description = "The samples in the one coordinate found.", f"Histogram of {len(values)} samples."
         return [Picture("coordinate_1", caption, description, lambda: plots.coordinates(table))]
-    return [_pair_picture(table, pair) for pair in ((0, 1), (0, 2), (1, 2)) if pair[1] < found.rank]
+    return [_pair_picture(table, pair) for pair in ((0, 1), (0, 2), (1, 2)) if pair[1] < values.shape[1]]
 
 
 def _pair_picture(table: xr.Dataset, pair: tuple[int, int]) -> Picture:
