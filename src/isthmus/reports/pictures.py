@@ -119,10 +119,11 @@ def _depth_picture(path: DepthPath) -> Picture:
 def _coordinate_pictures(found: Discovery, x: ArrayLike) -> list[Picture]:
     values = found.transform(np.asarray(x, dtype=np.float64))
     table = xr.Dataset({"coordinates": (("sample", "coordinate"), values)})
-    if values.shape[1] == 1:
+    count = min(found.rank, values.shape[1])  # the network may have fewer coordinates than the rank that is read
+    if count == 1:
         caption, description = "The samples in the one coordinate found.", f"Histogram of {len(values)} samples."
         return [Picture("coordinate_1", caption, description, lambda: plots.coordinates(table))]
-    return [_pair_picture(table, pair) for pair in ((0, 1), (0, 2), (1, 2)) if pair[1] < values.shape[1]]
+    return [_pair_picture(table, pair) for pair in ((0, 1), (0, 2), (1, 2)) if pair[1] < count]
 
 
 def _pair_picture(table: xr.Dataset, pair: tuple[int, int]) -> Picture:
