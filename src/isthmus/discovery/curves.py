@@ -15,6 +15,7 @@ from isthmus.discovery.settings import Settings, StartKind
 from isthmus.discovery.starts import new_network, start_linear
 from isthmus.networks import FullyConnected, jacobians
 from isthmus.networks.folding import merge_linear_runs
+from isthmus.networks.narrow_runs import narrow_linear_run, widen_linear_run
 from isthmus.theory.spectra import spectral_gap_rank
 from isthmus.training import FitEvent, FitResult, Limits, Outcome, fit
 from isthmus.training.moves import middle_rank, rebalancing, truncate_middle
@@ -101,8 +102,10 @@ def truncated(  # noqa: PLR0913
     """Truncate the middle matrices of a trained start to `rank` and polish at its ridge."""
     network = network_of(problem, settings, base["theta"])
     truncate_middle(network, rank)
-    solver = LBFGS(settings.polish_evaluations)
-    result = trained(problem, network, base["ridge"], solver, seconds=seconds, checkpoint=checkpoint, callback=callback)
+    # as many neurons as the rank: a fifth fewer products, and biases cannot add a direction
+    narrow, solver = narrow_linear_run(network, rank), LBFGS(settings.polish_evaluations)
+    result = trained(problem, narrow, base["ridge"], solver, seconds=seconds, checkpoint=checkpoint, callback=callback)
+    widen_linear_run(narrow, network)
     return measured_connected(problem, network, result) | {"ridge": base["ridge"], "rank": rank}
 
 
