@@ -16,6 +16,7 @@ from isthmus.discovery.decision import Decision, Readings, decide
 from isthmus.discovery.ladder import Ladder
 from isthmus.discovery.objective_curves import by_rank, objective_curves, reading_of
 from isthmus.discovery.problem import Problem
+from isthmus.discovery.ridge_path import next_ridge
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work import Unit, Workshop
 from isthmus.errors import NotConverged
@@ -100,32 +101,34 @@ class Search:
         return Shares(of_rows, start_share(starts, list(curves), rank))
 
     def _ridge_path(self) -> dict[float, list[Result]]:
-        """Cold starts at each ridge, until the held-out error has not improved for `patience` ridges."""
+        """Cold starts at each ridge, from the middle of the path until the least held-out error is bracketed."""
+        ridges, patience = self.settings.ridges, self.settings.patience
         found: dict[float, list[Result]] = {}
-        per_ridge = len(self.settings.starts) * self.settings.start_evaluations
-        for ridge in self.settings.ridges:
-            if found and self._stop_early(found):
-                self.workshop.tracker.skip(per_ridge * (len(self.settings.ridges) - len(found)))
+        errors: dict[int, float] = {}
+        while (i := next_ridge(errors, len(ridges), patience=patience)) is not None:
+            if found and self.workshop.out_of_time():
+                self._say_out_of_time()
                 break
-            numbers = range(len(self.settings.starts))
-            results = self.workshop.run(
-                [self._unit("start", self.stages.trained_start, ridge, n, number=n) for n in numbers]
-            )
-            if not any(r["usable"] for r in results):
-                self.warnings.append(f"Every start diverged at ridge {ridge:g}; it is left out.")
-                continue
-            found[ridge] = [r for r in results if r["usable"]]
-            self.workshop.tracker.rank = _least(found[ridge])["jacobian_rank"]
+            results = self._starts_at(ridges[i])
+            errors[i] = _least(results)["heldout_error"] if results else math.inf
+            if results:
+                found[ridges[i]] = results
+                self.workshop.tracker.rank = _least(results)["jacobian_rank"]
+        self.workshop.tracker.skip(
+            len(self.settings.starts) * self.settings.start_evaluations * (len(ridges) - len(errors))
+        )
         if not found:
             raise NotConverged("discover: every start diverged at every ridge; scale the data or give larger ridges.")
-        return found
+        return dict(sorted(found.items(), reverse=True))
 
-    def _stop_early(self, found: dict[float, list[Result]]) -> bool:
-        errors = [_least(results)["heldout_error"] for results in found.values()]
-        if self.workshop.out_of_time():
-            self._say_out_of_time()
-            return True
-        return len(errors) - 1 - errors.index(min(errors)) >= self.settings.patience
+    def _starts_at(self, ridge: float) -> list[Result]:
+        """The starts that can be used."""
+        numbers = range(len(self.settings.starts))
+        units = [self._unit("start", self.stages.trained_start, ridge, n, number=n) for n in numbers]
+        usable = [r for r in self.workshop.run(units) if r["usable"]]
+        if not usable:
+            self.warnings.append(f"Every start diverged at ridge {ridge:g}; it is left out.")
+        return usable
 
     def _say_out_of_time(self) -> None:
         text = "The time limit cut the search short; give more seconds for a sharper answer."

@@ -43,7 +43,7 @@ class Settings:
         raise_evaluations: gradient evaluations after a rank was added to the best start.
         refine_evaluations: gradient evaluations of each point of the scree curve.
         refine_ridge: ridge of the scree curve, relative to the chosen one.
-        patience: ridges without a better held-out error before the path ends.
+        patience: ridges on each side of the one with the least held-out error that are trained too, if there are any.
         heldout: share of rows held out.
         scaling: "column" or "global".
         ordered: whole blocks of rows are held out.
@@ -66,7 +66,7 @@ class Settings:
     raise_evaluations: int = 125
     refine_evaluations: int = 150
     refine_ridge: float = 0.1
-    patience: int = 2
+    patience: int = 1
     heldout: float = 0.2
     scaling: str = "column"
     ordered: bool = False
