@@ -8,9 +8,9 @@ import torch
 from isthmus import tasks
 from isthmus.discovery.arguments import checked_data
 from isthmus.discovery.curves import Result, flat_parameters
-from isthmus.discovery.discover import _posed  # pyright: ignore[reportPrivateUsage]
 from isthmus.discovery.ladder import Ladder, spare_rank
 from isthmus.discovery.problem import Problem
+from isthmus.discovery.request import posed
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.splitting import heldout_rows
 from isthmus.discovery.starts import new_network
@@ -23,9 +23,9 @@ SETTINGS = Settings(width=10, linear_width=6)
 def problem() -> Problem:
     task = tasks.teacher(2, d_in=12, d_out=8, num_samples=60, latent_dim=5, seed=0)
     data = checked_data(task.x, task.y, "squared", None)
-    posed = _posed(data, heldout_rows(60, seed=0, fraction=0.2, groups=None, ordered=False), SETTINGS)
-    assert posed is not None
-    return posed
+    found = posed(data, heldout_rows(60, seed=0, fraction=0.2, groups=None, ordered=False), SETTINGS)
+    assert found is not None
+    return found
 
 
 def taught(problem: Problem, rank: int) -> tuple[Problem, Result]:

@@ -1,39 +1,23 @@
 """`discover`: the rank of a task, with evidence, from data alone."""
 
 import os
-import platform
 import shutil
-import time
-import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from isthmus.discovery.arguments import CheckedData, checked_data, groups_of_rows, settings_from
-from isthmus.discovery.assembly import assemble
-from isthmus.discovery.constant import constant_discovery
-from isthmus.discovery.depth_path import DepthSearch, planned_depth_evaluations
-from isthmus.discovery.depth_units import DepthSettings
+from isthmus.discovery.arguments import checked_data, groups_of_rows, settings_from
 from isthmus.discovery.files.storage import RESULT
-from isthmus.discovery.problem import Problem, pose
 from isthmus.discovery.progress import ProgressListener, silent
+from isthmus.discovery.request import Request
 from isthmus.discovery.result import Discovery
-from isthmus.discovery.scaling import Scaling, Standardiser
-from isthmus.discovery.search import Search, planned_evaluations
-from isthmus.discovery.settings import NetworkKind, Settings
+from isthmus.discovery.scaling import Scaling
+from isthmus.discovery.settings import NetworkKind
 from isthmus.discovery.splitting import heldout_rows
-from isthmus.discovery.work import Tracker, Workshop, check_same_run
 from isthmus.errors import DataError
-from isthmus.tasks import covariance_surrogate
 from isthmus.training import Limits
 from isthmus.training.losses import Loss
-
-Array = NDArray[np.float64]
-CONTROL_SEED = 5
 
 
 def discover(  # noqa: PLR0913 - the arguments are a public contract
@@ -112,120 +96,11 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
             f"discover(out={folder}): holds a finished run; load it with isthmus.load, or give another folder."
         )
     held = heldout_rows(len(data.x), seed=seed, fraction=settings.heldout, groups=groups, ordered=ordered)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        problem = _posed(data, held, settings)
-    told = tuple(str(w.message) for w in caught)
-    for text in told:
-        warnings.warn(text, caught[0].category, stacklevel=2)
-    if problem is None:
-        result = constant_discovery(
-            data.x, data.y, settings, names=(data.input_names, data.target_names), task=data.task
-        )
-    else:
-        result = _search(
-            problem, data, held, settings, folder, limits, progress or silent, told, control=control,
-            depth_path=depth_path, workers=workers,
-        )  # fmt: skip
+    result = Request(
+        data=data, held=held, settings=settings, folder=folder, seconds=limits.seconds if limits else None,
+        progress=progress or silent, control=control, depth_path=depth_path, workers=workers,
+    ).answered()  # fmt: skip
     if folder is not None:
         result.save(folder)
         shutil.rmtree(folder / "work", ignore_errors=True)
     return result
-
-
-def _search(  # noqa: PLR0913
-    problem: Problem,
-    data: CheckedData,
-    held: NDArray[np.bool_],
-    settings: Settings,
-    folder: Path | None,
-    limits: Limits | None,
-    progress: ProgressListener,
-    told: tuple[str, ...],
-    *,
-    control: bool,
-    depth_path: bool,
-    workers: int | None,
-) -> Discovery:
-    depths = DepthSettings()
-    planned = planned_evaluations(settings, problem) * (1 + control)
-    planned += planned_depth_evaluations(settings, problem, depths) if depth_path else 0
-    tracker = Tracker(progress, planned)
-    deadline = time.monotonic() + limits.seconds if limits and limits.seconds else None
-    work = folder / "work" if folder else None
-    if work is not None:
-        work.mkdir(parents=True, exist_ok=True)
-        check_same_run(
-            work, {"data": problem.fingerprint(), "settings": f"{settings}{control}{depths if depth_path else ''}"}
-        )
-    workshop = Workshop(work, tracker, deadline=deadline, workers=workers)
-    about: dict[str, object] = {
-        "held_out_rows": int(held.sum()),
-        "rows": len(held),
-        "loss": data.loss.value,
-        **_versions(),
-    }
-    about["data"] = data.fingerprint()
-    if data.weight is not None:
-        about["weighted"] = True
-    findings = Search(problem, settings, workshop).run()
-    path = None
-    if depth_path:
-        search = DepthSearch(problem, settings, depths, workshop)
-        path = search.run(findings.curves[findings.ridge], findings.decision.rank)
-        if workshop.out_of_time():
-            told = (*told, "The time limit cut the depth path short; give more seconds for straight lines.")
-    beside = _control(data, held, settings, workshop, about) if control else None
-    names = (data.input_names, data.target_names)
-    found = assemble(
-        findings, problem, settings, names=names, task=data.task, warnings=told, extra_settings=about, control=beside
-    )
-    return replace(found, depth_path=path)
-
-
-def _control(
-    data: CheckedData, held: NDArray[np.bool_], settings: Settings, workshop: Workshop, about: dict[str, object]
-) -> Discovery:
-    """The same search on the Gaussian surrogate of the same covariance."""
-    same = data.y is data.x
-    target = None if same else data.y if data.y.ndim == 2 else np.eye(int(data.y.max()) + 1)[data.y.astype(int)]
-    drawn = covariance_surrogate(data.x, CONTROL_SEED, y=target)
-    y = drawn.x if drawn.y is None else drawn.y if data.loss is Loss.SQUARED else drawn.y.argmax(1).astype(np.float64)
-    surrogate = replace(data, x=drawn.x, y=y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the same columns are constant, which was said already
-        problem = _posed(surrogate, held, settings)
-    assert problem is not None
-    findings = Search(problem, settings, workshop, prefix="control-").run()
-    names = (data.input_names, data.target_names)
-    return assemble(
-        findings, problem, settings, names=names, task=data.task, warnings=(), extra_settings=about, control=None
-    )
-
-
-def _posed(data: CheckedData, held: NDArray[np.bool_], settings: Settings) -> Problem | None:
-    """The problem in standardised units; None where the targets do not vary."""
-    scaling = Scaling(settings.scaling)
-    inputs = Standardiser.of(data.x, scaling=scaling)
-    inputs.warn_of_constants("input", data.input_names)
-    if data.loss is Loss.CROSS_ENTROPY:
-        if len(np.unique(data.y)) < 2:
-            return None
-        return pose(data.x, data.y, held, loss=data.loss, inputs=inputs, targets=None, weight=data.weight)
-    targets = Standardiser.of(data.y, scaling=scaling, total=True)
-    if not len(targets.kept):
-        return None
-    if data.y is not data.x:
-        targets.warn_of_constants("target", data.target_names)
-    return pose(data.x, data.y, held, loss=data.loss, inputs=inputs, targets=targets, weight=data.weight)
-
-
-def _versions() -> dict[str, object]:
-    from isthmus import __version__  # the package's own number; not a room
-
-    return {
-        "isthmus": __version__,
-        "torch": str(torch.__version__),
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-    }

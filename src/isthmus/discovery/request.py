@@ -1,0 +1,154 @@
+"""A discovery whose arguments were checked: data posed, work planned, stages run, the control beside."""
+
+import platform
+import time
+import warnings
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from isthmus.discovery.arguments import CheckedData
+from isthmus.discovery.assembly import assemble
+from isthmus.discovery.constant import constant_discovery
+from isthmus.discovery.depth_path import DepthPath, DepthSearch, planned_depth_evaluations
+from isthmus.discovery.depth_units import DepthSettings
+from isthmus.discovery.problem import Problem, pose
+from isthmus.discovery.progress import ProgressListener
+from isthmus.discovery.result import Discovery
+from isthmus.discovery.scaling import Scaling, Standardiser
+from isthmus.discovery.search import Findings, Search, planned_evaluations
+from isthmus.discovery.settings import Settings
+from isthmus.discovery.work import Tracker, Workshop, check_same_run
+from isthmus.tasks import covariance_surrogate
+from isthmus.training.losses import Loss
+
+CONTROL_SEED = 5
+DEPTHS = DepthSettings()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """What is to be discovered, and how.
+
+    Attributes:
+        data: checked.
+        held: which rows are held out.
+        settings: numbers of the discovery.
+        folder: where work is kept and the result saved, or None.
+        seconds: for everything, or None.
+        progress: hears how far it is.
+        control: also search Gaussian data of the same covariance.
+        depth_path: also train each rank at several depths.
+        workers: threads, or None for one on each core.
+    """
+
+    data: CheckedData
+    held: NDArray[np.bool_]
+    settings: Settings
+    folder: Path | None
+    seconds: float | None
+    progress: ProgressListener
+    control: bool
+    depth_path: bool
+    workers: int | None
+
+    def answered(self) -> Discovery:
+        """The discovery; warnings of constant columns are given and kept in it."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            problem = posed(self.data, self.held, self.settings)
+        for warning in caught:
+            warnings.warn(str(warning.message), warning.category, stacklevel=3)
+        if problem is None:
+            data = self.data
+            return constant_discovery(
+                data.x, data.y, self.settings, names=(data.input_names, data.target_names), task=data.task
+            )
+        return self._searched(problem, tuple(str(w.message) for w in caught))
+
+    def _searched(self, problem: Problem, told: tuple[str, ...]) -> Discovery:
+        workshop = self._workshop(problem)
+        findings = Search(problem, self.settings, workshop).run()
+        path = self._depth_path(problem, findings, workshop) if self.depth_path else None
+        if self.depth_path and workshop.out_of_time():
+            told = (*told, "The time limit cut the depth path short; give more seconds for straight lines.")
+        beside = self._control(workshop) if self.control else None
+        return replace(self._assembled(findings, problem, told=told, control=beside), depth_path=path)
+
+    def _workshop(self, problem: Problem) -> Workshop:
+        """Where units of work are done, kept in the folder if there is one."""
+        planned = planned_evaluations(self.settings, problem) * (1 + self.control)
+        planned += planned_depth_evaluations(self.settings, problem, DEPTHS) if self.depth_path else 0
+        deadline = time.monotonic() + self.seconds if self.seconds else None
+        work = self.folder / "work" if self.folder else None
+        if work is not None:
+            work.mkdir(parents=True, exist_ok=True)
+            asked = f"{self.settings}{self.control}{DEPTHS if self.depth_path else ''}"
+            check_same_run(work, {"data": problem.fingerprint(), "settings": asked})
+        return Workshop(work, Tracker(self.progress, planned), deadline=deadline, workers=self.workers)
+
+    def _depth_path(self, problem: Problem, findings: Findings, workshop: Workshop) -> DepthPath | None:
+        search = DepthSearch(problem, self.settings, DEPTHS, workshop)
+        return search.run(findings.curves[findings.ridge], findings.decision.rank)
+
+    def _control(self, workshop: Workshop) -> Discovery:
+        """The same search on the Gaussian surrogate of the same covariance."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the same columns are constant, which was said already
+            problem = posed(_surrogate(self.data), self.held, self.settings)
+        assert problem is not None
+        findings = Search(problem, self.settings, workshop, prefix="control-").run()
+        return self._assembled(findings, problem, told=(), control=None)
+
+    def _assembled(
+        self, findings: Findings, problem: Problem, *, told: tuple[str, ...], control: Discovery | None
+    ) -> Discovery:
+        names = (self.data.input_names, self.data.target_names)
+        return assemble(
+            findings, problem, self.settings, names=names, task=self.data.task, warnings=told,
+            extra_settings=self._about(), control=control,
+        )  # fmt: skip
+
+    def _about(self) -> dict[str, object]:
+        """What a run folder says of where its numbers come from."""
+        from isthmus import __version__  # the package's own number; not a room
+
+        about: dict[str, object] = {
+            "held_out_rows": int(self.held.sum()),
+            "rows": len(self.held),
+            "loss": self.data.loss.value,
+            "isthmus": __version__,
+            "torch": str(torch.__version__),
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+            "data": self.data.fingerprint(),
+        }
+        return about if self.data.weight is None else about | {"weighted": True}
+
+
+def _surrogate(data: CheckedData) -> CheckedData:
+    same = data.y is data.x
+    target = None if same else data.y if data.y.ndim == 2 else np.eye(int(data.y.max()) + 1)[data.y.astype(int)]
+    drawn = covariance_surrogate(data.x, CONTROL_SEED, y=target)
+    y = drawn.x if drawn.y is None else drawn.y if data.loss is Loss.SQUARED else drawn.y.argmax(1).astype(np.float64)
+    return replace(data, x=drawn.x, y=y)
+
+
+def posed(data: CheckedData, held: NDArray[np.bool_], settings: Settings) -> Problem | None:
+    """The problem in standardised units; None where the targets do not vary."""
+    scaling = Scaling(settings.scaling)
+    inputs = Standardiser.of(data.x, scaling=scaling)
+    inputs.warn_of_constants("input", data.input_names)
+    if data.loss is Loss.CROSS_ENTROPY:
+        if len(np.unique(data.y)) < 2:
+            return None
+        return pose(data.x, data.y, held, loss=data.loss, inputs=inputs, targets=None, weight=data.weight)
+    targets = Standardiser.of(data.y, scaling=scaling, total=True)
+    if not len(targets.kept):
+        return None
+    if data.y is not data.x:
+        targets.warn_of_constants("target", data.target_names)
+    return pose(data.x, data.y, held, loss=data.loss, inputs=inputs, targets=targets, weight=data.weight)
