@@ -77,6 +77,22 @@ def test_a_class_that_only_ties_at_a_point_makes_no_tripoint() -> None:
     assert_no_tripoints(regions)
 
 
+@pytest.mark.parametrize("away", [1e-13, 1e-12, 1e-11])
+def test_an_edge_of_rounding_length_where_four_classes_meet_makes_no_neighbours(away: float) -> None:
+    # a neuron that nobody reads cuts the sectors beside their common corner: pieces with edges as short as `away`
+    centre = torch.tensor([0.2, -0.3], dtype=torch.float64)
+    eye, cut = torch.eye(2, dtype=torch.float64), torch.tensor([[0.6, 0.8]], dtype=torch.float64)
+    first = torch.cat([eye, -eye, cut])
+    bias = torch.zeros(5, dtype=torch.float64)
+    bias[4] = -(cut @ centre) - away
+    angles = torch.arange(4, dtype=torch.float64) * (torch.pi / 2) + 0.1
+    weight = torch.stack([angles.cos(), angles.sin()], 1)
+    second = torch.cat([weight, -weight, torch.zeros(4, 1, dtype=torch.float64)], 1)
+    network = FullyConnected.from_layers([first, second], [bias, -weight @ centre])
+    regions = class_regions(slice_cells(network, *SQUARE))
+    assert regions.adjacent == {(0, 1), (1, 2), (2, 3), (0, 3)}
+
+
 def test_one_output_is_refused() -> None:
     cells = slice_cells(FullyConnected(2, 1, width=3, depth=2), *SQUARE)
     with pytest.raises(ValueError, match="needs at least two outputs"):
