@@ -9,7 +9,7 @@ from isthmus import FullyConnected
 from isthmus.training.line_search import wolfe_search
 from isthmus.training.losses import DataLoss, Loss
 from isthmus.training.moves import best_of_rank, middle_layers, middle_rank, rebalancing, truncate_middle
-from isthmus.training.solvers import LBFGS, Adam, Solver, stationarity
+from isthmus.training.solvers import LBFGS, Adam, Decay, GradientDescent, Solver, stationarity
 from isthmus.training.steps import FullyConnectedStep
 
 
@@ -68,7 +68,7 @@ def test_lbfgs_goes_where_the_two_loop_recursion_points(history: int) -> None:
     state = solver.start(step)
     compared = 0
     for _ in range(60):
-        before, gradient, count = step.theta.clone(), state["gradient"].clone(), state["count"]
+        before, gradient, count = step.theta.clone(), state["pairs"][-1].clone(), state["count"]
         solver.advance(step, state)
         moved, change = step.theta - before, step.gradient - gradient
         if pairs:
@@ -79,6 +79,43 @@ def test_lbfgs_goes_where_the_two_loop_recursion_points(history: int) -> None:
         if state["count"] == count + 1:
             pairs = [*pairs, (moved, change)][-history:]
     assert compared >= 50
+
+
+@pytest.mark.parametrize("decay", list(Decay), ids=lambda d: d.value)
+def test_step_sizes_fall_to_a_tenth_and_are_the_sizes_of_the_steps(decay: Decay) -> None:
+    solver = Adam(10, rate=1e-3, decay_from=0.5, decay=decay)
+    rates = [solver.rate_at(t) for t in range(1, 11)]
+    assert rates[:5] == [1e-3] * 5
+    half = 0.2 if decay is Decay.LINEAR else (1 - math.cos(math.pi / 5)) / 2
+    assert rates[5] == pytest.approx(1e-3 * (1 - 0.9 * half), rel=1e-12)
+    assert rates[9] == pytest.approx(1e-4, rel=1e-12)
+    step = affine_problem()[0]
+    state, sizes = solver.start(step), []
+    while not state["done"]:
+        before = step.theta.clone()
+        solver.advance(step, state)
+        sizes.append(float((step.theta - before).abs().max()))
+    assert sizes[0] == pytest.approx(rates[0], rel=1e-3), "the first step of Adam is the rate itself"
+    assert sizes[9] < 0.3 * sizes[4]
+
+
+def test_gradient_descent_tightens_below_its_limit_and_diverges_above() -> None:
+    step, least = affine_problem()
+    run(step, LBFGS(25, plateau=0.0))
+    before = stationarity(step)
+    hessian = 2 * torch.cat([step.x, torch.ones(50, 1, dtype=torch.float64)], 1)
+    limit = 2 / (float(torch.linalg.matrix_norm(hessian, 2)) ** 2 / 2 / 50 + 0.2)
+    start = step.theta.clone()
+    value, _ = run(step, GradientDescent(400, rate=0.9 * limit, tolerance=1e-12))
+    assert stationarity(step) < 0.5 * before
+    assert least * (1 - 1e-12) <= value
+    step.theta.copy_(start)
+    assert run(step, GradientDescent(20_000, rate=1.1 * limit, tolerance=1e-12))[1] == "diverged"
+    converged = GradientDescent(10, rate=0.9 * limit, tolerance=1e9)
+    step.theta.copy_(start)
+    assert run(step, converged)[1] == "converged"
+    with pytest.raises(ValueError, match="needs steps >= 0 and rate > 0"):
+        GradientDescent(10, rate=0.0)
 
 
 def test_adam_alone_does_not_reach_it() -> None:

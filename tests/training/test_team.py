@@ -39,18 +39,22 @@ def test_a_fold_is_a_binary_tree() -> None:
 @pytest.mark.parametrize("size", [10, 1001, 5000])
 def test_memory_by_pieces_does_what_a_matrix_does(size: int) -> None:
     generator = torch.Generator().manual_seed(0)
-    rows, vectors = (torch.randn(*s, generator=generator, dtype=torch.float64) for s in ((6, size), (size, 2)))
+    rows, vector = (torch.randn(*s, generator=generator, dtype=torch.float64) for s in ((6, size), (size,)))
     shared, whole = SharedCoordinates(Team(), size), AllCoordinates()
     memories = [coordinates.memory(6, rows[0]) for coordinates in (shared, whole)]
-    for i, row in enumerate(rows):
-        shared.store(memories[0], i, row)
-        whole.store(memories[1], i, row)
-    torch.testing.assert_close(shared.products(memories[0], vectors), whole.products(memories[1], vectors))
+    for coordinates, memory in zip((shared, whole), memories, strict=True):
+        for i, row in enumerate(rows):
+            coordinates.store(memory, i, row, less=vector if i == 4 else None)
+        coordinates.exchange(memory, 3, vector, 1)
+    expected = rows.clone()
+    expected[4] -= vector
+    expected[1], expected[3] = vector - rows[3], vector
+    assert torch.equal(memories[1], expected)
+    torch.testing.assert_close(shared.products(memories[0], 2), whole.products(memories[1], 2))
+    torch.testing.assert_close(whole.products(memories[1], 2), expected @ expected[2])
     weights = torch.arange(6.0, dtype=torch.float64)
-    torch.testing.assert_close(
-        shared.combination(memories[0], weights, vectors[:, 0], -0.5),
-        whole.combination(memories[1], weights, vectors[:, 0], -0.5),
-    )
+    torch.testing.assert_close(shared.combination(memories[0], weights), weights @ expected)
+    torch.testing.assert_close(whole.combination(memories[1], weights), weights @ expected)
 
 
 def test_pieces_of_a_team_follow_one_another_and_a_state_keeps_its_own() -> None:

@@ -73,8 +73,7 @@ def run_adam(settings: Adam, step: BatchedStep, members: list[Member]) -> None:
             member.note()
             if not math.isfinite(value):
                 member.end("diverged")
-        late = max(t / settings.steps - settings.decay_from, 0.0)
-        rate = settings.rate * (1.0 - (0.9 * late / (1.0 - settings.decay_from) if late else 0.0))
+        rate = settings.rate_at(t)
         first.lerp_(step.gradient, 0.1)
         second.mul_(0.999).addcmul_(step.gradient, step.gradient, value=0.001)
         scale = (second / (1 - 0.999**t)).sqrt_().add_(1e-8)

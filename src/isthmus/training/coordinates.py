@@ -25,16 +25,20 @@ class Coordinates(Protocol):
         """Room for so many rows, zeros of the kind of the flat vector `like`."""
         ...
 
-    def store(self, memory: Tensor, row: int, vector: Tensor) -> None:
-        """Put a whole vector (P,) into a row."""
+    def store(self, memory: Tensor, row: int, vector: Tensor, less: Tensor | None = None) -> None:
+        """Put a whole vector (P,), or its difference from another, into a row."""
         ...
 
-    def products(self, memory: Tensor, vectors: Tensor) -> Tensor:
-        """Inner products of all rows with whole vectors (P, j), over all coordinates: (rows, j), float64."""
+    def exchange(self, memory: Tensor, row: int, vector: Tensor, change: int) -> None:
+        """Put a whole vector (P,) into a row, and its difference from what was there into the row `change`."""
         ...
 
-    def combination(self, memory: Tensor, weights: Tensor, vector: Tensor, factor: float) -> Tensor:
-        """The whole vector `factor * vector` + sum of the rows times their weights (rows,)."""
+    def products(self, memory: Tensor, row: int) -> Tensor:
+        """Inner products of all rows with one of them, over all coordinates: (rows,), float64."""
+        ...
+
+    def combination(self, memory: Tensor, weights: Tensor) -> Tensor:
+        """The whole vector that is the sum of the rows times their weights (rows,)."""
         ...
 
     def whole(self, memory: Tensor) -> Tensor:
@@ -53,17 +57,25 @@ class AllCoordinates:
         """Room for so many rows, zeros of the kind of the flat vector `like`."""
         return like.new_zeros(rows, len(like))
 
-    def store(self, memory: Tensor, row: int, vector: Tensor) -> None:
-        """Put a whole vector (P,) into a row."""
-        memory[row] = vector
+    def store(self, memory: Tensor, row: int, vector: Tensor, less: Tensor | None = None) -> None:
+        """Put a whole vector (P,), or its difference from another, into a row."""
+        if less is None:
+            memory[row] = vector
+        else:
+            torch.sub(vector, less, out=memory[row])
 
-    def products(self, memory: Tensor, vectors: Tensor) -> Tensor:
-        """Inner products of all rows with whole vectors (P, j), over all coordinates: (rows, j), float64."""
-        return (memory @ vectors).double()
+    def exchange(self, memory: Tensor, row: int, vector: Tensor, change: int) -> None:
+        """Put a whole vector (P,) into a row, and its difference from what was there into the row `change`."""
+        self.store(memory, change, vector, memory[row])
+        self.store(memory, row, vector)
 
-    def combination(self, memory: Tensor, weights: Tensor, vector: Tensor, factor: float) -> Tensor:
-        """The whole vector `factor * vector` + sum of the rows times their weights (rows,)."""
-        return torch.addmv(vector, memory.t(), weights, beta=factor)
+    def products(self, memory: Tensor, row: int) -> Tensor:
+        """Inner products of all rows with one of them, over all coordinates: (rows,), float64."""
+        return torch.mv(memory, memory[row]).double()
+
+    def combination(self, memory: Tensor, weights: Tensor) -> Tensor:
+        """The whole vector that is the sum of the rows times their weights (rows,)."""
+        return torch.mm(weights[None], memory)[0]  # faster than the transpose times a vector
 
     def whole(self, memory: Tensor) -> Tensor:
         """The memory of all processes together."""
@@ -86,33 +98,38 @@ class SharedCoordinates:
         self._length = -(-size // (PIECES * ALIGNED)) * ALIGNED
         self.pieces = range(PIECES * team.rank // team.size, PIECES * (team.rank + 1) // team.size)
 
-    def _cut(self, vectors: Tensor) -> Tensor:
-        """Whole vectors (P, ...) as own pieces (pieces, length, ...), filled up by zeros."""
-        own = vectors[self.pieces.start * self._length : self.pieces.stop * self._length]
-        cut = vectors.new_zeros(len(self.pieces) * self._length, *vectors.shape[1:])
+    def _cut(self, vector: Tensor) -> Tensor:
+        """A whole vector (P,) as own pieces (pieces, length), filled up by zeros."""
+        own = vector[self.pieces.start * self._length : self.pieces.stop * self._length]
+        cut = vector.new_zeros(len(self.pieces) * self._length)
         cut[: len(own)] = own
-        return cut.view(len(self.pieces), self._length, *vectors.shape[1:])
+        return cut.view(len(self.pieces), self._length)
 
     def memory(self, rows: int, like: Tensor) -> Tensor:
         """Room for so many rows, zeros of the kind of the flat vector `like`."""
         return like.new_zeros(len(self.pieces), rows, self._length)
 
-    def store(self, memory: Tensor, row: int, vector: Tensor) -> None:
-        """Put a whole vector (P,) into a row."""
-        memory[:, row] = self._cut(vector)
+    def store(self, memory: Tensor, row: int, vector: Tensor, less: Tensor | None = None) -> None:
+        """Put a whole vector (P,), or its difference from another, into a row."""
+        memory[:, row] = self._cut(vector if less is None else vector - less)
 
-    def products(self, memory: Tensor, vectors: Tensor) -> Tensor:
-        """Inner products of all rows with whole vectors (P, j), over all coordinates: (rows, j), float64."""
-        found = [(kept @ piece).double() for kept, piece in zip(memory, self._cut(vectors), strict=True)]
-        shape = (0, memory.shape[1], vectors.shape[1])
-        stacked = torch.stack(found) if found else memory.new_zeros(shape, dtype=torch.float64)
+    def exchange(self, memory: Tensor, row: int, vector: Tensor, change: int) -> None:
+        """Put a whole vector (P,) into a row, and its difference from what was there into the row `change`."""
+        cut = self._cut(vector)
+        memory[:, change] = cut - memory[:, row]
+        memory[:, row] = cut
+
+    def products(self, memory: Tensor, row: int) -> Tensor:
+        """Inner products of all rows with one of them, over all coordinates: (rows,), float64."""
+        found = [torch.mv(kept, kept[row]).double() for kept in memory]
+        stacked = torch.stack(found) if found else memory.new_zeros(0, memory.shape[1], dtype=torch.float64)
         return self._team.gathered(stacked, self.pieces, PIECES).sum(0)
 
-    def combination(self, memory: Tensor, weights: Tensor, vector: Tensor, factor: float) -> Tensor:
-        """The whole vector `factor * vector` + sum of the rows times their weights (rows,)."""
+    def combination(self, memory: Tensor, weights: Tensor) -> Tensor:
+        """The whole vector that is the sum of the rows times their weights (rows,)."""
         own = torch.empty_like(memory[:, 0])
-        for kept, piece, out in zip(memory, self._cut(vector), own, strict=True):
-            torch.addmv(piece, kept.t(), weights, beta=factor, out=out)
+        for kept, out in zip(memory, own, strict=True):
+            out.copy_(torch.mv(kept.t(), weights))
         return self._team.gathered(own, self.pieces, PIECES).view(-1)[: self._size].clone()
 
     def whole(self, memory: Tensor) -> Tensor:
