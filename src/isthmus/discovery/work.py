@@ -5,7 +5,6 @@ its training state every few seconds before that; a run that was stopped or kill
 with the same numbers, bit for bit.
 """
 
-import os
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable
@@ -21,6 +20,7 @@ from isthmus.discovery.progress import Progress, ProgressListener
 from isthmus.errors import DataError
 from isthmus.training import FitEvent
 from isthmus.training.checkpoint import load_state, save_state
+from isthmus.training.several import num_cores
 
 Result = dict[str, Any]  # plain Python and tensors
 
@@ -105,7 +105,7 @@ class Workshop:
     ) -> None:
         self.folder, self.tracker, self.deadline = folder, tracker, deadline
         self._stop = threading.Event()
-        self.workers = workers or _num_cores()
+        self.workers = workers or num_cores()
 
     def out_of_time(self) -> bool:
         """Whether the time limit is over."""
@@ -155,10 +155,6 @@ class Workshop:
             partial.unlink(missing_ok=True)
         self.tracker.finished(unit, fresh=True)
         return result
-
-
-def _num_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

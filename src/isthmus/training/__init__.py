@@ -10,5 +10,6 @@ from isthmus.training.fit import fit
 from isthmus.training.fitting import FitEvent
 from isthmus.training.limits import Limits
 from isthmus.training.result import FitResult, Outcome
+from isthmus.training.several import fit_several
 
-__all__ = ["FitEvent", "FitResult", "Limits", "Outcome", "fit", "fit_batch", "fit_many", "fit_shards"]
+__all__ = ["FitEvent", "FitResult", "Limits", "Outcome", "fit", "fit_batch", "fit_many", "fit_several", "fit_shards"]

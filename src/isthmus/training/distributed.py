@@ -4,7 +4,6 @@ Starting the processes: `process_group`. Why it is done so, and what it costs: d
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -14,13 +13,10 @@ from isthmus.errors import ShapeError
 from isthmus.training.fitting import FitEvent, Fitting
 from isthmus.training.limits import Limits
 from isthmus.training.losses import DataLoss, Loss
-from isthmus.training.moves import least_norm
 from isthmus.training.result import FitResult
-from isthmus.training.schedule import Schedule, default_schedule
-from isthmus.training.sharded_moves import sharded_least_norm
+from isthmus.training.schedule import Schedule, default_schedule, on_all_rows
 from isthmus.training.sharded_step import ShardedStep
 from isthmus.training.team import Team
-from isthmus.training.trials import ExactMoves
 
 
 def fit_shards(  # noqa: PLR0913 - the arguments of `fit`, and whose rows they are
@@ -78,9 +74,4 @@ def fit_shards(  # noqa: PLR0913 - the arguments of `fit`, and whose rows they a
     with torch.no_grad():
         step = ShardedStep(network, x.contiguous(), DataLoss(loss, y.contiguous()), ridge, total=total, team=team)
         chosen = schedule or default_schedule(network, evaluations=limits.evaluations if limits else None)
-        chosen = tuple(_on_all_rows(solver) if isinstance(solver, ExactMoves) else solver for solver in chosen)
-        return Fitting(step, chosen, limits or Limits(), checkpoint, callback, team=team).run()
-
-
-def _on_all_rows(moves: ExactMoves) -> ExactMoves:
-    return replace(moves, moves=tuple(sharded_least_norm if m is least_norm else m for m in moves.moves))
+        return Fitting(step, on_all_rows(chosen), limits or Limits(), checkpoint, callback, team=team).run()

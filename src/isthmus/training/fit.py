@@ -9,13 +9,14 @@ from torch import Tensor, nn
 
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected
+from isthmus.training.chunks import step_within
 from isthmus.training.fitting import FitEvent, Fitting
 from isthmus.training.limits import Limits
 from isthmus.training.losses import DataLoss, Loss
 from isthmus.training.result import FitResult
-from isthmus.training.schedule import Schedule, default_schedule
+from isthmus.training.schedule import Schedule, default_schedule, on_all_rows
+from isthmus.training.sharded_step import ShardedStep
 from isthmus.training.solvers import Solver
-from isthmus.training.steps import step_of
 
 
 def fit(  # noqa: PLR0913 - the arguments are a public contract
@@ -45,7 +46,7 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
         solver: a solver or a tuple of them, run one after the other; see `training.schedule` for the default.
         sample_weight: non-negative weights (n,); normalised to sum 1.
         seed: new initial weights of a `FullyConnected`; None keeps the weights that it has.
-        limits: seconds and gradient evaluations.
+        limits: seconds, gradient evaluations, and bytes: rows whose activations need more are gone over in runs.
         checkpoint: a file that is written every few seconds; if it is there already, the fit goes on from it, bit for
             bit as if it had not stopped.
         callback: called after every iteration; returning True ends the fit with its state saved.
@@ -65,11 +66,14 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
         raise ValueError(f"fit(ridge={ridge}): needs a ridge >= 0.")
     if seed is not None:
         _reseed(network, seed)
-    step = step_of(network, *checked_data(network, x, y, kind, sample_weight), ridge)
+    limits = limits or Limits()
+    inputs, data = checked_data(network, x, y, kind, sample_weight)
     schedule = solver if isinstance(solver, tuple) else (solver,) if solver else None
-    chosen = schedule or default_schedule(network, evaluations=limits.evaluations if limits else None, ridge=ridge)
+    chosen = schedule or default_schedule(network, evaluations=limits.evaluations, ridge=ridge, rows=len(inputs))
     with torch.no_grad():
-        return Fitting(step, chosen, limits or Limits(), Path(checkpoint) if checkpoint else None, callback).run()
+        step = step_within(network, inputs, data, ridge, memory=limits.memory)
+        chosen = on_all_rows(chosen) if isinstance(step, ShardedStep) else chosen
+        return Fitting(step, chosen, limits, Path(checkpoint) if checkpoint else None, callback).run()
 
 
 def checked_data(

@@ -5,14 +5,27 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from isthmus.training.losses import DataLoss
+from isthmus.networks import FullyConnected, LeakyResNet, ResNet
+from isthmus.training.losses import DataLoss, Loss
+
+ROWS_AT_ONCE = 4096  # float64 activations of all rows would be the largest thing in a fit
 
 
 def in_float64(network: nn.Module, x: Tensor, data: DataLoss) -> tuple[float, float]:
-    """Data loss and penalty, both computed in float64."""
+    """Data loss and penalty, both computed in float64; some thousand rows at a time where each stands for itself."""
     exact = copy.deepcopy(network).double()
+    rows = ROWS_AT_ONCE if isinstance(network, FullyConnected | LeakyResNet | ResNet) else len(x)
     with torch.no_grad():
-        return data.to(torch.float64).value(exact(x.double())), float(penalty_of(exact))
+        if len(x) <= rows:
+            return data.to(torch.float64).value(exact(x.double())), float(penalty_of(exact))
+        value = 0.0
+        for start in range(0, len(x), rows):
+            part = slice(start, start + rows)
+            weight = None if data.weight is None else data.weight[part].double()
+            y = data.y[part].double() if data.loss is Loss.SQUARED else data.y[part]
+            share = len(y) / len(x) if weight is None else 1.0
+            value += share * DataLoss(data.loss, y, weight).value(exact(x[part].double()))
+        return value, float(penalty_of(exact))
 
 
 def penalty_of(network: nn.Module) -> Tensor:

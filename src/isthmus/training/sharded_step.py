@@ -90,8 +90,9 @@ class ShardedStep:
 
         def loss(x: Tensor, data: DataLoss) -> Tensor:
             # weights of 1/n in float32 do not add up to 1 in float64
-            double = DataLoss(data.loss, data.to(torch.float64).y)
-            value = double.value(exact(x.double())) * (len(x) / self.rows.leaves.rows)
+            weighted = self.data.weight is not None
+            double = data.to(torch.float64) if weighted else DataLoss(data.loss, data.to(torch.float64).y)
+            value = double.value(exact(x.double())) * (1.0 if weighted else len(x) / self.rows.leaves.rows)
             return torch.tensor(value, dtype=torch.float64, device=x.device)
 
         with torch.no_grad():

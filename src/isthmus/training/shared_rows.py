@@ -38,11 +38,12 @@ class SharedRows:
         assert len(x) == len(data.y) == rows.stop - rows.start, "these are not the rows of this process"
 
     def at(self, low: int, high: int) -> tuple[Tensor, DataLoss]:
-        """Rows low..high-1, counted over all processes but lying in this one, with the weight 1/n each: a run."""
+        """Rows low..high-1, counted over all processes but lying in this one, with 1/n or their own weights: a run."""
         own = slice(low - self._first, high - self._first)
         # copies: where rows begin in memory decides by which instructions they are added, and depends on the team
         x, y = self.x[own].clone(), self.data.y[own].clone()
-        return x, DataLoss(self.data.loss, y, self._weight[: len(x)])
+        weight = self._weight[: len(x)] if self.data.weight is None else self.data.weight[own].clone()
+        return x, DataLoss(self.data.loss, y, weight)
 
     def runs(self, leaf: int) -> list[tuple[int, int]]:
         """The rows of a leaf, so many at once that their activations fit."""

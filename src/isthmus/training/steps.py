@@ -99,10 +99,10 @@ class FullyConnectedStep:
         self._slopes = [
             network.negative_slope if network.is_activated(l) else None for l in range(1, network.depth + 1)
         ]
-        self._buffers = [
-            [torch.empty(len(x), d, dtype=x.dtype, device=x.device) for d in dimensions]
-            for dimensions in (network.dimensions[1:], network.dimensions[:-1])
-        ]
+        d = network.dimensions
+        self._outputs = [x.new_empty(len(x), width) for width in d[1:]]
+        # gradients at the layers: each is needed for the one below it alone, so two pieces of memory take turns
+        self._below = [x.new_empty(len(x) * max(d[first:-1:2], default=0)) for first in (2, 1)]
         self.use(x, data)
         self.ridge, self.data_value = ridge, float("nan")
         self.curvature: Tensor | float = 2.0
@@ -110,9 +110,11 @@ class FullyConnectedStep:
 
     def use(self, x: Tensor, data: DataLoss) -> None:
         """Go over to other samples, at most as many as the step was made with."""
-        forward, backward = ([whole[: len(x)] for whole in buffers] for buffers in self._buffers)
-        self._a, self._d, self.data = [x, *forward], backward, data
-        self._d_t = [below.t() for below in backward]
+        n, d = len(x), self.network.dimensions
+        self._a, self.data = [x, *(whole[:n] for whole in self._outputs)], data
+        hidden = enumerate(d[1:-1], 1)
+        self._d = [x, *(self._below[l % 2][: n * width].view(n, width) for l, width in hidden)]
+        self._d_t = [below.t() for below in self._d]
         self._ones = x.new_ones(len(x))
 
     def __call__(self) -> float:

@@ -1,0 +1,119 @@
+"""`fit_several`: several starts of one network side by side, the hopeless ones given up early. One start: `fit`.
+
+Which are given up: `culling`. Many small networks as one batch, none given up: `batched`.
+"""
+
+import math
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor, nn
+
+from isthmus.training.culling import Culling, Race
+from isthmus.training.fit import fit
+from isthmus.training.fitting import FitEvent
+from isthmus.training.result import FitResult
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """How several starts ended.
+
+    Attributes:
+        results: one for each start; the outcome of one that was given up is INTERRUPTED.
+        culled: for each start that was given up, after how many gradients.
+        best: number of the start with the least objective.
+    """
+
+    results: tuple[FitResult, ...]
+    culled: dict[int, int]
+    best: int
+
+
+def fit_several(
+    networks: Sequence[nn.Module],
+    x: ArrayLike | Tensor,
+    y: ArrayLike | Tensor,
+    *,
+    ridge: float,
+    culling: Culling | None = None,
+    workers: int | None = None,
+    **arguments: Any,
+) -> Starts:
+    """Train several starts, in place, each to a minimum of its own, and name the lowest.
+
+        minimise  data_loss(f_j) + ridge * network_j.penalty()   for each start j
+
+    One thread a start, at most one start a core. Which starts are given up depends on objectives at equal numbers of
+    gradients and on nothing else, so the results are those of any number of workers, bit for bit.
+
+    Args:
+        networks: the starts, at least one.
+        x: inputs (n, d_in).
+        y: targets (n, d_out), or class numbers (n,) for cross-entropy.
+        ridge: total coefficient of the penalty, >= 0.
+        culling: which starts are given up; None gives up none.
+        workers: starts at once; None: as many as there are cores.
+        arguments: as those of `fit`, but for seed, checkpoint and callback.
+
+    Raises:
+        ValueError: no network, or what `fit` refuses.
+        ShapeError: as `fit`.
+    """
+    if not networks:
+        raise ValueError("fit_several(networks): needs at least one start, got none. Give one network for each start.")
+    race = Race(culling, len(networks)) if culling else None
+    cores = threading.Semaphore(workers or num_cores())
+
+    def one(number: int) -> FitResult:
+        value = math.inf
+        try:
+            with cores:
+                callback = _marks(race, number, cores) if race else None
+                result = fit(networks[number], x, y, ridge=ridge, callback=callback, **arguments)
+            value = result.objective if math.isfinite(result.objective) else math.inf
+            return result
+        finally:
+            if race:
+                race.ended(number, value)
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with ThreadPoolExecutor(len(networks)) as pool:
+            results = tuple(pool.map(one, range(len(networks))))
+    finally:
+        torch.set_num_threads(threads)
+    culled = race.culled if race else {}
+    objectives = {j: r.objective for j, r in enumerate(results) if j not in culled and math.isfinite(r.objective)}
+    return Starts(results, culled, min(objectives, key=lambda j: objectives[j], default=0))
+
+
+def _marks(race: Race, number: int, cores: threading.Semaphore) -> Callable[[FitEvent], bool]:
+    """A callback that lets the race decide at every mark; the core is free for others meanwhile."""
+    least, mark = math.inf, 1
+
+    def at(event: FitEvent) -> bool:
+        nonlocal least, mark
+        least = min(least, event.objective) if math.isfinite(event.objective) else least
+        while event.evaluations >= mark * race.rule.every:
+            cores.release()
+            goes_on = race.passes(number, mark=mark, value=least, left=event.total - event.evaluations)
+            cores.acquire()
+            mark += 1
+            if not goes_on:
+                return True
+        return False
+
+    return at
+
+
+def num_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

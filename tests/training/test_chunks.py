@@ -1,0 +1,147 @@
+"""A fit within a memory budget: the same numbers as with all rows at once, whatever the rows at once."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from isthmus import FullyConnected, LeakyResNet, Limits, fit
+from isthmus.training.chunks import FEWEST, MEMORY, bytes_of_row, rows_at_once, step_within
+from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.moves import rebalancing
+from isthmus.training.objective import ROWS_AT_ONCE, in_float64
+from isthmus.training.sharded_step import ShardedStep
+from isthmus.training.solvers import LBFGS, Adam
+from isthmus.training.steps import AutogradStep, FullyConnectedStep
+from isthmus.training.trials import ExactMoves
+from tolerances import rounding
+
+ROWS = 3000
+SHORT = (Adam(20, moves=(rebalancing,), move_every=10), ExactMoves(), LBFGS(20))
+
+
+def data() -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(ROWS, 5, generator=generator, dtype=torch.float64)
+    return x, torch.relu(x @ torch.randn(5, 3, generator=generator, dtype=torch.float64))
+
+
+def network() -> FullyConnected:
+    return FullyConnected(5, 3, width=12, depth=4, seed=2, dtype=torch.float64)
+
+
+def budget(rows: int) -> int:
+    """Bytes that let so many rows of the network be gone over at once."""
+    low, high = 1, MEMORY
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if rows_at_once(network(), data()[0], middle) <= rows else (low, middle)
+    return low
+
+
+@pytest.mark.parametrize("loss", list(Loss), ids=lambda l: l.value)
+@pytest.mark.parametrize("weighted", [False, True], ids=["uniform", "weighted"])
+def test_gradients_do_not_depend_on_the_rows_at_once(loss: Loss, weighted: bool) -> None:
+    x, y = data()
+    weight = torch.arange(1.0, ROWS + 1, dtype=torch.float64) if weighted else None
+    targets = y if loss is Loss.SQUARED else y.argmax(1)
+    loss_of = DataLoss(loss, targets, None if weight is None else weight / weight.sum())
+    whole = step_within(network(), x, loss_of, 0.01, memory=None)
+    assert isinstance(whole, FullyConnectedStep)
+    with torch.no_grad():
+        value, rest = whole(), whole.in_float64()
+        for rows in (FEWEST, 517):
+            step = step_within(network(), x, loss_of, 0.01, memory=budget(rows))
+            assert isinstance(step, ShardedStep)
+            assert step.rows.at_once == rows
+            assert max(high - low for i in range(4) for low, high in step.rows.runs(i)) == rows
+            assert step() == pytest.approx(value, rel=rounding(size=ROWS))
+            torch.testing.assert_close(step.gradient, whole.gradient, rtol=rounding(size=ROWS), atol=rounding(size=40))
+            assert step.in_float64() == pytest.approx(rest, rel=rounding(size=ROWS))
+            assert step.computes_constant() == whole.computes_constant()
+
+
+def test_a_fit_within_little_memory_ends_where_one_with_much_does() -> None:
+    weight = torch.arange(ROWS) % 3
+    ends = [
+        fit(network(), *data(), ridge=0.01, solver=SHORT, sample_weight=weight, limits=Limits(memory=memory))
+        for memory in (None, budget(600), 1)
+    ]
+    for end in ends[1:]:
+        assert end.objective == pytest.approx(ends[0].objective, rel=1e-9)
+        assert end.history.objective.values == pytest.approx(ends[0].history.objective.values, rel=1e-9)
+        assert end.outcome is ends[0].outcome
+    unweighted = fit(network(), *data(), ridge=0.01, solver=SHORT)
+    assert unweighted.history.objective[0] != pytest.approx(float(ends[0].history.objective[0]), rel=1e-3)
+
+
+def test_a_row_of_any_module_is_counted_without_a_trace_in_it() -> None:
+    x = data()[0]
+    module = torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.BatchNorm1d(7), torch.nn.Linear(7, 2)).double()
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    assert bytes_of_row(module, x) == 2 * 8 * (7 + 7 + 2 + 2)  # the outputs of the parts, and of the whole
+    assert module.training
+    assert all(torch.equal(before[name], value) for name, value in module.state_dict().items())
+    y = DataLoss(Loss.SQUARED, torch.zeros(ROWS, 2, dtype=torch.float64))
+    assert isinstance(step_within(module, x, y, 0.1, memory=None), AutogradStep)
+    assert isinstance(step_within(module, x, y, 0.1, memory=1), ShardedStep)
+
+
+@pytest.mark.parametrize("loss", list(Loss), ids=lambda l: l.value)
+@pytest.mark.parametrize("weighted", [False, True], ids=["uniform", "weighted"])
+def test_the_reported_loss_is_that_of_all_rows_however_many(loss: Loss, weighted: bool) -> None:
+    rows = ROWS_AT_ONCE + 100
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(rows, 5, generator=generator, dtype=torch.float64)
+    y = torch.arange(rows) % 3 if loss is Loss.CROSS_ENTROPY else x[:, :3] ** 2
+    weight = torch.arange(1.0, rows + 1, dtype=torch.float64) if weighted else None
+    data = DataLoss(loss, y, None if weight is None else weight / weight.sum())
+    whole = data.value(network()(x).detach())
+    assert in_float64(network(), x, data)[0] == pytest.approx(whole, rel=rounding(size=rows))
+    assert in_float64(network(), x[:-100], DataLoss(loss, y[:-100]))[0] != pytest.approx(whole, rel=1e-6)
+
+
+def test_a_leaky_network_takes_all_rows() -> None:
+    x = data()[0]
+    leaky = LeakyResNet(5, 5, width=6, depth=3, effective_depth=2.0, seed=0, dtype=torch.float64)
+    step = step_within(leaky, x, DataLoss(Loss.SQUARED, x), 0.1, memory=1)
+    assert not isinstance(step, ShardedStep)
+    assert len(step.x) == ROWS
+
+
+GROWTH = """
+import resource, sys, torch
+from isthmus import FullyConnected, Limits, fit
+from isthmus.training.solvers import LBFGS, Adam
+torch.set_num_threads(1)
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+def act(rows, memory):
+    network = FullyConnected(5, 3, width=50, depth=8, seed=0)
+    return lambda: fit(network, x[:rows], y[:rows], ridge=0.1, solver=(Adam(1), LBFGS(2)), limits=Limits(memory=memory))
+x, y = torch.ones(150_000, 5), torch.ones(150_000, 3)
+act(100, None)()
+before = peak()
+act(150_000, int(sys.argv[1]))()
+print(peak() - before)
+"""
+
+
+@pytest.mark.slow
+def test_a_fit_takes_the_memory_that_it_may() -> None:
+    def growth(memory: int) -> int:
+        done = subprocess.run(
+            [sys.executable, "-c", GROWTH, str(memory)],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "src"), "OMP_NUM_THREADS": "1"},
+        )
+        return int(done.stdout)
+
+    assert growth(40_000_000) < 1.3 * 40_000_000
+    activations = 150_000 * (7 * 50 + 3) * 4
+    assert activations < growth(2_000_000_000) < 1.3 * (activations + 2 * 150_000 * 50 * 4)
