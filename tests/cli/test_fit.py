@@ -103,6 +103,13 @@ def test_a_finished_run_is_said_again_and_another_one_refused(
     assert "holds another run" in line_of(capsys.readouterr().err)
 
 
+def test_what_a_kill_left_half_written_does_not_stop_the_end(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "run" / "work").mkdir(parents=True)
+    (tmp_path / "run" / "work" / ".fit.0123456789ab.isthmus-tmp.pt").write_bytes(b"half")
+    assert alone(str(data), *SMALL, "--resume", str(tmp_path / "run")) == 3
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {"result.json", "network.safetensors"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -20,7 +20,7 @@ from isthmus.discovery.files.networks import write_network
 from isthmus.errors import DataError, IsthmusError, ProcessLost
 from isthmus.networks import FullyConnected
 from isthmus.training import FitResult, Limits, Outcome
-from isthmus.training.atomic import write_text
+from isthmus.training.atomic import remove_leftovers, write_text
 from isthmus.training.coordinates import PIECES
 from isthmus.training.distributed import fit_shards
 from isthmus.training.process_group import peak_memory, process_group
@@ -128,6 +128,7 @@ def _write(
         "inputs": list(shard.inputs), "outputs": list(shard.outputs), **described,
     }  # fmt: skip
     write_text(folder / RESULT, json.dumps(plain(content), indent=1, allow_nan=False) + "\n")
+    remove_leftovers(folder / WORK)
     (folder / WORK).rmdir()
 
 

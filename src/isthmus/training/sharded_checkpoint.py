@@ -8,7 +8,6 @@ No process holds more than its part, and any number of processes may go on. One 
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -101,20 +100,18 @@ class _Kept:
 
     def _joined(self, processes: int) -> Mapping[str, Any]:
         """What this process is to hold, from the parts of so many."""
-        parts: list[_Part] = []
-        for rank in range(processes):
-            theirs = Split(self._split.size, Team(rank, processes))
-            if range(
-                max(theirs.pieces.start, self._split.pieces.start), min(theirs.pieces.stop, self._split.pieces.stop)
-            ):
-                state = load_state(self._part(self._generation, rank))
-                if state is None:
-                    raise DataError(
-                        f"checkpoint {self._path}: the part of process {rank} of {processes} is missing; "
-                        "delete the checkpoint to start over."
-                    )
-                parts.append(_Part(theirs, state))
-        return put_together([part.state for part in parts], [part.split for part in parts], self._split)
+        theirs = [Split(self._split.size, Team(rank, processes)) for rank in range(processes)]
+        needed = [split for split in theirs if set(split.pieces) & set(self._split.pieces)]
+        return put_together([self._read(split) for split in needed], needed, self._split)
+
+    def _read(self, split: Split) -> Mapping[str, Any]:
+        state = load_state(self._part(self._generation, split.team.rank))
+        if state is None:
+            raise DataError(
+                f"checkpoint {self._path}: the part of process {split.team.rank} of {split.team.size} is missing; "
+                "delete the checkpoint to start over."
+            )
+        return state
 
     def remove(self) -> None:
         """Remove the checkpoint and its parts: a finished fit leaves nothing to go on from."""
@@ -134,14 +131,6 @@ class _Kept:
                 path.unlink(missing_ok=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """What a process held, and which coordinates those were."""
-
-    split: Split
-    state: Mapping[str, Any]
-
-
 def packed(value: Any, name: str = "") -> Any:
     """A state in plain tensors, its split ones marked as such."""
     if isinstance(value, SplitVector):
@@ -154,7 +143,13 @@ def packed(value: Any, name: str = "") -> Any:
 
 
 def put_together(values: Sequence[Any], held: Sequence[Split], wanted: Split) -> Any:
-    """What `packed` made of a state in several processes, as the state of one with other coordinates."""
+    """What `packed` made of a state in several processes, as the state of one with other coordinates.
+
+    Args:
+        values: packed states, of processes that follow one another.
+        held: which coordinates each of them held.
+        wanted: those of this process, among them.
+    """
     first = values[0]
     if isinstance(first, tuple):
         return tuple(put_together(inner, held, wanted) for inner in zip(*values, strict=True))
