@@ -33,8 +33,10 @@ class SplitLayers:
         like = network.weights[0].detach()
         self.theta = SplitVector.of(like.new_zeros(len(self.split.own)), self.split)
         for l in range(1, self.depth + 1):
+            # one start for all, whatever each process was given
             bias = network.bias_of(l)
-            self.write(l, network.weights[l - 1].detach(), None if bias is None else bias.detach())
+            shared = [team.shared(part.detach()) for part in (network.weights[l - 1], bias) if part is not None]
+            self.write(l, shared[0], shared[1] if self.has_bias else None)
 
     def size(self, l: int) -> int:
         """Number of parameters of layer l."""
@@ -105,7 +107,7 @@ def spread_out(network: FullyConnected, team: Team) -> SplitLayers:
     """Share the parameters of a network out; it keeps its shape, and reads a layer whenever one is asked for.
 
     Args:
-        network: changed: it lets go of its parameters, which have to be the same in all processes.
+        network: changed: it lets go of its parameters. Those of the first process are the start of all.
         team: the processes.
     """
     layers = SplitLayers(network, team)
