@@ -1,23 +1,30 @@
 """Question: what does a sweep cost beyond the training of its runs, and what do two workers gain?
 
-    python benchmarks/sweep.py [--quick]
+    python benchmarks/sweep.py [--quick | --speed-up]
 
 Overhead: seconds per run beyond `fit` (data, readings, files, index), runs of .02 s in this process. Listing: 10,000
-records from the index to a table. Speed-up: the same runs on one worker and on two, from the first start of a run to
-the last end, so that the start of the workers does not count. Constants for `docs/notes/scale.md`: bytes per run on
-disk and in the index, bytes of a job and of a report.
+records from the index to a table. Speed-up: the same runs on one worker and on two, in turn, five times after a
+warm-up, from the first end of a run to the last, so that the start of the workers does not count; the median of the
+five ratios. Where other work takes the cores it says so: workers that wait for a core gain nothing. Constants for
+`docs/notes/scale.md`: bytes per run on disk and in the index, bytes of a job and of a report.
 
-Answer: 15 to 20 ms of the processor per run beyond training (goal 50), 41 to 86 ms by the clock; 10,000 records in .67
-to .93 s of the processor (goal 1), 1.1 to 1.7 s by the clock. The speed-up on two workers is not known: two cores of an
-Intel Xeon had a load of 8 to 10 from other work (torch 2.13.0 CPU, November 2026), which leaves no second core to gain.
+Answer: 15 to 20 ms of the processor per run beyond training (goal 50), 41 to 86 ms by the clock; 10,000 records in .33
+to .79 s of the processor (goal 1), 1.3 to 3.7 s by the clock. The speed-up on two workers is not known: two cores of an
+Intel Xeon had a load of 8 to 12 from other work (torch 2.13.0 CPU, November 2026), which leaves no second core to gain.
 """
 
 import argparse
+import logging
+import os
 import pickle
+import statistics
 import tempfile
 import time
-from contextlib import closing
+from collections.abc import Generator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from distributed import Client, LocalCluster
@@ -83,7 +90,7 @@ def _with_seed(row: Row, seed: int) -> dict[str, dict[str, object]]:
     return settings
 
 
-def span(folder: Path, workers: int, runs: int, evaluations: int) -> float:
+def span(folder: Path, scheduler: str, workers: int, runs: int, evaluations: int) -> float:
     """Seconds from the first finished run to the last, per run: no start of workers in it."""
     ends: list[tuple[float, int]] = []
 
@@ -91,10 +98,72 @@ def span(folder: Path, workers: int, runs: int, evaluations: int) -> float:
         if event.done and (not ends or event.done > ends[-1][1]):
             ends.append((time.perf_counter(), event.done))
 
-    sweep(plan(runs, evaluations, width=24), out=folder, workers=workers, progress=hear)
+    sweep(plan(runs, evaluations, width=24), out=folder, scheduler=scheduler, progress=hear)
     # one worker finishes its first run before the other does: what counts starts once both have
     first = next(i for i, (_, done) in enumerate(ends) if done >= workers)
     return (ends[-1][0] - ends[first][0]) / (ends[-1][1] - ends[first][1])
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One sweep: seconds per run by the clock; of its workers the seconds on a core, and ready without one."""
+
+    seconds: float
+    worked: float
+    waited: float
+
+
+def turns(folder: Path, *, rounds: int, runs: int, evaluations: int) -> dict[int, list[Turn]]:
+    """The same sweep on one worker and on two, in turn, on workers that stay: what else goes on falls on both alike."""
+    found: dict[int, list[Turn]] = {1: [], 2: []}
+    with ExitStack() as stack:
+        clusters = {workers: stack.enter_context(_workers(workers)) for workers in found}
+        for number in range(-1, rounds):  # the first one only warms up
+            for workers, (scheduler, processes) in clusters.items():
+                before = _on_cores(processes)
+                seconds = span(folder / f"{workers}-{number}", scheduler, workers, runs, evaluations)
+                worked, waited = (now - then for now, then in zip(_on_cores(processes), before, strict=True))
+                if number >= 0:
+                    found[workers].append(Turn(seconds, worked, waited))
+    return found
+
+
+@contextmanager
+def _workers(count: int) -> Generator[tuple[str, list[int]]]:
+    """A scheduler's address and the processes of its workers."""
+    cluster: Any
+    client: Any
+    with LocalCluster(
+        n_workers=count, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL
+    ) as cluster:
+        with Client(cluster, set_as_default=False) as client:
+            processes = list(client.run(os.getpid).values())
+        yield cluster.scheduler_address, processes
+
+
+def _on_cores(processes: list[int]) -> tuple[float, float]:
+    """Seconds that the threads of processes have had a core, and have waited for one; Linux counts both."""
+    counts = [
+        [int(word) for word in path.read_text().split()[:2]]
+        for process in processes
+        for path in Path(f"/proc/{process}/task").glob("*/schedstat")
+    ]
+    worked, waited = map(sum, zip(*counts, strict=True))
+    return 1e-9 * worked, 1e-9 * waited
+
+
+def tell_speed_up(found: dict[int, list[Turn]]) -> None:
+    """The median of the ratios of neighbouring turns, and by how much others were in the way."""
+    ratios = [one.seconds / two.seconds for one, two in zip(found[1], found[2], strict=True)]
+    told = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+    print(f"speed-up on 2 workers: {statistics.median(ratios):.2f} times, the median of {told} (goal 1.8)")
+    for workers, of in found.items():
+        share = [turn.waited / (turn.worked + turn.waited) for turn in of]
+        print(
+            f"{workers} worker{'s' * (workers > 1)}: {statistics.median(t.seconds for t in of):.3f} s per run, "
+            f"{statistics.median(t.worked for t in of):.1f} s of the processor in all; ready but without a core "
+            f"{100 * statistics.median(share):.0f} % of the time"
+        )
 
 
 def scheduling(job: Job, report: Report, tasks: int) -> float:
@@ -130,7 +199,12 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the runs and records, no workers")
-    quick = parser.parse_args().quick
+    parser.add_argument("--speed-up", action="store_true", help="one worker against two, and nothing else")
+    options = parser.parse_args()
+    if options.speed_up:
+        speed_up()
+        return
+    quick = options.quick
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         runs = 5 if quick else 50
@@ -158,10 +232,14 @@ def main() -> None:
         each = scheduling(job, report, 100 if quick else 1000)
         print(f"client, scheduler and worker: {1000 * each:.2f} ms of the processor per job", flush=True)
         print(f"one gradient: {1e9 * gradient(10_000, 2 if quick else 20):.0f} ns of the processor per row", flush=True)
-        if quick:
-            return
-        spans = [span(folder / f"{workers}", workers, 24, 1500) for workers in (1, 2)]
-        print(f"seconds per run on 1 and 2 workers: {spans[0]:.3f}, {spans[1]:.3f}: {spans[0] / spans[1]:.2f} times")
+    if not quick:
+        speed_up()
+
+
+def speed_up() -> None:
+    """Measure one worker against two."""
+    with tempfile.TemporaryDirectory() as name:
+        tell_speed_up(turns(Path(name), rounds=5, runs=16, evaluations=1500))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,9 @@ SMALL = ["--target", "c6,c7", "--ridge", "3e-3", "--depth", "3", "--width", "6",
 LONG = ["--target", "c6,c7", "--ridge", "1e-3", "--depth", "4", "--width", "48", "--evaluations", "700"]
 
 
+VARYING = {"seconds", "processes", "peak_memory"}  # the rest of result.json is the same for any number of processes
+
+
 def values(rows: int, seed: int = 0) -> np.ndarray:
     draw = np.random.default_rng(seed)
     x = draw.normal(size=(rows, 5)) * [1, 10, 0.1, 1, 1] + 3
@@ -55,7 +58,7 @@ def alone(*arguments: str) -> int:
 
 def content(folder: Path) -> dict[str, object]:
     stored = json.loads((folder / "result.json").read_text())
-    return {name: value for name, value in stored.items() if name not in {"seconds", "processes"}}
+    return {name: value for name, value in stored.items() if name not in VARYING}
 
 
 def assert_same_run(first: Path, second: Path) -> None:
@@ -100,6 +103,13 @@ def test_a_finished_run_is_said_again_and_another_one_refused(
     assert "holds another run" in line_of(capsys.readouterr().err)
 
 
+def test_what_a_kill_left_half_written_does_not_stop_the_end(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "run" / "work").mkdir(parents=True)
+    (tmp_path / "run" / "work" / ".fit.0123456789ab.isthmus-tmp.pt").write_bytes(b"half")
+    assert alone(str(data), *SMALL, "--resume", str(tmp_path / "run")) == 3
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {"result.json", "network.safetensors"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -107,6 +117,7 @@ def test_a_finished_run_is_said_again_and_another_one_refused(
         (["--ridge", "1", "--linear", "4"], "--linear 4: needs hidden layers 1 to 3, got 4"),
         (["--ridge", "1", "--linear", "x"], "--linear x: needs numbers separated by commas"),
         (["--ridge", "1", "--slope", "1"], "--slope 1: needs a number above -1"),
+        (["--ridge", "1", "--split-parameters"], "--split-parameters: needs 2 to 64 processes, came 1"),
         (["--ridge", "1", "--dtype", "int"], "--dtype int: needs float32 or float64"),
         (["--ridge", "1", "--target", "c9"], "has no column 'c9'"),
         (["--ridge", "1", "--target", "c1", "--autoencode"], "--target and --autoencode exclude each other"),
@@ -159,9 +170,9 @@ def child_of(process: subprocess.Popen[str], rank: int) -> int:
     raise AssertionError(f"no process of rank {rank}")
 
 
-def stopped(process: subprocess.Popen[str], folder: Path, number: int) -> str:
+def stopped(process: subprocess.Popen[str], folder: Path, number: int, *, name: str = "fit.pt") -> str:
     """Send a signal to the second process once there is a new checkpoint; returns what was written to stderr."""
-    path = folder / "work" / "fit.pt"
+    path = folder / "work" / name
     before = path.stat().st_mtime_ns if path.exists() else 0
     while not path.exists() or path.stat().st_mtime_ns == before:
         assert process.poll() is None, process.communicate()
@@ -185,4 +196,46 @@ def test_a_dead_process_ends_the_others_and_any_number_goes_on_from_the_checkpoi
     stopped(torchrun(2, *options, "--resume", str(folder)), folder, signal.SIGTERM)
     assert (folder / "work" / "fit.pt").stat().st_mtime_ns > before, "the state was saved on SIGTERM"
     alone(*options, "--resume", str(folder))
+    assert_same_run(tmp_path / "whole", folder)
+
+
+LINEAR = ["--target", "c6,c7", "--ridge", "1e-2", "--depth", "3", "--width", "20", "--linear", "1,2"]
+
+
+@pytest.mark.slow
+def test_split_parameters_reach_the_minimum_of_one_process(data: Path, tmp_path: Path) -> None:
+    split = torchrun(2, str(data), *LINEAR, "--split-parameters", "--out", str(tmp_path / "split"))
+    assert alone(str(data), *LINEAR, "--out", str(tmp_path / "one")) == 0
+    output, errors = split.communicate(timeout=300)
+    assert output.count("\n") == 1, errors
+    one, two = content(tmp_path / "one"), content(tmp_path / "split")
+    assert one["outcome"] == two["outcome"] == "CONVERGED"
+    assert two["objective"] == pytest.approx(one["objective"], rel=1e-10)
+    assert two["rank"] == one["rank"]
+    first, second = (read_network(tmp_path / name / "network.safetensors") for name in ("one", "split"))
+    x = torch.from_numpy(np.load(data))[:, :5]
+    with torch.no_grad():
+        torch.testing.assert_close(second(x), first(x), rtol=1e-4, atol=1e-4)
+    peaks = json.loads((tmp_path / "split" / "result.json").read_text())["peak_memory"]
+    assert len(peaks) == 2
+    assert all(f"{peak / 2**20:.0f}" in output for peak in peaks)
+    assert {path.name for path in (tmp_path / "split").iterdir()} == {"result.json", "network.safetensors"}
+
+
+@pytest.mark.slow
+def test_split_parameters_of_a_dead_process_go_on_in_any_number(tmp_path: Path) -> None:
+    np.save(tmp_path / "d.npy", values(20_000))
+    options = [str(tmp_path / "d.npy"), *LONG, "--split-parameters"]
+    _, errors = torchrun(2, *options, "--out", str(tmp_path / "whole")).communicate(timeout=500)
+    assert (tmp_path / "whole" / "result.json").exists(), errors
+    folder = tmp_path / "run"
+    errors = stopped(torchrun(2, *options, "--out", str(folder)), folder, signal.SIGKILL, name="fit.parts.pt")
+    ours = [line for line in errors.splitlines() if "isthmus: " in line]
+    assert len(ours) == 1, errors
+    assert "fit: process 0 of 2 lost another one" in ours[0]
+    assert alone(*options[:-1], "--resume", str(folder)) == 2, "it was started with split parameters"
+    stopped(torchrun(3, *options, "--resume", str(folder)), folder, signal.SIGTERM, name="fit.parts.pt")
+    assert sorted(path.name.split(".")[3] for path in (folder / "work").glob("fit.parts.*.*.pt")) == ["0", "1", "2"]
+    _, errors = torchrun(2, *options, "--resume", str(folder)).communicate(timeout=500)
+    assert (folder / "result.json").exists(), errors
     assert_same_run(tmp_path / "whole", folder)

@@ -143,7 +143,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("isthmus.sweeps.cluster.CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("isthmus.sweeps.schedulers.CONNECT_SECONDS", 0.5)
     refusal = REFUSED[name]
     path = write_plan(tmp_path)
     path.write_text(path.read_text().replace(refusal.before, refusal.after))

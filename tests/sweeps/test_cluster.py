@@ -7,16 +7,20 @@ import subprocess
 import sys
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from distributed import Client, LocalCluster
 
 from isthmus.errors import SweepError
-from isthmus.sweeps import SweepProgress, sweep
+from isthmus.sweeps import Plan, SweepProgress, sweep
+from isthmus.sweeps.cluster import Cluster
 from isthmus.sweeps.slurm import job_script
-from sweep_plans import computed_after_their_end, contents, tiny, write_plan
+from network_hosts import network
+from sweep_plans import NETWORK, TRAINING, computed_after_their_end, contents, tiny, write_plan
 from sweep_processes import ENVIRONMENT, Process, finish, lines, start, start_sweep, until
 
 # distributed warns about its own sockets when a test kills the other end of them
@@ -30,10 +34,10 @@ def free_port() -> int:
 
 
 @contextmanager
-def scheduler(port: int) -> Generator[Process]:
+def scheduler(port: int, *, host: str = "127.0.0.1", prefix: tuple[str, ...] = ()) -> Generator[Process]:
     """A scheduler of its own process."""
     process = start([
-        sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port),
+        *prefix, sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", host, "--port", str(port),
         "--no-dashboard",
     ], ENVIRONMENT | {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "30s"})  # fmt: skip
     try:
@@ -44,11 +48,13 @@ def scheduler(port: int) -> Generator[Process]:
 
 
 @contextmanager
-def worker(port: int, folder: Path, *options: str, prefix: tuple[str, ...] = ()) -> Generator[Process]:
+def worker(
+    port: int, folder: Path, *options: str, host: str = "127.0.0.1", prefix: tuple[str, ...] = ()
+) -> Generator[Process]:
     """A worker of its own process, with its own folder."""
     folder.mkdir(exist_ok=True)
     process = start([
-        *prefix, sys.executable, "-m", "distributed.cli.dask_worker", f"tcp://127.0.0.1:{port}", "--nthreads", "1",
+        *prefix, sys.executable, "-m", "distributed.cli.dask_worker", f"tcp://{host}:{port}", "--nthreads", "1",
         "--no-dashboard", "--local-directory", str(folder), *options,
     ])  # fmt: skip
     try:
@@ -115,6 +121,23 @@ def test_slurm_options_are_checked(text: str, said: str, tmp_path: Path, monkeyp
         sweep(tiny(seed=[0]), out=tmp_path / "out", slurm=tmp_path / "slurm.toml")
 
 
+def test_a_task_file_that_is_missing_or_another_on_a_worker_is_one_line(tmp_path: Path) -> None:
+    data = tmp_path / "d.csv"
+    data.write_text("a,b,c\n" + "\n".join(f"{i},{i * i},{i % 3}" for i in range(20)))
+    runs = Plan({"file": str(data), "target": "c"}, NETWORK, TRAINING, grid={"seed": [0]}).runs()
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as owned,
+        closing(Cluster(partial(Client, owned))) as cluster,
+    ):
+        cluster.check(runs)
+        data.write_text("a,b,c\n1,2,3\n")
+        with pytest.raises(SweepError, match=r"^worker .*d.csv: is not the file of the plan, its checksum differs"):
+            cluster.check(runs)
+        data.unlink()
+        with pytest.raises(SweepError, match=r"^worker .*d.csv: no such file. Put the task's file at this path"):
+            cluster.check(runs)
+
+
 @pytest.mark.slow
 def test_workers_of_another_version_or_with_threads_are_refused(tmp_path: Path) -> None:
     port = free_port()
@@ -137,8 +160,6 @@ def test_workers_of_another_version_or_with_threads_are_refused(tmp_path: Path) 
 
 def _workers(port: int) -> int:
     client: Any
-    from distributed import Client
-
     try:
         with Client(f"tcp://127.0.0.1:{port}", timeout=2, set_as_default=False) as client:
             return len(client.nthreads())
@@ -191,6 +212,30 @@ def test_three_hosts_one_of_which_is_cut_off(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_three_hosts_of_a_network_one_of_which_is_cut_off(tmp_path: Path) -> None:
+    """Scheduler and driver on the hub; each host sees only a folder of its own; one cable is pulled out on the way."""
+    plan, out = write_plan(tmp_path, "seed = [0, 1, 2, 3, 4, 5, 6, 7]", evaluations=1500), tmp_path / "out"
+    finish(start_sweep(plan, tmp_path / "whole", "--workers", "0"))
+    out.mkdir()
+    hide = ("unshare", "--mount", "sh", "-c", f'mount -t tmpfs none {out} && exec "$@"', "sh")
+    port = 8786  # a namespace has all its ports for itself
+    with network(3) as hosts, ExitStack() as stack:
+        stack.enter_context(scheduler(port, host=hosts.address, prefix=hosts.on(hosts.hub)))
+        for name in hosts.hosts:
+            prefix = (*hosts.on(name), *hide)
+            stack.enter_context(worker(port, tmp_path / name, host=hosts.address, prefix=prefix))
+        waiting = f"from distributed import Client; Client('tcp://{hosts.address}:{port}').wait_for_workers(3, 200)"
+        finish(start([*hosts.on(hosts.hub), sys.executable, "-c", waiting]))
+        command = ["sweep", str(plan), "--out", str(out), "--scheduler", f"tcp://{hosts.address}:{port}"]
+        process = start([*hosts.on(hosts.hub), sys.executable, "-m", "isthmus", *command])
+        until(lambda: len(list(out.glob("runs/*/*/result.json"))) >= 2, process=process)
+        hosts.cut(hosts.hosts[0])
+        finish(process)
+    assert not (out / "work" / "attempts.log").exists(), "no worker saw the driver's folder"
+    assert contents(out) == contents(tmp_path / "whole")
+
+
+@pytest.mark.slow
 def test_an_interrupt_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
     plan = write_plan(tmp_path, "seed = [0, 1, 2]", evaluations=20_000)
     finish(start_sweep(plan, tmp_path / "whole", "--workers", "0"))
@@ -202,7 +247,10 @@ def test_an_interrupt_saves_and_the_same_command_goes_on(tmp_path: Path) -> None
         os.killpg(process.pid, signal.SIGINT)
         finish(process, code=130)
         assert list((out / "work").glob("*.pt")), "the state of the run at work was saved"
-        finish(start_sweep(plan, out, *options))
+        said = finish(start_sweep(plan, out, *options))
+        assert ("note: workers: 2 at tcp://127.0.0.1:" in said) == ("; dashboard: " in said) == (options[1] == "2")
+        assert "3/3 done" in said or "2/3 done" in said or "1/3 done" in said, "a log is told how far it is"
+        assert "\x1b" not in said, "a log holds no codes for a terminal"
         assert contents(out) == contents(tmp_path / "whole")
         assert computed_after_their_end(out) == []
 

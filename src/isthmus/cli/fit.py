@@ -18,6 +18,8 @@ class FitRequest:
 
     Raises:
         DataError: the ridge is negative, --linear holds no numbers of hidden layers, or the type is unknown.
+
+    What `split_parameters` asks for needs several processes, and is checked where they meet.
     """
 
     data: str
@@ -32,6 +34,7 @@ class FitRequest:
     seed: int
     dtype: str
     evaluations: int | None
+    split_parameters: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.ridge < float("inf"):
@@ -69,6 +72,14 @@ def fit(  # noqa: PLR0913 - one argument per option
     seed: Annotated[int, typer.Option(min=0, help="Of the initial weights.")] = 0,
     dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float64",
     evaluations: Annotated[int | None, typer.Option(min=10, help="Gradients: fewer is rougher.")] = None,
+    split_parameters: Annotated[
+        bool,
+        typer.Option(
+            "--split-parameters",
+            help="Each process keeps its part of the parameters, for networks too wide for one: slower, and the "
+            "activations of its rows must fit instead. Only with torchrun.",
+        ),
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="Folder of the run; default runs/NAME.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Remove an older run from the folder first.")] = False,
@@ -79,8 +90,9 @@ def fit(  # noqa: PLR0913 - one argument per option
     Exit codes: 0 done, 2 bad input or a lost process, 3 ended away from a minimum, 130 interrupted.
     """
     request = FitRequest(
-        data, target, autoencode, classes, ridge, depth, width, linear, slope, seed, dtype, evaluations
-    )
+        data, target, autoencode, classes, ridge, depth, width, linear, slope, seed, dtype, evaluations,
+        split_parameters,
+    )  # fmt: skip
     from isthmus.cli.fit_run import run_fit  # torch and the rest: only once the request makes sense
 
     return run_fit(request, out=out, resume=resume, replace=replace, timeout=timeout)

@@ -20,13 +20,16 @@ from isthmus.discovery.files.networks import write_network
 from isthmus.errors import DataError, IsthmusError, ProcessLost
 from isthmus.networks import FullyConnected
 from isthmus.training import FitResult, Limits, Outcome
-from isthmus.training.atomic import write_text
+from isthmus.training.atomic import remove_leftovers, write_text
+from isthmus.training.coordinates import PIECES
 from isthmus.training.distributed import fit_shards
-from isthmus.training.process_group import process_group
+from isthmus.training.process_group import peak_memory, process_group
+from isthmus.training.sharded_layers import brought_together
 from isthmus.training.team import Team
 
+_MOST_SAID = 8  # processes whose memory stands in the line
 BAD_INPUT, DOUBTFUL, INTERRUPTED = 2, 3, 130
-NETWORK, CHECKPOINT = "network.safetensors", "fit.pt"
+NETWORK, CHECKPOINT, PARTS = "network.safetensors", "fit.pt", "fit.parts.pt"
 
 
 def run_fit(request: FitRequest, *, out: Path | None, resume: Path | None, replace: bool, timeout: float) -> int:
@@ -40,6 +43,7 @@ def run_fit(request: FitRequest, *, out: Path | None, resume: Path | None, repla
     # signals are only noted until the end: torchrun sends them to those who are about to say that another one died
     with noted_interrupts() as came, process_group(timeout=timeout) as team:
         try:
+            _check_split(request, team)
             folder = team.told_by_first(lambda: _folder(request, out, resume, replace=replace))
             if team.told_by_first(lambda: state_of(folder)) is FolderState.FINISHED:
                 return _say_finished(team, folder, request)
@@ -51,6 +55,14 @@ def run_fit(request: FitRequest, *, out: Path | None, resume: Path | None, repla
             if _speaks(team, error):
                 typer.echo(f"isthmus: {' '.join(str(error).split())}", err=True)
             raise typer.Exit(BAD_INPUT) from error  # not returned: there is nobody left to meet at the end
+
+
+def _check_split(request: FitRequest, team: Team) -> None:
+    if request.split_parameters and not 1 < team.size <= PIECES:
+        raise DataError(
+            f"--split-parameters: needs 2 to {PIECES} processes, came {team.size}. Start them with torchrun "
+            "--nproc-per-node K -m isthmus fit ..., or leave it out."
+        )
 
 
 def _speaks(team: Team, error: Exception) -> bool:
@@ -66,7 +78,19 @@ def _folder(request: FitRequest, out: Path | None, resume: Path | None, *, repla
     return folder
 
 
+def _checkpoint(request: FitRequest, folder: Path) -> Path:
+    """Where the state is saved, unless there is one of the other kind already."""
+    mine, other = (PARTS, CHECKPOINT) if request.split_parameters else (CHECKPOINT, PARTS)
+    if (folder / WORK / other).exists():
+        raise DataError(
+            f"{folder}: was started {'without' if request.split_parameters else 'with'} --split-parameters. "
+            "Go on as it was started, or start over with --replace."
+        )
+    return folder / WORK / mine
+
+
 def _train(request: FitRequest, folder: Path, team: Team, came: Callable[[], bool]) -> int:
+    checkpoint = team.told_by_first(lambda: _checkpoint(request, folder))
     dtype = torch.float64 if request.dtype == "float64" else torch.float32
     shard = read_shard(
         request.data, target=request.target, classes=request.classes, autoencode=request.autoencode, dtype=dtype,
@@ -80,45 +104,55 @@ def _train(request: FitRequest, folder: Path, team: Team, came: Callable[[], boo
     result = fit_shards(
         network, shard.x.to(team.device), shard.y.to(team.device), total=shard.total, team=team,
         ridge=request.ridge, loss=shard.loss, limits=Limits(evaluations=request.evaluations),
-        checkpoint=folder / WORK / CHECKPOINT, callback=lambda _: came(),
+        checkpoint=checkpoint, callback=lambda _: came(), split_parameters=request.split_parameters,
     )  # fmt: skip
     if result.outcome is Outcome.INTERRUPTED:
         _say(team, f"isthmus: interrupted. Go on with the same command and --resume {shlex.quote(str(folder))}")
         return INTERRUPTED
-    team.told_by_first(lambda: _write(folder, request, shard, result, team))
-    _say(team, _summary(_described(result, shard, team), folder))
+    assert isinstance(result.network, FullyConnected)
+    whole = brought_together(result.network, team)
+    described = _described(result, shard, team)
+    team.told_by_first(lambda: _write(folder, request, shard, whole, described))
+    _say(team, _summary(described, folder))
     return 0 if result.outcome in {Outcome.CONVERGED, Outcome.PLATEAU} else DOUBTFUL
 
 
-def _write(folder: Path, request: FitRequest, shard: ShardData, result: FitResult, team: Team) -> None:
+def _write(
+    folder: Path, request: FitRequest, shard: ShardData, network: FullyConnected | None, described: dict[str, object]
+) -> None:
     """The files of a finished fit; result.json comes last: while it is missing, the folder is no result."""
-    assert isinstance(result.network, FullyConnected)
-    write_network(folder / NETWORK, shard.in_user_units(result.network.cpu()))
+    assert network is not None
+    write_network(folder / NETWORK, shard.in_user_units(network))
     content = {
         "format": "isthmus fit", "format_version": 1, "request": request.as_dict(),
-        "inputs": list(shard.inputs), "outputs": list(shard.outputs), **_described(result, shard, team),
-        "history": {"evaluation": result.history.evaluation.values, "objective": result.history.objective.values},
+        "inputs": list(shard.inputs), "outputs": list(shard.outputs), **described,
     }  # fmt: skip
     write_text(folder / RESULT, json.dumps(plain(content), indent=1, allow_nan=False) + "\n")
+    remove_leftovers(folder / WORK)
     (folder / WORK).rmdir()
 
 
 def _described(result: FitResult, shard: ShardData, team: Team) -> dict[str, object]:
+    """What the terminal and result.json say; all processes have to ask together."""
     return {
         "objective": result.objective, "data_loss": result.data_loss, "penalty": result.penalty,
         "outcome": result.outcome.name, "stationarity": result.stationarity, "rank": result.rank,
         "gradient_evaluations": result.gradient_evaluations, "seconds": result.seconds, "rows": shard.total,
-        "processes": team.size,
+        "processes": team.size, "peak_memory": team.together(lambda: peak_memory(team.device)),
+        "history": {"evaluation": result.history.evaluation.values, "objective": result.history.objective.values},
     }  # fmt: skip
 
 
 def _summary(described: dict[str, object], folder: Path) -> str:
     """One line: how the fit ended and where its network lies."""
     outcome = Outcome[str(described["outcome"])].value
+    memory = described["peak_memory"]
+    assert isinstance(memory, list)
+    most = ", ".join(f"{peak / 2**20:.0f}" for peak in memory[:_MOST_SAID]) + ", ..." * (len(memory) > _MOST_SAID)
     processes = "1 process" if described["processes"] == 1 else f"{described['processes']} processes"
     return (
         f"objective {described['objective']:.10g} after {described['gradient_evaluations']} gradients on "
-        f"{described['rows']} rows in {processes}; {outcome}. Network: {folder / NETWORK}"
+        f"{described['rows']} rows in {processes} of at most {most} MiB; {outcome}. Network: {folder / NETWORK}"
     )
 
 

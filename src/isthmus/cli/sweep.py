@@ -1,6 +1,7 @@
 """`isthmus sweep PLAN.toml`, and `isthmus sweep status|table|plot|reindex DIR`: options in, lines and exit codes out.
 
-The sweep itself: `sweeps`. How progress looks: `sweep_progress`; tables and pictures of a folder: `sweep_folder`.
+The sweep itself: `sweeps`. How progress looks: `sweep_progress`; what a folder holds: `sweep_folder`, drawn:
+`sweep_picture`.
 """
 
 from pathlib import Path
@@ -79,7 +80,7 @@ def plot(
     out: Annotated[Path | None, typer.Option(help="The picture, .png or .svg; default DIR/sweep.png.")] = None,
 ) -> int:
     """Draw numbers against a setting, one panel each."""
-    from isthmus.cli.sweep_folder import draw
+    from isthmus.cli.sweep_picture import draw
 
     return draw(folder, axis, by, quantity.split(","), out or folder / "sweep.png")
 

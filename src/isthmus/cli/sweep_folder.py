@@ -1,31 +1,30 @@
-"""What stands in the folder of a sweep, on the terminal or as a file: status, table, picture, a new index.
+"""What stands in the folder of a sweep, on the terminal or as a file: status, table, a new index.
 
-The table itself: `sweeps.table`. The picture: `plots.sweeps`.
+The table itself: `sweeps.table`. The picture: `sweep_picture`.
 """
 
-import difflib
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import typer
-from matplotlib.figure import Figure
 
-from isthmus import plots
 from isthmus.errors import DataError, SweepError
-from isthmus.plots.style import SIZE
 from isthmus.sweeps.index import Row, Status
 from isthmus.sweeps.store import Store
-from isthmus.sweeps.table import NUMBERS, run_table
+from isthmus.sweeps.table import run_table
 from isthmus.training.atomic import atomic_path
 
 _SHOWN = ("outcome", "objective", "data_loss", "penalty", "rank", "rank_estimate", "seconds", "error")
 _MOST_FAILURES = 10
 
 
-def _rows(store: Store) -> list[Row]:
+def rows_of(store: Store) -> list[Row]:
+    """The runs of a folder.
+
+    Raises:
+        SweepError: there are none, or no index.
+    """
     with closing(store.reader()) as index:
         rows = index.rows()
     if not rows:
@@ -36,7 +35,7 @@ def _rows(store: Store) -> list[Row]:
 def print_status(folder: Path) -> int:
     """Counts, whether a driver is at work, and the failures; exit code 0."""
     store = Store(folder)
-    rows, driven = _rows(store), store.is_driven()
+    rows, driven = rows_of(store), store.is_driven()
     counts = {status: sum(row.status is status for row in rows) for status in Status}
     if not driven:  # a driver that was killed cannot say that its runs no longer run
         counts[Status.WAITING] += counts.pop(Status.RUNNING)
@@ -52,7 +51,7 @@ def print_status(folder: Path) -> int:
 
 def print_table(folder: Path) -> int:
     """The table as text, the columns that say something; exit code 0."""
-    table: Any = run_table(_rows(Store(folder)))
+    table: Any = run_table(rows_of(Store(folder)))
     settings = [name for name in table.columns if "." in name]
     said = [name for name in _SHOWN if table[name].notna().any() and (table[name] != "").any()]
     shown = table[["id", "status", *settings, *said]]
@@ -68,7 +67,7 @@ def write_table(folder: Path, path: Path) -> int:
     """
     if path.suffix.lower() not in {".csv", ".parquet"}:
         raise DataError(f"--out {path}: unknown extension {path.suffix!r}. Use .csv or .parquet.")
-    table = run_table(_rows(Store(folder)))
+    table = run_table(rows_of(Store(folder)))
     with atomic_path(path) as temporary:
         if path.suffix.lower() == ".csv":
             table.to_csv(temporary, index=False)
@@ -78,35 +77,6 @@ def write_table(folder: Path, path: Path) -> int:
             except ImportError:
                 raise DataError(f"--out {path}: needs pyarrow. Install isthmus[tables], or write a .csv.") from None
     typer.echo(f"{path}: {len(table)} runs")
-    return 0
-
-
-def draw(folder: Path, axis: str | None, by: str | None, quantities: Sequence[str], path: Path) -> int:
-    """Numbers against a setting, one panel each, as a file; exit code 0.
-
-    Raises:
-        DataError: a name that is no setting or number of these runs, or an extension that is no picture.
-    """
-    if path.suffix.lower() not in {".png", ".svg"}:
-        raise DataError(f"--out {path}: unknown extension {path.suffix!r}. Use .png or .svg.")
-    table = run_table(_rows(Store(folder)))
-    numeric = [name for name in table.columns if "." in name and pd.api.types.is_numeric_dtype(table[name])]
-    if not numeric:
-        raise DataError(f"{folder}: no setting differs between its runs. Sweep over one to draw it.")
-    many_first = sorted(
-        (name for name in numeric if name.rpartition(".")[2] != "seed"), key=lambda n: -table[n].nunique()
-    )
-    along = _column(axis, numeric, "--axis") if axis else (many_first or numeric)[0]
-    settings = [name for name in table.columns if "." in name]
-    others = [name for name in many_first if name != along]
-    lines = _column(by, settings, "--by") if by else (others[0] if others else None)
-    names = [_column(name, NUMBERS, "--quantity") for name in quantities]
-    figure = Figure(figsize=(SIZE[0] * len(names), SIZE[1]), layout="constrained")
-    for number, name in enumerate(names, 1):
-        plots.sweep_lines(table, figure.add_subplot(1, len(names), number), axis=along, quantity=name, by=lines)
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, dpi=200)
-    typer.echo(f"{path}: {', '.join(names)} against {along}" + (f", by {lines}" if lines else ""))
     return 0
 
 
@@ -122,13 +92,3 @@ def reindex(folder: Path) -> int:
     done = sum(status is Status.DONE for status in statuses)
     typer.echo(f"{folder}: {done} finished and {len(statuses) - done} failed runs in the index")
     return 0
-
-
-def _column(name: str, known: Sequence[str], option: str) -> str:
-    """The column called `name`, or by its key alone."""
-    for column in known:
-        if name in {column, column.rpartition(".")[2]}:
-            return column
-    near = difflib.get_close_matches(name, [*known, *(column.rpartition(".")[2] for column in known)], n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise DataError(f"{option} {name}: unknown.{hint} Known are {', '.join(known)}.")

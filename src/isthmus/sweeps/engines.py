@@ -1,6 +1,6 @@
 """Which engine runs a sweep, as the caller chose; refused before anything starts if it cannot.
 
-The engines: `engine` (this process), `cluster` (dask), `slurm`.
+The engines: `engine` (this process), `cluster` (dask), started by `schedulers` or `slurm`.
 """
 
 import importlib.util
@@ -59,16 +59,16 @@ def opened_engine(choice: EngineChoice, runs: Sequence[Run], say: Callable[[str]
         raise SweepError(
             "isthmus sweep: needs dask.distributed for workers. Install isthmus[cluster], or use --workers 0."
         )
-    from isthmus.sweeps.cluster import Cluster  # an optional extra
+    from isthmus.sweeps.schedulers import joined_cluster, local_cluster  # an optional extra
 
     if choice.scheduler is not None:
-        cluster = Cluster.joined(choice.scheduler, patience=choice.patience)
+        cluster = joined_cluster(choice.scheduler, patience=choice.patience)
     elif choice.slurm is not None:
         from isthmus.sweeps.slurm import slurm_cluster  # an optional extra
 
         cluster = slurm_cluster(choice.slurm)
     else:
-        cluster = Cluster.local(choice.workers or num_cores())
+        cluster = local_cluster(choice.workers or num_cores())
     try:
         cluster.check(runs)
     except BaseException:

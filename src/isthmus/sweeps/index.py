@@ -5,7 +5,7 @@ The folders of the runs are the truth and the index can be made from them again:
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -37,6 +37,10 @@ class Status(StrEnum):
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
+
+
+_STATUS = {status.value: status for status in Status}
+_AT_ONCE = 4096  # rows of the index in memory as text
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +122,11 @@ class Index:
     def rows(self) -> list[Row]:
         """Every run, in the order of the ids."""
         found = self._connection.execute("SELECT id, status, settings, numbers, error FROM runs ORDER BY id")
-        return [
-            Row(key, Status(status), json.loads(settings), _numbers(numbers), error)
-            for key, status, settings, numbers, error in found
-        ]
+        rows: list[Row] = []
+        while records := found.fetchmany(_AT_ONCE):
+            keys, statuses, settings, numbers, errors = zip(*records, strict=True)
+            rows += map(Row, keys, map(_STATUS.__getitem__, statuses), _values(settings), _numbers(numbers), errors)
+        return rows
 
     def statuses(self) -> dict[str, Status]:
         """Id -> status of every run."""
@@ -149,8 +154,12 @@ def unwritable(path: Path, error: sqlite3.Error) -> SweepError:
     )
 
 
-def _numbers(text: str) -> Mapping[str, Any]:
-    found: Any = json.loads(text)
-    if "$" in text:
-        found = restored(found)  # infinities are tagged, and seldom
-    return found
+def _values(texts: Sequence[str]) -> list[Any]:
+    """What texts of JSON say. As one list: a call of its own for each costs as much again, and keys are then shared."""
+    return json.loads(f"[{','.join(texts)}]")
+
+
+def _numbers(texts: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+    for text, found in zip(texts, _values(texts), strict=True):
+        restoring: Any = restored(found) if "$" in text else found  # infinities are tagged, and seldom
+        yield restoring

@@ -57,11 +57,9 @@ def run_table(rows: Sequence[Row]) -> pd.DataFrame:
 
     The settings are named "section.key"; rows are sorted by them.
     """
-    settings = [_flat_settings(row) for row in rows]
-    names = dict.fromkeys(name for flat in settings for name in flat)
-    varying = [name for name in names if any(flat.get(name) != settings[0].get(name) for flat in settings)]
+    varying = _varying_settings(rows)
     columns: dict[str, list[object]] = {"id": [row.id for row in rows], "status": [row.status.value for row in rows]}
-    columns |= {name: [_scalar(flat.get(name)) for flat in settings] for name in varying}
+    columns |= varying
     columns["outcome"] = [row.numbers.get("outcome") for row in rows]
     columns |= {name: [row.numbers.get(name) for row in rows] for name in NUMBERS}
     columns["error"] = [row.error.strip().splitlines()[-1] if row.error.strip() else "" for row in rows]
@@ -70,8 +68,18 @@ def run_table(rows: Sequence[Row]) -> pd.DataFrame:
     return frame.iloc[order].reset_index(drop=True)
 
 
-def _flat_settings(row: Row) -> dict[str, object]:
-    return {f"{section}.{key}": value for section, keys in row.settings.items() for key, value in keys.items()}
+def _varying_settings(rows: Sequence[Row]) -> dict[str, list[object]]:
+    """The settings that differ between rows, called "section.key", with their value in each row."""
+    found: dict[str, list[object]] = {}
+    for section in dict.fromkeys(name for row in rows for name in row.settings):
+        first, *_ = tables = [row.settings.get(section, {}) for row in rows]
+        if all(table == first for table in tables):
+            continue
+        for key in dict.fromkeys(key for table in tables for key in table):
+            values = [table.get(key) for table in tables]
+            if any(value != values[0] for value in values):
+                found[f"{section}.{key}"] = [_scalar(value) for value in values]
+    return found
 
 
 def _scalar(value: object) -> object:

@@ -10,11 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from isthmus.errors import ShapeError
+from isthmus.networks import FullyConnected
 from isthmus.training.fitting import FitEvent, Fitting
 from isthmus.training.limits import Limits
 from isthmus.training.losses import DataLoss, Loss
 from isthmus.training.result import FitResult
 from isthmus.training.schedule import Schedule, default_schedule, on_all_rows
+from isthmus.training.sharded_checkpoint import run_with_checkpoint
+from isthmus.training.sharded_layer_moves import layerwise_schedule
+from isthmus.training.sharded_layers_step import LayerwiseStep
 from isthmus.training.sharded_step import ShardedStep
 from isthmus.training.team import Team
 
@@ -32,6 +36,7 @@ def fit_shards(  # noqa: PLR0913 - the arguments of `fit`, and whose rows they a
     limits: Limits | None = None,
     checkpoint: Path | None = None,
     callback: Callable[[FitEvent], bool | None] | None = None,
+    split_parameters: bool = False,
 ) -> FitResult:
     """Train a network, in place, on samples of which each process of a team holds its own rows.
 
@@ -53,13 +58,17 @@ def fit_shards(  # noqa: PLR0913 - the arguments of `fit`, and whose rows they a
         checkpoint: written by the first process every few seconds; read by it, and sent to the others, if it is there.
             A team of another size may go on with it.
         callback: called in each process after every iteration; the fit ends in all when one returns True.
+        split_parameters: each process keeps its part of the parameters, of the gradient and of all that a solver keeps,
+            and no more than a layer beside. Of a `FullyConnected`, which lets go of its parameters: afterwards it reads
+            its layers from all processes, which have to ask for them together; `sharded_layers.brought_together` makes
+            it whole. The checkpoint is one file for each process beside the one that is named.
 
     Returns:
         As `fit`; `seconds` are those of this process.
 
     Raises:
         ShapeError: x and y are not the rows of this process.
-        ValueError: ridge < 0.
+        ValueError: ridge < 0, or another network than a `FullyConnected` is to be split.
         DataError: fewer parts of rows than processes, or a checkpoint of another fit.
         ProcessLost: another process died or fell silent.
     """
@@ -71,7 +80,21 @@ def fit_shards(  # noqa: PLR0913 - the arguments of `fit`, and whose rows they a
             f"fit_shards(x, y, total={total}): process {team.rank} of {team.size} needs the rows {rows.start} to "
             f"{rows.stop - 1}, got {len(x)} in x and {len(y)} in y. Slice with team.rows(total)."
         )
+    chosen = schedule or default_schedule(network, evaluations=limits.evaluations if limits else None)
+    data, limits = DataLoss(loss, y.contiguous()), limits or Limits()
     with torch.no_grad():
-        step = ShardedStep(network, x.contiguous(), DataLoss(loss, y.contiguous()), ridge, total=total, team=team)
-        chosen = schedule or default_schedule(network, evaluations=limits.evaluations if limits else None)
-        return Fitting(step, on_all_rows(chosen), limits or Limits(), checkpoint, callback, team=team).run()
+        if not split_parameters:
+            step = ShardedStep(network, x.contiguous(), data, ridge, total=total, team=team)
+            return Fitting(step, on_all_rows(chosen), limits, checkpoint, callback, team=team).run()
+        split = LayerwiseStep(_splittable(network), x.contiguous(), data, ridge, total=total, team=team)
+        fitting = Fitting(split, layerwise_schedule(chosen), limits, None, callback, team=team)
+        return run_with_checkpoint(fitting, split.layers.split, checkpoint)
+
+
+def _splittable(network: nn.Module) -> FullyConnected:
+    if not isinstance(network, FullyConnected):
+        raise ValueError(
+            f"fit_shards(network, split_parameters=True): needs a FullyConnected, got {type(network).__name__}. "
+            "Leave split_parameters out."
+        )
+    return network

@@ -5,6 +5,7 @@ gloo where there is no CUDA device, NCCL where each process has one. What they d
 
 import gc
 import os
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -15,7 +16,23 @@ import torch.distributed as dist
 from isthmus.errors import ProcessLost
 from isthmus.training.team import Team
 
+if sys.platform != "win32":
+    import resource
+
 TIMEOUT = 600.0
+
+
+def peak_memory(device: torch.device) -> int:
+    """The most bytes that this process has held at once, libraries included; on CUDA those of its device.
+
+    0 on Windows, which does not say.
+    """
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    if sys.platform == "win32":
+        return 0
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024  # kilobytes but on macOS
 
 
 @contextmanager

@@ -36,10 +36,14 @@ def input_factors(step: ShardedStep) -> list[Tensor]:
         return [part.view(side, side) for part, side in zip(parts, sides, strict=True)]
 
     def stacked(a: Tensor, b: Tensor) -> Tensor:
-        return _triangles([torch.cat(pair) for pair in zip(unpacked(a), unpacked(b), strict=True)])
+        pairs = zip(unpacked(a), unpacked(b), strict=True)
+        return torch.cat([stacked_triangles(*pair).reshape(-1) for pair in pairs])
 
     def leaf(i: int) -> Tensor:
-        first, *others = (_triangles(layer_inputs(network, rows.at(*run)[0])) for run in rows.runs(i))
+        first, *others = (
+            torch.cat([triangle(a).reshape(-1) for a in layer_inputs(network, rows.at(*run)[0])])
+            for run in rows.runs(i)
+        )
         for other in others:
             first = stacked(first, other)
         return first
@@ -49,10 +53,12 @@ def input_factors(step: ShardedStep) -> list[Tensor]:
         return unpacked(rows.team.fold(rows.leaves, leaf, stacked, like))
 
 
-def _triangles(matrices: list[Tensor]) -> Tensor:
-    """The triangular factors of matrices with their squares filled up by zeros, one after the other."""
-    flat: list[Tensor] = []
-    for matrix in matrices:
-        r = torch.linalg.qr(matrix, mode="r").R
-        flat.append(torch.cat([r, r.new_zeros(matrix.shape[1] - len(r), matrix.shape[1])]).reshape(-1))
-    return torch.cat(flat)
+def triangle(matrix: Tensor) -> Tensor:
+    """The triangular factor of a matrix (rows, side) with its square (side, side) filled up by zeros."""
+    r = torch.linalg.qr(matrix, mode="r").R
+    return torch.cat([r, r.new_zeros(matrix.shape[1] - len(r), matrix.shape[1])])
+
+
+def stacked_triangles(a: Tensor, b: Tensor) -> Tensor:
+    """The triangular factor of all rows, from those of the first and of the last."""
+    return triangle(torch.cat([a, b]))

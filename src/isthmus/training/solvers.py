@@ -246,7 +246,7 @@ class LBFGS:
         """
         tolerance = self.tolerance or default_tolerance(step.theta.dtype)
         pull = 2 * step.ridge * (state["value"] - step.data_value)
-        if state["square"] / state["steepest"] > 1.01 * tolerance**2 * pull:
+        if state["square"] > 1.01 * tolerance**2 * pull * state["steepest"]:
             return False
         return stationarity(step) <= tolerance
 

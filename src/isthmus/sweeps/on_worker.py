@@ -1,0 +1,56 @@
+"""What runs on a dask worker: its fitness, a job, the end of a session. Who asks for it: `cluster`, `cluster_check`."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from distributed import get_worker
+
+from isthmus.sweeps.store import run_folder
+from isthmus.sweeps.task_fields import check_source
+from isthmus.sweeps.worker import Job, Report, Telling, execute, own_folder, versions
+
+_stopped: set[str] = set()  # sessions whose jobs are to save and end
+
+
+def topic(session: str) -> str:
+    """Under which name the workers tell a session how far they are."""
+    return f"isthmus-sweep-{session}"
+
+
+def fitness(files: dict[str, Any], dask_worker: Any) -> tuple[dict[str, str], str, int]:
+    """Its versions, what is wrong with the task files there, and its threads."""
+    threads = int(dask_worker.state.nthreads)
+    for source, settings in files.items():
+        try:
+            check_source(settings, source)
+        except ValueError as error:
+            return versions(), str(error), threads
+    return versions(), "", threads
+
+
+def stop_session(session: str) -> None:
+    """Let the jobs of this session save their state and end."""
+    _stopped.add(session)
+
+
+def drop_delivered(token: str, runs: set[str], dask_worker: Any) -> None:
+    """Remove the runs that the driver has from the worker's own folder."""
+    for run in runs:
+        shutil.rmtree(run_folder(own_folder(_scratch(dask_worker), token), run), ignore_errors=True)
+
+
+def _scratch(worker: Any) -> Path:
+    """Where a worker may keep files; the folder above its own, for that goes when the worker dies."""
+    return Path(worker.local_directory).parent
+
+
+def work(job: Job, session: str) -> Report:
+    """Carry out a job, and tell its session how far it is."""
+    worker = get_worker()
+
+    def tell(telling: Telling) -> None:
+        content = {name: getattr(telling, name) for name in Telling.__slots__}
+        worker.log_event(topic(session), content)
+
+    return execute(job, scratch=_scratch(worker), tell=tell, stop=lambda: session in _stopped)

@@ -1,0 +1,37 @@
+"""One row per run: which settings differ, in which order, and that thousands come back from the index."""
+
+from contextlib import closing
+from pathlib import Path
+
+from isthmus.sweeps.index import Index, Row, Status
+from isthmus.sweeps.table import run_table
+
+NETWORK = {"kind": "fully_connected", "width": [6, 7], "depth": 4}
+
+
+def row(key: str, *, error: str = "", ridge: float = 0.1, **network: object) -> Row:
+    settings = {"network": {**NETWORK, **network}, "task": {"name": "teacher"}, "training": {"ridge": ridge}}
+    return Row(key, Status.FAILED if error else Status.DONE, settings, {"objective": 0.25, "rank": None}, error)
+
+
+def test_settings_that_differ_are_columns_in_the_order_of_their_values() -> None:
+    rows = [row("a", depth=10), row("b", width=8, error="Traceback\nValueError: no"), row("c", depth=2, bias=False)]
+    table = run_table(rows)
+    assert [name for name in table.columns if "." in name] == ["network.width", "network.depth", "network.bias"]
+    assert table["id"].tolist() == ["b", "c", "a"]
+    assert table["network.width"].tolist() == [8, "6 7", "6 7"]
+    assert table["network.bias"].tolist() == [None, False, None]
+    assert table["error"].tolist() == ["ValueError: no", "", ""]
+    assert table["objective"].tolist() == [0.25] * 3
+    assert "training.ridge" in run_table([*rows, row("d", ridge=0.2)]).columns
+
+
+def test_equal_settings_are_no_columns() -> None:
+    assert [name for name in run_table([row("a"), row("b")]).columns if "." in name] == []
+
+
+def test_thousands_of_rows_come_back_from_the_index_each_once(tmp_path: Path) -> None:
+    rows = [row(f"{i:05d}", depth=i + 1, ridge=1 / (i + 1)) for i in range(5000)]
+    with closing(Index(tmp_path / "index.sqlite")) as index:
+        index.put(reversed(rows))
+        assert index.rows() == rows
