@@ -1,6 +1,8 @@
 """Question: how long would `isthmus figure all --preset paper` take?
 
-Answer: not measured yet.
+Answer: about 3 hours of one core without figures 4 and 7 (not timed) and the leaky networks of 8 to 10, which are
+allowed 80 hours more: a gradient of them takes .5 s (figure 8) or .2 s (figure 9). Shared machine, one thread of two
+busy cores, torch 2.13.0 CPU, `--seconds .4`, November 2026. By figure: `docs/figures.md`.
 
 Three computations of each figure (first, middle, last of its plan) are begun at the papers' sizes and stopped after
 `--seconds`; the seconds of the processor per gradient times the planned gradients give their cost, the mean times their

@@ -131,6 +131,7 @@ class Workshop:
         workers = num_cores() if self.choice.workers is None else self.choice.workers
         tell = self._teller(len(every), missing, max(workers, 1))
         if workers and len(missing) > 1:
+            tell(0)
             made_side_by_side(missing, root, workers=workers, finished=tell)
             return
         for number, part in enumerate(missing):
