@@ -45,6 +45,15 @@ def test_the_files_beside_the_page(tiny: dict[str, Finished], tiny_folder: Path)
     assert set(verdicts["figures"]) == set(tiny)
     for name, done in tiny.items():
         assert [v["judgement"] for v in verdicts["figures"][name]] == [c.judgement.value for c in done.claims]
+    lines = (tiny_folder / "verdicts.md").read_text().splitlines()
+    assert lines[0] == headline(list(tiny.values()))
+    claims = [claim for done in tiny.values() for claim in done.claims]
+    assert len(lines) == 4 + len(claims)
+    for line, claim in zip(lines[4:], claims, strict=True):
+        cells = re.split(r"(?<!\\) \| ", line.removeprefix("| ").removesuffix(" |"))
+        assert len(cells) == 6
+        assert cells[1].replace("\\|", "|") == claim.statement
+        assert cells[4:] == [claim.refutation, claim.judgement.value]
     pictures = {path.name for path in (tiny_folder / "pictures").glob("*.png")}
     assert pictures == {f"{picture.name}.png" for done in tiny.values() for picture in done.pictures}
 

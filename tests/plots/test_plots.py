@@ -57,6 +57,10 @@ CLASSES = xr.Dataset(
         "tripoints": (("tripoint", "component"), [[0.5, 0.5]]),
     }
 )
+IMAGES = xr.Dataset(
+    {"images": (("version", "sample", "pixel"), np.linspace(-0.2, 1.4, 2 * 3 * 16).reshape(2, 3, 16))},
+    coords={"version": ["noisy", "depth 8"]},
+)
 Drawing = Callable[[Axes | None], Axes]
 DRAWINGS: dict[str, Drawing] = {
     "scree": lambda ax: plots.scree(FOUND.scree, ax, rank=3),
@@ -82,6 +86,7 @@ DRAWINGS: dict[str, Drawing] = {
     "hamiltonian": lambda ax: plots.hamiltonian(DEPTH, ax),
     "representation_path": lambda ax: plots.representation_path(PATH, ax),
     "autoencoder_arrows": lambda ax: plots.autoencoder_arrows(ARROWS, ax),
+    "image_rows": lambda ax: plots.image_rows(IMAGES, ax),
     "decision_regions": lambda ax: plots.decision_regions(CLASSES, ax),
 }
 
@@ -307,6 +312,29 @@ def test_arrows_go_from_samples_to_reconstructions() -> None:
     (arrows,) = [c for c in ax.collections if isinstance(c, Quiver)]
     step = np.stack([np.asarray(arrows.U), np.asarray(arrows.V)], 1)
     np.testing.assert_allclose(step, (ARROWS["end"] - ARROWS["start"]).values, rtol=1e-12)
+
+
+def test_arrows_beside_what_was_trained_on_have_their_names() -> None:
+    ax = plots.autoencoder_arrows(
+        ARROWS.assign(data=(("row", "component"), [[0.0, 1.0], [2.0, 3.0]])), names=("noisy input", "output")
+    )
+    box = ax.get_legend()
+    assert box is not None
+    assert [text.get_text() for text in box.get_texts()] == ["training data", "noisy input", "output"]
+    np.testing.assert_array_equal(np.asarray(labelled(ax, "training").get_xydata()), [[0, 1], [2, 3]])
+
+
+def test_images_stand_in_rows_by_version_on_one_scale() -> None:
+    ax = plots.image_rows(IMAGES)
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["noisy", "depth 8"]
+    drawn_images = ax.get_images()
+    assert len(drawn_images) == 6
+    assert {image.get_clim() for image in drawn_images} == {(0.0, float(IMAGES["images"][0].max()))}
+    np.testing.assert_array_equal(np.asarray(drawn_images[4].get_array()).ravel(), IMAGES["images"].values[1, 1])
+    tops = [image.get_extent()[3] for image in drawn_images]
+    assert tops[0] == tops[2] < tops[3]
+    with pytest.raises(ValueError, match="needs square images; got 15 pixels"):
+        plots.image_rows(IMAGES.isel(pixel=slice(15)))
 
 
 def test_decision_regions_name_their_classes_and_drop_padding() -> None:

@@ -24,12 +24,16 @@ def figure(
     workers: Annotated[
         int | None, typer.Option(help="Processes on this machine; default one per core, 0 for none but this.")
     ] = None,
+    mnist: Annotated[
+        Path | None, typer.Option(help="MNIST for figure denoising: an .npz, or the folder of its four idx files.")
+    ] = None,
 ) -> int:
     """Reproduce figures of the papers, and say claim by claim whether they hold here.
 
-    Writes gallery.html, verdicts.json and pictures/. What is computed is kept; the same command goes on after any
-    interruption. Exit codes: 0 done, whatever the verdicts; 2 bad input; 3 a training failed; 130 interrupted.
+    Writes gallery.html, verdicts.json, verdicts.md and pictures/. What is computed is kept; the same command goes on
+    after any interruption. Exit codes: 0 done, whatever the verdicts; 2 bad input; 3 a training failed; 130
+    interrupted.
     """
     from isthmus.cli.figure_run import run_figures  # torch and the rest: only once the command line makes sense
 
-    return run_figures(name, preset.value, out or Path("runs") / "figures", workers)
+    return run_figures(name, preset.value, out or Path("runs") / "figures", workers, mnist)

@@ -10,7 +10,7 @@ from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
 from isthmus.cli.run_folder import check_writable
 from isthmus.cli.sweep_progress import shown_sweep
 from isthmus.errors import SweepError
-from isthmus.figures import Finished, Judgement, Preset, Workshop, gallery, named_figures
+from isthmus.figures import Finished, Judgement, Preset, Workshop, gallery, named_figures, with_mnist
 from isthmus.figures.gallery import PAGE, headline
 from isthmus.sweeps.engines import EngineChoice
 
@@ -18,16 +18,19 @@ DONE, FAILED, INTERRUPTED = 0, 3, 130
 _STYLES = {Judgement.HOLDS: "green", Judgement.FAILS: "bold red", Judgement.OPEN: "yellow"}
 
 
-def run_figures(name: str, preset: str, folder: Path, workers: int | None) -> int:
+def run_figures(name: str, preset: str, folder: Path, workers: int | None, mnist: Path | None) -> int:
     """Compute figures in a folder and print their verdicts; returns the exit code.
 
     Raises:
-        DataError: no such figure. PlanError: a number of workers < 0. OSError: the folder cannot be written.
+        DataError: no such figure, or none that reads MNIST; MNIST cannot be read. PlanError: a number of
+            workers < 0. OSError: the folder cannot be written.
     """
     figures, choice = named_figures(name), EngineChoice(workers)
+    if mnist is not None:
+        figures = with_mnist(figures, mnist, folder)
     errors = Console(stderr=True)
     check_writable(folder)
-    command = f"isthmus figure {name} --preset {preset}"
+    command = f"isthmus figure {name} --preset {preset}{'' if mnist is None else ' --mnist FILES'}"
 
     def say(text: str) -> None:
         errors.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)

@@ -3,7 +3,7 @@
 Trainings run in `sweeps`, formulas stand in `theory`; the page is written by `reports`, the terminal belongs to `cli`.
 """
 
-from isthmus.figures.catalogue import FIGURES, named_figures
+from isthmus.figures.catalogue import FIGURES, named_figures, with_mnist
 from isthmus.figures.claims import Claim, Judgement
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.gallery import Finished, gallery
@@ -20,4 +20,5 @@ __all__ = [
     "Workshop",
     "gallery",
     "named_figures",
+    "with_mnist",
 ]

@@ -41,7 +41,7 @@ def draw(data: xr.Dataset) -> tuple[Picture, ...]:
             Frame("effective depth", "path length", limits=(0, None)),
         ),
         _norm(data, "boundedness-momenta", "momentum_norm", "|B|", "Norm of the momenta B"),
-        _norm(data, "boundedness-products", "product_norm", "|B sigma(A)^T|", "Norm of B sigma(A)^T"),
+        _norm(data, "boundedness-products", "product_norm", "|B σ(A)ᵀ|", "Norm of B σ(A)ᵀ"),
     )
 
 

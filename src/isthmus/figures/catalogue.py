@@ -1,7 +1,8 @@
 """Every figure there is, by name. What each shows: the file of its name."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 
 from isthmus.errors import DataError
@@ -52,3 +53,20 @@ def named_figures(name: str) -> tuple[PaperFigure, ...]:
     near = difflib.get_close_matches(name, FIGURES, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise DataError(f"figure {name}: unknown.{hint} Known are all, {', '.join(FIGURES)}.")
+
+
+def with_mnist(figures: Sequence[PaperFigure], path: Path, folder: Path) -> tuple[PaperFigure, ...]:
+    """The same figures, the one of autoencoders with MNIST besides.
+
+    Args:
+        figures: as `named_figures` gives them.
+        path: an .npz of MNIST, or the folder of its four idx files.
+        folder: of the figures; the table of the images in use is written there.
+
+    Raises:
+        DataError: none of the figures reads MNIST.
+    """
+    if denoising.FIGURE not in figures:
+        raise DataError(f"--mnist {path}: only figure {denoising.FIGURE.name} reads it. Leave it out, or name that.")
+    more = denoising.with_mnist(path, folder)
+    return tuple(more if figure is denoising.FIGURE else figure for figure in figures)

@@ -4,6 +4,8 @@ Exact regions and tripoints: `networks.class_regions`. What a tripoint proves ab
 """
 
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -12,6 +14,7 @@ import xarray as xr
 from isthmus import plots
 from isthmus.figures.claims import Claim
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
+from isthmus.figures.parts import Hear, Part
 from isthmus.figures.workshop import Trained, Workshop
 from isthmus.networks import FullyConnected
 from isthmus.networks.class_regions import ClassRegions, class_regions
@@ -75,57 +78,55 @@ def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
     """Tripoints and errors of every network, the regions of the first start of each kind."""
     runs = workshop.trained(plan.sweeps["classes"])
     x, labels = runs[0].data()
-    span = x.max(0).values - x.min(0).values
-    low, high = x.min(0).values - MARGIN * span, x.max(0).values + MARGIN * span
-    found = [_regions(run, low, high) for run in runs]
+    found = workshop.parts([_part(run) for run in runs])
     data = xr.Dataset({"points": (("point", "axis"), x[:DOTS].numpy()), "class": ("point", labels[:DOTS].numpy())})
     data["depth"] = ("run", [run.axis("depth") for run in runs])
     data["ridge"] = ("run", [run.axis("ridge") for run in runs])
-    data["tripoints"] = ("run", [float(len(regions.tripoints)) for regions in found])
-    data["error"] = ("run", [_error(run, x, labels) for run in runs])
+    for name in ("tripoints", "error"):
+        data[name] = ("run", [float(part[name]) for part in found])
     first = [i for i, run in enumerate(runs) if run.axis("seed") == plan.sizes.seeds[0]]
     data["case"] = [float(i) for i in first]
-    return data.merge(_polygons([found[i] for i in first]))
+    shown = [found[i].drop_attrs()[["vertices", "label", "meeting"]] for i in first]
+    numbered = [part.assign_coords({d: np.arange(n) for d, n in part.sizes.items()}) for part in shown]
+    return data.merge(xr.concat(numbered, "place", join="outer"))  # of different sizes: filled up with NaN
 
 
-def _network(run: Trained) -> FullyConnected:
+def _part(run: Trained) -> Part:
+    return Part("class regions", {"run": run.run.id, "margin": MARGIN}, partial(_classified, run))
+
+
+def _classified(run: Trained, _checkpoint: Path, _hear: Hear) -> xr.Dataset:
+    """Regions, tripoints and error of one network, padded with NaN."""
+    x, labels = run.data()
     network = run.network()
     assert isinstance(network, FullyConnected)
-    return network
-
-
-def _regions(run: Trained, low: torch.Tensor, high: torch.Tensor) -> ClassRegions:
-    (u0, v0), (u1, v1) = low.tolist(), high.tolist()
-    plane = torch.eye(2, dtype=torch.float64)
-    return class_regions(slice_cells(_network(run), torch.zeros(2).double(), plane, lower=(u0, v0), upper=(u1, v1)))
-
-
-def _error(run: Trained, x: torch.Tensor, labels: torch.Tensor) -> float:
-    network = _network(run)
+    low, high, margin = x.min(0).values, x.max(0).values, MARGIN * (x.max(0).values - x.min(0).values)
+    regions = _regions(network, low - margin, high + margin)
     with torch.no_grad():
         answers = network(x.to(next(network.parameters()).dtype)).argmax(1)
-    return float((answers != labels).double().mean())
+    error = float((answers != labels).double().mean())
+    return _polygons(regions).assign(tripoints=((), float(len(regions.tripoints))), error=((), error))
 
 
-def _polygons(found: list[ClassRegions]) -> xr.Dataset:
-    """All pieces in one array, padded with NaN, each with the place of its network."""
-    pieces = [(i, polygon, int(label)) for i, r in enumerate(found) for polygon, label in _labelled(r)]
-    corners = np.full((len(pieces), max(len(polygon) for _, polygon, _ in pieces), 2), np.nan)
-    for place, (_, polygon, _) in enumerate(pieces):
+def _regions(network: FullyConnected, low: torch.Tensor, high: torch.Tensor) -> ClassRegions:
+    (u0, v0), (u1, v1) = low.tolist(), high.tolist()
+    plane = torch.eye(2, dtype=torch.float64)
+    return class_regions(slice_cells(network, torch.zeros(2).double(), plane, lower=(u0, v0), upper=(u1, v1)))
+
+
+def _polygons(found: ClassRegions) -> xr.Dataset:
+    """All pieces in one array, padded with NaN; the tripoints with a row of NaN, for an array has no dimension of 0."""
+    corners = np.full((len(found.polygons), max(map(len, found.polygons)), 2), np.nan)
+    for place, polygon in enumerate(found.polygons):
         corners[place, : len(polygon)] = polygon.numpy()
-    meeting = [np.column_stack([np.full(len(r.tripoints), float(i)), r.tripoints.numpy()]) for i, r in enumerate(found)]
+    meeting = np.vstack([found.tripoints.numpy(), np.full(2, np.nan)])
     return xr.Dataset(
         {
             "vertices": (("piece", "vertex", "axis"), corners),
-            "label": ("piece", np.array([label for _, _, label in pieces])),
-            "piece_case": ("piece", np.array([i for i, _, _ in pieces])),
-            "meeting": (("tripoint", "column"), np.concatenate(meeting)),
+            "label": ("piece", found.labels.numpy().astype(np.float64)),
+            "meeting": (("tripoint", "axis"), meeting),
         }
     )
-
-
-def _labelled(found: ClassRegions) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    return list(zip(found.polygons, found.labels, strict=True))
 
 
 def draw(data: xr.Dataset) -> tuple[Picture, ...]:
@@ -136,12 +137,13 @@ def draw(data: xr.Dataset) -> tuple[Picture, ...]:
 def _picture(data: xr.Dataset, place: int, run: int) -> Picture:
     depth, ridge = float(data["depth"][run]), float(data["ridge"][run])
     told = f"depth {depth:.0f}, {f'ridge {ridge:g}' if ridge else 'no ridge'}"
-    here = data["piece_case"].values == place
-    meeting = data["meeting"].values[data["meeting"].values[:, 0] == place, 1:]
+    here, at = data.isel(place=place), data["meeting"].values[place]
+    meeting = at[np.isfinite(at).all(axis=1)]
+    there = np.isfinite(here["label"].values)  # networks have different numbers of pieces
     part = xr.Dataset(
         {
-            "vertices": (("piece", "vertex", "component"), data["vertices"].values[here]),
-            "label": ("piece", data["label"].values[here]),
+            "vertices": (("piece", "vertex", "component"), here["vertices"].values[there]),
+            "label": ("piece", here["label"].values[there].astype(int)),
             "tripoints": (("tripoint", "component"), meeting),
             "points": (("point", "component"), data["points"].values),
         }
@@ -150,7 +152,7 @@ def _picture(data: xr.Dataset, place: int, run: int) -> Picture:
         f"class-boundaries-{'deep' if place >= 2 else 'shallow'}-{'ridge' if ridge else 'free'}",
         f"Regions of four classes, {told}: {len(meeting)} tripoints (rings). Dots: samples of all classes.",
         f"The plane divided into the regions of four classes by a network of {told}.",
-        lambda: plots.decision_regions(part),
+        lambda: plots.decision_regions(part, axis_names=("x1", "x2")),
     )
 
 

@@ -11,7 +11,7 @@ import xarray as xr
 from isthmus import plots
 from isthmus.figures.claims import Claim
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
-from isthmus.figures.leaky_training import Leaky, doubt_of, trained_leaky
+from isthmus.figures.leaky_training import Leaky, doubt_of, leaky_part
 from isthmus.figures.panels import Curve, Frame, panel
 from isthmus.figures.workshop import Workshop
 from isthmus.reports.picture import Picture
@@ -41,16 +41,16 @@ PRESETS = {
 
 def plan(preset: Preset) -> FigurePlan[Sizes]:
     """Effective depth 3 (LEAKY-22); a teacher of rank 3 in 30 dimensions in the paper's sizes."""
-    return FigurePlan(PRESETS[preset])
+    sizes = PRESETS[preset]
+    settings = [replace(sizes.network, depth=depth, steps=scheme) for scheme in SCHEMES for depth in sizes.depths]
+    return FigurePlan(sizes, parts=tuple(leaky_part(setting) for setting in settings))
 
 
 def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
     """Errors of every scheme and depth; positions, spectra and paths of the deepest adaptive network."""
     sizes = plan.sizes
-    table = [
-        [trained_leaky(replace(sizes.network, depth=d, steps=scheme), workshop) for d in sizes.depths]
-        for scheme in SCHEMES
-    ]
+    found = workshop.parts(plan.parts)
+    table = [found[i : i + len(sizes.depths)] for i in range(0, len(found), len(sizes.depths))]
     names = ("test_error", "train_error", "objective", "stationarity")
     data = xr.Dataset(
         {name: (("scheme", "depth"), [[float(run[name]) for run in row] for row in table]) for name in names},

@@ -12,8 +12,9 @@ from typing import Any, Generic, TypeVar
 
 import xarray as xr
 
-from isthmus.discovery.files.netcdf import checksum
 from isthmus.figures.claims import Claim
+from isthmus.figures.parts import Part
+from isthmus.figures.provenance import code_of
 from isthmus.figures.workshop import Workshop
 from isthmus.reports.picture import Picture
 from isthmus.sweeps import Plan
@@ -36,10 +37,14 @@ class FigurePlan(Generic[Sizes]):
     Attributes:
         sizes: the numbers of the preset, a frozen dataclass.
         sweeps: trainings by name.
+        parts: what is computed besides, as far as it does not depend on the trainings.
+        files: files of the user that it reads, by what they hold.
     """
 
     sizes: Sizes
     sweeps: Mapping[str, Plan] = field(default_factory=dict[str, Plan])
+    parts: tuple[Part, ...] = ()
+    files: Mapping[str, Path] = field(default_factory=dict[str, Path])
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,5 +74,5 @@ class PaperFigure:
     verdict: Callable[[xr.Dataset], tuple[Claim, ...]]
 
     def code(self) -> str:
-        """Checksum of the figure's own file: arrays computed by another version of it are not used again."""
-        return checksum(Path(inspect.getfile(self.compute)))[:20]
+        """Checksum of the figure's own files: arrays put together by another version of them are not used again."""
+        return code_of(Path(inspect.getfile(self.compute)))

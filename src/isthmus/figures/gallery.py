@@ -12,6 +12,7 @@ import xarray as xr
 
 from isthmus.figures.claims import Claim, Judgement, tally
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
+from isthmus.figures.parts import Part
 from isthmus.figures.workshop import Workshop
 from isthmus.reports.gallery import Section, write_gallery
 from isthmus.reports.picture import Picture
@@ -19,7 +20,7 @@ from isthmus.reports.pictures import save_pictures
 from isthmus.reports.tables import TableText
 from isthmus.training.atomic import write_text
 
-PAGE, VERDICTS, PICTURES = "gallery.html", "verdicts.json", "pictures"
+PAGE, VERDICTS, TABLE, PICTURES = "gallery.html", "verdicts.json", "verdicts.md", "pictures"
 _HEADINGS = ("verdict", "what the paper states", "where", "measured here", "value", "refuted if")
 
 
@@ -43,9 +44,10 @@ class Finished:
 def gallery(
     figures: Sequence[PaperFigure], preset: Preset, workshop: Workshop, *, command: str | None = None
 ) -> tuple[Finished, ...]:
-    """Compute figures and write `gallery.html`, `verdicts.json` and `pictures/` into the folder of the workshop.
+    """Compute figures; write `gallery.html`, `verdicts.json`, `verdicts.md`, `pictures/` into the workshop's folder.
 
-    The trainings of all figures run together first. What is in the folder already is not computed again.
+    The trainings of all figures run together first, then the parts of all. What is in the folder already is not
+    computed again.
 
     Args:
         figures: which, in the order of the page.
@@ -57,10 +59,11 @@ def gallery(
         Every figure with its arrays, verdict and pictures.
 
     Raises:
-        As `Workshop.train` and `Workshop.part`.
+        As `Workshop.train` and `Workshop.parts`.
     """
     plans = [figure.plan(preset) for figure in figures]
     workshop.train(sweep for plan in plans for sweep in plan.sweeps.values())
+    workshop.make(part for plan in plans for part in plan.parts)
     found: list[Finished] = []
     for figure, plan in zip(figures, plans, strict=True):
         workshop.say(f"figure {figure.number}, {figure.name}")
@@ -76,14 +79,28 @@ def _data(figure: PaperFigure, plan: FigurePlan[object], workshop: Workshop) -> 
     """The arrays of a figure, kept under its plan: its sizes, the ids of its trainings, and its code."""
     sweeps = {name: [run.id for run in sweep.runs()] for name, sweep in plan.sweeps.items()}
     sizes = asdict(plan.sizes)  # pyright: ignore[reportArgumentType] - a dataclass of whatever kind
-    settings = {"sizes": sizes, "sweeps": sweeps, "code": figure.code()}
-    return workshop.part(f"figure {figure.name}", settings, lambda _checkpoint: figure.compute(plan, workshop))
+    parts = [part.id for part in plan.parts]
+    settings = {"sizes": sizes, "sweeps": sweeps, "parts": parts, "code": figure.code()}
+    whole = Part(f"figure {figure.name}", settings, lambda _checkpoint, _hear: figure.compute(plan, workshop))
+    [data] = workshop.parts([whole])
+    return data
 
 
 def verdict_table(found: Sequence[Finished]) -> TableText:
     """Every claim of the figures in one table."""
     rows = [(f"{done.figure.number} {done.figure.name}", *row) for done in found for row in _rows(done.claims)]
     return TableText(("figure", *_HEADINGS), tuple(rows), (0, 1, 2, 3, 4, 6))
+
+
+def markdown(found: Sequence[Finished]) -> str:
+    """The headline and every claim in a table, for documentation."""
+    headings = ("figure", "what the paper states", "measured", "value", "refuted if", "verdict")
+    rows = [headings, ("---",) * len(headings)]
+    for done in found:
+        for verdict, statement, _source, quantity, value, refutation in _rows(done.claims):
+            rows.append((done.figure.name, statement, quantity, value, refutation, verdict))
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join([headline(found), "", *lines]) + "\n"
 
 
 def headline(found: Sequence[Finished]) -> str:
@@ -121,6 +138,7 @@ def _write(found: Sequence[Finished], preset: Preset, folder: Path, command: str
     }
     content = {"preset": preset.value, "headline": headline(found), "figures": verdicts}
     write_text(folder / VERDICTS, json.dumps(content, indent=1) + "\n")
+    write_text(folder / TABLE, markdown(found))
 
 
 def _section(done: Finished) -> Section:

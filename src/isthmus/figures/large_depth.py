@@ -4,6 +4,7 @@ Interpolators: `constructions.piecewise_linear`. Their tangent kernels: `narrown
 """
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from isthmus.constructions import RankOneInterpolation, rank_one_interpolator
 from isthmus.figures.claims import Claim
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.panels import Curve, Frame, panel
+from isthmus.figures.parts import Hear, Part
 from isthmus.figures.workshop import Workshop
 from isthmus.networks import FullyConnected, walk
 from isthmus.networks.jacobians import jacobians
@@ -58,7 +60,19 @@ PRESETS = {
 
 def plan(preset: Preset) -> FigurePlan[Sizes]:
     """The identity on points of the unit square, rank 2 with constant 0 (the paper shows no picture; sizes ours)."""
-    return FigurePlan(PRESETS[preset])
+    sizes = PRESETS[preset]
+    trained = [_training(depth, sizes) for depth in sizes.trained_depths]
+    return FigurePlan(sizes, parts=(*trained, *(_slopes(count, sizes.depth) for count in sizes.counts)))
+
+
+def _slopes(count: int, depth: int) -> Part:
+    return Part("interpolator of rank one", {"count": count, "depth": depth}, partial(_interpolated, count, depth))
+
+
+def _training(depth: int, sizes: Sizes) -> Part:
+    settings = {"depth": depth, "count": sizes.trained_count, "width": sizes.width, "ridge": sizes.ridge}
+    settings |= {"evaluations": sizes.evaluations, "noise": NOISE, "seed": 0}
+    return Part("rank one, trained on", settings, partial(_trained, depth, sizes))
 
 
 def square(count: int) -> torch.Tensor:
@@ -69,22 +83,24 @@ def square(count: int) -> torch.Tensor:
 def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
     """Costs, slopes and windows over N; profiles of trained networks over depth."""
     sizes = plan.sizes
-    rows = np.array([_interpolated(count, sizes.depth) for count in sizes.counts])
-    names = ("excess", "slope", "stretch", "certified", "undercut")
-    data = xr.Dataset({name: ("count", rows[:, i]) for i, name in enumerate(names)})
-    data = data.assign_coords(count=np.array(sizes.counts, dtype=float))
-    parts = [_trained(depth, sizes, workshop).drop_attrs() for depth in sizes.trained_depths]
-    trained = xr.concat(parts, xr.Variable("depth", np.array(sizes.trained_depths, dtype=float)))
-    return data.merge(trained)
+    parts = [part.drop_attrs() for part in workshop.parts(plan.parts)]
+    trained, slopes = parts[: len(sizes.trained_depths)], parts[len(sizes.trained_depths) :]
+    data = xr.concat(slopes, xr.Variable("count", np.array(sizes.counts, dtype=float)))
+    return data.merge(xr.concat(trained, xr.Variable("depth", np.array(sizes.trained_depths, dtype=float))))
 
 
-def _interpolated(count: int, depth: int) -> tuple[float, ...]:
+def _interpolated(count: int, depth: int, _checkpoint: Path, _hear: Hear) -> xr.Dataset:
+    """The interpolator of N points: its cost beyond its depth, its slopes, and the depths at which it can win."""
     points = square(count)
     found = rank_one_interpolator(points, points, depth=depth)
     stretch = rank1_stretch(points, points)
     window = depth_window(rank=RANK, constant=0.0, rank1_constant=found.constant, rank1_stretch=stretch)
     slopes = torch.linalg.matrix_norm(jacobians(found.network, between(found, points)), 2)
-    return found.constant, float(slopes.max()), stretch, window.certified, window.undercut
+    numbers = {
+        "excess": found.constant, "slope": float(slopes.max()), "stretch": stretch, "certified": window.certified,
+        "undercut": window.undercut,
+    }  # fmt: skip
+    return xr.Dataset({name: ((), float(value)) for name, value in numbers.items()})
 
 
 def between(found: RankOneInterpolation, points: torch.Tensor) -> torch.Tensor:
@@ -93,27 +109,25 @@ def between(found: RankOneInterpolation, points: torch.Tensor) -> torch.Tensor:
     return (points[order][1:] + points[order][:-1]) / 2
 
 
-def _trained(depth: int, sizes: Sizes, workshop: Workshop) -> xr.Dataset:
-    settings = {"depth": depth, "count": sizes.trained_count, "width": sizes.width, "ridge": sizes.ridge}
-    settings |= {"evaluations": sizes.evaluations, "noise": NOISE, "seed": 0}
-
-    def make(checkpoint: Path) -> xr.Dataset:
-        points = square(sizes.trained_count)
-        start = rank_one_interpolator(points, points, depth=depth)
-        network = widened(start.network, sizes.width)
-        result = fit(network, points, points, ridge=sizes.ridge, solver=LBFGS(sizes.evaluations), checkpoint=checkpoint)
-        with torch.no_grad():
-            spectra = [torch.linalg.svdvals(state.activation) for state in walk(network, points)[:-1]]
-        ratios = np.array([float(s[1] / s[0]) for s in spectra])
-        profile = np.interp(np.linspace(0, 1, 41), np.linspace(0, 1, len(ratios)), ratios)
-        numbers = {
-            "trained_penalty": result.penalty, "trained_objective": result.objective, "trained_loss": result.data_loss,
-            "trained_excess": start.constant, "least_ratio": float(ratios.min()),
-        }  # fmt: skip
-        data = xr.Dataset({name: ((), value) for name, value in numbers.items()})
-        return data.assign(profile=("place", profile), place=np.linspace(0, 1, 41), ridge=((), sizes.ridge))
-
-    return workshop.part("rank one, trained on", settings, make)
+def _trained(depth: int, sizes: Sizes, checkpoint: Path, hear: Hear) -> xr.Dataset:
+    """Trained on from an interpolator of rank 1 with added neurons: what it costs, and s2 / s1 along its depth."""
+    points = square(sizes.trained_count)
+    start = rank_one_interpolator(points, points, depth=depth)
+    network = widened(start.network, sizes.width)
+    result = fit(
+        network, points, points, ridge=sizes.ridge, solver=LBFGS(sizes.evaluations), checkpoint=checkpoint,
+        callback=hear,
+    )  # fmt: skip
+    with torch.no_grad():
+        spectra = [torch.linalg.svdvals(state.activation) for state in walk(network, points)[:-1]]
+    ratios = np.array([float(s[1] / s[0]) for s in spectra])
+    profile = np.interp(np.linspace(0, 1, 41), np.linspace(0, 1, len(ratios)), ratios)
+    numbers = {
+        "trained_penalty": result.penalty, "trained_objective": result.objective, "trained_loss": result.data_loss,
+        "trained_excess": start.constant, "least_ratio": float(ratios.min()),
+    }  # fmt: skip
+    data = xr.Dataset({name: ((), value) for name, value in numbers.items()})
+    return data.assign(profile=("place", profile), place=np.linspace(0, 1, 41), ridge=((), sizes.ridge))
 
 
 def widened(network: FullyConnected, width: int) -> FullyConnected:

@@ -3,15 +3,14 @@
 Trainings: `leaky_training`. Bounded norms of the same networks: `boundedness`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import numpy as np
 import xarray as xr
 
 from isthmus import plots
 from isthmus.figures.claims import Claim
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
-from isthmus.figures.leaky_training import Leaky, doubt_of, over_effective_depths
+from isthmus.figures.leaky_training import Leaky, doubt_of, leaky_part, over_effective_depths
 from isthmus.figures.panels import Curve, Frame, panel
 from isthmus.figures.workshop import Workshop
 from isthmus.reports.picture import Picture
@@ -42,12 +41,14 @@ PRESETS = {
 
 def plan(preset: Preset) -> FigurePlan[Sizes]:
     """Paper: width 200, L = 50, adaptive steps, rank 5 in 20 dimensions (LEAKY-20, LEAKY-21)."""
-    return FigurePlan(PRESETS[preset])
+    sizes = PRESETS[preset]
+    settings = [replace(sizes.network, effective_depth=depth) for depth in sizes.effective_depths]
+    return FigurePlan(sizes, parts=tuple(leaky_part(setting) for setting in settings))
 
 
 def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
     """Energies by layer at every effective depth."""
-    table = over_effective_depths(plan.sizes.network, plan.sizes.effective_depths, workshop)
+    table = over_effective_depths(workshop.parts(plan.parts), plan.sizes.effective_depths)
     return table.assign(rank=((), float(plan.sizes.network.rank)))
 
 
@@ -76,13 +77,11 @@ def draw(data: xr.Dataset) -> tuple[Picture, ...]:
         Curve("cost of identity", last["position"], last["cost_of_identity"], "both"),
         Curve("kinetic energy", last["position"], last["kinetic_energy"], "both"),
     ]
-    # the ends are hundreds of times the middle; a curve below 0 would be lost on a logarithmic axis
-    positive = all(float(np.min(curve.y)) > 0 for curve in parts)
     return (
         panel(
             "leaky-depth-readings",
             "Rank read from the Hamiltonian (median over layers; band of the stable version: all layers) and the least "
-            "cost of identity against the effective depth.",
+            "cost of identity against the effective depth. What lies beyond four times the rank is cut off.",
             curves,
             Frame("effective depth", "rank", levels={"rank of the task": rank}, limits=(0, 4 * rank)),
         ),
@@ -90,7 +89,8 @@ def draw(data: xr.Dataset) -> tuple[Picture, ...]:
             "leaky-depth-energies",
             f"Along the path at effective depth {told}: the Hamiltonian is nearly constant, its two parts are not.",
             parts,
-            Frame("position", "energy", levels={"rank of the task": rank}, log_y=positive),
+            # the ends are hundreds of times the middle, and the Hamiltonian may change its sign
+            Frame("position", "energy", levels={"rank of the task": rank}, log_y=True, linear_to=rank),
         ),
         Picture(
             "leaky-depth-spectra",

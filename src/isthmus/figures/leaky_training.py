@@ -4,7 +4,8 @@ Solver and steps: `training`. Energies: `diagnostics.leaky`. Which networks a fi
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch import Tensor
 from isthmus import tasks
 from isthmus.diagnostics import leaky_diagnosis, leaky_path
 from isthmus.diagnostics.principal_planes import representation_path
-from isthmus.figures.workshop import Workshop
+from isthmus.figures.parts import Hear, Part
 from isthmus.networks import LeakyResNet
 from isthmus.sweeps.readings import heard_warnings
 from isthmus.training import fit
@@ -23,6 +24,7 @@ from isthmus.training.adaptive_steps import AdaptiveSteps
 from isthmus.training.preconditioned import PreconditionedLBFGS
 
 SHOWN = 10  # singular values of each layer
+KERNEL_MEMORY = 1_000_000_000  # bytes: at the papers' sizes a tangent kernel, made anew every 8 steps, would take 3.2e9
 CRITICAL = 0.05  # a relative stationarity above which energies say little
 _ENERGIES = (
     "position", "hamiltonian", "hamiltonian_mixed", "cost_of_identity", "kinetic_energy", "momentum_norm"
@@ -58,16 +60,15 @@ class Leaky:
     seed: int = 0
 
 
-def over_effective_depths(setting: Leaky, depths: Sequence[float], workshop: Workshop) -> xr.Dataset:
-    """The same training at several effective depths, along the dimension "effective_depth"."""
-    found = [trained_leaky(replace(setting, effective_depth=float(d)), workshop).drop_attrs() for d in depths]
-    paths = [table.drop_vars(["path"]) for table in found]
-    return xr.concat(paths, xr.Variable("effective_depth", np.array(depths, dtype=np.float64)))
-
-
-def trained_leaky(setting: Leaky, workshop: Workshop) -> xr.Dataset:
+def leaky_part(setting: Leaky) -> Part:
     """A trained network as arrays: energies, momenta and weight spectra by layer, errors, the path of the samples."""
-    return workshop.part("leaky network", asdict(setting), lambda checkpoint: _train(setting, checkpoint))
+    return Part("leaky network", asdict(setting), partial(_train, setting))
+
+
+def over_effective_depths(found: Sequence[xr.Dataset], depths: Sequence[float]) -> xr.Dataset:
+    """Results of trainings at several effective depths along the dimension "effective_depth", without the paths."""
+    tables = [table.drop_attrs().drop_vars(["path"]) for table in found]
+    return xr.concat(tables, xr.Variable("effective_depth", np.array(depths, dtype=np.float64)))
 
 
 def data(setting: Leaky) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -81,15 +82,15 @@ def data(setting: Leaky) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return x[:n], y[:n], x[n:], y[n:]
 
 
-def _train(setting: Leaky, checkpoint: Path) -> xr.Dataset:
+def _train(setting: Leaky, checkpoint: Path, hear: Hear) -> xr.Dataset:
     x, y, other_x, other_y = data(setting)
     network = LeakyResNet(
         setting.dimension, setting.dimension, width=setting.width, depth=setting.depth, seed=setting.seed,
         effective_depth=setting.effective_depth, steps=setting.steps, dtype=torch.float64,
     )  # fmt: skip
-    solver = PreconditionedLBFGS(setting.evaluations)
+    solver = PreconditionedLBFGS(setting.evaluations, memory=KERNEL_MEMORY)
     chosen = AdaptiveSteps(solver) if network.adaptive else solver
-    result = fit(network, x, y, ridge=setting.ridge, solver=chosen, checkpoint=checkpoint)
+    result = fit(network, x, y, ridge=setting.ridge, solver=chosen, checkpoint=checkpoint, callback=hear)
     with heard_warnings():  # the stationarity goes with the numbers
         table = leaky_diagnosis(network, x, y, ridge=setting.ridge)
         path = leaky_path(network, x, y, ridge=setting.ridge)

@@ -4,6 +4,7 @@ Closed forms: `theory.linear_costs`, `theory.kernel_baseline`. Linear residual n
 """
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import xarray as xr
 from isthmus.figures.claims import Claim
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.panels import Curve, Frame, panel
+from isthmus.figures.parts import Hear, Part
 from isthmus.figures.workshop import Trained, Workshop
 from isthmus.networks import FullyConnected
 from isthmus.networks.jacobians import jacobians
@@ -75,7 +77,12 @@ def plan(preset: Preset) -> FigurePlan[Sizes]:
         grid={"depth": [sizes.depth]},
         name="linear-networks teacher",
     )  # fmt: skip
-    return FigurePlan(sizes, {"teacher": teacher})
+    return FigurePlan(sizes, {"teacher": teacher}, tuple(_part(depth, sizes) for depth in sizes.trained_depths))
+
+
+def _part(depth: int, sizes: Sizes) -> Part:
+    settings = {"depth": depth, "ridge": sizes.ridge, "evaluations": sizes.evaluations, "values": VALUES, "seed": 0}
+    return Part("linear network", settings, partial(_trained, depth, sizes))
 
 
 def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
@@ -91,8 +98,8 @@ def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
         },
         coords={"depth": depths.astype(float)},
     )
-    parts = [_trained(depth, sizes, workshop) for depth in sizes.trained_depths]
-    data = data.merge(xr.concat([part.drop_attrs() for part in parts], "training"))
+    parts = [part.drop_attrs() for part in workshop.parts(plan.parts)]
+    data = data.merge(xr.concat(parts, "training"))
     data["trained_depth"] = ("training", np.array(sizes.trained_depths, dtype=float))
     [trained] = workshop.trained(plan.sweeps["teacher"])
     return data.merge(_spectra(trained, sizes))
@@ -108,25 +115,23 @@ def rotated(values: torch.Tensor) -> torch.Tensor:
     return left * values @ right.T
 
 
-def _trained(depth: int, sizes: Sizes, workshop: Workshop) -> xr.Dataset:
-    settings = {"depth": depth, "ridge": sizes.ridge, "evaluations": sizes.evaluations, "values": VALUES, "seed": 0}
-
-    def make(checkpoint: Path) -> xr.Dataset:
-        matrix = rotated(torch.tensor(VALUES, dtype=torch.float64))
-        size = len(matrix)
-        network = FullyConnected(
-            size, size, width=size + 3, depth=depth, linear=tuple(range(1, depth)), bias=False, seed=0,
-            dtype=torch.float64,
-        )  # fmt: skip
-        x = size**0.5 * torch.eye(size, dtype=torch.float64)
-        solver = LBFGS(sizes.evaluations)
-        result = fit(network, x, x @ matrix.T, ridge=sizes.ridge / depth, solver=solver, checkpoint=checkpoint)
-        with torch.no_grad():
-            learned = network(torch.eye(size, dtype=torch.float64)).T
-        closed = float(linear_cost(learned, depth=depth))
-        return xr.Dataset({"trained_penalty": ((), result.penalty / depth), "trained_closed": ((), closed / depth)})
-
-    return workshop.part("linear network", settings, make)
+def _trained(depth: int, sizes: Sizes, checkpoint: Path, hear: Hear) -> xr.Dataset:
+    """Penalty of a trained linear network, and the closed form for what it learned, both per layer."""
+    matrix = rotated(torch.tensor(VALUES, dtype=torch.float64))
+    size = len(matrix)
+    network = FullyConnected(
+        size, size, width=size + 3, depth=depth, linear=tuple(range(1, depth)), bias=False, seed=0,
+        dtype=torch.float64,
+    )  # fmt: skip
+    x = size**0.5 * torch.eye(size, dtype=torch.float64)
+    result = fit(
+        network, x, x @ matrix.T, ridge=sizes.ridge / depth, solver=LBFGS(sizes.evaluations), checkpoint=checkpoint,
+        callback=hear,
+    )  # fmt: skip
+    with torch.no_grad():
+        learned = network(torch.eye(size, dtype=torch.float64)).T
+    closed = float(linear_cost(learned, depth=depth))
+    return xr.Dataset({"trained_penalty": ((), result.penalty / depth), "trained_closed": ((), closed / depth)})
 
 
 def _spectra(trained: Trained, sizes: Sizes) -> xr.Dataset:

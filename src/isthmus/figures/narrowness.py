@@ -4,6 +4,8 @@ The networks: `large_depth` and `constructions`. Kernels: `theory.tangent_kernel
 """
 
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -14,6 +16,7 @@ from isthmus.figures.claims import Claim
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.large_depth import RANK, between, exponent, square
 from isthmus.figures.panels import Curve, Frame, panel
+from isthmus.figures.parts import Hear, Part
 from isthmus.figures.workshop import Workshop
 from isthmus.networks import FullyConnected, walk
 from isthmus.networks.layers import activation_derivative
@@ -43,23 +46,29 @@ PRESETS = {
 
 def plan(preset: Preset) -> FigurePlan[Sizes]:
     """The identity on points of the unit square by networks of rank 1 and of rank 2 (no picture in the paper)."""
-    return FigurePlan(PRESETS[preset])
+    sizes = PRESETS[preset]
+    return FigurePlan(sizes, parts=tuple(_part(count, sizes.depths) for count in sizes.counts))
+
+
+def _part(count: int, depths: tuple[int, ...]) -> Part:
+    return Part("tangent kernels", {"count": count, "depths": depths}, partial(_kernels, count, depths))
 
 
 def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
     """Largest trace of the tangent kernel per layer, of both kinds of networks, over N and depth."""
-    del workshop  # nothing here takes long
-    sizes = plan.sizes
-    table = np.array([[_kernels(count, depth) for depth in sizes.depths] for count in sizes.counts])
-    data = xr.Dataset(
-        {name: (("count", "depth"), table[..., i]) for i, name in enumerate(("rank_one", "rank_two"))},
-        coords={"count": np.array(sizes.counts, dtype=float), "depth": np.array(sizes.depths, dtype=float)},
-    )
-    return data.assign(stretch=("count", [rank1_stretch(square(n), square(n)) for n in sizes.counts]))
+    parts = [part.drop_attrs() for part in workshop.parts(plan.parts)]
+    return xr.concat(parts, xr.Variable("count", np.array(plan.sizes.counts, dtype=float)))
 
 
-def _kernels(count: int, depth: int) -> tuple[float, float]:
+def _kernels(count: int, depths: tuple[int, ...], _checkpoint: Path, _hear: Hear) -> xr.Dataset:
+    """Both kernels at every depth for N points, and the slope that rank 1 needs."""
     points = square(count)
+    rows = np.array([_pair(points, depth) for depth in depths])
+    data = xr.Dataset({name: ("depth", rows[:, i]) for i, name in enumerate(("rank_one", "rank_two"))})
+    return data.assign_coords(depth=np.array(depths, dtype=float)).assign(stretch=((), rank1_stretch(points, points)))
+
+
+def _pair(points: torch.Tensor, depth: int) -> tuple[float, float]:
     found = rank_one_interpolator(points, points, depth=depth)
     eye, zero = torch.eye(RANK, dtype=torch.float64), torch.zeros(RANK, dtype=torch.float64)
     identity = FullyConnected.from_layers([eye] * depth, [zero] * depth)

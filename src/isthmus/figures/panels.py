@@ -19,6 +19,7 @@ from isthmus.theory.inputs import Real
 COLORS = (BLUE, ORANGE, GREEN, PURPLE, MUTED, INK)
 _MARKERS = "os^Dv<"
 _WIDE = 8.0
+_BELOW = 0.03  # of the height, below a vertical axis that begins at 0
 _DASHES = ("-", "--", "-.", (0, (1, 1.2)), (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
 
 
@@ -54,6 +55,7 @@ class Frame:
         y: what goes up.
         log_x: whether the horizontal axis is logarithmic.
         log_y: whether the vertical axis is.
+        linear_to: with `log_y`, numbers up to this size, negative ones too, stand on a straight scale in its middle.
         levels: dashed horizontal lines, by what they are called.
         limits: of the vertical axis; what fits unless given.
         whole: whether the horizontal axis counts.
@@ -63,6 +65,7 @@ class Frame:
     y: str
     log_x: bool = False
     log_y: bool = False
+    linear_to: Real | None = None
     levels: dict[str, Real] = field(default_factory=dict[str, Real])
     limits: tuple[Real | None, Real | None] = (None, None)
     whole: bool = False
@@ -79,9 +82,13 @@ def curves(found: Sequence[Curve], frame: Frame, ax: Axes | None = None) -> Axes
         ax.axhline(level, color=INK, linestyle=(0, (4, 2)), linewidth=1.0, zorder=1.5, label=name)
     if frame.log_x and _spans(curve.x for curve in found):
         ax.set_xscale("log")
-    if frame.log_y and _spans(curve.y for curve in found):
+    if frame.linear_to is not None:
+        ax.set_yscale("symlog", linthresh=frame.linear_to)
+    elif frame.log_y and _spans(curve.y for curve in found):
         ax.set_yscale("log")
     ax.set_ylim(*frame.limits)
+    if frame.limits[0] == 0 and not frame.log_y:  # room for the marks at 0
+        ax.set_ylim(bottom=-_BELOW * ax.get_ylim()[1])
     ax.set_xlabel(frame.x)
     ax.set_ylabel(frame.y)
     if frame.whole and not frame.log_x:

@@ -171,15 +171,15 @@ def draw(data: xr.Dataset) -> tuple[Picture, ...]:
     return (
         panel(
             "symmetry-coordinates",
-            "Samples in the two principal components of the middle layer, by the true statistic a^2 = (w . v)^2.",
-            [Curve(f"{name} of a^2", u[there], v[there], "points") for name, there in groups],
+            "Samples in the two principal components of the middle layer, by the true statistic a² = (w . v)².",
+            [Curve(f"{name} of a²", u[there], v[there], "points") for name, there in groups],
             Frame("learned coordinate 1", "learned coordinate 2"),
         ),
         panel(
             "symmetry-statistics",
-            "The same samples in the true statistics a^2 and b^2 = |v|^2 - a^2.",
-            [Curve(f"{name} of a^2", a[there], b[there], "points") for name, there in groups],
-            Frame("a^2", "b^2"),
+            "The same samples in the true statistics a² and b² = |v|² - a².",
+            [Curve(f"{name} of a²", a[there], b[there], "points") for name, there in groups],
+            Frame("a²", "b²"),
         ),
         panel(
             "symmetry-trajectories",

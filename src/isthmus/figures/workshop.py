@@ -1,39 +1,33 @@
 """Where figures compute: trainings through the sweep engine, everything else kept in the same form, each once.
 
     runs/               a sweep (`sweeps.store`): every training of every figure, shared between them
-    parts/runs/ab/..    what is no single training, in folders as those of a sweep (`sweeps.run_files`)
-    parts/work/         checkpoints of unfinished parts
+    parts/              everything else (`parts`)
 
 What is computed: the files of the figures. Nothing here knows any of them.
 """
 
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import xarray as xr
 from torch import Tensor, nn
 
-from isthmus.discovery.work import one_thread_each
 from isthmus.errors import SweepError
-from isthmus.figures.provenance import provenance
+from isthmus.figures.parts import Part, opened
+from isthmus.figures.processes import made_side_by_side
 from isthmus.sweeps import Plan
 from isthmus.sweeps.driver import SweepOutcome
-from isthmus.sweeps.engines import EngineChoice
-from isthmus.sweeps.execution import Computed
+from isthmus.sweeps.engines import EngineChoice, num_cores
 from isthmus.sweeps.plan_check import checked_runs
-from isthmus.sweeps.progress import SweepListener
-from isthmus.sweeps.run_files import Result, arrays_of, read_network, read_result, write_run
-from isthmus.sweeps.runs import Run, run_id
+from isthmus.sweeps.progress import Pace, Running, SweepListener, SweepProgress
+from isthmus.sweeps.run_files import Result, arrays_of, read_network, read_result
+from isthmus.sweeps.runs import Run
 from isthmus.sweeps.setup import prepared
-from isthmus.sweeps.store import WORK, checkpoint_path, run_folder
+from isthmus.sweeps.store import run_folder
 from isthmus.sweeps.sweep import run_plan
-from isthmus.training.atomic import remove_leftovers
 
 RUNS, PARTS = "runs", "parts"
-Settings = Mapping[str, object]
-Make = Callable[[Path], xr.Dataset]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,37 +115,49 @@ class Workshop:
         folders = [(run, run_folder(self.folder / RUNS, run.id)) for run in plan.runs()]
         return [Trained(run, read_result(folder), folder) for run, folder in folders]
 
-    def part(self, name: str, settings: Settings, make: Make) -> xr.Dataset:
-        """What `make` computes, from the folder if it was computed before with the same settings.
-
-        Args:
-            name: of the computation, with its revision if it changed its meaning.
-            settings: everything that its result depends on, in terms of JSON.
-            make: computes it; given a path for the checkpoint of a training inside.
-
-        Returns:
-            The arrays, with where they come from in the attribute "provenance".
+    def make(self, parts: Iterable[Part]) -> None:
+        """Compute every part that is not there yet, all together, so that every worker has work.
 
         Raises:
-            OSError: the folder cannot be written.
+            SweepError: a worker failed. OSError: the folder cannot be written. KeyboardInterrupt: interrupted; the same
+            call goes on from what is there.
         """
-        sections = {"part": {"name": name}, "settings": settings}
         root = self.folder / PARTS
-        identity = run_id(sections)
-        folder = run_folder(root, identity)
-        try:
-            return arrays_of(folder)
-        except SweepError:
-            if folder.exists():
-                raise
-        for place in (root / WORK, folder.parent):
-            place.mkdir(parents=True, exist_ok=True)
-            remove_leftovers(place)
-        began = time.perf_counter()
-        with one_thread_each():  # the same bits whoever computes
-            arrays = make(checkpoint_path(root, identity))
-        seconds = time.perf_counter() - began
-        arrays = arrays.assign_attrs(provenance=provenance(seconds))
-        write_run(folder, sections, Computed({"seconds": seconds}, [], arrays, {}))
-        checkpoint_path(root, identity).unlink(missing_ok=True)
-        return arrays_of(folder)
+        every = {part.id: part for part in parts}
+        missing = [part for part in every.values() if not part.is_there(root)]
+        if not missing:
+            return
+        opened(root)
+        workers = num_cores() if self.choice.workers is None else self.choice.workers
+        tell = self._teller(len(every), missing, max(workers, 1))
+        if workers and len(missing) > 1:
+            tell(0)
+            made_side_by_side(missing, root, workers=workers, finished=tell)
+            return
+        for number, part in enumerate(missing):
+            tell(number)
+            part.compute(root)
+
+    def _teller(self, total: int, missing: Sequence[Part], workers: int) -> Callable[[int], None]:
+        """Tells the listener how far it is, given how many of the missing parts are done."""
+        pace = Pace()
+
+        def tell(done: int) -> None:
+            pace.ended = done
+            left = len(missing) - done
+            running = tuple(Running(part.name, None) for part in missing[done : done + min(workers, left)])
+            self.listener(SweepProgress(total, total - left, 0, running, pace.seconds_left(left)))
+
+        return tell
+
+    def parts(self, wanted: Sequence[Part]) -> list[xr.Dataset]:
+        """What the parts computed, in their order, after those that are missing were made.
+
+        Returns:
+            The arrays of each, with where they come from in the attribute "provenance".
+
+        Raises:
+            SweepError: a worker failed, or a part is damaged. OSError: the folder cannot be written.
+        """
+        self.make(wanted)
+        return [part.result(self.folder / PARTS) for part in wanted]

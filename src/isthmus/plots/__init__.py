@@ -6,6 +6,7 @@ The tables come from `discovery`, `diagnostics` and `sweeps`; files and pages wi
 from isthmus.plots.coordinates import coordinates
 from isthmus.plots.curves import objective_curve, scree
 from isthmus.plots.depth_path import depth_path
+from isthmus.plots.images import image_rows
 from isthmus.plots.interpretation import attributions, candidates, errors_saved, symmetry_defects
 from isthmus.plots.planes import autoencoder_arrows, decision_regions, representation_path
 from isthmus.plots.profiles import balance, departures, dimensions, energies, hamiltonian, tangent_kernel
@@ -27,6 +28,7 @@ __all__ = [
     "energies",
     "errors_saved",
     "hamiltonian",
+    "image_rows",
     "jacobian_spectrum",
     "layer_spectra",
     "objective_curve",

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
 from isthmus.plots.regions import regions
-from isthmus.plots.style import BLUE, INK, MUTED, ORANGE, SMALL, axes_or_new, legend
+from isthmus.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, SMALL, axes_or_new, legend
 
 
 def representation_path(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
@@ -44,12 +44,21 @@ def representation_path(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def autoencoder_arrows(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
+def autoencoder_arrows(
+    dataset: xr.Dataset,
+    ax: Axes | None = None,
+    *,
+    names: tuple[str, str] = ("sample", "reconstruction"),
+    axis_names: tuple[str, str] = ("principal component 1", "principal component 2"),
+) -> Axes:
     """An arrow from every sample to what the autoencoder makes of it; arrows end on the learned surface.
 
     Args:
-        dataset: of `diagnostics.reconstruction_arrows` (`start`, `end`).
+        dataset: of `diagnostics.reconstruction_arrows` (`start`, `end`); with `data` (dimensions "row" and
+            "component") also what the autoencoder was trained on, where the samples are others.
         ax: axes to draw into; new ones unless given.
+        names: what the legend calls where arrows start and where they end.
+        axis_names: what the two components are.
 
     Returns:
         The axes.
@@ -58,19 +67,22 @@ def autoencoder_arrows(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     start = dataset["start"].transpose("sample", "component").values
     end = dataset["end"].transpose("sample", "component").values
     step = end - start
+    if "data" in dataset:
+        data = dataset["data"].transpose("row", "component").values
+        ax.plot(*data.T, "D", color=GREEN, markersize=2.0, label="training data", zorder=1.8)
     ax.quiver(
         *start.T, *step.T, angles="xy", scale_units="xy", scale=1.0, color=MUTED, width=0.003, headwidth=4, zorder=2
     )
-    ax.plot(*start.T, "o", color=BLUE, markersize=2.5, label="sample")
-    ax.plot(*end.T, "s", color=ORANGE, markersize=2.5, label="reconstruction", zorder=3)
+    ax.plot(*start.T, "o", color=BLUE, markersize=2.5, label=names[0])
+    ax.plot(*end.T, "s", color=ORANGE, markersize=2.5, label=names[1], zorder=3)
     ax.set_aspect("equal", adjustable="datalim")
-    ax.set_xlabel("principal component 1")
-    ax.set_ylabel("principal component 2")
+    ax.set_xlabel(axis_names[0])
+    ax.set_ylabel(axis_names[1])
     legend(ax)
     return ax
 
 
-def decision_regions(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
+def decision_regions(dataset: xr.Dataset, ax: Axes | None = None, *, axis_names: tuple[str, str] = ("u", "v")) -> Axes:
     """The regions of a plane in which a classifier answers each class, with the points where three of them meet.
 
     Args:
@@ -78,6 +90,7 @@ def decision_regions(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
             with NaN; `label` of each piece; where known `class_name` (dimension "class"), `tripoints` and `points`
             (each by "component").
         ax: axes to draw into; new ones unless given.
+        axis_names: what the two components are.
 
     Returns:
         The axes.
@@ -88,4 +101,6 @@ def decision_regions(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     words = dataset["class_name"].values if "class_name" in dataset else None
     names = {int(k): f"class {k}" if words is None else str(words[int(k)]) for k in np.unique(labels)}
     points, tripoints = (dataset[name].values if name in dataset else None for name in ("points", "tripoints"))
-    return regions(polygons, labels, ax, names=names, points=points, tripoints=tripoints)
+    return regions(
+        polygons, labels, ax, names=names, points=points, tripoints=tripoints, axis_names=axis_names
+    )  # fmt: skip

@@ -1,0 +1,103 @@
+"""Parts of figures that are no training of a sweep: what they depend on, how they are made, where they lie.
+
+    parts/runs/ab/ab12../   what a part computed, in folders as those of a sweep (`sweeps.run_files`)
+    parts/work/             checkpoints of unfinished parts
+
+Which parts a figure has: its own file. In which process they are made: `processes`.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import xarray as xr
+
+from isthmus.discovery.work import one_thread_each
+from isthmus.figures.provenance import provenance
+from isthmus.sweeps.execution import Computed
+from isthmus.sweeps.run_files import arrays_of, write_run
+from isthmus.sweeps.runs import run_id
+from isthmus.sweeps.store import RUNS, WORK, checkpoint_path, run_folder
+from isthmus.training import FitEvent
+from isthmus.training.atomic import remove_leftovers
+
+Settings = Mapping[str, object]
+Hear = Callable[[FitEvent], bool | None]
+Make = Callable[[Path, Hear], xr.Dataset]
+
+
+def unheard(_event: FitEvent) -> None:
+    """Hears the iterations of a training and lets it go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One computation.
+
+    Attributes:
+        name: of the computation, with its revision if it changed its meaning.
+        settings: everything that its result depends on, in terms of JSON.
+        make: computes it; given a path for the checkpoint of a training inside and who hears its iterations. A function
+            of a module or a `partial` of one, so that a worker process can be handed it.
+    """
+
+    name: str
+    settings: Settings
+    make: Make
+
+    @property
+    def sections(self) -> dict[str, dict[str, object]]:
+        """The settings as those of a run."""
+        return {"part": {"name": self.name}, "settings": dict(self.settings)}
+
+    @property
+    def id(self) -> str:
+        """Of the name and the settings alone."""
+        return run_id(self.sections)
+
+    def is_there(self, root: Path) -> bool:
+        """Whether it was computed before, in this folder of parts."""
+        return run_folder(root, self.id).exists()
+
+    def result(self, root: Path) -> xr.Dataset:
+        """What it computed, with where it comes from in the attribute "provenance".
+
+        Raises:
+            SweepError: missing or damaged.
+        """
+        return arrays_of(run_folder(root, self.id))
+
+    def compute(self, root: Path, hear: Hear = unheard) -> None:
+        """Make it, on one thread: the same bits whoever computes; and write it, whole or not at all.
+
+        Args:
+            root: the folder of parts, as `opened` leaves it.
+            hear: hears the iterations of the training inside, if there is one.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        checkpoint = checkpoint_path(root, self.id)
+        began = time.perf_counter()
+        with one_thread_each():
+            arrays = self.make(checkpoint, hear)
+        seconds = time.perf_counter() - began
+        arrays = arrays.assign_attrs(provenance=provenance(seconds))
+        write_run(run_folder(root, self.id), self.sections, Computed({"seconds": seconds}, [], arrays, {}))
+        checkpoint.unlink(missing_ok=True)
+
+
+def opened(root: Path) -> Path:
+    """The folder of parts, made if missing, without what killed processes left half-written.
+
+    Call it only where no other process writes to it.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    for name in (RUNS, WORK):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    for place in (root / WORK, *(root / RUNS).iterdir()):
+        remove_leftovers(place)
+    return root

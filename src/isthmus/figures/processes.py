@@ -1,0 +1,105 @@
+"""Parts of figures made side by side, each in one of a few processes of its own; nothing but Python is needed.
+
+What a part is: `parts`. Trainings of sweeps have workers of their own: `sweeps.cluster`.
+"""
+
+import multiprocessing
+import signal
+import traceback
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+
+from isthmus.errors import SweepError
+from isthmus.figures.parts import Part
+
+_PATIENCE = 5.0  # seconds that a worker has to end after it was told to
+
+
+def made_side_by_side(parts: Sequence[Part], root: Path, *, workers: int, finished: Callable[[int], None]) -> None:
+    """Make every part in `root`, so many at a time; the bits are those that one process would give.
+
+    An interrupt ends the workers at once: what is finished stays, a training goes on from its last checkpoint.
+
+    Args:
+        parts: none of them there yet.
+        root: the folder of parts, as `parts.opened` leaves it.
+        workers: how many processes, at least 1.
+        finished: hears how many parts are done, after each.
+
+    Raises:
+        SweepError: a part raised, or a worker was killed; says which part.
+    """
+    waiting, done = deque(parts), 0
+    crew = [_Worker(root) for _ in range(min(workers, len(parts)))]
+    try:
+        for worker in crew:
+            worker.take(waiting)
+        while busy := {worker.pipe: worker for worker in crew if worker.part is not None}:
+            for pipe in wait(list(busy)):
+                worker = busy[pipe]  # pyright: ignore[reportArgumentType] - what was given is what comes back
+                worker.hear()
+                worker.take(waiting)
+                done += 1
+                finished(done)
+    finally:
+        for worker in crew:
+            worker.end()
+
+
+class _Worker:
+    """One process and the part that it is at."""
+
+    def __init__(self, root: Path) -> None:
+        context = multiprocessing.get_context("spawn")  # forked threads of torch would hang
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, root), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.part: Part | None = None
+
+    def take(self, waiting: deque[Part]) -> None:
+        """Start the next part, if one is left."""
+        self.part = waiting.popleft() if waiting else None
+        if self.part is not None:
+            with suppress(BrokenPipeError):  # a process that has ended is heard of by `hear`
+                self.pipe.send(self.part)
+
+    def hear(self) -> None:
+        """Hear that the part is done, or why it is not."""
+        assert self.part is not None
+        try:
+            error = str(self.pipe.recv())
+        except EOFError:
+            self.process.join()
+            error = f"its process ended with code {self.process.exitcode}"
+        if error:
+            raise SweepError(f"{self.part.name} {self.part.id}: {error.strip()}\nThe same command tries it again.")
+
+    def end(self) -> None:
+        """Let an idle process go; stop one that is at work."""
+        self.pipe.close()
+        if self.part is not None:
+            self.process.terminate()
+        self.process.join(_PATIENCE)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+
+def _serve(pipe: Connection, root: Path) -> None:
+    """Make parts until the other end is closed. An interrupt is the other end's affair."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    while True:
+        try:
+            part: Part = pipe.recv()
+        except EOFError:
+            return
+        try:
+            part.compute(root)
+            pipe.send("")
+        except Exception:  # the other end says it and stops
+            pipe.send(traceback.format_exc())

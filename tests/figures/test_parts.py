@@ -1,0 +1,90 @@
+"""Parts are computed once, in whatever process, to the same bits; what fails in a worker is said."""
+
+from pathlib import Path
+
+import pytest
+import xarray as xr
+
+from figure_parts import dying, raising, trainings
+from isthmus.errors import SweepError
+from isthmus.figures import Workshop
+from isthmus.figures.parts import Part, opened
+from isthmus.figures.provenance import code_of
+from isthmus.sweeps import SweepProgress
+from isthmus.sweeps.engines import EngineChoice
+from isthmus.training.atomic import atomic_folder
+
+
+def workshop(folder: Path, workers: int, heard: list[SweepProgress] | None = None) -> Workshop:
+    events = [] if heard is None else heard
+    return Workshop(folder, EngineChoice(workers=workers), listener=events.append)
+
+
+def test_two_processes_give_the_bits_of_one(tmp_path: Path) -> None:
+    parts = trainings(3)
+    heard: list[SweepProgress] = []
+    [*alone] = workshop(tmp_path / "alone", 0).parts(parts)
+    [*together] = workshop(tmp_path / "together", 2, heard).parts([*parts, parts[0]])
+    for one, other in zip(alone, together, strict=False):
+        xr.testing.assert_identical(one.drop_attrs(), other.drop_attrs())
+    xr.testing.assert_identical(together[0], together[3])
+    assert [(event.done, event.total) for event in heard] == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert alone[0]["trained_penalty"] != alone[1]["trained_penalty"]
+
+
+def test_what_is_there_is_not_computed_again(tmp_path: Path) -> None:
+    done, fresh = trainings(2)
+    [first] = workshop(tmp_path, 0).parts([done])
+    again, other = workshop(tmp_path, 0).parts([done, fresh])
+    xr.testing.assert_identical(first, again)  # with the seconds that it took
+    assert other.attrs["provenance"]["seconds"] > 0
+
+
+@pytest.mark.slow
+def test_a_part_that_raises_is_named_with_its_reason(tmp_path: Path) -> None:
+    with pytest.raises(SweepError, match="raising(.|\n)*ArithmeticError: no square root(.|\n)*same command tries"):
+        workshop(tmp_path, 1).parts([raising(), *trainings(1)])
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_is_heard_of(tmp_path: Path) -> None:
+    with pytest.raises(SweepError, match="dying.*ended with code -9"):
+        workshop(tmp_path, 2).parts([dying(), *trainings(2)])
+    assert len(workshop(tmp_path, 0).parts(trainings(2))) == 2
+
+
+def test_the_id_of_a_part_follows_its_settings() -> None:
+    def never(_checkpoint: Path, _hear: object) -> xr.Dataset:
+        raise AssertionError
+
+    one = Part("a", {"depth": 1, "values": (1.0, 2.0)}, never)
+    assert one.id == Part("a", {"values": [1.0, 2.0], "depth": 1}, never).id
+    assert len({one.id, Part("a", {"depth": 2}, never).id, Part("b", {"depth": 2}, never).id}) == 3
+
+
+def test_what_a_kill_left_half_written_goes(tmp_path: Path) -> None:
+    root = opened(tmp_path)
+    finished = root / "runs" / "ab" / "ab12"
+    finished.mkdir(parents=True)
+    with atomic_folder(finished.with_name("ab34")) as half:
+        left = half.with_name(half.name.replace("ab34", "ab56"))
+    left.mkdir()  # as it would have been, had the process been killed
+    opened(tmp_path)
+    assert finished.exists()
+    assert not left.exists()
+
+
+def test_the_code_of_a_figure_is_that_of_every_file_it_uses(tmp_path: Path) -> None:
+    import isthmus.figures.boundedness as module
+
+    room = Path(module.__file__).parent
+    for file in room.glob("*.py"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    path = tmp_path / "boundedness.py"
+    before = code_of(path)
+    assert before == code_of(path)
+    (tmp_path / "narrowness.py").write_text("")  # another figure
+    assert code_of(path) == before
+    through = tmp_path / "leaky_training.py"  # which it uses through `leaky_depth`
+    through.write_text(through.read_text() + "\n")
+    assert code_of(path) != before
