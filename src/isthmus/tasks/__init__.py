@@ -15,10 +15,11 @@ from isthmus.tasks.planar import inverted_s_classes, x_cross
 from isthmus.tasks.surrogate import covariance_surrogate
 from isthmus.tasks.symmetry import gradient_descent_symmetry
 from isthmus.tasks.task import Kind, Task
-from isthmus.tasks.teachers import teacher, teacher_reference
+from isthmus.tasks.teachers import Activation, teacher, teacher_reference
 
 __all__ = [
     "BUILTIN",
+    "Activation",
     "Kind",
     "Task",
     "as_samples",
