@@ -49,6 +49,11 @@ def test_output_columns_count_alike_where_the_discovery_scaled_each() -> None:
     table = interpret(in_units("column"), X)
     np.testing.assert_allclose(table["error_saved"], expected, rtol=1e-10)
     assert table["order"].values.tolist() == [3, 2, 1]
+    constant = known().decoder
+    with torch.no_grad():
+        constant.biases[0][2] = 12345.678  # a constant output, whose mean is rounded
+    same = interpret(replace(in_units("column"), decoder=constant), X)
+    np.testing.assert_allclose(same["error_saved"], expected, rtol=1e-10)
     classes = replace(in_units("column"), task="classification")
     assert interpret(classes, X).identical(interpret(in_units("global"), X))
 

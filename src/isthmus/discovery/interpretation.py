@@ -14,7 +14,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from isthmus.discovery.halves import Factorisation
 from isthmus.discovery.result import Discovery
-from isthmus.discovery.scaling import Scaling
+from isthmus.discovery.scaling import CONSTANT, Scaling
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected, jacobians
 from isthmus.tasks.arrays import as_samples, check_same_length
@@ -104,7 +104,7 @@ def errors_saved(decoder: FullyConnected, coordinates: Array, *, columns_alike: 
     with torch.no_grad():
         outputs = decoder(z)
         variances = (outputs - outputs.mean(0)).square().mean(0)
-        varying = variances > 0
+        varying = variances.sqrt() > CONSTANT * outputs.abs().amax(0)
         weights = varying / torch.where(varying, variances, 1.0) if columns_alike else torch.ones_like(variances)
         total = float((weights * variances).sum())
         saved: list[float] = []
