@@ -1,11 +1,17 @@
 """Every benchmark runs with --quick, exits without an error and states an answer in its header."""
 
+import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from isthmus.errors import DataError
+from measured.recovery_cases import SUITES, cases_of, name_of, smallest_first
+from measured.rows import Rows, head
 
 ROOT = Path(__file__).parents[1]
 BENCHMARKS = sorted((ROOT / "benchmarks").glob("*.py"))
@@ -29,3 +35,45 @@ def test_its_header_asks_one_question_and_answers_it(path: Path) -> None:
     assert header.count("?") >= 1
     assert "Answer" in header
     assert "ANSWER" not in header
+
+
+def test_measured_rows_are_kept_and_go_on_where_they_were(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    first = Rows.of(path, commit="abc")
+    first.add("one", {"rank": 3, "scree": [0.5, 0.1]})
+    again = Rows.of(path)
+    assert (again.commit, again.found) == ("abc", {"one": {"rank": 3, "scree": [0.5, 0.1], "measured_at": head()}})
+    again.add("two", {"rank": 1})
+    assert list(Rows.of(path, commit="abc").found) == ["one", "two"]
+    with pytest.raises(DataError, match=r"rows.json: holds the cases of commit abc, not of def. Leave out"):
+        Rows.of(path, commit="def")
+    path.write_text(json.dumps(["something else"]))
+    with pytest.raises(DataError, match="is no file of measured rows"):
+        Rows.of(path)
+
+
+def test_without_a_file_rows_are_those_of_the_commit_that_is_checked_out() -> None:
+    rows = Rows.of(None)
+    rows.add("one", {"rank": 3})
+    assert rows.commit == head()
+    assert rows.found["one"]["rank"] == 3
+
+
+@pytest.mark.parametrize(("suite", "count"), {"short": 48, "issue6": 216, "bijection": 80, "large": 21}.items())
+def test_a_suite_has_its_cases_and_follows_the_commit(suite: str, count: int) -> None:
+    cases = cases_of(suite, "abc")
+    assert len({name_of(case) for case in cases}) == len(cases) == count
+    assert cases == cases_of(suite, "abc") != cases_of(suite, "abd")
+    ranks = Counter(case.rank for case in cases)
+    assert set(ranks) == (set(range(9, 16)) if suite == "large" else set(range(1, 9)))
+    assert len(set(ranks.values())) == 1
+    lengths = [case.num_samples for case in smallest_first(cases)]
+    assert lengths == sorted(lengths)
+    task = min(cases, key=lambda c: c.num_samples).task()
+    assert task.true_rank in ranks
+    assert len(task.x) == min(lengths)
+
+
+def test_the_suites_are_those_of_the_command() -> None:
+    header = (ROOT / "benchmarks" / "rank_recovery.py").read_text().split('"""')[1]
+    assert all(f"\n{suite} " in header for suite in SUITES)

@@ -1,5 +1,7 @@
 """What coordinates mean, on networks whose coordinates are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,8 @@ import torch
 
 import discoveries
 from isthmus import Discovery, FullyConnected, interpret, symmetry_defect
-from isthmus.discovery.interpretation import distance_correlation
+from isthmus.discovery.halves import Factorisation
+from isthmus.discovery.interpretation import by_error_saved, distance_correlation, errors_saved
 from isthmus.errors import DataError, ShapeError
 from isthmus.reports.pictures import pictures_of
 
@@ -27,13 +30,50 @@ def known() -> Discovery:
     return discoveries.discovery(encoder=encoder, decoder=decoder)
 
 
-def test_the_coordinate_that_saves_most_error_comes_first() -> None:
-    table = interpret(known(), X)
+def in_units(scaling: str) -> Discovery:
+    return replace(known(), settings={**known().settings, "scaling": scaling})
+
+
+def test_the_error_saved_is_that_of_holding_a_coordinate_at_its_mean() -> None:
+    table = interpret(in_units("global"), X)
     z = known().transform(X)
     expected = np.array([0.01, 4.0, 1.0]) * z.var(0)
     total = (z @ np.array([[0.1, 2, 0], [0, 0, 1]]).T).var(0).sum()
     np.testing.assert_allclose(table["error_saved"], expected / total, rtol=1e-10)
     assert table["order"].values.tolist() == [3, 1, 2]
+
+
+def test_output_columns_count_alike_where_the_discovery_scaled_each() -> None:
+    z, first = known().transform(X), known().predict(X)[:, 0]
+    expected = np.array([0.01 * z[:, 0].var() / first.var(), 4 * z[:, 1].var() / first.var(), 1.0]) / 2
+    table = interpret(in_units("column"), X)
+    np.testing.assert_allclose(table["error_saved"], expected, rtol=1e-10)
+    assert table["order"].values.tolist() == [3, 2, 1]
+    constant = known().decoder
+    with torch.no_grad():
+        constant.biases[0][2] = 12345.678  # a constant output, whose mean is rounded
+    same = interpret(replace(in_units("column"), decoder=constant), X)
+    np.testing.assert_allclose(same["error_saved"], expected, rtol=1e-10)
+    classes = replace(in_units("column"), task="classification")
+    assert interpret(classes, X).identical(interpret(in_units("global"), X))
+
+
+def test_a_coordinate_of_little_variance_that_matters_more_comes_first() -> None:
+    halves = Factorisation(known().encoder, known().decoder, 3, 1, 0.0)
+    x = torch.from_numpy(X)
+    slight = X.copy()
+    slight[:, 1] *= 0.12  # the second coordinate now varies less than the first and moves the outputs most
+    for samples, order in ((X, [1, 2, 0]), (slight, [1, 2, 0]), (X * [1, 0.001, 1, 1, 1], [2, 0, 1])):
+        sorted_halves = by_error_saved(halves, torch.from_numpy(samples))
+        with torch.no_grad():
+            assert torch.allclose(sorted_halves.encoder(x), halves.encoder(x)[:, order], rtol=1e-14)
+            whole = halves.decoder(halves.encoder(x))
+            assert torch.allclose(sorted_halves.decoder(sorted_halves.encoder(x)), whole, rtol=1e-14)
+    with torch.no_grad():
+        z = by_error_saved(halves, torch.from_numpy(slight)).encoder(torch.from_numpy(slight)).numpy()
+    assert z[:, 0].var() < z[:, 2].var()
+    saved = errors_saved(by_error_saved(halves, torch.from_numpy(slight)).decoder, z)
+    assert (np.diff(saved) < 0).all()
 
 
 def test_attribution_names_the_inputs_in_their_own_units() -> None:
@@ -96,7 +136,7 @@ def test_transformations_under_which_the_coordinates_stay_have_no_defect() -> No
 
 def test_a_network_of_fewer_coordinates_than_the_rank_is_described_as_it_is() -> None:
     found = discoveries.discovery(rank=4, encoder=known().encoder, decoder=known().decoder)
-    assert interpret(found, X)["order"].values.tolist() == [3, 1, 2]
+    assert interpret(found, X)["order"].values.tolist() == [3, 2, 1]
     names = [picture.name for picture in pictures_of(found, X)]
     assert "coordinates_2_3" in names
 

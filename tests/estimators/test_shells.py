@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 import isthmus
 from isthmus import BottleneckAutoencoder, BottleneckClassifier, BottleneckRegressor, Limits, discover, tasks
+from isthmus.discovery.splitting import heldout_rows
 from isthmus.errors import DataError, ShapeError
 from tolerances import rounding
 
@@ -62,6 +63,17 @@ def test_the_regressor_predicts_and_scores(regressor: BottleneckRegressor) -> No
     assert regressor.predict(X).shape == Y.shape
     assert regressor.score(X, Y) > 0.8
     assert not hasattr(regressor, "inverse_transform")
+
+
+def test_the_first_coordinate_is_the_one_that_predictions_miss_most(regressor: BottleneckRegressor) -> None:
+    found, z = regressor.discovery_, regressor.transform(X[~heldout_rows(len(X), seed=0)])
+    assert z.shape[1] >= 2
+    whole, changes = found.decode(z), list[float]()
+    for c in range(z.shape[1]):
+        held = z.copy()
+        held[:, c] = z[:, c].mean()
+        changes.append(float((np.square(found.decode(held) - whole) / Y.var(0)).sum()))
+    assert changes == sorted(changes, reverse=True)
 
 
 def test_a_target_that_does_not_vary_needs_no_coordinate() -> None:

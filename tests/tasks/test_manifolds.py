@@ -73,3 +73,16 @@ def test_crossings_are_seen() -> None:
     assert crosses_itself(np.stack([np.sin(t), np.sin(2 * t)], axis=1))
     assert not crosses_itself(np.stack([np.cos(t), np.sin(t)], axis=1))
     assert not crosses_itself(np.array([[0.0, 0.0], [1.0, 0.0]]))
+
+
+def test_the_cube_is_turned_and_keeps_its_distances() -> None:
+    task = tasks.cube(dimension=3, num_columns=7, num_samples=40, seed=2)
+    assert task.latent is not None
+    assert task.x.shape == (40, 7)
+    assert (task.jacobian_rank, task.true_rank, task.flat_rank) == (3, 3, 3)
+    assert np.linalg.matrix_rank(task.x - task.x.mean(0)) == 3
+    apart = [np.linalg.norm(v[:, None] - v, axis=2) for v in (task.x, task.latent)]
+    np.testing.assert_allclose(apart[0], apart[1], atol=1e-14)
+    assert (np.abs(task.x).min(0) > 0).all(), "no column is idle"
+    with pytest.raises(ValueError, match="1 <= dimension <= num_columns"):
+        tasks.cube(dimension=8, num_columns=7)

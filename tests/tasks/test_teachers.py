@@ -1,11 +1,13 @@
 """Teachers have the rank they claim: the maps that make them are differentiated, with one rank too many as control."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
 from isthmus import tasks
-from isthmus.tasks.teachers import TeacherMaps, teacher_maps
+from isthmus.tasks.teachers import Activation, TeacherMaps, teacher_maps
 from tolerances import rounding
 
 RANKS = (1, 2, 5, 8)
@@ -34,6 +36,20 @@ def test_the_rank_check_sees_a_target_with_one_more_coordinate(rank: int) -> Non
     maps = teacher_maps(rank, d_in=30, d_out=20, latent_dim=12)
     more = TeacherMaps(maps.observe, teacher_maps(rank + 1, d_in=30, d_out=20, latent_dim=12).respond, rank + 1)
     assert jacobian_ranks(more, torch.randn(8, 12, dtype=torch.float64))[0] == rank + 1
+
+
+@pytest.mark.parametrize("activation", [Activation.LEAKY, Activation.TANH])
+def test_other_activations_bend_the_same_weights_and_keep_the_rank(activation: Activation) -> None:
+    settings: dict[str, Any] = {"d_in": 30, "d_out": 20, "latent_dim": 12, "seed": 3}
+    task = tasks.teacher(3, num_samples=8, activation=activation, **settings)
+    assert task.latent is not None
+    maps, relu = teacher_maps(3, activation=activation, **settings), teacher_maps(3, **settings)
+    z = torch.from_numpy(task.latent)
+    assert jacobian_ranks(maps, z) == (3, 12)
+    inner = z @ maps.observe.inner.T + maps.observe.bias
+    bent = torch.tanh(inner) if activation is Activation.TANH else torch.maximum(inner, 0.3 * inner)
+    np.testing.assert_allclose(task.x, (bent @ relu.observe.outer.T).numpy(), rtol=rounding(size=100))
+    assert not np.allclose(task.x, relu.observe(z).numpy(), rtol=0.1)
 
 
 def test_the_task_is_what_its_maps_say() -> None:

@@ -12,6 +12,7 @@ from isthmus.discovery.curves import Result
 from isthmus.discovery.decision import error_ratio, linear_rank_for
 from isthmus.discovery.energies import diagnosed
 from isthmus.discovery.factorisation import Factorisation, factorise
+from isthmus.discovery.interpretation import by_error_saved
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.search import Findings
@@ -37,7 +38,7 @@ def assemble(  # noqa: PLR0913
 ) -> Discovery:
     """The result of a search."""
     rank = findings.decision.rank
-    halves = _halves(findings, problem, settings, rank)
+    halves = halves_of(findings.curves[findings.ridge], findings.scree, problem, settings, rank)
     encoder = problem.inputs.fold_into_encoder(halves.encoder)
     targets = problem.targets
     decoder = targets.fold_into_decoder(halves.decoder) if targets else halves.decoder
@@ -73,17 +74,31 @@ def _with_shares(interval: RankEstimate, findings: Findings) -> RankEstimate:
     return replace(interval, evidence={**interval.evidence, **shares})
 
 
-def _halves(findings: Findings, problem: Problem, settings: Settings, rank: int) -> Factorisation[FullyConnected]:
-    """Encoder and decoder through `rank` coordinates: the refined halves, cut again so that coordinates decorrelate."""
+def halves_of(
+    curve: Mapping[int, Result], scree: Mapping[int, Result], problem: Problem, settings: Settings, rank: int
+) -> Factorisation[FullyConnected]:
+    """Encoder and decoder through `rank` coordinates: the refined halves, cut again so that coordinates decorrelate.
+
+    The coordinate that saves most error comes first: one of little variance may matter more than one of much.
+
+    Args:
+        curve: the truncated networks at the chosen ridge by rank.
+        scree: the refined ones.
+        problem: the data, on whose training rows coordinates are decorrelated and compared.
+        settings: of the discovery.
+        rank: number of coordinates.
+
+    Returns:
+        The halves in standardised units.
+    """
     stages = architecture_of(settings)
-    if rank == 0 or not findings.scree:
-        chosen = findings.curves[findings.ridge]
-        network = stages.network(problem, settings, chosen[min(chosen)])
+    if rank == 0 or not scree:
+        network = stages.network(problem, settings, curve[min(curve)])
         return factorise(network, problem.x, rank, layer=stages.middle(settings))
-    known = rank if rank in findings.scree else max(r for r in findings.scree if r <= max(rank, min(findings.scree)))
-    network = stages.refined_network(problem, settings, findings.scree[known])
-    least = min(rank, findings.scree[known]["rank"])  # beyond it the curve is one network
-    return factorise(network, problem.x, least, layer=stages.middle(settings))
+    known = rank if rank in scree else max(r for r in scree if r <= max(rank, min(scree)))
+    network = stages.refined_network(problem, settings, scree[known])
+    least = min(rank, scree[known]["rank"])  # beyond it the curve is one network
+    return by_error_saved(factorise(network, problem.x, least, layer=stages.middle(settings)), problem.x)
 
 
 def _scree_table(findings: Findings) -> xr.Dataset:

@@ -3,6 +3,7 @@
 The coordinates themselves: `Discovery.transform`. Pictures: `plots.interpretation`.
 """
 
+import dataclasses
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -11,7 +12,9 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import pdist, squareform
 
+from isthmus.discovery.halves import Factorisation
 from isthmus.discovery.result import Discovery
+from isthmus.discovery.scaling import CONSTANT, Scaling
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected, jacobians
 from isthmus.tasks.arrays import as_samples, check_same_length
@@ -32,9 +35,12 @@ def interpret(
 ) -> xr.Dataset:
     """What each coordinate of a discovery means, on given samples.
 
-        error_saved_c = mean |f(x) - h(z with z_c at its mean)|^2 / total variance of f(x),   f = h o g, z = g(x)
+        error_saved_c = mean |D (f(x) - h(z with z_c at its mean))|^2 / total variance of D f(x),   f = h o g, z = g(x)
         attribution_cj = mean over rows of |dz_c / dx_j| * std(x_j) / std(z_c)
         distance_correlation_cv = dCov(z_c, v) / sqrt(dCov(z_c, z_c) dCov(v, v))
+
+    D divides each output by its standard deviation where the discovery counted every target column alike; it is 1 with
+    scaling="global" and for classes.
 
     Args:
         found: of rank at least 1.
@@ -45,9 +51,10 @@ def interpret(
 
     Returns:
         Dimensions "coordinate" (1, 2, ...), "input" and, where asked for, "candidate" and "transform": `error_saved`
-        (relative to the outputs' variance), `order` (1 for the coordinate that saves most), `attribution` (no units, 1
-        where the coordinate is that input), `distance_correlation` (0 independent, 1 a similarity map),
-        `symmetry_defect` (0 invariant). All are *estimates*.
+        (relative to the outputs' variance), `order` (1 for the coordinate that saves most on these samples; they stand
+        in the order of the training rows), `attribution` (no units, 1 where the coordinate is that input),
+        `distance_correlation` (0 independent, 1 a similarity map), `symmetry_defect` (0 invariant). All are
+        *estimates*.
 
     Raises:
         ValueError: the rank is 0.
@@ -64,7 +71,8 @@ def interpret(
         needed = found.encoder.dimensions[0]
         raise ShapeError(f"interpret(found, x): needs the {needed} input columns of the run, got {samples.shape[1]}.")
     coordinates = found.transform(samples)
-    saved = errors_saved(found.decoder, coordinates)
+    alike = found.task != "classification" and found.settings.get("scaling") == Scaling.COLUMN.value
+    saved = errors_saved(found.decoder, coordinates, columns_alike=alike)
     # a rank that only one reading gives may exceed the coordinates of the network found
     numbers = np.arange(1, coordinates.shape[1] + 1)
     order = np.empty(len(numbers), dtype=np.int64)
@@ -87,18 +95,40 @@ def interpret(
     return table
 
 
-def errors_saved(decoder: FullyConnected, coordinates: Array) -> Array:
-    """How much worse the outputs become when a coordinate is held at its mean, over their total variance (rank,)."""
+def errors_saved(decoder: FullyConnected, coordinates: Array, *, columns_alike: bool = False) -> Array:
+    """How much worse the outputs become when a coordinate is held at its mean, over their total variance (rank,).
+
+    With `columns_alike` every output that varies counts the same, whatever its units.
+    """
     z = torch.from_numpy(coordinates)
     with torch.no_grad():
         outputs = decoder(z)
-        variance = float((outputs - outputs.mean(0)).square().sum(1).mean())
+        variances = (outputs - outputs.mean(0)).square().mean(0)
+        varying = variances.sqrt() > CONSTANT * outputs.abs().amax(0)
+        weights = varying / torch.where(varying, variances, 1.0) if columns_alike else torch.ones_like(variances)
+        total = float((weights * variances).sum())
         saved: list[float] = []
         for c in range(z.shape[1]):
             held = z.clone()
             held[:, c] = z[:, c].mean()
-            saved.append(float((decoder(held) - outputs).square().sum(1).mean()) / (variance or 1.0))
+            saved.append(float(((decoder(held) - outputs).square() @ weights).mean()) / (total or 1.0))
     return np.array(saved)
+
+
+def by_error_saved(halves: Factorisation[FullyConnected], x: torch.Tensor) -> Factorisation[FullyConnected]:
+    """The same halves with the coordinate that saves most error on the rows `x` first; what each is stays as it was."""
+    with torch.no_grad():
+        saved = errors_saved(halves.decoder, halves.encoder(x.double()).numpy())
+    order = torch.from_numpy(np.argsort(-saved, kind="stable"))
+    encoder, decoder = halves.encoder, halves.decoder
+    weights, biases = encoder.written_layers()
+    ends = None if biases is None else [*biases[:-1], biases[-1][order]]
+    first, *others = decoder.written_layers()[0]
+    return dataclasses.replace(
+        halves,
+        encoder=encoder.rewritten([*weights[:-1], weights[-1][order]], ends),
+        decoder=decoder.rewritten([first[:, order], *others], decoder.written_layers()[1]),
+    )
 
 
 def attributions(encoder: FullyConnected, x: Array) -> Array:

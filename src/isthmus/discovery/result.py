@@ -33,7 +33,8 @@ class Discovery:
             variance of the targets (1 is the error of the mean).
         objective_curve: dimensions "ridge" and "rank": `objective` (least objective reached through at most that many
             dimensions), and `chosen` (bool, per ridge).
-        encoder: maps samples in the user's units to `rank` coordinates, float64.
+        encoder: maps samples in the user's units to `rank` coordinates, float64: centred and decorrelated on the
+            training rows, the one that saves most error there first (see `interpret`), sign fixed.
         decoder: maps coordinates to predictions in the user's units, float64.
         network: the trained network behind them, in standardised units; with residual networks the start of least
             objective, which no waist constrains.

@@ -54,7 +54,9 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.verbose = verbose
 
     def transform(self, X: Samples) -> Array:
-        """The coordinates of samples (n, rank): centred, decorrelated on the training data, by decreasing variance.
+        """The coordinates of samples (n, rank): centred and decorrelated on the training data, signs fixed.
+
+        The coordinate that saves most error comes first: the one without which predictions change most.
 
         Args:
             X: samples (n, d_in).

@@ -4,24 +4,28 @@ Training on it: `training`. Finding the rank: `discovery`. Networks with weights
 """
 
 from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, constant_columns, drop_constant_columns
+from isthmus.tasks.benchmark_manifolds import BENCHMARK_MANIFOLDS, benchmark_manifold
 from isthmus.tasks.bijective import bijective_rank
 from isthmus.tasks.builtin import BUILTIN, builtin
 from isthmus.tasks.files import read_table
 from isthmus.tasks.images import digits, mnist
 from isthmus.tasks.kuramoto_sivashinsky import kuramoto_sivashinsky
-from isthmus.tasks.manifolds import circle, curve_autoencoder, helix, sphere, swiss_roll, torus
+from isthmus.tasks.manifolds import circle, cube, curve_autoencoder, helix, sphere, swiss_roll, torus
 from isthmus.tasks.matrices import read_matrix
 from isthmus.tasks.planar import inverted_s_classes, x_cross
 from isthmus.tasks.surrogate import covariance_surrogate
 from isthmus.tasks.symmetry import gradient_descent_symmetry
 from isthmus.tasks.task import Kind, Task
-from isthmus.tasks.teachers import teacher, teacher_reference
+from isthmus.tasks.teachers import Activation, teacher, teacher_reference
 
 __all__ = [
+    "BENCHMARK_MANIFOLDS",
     "BUILTIN",
+    "Activation",
     "Kind",
     "Task",
     "as_samples",
+    "benchmark_manifold",
     "bijective_rank",
     "builtin",
     "check_rows",
@@ -29,6 +33,7 @@ __all__ = [
     "circle",
     "constant_columns",
     "covariance_surrogate",
+    "cube",
     "curve_autoencoder",
     "digits",
     "drop_constant_columns",

@@ -78,6 +78,24 @@ def sphere(*, num_samples: int = 1500, seed: int = 0) -> Task:
     )
 
 
+def cube(*, dimension: int = 17, num_columns: int = 20, num_samples: int = 2500, seed: int = 0) -> Task:
+    """A solid cube, uniform, turned into more columns: local, bottleneck and flat rank are its dimension (*exact*).
+
+    Raises:
+        ValueError: not 1 <= dimension <= num_columns.
+    """
+    if not 1 <= dimension <= num_columns:
+        raise ValueError(
+            f"cube(dimension={dimension}, num_columns={num_columns}): needs 1 <= dimension <= num_columns."
+        )
+    rng = np.random.default_rng(seed)
+    frame = np.linalg.qr(rng.standard_normal((num_columns, dimension)))[0]
+    latent = rng.random((num_samples, dimension))
+    source = f"cube(dimension={dimension}, num_columns={num_columns}, num_samples={num_samples}, seed={seed})"
+    d = dimension
+    return Task(latent @ frame.T, None, d, source, Kind.AUTOENCODING, latent=latent, jacobian_rank=d, flat_rank=d)
+
+
 def _on(
     parametrisation: Callable[[Tensor], Tensor],
     name: str,

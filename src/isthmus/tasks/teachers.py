@@ -6,6 +6,8 @@ Each task is built from the same public generating maps that the tests different
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -14,29 +16,53 @@ from torch import Tensor
 from isthmus.tasks.task import Task
 
 INNER_WIDTH = 100  # of the shallow networks, as in the experiments of the first paper (FC-47)
+LEAK = 0.3  # slope of the leaky teachers for negative inputs
 Map = Callable[[Tensor], Tensor]
+
+
+class Activation(StrEnum):
+    """What bends a teacher."""
+
+    RELU = "relu"
+    LEAKY = "leaky"
+    TANH = "tanh"
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Values, entry by entry: max(x, 0); x, or 0.3 x where that is larger; tanh x."""
+        if self is Activation.TANH:
+            return torch.tanh(x)
+        return torch.relu(x) if self is Activation.RELU else torch.nn.functional.leaky_relu(x, LEAK)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShallowNetwork:
-    """x -> relu(x A^T + b) B^T with Gaussian weights: the random function out of which teachers are made."""
+    """x -> sigma(x A^T + b) B^T with Gaussian weights: the random function out of which teachers are made."""
 
     inner: Float[Tensor, "width d_in"]
     bias: Float[Tensor, " width"]
     outer: Float[Tensor, "d_out width"]
+    activation: Activation = Activation.RELU
 
     @classmethod
-    def random(cls, d_in: int, d_out: int, *, generator: torch.Generator, dtype: torch.dtype) -> "ShallowNetwork":
+    def random(
+        cls,
+        d_in: int,
+        d_out: int,
+        *,
+        generator: torch.Generator,
+        dtype: torch.dtype,
+        activation: Activation = Activation.RELU,
+    ) -> "ShallowNetwork":
         """Weights of variance 1/fan-in, biases of standard deviation 0.1."""
         # 4 neurons per input keep the inner layer injective for inputs too many for the usual width
         width = max(INNER_WIDTH, 4 * d_in)
         inner = torch.randn(width, d_in, generator=generator, dtype=dtype) / math.sqrt(d_in)
         outer = torch.randn(d_out, width, generator=generator, dtype=dtype) / math.sqrt(width)
-        return cls(inner, torch.randn(width, generator=generator, dtype=dtype) * 0.1, outer)
+        return cls(inner, torch.randn(width, generator=generator, dtype=dtype) * 0.1, outer, activation)
 
     def __call__(self, x: Float[Tensor, "*n d_in"]) -> Float[Tensor, "*n d_out"]:
         """Outputs, samples as rows."""
-        return torch.relu(x @ self.inner.T + self.bias) @ self.outer.T
+        return self.activation(x @ self.inner.T + self.bias) @ self.outer.T
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,13 +86,14 @@ def teacher(
     num_samples: int,
     latent_dim: int | None = None,
     noise: float = 0.0,
+    activation: Activation = Activation.RELU,
     seed: int = 0,
 ) -> Task:
     """Regression task that factors through exactly `rank` dimensions: y depends on `rank` of the coordinates behind x.
 
         z ~ N(0, I);   x = g(z);   y = h(z_1, .., z_rank) - mean + noise * std(y) * N(0, I)
 
-    with random shallow ReLU networks g and h.
+    with random shallow networks g and h.
 
     Args:
         rank: number of latent coordinates that y depends on, at least 1 and at most `d_out`.
@@ -75,6 +102,7 @@ def teacher(
         num_samples: number of rows.
         latent_dim: number of latent coordinates behind x; unless given, max(8, rank + 4) or as many as `d_in` allows.
         noise: standard deviation of the noise on each target column, relative to that column's own.
+        activation: of both networks.
         seed: of the latent points, both maps and the noise.
 
     Returns:
@@ -91,24 +119,36 @@ def teacher(
     if num_samples < 1 or not noise >= 0:
         raise ValueError(f"teacher(num_samples={num_samples}, noise={noise}): needs num_samples >= 1 and noise >= 0.")
     generator = torch.Generator().manual_seed(seed)
-    maps = _teacher_maps(rank, latent_dim, d_in=d_in, d_out=d_out, generator=generator)
+    maps = _teacher_maps(rank, latent_dim, d_in=d_in, d_out=d_out, generator=generator, activation=activation)
     z = torch.randn(num_samples, latent_dim, generator=generator, dtype=torch.float64)
     y = maps.target(z)
     y = y - y.mean(0)
     y = y + noise * y.std(0, correction=0) * torch.randn(y.shape, generator=generator, dtype=torch.float64)
-    source = f"teacher(rank={rank}, latent_dim={latent_dim}, noise={noise:g}, seed={seed})"
+    bent = "" if activation is Activation.RELU else f", activation={activation}"
+    source = f"teacher(rank={rank}, latent_dim={latent_dim}, noise={noise:g}{bent}, seed={seed})"
     return Task(maps.observe(z).numpy(), y.numpy(), rank, source, latent=z.numpy(), jacobian_rank=rank)
 
 
-def teacher_maps(rank: int, *, d_in: int, d_out: int, latent_dim: int | None = None, seed: int = 0) -> TeacherMaps:
+def teacher_maps(  # noqa: PLR0913
+    rank: int,
+    *,
+    d_in: int,
+    d_out: int,
+    latent_dim: int | None = None,
+    activation: Activation = Activation.RELU,
+    seed: int = 0,
+) -> TeacherMaps:
     """The maps behind `teacher` with the same arguments, to be evaluated or differentiated elsewhere."""
-    latent_dim = _latent_dim(rank, d_in, latent_dim)
-    return _teacher_maps(rank, latent_dim, d_in=d_in, d_out=d_out, generator=torch.Generator().manual_seed(seed))
+    latent_dim, generator = _latent_dim(rank, d_in, latent_dim), torch.Generator().manual_seed(seed)
+    return _teacher_maps(rank, latent_dim, d_in=d_in, d_out=d_out, generator=generator, activation=activation)
 
 
-def _teacher_maps(rank: int, latent_dim: int, *, d_in: int, d_out: int, generator: torch.Generator) -> TeacherMaps:
-    observe = ShallowNetwork.random(latent_dim, d_in, generator=generator, dtype=torch.float64)
-    return TeacherMaps(observe, ShallowNetwork.random(rank, d_out, generator=generator, dtype=torch.float64), rank)
+def _teacher_maps(  # noqa: PLR0913
+    rank: int, latent_dim: int, *, d_in: int, d_out: int, generator: torch.Generator, activation: Activation
+) -> TeacherMaps:
+    shallow = partial(ShallowNetwork.random, generator=generator, dtype=torch.float64, activation=activation)
+    observe = shallow(latent_dim, d_in)
+    return TeacherMaps(observe, shallow(rank, d_out), rank)
 
 
 def _latent_dim(rank: int, d_in: int, latent_dim: int | None) -> int:

@@ -1,0 +1,1 @@
+"""What several benchmarks share: the file of measured rows, the cases of rank recovery, the tables and their rivals."""

@@ -1,0 +1,136 @@
+"""The cases of rank recovery: random tasks whose rank is chosen, drawn from the hash of a commit.
+
+What is measured on them: `rank_recovery`.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from isthmus import tasks
+from isthmus.tasks import Activation, Task
+
+RANKS, NOISES = range(1, 9), (0.0, 0.05, 0.2)
+MOST_COLUMNS = 50
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """y = h(z_1 .. z_rank) + noise, x = g(z), with random shallow networks g and h."""
+
+    rank: int
+    noise: float
+    latent_dim: int
+    d_in: int
+    d_out: int
+    num_samples: int
+    seed: int
+    activation: str = Activation.RELU.value
+
+    def task(self) -> Task:
+        """Its data."""
+        settings: dict[str, Any] = asdict(self) | {"activation": Activation(self.activation)}
+        return tasks.teacher(settings.pop("rank"), **settings)
+
+
+@dataclass(frozen=True)
+class Bijection:
+    """A matrix of this rank between two leaky ReLU bijections."""
+
+    rank: int
+    d_in: int
+    d_out: int
+    num_samples: int
+    seed: int
+    noise: float = 0.0
+    latent_dim: int = 0
+    activation: str = "bijection"
+
+    def task(self) -> Task:
+        """Its data."""
+        return tasks.bijective_rank(
+            self.rank, d_in=self.d_in, d_out=self.d_out, num_samples=self.num_samples, seed=self.seed
+        )
+
+
+Case = Teacher | Bijection
+
+
+def name_of(case: Case) -> str:
+    """Everything that makes the case, in one line."""
+    return " ".join(f"{key}={value}" for key, value in asdict(case).items())
+
+
+def cases_of(suite: str, commit: str) -> list[Case]:
+    """The cases of a suite that belong to a commit, as drawn."""
+    return SUITES[suite](np.random.default_rng(int(hashlib.sha256(commit.encode()).hexdigest()[:16], 16)))
+
+
+def smallest_first(cases: list[Case]) -> list[Case]:
+    """By rows, then by columns: what a run that is stopped early has seen."""
+    return sorted(cases, key=lambda c: (c.num_samples, c.d_in + c.d_out))
+
+
+def short(rng: np.random.Generator) -> list[Case]:
+    """48 ReLU teachers: rank 1..8 at three noises, twice."""
+    return [drawn_teacher(rng, rank, noise) for _ in range(2) for noise in NOISES for rank in RANKS]
+
+
+def issue(rng: np.random.Generator) -> list[Case]:
+    """216 teachers: rank 1..8 at three noises with three activations, three times."""
+    return [
+        drawn_teacher(rng, rank, noise, activation=activation)
+        for _ in range(3) for activation in Activation for noise in NOISES for rank in RANKS
+    ]  # fmt: skip
+
+
+def large(rng: np.random.Generator) -> list[Case]:
+    """21 ReLU teachers of rank 9..15 at three noises, 4000 rows; up to 4 more latent coordinates than the rank."""
+    found: list[Case] = []
+    for noise in NOISES:
+        for rank in range(9, 16):
+            latent = int(rng.integers(rank, rank + 5))
+            found.append(drawn_teacher(rng, rank, noise, latent=latent, num_samples=4000))
+    return found
+
+
+def bijections(rng: np.random.Generator) -> list[Case]:
+    """80 matrices of rank 1..8 between bijections of 10 to 20 columns, 300 to 2000 rows."""
+    return [
+        Bijection(
+            rank, int(rng.integers(10, 21)), int(rng.integers(10, 21)), drawn_length(rng), int(rng.integers(2**31))
+        )
+        for _ in range(10) for rank in RANKS
+    ]  # fmt: skip
+
+
+SUITES: dict[str, Callable[[np.random.Generator], list[Case]]] = {
+    "short": short,
+    "issue6": issue,
+    "bijection": bijections,
+    "large": large,
+}
+
+
+def drawn_teacher(  # noqa: PLR0913
+    rng: np.random.Generator,
+    rank: int,
+    noise: float,
+    *,
+    activation: Activation = Activation.RELU,
+    latent: int | None = None,
+    num_samples: int | None = None,
+) -> Teacher:
+    """A teacher of this rank with 8 to 12 latent coordinates, up to 50 columns and 300 to 2000 rows."""
+    latent = int(rng.integers(8, 13)) if latent is None else latent
+    d_in, d_out = int(rng.integers(2 * latent + 1, MOST_COLUMNS + 1)), int(rng.integers(20, MOST_COLUMNS + 1))
+    samples = drawn_length(rng) if num_samples is None else num_samples
+    return Teacher(rank, noise, latent, d_in, d_out, samples, int(rng.integers(2**31)), activation.value)
+
+
+def drawn_length(rng: np.random.Generator) -> int:
+    """300 to 2000 rows, uniform in the logarithm."""
+    return round(float(np.exp(rng.uniform(np.log(300), np.log(2000)))))
