@@ -94,6 +94,15 @@ def test_targets_come_from_columns_and_archives(here: Path) -> None:
         assert given.y.tolist() == labels.tolist()
 
 
+def test_constant_pixels_stay_without_a_word_beside_targets(here: Path) -> None:
+    """Corners of images are often black: the network has an input for each of them."""
+    x = samples(30, 2, 4, 5).numpy()
+    x[:, :, 0, 0] = 0.0
+    np.savez("corners.npz", x=x, y=np.arange(30) % 3)
+    given = diagnosis_data("corners.npz", read_model_file("net.safetensors"), target=None, classes="y")
+    assert tuple(torch.as_tensor(given.x).shape) == (30, 2, 4, 5)
+
+
 def test_images_with_a_factory_name_their_pixels_and_what_has_no_row(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -90,6 +90,27 @@ def test_images_with_a_factory_are_compressed_and_the_run_code_is_said(
         assert float((small(x) - old(x)).norm() / (old(x) - old(x).mean(0)).norm()) <= 0.3
 
 
+def test_tokens_are_given_as_whole_numbers_where_the_module_takes_no_others(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "words.py").write_text(
+        "import torch\n\nclass Words(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.table, self.last = torch.nn.Embedding(7, 4), torch.nn.Linear(4, 2)\n\n"
+        "    def forward(self, words):\n        return self.last(self.table(words).mean(1))\n"
+    )
+    tensors = {"table.weight": samples(7, 4), "last.weight": samples(2, 4, seed=1), "last.bias": samples(2, seed=2)}
+    torch.save(tensors, "words.pt")
+    words = np.arange(120).reshape(40, 3) % 7
+    np.save("words.npy", words)
+    told = ["words.pt", "--data", "words.npy", "--factory", "words:Words"]
+    assert run(["compress", *told, "--tolerance", "0.1", "--out", "small"]) in {0, 3}, capsys.readouterr().err
+    found = read_model_file(here / "small" / "network.pt2").module(torch.from_numpy(words))
+    wanted = tensors["table.weight"][words].mean(1) @ tensors["last.weight"].T + tensors["last.bias"]
+    assert float((found - wanted).norm() / (wanted - wanted.mean(0)).norm()) <= 0.3
+    assert run(["factor", *told, "--out", "halves"]) == 2
+    assert "needs a hidden linear layer" in capsys.readouterr().err.splitlines()[-1]
+
+
 def test_a_discovery_is_a_model_that_knows_its_columns(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     discoveries.discovery().save("run")
     x = discoveries.inputs()

@@ -173,6 +173,27 @@ def gpt() -> nn.Module:
     )
 
 
+def llama() -> nn.Module:
+    """A decoder with rotations by position, gates and norms by the root mean square."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    return LlamaForCausalLM(
+        LlamaConfig(num_hidden_layers=1, hidden_size=8, intermediate_size=12, num_attention_heads=2, vocab_size=13)
+    )
+
+
+def bert() -> nn.Module:
+    from transformers import BertConfig, BertModel
+
+    return BertModel(
+        BertConfig(
+            num_hidden_layers=1, hidden_size=8, intermediate_size=12, num_attention_heads=2, vocab_size=13,
+            max_position_embeddings=8,
+        ),
+        add_pooling_layer=False,
+    )  # fmt: skip
+
+
 def exported(make: Callable[[], nn.Module], *shape: int) -> Callable[[], nn.Module]:
     def build() -> nn.Module:
         rows = {0: torch.export.Dim("n", min=2)}
@@ -337,6 +358,36 @@ ARCHITECTURES = {
                 )
             ),
             ("transformer.ln_f", "norm"),
+        ),
+    ),
+    "llama": Architecture(
+        llama, lambda: {"input_ids": tokens(6, 5)},
+        (
+            *(f"model.layers.0.self_attn.{letter}_proj" for letter in "qkvo"),
+            *(f"model.layers.0.mlp.{part}_proj" for part in ("gate", "up", "down")), "lm_head",
+        ),
+        (
+            ("model.embed_tokens", "lookup"), ("model.layers.0.mlp.act_fn", "read with layer model.layers.0.mlp.gate"),
+            ("model.layers.0.input_layernorm", "norm"), ("model.layers.0.post_attention_layernorm", "norm"),
+            ("model.norm", "norm"), ("model.rotary_emb", "rotation"),
+        ),
+    ),
+    "bert": Architecture(
+        bert, lambda: {"input_ids": tokens(6, 5)},
+        (
+            *(f"encoder.layer.0.attention.self.{part}" for part in ("query", "key", "value")),
+            *(f"encoder.layer.0.{part}.dense" for part in ("attention.output", "intermediate", "output")),
+        ),
+        (
+            *((f"embeddings.{part}_embeddings", "lookup") for part in ("word", "position", "token_type")),
+            ("embeddings.LayerNorm", "norm"), ("embeddings.dropout", "dropout"),
+            ("encoder.layer.0.attention.self.dropout", "never called"),
+            ("encoder.layer.0.intermediate.intermediate_act_fn", "read with layer encoder.layer.0.intermediate.dense"),
+            *(
+                (f"encoder.layer.0.{part}.{leaf}", reason)
+                for part in ("attention.output", "output")
+                for leaf, reason in (("LayerNorm", "norm"), ("dropout", "dropout"))
+            ),
         ),
     ),
     "recurrent": Architecture(Recurrent, lambda: numbers(6, 3, 4), ("head",), (("steps", "recurrent"),)),

@@ -1,5 +1,6 @@
 """Second moments batch by batch: data far from zero, neurons that never fire, small values, products with weights."""
 
+import pytest
 import torch
 
 from closeness import relative
@@ -76,6 +77,33 @@ def test_columns_that_never_move_change_nothing() -> None:
     assert relative(factor.values, whole[:30]) <= rounding(size=len(rows))
     assert not bool(factor.axes[:, ~moving].any())
     assert relative(factor.axes @ factor.axes.mT, torch.eye(30).double()) <= rounding(size=60)
+
+
+@pytest.mark.parametrize("late", [0.25, 0.75])
+def test_a_column_that_starts_to_move_late_counts(late: float) -> None:
+    """Half of the columns stand still in the first batch, one of these moves in a later one: once, by little."""
+    rows = torch.relu(numbers(5 * TILE // 60, 60))
+    rows[:, ::2] = 0.1
+    rows[int(late * len(rows)), 4] += 1e-3
+    exact = rows.double()
+    truth = torch.linalg.svdvals(exact - exact.mean(0)) / len(rows) ** 0.5
+    found = covariance_of(rows).factor()
+    assert len(found.values) == 31
+    assert float((found.values - truth[:31]).abs().max()) <= 1e-8 * float(truth[0])
+    assert bool(found.axes[:, 4].any())
+
+
+def test_a_mean_between_two_numbers_is_no_entry() -> None:
+    """Columns alternate between neighbours of float32 first, and then stay at what their mean would be rounded to."""
+    below = torch.tensor(0.1)
+    both = torch.stack([below, torch.nextafter(below, torch.tensor(torch.inf))])
+    middle = both.double().mean()
+    rows = torch.full((3 * TILE // 20, 20), float(middle.float()))
+    rows[: TILE // 20, :10] = both.repeat(TILE // 40)[:, None]
+    rows[:, 10:] = 0.0
+    exact = rows.double()
+    truth = torch.linalg.svdvals(exact - exact.mean(0))[0] / len(rows) ** 0.5
+    assert float(covariance_of(rows).factor().values[0] / truth) == pytest.approx(1.0, rel=1e-6)
 
 
 def test_rows_that_are_all_the_same_have_no_spectrum() -> None:

@@ -2,8 +2,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 import discoveries
+from isthmus import diagnose
 from isthmus.diagnostics import Diagnosis
 from isthmus.reports.verdict import verdict_of
 from isthmus.reports.words import VerdictText, dimensions, numbered
@@ -108,6 +111,17 @@ def test_a_diagnosis_says_where_its_readings_differ() -> None:
     wide = verdict_of(diagnosed([7, 2, 5, 6], 3, lower=2, hamiltonian=[np.nan, -2.0, -1.5, np.nan]))
     assert wide.headline == "The network seems to work through 3 dimensions."
     assert said(wide)["Hamiltonian"] == "Between -2 and -1.5 over depth."
+
+
+def test_a_sketch_that_shows_all_it_can_gives_no_more_than_a_lower_bound() -> None:
+    """A network of rank 80 with 200 outputs, of which 64 combinations are differentiated; and one of rank 3."""
+    torch.manual_seed(0)
+    x = torch.randn(20, 90)
+    for rank, headline in ((80, "The network seems to work through 64 dimensions or more."), (3, None)):
+        text = verdict_of(diagnose(nn.Sequential(nn.Linear(90, rank), nn.Linear(rank, 200)), x))
+        assert text.headline == (headline or "The network works through 3 dimensions.")
+        assert ("cannot show more than 64" in said(text)["Jacobian"]) is (headline is not None)
+        assert ("Agreement" in said(text)) is (headline is None)
 
 
 def test_numbers_are_drawn_together_where_they_follow_each_other() -> None:

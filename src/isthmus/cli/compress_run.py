@@ -9,9 +9,8 @@ from rich.table import Table
 
 from isthmus.cli.export_run import write_export
 from isthmus.cli.factor_run import loaded, show
-from isthmus.cli.model_data import model_rows
+from isthmus.cli.model_data import module_rows
 from isthmus.discovery import Compression, compress
-from isthmus.discovery.chains.module_input import checked_input
 from isthmus.discovery.files.export import check_onnx_extra
 
 DONE, NOTHING_TRIED = 0, 3
@@ -29,7 +28,7 @@ def compress_in(  # noqa: PLR0913 - one argument per option
     if onnx:
         check_onnx_extra()
     read = loaded(model, factory, say)
-    x = checked_input("compress", read.module, model_rows(data, read), least_rows=2)
+    x = module_rows("compress", data, read)
     found = compress(read.module, x, tolerance=tolerance)
     numbers = {name: getattr(found, name) for name in _NUMBERS}
     facts = {
@@ -65,5 +64,5 @@ def _table(found: Compression) -> Table:
     table.add_row("operations per sample", f"{found.flops_before}", f"{found.flops_after}")
     table.add_row("ms per pass (median)", f"{1e3 * found.seconds_before:.3g}", f"{1e3 * found.seconds_after:.3g}")
     table.add_row("speed", "1", f"{found.speedup:.2f}")
-    table.add_row("relative error, held out", "0", f"{found.relative_error:.2g}")
+    table.add_row("relative error, held out", "0", f"{found.relative_error:.4g}")
     return table

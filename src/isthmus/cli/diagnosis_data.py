@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from isthmus.cli.data import choice_of, rows_like
-from isthmus.cli.model_data import model_rows
+from isthmus.cli.model_data import arrays_of, model_rows, whole_numbers
 from isthmus.diagnostics.samples import Inputs
 from isthmus.discovery.files.models import LoadedModel
 from isthmus.errors import DataError
@@ -53,13 +53,13 @@ def diagnosis_data(data: str, model: LoadedModel, *, target: str | None, classes
         by_name = _arguments(Path(data))
         if by_name is not None:
             return DiagnosisData(by_name)
-        return DiagnosisData(model_rows(data, model), _whole_numbers(Path(data)))
+        return DiagnosisData(model_rows(data, model), whole_numbers(Path(data)))
     if data.startswith(_BUILTIN) or Path(data).suffix.lower() == ".npz":
         if choice.target not in {(), (_OWN,)} or choice.classes not in {None, _OWN}:
             raise DataError(f"{data}: has its own targets, called y. Give --target y, or --classes y.")
         x, y = model_rows(data, model), _own_targets(data, as_classes=choice.classes is not None)
         check_same_length(len(x), len(y), name=data)
-        return DiagnosisData(x, _whole_numbers(Path(data)), y)
+        return DiagnosisData(x, whole_numbers(Path(data)), y)
     task = read_table(data, target=choice.target, classes=choice.classes, drop_constant=False)
     x = rows_like(data, model.input_names) if model.input_names else task.x
     assert task.y is not None
@@ -75,8 +75,8 @@ def _own_targets(data: str, *, as_classes: bool) -> Tensor:
             raise DataError(f"{data}: has no targets. Leave out --target and --classes.")
         y = task.y.argmax(1) if as_classes and task.kind is Kind.CLASSIFICATION else task.y
     else:
-        read_table(data, autoencode=True)  # whatever is wrong with the file, it says
-        y = _arrays(Path(data)).get(_OWN)
+        read_table(data, autoencode=True, drop_constant=False)  # whatever is wrong with the file, it says
+        y = arrays_of(Path(data)).get(_OWN)
         if y is None:
             raise DataError(f"{data}: holds no array y. Leave out --target and --classes, or save y in it.")
     if as_classes:
@@ -90,7 +90,7 @@ def _own_targets(data: str, *, as_classes: bool) -> Tensor:
 
 def _arguments(path: Path) -> dict[str, Tensor] | None:
     """The arrays of an .npz without x, by name; None for anything else."""
-    arrays = _arrays(path)
+    arrays = arrays_of(path)
     if not arrays or path.suffix.lower() != ".npz" or "x" in arrays:
         return None
     found: dict[str, Tensor] = {}
@@ -99,20 +99,3 @@ def _arguments(path: Path) -> dict[str, Tensor] | None:
             raise DataError(f"{path}: {name} holds {array.dtype} of shape {array.shape}; needs numbers, rows first.")
         found[name] = torch.from_numpy(array.astype(np.float64) if array.dtype.kind == "f" else array.astype(np.int64))
     return found
-
-
-def _whole_numbers(path: Path) -> Tensor | None:
-    """The array x of a file, if it holds whole numbers."""
-    array = _arrays(path).get("x")
-    return None if array is None or array.dtype.kind not in "iu" else torch.from_numpy(array.astype(np.int64))
-
-
-def _arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an .npy (called x) or .npz; nothing where it cannot be read, which `model_rows` says."""
-    if path.suffix.lower() not in {".npy", ".npz"} or not path.is_file():
-        return {}
-    try:
-        content = np.load(path, allow_pickle=False)
-        return {"x": content} if isinstance(content, np.ndarray) else {name: content[name] for name in content}
-    except Exception:  # numpy and zip raise types of their own
-        return {}

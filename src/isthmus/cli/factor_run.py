@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from isthmus.cli.export_run import write_export
-from isthmus.cli.model_data import model_rows
+from isthmus.cli.model_data import module_rows
 from isthmus.discovery import factorise
 from isthmus.discovery.chains.module_input import checked_input
 from isthmus.discovery.chains.running_cost import num_parameters
@@ -29,7 +29,7 @@ def factor_in(  # noqa: PLR0913 - one argument per option
     if onnx:
         check_onnx_extra()
     read = loaded(model, factory, say)
-    x = checked_input("factor", read.module, model_rows(data, read), least_rows=2)
+    x = module_rows("factor", data, read)
     number = int(layer) if layer is not None and layer.isdecimal() else layer
     try:
         halves = factorise(read.module, x, rank, layer=number)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from isthmus.cli.data import rows_like
+from isthmus.discovery.chains.module_input import checked_input
 from isthmus.discovery.files.models import LoadedModel
 from isthmus.errors import DataError
 from isthmus.tasks import builtin, read_table
@@ -38,16 +39,47 @@ def model_rows(data: str, model: LoadedModel) -> Tensor:
     return torch.from_numpy(read_table(data, autoencode=True, drop_constant=False).x)
 
 
-def _many_dimensions(path: Path) -> np.ndarray | None:
-    """The array of a file, if it has more than two dimensions; whatever is wrong with the file `read_table` says."""
+def module_rows(command: str, data: str, model: LoadedModel) -> Tensor:
+    """The samples of DATA in the module's own type; whole numbers as such (tokens) where it takes only those.
+
+    Raises:
+        DataError: as for `model_rows`. ShapeError: fewer than 2 samples.
+    """
+    x = checked_input(command, model.module, model_rows(data, model), least_rows=2)
+    whole = whole_numbers(Path(data))
+    return whole if whole is not None and not _runs(model, x) and _runs(model, whole) else x
+
+
+def _runs(model: LoadedModel, x: Tensor) -> bool:
+    try:
+        with torch.no_grad():
+            model.module(x[:2])
+    except Exception:  # a foreign module raises what it likes; which of its errors is told is decided later
+        return False
+    return True
+
+
+def whole_numbers(path: Path) -> Tensor | None:
+    """The array x of a file, if it holds whole numbers."""
+    array = arrays_of(path).get("x")
+    return None if array is None or array.dtype.kind not in "iu" else torch.from_numpy(array.astype(np.int64))
+
+
+def arrays_of(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an .npy (called x) or .npz; nothing where it cannot be read, which `model_rows` says."""
     if path.suffix.lower() not in {".npy", ".npz"} or not path.is_file():
-        return None
+        return {}
     try:
         content = np.load(path, allow_pickle=False)
-        array = content if isinstance(content, np.ndarray) else content["x"]
-    except Exception:  # numpy and zip raise types of their own, and read_table turns them into a line
-        return None
-    if array.ndim <= 2:
+        return {"x": content} if isinstance(content, np.ndarray) else {name: content[name] for name in content}
+    except Exception:  # numpy and zip raise types of their own
+        return {}
+
+
+def _many_dimensions(path: Path) -> np.ndarray | None:
+    """The array of a file, if it has more than two dimensions; whatever is wrong with the file `read_table` says."""
+    array = arrays_of(path).get("x")
+    if array is None or array.ndim <= 2:
         return None
     if array.dtype.kind not in "fiub" or not array.size:
         raise DataError(f"{path}: needs numbers, got {array.dtype} of shape {array.shape}.")

@@ -123,7 +123,9 @@ def diagnose(
             num_inputs=_num_inputs(samples), num_outputs=session.num_outputs,
         )  # fmt: skip
         gaps = [int(k) for k in table["dimension_activation"].values]
-        rank = rank_of(derivatives.by_input, gaps, upper=upper, upper_reason=reason)
+        rank = rank_of(
+            derivatives.by_input, gaps, upper=upper, upper_reason=reason, num_projections=derivatives.num_projections
+        )
         skipped = skipped_leaves(
             network, analysed=[layer.name for layer in layers], called=session.names.called,
             followed=session.names.followed,

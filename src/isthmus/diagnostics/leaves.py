@@ -8,6 +8,7 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ("Norm", "normalisation: no weight matrix"),
     ("Dropout", "dropout: does nothing in evaluation mode"),
     ("Pool", "pooling: no weight matrix"),
+    ("Rotary", "rotation by position: no weight matrix"),
     ("Embedding", "lookup table: what it returns is read as the input of the next layer"),
     ("ConvTranspose", "transposed convolution: not analysed"),
     ("Pad", "padding: no weight matrix"),

@@ -3,6 +3,7 @@
 Every accumulator gives a `Factor` of the centred covariance. What is read off them: `readings`.
 """
 
+from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -99,6 +100,9 @@ class TriangularFactor:
 class Covariance:
     """Sums and second moments in float64 about the mean of the first rows, tile by tile.
 
+    Columns that equal their shift in all rows of a batch, as neurons that never fire do, add exactly nothing: where
+    they are many they are left out.
+
     Accuracy: singular values below 1e-8 of the largest are lost to rounding; where the rows drift, as sorted ones do,
     below 1e-8 sqrt(rows / rows of the first tile).
     """
@@ -112,20 +116,20 @@ class Covariance:
     def add(self, rows: Tensor) -> None:
         """Take a batch of rows."""
         size = max(1, TILE // max(rows.shape[1], 1))
-        space = rows.new_empty(min(size, len(rows)), rows.shape[1], dtype=torch.float64)
-        ones = space.new_ones(len(space))
-        for tile in rows.split(size):
-            self._add_tile(tile, space[: len(tile)], ones[: len(tile)])
-        self.count += len(rows)
-
-    def _add_tile(self, rows: Tensor, space: Tensor, ones: Tensor) -> None:
         if self._shift is None or self._scatter is None or self._sum is None:
-            self._shift = rows.mean(0, dtype=torch.float64)
+            self._shift = rows[:size].mean(0, dtype=torch.float64)
             self._sum = torch.zeros_like(self._shift)
             self._scatter = self._shift.new_zeros(len(self._shift), len(self._shift))
-        space.copy_(rows).sub_(self._shift)  # widened first: in float32 the difference would be rounded
-        self._sum.addmv_(space.mT, ones)
-        _add_square(self._scatter, space)
+        columns = _moving_columns(rows, self._shift, size)
+        if columns is None:
+            _add_tiles(rows.split(size), self._shift, self._sum, self._scatter)
+        elif columns.numel():
+            parts = (part.index_select(1, columns) for part in rows.split(size))
+            pairs = (columns[:, None], columns)  # rising, so that the lower triangle stays the lower one
+            total, scatter = self._sum[columns], self._scatter[pairs]
+            _add_tiles(parts, self._shift[columns], total, scatter)
+            self._sum[columns], self._scatter[pairs] = total, scatter
+        self.count += rows.shape[0]
 
     def factor(self) -> Factor:
         """The symmetric square root's right half, sqrt(eigenvalues) times eigenvectors, largest first."""
@@ -141,13 +145,44 @@ class Covariance:
         return Factor(values[:, None] * axes, values=values, axes=axes, is_squared=True)
 
 
+def _moving_columns(rows: Tensor, shift: Tensor, size: int) -> Tensor | None:
+    """Columns of which not all entries are the shift; None where they seem to be more than two thirds of all.
+
+    So the first `size` rows say. *Heuristic*: where all but a quarter moved, leaving columns out gained nothing.
+    """
+    near = shift.to(rows.dtype)
+    near = torch.where(near.double() == shift, near, torch.nan)  # a shift between two numbers is no entry
+
+    def still(part: Tensor) -> Tensor:
+        return (part.amax(0) == near) & (part.amin(0) == near)
+
+    if 3 * int(still(rows[:size]).sum()) < rows.shape[1]:
+        return None
+    return (~still(rows)).nonzero()[:, 0]
+
+
+def _add_tiles(tiles: Iterable[Tensor], shift: Tensor, total: Tensor, scatter: Tensor) -> None:
+    """Add the rows less the shift to their sum, and their squares to the scatter; rows of the first tile are most."""
+    space = ones = None
+    for tile in tiles:
+        count = tile.shape[0]
+        if space is None or ones is None:
+            space = tile.new_empty(tile.shape, dtype=torch.float64)
+            ones = space.new_ones(count)
+        part = space[:count]
+        part.copy_(tile).sub_(shift)  # widened first: in float32 the difference would be rounded
+        total.addmv_(part.mT, ones[:count])
+        _add_square(scatter, part)
+
+
 def _add_square(total: Tensor, rows: Tensor) -> None:
     """Add A^T A to its lower triangle at least: on a CPU no more, which is half of the work, and in place."""
     if rows.device.type != "cpu":
         total.addmm_(rows.mT, rows)
         return
-    out: np.ndarray = dsyrk(1.0, rows.numpy().T, beta=1.0, c=total.numpy().T, overwrite_c=1)
-    assert np.shares_memory(out, total.numpy())
+    whole = total.numpy().T
+    out: np.ndarray = dsyrk(1.0, rows.numpy().T, beta=1.0, c=whole, overwrite_c=1)
+    assert np.may_share_memory(out, whole)
 
 
 class SomeRows:

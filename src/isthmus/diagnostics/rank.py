@@ -12,7 +12,9 @@ from isthmus.theory.spectra import spectral_gap_rank
 ROUNDING = 1e-9  # a singular value of a float64 Jacobian above this share of the largest is no rounding
 
 
-def rank_of(by_input: Tensor, activation_gaps: Sequence[int], *, upper: int, upper_reason: str) -> RankEstimate:
+def rank_of(  # noqa: PLR0913 - the evidence, and the bound with its reason
+    by_input: Tensor, activation_gaps: Sequence[int], *, upper: int, upper_reason: str, num_projections: int = 0
+) -> RankEstimate:
     """The gap of the median Jacobian spectrum, between what a witness and what the matrices allow.
 
     Args:
@@ -20,9 +22,11 @@ def rank_of(by_input: Tensor, activation_gaps: Sequence[int], *, upper: int, upp
         activation_gaps: gap integers of the centred activations, for the evidence.
         upper: *upper bound* from the structure.
         upper_reason: what gives it.
+        num_projections: how many random combinations of the outputs were differentiated, 0 for all outputs.
 
     Returns:
-        The estimate with its interval; the lower end holds up to the tolerance stated.
+        The estimate with its interval; the lower end holds up to the tolerance stated. Evidence "jacobian_gap"; of a
+        sketch also "jacobian_most", the most that it can show: a gap as large as that is no estimate but a lower bound.
     """
     s = by_input if by_input.numel() else by_input.new_zeros(1, 1)
     median = s.median(0).values
@@ -34,6 +38,8 @@ def rank_of(by_input: Tensor, activation_gaps: Sequence[int], *, upper: int, upp
     lower, witness = (int(counts.max()), int(counts.argmax())) if gap else (0, 0)
     upper = max(upper, lower)
     evidence: dict[str, object] = {"jacobian_gap": gap, "activation_gaps": list(activation_gaps)}
+    if num_projections:
+        evidence["jacobian_most"] = num_projections
     return RankEstimate(
         estimate=min(max(gap, lower), upper),
         lower=lower,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from isthmus.diagnostics.blas_threads import threads_of_torch
 from isthmus.diagnostics.budget import Budget, budget_for
 from isthmus.diagnostics.derivatives import EXACT_OUTPUTS, PROJECTIONS, Derivatives, Taps, derivatives_at, joined
 from isthmus.diagnostics.derivatives import sample_axes as axes_of
@@ -94,7 +95,7 @@ class Session:
         """All data once, without gradients; `heard` gets every batch of outputs with the number of its first row."""
         listener = SumOverData(self.samples.num)
         names = Names(self.streamed.module)
-        with torch.no_grad():
+        with torch.no_grad(), threads_of_torch():
             for start, part in self.batches(size):
                 listener.batch = part.num
                 output = evaluate(self.streamed, names, part, listener)

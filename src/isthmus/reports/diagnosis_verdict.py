@@ -26,7 +26,14 @@ def verdict_of_diagnosis(found: Diagnosis) -> VerdictText:
         "Hamiltonian": _hamiltonian(found),
     }
     lines = tuple(Line(label, sentence(text)) for label, text in texts.items() if text)
-    return VerdictText(f"The network {sure} through {dimensions(rank.estimate)}.", lines)
+    more = " or more" if _is_cut_short(rank) else ""
+    return VerdictText(f"The network {sure} through {dimensions(rank.estimate)}{more}.", lines)
+
+
+def _is_cut_short(rank: RankEstimate) -> bool:
+    """Whether the Jacobian shows as many dimensions as its sketch can."""
+    most = rank.evidence.get("jacobian_most")
+    return most is not None and rank.evidence.get("jacobian_gap") == most and rank.upper > rank.estimate
 
 
 def _interval(rank: RankEstimate) -> str:
@@ -36,6 +43,10 @@ def _interval(rank: RankEstimate) -> str:
 
 def _jacobian(rank: RankEstimate) -> str:
     gap = rank.evidence.get("jacobian_gap")
+    if _is_cut_short(rank):
+        return (
+            f"{gap} random combinations of the outputs were differentiated: they cannot show more than {gap} dimensions"
+        )
     return "" if gap is None else f"the median singular values of df/dx have their largest gap after {gap}"
 
 
@@ -51,7 +62,7 @@ def _layers(found: Diagnosis) -> str:
 
 def _agreement(found: Diagnosis) -> str:
     gaps, jacobian = _column(found, "dimension_activation"), found.rank.evidence.get("jacobian_gap")
-    if not gaps.size or jacobian is None:
+    if not gaps.size or jacobian is None or _is_cut_short(found.rank):
         return ""
     least = int(gaps.min())
     if least == jacobian:

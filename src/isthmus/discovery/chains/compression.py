@@ -178,7 +178,7 @@ def _measured(  # noqa: PLR0913, PLR0917 - the fields of the result
 
 
 def _cost(site: str, error: float, tolerance: float) -> str:
-    return f"{site.partition(': ')[2]}: the least saving already costs an error of {error:.2g}, above {tolerance:.2g}"
+    return f"{site.partition(': ')[2]}: the least saving already costs an error of {error:.4g}, above {tolerance:.4g}"
 
 
 def _name(module: nn.Module) -> str:
