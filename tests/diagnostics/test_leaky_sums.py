@@ -4,6 +4,7 @@ import torch
 from isthmus.diagnostics import leaky_diagnosis, leaky_path
 from isthmus.diagnostics.leaky_sums import BLOCK, leaky_sums
 from isthmus.errors import NumericalWarning
+from isthmus.networks import Waist
 from isthmus.theory import features, layer_gamma, relaxed_energies
 from isthmus.theory.leaky_bounds import energies_of_grams
 from leaky_networks import random_leaky
@@ -12,8 +13,11 @@ from theorem_checks import assert_close, normal
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 @pytest.mark.parametrize("bias", [True, False])
-def test_sums_over_blocks_are_those_of_the_whole_path(smoothing: float, bias: bool) -> None:
+@pytest.mark.parametrize("waist", [None, 0, 4])
+def test_sums_over_blocks_are_those_of_the_whole_path(smoothing: float, bias: bool, waist: int | None) -> None:
     network, n = random_leaky(0, smoothing=smoothing, bias=bias), BLOCK + 37
+    if waist is not None:
+        network.narrow(Waist(waist, torch.linalg.qr(normal(4, 5, 2)).Q, normal(6, 5)))
     x, y = normal(2, n, 3), normal(3, n, 2)
     path = leaky_path(network, x, y, ridge=0.3)
     sums = leaky_sums(network.requires_grad_(False), x, y, ridge=0.3)

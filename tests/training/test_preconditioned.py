@@ -106,12 +106,21 @@ def test_without_room_for_the_kernel_it_reaches_the_same_critical_point() -> Non
 def test_the_smoothing_ends_at_the_relu_itself() -> None:
     x, y = small_data()
     network, smooth = network_of("fixed"), network_of("fixed")
-    end = fit(network, x, y, ridge=RIDGE, solver=PreconditionedLBFGS(smoothing=TO_RELU, evaluations=250))
+    end = fit(network, x, y, ridge=RIDGE, solver=PreconditionedLBFGS(smoothing=TO_RELU, evaluations=1000))
     assert float(network.smoothing) == 0.0
     assert end.stationarity > 1e-6  # a kink: no derivative vanishes there
-    before = fit(smooth, x, y, ridge=RIDGE, solver=PreconditionedLBFGS(smoothing=TO_RELU[:2], evaluations=250))
+    before = fit(smooth, x, y, ridge=RIDGE, solver=PreconditionedLBFGS(smoothing=TO_RELU[:2], evaluations=1000))
     assert before.stationarity < end.stationarity
     smooth.smoothing.zero_()
     with torch.no_grad():
         kinked = float((smooth(x) - y).square().sum(1).mean() + RIDGE * smooth.penalty())
     assert end.objective < kinked  # following the relu down pays against exchanging it at the end
+
+
+def test_the_relu_takes_its_place_without_a_step() -> None:
+    x, y = small_data()
+    ends = [network_of("fixed"), network_of("fixed")]
+    for network, widths in zip(ends, ((0.2, 0.1), (0.2, 0.1, 0.0)), strict=True):
+        fit(network, x, y, ridge=RIDGE, solver=PreconditionedLBFGS(smoothing=widths, tolerance=1e-3))
+    assert torch.equal(ends[0].weights, ends[1].weights)
+    assert [float(network.smoothing) for network in ends] == [0.1, 0.0]

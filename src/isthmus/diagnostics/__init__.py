@@ -8,17 +8,20 @@ from isthmus.diagnostics.class_slices import class_slice
 from isthmus.diagnostics.diagnose import diagnose
 from isthmus.diagnostics.diagnosis import Diagnosis
 from isthmus.diagnostics.leaky import LeakyPath, leaky_diagnosis, leaky_path
+from isthmus.diagnostics.leaky_kinks import KinkStationarity, kink_stationarity
 from isthmus.diagnostics.logging_writer import LoggingWriter, log_diagnosis
 from isthmus.diagnostics.monitor import Monitor
 from isthmus.diagnostics.principal_planes import reconstruction_arrows, representation_path
 
 __all__ = [
     "Diagnosis",
+    "KinkStationarity",
     "LeakyPath",
     "LoggingWriter",
     "Monitor",
     "class_slice",
     "diagnose",
+    "kink_stationarity",
     "leaky_diagnosis",
     "leaky_path",
     "lightning_callback",

@@ -73,7 +73,7 @@ def leaky_path(
 
     Source: 002, section 2; the staggered indices are ours. Test: LEAKY-11.
     """
-    exact, x, y = _checked(network, x, y, ridge)
+    exact, x, y = checked_copy(network, x, y, ridge)
     stream, gradients, loss = stream_and_gradients(exact, x, y, num_samples=len(x))
     A, B = torch.stack(stream), -torch.stack(gradients) / ridge
     W, rho, smoothing = exact.weights.detach(), exact.layer_steps(), float(exact.smoothing)
@@ -114,7 +114,7 @@ def leaky_diagnosis(
 
     Source: 002, figure 1. Test: LEAKY-13, LEAKY-15.
     """
-    exact, x, y = _checked(network, x, y, ridge)
+    exact, x, y = checked_copy(network, x, y, ridge)
     sums = leaky_sums(exact, x, y, ridge=float(ridge))
     Lt, critical = network.effective_depth, network.effective_depth * sums.by_momentum.mT
     stationarity, total = _stationarity(exact, critical)
@@ -178,7 +178,7 @@ def _energies(
     return costs, speeds
 
 
-def _checked(network: LeakyResNet, x: Tensor, y: Tensor, ridge: Real) -> tuple[LeakyResNet, Tensor, Tensor]:
+def checked_copy(network: LeakyResNet, x: Tensor, y: Tensor, ridge: Real) -> tuple[LeakyResNet, Tensor, Tensor]:
     """A frozen float64 copy of the network, and the data in float64."""
     check_positive("leaky_path", "ridge", ridge)
     exact = copy.deepcopy(network).double().requires_grad_(False)
