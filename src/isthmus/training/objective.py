@@ -8,11 +8,11 @@ from torch import Tensor, nn
 from isthmus.networks import FullyConnected, LeakyResNet, ResNet
 from isthmus.training.losses import DataLoss, Loss
 
-ROWS_AT_ONCE = 4096  # float64 activations of all rows would be the largest thing in a fit
+ROWS_AT_ONCE = 1024  # float64 activations of all rows would be the largest thing in a fit
 
 
 def in_float64(network: nn.Module, x: Tensor, data: DataLoss) -> tuple[float, float]:
-    """Data loss and penalty, both computed in float64; some thousand rows at a time where each stands for itself."""
+    """Data loss and penalty, both computed in float64; a run of rows at a time where each stands for itself."""
     exact = copy.deepcopy(network).double()
     rows = ROWS_AT_ONCE if isinstance(network, FullyConnected | LeakyResNet | ResNet) else len(x)
     with torch.no_grad():
