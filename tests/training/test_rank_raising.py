@@ -14,7 +14,7 @@ RAISE = RankTrials(LBFGS(200), most=1, attempt=raise_rank)
 
 
 def data() -> tuple[torch.Tensor, torch.Tensor]:
-    task = tasks.teacher(RANK, d_in=12, d_out=6, latent_dim=4, num_samples=120, seed=1)
+    task = tasks.teacher(RANK, d_in=12, d_out=6, latent_dim=4, num_samples=120, seed=2)
     x, y = torch.from_numpy(task.x), torch.from_numpy(task.target)
     y = (y - y.mean(0)) / y.std(0) / 6**0.5
     return ((x - x.mean(0)) / x.std(0)).float(), y.float()
