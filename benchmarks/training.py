@@ -22,6 +22,7 @@ tables have not been measured at full size.
 import argparse
 
 import torch
+
 from training_tables.footprint import print_imports, print_memory
 from training_tables.lbfgs import print_overhead, print_pairs
 from training_tables.search import searches
