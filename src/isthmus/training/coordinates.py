@@ -86,19 +86,52 @@ class AllCoordinates:
         return memory
 
 
-class SharedCoordinates:
-    """A run of pieces of the flat vector for each process of a team; memory is (own pieces, rows, length of a piece).
+class InPieces:
+    """The memory as pieces of the flat vector that this process keeps: (own pieces, rows, length of a piece).
 
     All that is computed is computed piece by piece, on tensors of one shape and alignment: so the number of processes
-    changes no bit.
+    changes no bit. What a vector is, the whole of it or its own coordinates, those who inherit say in `cut`.
     """
 
-    def __init__(self, team: Team, size: int) -> None:
-        self._team, self._size = team, size
-        self._length = -(-size // (PIECES * ALIGNED)) * ALIGNED
-        self.pieces = range(PIECES * team.rank // team.size, PIECES * (team.rank + 1) // team.size)
+    def __init__(self, team: Team, pieces: range) -> None:
+        self.team, self.pieces = team, pieces
 
-    def _cut(self, vector: Tensor) -> Tensor:
+    def cut(self, vector: Tensor) -> Tensor:
+        """The own pieces of a vector, (pieces, length), filled up by zeros."""
+        raise NotImplementedError
+
+    def store(self, memory: Tensor, row: int, vector: Tensor, less: Tensor | None = None) -> None:
+        """Put a vector, or its difference from another, into a row."""
+        memory[:, row] = self.cut(vector if less is None else vector - less)
+
+    def exchange(self, memory: Tensor, row: int, vector: Tensor, change: int) -> None:
+        """Put a vector into a row, and its difference from what was there into the row `change`."""
+        cut = self.cut(vector)
+        memory[:, change] = cut - memory[:, row]
+        memory[:, row] = cut
+
+    def products(self, memory: Tensor, row: int) -> Tensor:
+        """Inner products of all rows with one of them, over all coordinates: (rows,), float64."""
+        found = [torch.mv(kept, kept[row]).double() for kept in memory]
+        stacked = torch.stack(found) if found else memory.new_zeros(0, memory.shape[1], dtype=torch.float64)
+        return self.team.gathered(stacked, self.pieces, PIECES).sum(0)
+
+    def own_combination(self, memory: Tensor, weights: Tensor) -> Tensor:
+        """The own pieces (pieces, length) of the sum of the rows times their weights (rows,)."""
+        own = torch.empty_like(memory[:, 0])
+        for kept, out in zip(memory, own, strict=True):
+            out.copy_(torch.mv(kept.t(), weights))
+        return own
+
+
+class SharedCoordinates(InPieces):
+    """A run of pieces of the flat vector for each process of a team, each of which has the whole vector."""
+
+    def __init__(self, team: Team, size: int) -> None:
+        super().__init__(team, range(PIECES * team.rank // team.size, PIECES * (team.rank + 1) // team.size))
+        self._size, self._length = size, -(-size // (PIECES * ALIGNED)) * ALIGNED
+
+    def cut(self, vector: Tensor) -> Tensor:
         """A whole vector (P,) as own pieces (pieces, length), filled up by zeros."""
         own = vector[self.pieces.start * self._length : self.pieces.stop * self._length]
         cut = vector.new_zeros(len(self.pieces) * self._length)
@@ -109,32 +142,14 @@ class SharedCoordinates:
         """Room for so many rows, zeros of the kind of the flat vector `like`."""
         return like.new_zeros(len(self.pieces), rows, self._length)
 
-    def store(self, memory: Tensor, row: int, vector: Tensor, less: Tensor | None = None) -> None:
-        """Put a whole vector (P,), or its difference from another, into a row."""
-        memory[:, row] = self._cut(vector if less is None else vector - less)
-
-    def exchange(self, memory: Tensor, row: int, vector: Tensor, change: int) -> None:
-        """Put a whole vector (P,) into a row, and its difference from what was there into the row `change`."""
-        cut = self._cut(vector)
-        memory[:, change] = cut - memory[:, row]
-        memory[:, row] = cut
-
-    def products(self, memory: Tensor, row: int) -> Tensor:
-        """Inner products of all rows with one of them, over all coordinates: (rows,), float64."""
-        found = [torch.mv(kept, kept[row]).double() for kept in memory]
-        stacked = torch.stack(found) if found else memory.new_zeros(0, memory.shape[1], dtype=torch.float64)
-        return self._team.gathered(stacked, self.pieces, PIECES).sum(0)
-
     def combination(self, memory: Tensor, weights: Tensor) -> Tensor:
         """The whole vector that is the sum of the rows times their weights (rows,)."""
-        own = torch.empty_like(memory[:, 0])
-        for kept, out in zip(memory, own, strict=True):
-            out.copy_(torch.mv(kept.t(), weights))
-        return self._team.gathered(own, self.pieces, PIECES).view(-1)[: self._size].clone()
+        own = self.own_combination(memory, weights)
+        return self.team.gathered(own, self.pieces, PIECES).view(-1)[: self._size].clone()
 
     def whole(self, memory: Tensor) -> Tensor:
         """The memory of all processes together."""
-        rows = [self._team.gathered(row, self.pieces, PIECES) for row in memory.unbind(1)]
+        rows = [self.team.gathered(row, self.pieces, PIECES) for row in memory.unbind(1)]
         return torch.stack(rows, 1)
 
     def own(self, memory: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isthmus.training.coordinates import ALIGNED, PIECES
+from isthmus.training.coordinates import ALIGNED, PIECES, InPieces
 from isthmus.training.team import Team
 
 # what acts on each coordinate alone, so that own coordinates are enough; anything else is refused rather than guessed
@@ -120,48 +120,30 @@ def _all(a: SplitVector) -> bool:
 _OVER_ALL: Mapping[str, Callable[..., object]] = {"dot": _dot, "norm": _norm, "sum": _sum, "all": _all}
 
 
-class SplitCoordinates:
-    """The memory of L-BFGS for split vectors: rows as long as the own coordinates, (own pieces, rows, length).
+class SplitCoordinates(InPieces):
+    """The memory of L-BFGS for split vectors, of which no process has more than its own coordinates.
 
-    As `coordinates.SharedCoordinates`, for vectors of which no process has more than its own part: combining rows takes
-    no message, and a checkpoint keeps the parts as they are.
+    Combining rows takes no message, and a checkpoint keeps the parts as they are.
     """
 
     def __init__(self, split: Split) -> None:
+        super().__init__(split.team, split.pieces)
         self._split = split
 
-    def _cut(self, vector: Tensor) -> Tensor:
+    def cut(self, vector: Tensor) -> Tensor:
         """Own coordinates (own,) as (pieces, length), filled up by zeros."""
-        own, count, length = plain(vector), len(self._split.pieces), self._split.length
+        own, count, length = plain(vector), len(self.pieces), self._split.length
         cut = own.new_zeros(count * length)
         cut[: len(own)] = own
         return cut.view(count, length)
 
     def memory(self, rows: int, like: Tensor) -> Tensor:
         """Room for so many rows, zeros of the kind of `like`."""
-        return plain(like).new_zeros(len(self._split.pieces), rows, self._split.length)
-
-    def store(self, memory: Tensor, row: int, vector: Tensor, less: Tensor | None = None) -> None:
-        """Put a vector, or its difference from another, into a row."""
-        memory[:, row] = self._cut(vector if less is None else vector - less)
-
-    def exchange(self, memory: Tensor, row: int, vector: Tensor, change: int) -> None:
-        """Put a vector into a row, and its difference from what was there into the row `change`."""
-        cut = self._cut(vector)
-        memory[:, change] = cut - memory[:, row]
-        memory[:, row] = cut
-
-    def products(self, memory: Tensor, row: int) -> Tensor:
-        """Inner products of all rows with one of them, over all coordinates: (rows,), float64."""
-        found = [torch.mv(kept, kept[row]).double() for kept in memory]
-        stacked = torch.stack(found) if found else memory.new_zeros(0, memory.shape[1], dtype=torch.float64)
-        return self._split.team.gathered(stacked, self._split.pieces, PIECES).sum(0)
+        return plain(like).new_zeros(len(self.pieces), rows, self._split.length)
 
     def combination(self, memory: Tensor, weights: Tensor) -> Tensor:
         """The vector that is the sum of the rows times their weights (rows,)."""
-        own = torch.empty_like(memory[:, 0])
-        for kept, out in zip(memory, own, strict=True):
-            out.copy_(torch.mv(kept.t(), weights))
+        own = self.own_combination(memory, weights)
         return SplitVector.of(own.view(-1)[: len(self._split.own)].clone(), self._split)
 
     def whole(self, memory: Tensor) -> Tensor:
