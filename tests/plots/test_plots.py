@@ -206,6 +206,18 @@ def test_layer_spectra_are_relative_to_each_layer() -> None:
     np.testing.assert_array_equal(np.ma.getmaskarray(shown), np.isnan(values))
 
 
+@pytest.mark.parametrize(("rank", "shown"), [(None, 24), (3, 24), (40, 60), (90, 100)])
+def test_layer_spectra_reach_beyond_the_rank_and_say_what_is_left_out(rank: int | None, shown: int) -> None:
+    values = np.tile(np.logspace(0, -3, 100), (2, 1))
+    values[1, 50:] = np.nan
+    table = xr.Dataset({"activation_singular_values": (("layer", "component"), values)})
+    ax = plots.layer_spectra(table, rank=rank)
+    assert np.ma.asarray(ax.collections[0].get_array()).size == 2 * shown
+    assert ("the first" in ax.get_xlabel()) == (shown < 100)
+    assert shown == 100 or f"the first {shown} of 100;" in ax.get_xlabel()
+    assert ax.get_xlim()[1] == shown + 0.5
+
+
 def test_a_dead_layer_and_a_zero_jacobian_are_drawn_blank() -> None:
     table = FOUND.diagnosis.layers.copy(deep=True)
     table["activation_singular_values"][1] = 0.0

@@ -11,7 +11,7 @@ from matplotlib.colors import LogNorm
 from isthmus.plots.style import BLUE, MUTED, SMALL, axes_or_new, mark_rank, whole_numbers
 
 _FLOOR = 1e-6
-_MOST_COMPONENTS = 24
+_MOST_COMPONENTS = 24  # unless the rank lies beyond
 
 
 def layer_spectra(
@@ -33,7 +33,8 @@ def layer_spectra(
         The axes.
     """
     ax = axes_or_new(ax)
-    values = dataset[variable].transpose("layer", "component").values[:, :_MOST_COMPONENTS]
+    spectra = dataset[variable].transpose("layer", "component").values
+    values = spectra[:, : max(_MOST_COMPONENTS, (rank or 0) + (rank or 0) // 2)]
     largest = np.fmax.reduce(values, axis=1, initial=0.0)[:, None]
     relative = np.clip(values / np.where(largest > 0, largest, np.nan), _FLOOR, None)
     num_layers, num_components = relative.shape
@@ -47,7 +48,9 @@ def layer_spectra(
     )
     ax.invert_yaxis()
     ax.grid(visible=False)
-    ax.set_xlabel("component (blank: the layer is narrower)")
+    wide = int(np.isfinite(spectra).sum(1).max(initial=0))
+    part = f"the first {num_components} of {wide}; " if wide > num_components else ""
+    ax.set_xlabel(f"component ({part}blank: the layer is narrower)")
     ax.set_ylabel("layer")
     mark_rank(ax, rank, between=True)
     whole_numbers(ax)
