@@ -46,6 +46,32 @@ def test_rebalancing_keeps_the_function_and_balances_every_neuron(seed: int, slo
         assert_neurons_are_balanced(network)
 
 
+@pytest.mark.parametrize("bias", [True, False])
+def test_neurons_that_do_nothing_cost_nothing_afterwards(bias: bool) -> None:
+    network, x = make(bias=bias), random(20, 3)
+    with torch.no_grad():
+        network.weights[2][:, 1] = 0.0  # nobody reads neuron 1 of layer 2
+        network.weights[0][3] = 0.0  # nothing comes into neuron 3 of layer 1
+        if bias:
+            network.biases[0][3] = 0.0
+    balanced = rebalance(network)
+    assert_same_values(balanced(x), network(x))
+    assert_neurons_are_balanced(balanced)
+    assert not balanced.weights[1][1].any()
+    assert not balanced.weights[1][:, 3].any()
+    assert not bias or balanced.biases[1][1] == 0
+
+
+def test_a_neuron_that_gives_a_constant_is_kept() -> None:
+    network, x = make(), random(20, 3)
+    with torch.no_grad():
+        network.weights[0][3] = 0.0
+        network.biases[0][3] = 2.0
+    balanced = rebalance(network)
+    assert_same_values(balanced(x), network(x))
+    assert balanced.biases[0][3] > 0
+
+
 def test_each_sweep_lowers_the_penalty() -> None:
     network, penalties = make(), list[float]()
     with torch.no_grad():

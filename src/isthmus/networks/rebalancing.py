@@ -30,10 +30,28 @@ def rebalance(network: FullyConnected, *, tolerance: float = 1e-13, sweeps: int 
     """
     balanced = copy.deepcopy(network)
     with torch.no_grad():
+        _clear_useless(balanced)
         for _ in range(sweeps):
             if balance_sweep(balanced) <= tolerance:
                 break
     return balanced
+
+
+def _clear_useless(network: FullyConnected) -> None:
+    """Set to zero what comes into neurons that nobody reads, then what goes out of those that are always zero.
+
+    The limit of the rescalings for such a neuron. Not part of a sweep: in training nobody may read a neuron yet.
+    """
+    layers = list(enumerate(itertools.pairwise(network.weights), 1))
+    for l, (weight, outgoing) in layers[::-1]:
+        unread = (outgoing == 0).all(0)
+        for incoming in (weight, network.bias_of(l)):
+            if incoming is not None:
+                incoming[unread] = 0.0
+    for l, (weight, outgoing) in layers:
+        bias = network.bias_of(l)
+        silent = (weight == 0).all(1)
+        outgoing[:, silent if bias is None else silent & (bias == 0)] = 0.0
 
 
 def balance_sweep(network: FullyConnected) -> float:
