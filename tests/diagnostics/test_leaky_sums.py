@@ -25,15 +25,34 @@ def test_sums_over_blocks_are_those_of_the_whole_path(smoothing: float, bias: bo
     S = features(A, bias=bias, smoothing=smoothing)
     assert_close(sums.gram, S[:-1].mT @ S[:-1], relative=1e-12)
     assert_close(sums.by_activation, S[:-1].mT @ A[:-1], relative=1e-12)
-    assert_close(sums.by_momentum, S[:-1].mT @ B[1:], relative=1e-12)
+    assert_close(sums.by_momentum, S[:-1].mT @ path.arriving, relative=1e-12)
     assert_close(sums.by_level, S.mT @ B, relative=1e-12)
     for found, expected in (
         (sums.activation, (A * A).sum((1, 2))), (sums.momentum, (B * B).sum((1, 2))), (sums.same, (A * B).sum((1, 2))),
-        (sums.mixed, (A[:-1] * B[1:]).sum((1, 2))), (sums.data_loss, torch.tensor(path.data_loss, dtype=torch.float64)),
+        (sums.mixed, (A[:-1] * path.arriving).sum((1, 2))),
+        (sums.data_loss, torch.tensor(path.data_loss, dtype=torch.float64)),
     ):  # fmt: skip
         assert_close(found, expected, relative=1e-12)
     with pytest.raises(AssertionError):
         assert_close(sums.by_level[1:], sums.by_momentum, relative=1e-12)
+
+
+@pytest.mark.parametrize("waist", [None, 0, 1, 4])
+def test_critical_weights_are_where_the_gradient_says(waist: int | None) -> None:
+    """d(data loss)/dW_l = -(ridge rho_l / Lt) critical_l, by autograd."""
+    network = random_leaky(0, smoothing=0.2)
+    if waist is not None:
+        network.narrow(Waist(waist, torch.linalg.qr(normal(4, 5, 2)).Q, normal(6, 5)))
+    x, y = normal(2, 40, 3), normal(3, 40, 2)
+    path = leaky_path(network, x, y, ridge=0.3)
+    loss = (network(x) - y).square().sum(1).mean()
+    (gradient,) = torch.autograd.grad(loss, [network.weights])
+    scale = 0.3 * path.steps / network.effective_depth
+    assert_close(-scale[:, None, None] * path.critical, gradient, relative=1e-12)
+    with pytest.warns(NumericalWarning, match="far from critical"):
+        table = leaky_diagnosis(network, x, y, ridge=0.3)
+    assert table.attrs["stationarity"] == pytest.approx(path.total_stationarity, rel=1e-10)
+    assert (waist in {None, 0}) == torch.equal(path.arriving, path.momenta[1:])
 
 
 @pytest.mark.parametrize("relative", [1e-4, 1e-2])

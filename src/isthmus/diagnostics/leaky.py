@@ -36,8 +36,10 @@ class LeakyPath:
     Attributes:
         activations: A_0 .. A_L, (L + 1, n, width).
         momenta: B_l = -(1/ridge) d(data loss)/dA_l, (L + 1, n, width).
+        arriving: B_1 .. B_L, (L, n, width), where a waist stands behind a layer that in front of it: W_l adds to the
+            stream there.
         weights: W_1 .. W_L, the bias as last column.
-        critical: Lt B_l^T sigma(A_{l-1}), which W_l is at a critical point.
+        critical: Lt B_l^T sigma(A_{l-1}) of the arriving B_l, which W_l is at a critical point.
         steps: rho_l of explicit Euler.
         data_loss: squared error summed over outputs, averaged over samples.
         stationarity: |W_l - Lt B_l^T sigma(A_{l-1})| / |W_l| of each layer.
@@ -46,6 +48,7 @@ class LeakyPath:
 
     activations: Tensor
     momenta: Tensor
+    arriving: Tensor
     weights: Tensor
     critical: Tensor
     steps: Tensor
@@ -77,14 +80,15 @@ def leaky_path(
     stream, gradients, loss = stream_and_gradients(exact, x, y, num_samples=len(x))
     A, B = torch.stack(stream), -torch.stack(gradients) / ridge
     W, rho, smoothing = exact.weights.detach(), exact.layer_steps(), float(exact.smoothing)
+    arriving = _arriving(exact, B)
     best = torch.stack(  # one layer at a time: the features of all would take as much again as the stream
         [
             critical_weights(a, b, effective_depth=exact.effective_depth, bias=exact.has_bias, smoothing=smoothing)
-            for a, b in zip(A[:-1], B[1:], strict=True)
+            for a, b in zip(A[:-1], arriving, strict=True)
         ]
     )
     stationarity, total = _stationarity(exact, best)
-    return LeakyPath(A, B, W, best, rho, float(loss), stationarity, total)
+    return LeakyPath(A, B, arriving, W, best, rho, float(loss), stationarity, total)
 
 
 def leaky_diagnosis(
@@ -169,7 +173,7 @@ def _energies(
         else:
             path = path or leaky_path(network, *data, ridge=ridge)
             energies = relaxed_energies(
-                path.activations[l], path.momenta[l + 1], effective_depth=network.effective_depth, gamma=gamma,
+                path.activations[l], path.arriving[l], effective_depth=network.effective_depth, gamma=gamma,
                 bias=network.has_bias, smoothing=float(network.smoothing),
             )  # fmt: skip
             cost, speed = energies.cost_of_identity, energies.speed**2
@@ -188,6 +192,16 @@ def checked_copy(network: LeakyResNet, x: Tensor, y: Tensor, ridge: Real) -> tup
     if y.shape != (len(x), network.d_out):
         raise ShapeError(f"leaky_path: needs y of shape {(len(x), network.d_out)}; got {tuple(y.shape)}.")
     return exact, x, y
+
+
+def _arriving(network: LeakyResNet, momenta: Tensor) -> Tensor:
+    """B_1 .. B_L, that of the layer before a waist taken in front of it."""
+    waist, arriving = network.waist, momenta[1:]
+    if waist is None or waist.layer == 0:
+        return arriving
+    arriving = arriving.clone()
+    arriving[waist.layer - 1] = arriving[waist.layer - 1] @ waist.projection
+    return arriving
 
 
 def _stationarity(network: LeakyResNet, critical: Tensor) -> tuple[Tensor, float]:

@@ -109,6 +109,9 @@ class _Blocks:
             self._see(A, S, roots)
             if level < self.network.depth:
                 momentum, above = above, momentum
+                waist = self.network.waist
+                if waist is not None and waist.layer == level + 1:
+                    above = above @ waist.projection  # a layer adds to the stream in front of the waist
                 _add_pair(sums, level, (S, A, above))
                 self._backward(level, (S, A, roots), above=above, below=below, out=momentum)
             _add_level(sums, level, (S, momentum))
@@ -137,11 +140,9 @@ class _Blocks:
     def _backward(
         self, level: int, here: tuple[Tensor, Tensor, Tensor], *, above: Tensor, below: Tensor, out: Tensor
     ) -> None:
-        """B of a level from that of the level above."""
+        """B of a level from that of the level above, in front of a waist."""
         (S, A, roots), network = here, self.network
-        waist, w = network.waist, network.width
-        if waist is not None and waist.layer == level + 1:
-            above = above @ waist.projection
+        w = network.width
         torch.mm(above, self._pull[level], out=below)
         if float(network.smoothing):
             below.mul_(S[:, :w]).div_(roots)  # the slope (1 + A / r) / 2 is relu / r
