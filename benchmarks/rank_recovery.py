@@ -11,14 +11,13 @@ large      21 ReLU teachers of rank 9..15, 4000 samples
 
 A run that is stopped goes on with the same --out; the smallest cases come first but in the short suite.
 
-Answer: at commit 0609d188, 48 of 48 right, 45 of them confident, none wrong without a warning, median 28.4 s (two
-workers on two busy cores of an Intel Xeon, torch 2.13.0 CPU, November 2026). At commit a0349860, which also tries one
-rank more, the first 25 cases were run: 25 right, 24 of them confident, median 64.5 s on a slower machine, busy too. At
-commit 3018af6f, whose starts are shorter, the first 27: 27 right, 21 confident, median 37.5 s, busy too. Two of
-the others, looked at, doubt the neighbouring ridge .01, at which the linear start had lost its rank; it has a longer
-warm-up since. Of issue6, drawn from 0609d188, the 3 smallest cases were run at commit 88f619c2 (306 to 312 samples;
-ReLU rank 2, leaky 5, tanh 7): 3 right, 2 confident, median 27.0 s. Of bijection, drawn from the same hash, the 3
-smallest (318 to 343 samples; ranks 3, 7, 5): 3 right, 2 confident, median 20.6 s. Of large, none yet.
+Answer: at commit dd7fd3ca, 48 of 48 right, 43 of them confident, none wrong without a warning, median 29.2 s (one
+worker on two cores of an Intel Xeon that other work kept busy, torch 2.13.0 CPU, November 2026); the five with a
+warning are of rank 8 (four) and 5. At commit 968920af, which trained four ridges and wider truncated networks: 48
+right, 45 confident, median 36.6 s with two workers. Of issue6, drawn from 0609d188, the 3 smallest cases were run at
+commit 88f619c2 (306 to 312 samples; ReLU rank 2, leaky 5, tanh 7): 3 right, 2 confident, median 27.0 s. Of bijection,
+drawn from the same hash, the 3 smallest (318 to 343 samples; ranks 3, 7, 5): 3 right, 2 confident, median 20.6 s. Of
+large, none yet.
 """
 
 import argparse
