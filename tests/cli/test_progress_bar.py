@@ -23,11 +23,16 @@ def test_the_time_left(seconds: float | None, text: str) -> None:
 
 def test_plain_lines_come_at_most_every_ten_seconds() -> None:
     said: list[str] = []
-    clock = iter([0.0, 0.0, 1.0, 9.9, 10.0, 15.0, 20.5])
+    clock = iter([0.0, 0.0, 1.0, 9.9, 10.0, 15.0, 20.5, 21.0])
     listener = PlainLines(said.append, lambda: next(clock), words=line_of)
     for _ in range(6):
         listener(EVENT)
     assert said == [f"25 %  1:20 left  {described(EVENT)}"] * 3
+    ended = Progress("reading", 1.0)
+    listener(ended)  # no line is due yet
+    listener.say_last()
+    listener.say_last()
+    assert said[3:] == [line_of(ended)]
 
 
 def test_a_terminal_shows_everything_in_one_line() -> None:

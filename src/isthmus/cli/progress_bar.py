@@ -53,14 +53,21 @@ class PlainLines(Generic[Event]):
     ) -> None:
         self._say, self._clock, self._words = say, clock, words
         self._next = clock()
+        self._unsaid: Event | None = None
 
     def __call__(self, event: Event) -> None:
         """Say where the run stands, if it is time to."""
         now = self._clock()
-        if now < self._next:
-            return
-        self._next = now + SECONDS_BETWEEN_LINES
-        self._say(self._words(event))
+        self._unsaid = event
+        if now >= self._next:
+            self._next = now + SECONDS_BETWEEN_LINES
+            self.say_last()
+
+    def say_last(self) -> None:
+        """Say what was heard last, unless it was said: how a run ended."""
+        if self._unsaid is not None:
+            self._say(self._words(self._unsaid))
+            self._unsaid = None
 
 
 def line_of(event: Progress) -> str:

@@ -1,4 +1,4 @@
-"""A live table of a running sweep on a terminal, one plain line every ten seconds elsewhere; both on stderr.
+"""A live table of a running sweep on a terminal, elsewhere a plain line every ten seconds and at the end; on stderr.
 
 What is told: `sweeps.progress`. The bar of a discovery: `progress_bar`.
 """
@@ -20,9 +20,11 @@ MOST_ROWS = 16  # a screen holds no more; the rest is counted
 def shown_sweep(console: Console) -> Generator[SweepListener]:
     """A listener that shows events on `console` while the block runs."""
     if not console.is_terminal:
-        yield PlainLines(
+        lines = PlainLines(
             lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True), words=line_of_sweep
         )
+        yield lines
+        lines.say_last()
         return
     with Live(console=console, refresh_per_second=4, transient=True) as live:
         yield lambda event: live.update(table_of(event))
