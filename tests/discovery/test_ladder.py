@@ -7,7 +7,7 @@ import torch
 
 from isthmus import tasks
 from isthmus.discovery.arguments import checked_data
-from isthmus.discovery.curves import Result, flat_parameters
+from isthmus.discovery.curves import Result, flat_parameters, network_of, truncated
 from isthmus.discovery.ladder import Ladder, spare_rank
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.request import posed
@@ -72,3 +72,18 @@ def test_the_objective_of_a_problem_is_the_one_that_training_minimises(problem: 
     error = (exact(problem.x.double()) - problem.y.double()).square().sum(1).mean()
     penalty = sum(float(p.detach().square().sum()) for p in exact.parameters())
     assert problem.objective(network, 0.1) == pytest.approx(float(error.detach()) + 0.1 * penalty, rel=1e-9)
+
+
+def test_a_truncation_gives_back_the_network_that_was_polished(problem: Problem) -> None:
+    """It is polished with as many middle neurons as its rank, and kept in the layout of the start."""
+    solved, base = taught(problem, 3)
+    settings = dataclasses.replace(SETTINGS, polish_evaluations=20)
+    found = truncated(
+        solved, settings, base, rank=2, seconds=None, checkpoint=None, callback=lambda _: False
+    )  # fmt: skip
+    assert len(found["theta"]) == len(base["theta"])
+    network = network_of(solved, settings, found["theta"])
+    assert solved.objective(network, base["ridge"]) == pytest.approx(found["objective"], rel=1e-9)
+    before = network_of(solved, settings, base["theta"])
+    truncate_middle(before, 2)
+    assert found["objective"] < 0.999 * solved.objective(before, base["ridge"])
