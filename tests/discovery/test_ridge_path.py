@@ -19,14 +19,15 @@ def walked(errors: list[float], *, patience: int = 1) -> list[int]:
 @pytest.mark.parametrize(
     ("errors", "order"),
     [
-        ([4.0, 3.0, 1.0, 2.0], [1, 2, 3]),
-        ([4.0, 1.0, 2.0, 3.0], [1, 2, 0]),
-        ([1.0, 2.0, 3.0, 4.0], [1, 2, 0]),
-        ([4.0, 3.0, 2.0, 1.0], [1, 2, 3]),
+        ([4.0, 3.0, 1.0, 2.0], [2, 3, 1]),
+        ([4.0, 1.0, 2.0, 3.0], [2, 3, 1, 0]),
+        ([1.0, 2.0, 3.0, 4.0], [2, 3, 1, 0]),
+        ([4.0, 3.0, 2.0, 1.0], [2, 3]),
+        ([6.0, 5.0, 2.0, 1.0, 3.0, 4.0], [3, 4, 2]),
         ([5.0], [0]),
-        ([2.0, 1.0], [0, 1]),
+        ([2.0, 1.0], [1, 0]),
         ([1.0, 2.0, 3.0], [1, 2, 0]),
-        ([1.0, 2.0, 2.0, 2.0], [1, 2, 0]),  # equal errors: the larger ridge counts as the better one
+        ([1.0, 2.0, 2.0, 2.0], [2, 3, 1, 0]),  # equal errors: the larger ridge counts as the better one
     ],
 )
 def test_it_begins_in_the_middle_and_goes_where_the_error_falls(errors: list[float], order: list[int]) -> None:
@@ -51,6 +52,6 @@ def test_errors_that_fall_and_rise_once_lead_to_the_least(least: int) -> None:
 
 
 def test_ridges_at_which_everything_diverged_are_walked_past() -> None:
-    assert walked([3.0, math.inf, 2.0, 1.0]) == [1, 2, 3]
-    assert walked([3.0, math.inf, math.inf, 1.0]) == [1, 2, 3]
-    assert walked([math.inf] * 4) == [1, 2, 3, 0]
+    assert walked([3.0, 2.0, math.inf, 1.0]) == [2, 3]
+    assert walked([1.0, math.inf, math.inf, math.inf]) == [2, 3, 1, 0]
+    assert walked([math.inf] * 4) == [2, 3, 1, 0]

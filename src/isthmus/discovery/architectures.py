@@ -27,7 +27,7 @@ class Architecture:
         raised_start: a start that tries one rank more, or None where there is no linear run to add it to.
         spare_rank: rank to which a start is truncated at no cost, or None where that is not known beforehand.
         truncated: a start led through `rank` dimensions and polished.
-        refined_halves: a truncated network whose halves are refined at a smaller ridge.
+        refined_halves: a truncated network whose halves are refined at a smaller ridge where that helps.
         network: what a start or a truncation ended with.
         refined_network: what `refined_halves` ended with.
         shown: which result `Discovery.network` is, from the starts and the truncations at the chosen ridge.

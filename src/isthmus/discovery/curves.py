@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +26,7 @@ from isthmus.training.trials import RankTrials
 Result = dict[str, Any]
 Callback = Callable[[FitEvent], bool]
 JACOBIAN_POINTS = 64
+M = TypeVar("M", bound=nn.Module)
 
 
 def trained(  # noqa: PLR0913
@@ -119,12 +120,36 @@ def refined_halves(  # noqa: PLR0913
     checkpoint: Path | None,
     callback: Callback,
 ) -> Result:
-    """Cut a trained network through `rank` coordinates and refine both halves at a smaller ridge."""
+    """Cut a trained network through `rank` coordinates and refine both halves, see `refine`."""
     network = network_of(problem, settings, base["theta"])
     narrow = narrowed(network, problem.x, rank, layer=settings.relu_layers + 1)
-    ridge, solver = base["ridge"] * settings.refine_ridge, LBFGS(settings.refine_evaluations)
-    result = trained(problem, narrow, ridge, solver, seconds=seconds, checkpoint=checkpoint, callback=callback)
+    result = refine(problem, settings, narrow, base["ridge"], seconds=seconds, checkpoint=checkpoint, callback=callback)
     return measured_connected(problem, narrow, result) | {"rank": rank}
+
+
+def refine(  # noqa: PLR0913
+    problem: Problem,
+    settings: Settings,
+    network: nn.Module,
+    ridge: float,
+    *,
+    seconds: float | None,
+    checkpoint: Path | None,
+    callback: Callback,
+) -> FitResult:
+    """Train at a ridge smaller than this one, in place; back to where it began if the held-out error rose.
+
+    Few or noisy rows are fitted too closely at the smaller ridge. What is given back says how the training ended.
+    """
+    began, error = flat_parameters(network), problem.heldout_error(network)
+    solver = LBFGS(settings.refine_evaluations)
+    result = trained(
+        problem, network, ridge * settings.refine_ridge, solver,
+        seconds=seconds, checkpoint=checkpoint, callback=callback,
+    )  # fmt: skip
+    if not problem.heldout_error(network) <= error:
+        fill(network, began)
+    return result
 
 
 def narrowed(network: FullyConnected, x: Tensor, rank: int, *, layer: int) -> FullyConnected:
@@ -161,7 +186,7 @@ def measured(
         "outcome": result.outcome.name,
         "gradient_evaluations": result.gradient_evaluations,
         "seconds": result.seconds,
-        "train_error": result.data_loss / problem.unit,
+        "train_error": problem.train_error(network),
         "heldout_error": problem.heldout_error(network),
         "jacobian_spectrum": spectrum.tolist(),
         "jacobian_rank": int(spectral_gap_rank(spectrum)),
@@ -184,17 +209,18 @@ def flat_parameters(network: nn.Module) -> Tensor:
 
 def network_of(problem: Problem, settings: Settings, theta: Tensor) -> FullyConnected:
     """The network whose parameters are `theta`."""
-    return _filled(new_network(problem.d_in, problem.d_out, settings, seed=0), theta)
+    return fill(new_network(problem.d_in, problem.d_out, settings, seed=0), theta)
 
 
 def narrow_network_of(
     problem: Problem, settings: Settings, theta: Tensor, rank: int, *, middle: int = 1
 ) -> FullyConnected:
     """The network with `middle` linear layers of `rank` neurons whose parameters are `theta`."""
-    return _filled(narrow_network(problem.d_in, problem.d_out, settings, rank=rank, middle=middle, seed=0), theta)
+    return fill(narrow_network(problem.d_in, problem.d_out, settings, rank=rank, middle=middle, seed=0), theta)
 
 
-def _filled(network: FullyConnected, theta: Tensor) -> FullyConnected:
+def fill(network: M, theta: Tensor) -> M:
+    """Make `theta`, in the order of `network.parameters()`, its parameters; the network itself."""
     # a copy: vector_to_parameters makes views, and units that run side by side share `theta`
     torch.nn.utils.vector_to_parameters(theta.clone(), network.parameters())
     return network

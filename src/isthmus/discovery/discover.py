@@ -57,7 +57,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         loss: None or "squared", or "cross_entropy".
         depth: number of weight matrices; more depth prefers fewer, more curved coordinates. Default 11. Of residual
             networks the number of layers or blocks, default 16.
-        ridge: one ridge or several; default 1e-2 ... 3e-4, for targets of total variance 1.
+        ridge: one ridge or several; default 1e-1 ... 3e-4, for targets of total variance 1.
         starts: starts at each ridge, the first from the linear map, the others random. Default 2.
         sample_weight: a weight >= 0 for each row, in losses and errors, up to a common factor; the columns are scaled
             without it. Rows of weight 0 are left out.

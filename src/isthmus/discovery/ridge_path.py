@@ -21,7 +21,7 @@ def next_ridge(errors: Mapping[int, float], count: int, *, patience: int) -> int
     Test: discovery/test_ridge_path.
     """
     if not errors:
-        return (count - 1) // 2
+        return count // 2
     best = min(errors, key=lambda i: (errors[i], i))
     enough = patience if math.isfinite(errors[best]) else count
     lowest, highest = min(errors), max(errors)

@@ -56,9 +56,9 @@ class Findings:
 def planned_evaluations(settings: Settings, problem: Problem) -> int:
     """About how many gradient evaluations a search takes, for the estimate of time left."""
     ranks = min(_most_ranks(settings, problem), 6)
-    path = len(settings.ridges) * len(settings.starts) * settings.start_evaluations
-    curves = min(3, len(settings.ridges)) * (ranks * settings.polish_evaluations + settings.raise_evaluations)
-    return path + curves + ranks * settings.refine_evaluations
+    path = len(settings.starts) * settings.start_evaluations
+    curves = ranks * settings.polish_evaluations + settings.raise_evaluations
+    return _planned_ridges(settings) * (path + curves) + ranks * settings.refine_evaluations
 
 
 class Search:
@@ -114,9 +114,8 @@ class Search:
             if results:
                 found[ridges[i]] = results
                 self.workshop.tracker.rank = _least(results)["jacobian_rank"]
-        self.workshop.tracker.skip(
-            len(self.settings.starts) * self.settings.start_evaluations * (len(ridges) - len(errors))
-        )
+        spared = _planned_ridges(self.settings) - len(errors)  # below 0 where the best lay far from the middle
+        self.workshop.tracker.skip(spared * len(self.settings.starts) * self.settings.start_evaluations)
         if not found:
             raise NotConverged("discover: every start diverged at every ridge; scale the data or give larger ridges.")
         return dict(sorted(found.items(), reverse=True))
@@ -252,6 +251,11 @@ class Search:
 def _least(results: Sequence[Result]) -> Result:
     """The start with the least objective: the theory speaks of the global minimum, so ranks are never averaged."""
     return min(results, key=lambda r: r["objective"])
+
+
+def _planned_ridges(settings: Settings) -> int:
+    """Ridges that are trained where the best is the first or beside it: it and its neighbours."""
+    return min(2 * settings.patience + 1, len(settings.ridges))
 
 
 def _most_ranks(settings: Settings, problem: Problem) -> int:

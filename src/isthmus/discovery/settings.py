@@ -30,7 +30,7 @@ class Settings:
     Attributes:
         seed: of the split, the starts and nothing else.
         ridges: coefficients of the penalty, largest first; each trained cold (continuation from a large ridge keeps the
-            network at a clean but false rank).
+            network at a clean but false rank). Training begins in the middle, so few of them are trained.
         starts: kinds of the starts at each ridge.
         relu_layers: ReLU layers before and after the middle.
         linear_layers: linear layers in the middle, the depth knob.
@@ -42,7 +42,7 @@ class Settings:
         polish_evaluations: gradient evaluations after each truncation.
         raise_evaluations: gradient evaluations after a rank was added to the best start.
         refine_evaluations: gradient evaluations of each point of the scree curve.
-        refine_ridge: ridge of the scree curve, relative to the chosen one.
+        refine_ridge: ridge at which the halves of the scree curve are refined, relative to the chosen one.
         patience: ridges on each side of the one with the least held-out error that are trained too, if there are any.
         heldout: share of rows held out.
         scaling: "column" or "global".
@@ -54,7 +54,7 @@ class Settings:
     """
 
     seed: int = 0
-    ridges: tuple[float, ...] = (1e-2, 3e-3, 1e-3, 3e-4)
+    ridges: tuple[float, ...] = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
     starts: tuple[str, ...] = (StartKind.LINEAR, StartKind.RANDOM)
     relu_layers: int = 3
     linear_layers: int = 4

@@ -9,7 +9,16 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from isthmus.discovery.curves import Callback, Result, flat_parameters, measured, regression_target, trained
+from isthmus.discovery.curves import (
+    Callback,
+    Result,
+    fill,
+    flat_parameters,
+    measured,
+    refine,
+    regression_target,
+    trained,
+)
 from isthmus.discovery.halves import principal_axes
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.settings import NetworkKind, Settings, StartKind
@@ -72,10 +81,9 @@ def refined_halves(  # noqa: PLR0913
     checkpoint: Path | None,
     callback: Callback,
 ) -> Result:
-    """Refine both sides of a waist at a smaller ridge."""
+    """Refine both sides of a waist, see `curves.refine`."""
     network = network_of(problem, settings, base)
-    ridge, solver = base["ridge"] * settings.refine_ridge, LBFGS(settings.refine_evaluations)
-    end = trained(problem, network, ridge, solver, seconds=seconds, checkpoint=checkpoint, callback=callback)
+    end = refine(problem, settings, network, base["ridge"], seconds=seconds, checkpoint=checkpoint, callback=callback)
     return _measured(problem, settings, network, end) | {"rank": rank}
 
 
@@ -132,8 +140,7 @@ def start_linear(network: Stream, x: Tensor, y: Tensor) -> None:
 def network_of(problem: Problem, settings: Settings, result: Result) -> Stream:
     """The network that a unit of work ended with, its waist included."""
     network = new_stream(problem.d_in, problem.d_out, settings, seed=0)
-    # a copy: vector_to_parameters makes views, and units that run side by side share `theta`
-    torch.nn.utils.vector_to_parameters(result["theta"].clone(), network.parameters())
+    fill(network, result["theta"])
     if result["waist_rank"] is not None:
         network.narrow(Waist(waist_layer(settings), result["waist_axes"], result["waist_mean"]))
     return network

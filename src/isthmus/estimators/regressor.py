@@ -14,7 +14,7 @@ class BottleneckRegressor(RegressorMixin, Bottleneck):
 
     Args:
         depth: number of weight matrices; more depth prefers fewer, more curved coordinates. None: 11.
-        ridge: one ridge or several, of which the one with the least held-out error is kept. None: 1e-2 ... 3e-4, for
+        ridge: one ridge or several, of which the one with the least held-out error is kept. None: 1e-1 ... 3e-4, for
             targets of total variance 1.
         starts: starts at each ridge, the first from the linear map, the others random. None: 2.
         evaluations: gradient evaluations of each start. None: 800.

@@ -1,0 +1,54 @@
+"""Refined halves are those of less held-out error: the refined ones, or the halves as they were cut."""
+
+import pytest
+import torch
+
+from isthmus import tasks
+from isthmus.discovery.arguments import checked_data
+from isthmus.discovery.curves import flat_parameters, refine, trained
+from isthmus.discovery.problem import Problem
+from isthmus.discovery.rank_starts import narrow_network
+from isthmus.discovery.request import posed
+from isthmus.discovery.settings import Settings
+from isthmus.discovery.splitting import heldout_rows
+from isthmus.networks import FullyConnected
+from isthmus.training import FitEvent
+from isthmus.training.solvers import LBFGS
+
+SETTINGS = Settings(width=12, linear_width=4, refine_evaluations=60, refine_ridge=1e-3)
+RIDGE = 3e-3
+
+
+def going_on(_: FitEvent) -> bool:
+    return False
+
+
+def posed_with_noise(noise: float, rows: int) -> Problem:
+    task = tasks.teacher(1, d_in=10, d_out=4, num_samples=rows, latent_dim=4, noise=noise, seed=2)
+    data = checked_data(task.x, task.y, "squared", None)
+    found = posed(data, heldout_rows(rows, seed=0, fraction=0.5, groups=None, ordered=False), SETTINGS)
+    assert found is not None
+    return found
+
+
+def begun(problem: Problem) -> FullyConnected:
+    """A network of one coordinate, trained at the ridge."""
+    network = narrow_network(problem.d_in, problem.d_out, SETTINGS, rank=1, middle=1, seed=0)
+    trained(problem, network, RIDGE, LBFGS(60), seconds=None, checkpoint=None, callback=going_on)
+    return network
+
+
+@pytest.mark.parametrize(("noise", "rows", "helps"), [(0.0, 300, True), (1.0, 40, False)])
+def test_refining_never_raises_the_held_out_error(noise: float, rows: int, helps: bool) -> None:  # noqa: FBT001
+    problem = posed_with_noise(noise, rows)
+    network = begun(problem)
+    before, parameters = problem.heldout_error(network), flat_parameters(network)
+    free = trained(  # the same training without the way back
+        problem, copy := begun(problem), RIDGE * SETTINGS.refine_ridge,
+        LBFGS(SETTINGS.refine_evaluations), seconds=None, checkpoint=None, callback=going_on,
+    )  # fmt: skip
+    assert (problem.heldout_error(copy) < before) == helps  # else this case shows nothing
+    ended = refine(problem, SETTINGS, network, RIDGE, seconds=None, checkpoint=None, callback=going_on)
+    assert ended.objective == free.objective
+    wanted = flat_parameters(copy) if helps else parameters
+    assert torch.equal(flat_parameters(network), wanted)
