@@ -48,11 +48,11 @@ def test_all_are_trained_where_the_largest_gains() -> None:
 @pytest.mark.parametrize(
     ("beside", "ranks", "read"),
     [
-        ([0.9, 0.8, 0.7, 0.6, 0.3, 0.3, 0.3], [3, 4, 5, 7], 5),
+        ([0.9, 0.8, 0.7, 0.6, 0.3, 0.3, 0.3], [4, 5, 7], 5),
         ([0.9, 0.8, 0.3, 0.3, 0.3, 0.3, 0.3], [1, 2, 3, 4, 5, 7], 3),
         ([0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3], [1, 2, 3, 4, 5, 7], 1),
     ],
-    ids=["the same", "at its end", "at the bottom"],
+    ids=["the same", "below", "at the bottom"],
 )
 def test_a_neighbour_goes_down_until_its_reading_is_known(beside: list[float], ranks: list[int], read: int) -> None:
     known = Known(chosen=[0.9, 0.8, 0.7, 0.6, 0.2, 0.2, 0.2], beside=beside)
@@ -61,6 +61,34 @@ def test_a_neighbour_goes_down_until_its_reading_is_known(beside: list[float], r
     assert known.ranks(1e-3) == ranks
     assert reading_of(curves[1e-3], 1.0) == objective_reading([1.0, *beside])
     assert reading_of(curves[1e-3], 1.0).rank == read
+
+
+@pytest.mark.parametrize(
+    ("beside", "ranks", "read"),
+    [
+        ([0.9, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3], [1, 2, 3, 7], 2),
+        ([0.9, 0.8, 0.3, 0.3, 0.3, 0.3, 0.3], [1, 2, 3, 4, 5, 6, 7], 3),
+        ([0.9, 0.3, 0.3, 0.3, 0.3, 0.3, 0.2], [1, 2, 3, 4, 5, 6, 7], 7),
+    ],
+    ids=["the same", "above", "at the top"],
+)
+def test_a_neighbour_is_known_from_next_to_the_reading_and_its_largest_rank(
+    beside: list[float], ranks: list[int], read: int
+) -> None:
+    known = Known(chosen=[0.9, 0.2, 0.2], beside=beside)
+    ladders = [known.ladder(1e-2, spare=3, most=3), known.ladder(1e-3, spare=7, most=7)]
+    curves = objective_curves(ladders, known.train, constant=1.0)
+    assert sorted(known.asked) == sorted(set(known.asked))  # nothing is trained twice
+    assert known.ranks(1e-3) == ranks
+    assert list(curves[1e-3]) == ranks
+    assert reading_of(curves[1e-3], 1.0).rank == read
+
+
+def test_without_a_rank_a_neighbour_needs_one_dimension_and_its_largest() -> None:
+    known = Known(chosen=[1.0, 1.0], beside=[1.0, 1.0, 1.0])
+    ladders = [known.ladder(1e-2, spare=2, most=2), known.ladder(1e-3, spare=3, most=3)]
+    objective_curves(ladders, known.train, constant=1.0)
+    assert known.ranks(1e-3) == [1, 3]
 
 
 def test_ranks_that_could_not_be_used_leave_the_others_where_they_are() -> None:

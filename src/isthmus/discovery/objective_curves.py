@@ -18,8 +18,9 @@ BELOW = 2  # ranks below a reading from which a neighbouring curve begins, and b
 def objective_curves(ladders: Sequence[Ladder], train: Train, *, constant: float) -> Curves:
     """The whole curve of the first start, and of the others the ranks that say where they read.
 
-    Another curve begins a little below what the first reads, and goes on downwards while it reads its least rank:
-    ranks far below would only say again that they are too low.
+    Of another curve first the ranks next to the first reading are trained, and its largest. Where these read otherwise,
+    it begins a little below the first reading, and goes on downwards while it reads its least rank: ranks far below
+    would only say again that they are too low.
 
     Args:
         ladders: that of the chosen ridge, then those of its neighbours.
@@ -33,7 +34,10 @@ def objective_curves(ladders: Sequence[Ladder], train: Train, *, constant: float
     curves: Curves = {}
     _climb(curves, [(chosen, 1)], train)
     read = reading_of(curves[chosen.ridge], constant).rank
-    ends = [(l, max(min(read, l.spare) - BELOW, 1)) for l in beside]
+    curves |= {l.ridge: {} for l in beside}
+    _add(curves, [(l, rank) for l in beside for rank in _next_to(read, l)], train)
+    others = [l for l in beside if reading_of(curves[l.ridge], constant).rank != read]
+    ends = [(l, max(min(read, l.spare) - BELOW, 1)) for l in others]
     _climb(curves, ends, train)
     while ends := [(l, low) for l, low in ends if 1 < low >= reading_of(curves[l.ridge], constant).rank]:
         _add(curves, [(l, rank) for l, low in ends for rank in range(max(low - BELOW, 1), low)], train)
@@ -64,6 +68,14 @@ def _climb(curves: Curves, ends: Sequence[tuple[Ladder, int]], train: Train) -> 
     curves |= {l.ridge: l.filled(curves[l.ridge]) for l, _ in ends if l not in gaining}
 
 
+def _next_to(read: int, ladder: Ladder) -> list[int]:
+    """The ranks that say whether a curve reads this one; above the spare rank its network stands for all."""
+    near = {min(rank, ladder.spare) for rank in (read - 1, read, read + 1)}
+    return sorted((near - {0, -1}) | {ladder.most}, reverse=True)
+
+
 def _add(curves: Curves, wanted: Sequence[tuple[Ladder, int]], train: Train) -> None:
-    for result in train(wanted) if wanted else []:
+    """Train what is not there yet."""
+    missing = [(ladder, rank) for ladder, rank in wanted if rank not in curves[ladder.ridge]]
+    for result in train(missing) if missing else []:
         curves[result["ridge"]][result["rank"]] = result
