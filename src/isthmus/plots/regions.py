@@ -4,14 +4,15 @@ Where the pieces come from: `networks.slice_cells` and `networks.class_regions`.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import PathCollection, PolyCollection
 from matplotlib.colors import to_hex
 from matplotlib.patches import Patch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from isthmus.plots.style import BLUE, GREEN, INK, ORANGE, PURPLE, SMALL, SURFACE, axes_or_new
 
@@ -56,13 +57,30 @@ def regions(  # noqa: PLR0913 - what is laid over the pieces
         raise ValueError(f"regions: needs one label per polygon; got {len(whole)} for {len(corners)}.")
     present = sorted({int(label) for label in whole})
     colors = _colors(present, ordered=ordered)
+    _fill(ax, corners, [colors[int(label)] for label in whole])
+    handles: list[object] = [Patch(color=colors[label], label=names[label]) for label in present[:_MOST_IN_LEGEND]]
+    if points is not None and len(at := np.asarray(points)):
+        handles.append(_marked(ax, at, "rows", s=12, color=INK, edgecolors=SURFACE, linewidths=0.6, zorder=3))
+    if tripoints is not None and len(at := np.asarray(tripoints)):
+        handles.append(_marked(ax, at, "tripoints", s=46, facecolors="none", edgecolors=INK, linewidths=1.6, zorder=4))
+    box = ax.legend(
+        handles=handles, fontsize=SMALL, labelcolor=INK, loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=1.2
+    )
+    box.get_frame().set(facecolor="none", edgecolor="none")
+    ax.set_xlabel(axis_names[0])
+    ax.set_ylabel(axis_names[1])
+    return ax
+
+
+def _fill(ax: Axes, corners: Sequence[NDArray[np.float64]], colors: Sequence[str]) -> None:
+    """Draw the pieces, which fill the axes."""
     many = len(corners) > _MANY
     ax.add_collection(
         PolyCollection(
             corners,
-            facecolors=[colors[int(label)] for label in whole],
+            facecolors=colors,
             # an edge of its own colour closes the hairlines between neighbours
-            edgecolors=[colors[int(label)] for label in whole] if many else SURFACE,
+            edgecolors=colors if many else SURFACE,
             linewidths=0.2 if many else 0.3,
             rasterized=many,
             label="pieces",
@@ -72,26 +90,11 @@ def regions(  # noqa: PLR0913 - what is laid over the pieces
     low, high = np.concatenate(corners).min(0), np.concatenate(corners).max(0)
     ax.set_xlim(low[0], high[0])
     ax.set_ylim(low[1], high[1])
-    handles: list[object] = [Patch(color=colors[label], label=names[label]) for label in present[:_MOST_IN_LEGEND]]
-    if points is not None and len(at := np.asarray(points)):
-        handles.append(
-            ax.scatter(
-                at[:, 0], at[:, 1], s=12, color=INK, edgecolors=SURFACE, linewidths=0.6, label="rows", zorder=3
-            )
-        )  # fmt: skip
-    if tripoints is not None and len(at := np.asarray(tripoints)):
-        handles.append(
-            ax.scatter(
-                at[:, 0], at[:, 1], s=46, facecolors="none", edgecolors=INK, linewidths=1.6, label="tripoints", zorder=4
-            )
-        )  # fmt: skip
-    box = ax.legend(
-        handles=handles, fontsize=SMALL, labelcolor=INK, loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=1.2
-    )
-    box.get_frame().set(facecolor="none", edgecolor="none")
-    ax.set_xlabel(axis_names[0])
-    ax.set_ylabel(axis_names[1])
-    return ax
+
+
+def _marked(ax: Axes, at: NDArray[np.float64], name: str, **marker: Any) -> PathCollection:  # noqa: ANN401
+    """Points laid over the pieces."""
+    return ax.scatter(at[:, 0], at[:, 1], label=name, **marker)
 
 
 def _colors(present: Sequence[int], *, ordered: bool) -> dict[int, str]:
