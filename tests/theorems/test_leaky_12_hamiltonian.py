@@ -3,6 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from isthmus.errors import ShapeError
 from isthmus.theory import features, hamiltonian, pontryagin_hamiltonian, relaxed_norm
 from theorem_checks import SEEDS, assert_close, normal
 
@@ -50,3 +51,10 @@ def test_batches_of_layers() -> None:
     A, B = normal(0, 3, 6, 4), normal(1, 3, 6, 4)
     each = torch.stack([hamiltonian(a, b, effective_depth=2.0) for a, b in zip(A, B, strict=True)])
     assert_close(hamiltonian(A, B, effective_depth=2.0), each)
+
+
+@pytest.mark.parametrize(("bias", "shape"), [(True, (4, 4)), (False, (4, 5))])
+def test_a_weight_of_another_shape_is_refused(bias: bool, shape: tuple[int, ...]) -> None:
+    A = normal(0, 6, 4)
+    with pytest.raises(ShapeError, match=r"needs a weight of shape \(4, \d\)"):
+        pontryagin_hamiltonian(A, A, normal(1, *shape), effective_depth=2.0, bias=bias)

@@ -92,6 +92,13 @@ def pontryagin_hamiltonian(
     Source: 002, section 2. Test: LEAKY-12.
     """
     _check_pair("pontryagin_hamiltonian", activation, momentum, effective_depth)
+    check_tensor("pontryagin_hamiltonian", "weight", weight, least_ndim=2)
+    wanted = (*activation.shape[:-2], activation.shape[-1], activation.shape[-1] + bias)
+    if weight.shape != wanted:
+        raise ShapeError(
+            f"pontryagin_hamiltonian: needs a weight of shape {wanted} beside an activation of shape "
+            f"{tuple(activation.shape)}{', the bias in the last column' if bias else ''}; got {tuple(weight.shape)}."
+        )
     added = features(activation, bias=bias, smoothing=smoothing) @ weight.mT - effective_depth * activation
     return (momentum * added).sum((-2, -1)) - weight.square().sum((-2, -1)) / (2 * effective_depth)
 
