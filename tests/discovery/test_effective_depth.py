@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from isthmus import EffectiveDepth, LeakyResNet, Limits, effective_depth, tasks
-from isthmus.discovery.effective_depth import drawn_out
+from isthmus.discovery.effective_depth import drawn_out, narrowed
 from leaky_networks import RIDGE, random_leaky, small_data
 from theorem_checks import assert_close, normal
 
@@ -66,6 +66,33 @@ def test_drawing_out_keeps_both_ends_and_repeats_the_middle() -> None:
     assert float((scaled[9] - scaled[14]).abs().max()) < 1e-12
     with pytest.raises(AssertionError):
         assert_close(scaled[7:9], network.weights[7:9].detach(), relative=1e-12)
+
+
+def twelve_layers() -> LeakyResNet:
+    network = LeakyResNet(3, 2, width=6, depth=12, effective_depth=2.5, seed=0, dtype=torch.float64)
+    with torch.no_grad():
+        network.weights.copy_(normal(1, 12, 6, 7))
+    return network
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_a_narrowed_middle_writes_into_few_directions(rank: int) -> None:
+    network, x = twelve_layers(), normal(2, 20, 3)
+    before = network.weights.detach().clone()
+    lower = narrowed(network, x, rank).weights.detach()
+    assert torch.equal(network.weights.detach(), before)
+    assert int(torch.linalg.matrix_rank(torch.cat(list(lower[3:9]), 1), rtol=1e-9)) == rank
+    assert torch.equal(lower[:3], before[:3])
+    assert torch.equal(lower[9:], before[9:])
+
+
+def test_a_narrowed_middle_keeps_the_leading_directions() -> None:
+    """As many directions as there are: nothing changes."""
+    network, x = twelve_layers(), normal(2, 20, 3)
+    same, less = (narrowed(network, x, rank).weights.detach() for rank in (6, 5))
+    assert_close(same, network.weights.detach(), relative=1e-12)
+    with pytest.raises(AssertionError):
+        assert_close(less, network.weights.detach(), relative=1e-12)
 
 
 def test_bad_input_is_refused_in_words() -> None:

@@ -3,6 +3,7 @@
 The readings: `theory.leaky` and `diagnostics`. The rank of a task from data alone: `discover`.
 """
 
+import copy
 import math
 import time
 import warnings
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from isthmus.diagnostics import leaky_diagnosis
 from isthmus.errors import NumericalWarning
-from isthmus.networks import LeakyResNet
+from isthmus.networks import LeakyResNet, walk
 from isthmus.theory.inputs import Real, check_positive
 from isthmus.training import Limits, fit
 from isthmus.training.adaptive_steps import read_at
@@ -38,7 +39,7 @@ class EffectiveDepth:
         reason: one sentence.
         table: dimension "effective_depth": `depth`, `objective`, `stationarity`, `rank_from_hamiltonian` (median over
             the layers, from below), `cost_of_identity` (least over the layers, from above), `rank_from_slope`
-            (2 / ridge) dV / dLt between this Lt and the one before, NaN at the first.
+            (2 / ridge) dV / dLt between this Lt and the one before, NaN at the first and where the rank was lowered.
         network: trained at the last Lt.
     """
 
@@ -66,7 +67,8 @@ def effective_depth(  # noqa: PLR0913
 
     Lt is raised from that of `network` by `factor`, each time from the weights before: read at the same distance from
     the nearer end in units of the leak, so that the middle is drawn out and both ends stay. Layers are equally long,
-    with rho Lt <= 0.25.
+    with rho Lt <= 0.25. Where they agree on k, the same Lt is trained again from a middle of k - 1 directions; if that
+    ends lower, k was that of a local minimum, and Lt is raised from the lower one.
 
     Args:
         network: the first Lt and initial weights; not changed.
@@ -86,7 +88,7 @@ def effective_depth(  # noqa: PLR0913
             do not fit.
 
     Accuracy: that of the solver and O(rho) of the discretisation. A local minimum of one rank too many is kept from
-    one Lt to the next and then read as that rank: begin at a larger ridge or Lt.
+    one Lt to the next; one direction fewer is tried where the readings agree, so that it is found out there at last.
     Source: 002, figure 1; the slope is ours (LEAKY-13). Test: tests/discovery/test_effective_depth.py.
     """
     check_positive("effective_depth", "ridge", ridge)
@@ -105,12 +107,39 @@ def effective_depth(  # noqa: PLR0913
         following = now.effective_depth * float(factor)
         rank = _agreed(rows[-1])
         late = limits.seconds is not None and time.monotonic() - began > limits.seconds
+        if rank and not late:
+            lower = narrowed(now, x, rank - 1)
+            row = _row(lower, x, y, float(ridge), chosen, [])
+            if row["objective"] < rows[-1]["objective"]:  # what they agreed on was a local minimum
+                now, rank = lower, None
+                rows[-1] = row if row["stationarity"] <= CRITICAL else _row(now, x, y, float(ridge), chosen, [])
         if rank is not None or following > most or late:
             break
         now = drawn_out(now, following)
     return EffectiveDepth(
         rank, None if rank is None else now.effective_depth, _reason(rows[-1], rank, late=late), _table(rows), now
     )
+
+
+def narrowed(network: LeakyResNet, x: Float[Tensor, "n d_in"], rank: int) -> LeakyResNet:
+    """A copy whose middle half writes into the leading `rank` directions of the stream in its middle only.
+
+    W' = P W in the layers between a quarter and three quarters of the leak, P the projection onto the leading principal
+    directions of A at one half: what is outside them decays with the leak. A start for training, not a minimum.
+
+    Args:
+        network: not changed.
+        x: samples as rows, by which directions are ordered.
+        rank: from 0.
+    """
+    lower = copy.deepcopy(network)
+    with torch.no_grad():
+        times = network.steps.double().cumsum(0)
+        middle = walk(network, x)[int((times < 0.5).sum())].activation
+        axes = torch.linalg.svd(middle, full_matrices=False).Vh[:rank]
+        inside = (times > 0.25) & (times <= 0.75)
+        lower.weights[inside] = axes.T @ axes @ lower.weights[inside]
+    return lower
 
 
 def drawn_out(network: LeakyResNet, effective_depth: float) -> LeakyResNet:
