@@ -32,10 +32,11 @@ from distributed import Client, LocalCluster
 from isthmus import FullyConnected
 from isthmus.discovery.work import one_thread_each
 from isthmus.sweeps import Plan, SweepProgress, sweep
+from isthmus.sweeps.folder import INDEX
+from isthmus.sweeps.frames import run_table
 from isthmus.sweeps.index import Index, Row, Status
 from isthmus.sweeps.setup import prepared
-from isthmus.sweeps.store import INDEX, Store, run_folder
-from isthmus.sweeps.table import run_table
+from isthmus.sweeps.store import Store, run_folder
 from isthmus.sweeps.worker import Ending, Job, Report, versions
 from isthmus.training import Limits, fit
 from isthmus.training.losses import DataLoss, Loss
@@ -211,7 +212,7 @@ def main() -> None:
         wall, work = overhead(folder / "overhead", runs)
         print(f"overhead per run: {1000 * wall:.1f} ms, {1000 * work:.1f} ms of the processor ({runs} runs, goal 50)")
         store = Store(folder / "overhead")
-        with closing(store.reader()) as index:
+        with closing(store.place.reader()) as index:
             row = index.rows()[0]
         records = 1000 if quick else 10_000
         seconds, work, size = listing(folder, row, records)

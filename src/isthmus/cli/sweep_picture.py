@@ -15,8 +15,9 @@ from isthmus import plots
 from isthmus.cli.sweep_folder import rows_of
 from isthmus.errors import DataError
 from isthmus.plots.style import SIZE
-from isthmus.sweeps.store import Store
-from isthmus.sweeps.table import NUMBERS, run_table
+from isthmus.sweeps.folder import SweepFolder
+from isthmus.sweeps.frames import run_table
+from isthmus.sweeps.numbers import NUMBERS
 from isthmus.training.atomic import atomic_path
 
 
@@ -28,7 +29,7 @@ def draw(folder: Path, axis: str | None, by: str | None, quantities: Sequence[st
     """
     if path.suffix.lower() not in {".png", ".svg"}:
         raise DataError(f"--out {path}: unknown extension {path.suffix!r}. Use .png or .svg.")
-    table = run_table(rows_of(Store(folder)))
+    table = run_table(rows_of(SweepFolder(folder)))
     numeric = [name for name in table.columns if "." in name and pd.api.types.is_numeric_dtype(table[name])]
     if not numeric:
         raise DataError(f"{folder}: no setting differs between its runs. Sweep over one to draw it.")
