@@ -86,6 +86,13 @@ def test_the_picture(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert matplotlib.image.imread(path).shape[:2] == (620, 1760)
 
 
+def test_the_lines_are_never_the_axis(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.svg"
+    for by, axis in (("depth", "training.ridge"), ("ridge", "network.depth")):
+        assert run(["sweep", "plot", str(finished), "--by", by, "--quantity", "rank", "--out", str(path)]) == 0
+        assert f"rank against {axis}, by " in capsys.readouterr().out
+
+
 def test_a_new_index(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "out"
     shutil.copytree(finished, folder)
@@ -178,6 +185,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
         (["plot", "--axis", "dept"], "Did you mean 'depth'?"),
         (["plot", "--quantity", "objectiv"], "Did you mean 'objective'?"),
         (["plot", "--by", "width"], "--by width: unknown"),
+        (["plot", "--by", "depth", "--axis", "depth"], "that is the axis already"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
