@@ -242,5 +242,8 @@ def test_a_missing_part_and_what_cannot_be_split_are_refused(tmp_path: Path) -> 
     x, data = data_of(rows=200)
     with pytest.raises(ValueError, match=r"split_parameters=True\): needs a FullyConnected, got Linear"):
         fit_shards(torch.nn.Linear(5, 4).double(), x, data.y, total=200, team=Team(), ridge=0.1, split_parameters=True)
+    x, y = torch.zeros(1093, 5).double(), torch.zeros(1093, 4).double()
+    with pytest.raises(ValueError, match="needs at most 64 processes, came 65"):
+        fit_shards(network(), x, y, total=140_000, team=Team(0, 65), ridge=0.1, split_parameters=True)
     with pytest.raises(ValueError, match="the move raise_rank needs the whole network"):
         layerwise_schedule((RankTrials(attempt=raise_rank),))
