@@ -8,9 +8,12 @@ warm-up, from the first end of a run to the last, so that the start of the worke
 five ratios. Where other work takes the cores it says so: workers that wait for a core gain nothing. Constants for
 `docs/notes/scale.md`: bytes per run on disk and in the index, bytes of a job and of a report.
 
-Answer: 15 to 20 ms of the processor per run beyond training (goal 50), 41 to 86 ms by the clock; 10,000 records in .33
-to .79 s of the processor (goal 1), 1.3 to 3.7 s by the clock. The speed-up on two workers is not known: two cores of an
-Intel Xeon had a load of 8 to 12 from other work (torch 2.13.0 CPU, November 2026), which leaves no second core to gain.
+Answer (two cores of an Intel Xeon, torch 2.13.0 CPU, 21 November 2026, little else running: a load of 2 in all):
+39 ms per run beyond training by the clock, 37 ms of the processor (goal 50); 10,000 records listed and tabled in .79 s
+by the clock (goal 1); on two workers 1.92 times as fast as on one (goal 1.8), the median of 1.39, 2.47, 1.96, 1.69 and
+1.92; a few minutes before it was 1.88, that of 1.94, 1.33, 2.13, 1.88 and 1.79. Single ratios mean little: the two
+workers were ready without a core a quarter of the time. The command `isthmus sweep table` on 10,000 runs takes 1.0 to
+1.25 s of the processor as a whole, start of the program included (on a busy machine, so not by the clock).
 """
 
 import argparse
@@ -32,10 +35,11 @@ from distributed import Client, LocalCluster
 from isthmus import FullyConnected
 from isthmus.discovery.work import one_thread_each
 from isthmus.sweeps import Plan, SweepProgress, sweep
+from isthmus.sweeps.folder import INDEX
+from isthmus.sweeps.frames import run_table
 from isthmus.sweeps.index import Index, Row, Status
 from isthmus.sweeps.setup import prepared
-from isthmus.sweeps.store import INDEX, Store, run_folder
-from isthmus.sweeps.table import run_table
+from isthmus.sweeps.store import Store, run_folder
 from isthmus.sweeps.worker import Ending, Job, Report, versions
 from isthmus.training import Limits, fit
 from isthmus.training.losses import DataLoss, Loss
@@ -211,7 +215,7 @@ def main() -> None:
         wall, work = overhead(folder / "overhead", runs)
         print(f"overhead per run: {1000 * wall:.1f} ms, {1000 * work:.1f} ms of the processor ({runs} runs, goal 50)")
         store = Store(folder / "overhead")
-        with closing(store.reader()) as index:
+        with closing(store.place.reader()) as index:
             row = index.rows()[0]
         records = 1000 if quick else 10_000
         seconds, work, size = listing(folder, row, records)

@@ -39,6 +39,7 @@ def data(tmp_path: Path) -> Path:
 
 def torchrun(processes: int, *arguments: str) -> subprocess.Popen[str]:
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(isthmus.__file__).parents[1])}
+    environment |= {"CUDA_VISIBLE_DEVICES": ""}  # on a device each process would need one of its own
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
     return subprocess.Popen(
         [*command, "-m", "isthmus", "fit", *arguments], env=environment, text=True, stdout=subprocess.PIPE,
@@ -117,7 +118,6 @@ def test_what_a_kill_left_half_written_does_not_stop_the_end(data: Path, tmp_pat
         (["--ridge", "1", "--linear", "4"], "--linear 4: needs hidden layers 1 to 3, got 4"),
         (["--ridge", "1", "--linear", "x"], "--linear x: needs numbers separated by commas"),
         (["--ridge", "1", "--slope", "1"], "--slope 1: needs a number above -1"),
-        (["--ridge", "1", "--split-parameters"], "--split-parameters: needs 2 to 64 processes, came 1"),
         (["--ridge", "1", "--dtype", "int"], "--dtype int: needs float32 or float64"),
         (["--ridge", "1", "--target", "c9"], "has no column 'c9'"),
         (["--ridge", "1", "--target", "c1", "--autoencode"], "--target and --autoencode exclude each other"),
@@ -220,6 +220,19 @@ def test_split_parameters_reach_the_minimum_of_one_process(data: Path, tmp_path:
     assert len(peaks) == 2
     assert all(f"{peak / 2**20:.0f}" in output for peak in peaks)
     assert {path.name for path in (tmp_path / "split").iterdir()} == {"result.json", "network.safetensors"}
+
+
+@pytest.mark.slow
+def test_split_parameters_have_the_bits_of_one_process_on_kinks_too(data: Path, tmp_path: Path) -> None:
+    options = [str(data), *SMALL, "--width", "40", "--split-parameters"]
+    two = torchrun(2, *options, "--out", str(tmp_path / "two"))
+    assert alone(*options, "--out", str(tmp_path / "one")) == 3
+    _, errors = two.communicate(timeout=300)
+    assert (tmp_path / "two" / "result.json").exists(), errors
+    assert_same_run(tmp_path / "one", tmp_path / "two")
+    assert alone(*options[:-1], "--out", str(tmp_path / "whole")) == 3
+    with pytest.raises(AssertionError):
+        assert_same_run(tmp_path / "one", tmp_path / "whole")
 
 
 @pytest.mark.slow

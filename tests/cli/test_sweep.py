@@ -1,6 +1,7 @@
 """`isthmus sweep` and its subcommands: what they say, what they write, the exit codes, and every refusal."""
 
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,11 +12,13 @@ from rich.console import Console
 
 from command_lines import line_of
 from isthmus.cli.main import run
+from isthmus.cli.sweep_folder import as_text
 from isthmus.cli.sweep_progress import line_of_sweep, table_of
+from isthmus.sweeps.folder import SweepFolder
 from isthmus.sweeps.progress import Running, SweepProgress
-from isthmus.sweeps.store import Store
 from isthmus.sweeps.worker import Telling
 from sweep_plans import attempts, write_plan
+from sweep_processes import finish, start
 
 GRID = "depth = [3, 4]\nridge = [1e-1, 1e-2]"
 EVENT = SweepProgress(
@@ -40,7 +43,7 @@ def test_the_second_time_finds_everything(finished: Path, capsys: pytest.Capture
 def test_status(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["sweep", "status", str(finished)]) == 0
     assert capsys.readouterr().out == f"{finished}: 4 done; no sweep is at work\n"
-    with Store(finished).locked():
+    with SweepFolder(finished).locked():
         assert run(["sweep", "status", str(finished)]) == 0
         assert capsys.readouterr().out == f"{finished}: 4 done; a sweep is at work\n"
 
@@ -50,6 +53,20 @@ def test_the_table_has_the_settings_that_differ(finished: Path, capsys: pytest.C
     head, *rows = capsys.readouterr().out.splitlines()
     assert head.split()[:5] == ["id", "status", "network.depth", "training.ridge", "outcome"]
     assert [row.split()[2:4] for row in rows] == [["3", "0.01"], ["3", "0.1"], ["4", "0.01"], ["4", "0.1"]]
+
+
+def test_a_cell_of_the_table_is_empty_exact_or_rounded() -> None:
+    columns: dict[str, list[object]] = {"rank": [2, None], "objective": [1 / 3, float("inf")], "bias": [True, "a b"]}
+    assert as_text(columns).splitlines() == ["rank objective bias", "   2  0.333333 True", "           inf  a b"]
+
+
+def test_what_only_looks_imports_nothing_heavy(finished: Path) -> None:
+    for command in ("status", "table"):
+        script = (
+            f"import sys\nfrom isthmus.cli.main import run\ncode = run(['sweep', {command!r}, {str(finished)!r}])\n"
+            "print(code, *{'torch', 'numpy', 'pandas', 'xarray', 'scipy'} & set(sys.modules), file=sys.stderr)"
+        )
+        assert finish(start([sys.executable, "-c", script])).splitlines()[-1] == "0"
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -67,6 +84,13 @@ def test_the_picture(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert run(["sweep", "plot", str(finished), *options]) == 0
     assert capsys.readouterr().out == f"{path}: objective, rank against training.ridge, by network.depth\n"
     assert matplotlib.image.imread(path).shape[:2] == (620, 1760)
+
+
+def test_the_lines_are_never_the_axis(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.svg"
+    for by, axis in (("depth", "training.ridge"), ("ridge", "network.depth")):
+        assert run(["sweep", "plot", str(finished), "--by", by, "--quantity", "rank", "--out", str(path)]) == 0
+        assert f"rank against {axis}, by " in capsys.readouterr().out
 
 
 def test_a_new_index(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,6 +185,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
         (["plot", "--axis", "dept"], "Did you mean 'depth'?"),
         (["plot", "--quantity", "objectiv"], "Did you mean 'objective'?"),
         (["plot", "--by", "width"], "--by width: unknown"),
+        (["plot", "--by", "depth", "--axis", "depth"], "that is the axis already"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

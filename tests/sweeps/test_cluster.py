@@ -1,11 +1,13 @@
 """Sweeps on dask workers: real processes, real schedulers, killed, stopped, of other versions, on other hosts."""
 
+import importlib.util
 import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import urllib.request
 from collections.abc import Generator
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
@@ -18,6 +20,7 @@ from distributed import Client, LocalCluster
 from isthmus.errors import SweepError
 from isthmus.sweeps import Plan, SweepProgress, sweep
 from isthmus.sweeps.cluster import Cluster
+from isthmus.sweeps.schedulers import local_cluster
 from isthmus.sweeps.slurm import job_script
 from network_hosts import network
 from sweep_plans import NETWORK, TRAINING, computed_after_their_end, contents, tiny, write_plan
@@ -136,6 +139,18 @@ def test_a_task_file_that_is_missing_or_another_on_a_worker_is_one_line(tmp_path
         data.unlink()
         with pytest.raises(SweepError, match=r"^worker \S+: \S+d\.csv: no such file. Put the task's file at this path"):
             cluster.check(runs)
+
+
+@pytest.mark.slow
+def test_the_dashboard_answers_or_it_is_said_what_is_missing() -> None:
+    with closing(local_cluster(0)) as cluster:
+        said = cluster.dashboard
+        if importlib.util.find_spec("bokeh"):
+            direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+            with direct.open(said, timeout=60) as page:
+                assert b"Dask needs bokeh" not in page.read()
+        else:
+            assert said.startswith("none, bokeh is missing where the scheduler runs")
 
 
 @pytest.mark.slow

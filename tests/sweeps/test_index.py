@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from isthmus.discovery.files.json_values import plain
 from isthmus.errors import SweepError
 from isthmus.sweeps.index import MIGRATIONS, Index, Row, Status
+from isthmus.sweeps.runs import canonical_json
 
 SETTINGS = {"network": {"depth": 3, "linear": [1]}}
 
@@ -21,6 +23,17 @@ def test_rows_come_back_exactly(tmp_path: Path) -> None:
         assert index.rows() == sorted(rows, key=lambda r: r.id)
         index.mark(["a"], Status.WAITING)
         assert index.statuses() == {"a": Status.WAITING, "b": Status.DONE}
+
+
+def test_numbers_that_json_lacks_are_written_as_everywhere(tmp_path: Path) -> None:
+    numbers = {"a": float("-inf"), "b": float("nan"), "c": 0.5, "d": None, "e": 3, "f": "DONE"}
+    with closing(Index(tmp_path / "i.sqlite")) as index:
+        index.put([Row("a", Status.DONE, SETTINGS, numbers)])
+        (found,) = index.rows()
+    with closing(sqlite3.connect(tmp_path / "i.sqlite")) as connection:
+        (text,) = connection.execute("SELECT numbers FROM runs").fetchone()
+    assert text == canonical_json(plain(numbers))
+    assert canonical_json(plain(found.numbers)) == text
 
 
 def test_a_reader_beside_a_writer_sees_what_is_committed(tmp_path: Path) -> None:

@@ -105,6 +105,14 @@ REFUSED: dict[str, tuple[Change, tuple[str, ...]]] = {
     "unknown task key": (lambda p: replace(p, task={**TASK, "nois": 1.0}), ("[task]", "'nois'", "'noise'")),
     "unknown record": (lambda p: replace(p, record={"weight": True}), ("[record]", "'weight'", "'weights'")),
     "unknown axis": (lambda p: replace(p, grid={"dept": [3]}), ("[grid]", "'dept'", "Did you mean 'depth'?")),
+    "two axes of one key": (
+        lambda p: replace(p, grid={"depth": [3, 4], "network.depth": [5]}),
+        ("grid.network.depth and grid.depth are both network.depth",),
+    ),
+    "unknown axis of a setting": (
+        lambda p: replace(p, grid={}, settings=[{"depth": 3}, {"dept": 3}]),
+        ("[[settings]] of run 2", "'dept'", "Did you mean 'depth'?"),
+    ),
     "unknown section": (lambda p: replace(p, grid={"trainin.ridge": [3]}), ("'trainin'", "'training'")),
     "no task": (lambda p: replace(p, task={}), ("[task]", "name or a file")),
     "missing key": (lambda p: replace(p, network={"depth": 3}), ("network.width is missing",)),

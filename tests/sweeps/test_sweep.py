@@ -12,6 +12,7 @@ import isthmus
 from isthmus.errors import PlanError, SweepError
 from isthmus.sweeps import SweepProgress, sweep
 from isthmus.sweeps.execution import compute
+from isthmus.sweeps.folder import SweepFolder
 from isthmus.sweeps.index import Index, Status
 from isthmus.sweeps.run_files import arrays_of, read_network, read_result
 from isthmus.sweeps.setup import prepared
@@ -122,10 +123,10 @@ def test_progress_is_told(tmp_path: Path) -> None:
 
 
 def test_a_second_driver_is_told_so_and_stops(whole: Path) -> None:
-    store = Store(whole)
+    store = SweepFolder(whole)
     assert not store.is_driven()
     with store.locked():
-        assert Store(whole).is_driven()
+        assert SweepFolder(whole).is_driven()
         with pytest.raises(SweepError, match="another sweep is at work in this folder"):
             sweep(tiny(seed=[0]), out=whole, workers=0)
     assert not store.is_driven()

@@ -3,8 +3,8 @@
 from contextlib import closing
 from pathlib import Path
 
+from isthmus.sweeps.frames import run_table
 from isthmus.sweeps.index import Index, Row, Status
-from isthmus.sweeps.table import run_table
 
 NETWORK = {"kind": "fully_connected", "width": [6, 7], "depth": 4}
 

@@ -17,6 +17,7 @@ from isthmus.training.fitting import FitEvent
 from isthmus.training.losses import DataLoss, Loss
 from isthmus.training.moves import least_norm, middle_rank, rebalancing
 from isthmus.training.rank_raising import raise_rank
+from isthmus.training.schedule import Schedule
 from isthmus.training.sharded_checkpoint import packed, put_together
 from isthmus.training.sharded_layer_moves import (
     layerwise_least_norm,
@@ -198,8 +199,8 @@ def test_the_memory_of_a_split_vector_does_what_a_matrix_does() -> None:
 
 
 def trained(
-    *, split: bool = True, evaluations: int = 60, checkpoint: Path | None = None, stop_after: int | None = None,
-    ridge: float = 3e-2, **shape: object,
+    *, split: bool = True, evaluations: int = 30, checkpoint: Path | None = None, stop_after: int | None = None,
+    ridge: float = 3e-2, schedule: Schedule | None = None, **shape: object,
 ) -> FitResult:  # fmt: skip
     x, data = data_of(rows=200)
 
@@ -209,21 +210,30 @@ def trained(
     return fit_shards(
         network(**shape), x, torch.tanh(x @ data.y[:5]), total=200, team=Team(), ridge=ridge, checkpoint=checkpoint,
         limits=Limits(evaluations=evaluations), callback=hear, split_parameters=split,
+        schedule=schedule,
     )  # fmt: skip
 
 
 def test_a_fit_reaches_the_minimum_of_whole_parameters() -> None:
     # linear layers: one minimum, which every path reaches; over the kinks of ReLU paths part at the first rounding
-    whole, split = (trained(split=s, evaluations=300, depth=3, linear=(1, 2)) for s in (False, True))
+    descent = (LBFGS(150),)
+    whole, split = (trained(split=s, evaluations=150, schedule=descent, depth=3, linear=(1, 2)) for s in (False, True))
     assert whole.outcome is split.outcome is Outcome.CONVERGED
     assert split.objective == pytest.approx(whole.objective, rel=1e-10)
-    assert split.rank == whole.rank
-    assert trained(ridge=0.031, depth=3, linear=(1, 2)).objective != pytest.approx(whole.objective, rel=1e-10)
+
+
+def test_every_phase_of_a_fit_does_what_it_does_with_whole_parameters() -> None:
+    whole, split, other = (trained(split=s, ridge=r, depth=3, linear=(1, 2)) for s, r in (
+        (False, 3e-2), (True, 3e-2), (True, 0.031)
+    ))  # fmt: skip
+    assert split.objective == pytest.approx(whole.objective, rel=1e-10)
+    assert (split.rank, split.gradient_evaluations) == (whole.rank, whole.gradient_evaluations)
+    assert other.objective != pytest.approx(whole.objective, rel=1e-10)
 
 
 def test_an_interrupted_fit_goes_on_bit_for_bit_and_leaves_nothing(tmp_path: Path) -> None:
     path, undisturbed = tmp_path / "fit.parts.pt", trained()
-    for stop in (8, 25, 45):  # in Adam, in L-BFGS, in the rank trials
+    for stop in (4, 15, 25):  # in Adam, in L-BFGS, in the rank trials
         assert trained(checkpoint=path, stop_after=stop).outcome is Outcome.INTERRUPTED
         assert len(list(tmp_path.iterdir())) == 2
     with pytest.raises(DataError, match="belongs to another fit"):
@@ -242,5 +252,8 @@ def test_a_missing_part_and_what_cannot_be_split_are_refused(tmp_path: Path) -> 
     x, data = data_of(rows=200)
     with pytest.raises(ValueError, match=r"split_parameters=True\): needs a FullyConnected, got Linear"):
         fit_shards(torch.nn.Linear(5, 4).double(), x, data.y, total=200, team=Team(), ridge=0.1, split_parameters=True)
+    x, y = torch.zeros(1093, 5).double(), torch.zeros(1093, 4).double()
+    with pytest.raises(ValueError, match="needs at most 64 processes, came 65"):
+        fit_shards(network(), x, y, total=140_000, team=Team(0, 65), ridge=0.1, split_parameters=True)
     with pytest.raises(ValueError, match="the move raise_rank needs the whole network"):
         layerwise_schedule((RankTrials(attempt=raise_rank),))

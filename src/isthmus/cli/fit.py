@@ -18,8 +18,6 @@ class FitRequest:
 
     Raises:
         DataError: the ridge is negative, --linear holds no numbers of hidden layers, or the type is unknown.
-
-    What `split_parameters` asks for needs several processes, and is checked where they meet.
     """
 
     data: str
@@ -77,7 +75,7 @@ def fit(  # noqa: PLR0913 - one argument per option
         typer.Option(
             "--split-parameters",
             help="Each process keeps its part of the parameters, for networks too wide for one: slower, and the "
-            "activations of its rows must fit instead. Only with torchrun.",
+            "activations of its rows must fit instead. Any number of processes ends with the same bits, one too.",
         ),
     ] = False,
     out: Annotated[Path | None, typer.Option(help="Folder of the run; default runs/NAME.")] = None,

@@ -21,7 +21,6 @@ from isthmus.errors import DataError, IsthmusError, ProcessLost
 from isthmus.networks import FullyConnected
 from isthmus.training import FitResult, Limits, Outcome
 from isthmus.training.atomic import remove_leftovers, write_text
-from isthmus.training.coordinates import PIECES
 from isthmus.training.distributed import fit_shards
 from isthmus.training.process_group import peak_memory, process_group
 from isthmus.training.sharded_layers import brought_together
@@ -43,7 +42,6 @@ def run_fit(request: FitRequest, *, out: Path | None, resume: Path | None, repla
     # signals are only noted until the end: torchrun sends them to those who are about to say that another one died
     with noted_interrupts() as came, process_group(timeout=timeout) as team:
         try:
-            _check_split(request, team)
             folder = team.told_by_first(lambda: _folder(request, out, resume, replace=replace))
             if team.told_by_first(lambda: state_of(folder)) is FolderState.FINISHED:
                 return _say_finished(team, folder, request)
@@ -55,14 +53,6 @@ def run_fit(request: FitRequest, *, out: Path | None, resume: Path | None, repla
             if _speaks(team, error):
                 typer.echo(f"isthmus: {' '.join(str(error).split())}", err=True)
             raise typer.Exit(BAD_INPUT) from error  # not returned: there is nobody left to meet at the end
-
-
-def _check_split(request: FitRequest, team: Team) -> None:
-    if request.split_parameters and not 1 < team.size <= PIECES:
-        raise DataError(
-            f"--split-parameters: needs 2 to {PIECES} processes, came {team.size}. Start them with torchrun "
-            "--nproc-per-node K -m isthmus fit ..., or leave it out."
-        )
 
 
 def _speaks(team: Team, error: Exception) -> bool:

@@ -1,7 +1,7 @@
 """`isthmus sweep PLAN.toml`, and `isthmus sweep status|table|plot|reindex DIR`: options in, lines and exit codes out.
 
-The sweep itself: `sweeps`. How progress looks: `sweep_progress`; what a folder holds: `sweep_folder`, drawn:
-`sweep_picture`.
+The sweep itself: `sweeps`. How progress looks: `sweep_progress`; what a folder holds: `sweep_folder`, as
+files: `sweep_files`, drawn: `sweep_picture`.
 """
 
 from pathlib import Path
@@ -64,9 +64,13 @@ def table(
     out: Annotated[Path | None, typer.Option(help="Write all columns to this .csv or .parquet file.")] = None,
 ) -> int:
     """One row per run: the settings that differ, and the numbers."""
-    from isthmus.cli.sweep_folder import print_table, write_table
+    if out is None:
+        from isthmus.cli.sweep_folder import print_table
 
-    return print_table(folder) if out is None else write_table(folder, out)
+        return print_table(folder)
+    from isthmus.cli.sweep_files import write_table
+
+    return write_table(folder, out)
 
 
 @app.command()
@@ -88,6 +92,6 @@ def plot(
 @app.command()
 def reindex(folder: _Folder) -> int:
     """Make the index again from the folders of the runs; damaged runs are set aside."""
-    from isthmus.cli.sweep_folder import reindex as again
+    from isthmus.cli.sweep_files import reindex as again
 
     return again(folder)

@@ -15,8 +15,9 @@ from isthmus import plots
 from isthmus.cli.sweep_folder import rows_of
 from isthmus.errors import DataError
 from isthmus.plots.style import SIZE
-from isthmus.sweeps.store import Store
-from isthmus.sweeps.table import NUMBERS, run_table
+from isthmus.sweeps.folder import SweepFolder
+from isthmus.sweeps.frames import run_table
+from isthmus.sweeps.numbers import NUMBERS
 from isthmus.training.atomic import atomic_path
 
 
@@ -28,17 +29,21 @@ def draw(folder: Path, axis: str | None, by: str | None, quantities: Sequence[st
     """
     if path.suffix.lower() not in {".png", ".svg"}:
         raise DataError(f"--out {path}: unknown extension {path.suffix!r}. Use .png or .svg.")
-    table = run_table(rows_of(Store(folder)))
+    table = run_table(rows_of(SweepFolder(folder)))
     numeric = [name for name in table.columns if "." in name and pd.api.types.is_numeric_dtype(table[name])]
     if not numeric:
         raise DataError(f"{folder}: no setting differs between its runs. Sweep over one to draw it.")
     many_first = sorted(
         (name for name in numeric if name.rpartition(".")[2] != "seed"), key=lambda n: -table[n].nunique()
     )
-    along = _column(axis, numeric, "--axis") if axis else (many_first or numeric)[0]
     settings = [name for name in table.columns if "." in name]
-    others = [name for name in many_first if name != along]
-    lines = _column(by, settings, "--by") if by else (others[0] if others else None)
+    lines = _column(by, settings, "--by") if by else None
+    free = [name for name in (many_first or numeric) if name != lines]
+    along = _column(axis, numeric, "--axis") if axis else (free or numeric)[0]
+    if along == lines:
+        raise DataError(f"--by {by}: that is the axis already. Give another setting, or another one with --axis.")
+    if lines is None:
+        lines = next((name for name in many_first if name != along), None)
     names = [_column(name, NUMBERS, "--quantity") for name in quantities]
     figure = Figure(figsize=(SIZE[0] * len(names), SIZE[1]), layout="constrained")
     for number, name in enumerate(names, 1):

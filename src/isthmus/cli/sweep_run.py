@@ -11,7 +11,7 @@ from isthmus.sweeps.driver import Summary, SweepOutcome
 from isthmus.sweeps.engines import EngineChoice
 from isthmus.sweeps.plan import Plan
 from isthmus.sweeps.plan_check import checked_runs
-from isthmus.sweeps.sweep import run_plan
+from isthmus.sweeps.sitting import run_plan
 
 DONE, SOME_FAILED, INTERRUPTED = 0, 3, 130
 _CODES = {SweepOutcome.DONE: DONE, SweepOutcome.INTERRUPTED: INTERRUPTED}

@@ -16,9 +16,10 @@ import xarray as xr
 from isthmus.discovery.work import one_thread_each
 from isthmus.figures.provenance import provenance
 from isthmus.sweeps.execution import Computed
+from isthmus.sweeps.folder import RUNS, WORK
 from isthmus.sweeps.run_files import arrays_of, write_run
 from isthmus.sweeps.runs import run_id
-from isthmus.sweeps.store import RUNS, WORK, checkpoint_path, run_folder
+from isthmus.sweeps.store import checkpoint_path, run_folder
 from isthmus.training import FitEvent
 from isthmus.training.atomic import remove_leftovers
 

@@ -24,8 +24,8 @@ from isthmus.sweeps.progress import Pace, Running, SweepListener, SweepProgress
 from isthmus.sweeps.run_files import Result, arrays_of, read_network, read_result
 from isthmus.sweeps.runs import Run
 from isthmus.sweeps.setup import prepared
+from isthmus.sweeps.sitting import run_plan
 from isthmus.sweeps.store import run_folder
-from isthmus.sweeps.sweep import run_plan
 
 RUNS, PARTS = "runs", "parts"
 

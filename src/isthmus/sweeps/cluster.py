@@ -4,8 +4,8 @@ Needs the extra `cluster`. Where schedulers come from: `schedulers`, `slurm`. Wh
 this process without dask: `engine`.
 """
 
-import importlib.util
 import queue
+import sys
 import time
 import uuid
 import warnings
@@ -80,9 +80,14 @@ class Cluster:
     @property
     def dashboard(self) -> str:
         """The dashboard's address, or why there is none."""
-        if not importlib.util.find_spec("bokeh"):
-            return "none, it needs bokeh"
-        return self._client.dashboard_link or "none"
+
+        def is_shown() -> bool:  # an inner function is sent whole: the scheduler of others may be without isthmus
+            return "distributed.dashboard.scheduler" in sys.modules
+
+        with suppress(Exception):  # a dashboard is no reason to stop
+            if self._client.run_on_scheduler(is_shown):
+                return str(self._client.dashboard_link)
+        return "none, bokeh is missing where the scheduler runs (isthmus[cluster] has it), or it was told to show none"
 
     def check(self, runs: Sequence[Run]) -> None:
         """Refuse workers that cannot do these runs, before anything starts.

@@ -4,7 +4,7 @@ Where jobs run: `engine` and `cluster`. What a job does: `worker`. What lies in 
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
@@ -86,15 +86,15 @@ class Driver:
             SweepError: the folder can no longer be written, or a worker has other versions.
         """
         waiting = deque(runs)
-        held: set[str] = set()
+        held: dict[str, None] = {}  # in the order in which they were handed out
         try:
             while waiting or held:
                 while waiting and len(held) < AHEAD * engine.workers:
-                    held.add(run := waiting.popleft())
+                    held[run := waiting.popleft()] = None
                     engine.submit(self._job(run))
                 self._mark(held)
                 for report in engine.wait(POLL_SECONDS):
-                    held.discard(report.id)
+                    held.pop(report.id, None)
                     if self._settle(report):
                         waiting.append(report.id)
                 self._tell(engine, held)
@@ -135,7 +135,7 @@ class Driver:
         run = self.runs[key]
         return Job(key, run.settings, run.source, str(self.store.folder.resolve()), self.store.token, self._versions)
 
-    def _mark(self, held: set[str]) -> None:
+    def _mark(self, held: Collection[str]) -> None:
         fresh = [key for key in held if key not in self._marked]
         self._marked.update(fresh)
         self.index.mark(fresh, Status.RUNNING)
@@ -169,10 +169,10 @@ class Driver:
         self.say(f"run {report.id} ({self.runs[report.id].label}) failed: {last}")
         return False
 
-    def _tell(self, engine: Engine, held: set[str]) -> None:
+    def _tell(self, engine: Engine, held: Collection[str]) -> None:
         told = {telling.id: telling for telling in engine.tellings()}
         ended = self.summary.found + self.summary.computed + len(self.summary.failed)
-        at_work = sorted(held, key=lambda key: (key not in told, key))[: engine.workers]
+        at_work = sorted(held, key=lambda key: key not in told)[: engine.workers]
         self.listener(
             SweepProgress(
                 total=len(self.runs),

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from isthmus.discovery.work import one_thread_each
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
-from isthmus.sweeps.readings import NAMES, heard_warnings, rank_readings
+from isthmus.sweeps.numbers import READINGS
+from isthmus.sweeps.readings import heard_warnings, rank_readings
 from isthmus.sweeps.setup import Prepared, Sections, prepared
 from isthmus.training import FitEvent, FitResult, Limits, Outcome, fit
 from isthmus.training.moves import middle_rank
@@ -101,7 +102,7 @@ def _trained(start: Prepared, settings: Sections, checkpoint: Path, listener: Li
 def _numbers(result: FitResult, start: Prepared) -> dict[str, object]:
     names = ("objective", "data_loss", "penalty", "stationarity", "gradient_evaluations", "steps", "seconds", "rank")
     numbers: dict[str, object] = {name: getattr(result, name) for name in names}
-    return numbers | {"outcome": result.outcome.name, "true_rank": start.true_rank} | dict.fromkeys(NAMES)
+    return numbers | {"outcome": result.outcome.name, "true_rank": start.true_rank} | dict.fromkeys(READINGS)
 
 
 def middle_reading(network: nn.Module) -> int | None:

@@ -4,6 +4,7 @@ The folders of the runs are the truth and the index can be made from them again:
 """
 
 import json
+import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from isthmus.discovery.files.json_values import plain, restored
 from isthmus.errors import SweepError
 from isthmus.sweeps.runs import canonical_json
 
@@ -110,7 +110,7 @@ class Index:
             SweepError: the disk is full or read-only.
         """
         values = [
-            (row.id, row.status.value, canonical_json(row.settings), canonical_json(plain(row.numbers)), row.error)
+            (row.id, row.status.value, canonical_json(row.settings), canonical_json(_tagged(row.numbers)), row.error)
             for row in rows
         ]
         self._many("INSERT OR REPLACE INTO runs (id, status, settings, numbers, error) VALUES (?, ?, ?, ?, ?)", values)
@@ -161,5 +161,17 @@ def _values(texts: Sequence[str]) -> list[Any]:
 
 def _numbers(texts: Sequence[str]) -> Iterator[Mapping[str, Any]]:
     for text, found in zip(texts, _values(texts), strict=True):
-        restoring: Any = restored(found) if "$" in text else found  # infinities are tagged, and seldom
-        yield restoring
+        # infinities and NaN are tagged, and seldom
+        yield {name: _untagged(value) for name, value in found.items()} if "$" in text else found
+
+
+def _tagged(numbers: Mapping[str, Any]) -> dict[str, Any]:
+    """What JSON lacks, as `discovery.files.json_values` writes it; that one cannot be read without torch."""
+    return {
+        name: {"$float": repr(value)} if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in numbers.items()
+    }
+
+
+def _untagged(value: Any) -> Any:
+    return float(value["$float"]) if isinstance(value, dict) else value

@@ -79,11 +79,13 @@ class Plan:
         """The axes of the grid with their values; empty for a list of settings.
 
         Raises:
-            PlanError: an axis that is no key, no values, or a value twice.
+            PlanError: an axis that is no key, two axes that are the same key, or no values.
         """
         found: dict[str, list[object]] = {}
         for axis, values in _flat(self.grid):
-            self._place(axis)
+            place = self._place(axis)
+            if twin := next((other for other in found if self._place(other) == place), None):
+                raise PlanError(f"{self.name}: grid.{axis} and grid.{twin} are both {'.'.join(place)}. Remove one.")
             if not isinstance(values, list | tuple):
                 raise PlanError(f"{self.name}: grid.{axis} is {values!r}; needs a list of values.")
             if not values:
@@ -114,20 +116,20 @@ class Plan:
                 raise PlanError(f"{self.name}: run {number} ({run.label}) is run {first} again. Remove one of them.")
         return runs
 
-    def _place(self, axis: str) -> tuple[str, str]:
+    def _place(self, axis: str, of: str = "[grid]") -> tuple[str, str]:
         """Section and key of an axis."""
         section, dot, key = (axis if "." in axis else _BARE.get(axis, axis)).partition(".")
         if not dot:
-            raise unknown(axis, [*_BARE, "task.seed"], f"{self.name}, [grid]")
+            raise unknown(axis, [*_BARE, "task.seed"], f"{self.name}, {of}")
         if section not in _SECTIONS:
-            raise unknown(section, _SECTIONS, f"{self.name}, [grid] {axis}")
+            raise unknown(section, _SECTIONS, f"{self.name}, {of} {axis}")
         return section, key
 
     def _run(self, number: int, point: Mapping[str, object], record: Mapping[str, object]) -> Run:
         where = f"{self.name}, run {number} ({label_of(point)})"
         given: dict[str, dict[str, object]] = {name: dict(getattr(self, name)) for name in _SECTIONS}
         for axis, value in point.items():
-            section, key = self._place(axis)
+            section, key = self._place(axis, f"[[settings]] of run {number}")
             given[section][key] = value
         task, source = canonical_task(given["task"], where=where, folder=self.folder)
         kind = canonical({k: v for k, v in given["network"].items() if k == "kind"}, {"kind": KIND}, section="network",

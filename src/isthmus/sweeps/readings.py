@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from isthmus.diagnostics import diagnose, leaky_diagnosis
 from isthmus.networks import FullyConnected, LeakyResNet
+from isthmus.sweeps.numbers import READINGS
 from isthmus.theory.spectra import spectral_gap_rank
 
 POINTS = 64  # data points at which Jacobians are taken
-NAMES = ("rank_estimate", "rank_lower", "rank_upper", "rank_jacobian", "rank_hamiltonian")
 Numbers = dict[str, object]
 
 
@@ -36,7 +36,7 @@ def rank_readings(network: nn.Module, x: Tensor, y: Tensor, *, ridge: float) -> 
         singular values of Df over 64 points), rank_hamiltonian (leaky, squared loss: mean over the layers); and the
         table by layer, empty where there is none. All *estimates* but for the two bounds.
     """
-    numbers: Numbers = {name: None for name in NAMES}
+    numbers: Numbers = {name: None for name in READINGS}
     if isinstance(network, FullyConnected):
         found = diagnose(network, x)
         numbers |= {"rank_estimate": found.rank.estimate, "rank_lower": found.rank.lower}

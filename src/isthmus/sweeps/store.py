@@ -13,21 +13,26 @@ Nothing here asks a clock: what is finished is decided by which folders are ther
 import json
 import sqlite3
 import uuid
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from isthmus.errors import SweepError
+from isthmus.sweeps.folder import (
+    DAMAGED,
+    FAILED,
+    FORMAT,
+    FORMAT_VERSION,
+    HEAD,
+    INDEX,
+    LOCK,
+    RUNS,
+    WORK,
+    SweepFolder,
+)
 from isthmus.sweeps.index import Index, Row, Status, unwritable
 from isthmus.sweeps.run_files import Result, read_result
 from isthmus.sweeps.setup import Sections
 from isthmus.training.atomic import remove_leftovers, write_text
-
-FORMAT, FORMAT_VERSION = "isthmus sweep", 1
-HEAD, INDEX, LOCK = "sweep.json", "index.sqlite", "driver.lock"
-RUNS, FAILED, WORK, DAMAGED = "runs", "failed", "work", "damaged"
 
 
 def run_folder(folder: Path, run: str) -> Path:
@@ -46,23 +51,20 @@ class Store:
     Args:
         folder: as `Store.make` or an earlier sweep left it.
 
+    Attributes:
+        place: the same, for those who only look, and its lock.
+
     Raises:
-        SweepError: no sweep is there, or one of a newer format.
+        SweepError: see `SweepFolder`.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        try:
-            head = json.loads((folder / HEAD).read_text(encoding="utf-8"))
-            if head["format"] != FORMAT:
-                raise ValueError
-            version, self.token = int(head["format_version"]), str(head["token"])
-        except FileNotFoundError:
-            raise SweepError(f"{folder}: holds no sweep. Start one with isthmus sweep PLAN --out {folder}.") from None
-        except (ValueError, KeyError, TypeError):
-            raise SweepError(f"{folder / HEAD}: is damaged. Remove this one file; the next sweep writes it.") from None
-        if version > FORMAT_VERSION:
-            raise SweepError(f"{folder}: has format version {version}, not {FORMAT_VERSION}; use the newer isthmus.")
+        self.folder, self.place = folder, SweepFolder(folder)
+
+    @property
+    def token(self) -> str:
+        """By which a worker knows the folder again."""
+        return self.place.token
 
     @classmethod
     def make(cls, folder: Path) -> "Store":
@@ -81,33 +83,6 @@ class Store:
             head = {"format": FORMAT, "format_version": FORMAT_VERSION, "token": uuid.uuid4().hex}
             write_text(folder / HEAD, json.dumps(head) + "\n")
         return cls(folder)
-
-    @contextmanager
-    def locked(self) -> Generator[None]:
-        """Be the only driver here; the operating system lets go when the process ends, however it ends.
-
-        Raises:
-            SweepError: another driver is at work.
-        """
-        lock = FileLock(self.folder / LOCK, timeout=0)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise SweepError(
-                f"{self.folder}: another sweep is at work in this folder. Wait for it, or give another --out."
-            ) from None
-        try:
-            yield
-        finally:
-            lock.release()
-
-    def is_driven(self) -> bool:
-        """Whether a driver is at work here now."""
-        try:
-            with self.locked():
-                return False
-        except SweepError:
-            return True
 
     def opened_index(self, say: Callable[[str], None]) -> Index:
         """The index, open for writing; a damaged or missing one is made again from the folders of the runs."""
@@ -134,21 +109,6 @@ class Store:
         done = {result.id for result in finished}
         index.put(done_row(result) for result in finished)
         index.put(row for row in self._failures() if row.id not in done)
-        return index
-
-    def reader(self) -> Index:
-        """The index, for reading beside a driver.
-
-        Raises:
-            SweepError: missing or damaged.
-        """
-        try:
-            index = Index(self.folder / INDEX, read_only=True)
-            index.statuses()
-        except sqlite3.Error as error:
-            raise SweepError(
-                f"{self.folder / INDEX}: cannot be read ({error}). Make it again: isthmus sweep reindex {self.folder}"
-            ) from None
         return index
 
     def finished_folders(self) -> Iterator[Path]:

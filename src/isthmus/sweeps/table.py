@@ -1,61 +1,18 @@
-"""The results of a sweep as tables: a dataset over the grid of a plan, or one row per run of a folder.
+"""The results of a sweep as columns, one row per run; no more is imported than reading them takes.
 
-Where results lie: `store`. Pictures: `plots`.
+As frames and datasets: `frames`. Where results lie: `store`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-import numpy as np
-import pandas as pd
-import xarray as xr
-
-from isthmus.sweeps.index import Row, Status
-from isthmus.sweeps.readings import NAMES
-from isthmus.sweeps.runs import Run
-
-FLOATS = ("objective", "data_loss", "penalty", "stationarity", "seconds")
-COUNTS = ("gradient_evaluations", "steps", "rank", *NAMES, "true_rank")
-NUMBERS = (*FLOATS, *COUNTS)
+from isthmus.sweeps.index import Row
+from isthmus.sweeps.numbers import NUMBERS
 
 
-def grid_dataset(runs: Sequence[Run], axes: Mapping[str, Sequence[object]], rows: Sequence[Row]) -> xr.Dataset:
-    """The numbers of every run over the axes of the plan.
+def run_columns(rows: Sequence[Row]) -> dict[str, list[object]]:
+    """Per run its id, status, every setting that differs between runs, the numbers, and the error's last line.
 
-    Args:
-        runs: of the plan, in the order of the grid.
-        axes: of the grid; empty for a list of settings, which gives the one dimension "run".
-        rows: of the index; runs that are not among them count as waiting.
-
-    Returns:
-        One dimension per axis. Variables: the numbers (NaN where there is none), "outcome", "status" and "id".
-    """
-    found = {row.id: row for row in rows}
-    shape = tuple(len(values) for values in axes.values()) if axes else (len(runs),)
-    dims = tuple(axes) if axes else ("run",)
-    table = {name: np.full(len(runs), np.nan) for name in NUMBERS}
-    words = {name: np.full(len(runs), "", dtype=object) for name in ("outcome", "status", "id")}
-    for i, run in enumerate(runs):
-        row = found.get(run.id)
-        words["id"][i], words["status"][i] = run.id, (row.status if row else Status.WAITING).value
-        if row is None or row.status is not Status.DONE:
-            continue
-        words["outcome"][i] = str(row.numbers["outcome"])
-        for name in NUMBERS:
-            if (value := row.numbers.get(name)) is not None:
-                table[name][i] = float(value)
-    variables = {name: (dims, values.reshape(shape)) for name, values in {**table, **words}.items()}
-    coordinates = {axis: [_scalar(value) for value in values] for axis, values in axes.items()}
-    if not axes:
-        coordinates = {"run": list(range(1, len(runs) + 1))}
-        for axis in dict.fromkeys(axis for run in runs for axis in run.axes):
-            variables[axis] = (dims, np.array([_scalar(run.axes.get(axis, "")) for run in runs], dtype=object))
-    return xr.Dataset(variables, coords=coordinates)
-
-
-def run_table(rows: Sequence[Row]) -> pd.DataFrame:
-    """One row per run: id, status, every setting that differs between runs, the numbers, and the error's last line.
-
-    The settings are named "section.key"; rows are sorted by them.
+    The settings are named "section.key"; the runs are sorted by them.
     """
     varying = _varying_settings(rows)
     columns: dict[str, list[object]] = {"id": [row.id for row in rows], "status": [row.status.value for row in rows]}
@@ -63,9 +20,8 @@ def run_table(rows: Sequence[Row]) -> pd.DataFrame:
     columns["outcome"] = [row.numbers.get("outcome") for row in rows]
     columns |= {name: [row.numbers.get(name) for row in rows] for name in NUMBERS}
     columns["error"] = [row.error.strip().splitlines()[-1] if row.error.strip() else "" for row in rows]
-    frame = pd.DataFrame(columns)
-    order = sorted(range(len(rows)), key=lambda i: [_key(columns[name][i]) for name in varying])
-    return frame.iloc[order].reset_index(drop=True)
+    order = sorted(range(len(rows)), key=lambda i: [_key(values[i]) for values in varying.values()])
+    return {name: [values[i] for i in order] for name, values in columns.items()}
 
 
 def _varying_settings(rows: Sequence[Row]) -> dict[str, list[object]]:
@@ -78,11 +34,11 @@ def _varying_settings(rows: Sequence[Row]) -> dict[str, list[object]]:
         for key in dict.fromkeys(key for table in tables for key in table):
             values = [table.get(key) for table in tables]
             if any(value != values[0] for value in values):
-                found[f"{section}.{key}"] = [_scalar(value) for value in values]
+                found[f"{section}.{key}"] = [scalar(value) for value in values]
     return found
 
 
-def _scalar(value: object) -> object:
+def scalar(value: object) -> object:
     """A list (widths, layer numbers) as text: a coordinate holds no lists."""
     return " ".join(map(str, value)) if isinstance(value, list | tuple) else value
 

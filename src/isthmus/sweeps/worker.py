@@ -23,10 +23,11 @@ import torch
 from isthmus import __version__
 from isthmus.errors import SweepError
 from isthmus.sweeps.execution import compute, middle_reading
+from isthmus.sweeps.folder import HEAD, WORK
 from isthmus.sweeps.run_files import RESULT, read_files, read_result, write_run
 from isthmus.sweeps.runs import SCHEMA
 from isthmus.sweeps.setup import Sections
-from isthmus.sweeps.store import HEAD, WORK, checkpoint_path, run_folder
+from isthmus.sweeps.store import checkpoint_path, run_folder
 from isthmus.training import FitEvent
 from isthmus.training.atomic import write_bytes
 

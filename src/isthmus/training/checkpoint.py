@@ -17,6 +17,11 @@ def save_state(path: Path, state: dict[str, Any]) -> None:
         torch.save({"version": VERSION, **state}, temporary)
 
 
+def _here(storage: Any, location: str) -> Any:
+    """What lay on a CUDA device goes to that of this process, whichever it was; what lay in memory stays there."""
+    return storage.cuda() if location.startswith("cuda") and torch.cuda.is_available() else storage
+
+
 def load_state(path: Path) -> dict[str, Any] | None:
     """The saved state, or None where there is no file.
 
@@ -26,7 +31,7 @@ def load_state(path: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        state: dict[str, Any] = torch.load(path, weights_only=True)
+        state: dict[str, Any] = torch.load(path, weights_only=True, map_location=_here)
     except Exception as error:
         name = type(error).__name__
         raise DataError(f"checkpoint {path}: cannot be read ({name}); delete it to start over.") from error

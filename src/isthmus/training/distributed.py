@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected
+from isthmus.training.coordinates import PIECES
 from isthmus.training.fitting import FitEvent, Fitting
 from isthmus.training.limits import Limits
 from isthmus.training.losses import DataLoss, Loss
@@ -61,14 +62,15 @@ def fit_shards(  # noqa: PLR0913 - the arguments of `fit`, and whose rows they a
         split_parameters: each process keeps its part of the parameters, of the gradient and of all that a solver keeps,
             and no more than a layer beside. Of a `FullyConnected`, which lets go of its parameters: afterwards it reads
             its layers from all processes, which have to ask for them together; `sharded_layers.brought_together` makes
-            it whole. The checkpoint is one file for each process beside the one that is named.
+            it whole. The checkpoint is one file for each process beside the one that is named. The bits do not depend
+            on the number of processes here either, but are others than those of whole parameters.
 
     Returns:
         As `fit`; `seconds` are those of this process.
 
     Raises:
         ShapeError: x and y are not the rows of this process.
-        ValueError: ridge < 0, or another network than a `FullyConnected` is to be split.
+        ValueError: ridge < 0, another network than a `FullyConnected` is to be split, or among more than 64 processes.
         DataError: fewer parts of rows than processes, or a checkpoint of another fit.
         ProcessLost: another process died or fell silent.
     """
@@ -86,12 +88,16 @@ def fit_shards(  # noqa: PLR0913 - the arguments of `fit`, and whose rows they a
         if not split_parameters:
             step = ShardedStep(network, x.contiguous(), data, ridge, total=total, team=team)
             return Fitting(step, on_all_rows(chosen), limits, checkpoint, callback, team=team).run()
-        split = LayerwiseStep(_splittable(network), x.contiguous(), data, ridge, total=total, team=team)
+        split = LayerwiseStep(_splittable(network, team), x.contiguous(), data, ridge, total=total, team=team)
         fitting = Fitting(split, layerwise_schedule(chosen), limits, None, callback, team=team)
         return run_with_checkpoint(fitting, split.layers.split, checkpoint)
 
 
-def _splittable(network: nn.Module) -> FullyConnected:
+def _splittable(network: nn.Module, team: Team) -> FullyConnected:
+    if team.size > PIECES:
+        raise ValueError(
+            f"fit_shards(split_parameters=True): needs at most {PIECES} processes, came {team.size}. Start fewer."
+        )
     if not isinstance(network, FullyConnected):
         raise ValueError(
             f"fit_shards(network, split_parameters=True): needs a FullyConnected, got {type(network).__name__}. "

@@ -13,7 +13,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-from isthmus.errors import ProcessLost
+from isthmus.errors import DataError, ProcessLost
 from isthmus.training.team import Team
 
 if sys.platform != "win32":
@@ -35,6 +35,24 @@ def peak_memory(device: torch.device) -> int:
     return most if sys.platform == "darwin" else most * 1024  # kilobytes but on macOS
 
 
+def own_device() -> torch.device:
+    """The CUDA device of this process among those that torchrun started on this machine; without any, the CPU.
+
+    Raises:
+        DataError: there are fewer devices than processes.
+    """
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    number, devices = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
+    if number >= devices:
+        raise DataError(
+            f"fit: process {number} of this machine has no CUDA device, there are {devices}. Start no more processes "
+            "than that on a machine, or hide the devices with CUDA_VISIBLE_DEVICES= to train on its processors."
+        )
+    torch.cuda.set_device(number)
+    return torch.device("cuda", number)
+
+
 @contextmanager
 def process_group(*, timeout: float = TIMEOUT) -> Generator[Team]:
     """The team that this process belongs to: that of torchrun, else itself alone.
@@ -44,26 +62,30 @@ def process_group(*, timeout: float = TIMEOUT) -> Generator[Team]:
 
     Raises:
         ProcessLost: the others do not come.
+        DataError: there are CUDA devices, but none for this process.
     """
-    size = int(os.environ.get("WORLD_SIZE", "1"))
-    if size == 1:
+    if "WORLD_SIZE" not in os.environ:
         yield Team()
         return
-    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if torch.cuda.is_available() else None
-    if device is not None:
-        torch.cuda.set_device(device)
-    backend = "gloo" if device is None else "nccl"
+    device, size = own_device(), int(os.environ["WORLD_SIZE"])
+    if size == 1:
+        yield Team(device=device)
+        return
+    on_cuda = device.type == "cuda"
+    backend = "nccl" if on_cuda else "gloo"
     patience = timedelta(seconds=timeout)
     try:
         # the store lives in the process that started the others, so it can be asked when one of them is gone
         store, rank, size = next(dist.rendezvous("env://", timeout=patience))
-        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=patience)
+        dist.init_process_group(
+            backend, store=store, rank=rank, world_size=size, timeout=patience, device_id=device if on_cuda else None
+        )
     except (RuntimeError, ValueError) as error:
         raise ProcessLost(
             f"fit: the {size} processes did not find each other in {timeout:g} s ({error}). Start them with torchrun."
         ) from error
     try:
-        yield Team(rank, size, device or torch.device("cpu"), timeout, lambda: store.add("isthmus/said", 1) == 1)
+        yield Team(rank, size, device, timeout, lambda: store.add("isthmus/said", 1) == 1)
         with suppress(RuntimeError):  # all is done: whoever died now is not missed
             dist.barrier()  # nobody leaves while another may still wait for its message
     finally:

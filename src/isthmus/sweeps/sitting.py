@@ -1,6 +1,6 @@
 """`sweep`: a plan carried out in a folder, and its numbers over the grid.
 
-The parts: `plan` and `plan_check`, `store`, `engine` and `cluster`, `driver`, `table`.
+The parts: `plan` and `plan_check`, `store`, `engine` and `cluster`, `driver`, `frames`.
 """
 
 import tempfile
@@ -13,12 +13,13 @@ import xarray as xr
 from isthmus.errors import PlanError, SweepError
 from isthmus.sweeps.driver import Driver, Summary, SweepOutcome
 from isthmus.sweeps.engines import EngineChoice, opened_engine
+from isthmus.sweeps.folder import SweepFolder
+from isthmus.sweeps.frames import grid_dataset
 from isthmus.sweeps.plan import Plan
 from isthmus.sweeps.plan_check import checked_runs
 from isthmus.sweeps.progress import SweepListener
 from isthmus.sweeps.runs import Run
 from isthmus.sweeps.store import Store
-from isthmus.sweeps.table import grid_dataset
 
 RETRIES = 1
 
@@ -71,7 +72,7 @@ def sweep(
             raise KeyboardInterrupt
         if summary.outcome is SweepOutcome.WORKERS_LOST:
             raise SweepError(f"{folder}: {summary.outcome.value}.")
-        with closing(Store(folder).reader()) as index:
+        with closing(SweepFolder(folder).reader()) as index:
             return grid_dataset(runs, read.axes(), index.rows())
 
 
@@ -101,7 +102,7 @@ def run_plan(
         SweepError: see `sweep`. OSError: the folder cannot be written.
     """
     store = Store.make(folder)
-    with store.locked():
+    with store.place.locked():
         store.tidy()
         with closing(store.opened_index(say)) as index:
             driver = Driver(runs, store, index, retries=retries, listener=listener, say=say)

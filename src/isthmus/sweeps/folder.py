@@ -1,0 +1,87 @@
+"""The folder of a sweep for those who only look: its names, its head, its lock, its index; nothing heavy is imported.
+
+What lies in it, and writing it: `store`.
+"""
+
+import json
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from isthmus.errors import SweepError
+from isthmus.sweeps.index import Index
+
+FORMAT, FORMAT_VERSION = "isthmus sweep", 1
+HEAD, INDEX, LOCK = "sweep.json", "index.sqlite", "driver.lock"
+RUNS, FAILED, WORK, DAMAGED = "runs", "failed", "work", "damaged"
+
+
+class SweepFolder:
+    """An existing folder of a sweep.
+
+    Attributes:
+        path: of the folder.
+        token: by which a worker knows the folder again.
+
+    Raises:
+        SweepError: no sweep is there, or one of a newer format.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            head = json.loads((path / HEAD).read_text(encoding="utf-8"))
+            if head["format"] != FORMAT:
+                raise ValueError
+            version, self.token = int(head["format_version"]), str(head["token"])
+        except FileNotFoundError:
+            raise SweepError(f"{path}: holds no sweep. Start one with isthmus sweep PLAN --out {path}.") from None
+        except (ValueError, KeyError, TypeError):
+            raise SweepError(f"{path / HEAD}: is damaged. Remove this one file; the next sweep writes it.") from None
+        if version > FORMAT_VERSION:
+            raise SweepError(f"{path}: has format version {version}, not {FORMAT_VERSION}; use the newer isthmus.")
+
+    @contextmanager
+    def locked(self) -> Generator[None]:
+        """Be the only driver here; the operating system lets go when the process ends, however it ends.
+
+        Raises:
+            SweepError: another driver is at work.
+        """
+        lock = FileLock(self.path / LOCK, timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise SweepError(
+                f"{self.path}: another sweep is at work in this folder. Wait for it, or give another --out."
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def is_driven(self) -> bool:
+        """Whether a driver is at work here now."""
+        try:
+            with self.locked():
+                return False
+        except SweepError:
+            return True
+
+    def reader(self) -> Index:
+        """The index, for reading beside a driver.
+
+        Raises:
+            SweepError: missing or damaged.
+        """
+        try:
+            index = Index(self.path / INDEX, read_only=True)
+            index.statuses()
+        except sqlite3.Error as error:
+            raise SweepError(
+                f"{self.path / INDEX}: cannot be read ({error}). Make it again: isthmus sweep reindex {self.path}"
+            ) from None
+        return index
