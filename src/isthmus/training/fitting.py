@@ -89,6 +89,7 @@ class Fitting:
         self.run_state = Run(step.theta.clone())
         if saved:
             step.theta.copy_(saved["theta"])
+            step.products.adopt(saved.get("products", {}))  # not noted by versions that always used torch.mm
             for name, buffer in step.network.named_buffers():  # a solver may have moved what is no parameter
                 buffer.copy_(saved["buffers"][name])
             if isinstance(step, LeakyStep):
@@ -179,7 +180,7 @@ class Fitting:
         state: dict[str, Any] = {"theta": self.step.theta, "buffers": buffers, "run": run, "stamp": self.stamp}
         self.team.check_in_step(self.step.theta)
         if self.team.rank == 0:
-            save_state(self.path, state | {"seconds": self.clock.seconds()})
+            save_state(self.path, state | {"seconds": self.clock.seconds(), "products": self.step.products.chosen()})
         self.saved_at = time.monotonic()
 
     def _is_lost(self, reason: str) -> bool:
