@@ -19,8 +19,8 @@ from isthmus.training.steps import AutogradStep, FullyConnectedStep
 from isthmus.training.trials import ExactMoves
 from tolerances import rounding
 
-ROWS = 3000
-SHORT = (Adam(20, moves=(rebalancing,), move_every=10), ExactMoves(), LBFGS(20))
+ROWS = 2100  # four leaves of 525
+SHORT = (Adam(10, moves=(rebalancing,), move_every=5), ExactMoves(), LBFGS(10))
 
 
 def data() -> tuple[torch.Tensor, torch.Tensor]:

@@ -39,7 +39,7 @@ def parameters(network: FullyConnected) -> torch.Tensor:
 def test_the_objective_is_at_the_ridge_that_was_asked_for_wherever_the_fit_stops() -> None:
     network, x, y = problem()
     _, whole = run(network)
-    for stop_at in range(1, whole, 7):
+    for stop_at in range(1, whole, 13):
         result, _ = run(problem()[0], stop_at=stop_at)
         assert result.outcome is Outcome.INTERRUPTED
         assert result.objective == pytest.approx(result.data_loss + RIDGE * result.penalty, rel=1e-12)

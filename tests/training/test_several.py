@@ -42,6 +42,11 @@ def free() -> Starts:
     return several()
 
 
+@pytest.fixture(scope="module")
+def culled() -> Starts:
+    return several(culling=RULE, workers=1)
+
+
 def test_without_a_rule_each_start_is_that_of_fit(free: Starts) -> None:
     assert free.culled == {}
     alone = fit(starts()[1], *data(), ridge=0.003, solver=SCHEDULE)
@@ -49,8 +54,8 @@ def test_without_a_rule_each_start_is_that_of_fit(free: Starts) -> None:
     assert free.best == min(range(4), key=lambda j: free.results[j].objective)
 
 
-def test_dominated_starts_are_given_up_and_the_others_end_as_they_would(free: Starts) -> None:
-    found = several(culling=RULE)
+def test_dominated_starts_are_given_up_and_the_others_end_as_they_would(free: Starts, culled: Starts) -> None:
+    found = culled
     assert found.culled[2] == 60, "the hopeless one at the first mark"
     assert found.best == free.best == 3
     for j, (mine, whole) in enumerate(zip(found.results, free.results, strict=True)):
@@ -69,8 +74,8 @@ def test_the_winner_lay_behind_where_a_start_can_be_given_up(free: Starts) -> No
     assert free.results[3].objective < 0.95 * free.results[0].objective
 
 
-def test_the_number_of_threads_changes_nothing() -> None:
-    one, many = several(culling=RULE, workers=1), several(culling=RULE, workers=4)
+def test_the_number_of_threads_changes_nothing(culled: Starts) -> None:
+    one, many = culled, several(culling=RULE, workers=4)
     assert one.culled == many.culled
     for a, b in zip(one.results, many.results, strict=True):
         for p, q in zip(a.network.parameters(), b.network.parameters(), strict=True):
@@ -101,7 +106,7 @@ def test_a_late_winner_is_kept_and_a_settled_loser_is_not() -> None:
 def test_an_error_in_one_start_ends_all_and_is_told() -> None:
     mixed = [*starts()[:2], FullyConnected(5, 2, width=4, depth=3, seed=0, dtype=torch.float64)]
     with pytest.raises(ShapeError, match="the network has 2 outputs"):
-        fit_several(mixed, *data(), ridge=0.01, solver=SCHEDULE, culling=RULE)
+        fit_several(mixed, *data(), ridge=0.01, solver=Adam(2 * RULE.every), culling=RULE)
     with pytest.raises(ValueError, match="at least one start, got none"):
         fit_several([], *data(), ridge=0.01)
     with pytest.raises(ValueError, match="needs every > 0"):

@@ -110,7 +110,9 @@ def test_gradient_descent_tightens_below_its_limit_and_diverges_above() -> None:
     assert stationarity(step) < 0.5 * before
     assert least * (1 - 1e-12) <= value
     step.theta.copy_(start)
-    assert run(step, GradientDescent(20_000, rate=1.1 * limit, tolerance=1e-12))[1] == "diverged"
+    grown, _ = run(step, GradientDescent(300, rate=1.1 * limit, tolerance=1e-12))
+    assert grown > 1.001 * value
+    assert run(step, GradientDescent(20_000, rate=3 * limit, tolerance=1e-12))[1] == "diverged"
     converged = GradientDescent(10, rate=0.9 * limit, tolerance=1e9)
     step.theta.copy_(start)
     assert run(step, converged)[1] == "converged"

@@ -39,7 +39,7 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
 
     Args:
         network: any module; `FullyConnected` has a step written by hand. Its parameters are changed.
-        x: inputs (n, d_in), in the network's precision after conversion.
+        x: inputs (n, d_in), converted to the network's precision and device.
         y: targets (n, d_out), or class numbers (n,) for cross-entropy.
         ridge: total coefficient of the penalty, >= 0 (the paper's lambda / L for fully connected networks).
         loss: "squared" or "cross_entropy".
@@ -79,15 +79,16 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
 def checked_data(
     network: nn.Module, x: ArrayLike | Tensor, y: ArrayLike | Tensor, loss: Loss, weight: ArrayLike | Tensor | None
 ) -> tuple[Tensor, DataLoss]:
-    """Inputs and loss in the network's precision.
+    """Inputs and loss in the network's precision and on its device.
 
     Raises:
         ShapeError: x and y of different length, or not matching the network.
         ValueError: negative weights.
     """
-    dtype = next(network.parameters()).dtype
-    inputs = torch.as_tensor(x).to(dtype).contiguous()
-    targets = torch.as_tensor(y)
+    like = next(network.parameters())
+    dtype, device = like.dtype, like.device
+    inputs = torch.as_tensor(x).to(device, dtype).contiguous()
+    targets = torch.as_tensor(y).to(device)
     targets = targets.to(dtype) if loss is Loss.SQUARED else targets.long().reshape(-1)
     targets = targets[:, None] if loss is Loss.SQUARED and targets.ndim == 1 else targets.contiguous()
     if len(inputs) != len(targets) or len(inputs) == 0:
@@ -98,7 +99,7 @@ def checked_data(
         raise ShapeError(f"fit(network, x, y): the network has {outputs} outputs, y has {targets.shape[1]} columns.")
     if weight is None:
         return inputs, DataLoss(loss, targets)
-    weights = torch.as_tensor(weight).to(dtype).reshape(-1)
+    weights = torch.as_tensor(weight).to(device, dtype).reshape(-1)
     if len(weights) != len(inputs) or not bool((weights >= 0).all()) or not float(weights.sum()) > 0:
         raise ValueError("fit(sample_weight=...): needs one non-negative weight per row, not all zero.")
     return inputs, DataLoss(loss, targets, weights / weights.sum())

@@ -16,7 +16,7 @@ from isthmus.training.checkpoint import load_state, save_state
 from isthmus.training.coordinates import with_memory
 from isthmus.training.ending import finish
 from isthmus.training.leaky_step import LeakyStep
-from isthmus.training.limits import Clock, Limits
+from isthmus.training.limits import Clock, Limits, seconds_left
 from isthmus.training.moves import middle_rank
 from isthmus.training.result import FitResult
 from isthmus.training.schedule import Schedule, cheaper
@@ -37,12 +37,14 @@ class FitEvent:
         evaluations: gradient evaluations so far.
         total: about how many there will be.
         objective: at the last evaluation.
+        seconds_left: an estimate; None in the first seconds.
     """
 
     network: nn.Module
     evaluations: int
     total: int
     objective: float
+    seconds_left: float | None = None
 
 
 @dataclass(slots=True)
@@ -89,6 +91,7 @@ class Fitting:
         self.run_state = Run(step.theta.clone())
         if saved:
             step.theta.copy_(saved["theta"])
+            step.products.adopt(saved.get("products", {}))  # not noted by versions that always used torch.mm
             for name, buffer in step.network.named_buffers():  # a solver may have moved what is no parameter
                 buffer.copy_(saved["buffers"][name])
             if isinstance(step, LeakyStep):
@@ -154,7 +157,9 @@ class Fitting:
         assert run.state is not None
         evaluations, value = run.evaluations(), run.state["value"]
         run.history.append((evaluations, value))
-        event = FitEvent(self.step.network, evaluations, self.total * (1 + run.attempt), value)
+        total = self.total * (1 + run.attempt)
+        left = seconds_left(self.clock.seconds(), done=evaluations, total=total, limit=self.limits.seconds)
+        event = FitEvent(self.step.network, evaluations, total, value, left)
         save, stop, late = self.team.agreed(
             bool(self.path and time.monotonic() - self.saved_at > CHECKPOINT_SECONDS),
             bool(self.callback and self.callback(event)),
@@ -179,7 +184,7 @@ class Fitting:
         state: dict[str, Any] = {"theta": self.step.theta, "buffers": buffers, "run": run, "stamp": self.stamp}
         self.team.check_in_step(self.step.theta)
         if self.team.rank == 0:
-            save_state(self.path, state | {"seconds": self.clock.seconds()})
+            save_state(self.path, state | {"seconds": self.clock.seconds(), "products": self.step.products.chosen()})
         self.saved_at = time.monotonic()
 
     def _is_lost(self, reason: str) -> bool:

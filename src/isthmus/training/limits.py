@@ -1,7 +1,9 @@
-"""How long a computation may take, and the clock that says when it is over."""
+"""How long a computation may take, the clock that says when it is over, and how long it still will."""
 
 import time
 from dataclasses import dataclass, field
+
+FIRST_SECONDS = 2.0  # before which nothing is foretold
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +37,22 @@ class Clock:
     def seconds(self) -> float:
         """Seconds spent, all sittings together."""
         return self.before + time.monotonic() - self._start
+
+
+def seconds_left(spent: float, *, done: int, total: int, limit: float | None = None) -> float | None:
+    """Seconds that a fit will still take at the pace it had so far (*estimate*); None in its first seconds.
+
+        min((total - done) spent / done,  limit - spent)
+
+    It stops earlier where it converges before its gradients are used up.
+
+    Args:
+        spent: seconds so far.
+        done: gradient evaluations so far.
+        total: about how many there will be.
+        limit: seconds after which it is stopped.
+    """
+    if spent < FIRST_SECONDS or not done:
+        return None
+    left = max(total - done, 0) * spent / done
+    return left if limit is None else min(left, max(limit - spent, 0.0))

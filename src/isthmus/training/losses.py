@@ -47,24 +47,32 @@ class DataLoss:
         y = self.y.to(dtype) if self.loss is Loss.SQUARED else self.y
         return DataLoss(self.loss, y, None if self.weight is None else self.weight.to(dtype))
 
+    @property
+    def share(self) -> float:
+        """What `total_and_gradient` leaves out of the loss: 1/n of the squared error without weights, else 1."""
+        return 1.0 / len(self.y) if self.loss is Loss.SQUARED and self.weight is None else 1.0
+
     def value_and_gradient(self, outputs: Tensor) -> tuple[float, Tensor]:
         """The loss at `outputs` and its gradient there; `outputs` is overwritten."""
+        total, gradient = self.total_and_gradient(outputs)
+        return self.share * float(total), gradient
+
+    def total_and_gradient(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
+        """The loss over `share`, a scalar that is not looked at, and the gradient; `outputs` is overwritten."""
         if self.loss is Loss.SQUARED:
             residual = outputs.sub_(self.y)
             if self.weight is None:
-                share = 1.0 / len(residual)
                 flat = residual.view(-1)
-                return share * float(torch.dot(flat, flat)), residual.mul_(2.0 * share)
+                return torch.dot(flat, flat), residual.mul_(2.0 * self.share)
             weighted = residual * self.weight[:, None]
-            value = float(torch.dot(weighted.view(-1), residual.view(-1)))
-            return value, weighted.mul_(2.0)
+            return torch.dot(weighted.view(-1), residual.view(-1)), weighted.mul_(2.0)
         log_normaliser = outputs.logsumexp(1, keepdim=True)
         chosen = outputs.gather(1, self.y[:, None])
         weight = self.weight[:, None] if self.weight is not None else torch.full_like(chosen, 1.0 / len(outputs))
-        value = float(((log_normaliser - chosen) * weight).sum())
+        total = ((log_normaliser - chosen) * weight).sum()
         gradient = outputs.sub_(log_normaliser).exp_()
         gradient.scatter_add_(1, self.y[:, None], -torch.ones_like(chosen))
-        return value, gradient.mul_(weight)
+        return total, gradient.mul_(weight)
 
     def value(self, outputs: Tensor) -> float:
         """The loss at `outputs`, which are left as they are."""
@@ -97,4 +105,4 @@ def scale_of(data_loss: DataLoss) -> float:
     """The loss of the zero function, the natural unit of the data loss."""
     width = data_loss.y.shape[1] if data_loss.loss is Loss.SQUARED else int(data_loss.y.max()) + 1
     dtype = data_loss.y.dtype if data_loss.loss is Loss.SQUARED else torch.float64
-    return data_loss.value(torch.zeros(len(data_loss.y), width, dtype=dtype))
+    return data_loss.value(torch.zeros(len(data_loss.y), width, dtype=dtype, device=data_loss.y.device))

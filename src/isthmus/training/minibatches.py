@@ -94,7 +94,7 @@ class MiniBatches:
 def _step_on_some(step: Step, size: int) -> Step:
     """A step of a copy of the network, for batches of at most so many rows."""
     network = copy.deepcopy(step.network)
-    return step_of(network, *batch_of(step, torch.arange(size)), step.ridge)
+    return step_of(network, *batch_of(step, torch.arange(size)), step.ridge, products=step.products)
 
 
 def batch_of(step: Step, rows: Tensor) -> tuple[Tensor, DataLoss]:

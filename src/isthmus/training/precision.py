@@ -64,4 +64,4 @@ def rounded(step: Step, dtype: torch.dtype) -> Step:
     if isinstance(step, ShardedStep):
         rows = step.rows
         return ShardedStep(network, x, data, step.ridge, total=rows.leaves.rows, team=rows.team, at_once=rows.at_once)
-    return step_of(network, x, data, step.ridge)
+    return step_of(network, x, data, step.ridge, products=step.products)

@@ -13,6 +13,7 @@ from isthmus.networks import FullyConnected
 from isthmus.networks.layers import activation, activation_derivative
 from isthmus.training.coordinates import Coordinates
 from isthmus.training.losses import CONSTANT, DataLoss, Digest
+from isthmus.training.products import Products
 from isthmus.training.sharded_layers import spread_out
 from isthmus.training.sharded_vector import SplitCoordinates, SplitVector, plain
 from isthmus.training.shared_rows import SharedRows
@@ -37,6 +38,7 @@ class LayerwiseStep:
         theta, gradient, ridge, data_value, curvature: as those of every `Step`, split.
         data: the loss on the rows of this process.
         coordinates: the part of the memory of L-BFGS that this process keeps.
+        products: never by a library that was chosen by measuring.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class LayerwiseStep:
         self.curvature: Tensor | float = 2.0
         self.ridge, self.data_value = ridge, float("nan")
         self.coordinates: Coordinates = SplitCoordinates(self.layers.split)
+        self.products = Products(measuring=False)
         self._leaves = [leaf for leaf in self.rows.own for _ in self.rows.runs(leaf)]
 
     @property

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from isthmus.training.coordinates import Coordinates, SharedCoordinates
 from isthmus.training.losses import CONSTANT, DataLoss, Digest
+from isthmus.training.products import Products
 from isthmus.training.shared_rows import ROWS_AT_ONCE, SharedRows
 from isthmus.training.steps import penalty_of, step_of
 from isthmus.training.team import Team
@@ -28,6 +29,7 @@ class ShardedStep:
         theta, gradient, ridge, data_value, curvature: as those of every `Step`.
         data: the loss on the rows of this process.
         coordinates: the part of the memory of L-BFGS that this process keeps.
+        products: never by a library that was chosen by measuring.
     """
 
     def __init__(
@@ -43,7 +45,8 @@ class ShardedStep:
     ) -> None:
         self.rows = rows = SharedRows(x, data, total=total, team=team, at_once=at_once)
         start = rows.leaves.start(rows.own.start)
-        self._inner = step_of(network, *rows.at(start, start + min(len(x), at_once)), 0.0)
+        self.products = Products(measuring=False)  # the bits must not depend on which process computes a leaf
+        self._inner = step_of(network, *rows.at(start, start + min(len(x), at_once)), 0.0, products=self.products)
         self.network, self.data = network, data
         self.theta, self.curvature = self._inner.theta, self._inner.curvature
         self.theta.copy_(team.shared(self.theta))  # one start for all, whatever each process was given

@@ -11,11 +11,13 @@ from torch import Tensor, nn
 
 from isthmus.networks import FullyConnected, LeakyResNet
 from isthmus.networks.layers import activation_derivative
+from isthmus.training.captured import Captured
 from isthmus.training.coordinates import AllCoordinates, Coordinates
 from isthmus.training.flat import flatten_parameters, views
 from isthmus.training.leaky_step import LeakyStep
 from isthmus.training.losses import DataLoss, Digest, identify, is_constant
 from isthmus.training.objective import in_float64, penalty_of
+from isthmus.training.products import Choice, Products, activated, product
 
 
 @runtime_checkable
@@ -29,6 +31,7 @@ class Step(Protocol):
     data_value: float
     curvature: Tensor | float  # of the penalty, which is a sum of c_i theta_i^2 / 2
     coordinates: Coordinates  # that this process keeps the memory of a solver for
+    products: Products  # which library multiplies its matrices
 
     @property
     def network(self) -> nn.Module:
@@ -75,13 +78,24 @@ class _Layer(NamedTuple):
     bias_gradient: Tensor | None
 
 
+class _Choices(NamedTuple):
+    """By which library the three products of a layer are computed."""
+
+    forward: Choice
+    gradient: Choice
+    below: Choice
+
+
 class FullyConnectedStep:
     """Objective and gradient of a `FullyConnected` by hand: no autograd, no allocation of activations per call.
 
     Every view that a call needs is made beforehand: at a few hundred samples a transpose costs a quarter of a product.
+    On a CUDA device it is one graph, until it goes over to other samples.
     """
 
-    def __init__(self, network: FullyConnected, x: Tensor, data: DataLoss, ridge: float) -> None:
+    def __init__(
+        self, network: FullyConnected, x: Tensor, data: DataLoss, ridge: float, products: Products | None = None
+    ) -> None:
         parameters = [p for pair in _layers(network) for p in pair if p is not None]
         self.network = network
         self.theta, self.gradient = flatten_parameters(parameters)
@@ -103,28 +117,49 @@ class FullyConnectedStep:
         self._outputs = [x.new_empty(len(x), width) for width in d[1:]]
         # gradients at the layers: each is needed for the one below it alone, so two pieces of memory take turns
         self._below = [x.new_empty(len(x) * max(d[first:-1:2], default=0)) for first in (2, 1)]
-        self.use(x, data)
+        self.products = products or Products()
+        self._set(x, data)
         self.ridge, self.data_value = ridge, float("nan")
         self.curvature: Tensor | float = 2.0
         self.coordinates: Coordinates = AllCoordinates()
+        self._computed = Captured(self._compute, x.device)
 
     def use(self, x: Tensor, data: DataLoss) -> None:
         """Go over to other samples, at most as many as the step was made with."""
+        self._computed.stop()
+        self._set(x, data)
+
+    def _set(self, x: Tensor, data: DataLoss) -> None:
         n, d = len(x), self.network.dimensions
         self._a, self.data = [x, *(whole[:n] for whole in self._outputs)], data
         hidden = enumerate(d[1:-1], 1)
         self._d = [x, *(self._below[l % 2][: n * width].view(n, width) for l, width in hidden)]
         self._d_t = [below.t() for below in self._d]
         self._ones = x.new_ones(len(x))
+        # the gradient at a layer's outputs has their shape, and lies in memory as they do
+        self._choices = [
+            _Choices(
+                self.products.choice(a, layer.weight_t),
+                self.products.choice(out.t(), a),
+                self.products.choice(out, layer.weight),
+            )
+            for layer, a, out in zip(self._layers, self._a, self._a[1:], strict=False)
+        ]
 
     def __call__(self) -> float:
         """Objective at `theta`; fills `gradient` and `data_value`."""
+        total, square = self._computed(self.ridge)
+        self.data_value = self.data.share * float(total)
+        return self.data_value + self.ridge * float(square)
+
+    def _compute(self) -> tuple[Tensor, Tensor]:
+        """The data loss over its share, and |theta|^2; fills `gradient`."""
         self._forward()
-        # the outputs' buffer becomes the residual: value_and_gradient works in place
-        self.data_value, g = self.data.value_and_gradient(self._a[-1])
+        # the outputs' buffer becomes the residual: total_and_gradient works in place
+        total, g = self.data.total_and_gradient(self._a[-1])
         self._backward(g)
         self.gradient.add_(self.theta, alpha=2 * self.ridge)
-        return self.data_value + self.ridge * float(torch.dot(self.theta, self.theta))
+        return total, torch.dot(self.theta, self.theta)
 
     @property
     def x(self) -> Tensor:
@@ -151,25 +186,20 @@ class FullyConnectedStep:
     def _forward(self) -> None:
         a = self._a
         for l, layer in enumerate(self._layers):
-            out = torch.mm(a[l], layer.weight_t, out=a[l + 1])
-            if layer.bias is not None:
-                out.add_(layer.bias)  # faster than addmm, which first writes the bias into every row
-            slope = self._slopes[l]
-            if slope == 0.0:
-                out.relu_()
-            elif slope is not None:
-                torch.nn.functional.leaky_relu_(out, slope)
+            activated(
+                a[l], layer.weight_t, layer.bias, slope=self._slopes[l], out=a[l + 1], choice=self._choices[l].forward
+            )
 
     def _backward(self, g: Tensor) -> None:
         a, g_t = self._a, g.t()
         for l in range(len(self._layers) - 1, -1, -1):
             layer = self._layers[l]
-            torch.mm(g_t, a[l], out=layer.weight_gradient)
+            product(g_t, a[l], layer.weight_gradient, self._choices[l].gradient)
             if layer.bias_gradient is not None:
                 torch.mv(g_t, self._ones, out=layer.bias_gradient)
             if l == 0:
                 return
-            below = torch.mm(g, layer.weight, out=self._d[l])
+            below = product(g, layer.weight, self._d[l], self._choices[l].below)
             slope = self._slopes[l - 1]
             if slope == 0.0:
                 below.mul_(a[l].sign_())  # nothing needs a[l] any more: 1 where it was positive, else 0
@@ -201,6 +231,7 @@ class AutogradStep:
         self.ridge, self.data, self.data_value = ridge, data, float("nan")
         self.curvature: Tensor | float = self._penalty_curvature()
         self.coordinates: Coordinates = AllCoordinates()
+        self.products = Products(measuring=False)
 
     def use(self, x: Tensor, data: DataLoss) -> None:
         """Go over to other samples."""
@@ -243,12 +274,12 @@ class AutogradStep:
         identify(digest, self.x, self.data)
 
 
-def step_of(network: nn.Module, x: Tensor, data: DataLoss, ridge: float) -> Step:
-    """The fastest exact step for this network."""
+def step_of(network: nn.Module, x: Tensor, data: DataLoss, ridge: float, *, products: Products | None = None) -> Step:
+    """The fastest exact step for this network, with the products that a fit has chosen already."""
     if isinstance(network, FullyConnected):
-        return FullyConnectedStep(network, x, data, ridge)
+        return FullyConnectedStep(network, x, data, ridge, products)
     if isinstance(network, LeakyResNet):
-        return LeakyStep(network, x, data, ridge)
+        return LeakyStep(network, x, data, ridge, products)
     return AutogradStep(network, x, data, ridge)
 
 

@@ -1,0 +1,154 @@
+"""By which library a step multiplies its matrices: `torch.mm`, or oneDNN where a short measurement found it faster.
+
+A choice decides the last bits of a result. So it is made once for each shape in a process and noted for each fit, whose
+checkpoint keeps it: a fit that goes on elsewhere goes on with it, whatever a measurement would say there.
+"""
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+FEWEST = 2_000_000  # multiplications; below, oneDNN was slower at every shape: a call of it takes some 30 us longer
+MOST = 20_000_000  # multiplications that are measured, about 0.6 ms; of larger products a part stands for the whole
+ROUNDS = 5
+MARGIN = 0.85  # of the time of torch.mm: what is nearly a tie must not be decided by noise
+
+
+class Shape(NamedTuple):
+    """A product (rows, inner) times (inner, columns), how both lie in memory, and the threads that compute it."""
+
+    rows: int
+    inner: int
+    columns: int
+    left_turned: bool
+    right_turned: bool
+    threads: int
+
+    def __str__(self) -> str:
+        """What a checkpoint calls it."""
+        turned = f"{'T' if self.left_turned else 'N'}{'T' if self.right_turned else 'N'}"
+        return f"{self.rows}x{self.inner}x{self.columns} {turned} {self.threads}"
+
+
+@dataclass(slots=True)
+class Choice:
+    """Whether oneDNN computes the products of a shape; asked at every product, for it may be changed."""
+
+    by_onednn: bool
+
+
+class Products:
+    """The choices of one fit.
+
+    Args:
+        measuring: whether oneDNN may be chosen at all; not where several processes have to compute the same bits.
+    """
+
+    def __init__(self, *, measuring: bool = True) -> None:
+        self._measuring = measuring and torch.backends.mkldnn.is_available()
+        self._choices: dict[str, Choice] = {}
+
+    def choice(self, left: Tensor, right: Tensor) -> Choice:
+        """The one for left @ right; measured where it is not known: some milliseconds."""
+        if not self._measuring or left.dtype != torch.float32 or left.device.type != "cpu":
+            return Choice(by_onednn=False)  # oneDNN multiplies no float64, and torch.mm itself calls it for bfloat16
+        shape = measured_shape(left, right)
+        if shape.rows * shape.inner * shape.columns < FEWEST:
+            return Choice(by_onednn=False)
+        if str(shape) not in self._choices:
+            self._choices[str(shape)] = Choice(onednn_is_faster(shape))
+        return self._choices[str(shape)]
+
+    def chosen(self) -> dict[str, bool]:
+        """All choices by shape, for a checkpoint."""
+        return {shape: choice.by_onednn for shape, choice in self._choices.items()}
+
+    def adopt(self, chosen: Mapping[str, bool]) -> None:
+        """Take over the choices of a checkpoint, also where others were made already."""
+        for shape, by_onednn in chosen.items():
+            self._choices.setdefault(shape, Choice(by_onednn)).by_onednn = by_onednn
+
+
+def product(left: Tensor, right: Tensor, out: Tensor, choice: Choice) -> Tensor:
+    """The product left @ right, written to `out`."""
+    if choice.by_onednn:
+        return out.copy_(_onednn(left, right.t()))
+    return torch.mm(left, right, out=out)
+
+
+def added(
+    start: Tensor, left: Tensor, right: Tensor, *, beta: float, alpha: float, out: Tensor, choice: Choice
+) -> Tensor:
+    """The sum beta * start + alpha * left @ right, written to `out`, which may be `start`."""
+    if choice.by_onednn:
+        return torch.mul(start, beta, out=out).add_(_onednn(left, right.t()), alpha=alpha)
+    return torch.addmm(start, left, right, beta=beta, alpha=alpha, out=out)
+
+
+def activated(
+    x: Tensor, weight_t: Tensor, bias: Tensor | None, *, slope: float | None, out: Tensor, choice: Choice
+) -> Tensor:
+    """sigma(x W^T + b), written to `out`; without an activation where `slope` is None. The bias must be contiguous."""
+    if choice.by_onednn:
+        name = "none" if slope is None else "relu" if slope == 0.0 else "leaky_relu"
+        return out.copy_(_onednn(x, weight_t.t(), bias, name, [slope] if slope else []))
+    torch.mm(x, weight_t, out=out)
+    if bias is not None:
+        out.add_(bias)  # faster than addmm, which first writes the bias into every row
+    if slope == 0.0:
+        out.relu_()
+    elif slope is not None:
+        torch.nn.functional.leaky_relu_(out, slope)
+    return out
+
+
+def measured_shape(left: Tensor, right: Tensor) -> Shape:
+    """The shape that stands for left @ right in a measurement: its largest side cut where it is large."""
+    sides = [left.shape[0], left.shape[1], right.shape[1]]
+    others = max(sorted(sides)[0] * sorted(sides)[1], 1)
+    sides[sides.index(max(sides))] = min(max(sides), max(MOST // others, sorted(sides)[1]))
+    rows, inner, columns = sides
+    return Shape(rows, inner, columns, _is_turned(left), _is_turned(right), torch.get_num_threads())
+
+
+def onednn_is_faster(shape: Shape) -> bool:
+    """Whether oneDNN computes products of a shape in at most 0.85 of the time of torch.mm; measured once a process."""
+    with _MEASURING:  # in threads too: else each would measure, and they might disagree
+        return _measured(shape)
+
+
+_MEASURING = threading.Lock()
+
+
+@cache
+def _measured(shape: Shape) -> bool:
+    left = torch.ones(shape.inner, shape.rows).t() if shape.left_turned else torch.ones(shape.rows, shape.inner)
+    right = torch.ones(shape.columns, shape.inner).t() if shape.right_turned else torch.ones(shape.inner, shape.columns)
+    out = torch.empty(shape.rows, shape.columns)
+    seconds: dict[bool, list[float]] = {True: [], False: []}
+    try:
+        for _ in range(ROUNDS):  # in turns: what else runs on the machine slows both alike
+            for by_onednn, taken in seconds.items():
+                began = time.perf_counter()
+                product(left, right, out, Choice(by_onednn))
+                taken.append(time.perf_counter() - began)
+    except (RuntimeError, AttributeError):  # a torch that was built without these products
+        return False
+    return min(seconds[True]) <= MARGIN * min(seconds[False])
+
+
+def _is_turned(matrix: Tensor) -> bool:
+    return matrix.stride(1) != 1 and matrix.stride(0) == 1
+
+
+def _onednn(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str = "none", numbers: list[float] | None = None
+) -> Tensor:
+    """sigma(x weight^T + bias), a new tensor."""
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, activation, numbers or [], "")

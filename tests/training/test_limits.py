@@ -1,0 +1,38 @@
+"""The time that a fit will still take, foretold after its first seconds."""
+
+import pytest
+import torch
+
+from isthmus import FullyConnected, Limits
+from isthmus.training.fitting import FitEvent, Fitting
+from isthmus.training.limits import FIRST_SECONDS, Clock, seconds_left
+from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.solvers import Adam
+from isthmus.training.steps import step_of
+
+
+def test_the_time_left_is_that_of_the_gradients_left_at_the_pace_so_far() -> None:
+    assert seconds_left(10.0, done=100, total=400) == pytest.approx(30.0)
+    assert seconds_left(10.0, done=100, total=400, limit=25.0) == pytest.approx(15.0)
+    assert seconds_left(10.0, done=100, total=400, limit=100.0) == pytest.approx(30.0)
+    assert seconds_left(10.0, done=500, total=400) == 0.0
+    assert seconds_left(30.0, done=100, total=400, limit=25.0) == 0.0
+
+
+def test_in_the_first_seconds_nothing_is_foretold() -> None:
+    assert seconds_left(0.9 * FIRST_SECONDS, done=100, total=400) is None
+    assert seconds_left(10.0, done=0, total=400) is None
+
+
+def test_a_fit_tells_its_callback_how_long_it_will_still_take() -> None:
+    events: list[FitEvent] = []
+    x = torch.ones(4, 2)
+    network = FullyConnected(2, 1, width=3, depth=2)
+    with torch.no_grad():
+        step = step_of(network, x, DataLoss(Loss.SQUARED, x[:, :1].clone()), 0.1)
+        fitting = Fitting(step, (Adam(100),), Limits(evaluations=50), None, lambda event: events.append(event))
+        fitting.clock = Clock(1000.0)  # as where a run goes on that took so long
+        fitting.run()
+    assert len(events) == 50
+    for event in events:
+        assert event.seconds_left == pytest.approx((100 - event.evaluations) * 1000.0 / event.evaluations, rel=0.05)
