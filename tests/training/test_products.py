@@ -1,5 +1,7 @@
 """The library that multiplies: the same numbers by each, a choice that a fit keeps, none where a rule is known."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from isthmus.training.products import (
     Products,
     activated,
     added,
+    kept_choices,
     measured_shape,
     onednn_is_faster,
     product,
@@ -170,3 +173,26 @@ def fitting(path: Path | None, stop: int | None) -> Fitting:
 
 def parameters(network: torch.nn.Module) -> torch.Tensor:
     return torch.cat([p.detach().reshape(-1) for p in network.parameters()])
+
+
+def test_the_choices_of_many_fits_are_kept_in_a_file_that_another_process_takes_over(tmp_path: Path) -> None:
+    """Written before anything is computed with them: the other process would measure again, perhaps otherwise."""
+    kept, network = tmp_path / "products.pt", FullyConnected(SIZE, SIZE, width=SIZE, depth=2, seed=0)
+    x = torch.ones(ROWS, SIZE)
+    code = (
+        "import torch; from pathlib import Path; torch.set_num_threads(1);"
+        "from isthmus.training.products import Products, kept_choices\n"
+        f"with kept_choices(Path({str(kept)!r})):\n"
+        f"    choice = Products().choice(torch.ones({ROWS}, {SIZE}), torch.ones({SIZE}, {SIZE}))\n"
+        "    print(choice.by_onednn)"
+    )
+    with kept_choices(kept):
+        step_of(network, x, DataLoss(Loss.SQUARED, x), 1e-3)
+        known = load_state(kept)
+    assert known is not None
+    shape = str(measured_shape(x, torch.ones(SIZE, SIZE)))
+    assert shape in known["products"]
+    for asked in (True, False):
+        save_state(kept, {"products": dict.fromkeys(known["products"], asked)})
+        told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert told.stdout.split() == [str(asked)]

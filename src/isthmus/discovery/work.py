@@ -20,6 +20,7 @@ from isthmus.discovery.progress import Progress, ProgressListener
 from isthmus.errors import DataError
 from isthmus.training import FitEvent
 from isthmus.training.checkpoint import load_state, save_state
+from isthmus.training.products import kept_choices
 from isthmus.training.several import num_cores
 
 Result = dict[str, Any]  # plain Python and tensors
@@ -117,7 +118,8 @@ class Workshop:
 
     def run(self, units: Iterable[Unit]) -> list[Result]:
         """The results of all units, in order. An interrupt stops the running ones, their states saved."""
-        with one_thread_each(), ThreadPoolExecutor(self.workers) as pool:
+        choices = kept_choices(self.folder / "products.pt" if self.folder else None)
+        with one_thread_each(), choices, ThreadPoolExecutor(self.workers) as pool:
             futures: list[Future[Result]] = []
             try:  # an interrupt may come while units are handed out: those that began must hear of it
                 for unit in units:

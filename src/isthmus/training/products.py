@@ -6,13 +6,16 @@ checkpoint keeps it: a fit that goes on elsewhere goes on with it, whatever a me
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from isthmus.training.checkpoint import load_state, save_state
 
 FEWEST = 2_000_000  # multiplications; below, oneDNN was slower at every shape: a call of it takes some 30 us longer
 MOST = 20_000_000  # multiplications that are measured, about 0.6 ms; of larger products a part stands for the whole
@@ -120,13 +123,40 @@ def measured_shape(left: Tensor, right: Tensor) -> Shape:
 def onednn_is_faster(shape: Shape) -> bool:
     """Whether oneDNN computes products of a shape in at most 0.85 of the time of torch.mm; measured once a process."""
     with _MEASURING:  # in threads too: else each would measure, and they might disagree
-        return _measured(shape)
+        if str(shape) not in _KNOWN:
+            _KNOWN[str(shape)] = _measured(shape)
+            for path in _KEPT:
+                save_state(path, {"products": _KNOWN})
+        return _KNOWN[str(shape)]
+
+
+@contextmanager
+def kept_choices(path: Path | None) -> Generator[None]:
+    """Keep what is measured meanwhile in a file, and take over what is there: for work that many fits share.
+
+    It is written before the first product of a shape is computed, so that a run that is killed and goes on in another
+    process computes the bits that it would have computed. None keeps nothing.
+    """
+    if path is None:
+        yield
+        return
+    with _MEASURING:
+        saved = load_state(path)
+        _KNOWN.update(saved["products"] if saved else {})
+        save_state(path, {"products": _KNOWN})
+        _KEPT.append(path)
+    try:
+        yield
+    finally:
+        with _MEASURING:
+            _KEPT.remove(path)
 
 
 _MEASURING = threading.Lock()
+_KNOWN: dict[str, bool] = {}
+_KEPT: list[Path] = []
 
 
-@cache
 def _measured(shape: Shape) -> bool:
     left = torch.ones(shape.inner, shape.rows).t() if shape.left_turned else torch.ones(shape.rows, shape.inner)
     right = torch.ones(shape.columns, shape.inner).t() if shape.right_turned else torch.ones(shape.inner, shape.columns)
