@@ -67,6 +67,25 @@ def test_the_rank_the_layers_and_the_page_are_said(here: Path, capsys: pytest.Ca
     assert f"Report: {Path('runs') / 'net-diagnosis.html'}" in out
 
 
+def test_long_names_keep_one_line_and_their_end(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "deep.py").write_text(
+        "from torch import nn\n\ndef make():\n    module = nn.Linear(5, 3)\n    for part in 'abcd':\n"
+        "        module = nn.ModuleDict({'encoder_' + part: module})\n"
+        "        module.forward = next(iter(module.values())).forward\n    return module\n"
+    )
+    name = "encoder_d.encoder_c.encoder_b.encoder_a"
+    linear = nn.Linear(5, 3).state_dict()
+    torch.save({f"{name}.{k}": t for k, t in linear.items()}, "deep.pt")
+    for columns, shown in (("160", name), ("70", "e.e.e.encoder_a")):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert run(["diagnose", "deep.pt", "--data", "rows.csv", "--factory", "deep:make", "--out", "deep.html"]) == 0
+        [row] = rows_said(capsys.readouterr().out)
+        assert row[1].endswith(shown)
+    assert name in (here / "deep.html").read_text()
+
+
 def test_targets_and_a_ridge_give_loss_and_objective(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--data", "pairs.csv", "--target", "p,q,r", "--ridge", "0.01", "--out", "page.html"]
     assert run(["diagnose", "net.safetensors", *words]) == 0
