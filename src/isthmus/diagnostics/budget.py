@@ -78,7 +78,7 @@ def budget_for(
     if fixed + least > allowed:
         raise DataError(
             f"diagnose(limits=Limits(memory={allowed})): needs at least {_mebibytes(fixed + least)} of working memory "
-            f"for one sample of this module; got {_mebibytes(allowed)}. Raise limits.memory."
+            f"for one sample of this module; got {_mebibytes(allowed)}. Raise limits.memory (--memory, in MiB)."
         )
     free = allowed - fixed
     batch = max(1, min(LARGEST_BATCH, free // (2 * max(per_sample, 1))))
