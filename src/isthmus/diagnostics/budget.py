@@ -39,6 +39,10 @@ class Budget:
         """The same for a module that takes batches of one size only."""
         return replace(self, batch=size, points=size)
 
+    def with_batches_up_to(self, samples: int, points: int) -> "Budget":
+        """The same for data of so many samples, derivatives at so many points."""
+        return replace(self, batch=min(self.batch, samples), points=min(self.points, points))
+
     @property
     def peak(self) -> int:
         """Bytes of working memory beyond the data and the module, at most."""
