@@ -138,14 +138,12 @@ def _streamed(session: Session, given: _Given, batch: int) -> tuple[list[LayerSu
 
 def _rank(session: Session, layers: list[LayerSums], derivatives: Derivatives, table: xr.Dataset) -> RankEstimate:
     """The rank, between what a Jacobian shows and what the structure allows."""
-    upper, reason = upper_bound(
+    upper = upper_bound(
         layers, session.structure.cuts(session.output), num_samples=session.samples.num,
         num_inputs=_num_inputs(session.samples), num_outputs=session.num_outputs,
     )  # fmt: skip
     gaps = [int(k) for k in table["dimension_activation"].values]
-    return rank_of(
-        derivatives.by_input, gaps, upper=upper, upper_reason=reason, num_projections=derivatives.num_projections
-    )
+    return rank_of(derivatives.by_input, gaps, upper=upper, num_projections=derivatives.num_projections)
 
 
 def _add_streams(table: xr.Dataset, session: Session, layers: list[LayerSums], given: _Given, batch: int) -> list[str]:
