@@ -12,6 +12,7 @@ import discoveries
 import isthmus
 from command_lines import line_of, write_table
 from foreign_modules import Images, Residual, samples, seeded
+from isthmus.cli.diagnose_run import print_diagnosis
 from isthmus.cli.diagnosis_data import diagnosis_data
 from isthmus.cli.main import run
 from isthmus.discovery.files.models import read_model_file
@@ -68,22 +69,15 @@ def test_the_rank_the_layers_and_the_page_are_said(here: Path, capsys: pytest.Ca
 
 
 def test_long_names_keep_one_line_and_their_end(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (here / "deep.py").write_text(
-        "from torch import nn\n\ndef make():\n    module = nn.Linear(5, 3)\n    for part in 'abcd':\n"
-        "        module = nn.ModuleDict({'encoder_' + part: module})\n"
-        "        module.forward = next(iter(module.values())).forward\n    return module\n"
-    )
-    name = "encoder_d.encoder_c.encoder_b.encoder_a"
-    linear = nn.Linear(5, 3).state_dict()
-    torch.save({f"{name}.{k}": t for k, t in linear.items()}, "deep.pt")
-    for columns, shown in (("160", name), ("70", "e.e.e.encoder_a")):
+    found = isthmus.diagnose(narrow(), samples(60, 5, dtype=DOUBLE))
+    name = "encoder.layer.11.attention.output.dense"
+    found.layers["name"] = ("layer", [name] * 4)
+    for columns, shown in (("160", name), ("72", "e.l.11.a.output.dense"), ("60", "…1.a.o.dense")):
         monkeypatch.setenv("COLUMNS", columns)
-        assert run(["diagnose", "deep.pt", "--data", "rows.csv", "--factory", "deep:make", "--out", "deep.html"]) == 0
-        [row] = rows_said(capsys.readouterr().out)
-        assert row[1].endswith(shown)
-    assert name in (here / "deep.html").read_text()
+        print_diagnosis(found, Path("page.html"))
+        assert [row[1] for row in rows_said(capsys.readouterr().out)] == [shown] * 4
 
 
 def test_targets_and_a_ridge_give_loss_and_objective(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
