@@ -12,6 +12,7 @@ import discoveries
 import isthmus
 from command_lines import line_of, write_table
 from foreign_modules import Images, Residual, samples, seeded
+from isthmus.cli.diagnose_run import print_diagnosis
 from isthmus.cli.diagnosis_data import diagnosis_data
 from isthmus.cli.main import run
 from isthmus.discovery.files.models import read_model_file
@@ -65,6 +66,18 @@ def test_the_rank_the_layers_and_the_page_are_said(here: Path, capsys: pytest.Ca
     assert "isthmus diagnose net.safetensors --data rows.csv" in page
     assert "rows.csv, 60 samples" in page
     assert f"Report: {Path('runs') / 'net-diagnosis.html'}" in out
+
+
+def test_long_names_keep_one_line_and_their_end(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = isthmus.diagnose(narrow(), samples(60, 5, dtype=DOUBLE))
+    name = "encoder.layer.11.attention.output.dense"
+    found.layers["name"] = ("layer", [name] * 4)
+    for columns, shown in (("160", name), ("72", "e.l.11.a.output.dense"), ("60", "…1.a.o.dense")):
+        monkeypatch.setenv("COLUMNS", columns)
+        print_diagnosis(found, Path("page.html"))
+        assert [row[1] for row in rows_said(capsys.readouterr().out)] == [shown] * 4
 
 
 def test_targets_and_a_ridge_give_loss_and_objective(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from torch import nn
 import crafted_files
 import discoveries
 from command_lines import line_of, write_table
-from foreign_modules import Images, samples, seeded
+from foreign_modules import Block, Images, samples, seeded
 from isthmus.cli.main import run
 from isthmus.discovery.files.models import read_model_file
 from isthmus.discovery.files.networks import write_network
@@ -134,6 +134,40 @@ def test_what_cannot_be_taken_apart_is_written_as_it_came_with_exit_code_3(
     out, _ = capsys.readouterr()
     assert "normalisation couples the features" in " ".join(out.split())
     assert "the network that is written is the one that came" in " ".join(out.split())
+
+
+def test_many_places_are_one_line_of_each_kind_and_the_summary_has_them_all(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    (here / "blocks.py").write_text(
+        "import torch\nfrom foreign_modules import Block\n\ndef make():\n"
+        "    return torch.nn.Sequential(*(Block(5) for _ in range(9)))\n"
+    )
+    torch.save(seeded(lambda: nn.Sequential(*(Block(5) for _ in range(9)))).state_dict(), "blocks.pt")
+    words = ["blocks.pt", "--data", "rows.csv", "--tolerance", "1e-6", "--factory", "blocks:make", "--out", "same"]
+    assert run(["compress", *words]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    said = " ".join(" ".join(lines).split())
+    assert "9 a skip connection or parallel branches: 0, 1, 2 and 6 more" in said
+    assert len(lines) <= 25
+    refused = json.loads((here / "same" / "export.json").read_text())["refused"]
+    assert [name for name, why in refused if why.startswith("a skip")] == [str(i) for i in range(9)]
+    assert sum("(an error of" in why for _, why in refused) >= 9
+
+
+def test_a_module_that_gives_no_single_tensor_is_told_what_to_wrap(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "pairs.py").write_text(
+        "import torch\n\nclass Pair(torch.nn.Linear):\n    def forward(self, x):\n"
+        "        y = super().forward(x)\n        return y, y\n\ndef make():\n    return Pair(5, 2)\n"
+    )
+    torch.save(nn.Linear(5, 2).state_dict(), "pairs.pt")
+    words = ["pairs.pt", "--data", "rows.csv", "--factory", "pairs:make"]
+    for command in (["factor", *words], ["compress", *words, "--tolerance", "0.1"]):
+        assert run(command) == 2
+        assert "got tuple. Wrap it in a module whose forward picks" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_an_older_export_is_replaced_only_when_asked(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -139,6 +139,38 @@ def test_the_rank_of_a_linear_network_is_that_of_its_product() -> None:
     assert (rank.lower, rank.estimate, rank.upper) == (2, 2, 2)
 
 
+def through(values: list[float], *, noise: float = 0.0) -> FullyConnected:
+    """A linear network of 9 inputs and outputs whose middle matrix, 12 x 12, has these singular values and noise."""
+    first, middle, last = samples(12, 9), torch.zeros(12, 12, dtype=torch.float64), samples(12, 9).mT
+    first, last = torch.linalg.qr(first).Q, torch.linalg.qr(last.mT).Q.mT
+    u, v = last.mT[:, : len(values)], first[:, : len(values)]  # what enters and leaves is seen by the ends
+    middle += u @ torch.diag(torch.tensor(values, dtype=torch.float64)) @ v.mT + noise * torch.eye(12).double()
+    return FullyConnected.from_layers([first, middle, last], linear=[1, 2])
+
+
+def test_a_written_matrix_counts_small_values_and_noise_of_training_does_not() -> None:
+    gentle, steep = [1.0, 0.2, 0.04, 0.0065], [1.0, 0.8, 0.5, 0.0065]
+    found = [diagnose(through(values), samples(d=9)).rank for values in (gentle, steep)]
+    assert (found[0].lower, found[0].estimate, found[0].upper) == (4, 4, 4)
+    assert found[0].tolerance == 1e-9
+    # truncated at 4 where the data need 3: behind the drop the truncated matrix keeps noise too
+    assert (found[1].lower, found[1].estimate, found[1].upper) == (3, 3, 4)
+    trained = diagnose(through(gentle, noise=1e-5), samples(d=9)).rank
+    assert (trained.lower, trained.upper) == (trained.estimate, 9)
+    assert trained.estimate < 4
+
+
+def test_rows_of_dead_neurons_do_not_make_a_matrix_a_written_one() -> None:
+    network = through([1.0, 0.2, 0.04, 0.0065])
+    alive = torch.zeros(12, 12, dtype=torch.float64)
+    alive[:4] = torch.diag(torch.tensor([1.0, 0.2, 0.04, 0.0065], dtype=torch.float64)) @ network.weights[0][:, :4].mT
+    with torch.no_grad():
+        network.weights[1].copy_(alive)  # four neurons are left, and no more independent rows than these
+    found = diagnose(network, samples(d=9)).rank
+    assert found.upper == 4
+    assert found.lower == found.estimate < 4
+
+
 def test_objective_and_data_loss_stand_beside_the_table() -> None:
     network, x = make(), samples()
     y = torch.ones(30, 3, dtype=torch.float64)

@@ -1,12 +1,16 @@
 """What `isthmus compress` does: model and data in, a smaller network and a table before/after out."""
 
-from collections.abc import Callable
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from isthmus.cli.export_folder import SUMMARY
 from isthmus.cli.export_run import write_export
 from isthmus.cli.factor_run import loaded, show
 from isthmus.cli.model_data import module_rows
@@ -14,6 +18,8 @@ from isthmus.discovery import Compression, compress
 from isthmus.discovery.files.export import check_onnx_extra
 
 DONE, NOTHING_TRIED = 0, 3
+MOST_PLACES = 3  # named of each kind on the terminal
+_PARTICULAR = re.compile(r" \([^()]*\)$")
 
 
 def compress_in(  # noqa: PLR0913 - one argument per option
@@ -48,14 +54,44 @@ _NUMBERS = (
 
 
 def _print_moves(found: Compression) -> None:
+    """Say the moves and what was left alone, one line for all places of one kind; export.json has every place."""
     console = Console()
+    saved, moved = Counter[str](), dict[str, list[str]]()
     for change in found.changes:
-        layers = " to ".join(dict.fromkeys(change.layers))
-        console.print(f"{layers}: {change.what}, {change.parameters} parameters saved", markup=False, highlight=False)
-    for name, reason in found.refused:
-        console.print(f"left alone: {name}: {reason}", markup=False, highlight=False)
+        saved[change.what] += change.parameters
+        moved.setdefault(change.what, []).append(" to ".join(dict.fromkeys(change.layers)))
+    if moved:
+        console.print("parameters saved:")
+        console.print(_by_kind({what: (f"{saved[what]:,}", places) for what, places in moved.items()}))
+    if found.refused:
+        console.print(f"places where no more was saved ({SUMMARY} has all of them):")
+        console.print(_by_kind(_left_alone(found)))
     if found.is_unchanged:
         console.print("Nothing was saved: the network that is written is the one that came.", markup=False)
+
+
+def _left_alone(found: Compression) -> dict[str, tuple[str, list[str]]]:
+    """Reason -> (number of places, their names); a reason loses what is particular to a place where others share it."""
+    kinds: dict[str, list[tuple[str, str]]] = {}
+    for name, reason in found.refused:
+        kinds.setdefault(_PARTICULAR.sub("", reason), []).append((name, reason))
+    return {
+        kind if len(places) > 1 else places[0][1]: (str(len(places)), [name for name, _ in places])
+        for kind, places in kinds.items()
+    }
+
+
+def _by_kind(kinds: Mapping[str, tuple[str, list[str]]]) -> Table:
+    """A number, what it counts, and the first few places, as one row for each kind."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(overflow="fold")
+    for what, (number, places) in kinds.items():
+        places = [*dict.fromkeys(places)]
+        more = len(places) - MOST_PLACES
+        named = ", ".join(places[:MOST_PLACES]) + (f" and {more} more" if more > 0 else "")
+        table.add_row(Text(f"  {number}"), Text(f"{what}: {named}" if named else what))
+    return table
 
 
 def _table(found: Compression) -> Table:

@@ -16,9 +16,11 @@ from isthmus.discovery.chains.running_cost import num_parameters
 from isthmus.discovery.files.models import read_model_file
 from isthmus.errors import DataError, IsthmusError
 from isthmus.reports import report, short_layer_table, verdict_of
+from isthmus.reports.tables import TableText
 from isthmus.training import Limits
 
 MOST_ROWS = 40  # of the table on the terminal; the page has them all
+SHORTEST_NAME = 12
 LONG = 1e9  # samples times parameters from which on the cost is said before the work starts
 
 
@@ -78,22 +80,38 @@ def print_diagnosis(found: Diagnosis, page: Path) -> None:
     """Say the rank with its evidence, what each layer does, what was skipped, and where the page lies."""
     console = Console()
     print_lines(console, verdict_of(found), "bold")
-    content = short_layer_table(found)
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for place, heading in enumerate(content.headings):
-        is_words = place in content.words
-        table.add_column(
-            Text(heading), justify="left" if is_words else "right", overflow="fold", no_wrap=not is_words
-        )  # fmt: skip
-    for row in content.rows[:MOST_ROWS]:
-        table.add_row(*(Text(cell) for cell in row))
-    console.print(table)
-    left = len(content.rows) - MOST_ROWS
-    if left > 0:
-        console.print(Text(f"and {left} more layers: see the report", style="dim"))
+    _print_layers(console, short_layer_table(found))
     console.print()
     for warning in found.warnings:
         console.print(Text(f"warning: {warning}", style="yellow"))
     if found.skipped:
         console.print(Text(f"{len(found.skipped)} modules have no row; the report says why"))
     console.print(Text(f"Report: {page}"), soft_wrap=True)
+
+
+def _print_layers(console: Console, content: TableText) -> None:
+    """The first layers, one line each; names that are too long are abbreviated, the page has them whole."""
+    rows = content.rows[:MOST_ROWS]
+    widths = [max(map(len, column)) for column in zip(content.headings, *rows, strict=True)]
+    taken = sum(width + 2 for place, width in enumerate(widths) if place not in content.words)
+    room = max(SHORTEST_NAME, (console.width - taken) // max(len(content.words), 1) - 2)
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for place, heading in enumerate(content.headings):
+        table.add_column(Text(heading), justify="left" if place in content.words else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(_abbreviated(c, room) if i in content.words else c) for i, c in enumerate(row)))
+    console.print(table)
+    left = len(content.rows) - MOST_ROWS
+    if left > 0:
+        console.print(Text(f"and {left} more layers: see the report", style="dim"))
+
+
+def _abbreviated(name: str, room: int) -> str:
+    """bert.encoder.layer.0.output.dense as b.e.l.0.o.dense where there is no room for more; numbers are kept."""
+    parts = name.split(".")
+    for place, part in enumerate(parts[:-1]):
+        if len(".".join(parts)) <= room:
+            break
+        parts[place] = part if part.isdecimal() else part[:1]
+    short = ".".join(parts)
+    return short if len(short) <= room else f"…{short[len(short) - room + 1 :]}"

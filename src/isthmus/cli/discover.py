@@ -50,23 +50,9 @@ def discover(  # noqa: PLR0913 - one argument per option
     """
     folder = chosen_folder(data, out, resume, replace=replace)
     request = Request(
-        data,
-        target,
-        autoencode,
-        classes,
-        seed,
-        max_seconds,
-        ordered,
-        groups,
-        control,
-        ridge,
-        starts,
-        depth,
-        evaluations,
-        None if network is None else network.value,
-        depth_path,
-        candidates,
-    )
+        data, target, autoencode, classes, seed, max_seconds, ordered, groups, control, ridge, starts, depth,
+        evaluations, None if network is None else network.value, depth_path, candidates,
+    )  # fmt: skip
     check_writable(folder)
     from isthmus.cli.discovery_run import run_in  # torch and the rest: only once the request makes sense
 

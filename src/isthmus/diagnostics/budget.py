@@ -39,6 +39,10 @@ class Budget:
         """The same for a module that takes batches of one size only."""
         return replace(self, batch=size, points=size)
 
+    def with_batches_up_to(self, samples: int, points: int) -> "Budget":
+        """The same for data of so many samples, derivatives at so many points."""
+        return replace(self, batch=min(self.batch, samples), points=min(self.points, points))
+
     @property
     def peak(self) -> int:
         """Bytes of working memory beyond the data and the module, at most."""
@@ -78,7 +82,7 @@ def budget_for(
     if fixed + least > allowed:
         raise DataError(
             f"diagnose(limits=Limits(memory={allowed})): needs at least {_mebibytes(fixed + least)} of working memory "
-            f"for one sample of this module; got {_mebibytes(allowed)}. Raise limits.memory."
+            f"for one sample of this module; got {_mebibytes(allowed)}. Raise limits.memory (--memory, in MiB)."
         )
     free = allowed - fixed
     batch = max(1, min(LARGEST_BATCH, free // (2 * max(per_sample, 1))))

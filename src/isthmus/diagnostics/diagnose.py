@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.export import ExportedProgram
 
 from isthmus.diagnostics.budget import announcement
+from isthmus.diagnostics.derivatives import Derivatives
 from isthmus.diagnostics.diagnosis import Diagnosis
 from isthmus.diagnostics.layer_sums import LayerSums
 from isthmus.diagnostics.leaves import skipped_leaves
@@ -21,6 +22,7 @@ from isthmus.diagnostics.session import Session, open_session
 from isthmus.diagnostics.stream_columns import add_leaky_columns, add_stream_columns
 from isthmus.diagnostics.table import table_of
 from isthmus.networks import LeakyResNet
+from isthmus.theory import RankEstimate
 from isthmus.theory.inputs import Real
 from isthmus.training.limits import Limits
 
@@ -92,7 +94,7 @@ def diagnose(
     """
     network = _as_module(module)
     samples = Samples.of(x)
-    loss = None if y is None else LossOverData(y, samples.num)
+    given = _Given(samples, y, ridge, None if y is None else LossOverData(y, samples.num))
     with random_state_kept(network), open_session(network, samples) as session:
         budget = session.budget(None if limits is None else limits.memory)
         points = session.num_points()
@@ -103,35 +105,45 @@ def diagnose(
         _LOG.info(sentence)
         if progress is not None:
             progress(sentence)
-        losses: list[float] = []
-
-        def heard(output: Tensor, start: int) -> None:
-            if loss is not None:
-                losses.append(float(loss.part(output.double(), start)))
-
-        layers = session.sums(budget.batch, heard)
+        layers, losses = _streamed(session, given, budget.batch)
         derivatives = session.derivatives(points, budget.points)
         table = table_of(layers, derivatives)
-        table.attrs |= {"cost": sentence, "precision": _precision(session)}
-        if loss is not None:
-            table.attrs["data_loss"] = sum(losses)
-            if ridge is not None:
-                table.attrs["objective"] = sum(losses) + ridge * penalty_of(session.exact.module)
-        said = _add_streams(table, session, layers, _Given(samples, y, ridge, loss), max(1, budget.batch // 2))
-        upper, reason = upper_bound(
-            layers, session.structure.cuts(session.output), num_samples=samples.num,
-            num_inputs=_num_inputs(samples), num_outputs=session.num_outputs,
-        )  # fmt: skip
-        gaps = [int(k) for k in table["dimension_activation"].values]
-        rank = rank_of(
-            derivatives.by_input, gaps, upper=upper, upper_reason=reason, num_projections=derivatives.num_projections
-        )
+        table.attrs |= {"cost": sentence, "precision": _precision(session), **losses}
+        said = _add_streams(table, session, layers, given, max(1, budget.batch // 2))
         skipped = skipped_leaves(
             network, analysed=[layer.name for layer in layers], called=session.names.called,
             followed=session.names.followed,
         )  # fmt: skip
+        rank = _rank(session, layers, derivatives, table)
     warnings = (*_warnings(layers, samples.num), *said)
     return Diagnosis(layers=table, rank=rank, skipped=skipped, warnings=warnings)
+
+
+def _streamed(session: Session, given: _Given, batch: int) -> tuple[list[LayerSums], dict[str, Real]]:
+    """The sums over all data; with targets the data loss, with a ridge too the objective."""
+    loss, parts = given.loss, list[float]()
+
+    def heard(output: Tensor, start: int) -> None:
+        if loss is not None:
+            parts.append(float(loss.part(output.double(), start)))
+
+    layers = session.sums(batch, heard)
+    if loss is None:
+        return layers, {}
+    losses: dict[str, Real] = {"data_loss": sum(parts)}
+    if given.ridge is not None:
+        losses["objective"] = sum(parts) + given.ridge * penalty_of(session.exact.module)
+    return layers, losses
+
+
+def _rank(session: Session, layers: list[LayerSums], derivatives: Derivatives, table: xr.Dataset) -> RankEstimate:
+    """The rank, between what a Jacobian shows and what the structure allows."""
+    upper = upper_bound(
+        layers, session.structure.cuts(session.output), num_samples=session.samples.num,
+        num_inputs=_num_inputs(session.samples), num_outputs=session.num_outputs,
+    )  # fmt: skip
+    gaps = [int(k) for k in table["dimension_activation"].values]
+    return rank_of(derivatives.by_input, gaps, upper=upper, num_projections=derivatives.num_projections)
 
 
 def _add_streams(table: xr.Dataset, session: Session, layers: list[LayerSums], given: _Given, batch: int) -> list[str]:

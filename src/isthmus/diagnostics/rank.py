@@ -1,6 +1,7 @@
 """The rank of a network on its data: Jacobian at a witness from below, a layer that cuts the network from above."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -10,18 +11,39 @@ from isthmus.theory import RankEstimate
 from isthmus.theory.spectra import spectral_gap_rank
 
 ROUNDING = 1e-9  # a singular value of a float64 Jacobian above this share of the largest is no rounding
+# heuristic: written networks lose a factor of up to 7 from one singular value to the next, a trained one drops by 10
+# or more where its noise begins
+STEEPEST = 10.0
 
 
-def rank_of(  # noqa: PLR0913 - the evidence, and the bound with its reason
-    by_input: Tensor, activation_gaps: Sequence[int], *, upper: int, upper_reason: str, num_projections: int = 0
+@dataclass(frozen=True, slots=True)
+class UpperBound:
+    """The narrowest place through which everything passes.
+
+    Attributes:
+        rank: what passes there at most (*upper bound*).
+        reason: which place it is.
+        is_written: whether it is a matrix with fewer independent rows than rows and columns that are not zero: such a
+            matrix was written down, or truncated; what is trained has noise there.
+    """
+
+    rank: int
+    reason: str
+    is_written: bool = False
+
+
+def rank_of(
+    by_input: Tensor, activation_gaps: Sequence[int], *, upper: UpperBound, num_projections: int = 0
 ) -> RankEstimate:
     """The gap of the median Jacobian spectrum, between what a witness and what the matrices allow.
+
+    Where a matrix of exactly so low a rank cuts the network, and as many singular values of the Jacobian are above
+    rounding with no steep drop between them, all of these count, however small: nothing there is noise of training.
 
     Args:
         by_input: singular values of df/dx, (points, r).
         activation_gaps: gap integers of the centred activations, for the evidence.
         upper: *upper bound* from the structure.
-        upper_reason: what gives it.
         num_projections: how many random combinations of the outputs were differentiated, 0 for all outputs.
 
     Returns:
@@ -31,29 +53,43 @@ def rank_of(  # noqa: PLR0913 - the evidence, and the bound with its reason
     s = by_input if by_input.numel() else by_input.new_zeros(1, 1)
     median = s.median(0).values
     gap = int(spectral_gap_rank(median))
-    # trained networks keep tiny extra directions: what counts is above the middle of the gap
-    edge = torch.cat([median, median.new_zeros(1)])[[gap - 1, gap]].clamp_min(ROUNDING * float(s.max()))
-    tolerance = float(edge.log().mean().exp() / s.max()) if gap else ROUNDING
+    tolerance = ROUNDING if _falls_gently_to_rounding(median, upper) else _middle_of_gap(s, median, gap)
     counts = (s > tolerance * s.max()).sum(1)
     lower, witness = (int(counts.max()), int(counts.argmax())) if gap else (0, 0)
-    upper = max(upper, lower)
+    most = max(upper.rank, lower)
     evidence: dict[str, object] = {"jacobian_gap": gap, "activation_gaps": list(activation_gaps)}
     if num_projections:
         evidence["jacobian_most"] = num_projections
     return RankEstimate(
-        estimate=min(max(gap, lower), upper),
+        estimate=min(max(gap, lower), most),
         lower=lower,
-        upper=upper,
+        upper=most,
         lower_reason=f"singular values of the Jacobian at witness point {witness} (of {len(s)} spread over the data)",
-        upper_reason=upper_reason,
+        upper_reason=upper.reason,
         tolerance=tolerance,
         evidence=evidence,
     )
 
 
+def _middle_of_gap(s: Tensor, median: Tensor, gap: int) -> float:
+    """Trained networks keep tiny extra directions: what counts is above the middle of the gap."""
+    if not gap:
+        return ROUNDING
+    edge = torch.cat([median, median.new_zeros(1)])[[gap - 1, gap]].clamp_min(ROUNDING * float(s.max()))
+    return float(edge.log().mean().exp() / s.max())
+
+
+def _falls_gently_to_rounding(median: Tensor, upper: UpperBound) -> bool:
+    """Whether as many values as a written matrix lets through are above rounding, none far below the one before."""
+    if not upper.is_written or not 0 < upper.rank <= len(median):
+        return False
+    kept = median[: upper.rank]
+    return bool(kept[-1] > ROUNDING * kept[0]) and bool((kept[:-1] < STEEPEST * kept[1:]).all())
+
+
 def upper_bound(
     layers: Sequence[LayerSums], cuts: Sequence[int], *, num_samples: int, num_inputs: int | None, num_outputs: int
-) -> tuple[int, str]:
+) -> UpperBound:
     """The narrowest place through which everything passes (*upper bound*), and its name.
 
     Args:
@@ -63,12 +99,14 @@ def upper_bound(
         num_inputs: numbers per sample that enter, None for tokens.
         num_outputs: numbers per sample that come out.
     """
-    found = [(num_outputs, "number of outputs")]
+    found = [UpperBound(num_outputs, "number of outputs")]
     if num_inputs is not None:
-        found.append((num_inputs, "number of inputs"))
-    found += [
-        (int(torch.linalg.matrix_rank(layers[i].weight)), "numerical rank of the narrowest weight matrix")
-        for i in cuts
-        if layers[i].rows == num_samples and layers[i].weight.numel()
-    ]
-    return min(found, key=lambda pair: pair[0])
+        found.append(UpperBound(num_inputs, "number of inputs"))
+    found += [_bound_of(layers[i].weight) for i in cuts if layers[i].rows == num_samples and layers[i].weight.numel()]
+    return min(found, key=lambda bound: (bound.rank, not bound.is_written))
+
+
+def _bound_of(weight: Tensor) -> UpperBound:
+    rank = int(torch.linalg.matrix_rank(weight))
+    sides = [int(weight.any(axis).sum()) for axis in (0, 1)]  # dead neurons decay to rows and columns of zeros
+    return UpperBound(rank, "numerical rank of the narrowest weight matrix", is_written=rank < min(sides))

@@ -69,7 +69,9 @@ class Session:
             self.exact.module, readings, per_sample=per_sample, num_outputs=self.num_outputs, memory=memory,
             samples_seen=self.size,
         )  # fmt: skip
-        return found if not self.fixed_size else found.with_batches_of(self.samples.num)
+        if self.fixed_size:
+            return found.with_batches_of(self.samples.num)
+        return found.with_batches_up_to(self.samples.num, self.num_points())
 
     def num_points(self) -> int:
         """Points at which derivatives are taken: all 64, or fewer where that would cost more than the data pass."""

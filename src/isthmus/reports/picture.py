@@ -59,8 +59,9 @@ def drawn(picture: Picture) -> Figure:
     if "figure" not in picture.made:
         figure = picture.draw().get_figure()
         assert isinstance(figure, Figure)
-        # laid out once: every later saving would do it again
-        figure.draw_without_rendering()
+        # laid out once, without drawing: every later saving would do it again
+        if (engine := figure.get_layout_engine()) is not None:
+            engine.execute(figure)
         figure.set_layout_engine("none")
         picture.made["figure"] = figure
     figure = picture.made["figure"]

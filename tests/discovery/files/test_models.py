@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -138,6 +139,11 @@ def truncated(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:2000])
 
 
+def raw_pickle(path: Path) -> None:
+    """As pickle.dump leaves it: torch warns of its protocol before it gives up."""
+    path.write_bytes(pickle.dumps(crafted_files.Payload(path.parent / "marker"), protocol=4))
+
+
 def noise(path: Path) -> None:
     path.write_bytes(os.urandom(500))
 
@@ -165,6 +171,7 @@ BAD: dict[str, tuple[Callable[[Path], None], str, str | None, str]] = {
     "wrong shape": (wrong_shape, "a.pt", FACTORY, r"fc2.weight has shape \(10, 21\).* needs \(10, 20\)"),
     "a whole module": (whole_module, "a.pt", FACTORY, "holds more than tensors"),
     "truncated": (truncated, "a.pt", FACTORY, "is damaged or no file of torch.save"),
+    "a raw pickle": (raw_pickle, "a.pt", FACTORY, r"is damaged or no file of torch.save \(UnpicklingError"),
     "noise .pt": (noise, "a.pt", FACTORY, "is damaged or no file of torch.save"),
     "noise .pt2": (noise, "a.pt2", None, "is damaged or no exported program"),
     "noise .safetensors": (noise, "a.safetensors", None, "cannot be read as safetensors"),
@@ -190,6 +197,19 @@ def test_what_cannot_be_used_is_one_line(tmp_path: Path, case: str) -> None:
     with pytest.raises(DataError, match=words) as caught:
         read_model_file(tmp_path / name, factory=factory)
     assert "\n" not in str(caught.value)
+    assert not (tmp_path / "marker").exists()
+
+
+@pytest.mark.parametrize("prefix", ["module.", "_orig_mod.", "model.", "module._orig_mod."])
+def test_what_a_wrapper_puts_before_every_name_is_left_out_and_said(tmp_path: Path, prefix: str) -> None:
+    torch.save({f"{prefix}{name}": tensor for name, tensor in state().items()}, tmp_path / "a.pt")
+    found = read_model_file(tmp_path / "a.pt", factory=FACTORY)
+    x = samples(6, 1, 8, 8)
+    assert torch.equal(found.module(x), seeded(Images)(x))
+    assert f"Left out '{prefix}'" in found.note
+    torch.save({f"{prefix}{n}": t for n, t in state().items() if n != "fc1.bias"}, tmp_path / "b.pt")
+    with pytest.raises(DataError, match=rf"lacks 18 tensors .*has besides 17 tensors \({prefix}conv1.weight"):
+        read_model_file(tmp_path / "b.pt", factory=FACTORY)
 
 
 @pytest.mark.slow

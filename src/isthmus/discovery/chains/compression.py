@@ -41,7 +41,7 @@ class Compression:
         parameters_before: number of parameters.
         parameters_after: the same of the new network.
         changes: the moves that were kept, in order.
-        refused: (name of a layer, reason) for what was left alone.
+        refused: (name of a layer, reason) for what was left alone; what is particular to the layer in brackets.
         was_tried: whether the structure allowed anything to be tried.
     """
 
@@ -178,7 +178,9 @@ def _measured(  # noqa: PLR0913, PLR0917 - the fields of the result
 
 
 def _cost(site: str, error: float, tolerance: float) -> str:
-    return f"{site.partition(': ')[2]}: the least saving already costs an error of {error:.4g}, above {tolerance:.4g}"
+    return (
+        f"{site.partition(': ')[2]}: the least saving already costs more than {tolerance:.4g} (an error of {error:.4g})"
+    )
 
 
 def _name(module: nn.Module) -> str:

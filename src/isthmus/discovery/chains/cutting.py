@@ -20,6 +20,8 @@ from isthmus.networks.export_noise import copied_module
 from isthmus.networks.stage_kinds import Stage
 from isthmus.theory.spectra import spectral_gap_rank
 
+_NAMED = 3  # places of each obstacle in a message
+
 
 def cut_module(module: nn.Module, x: Tensor, rank: int | None, *, layer: int | str | None) -> Factorisation[nn.Module]:
     """See `factorise`."""
@@ -56,13 +58,26 @@ def _places(stages: Sequence[Stage], layer: int | str | None) -> list[int]:
     if isinstance(layer, int) and not 1 <= layer <= len(places):
         raise ValueError(f"factorise(layer={layer}): there is no such layer. Layers that can be cut: {known}.")
     if not places:
-        reasons = "; ".join(f"{stage.name!r} has {stage.reason}" for stage in stages if stage.reason)
         raise ValueError(
-            f"factorise(module, x): needs a hidden linear layer that nothing bypasses{reasons and f': {reasons}'}."
+            f"factorise(module, x): needs a hidden linear layer that nothing bypasses{_obstacles(stages)}. "
+            "What can be made smaller without a cut, compress finds."
         )
     if isinstance(layer, int):
         return [places[layer - 1]]
     return places if layer is None else [places[names.index(layer)]]
+
+
+def _obstacles(stages: Sequence[Stage]) -> str:
+    """The reasons why nothing is moved through some steps, each with the names of the first of them."""
+    names: dict[str, list[str]] = {}
+    for stage in stages:
+        if stage.reason:
+            names.setdefault(stage.reason, []).append(repr(stage.name))
+    found = [
+        f"{reason} in {', '.join(places[:_NAMED])}{f' and {len(places) - _NAMED} more' * (len(places) > _NAMED)}"
+        for reason, places in names.items()
+    ]
+    return f"; there is {'; '.join(found)}" if found else ""
 
 
 def _why_not(stages: Sequence[Stage], layer: str) -> str:

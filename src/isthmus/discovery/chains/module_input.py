@@ -51,6 +51,9 @@ def checked_output(call: str, module: nn.Module, x: Tensor) -> Tensor:
                 ) from error
             if not isinstance(output, Tensor) or output.ndim < 1 or len(output) != len(rows):
                 kind = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
-                raise DataError(f"{call}: needs a module that gives one tensor with a row per sample; got {kind}.")
+                raise DataError(
+                    f"{call}: needs a module that gives one tensor with a row per sample; got {kind}. Wrap it in a "
+                    "module whose forward picks that tensor, as in model(x).logits."
+                )
             outputs.append(output)
     return torch.cat(outputs)

@@ -46,14 +46,17 @@ def sites(stages: Sequence[Stage]) -> list[Site]:
 
 
 def refusals(stages: Sequence[Stage]) -> list[tuple[str, str]]:
-    """(name, reason) of every step that nothing is moved through, and of layers whose neurons meet one."""
+    """(name, reason) of every step that nothing is moved through, and of layers whose neurons meet one.
+
+    What is particular to one place stands in brackets at the end of its reason.
+    """
     found = [(stage.name, stage.reason) for stage in stages if stage.reason]
     weights = [i for i, stage in enumerate(stages) if is_weighted(stage.module)]
     hidden = dict(_hidden_layers(stages))
     for i in weights[:-1]:
         if i not in hidden:
             barrier = next((s for s in stages[i + 1 :] if s.reason or is_weighted(s.module)), None)
-            reason = f"what follows is {barrier.name!r}" if barrier is not None and barrier.reason else "their shapes"
+            reason = f"what follows ({barrier.name!r})" if barrier is not None and barrier.reason else "their shapes"
             found.append((stages[i].name, f"its neurons are fixed by {reason}"))
     return found + [entry for steps in branches(stages) for entry in refusals(steps)]
 

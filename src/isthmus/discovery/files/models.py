@@ -7,6 +7,7 @@ exported programs: `files.programs`. Data for the module: `cli.model_data`.
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +23,9 @@ from isthmus.discovery.result import load
 from isthmus.errors import DataError
 
 PICKLED = (".pt", ".pth", ".bin", ".ckpt")
-# what training frameworks put around a state dict
+# what training frameworks put around a state dict, and before every name in it: data parallel, compiled, Lightning
 _WRAPPERS = ("state_dict", "model_state_dict", "model")
+_PREFIXES = ("module.", "_orig_mod.", "model.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +111,9 @@ def _safe_tensors(place: Path) -> dict[str, Tensor]:
 def _unpickled_tensors(place: Path) -> dict[str, Tensor]:
     """The state dict of a pickled file, by the unpickler of torch that makes tensors and plain values only."""
     try:
-        content = torch.load(place, weights_only=True, map_location="cpu")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what torch thinks of a file that it then refuses
+            content = torch.load(place, weights_only=True, map_location="cpu")
     except Exception as error:  # torch, zip and pickle raise types of their own
         reason = first_reason(error)
         if reason.startswith(NAMES):
@@ -134,6 +138,7 @@ def _with_factory(place: Path, factory: str | None, tensors: Mapping[str, Tensor
         )
     module = _made(factory)
     expected = module.state_dict()
+    tensors, prefix = _bare(tensors, expected)
     missing = [key for key in expected if key not in tensors]
     unexpected = [key for key in tensors if key not in expected]
     if missing or unexpected:
@@ -152,7 +157,17 @@ def _with_factory(place: Path, factory: str | None, tensors: Mapping[str, Tensor
     kinds = {t.dtype for t in tensors.values() if t.is_floating_point()}
     module = module.to(kinds.pop()) if len(kinds) == 1 else module
     note = f"--factory {factory} ran your code to make the network."
+    note += f" Left out {prefix!r}, with which every name in {place} begins." if prefix else ""
     return LoadedModel(module.eval(), f"{type(module).__name__} with the weights of {place}", (), note)
+
+
+def _bare(tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> tuple[Mapping[str, Tensor], str]:
+    """The tensors without what a wrapper put before all of their names, where that makes them fit; what it was."""
+    found, left = dict(tensors), ""
+    while (prefix := next((p for p in _PREFIXES if all(name.startswith(p) for name in found)), "")) and found:
+        found = {name.removeprefix(prefix): tensor for name, tensor in found.items()}
+        left += prefix
+    return (found, left) if left and found.keys() == expected.keys() != tensors.keys() else (tensors, "")
 
 
 def _made(factory: str) -> nn.Module:
