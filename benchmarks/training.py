@@ -8,16 +8,28 @@ initialisations, one start each), `culling` (starts given up early), `raising` (
 
     python benchmarks/training.py [--quick] [--only steps growth lbfgs pairs W1-small ...]
 
-Answer, in part (an Intel Xeon with a load of 12 on two cores, torch 2.13.0 CPU, November 2026): a step of W1
-takes 1.21 times its bare products by torch.mm, 0.83 times those by oneDNN, which is the slower of the two there, and
-0.55 of a step of eager torch. A step of W2 (leaky, L = 50, width 200, 1000 samples) takes 1.54 times its products by
-oneDNN, 1.72 times those by torch.mm, and 0.81 of eager torch: the goals 1.2 and 0.55 are missed, a quarter of the
-products' time going to Adam. Beyond its gradients L-BFGS takes 0.68 of their time on W1, 1.53 on W1-small, 0.61 on
-W2-small, 0.98 on a network of discover at N = 500: the goal 0.2 is missed, see docs/notes/training.md. On W1-small
-(true rank 5, ridge 0.05/9) the first of five initialisations, the table's only one that was run: fit takes 3,204
-gradients and ends at rank 5 with 0.34907, within 1 % of 0.3474 and 2.5 % below the recipe (0.35817, rank 6), which it
-passes after 2,331 gradients, 0.078 of the recipe's; 9 s of CPU for 93. That each of the five ends at rank 5 within 1 %
-is a slow test (`test_every_start_reaches_the_lower_branch`). The other tables have not been measured at full size.
+Answer (an Intel Xeon of 2.5 GHz, one thread, a load of 5 to 17 on two cores, torch 2.13.0, November 2026; goals in
+brackets). Steps, four runs: W1 takes 0.83 to 0.91 times its bare products by oneDNN [1.5], which is the slower library
+there, 1.23 to 1.29 times those by torch.mm, and 0.58 to 0.62 of eager torch [0.65]. W2 (leaky, L = 50, width 200, 1000
+rows) takes 1.13, 1.19, 1.25, 1.36 times its products by oneDNN [1.2, met in two of four], 1.20 to 1.53 times those by
+torch.mm, and 0.70 to 0.80 of eager torch [0.55, missed: the products by torch.mm alone are 0.50 to 0.66 of it].
+Growth of a gradient over its products as N, L, w grow tenfold: 0.82, 0.71, 0.62 of what it was,
+leaky 0.69, 0.77, 0.34 [at most 1.1]. L-BFGS takes beyond its gradients 0.91 of their time on W1, 1.12 on W1-small, 0.67
+on W2-small, 0.83 on a network of discover at N = 500 [0.2, missed: two passes over the pairs at the speed of memory,
+docs/notes/training.md].
+
+W1-small (true rank 5, ridge 0.05/9), each of five initialisations: fit passes the recipe's final objective after 2,331
+to 2,362 gradients, 0.078 to 0.079 of its own [0.1], and ends after 3,204 at rank 5 with 0.34903 to 0.34996, where the
+recipe ends at rank 6 with 0.35770 to 0.35817: lower by 2.16 to 2.54 %; 8 to 11 s of CPU for 92 to 166. Raising: three
+starts of the network of discover, truncated to rank 4 of 5 and minimised with 300 gradients, end at rank 4 and within
+0.06 % of each other with a rank added and polished (0.40579, 0.41469, 0.41004) as with as many gradients again
+(0.40570, 0.41492, 0.40991): nothing was gained there. W2-small, the first initialisation, by Adam and plain L-BFGS:
+past the recipe (0.09576) after 1,060 gradients, 0.035 of its own [0.1]; 0.09168 after 3,000, 4.26 % below [20 %].
+
+Memory beyond what was in use over that of activations, parameters and state [1.3]: W1 with 20,000 rows 1.25 by Adam and
+1.14 by L-BFGS; W2 1.89 and 1.10; W1 with width 1000 1.61 and 1.11. Where the parameters are most of it, Adam has four
+vectors of their length, and the fit one more for a second attempt and others for a moment. Imports: `import isthmus`
+takes 0.01 of import torch, `from isthmus import fit` 1.55. Not measured at full size: W1, W2, pairs, culling.
 """
 
 import argparse

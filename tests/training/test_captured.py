@@ -76,10 +76,10 @@ def test_on_a_cpu_everything_is_computed_as_it_stands() -> None:
         calls.append(len(calls))
         return calls[-1]
 
-    captured = Captured(compute, torch.device("cpu"))
-    assert [captured(1), captured(1), captured(2)] == [0, 1, 2]
+    captured = Captured[int](torch.device("cpu"))
+    assert [captured(compute, n) for n in (1, 1, 2)] == [0, 1, 2]
     captured.stop()
-    assert captured(2) == 3
+    assert captured(compute, 2) == 3
 
 
 def gpu(test: Any) -> Any:
@@ -122,8 +122,8 @@ def test_a_fit_on_a_gpu_ends_where_one_on_the_cpu_does(kind: str) -> None:
 @gpu
 def test_what_cannot_be_captured_goes_on_without_a_graph() -> None:
     x = torch.ones(3, device="cuda")
-    captured = Captured(lambda: float(x.sum()), torch.device("cuda"))
+    captured = Captured[float](torch.device("cuda"))
     with pytest.warns(NumericalWarning, match="cannot be captured as a CUDA graph"):
-        assert captured(None) == 3.0
+        assert captured(lambda: float(x.sum()), None) == 3.0
     x.add_(1.0)
-    assert captured(None) == 6.0  # without another warning, which would be an error here
+    assert captured(lambda: float(x.sum()), None) == 6.0  # without another warning, which would be an error here

@@ -23,23 +23,22 @@ class Captured(Generic[T]):
     that it uses are fixed in the graph: they are passed as `settings`, and others make another graph.
 
     Args:
-        compute: what is captured; what it returns is filled anew by every call.
         device: where it computes.
     """
 
-    def __init__(self, compute: Callable[[], T], device: torch.device) -> None:
-        self._compute, self._device = compute, device
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
         self._settings: object = None
         self._kept: tuple[torch.cuda.CUDAGraph, T] | None = None
         self._gives_up = device.type != "cuda"
 
-    def __call__(self, settings: object) -> T:
-        """What `compute` returns."""
+    def __call__(self, compute: Callable[[], T], settings: object) -> T:
+        """What `compute` returns, the same function at every call; it is not kept: it would keep its step alive."""
         if not self._gives_up and (self._kept is None or settings != self._settings):
             self._kept, self._settings = None, settings  # the old graph goes before the new one takes memory
-            self._kept = self._captured()
+            self._kept = self._captured(compute)
         if self._kept is None:
-            return self._compute()
+            return compute()
         graph, result = self._kept
         graph.replay()
         return result
@@ -48,11 +47,11 @@ class Captured(Generic[T]):
         """Compute without a graph from now on: the memory is going to change."""
         self._kept, self._gives_up = None, True
 
-    def _captured(self) -> tuple[torch.cuda.CUDAGraph, T] | None:
+    def _captured(self, compute: Callable[[], T]) -> tuple[torch.cuda.CUDAGraph, T] | None:
         """A graph and what it fills; None where the capture failed, which is said once."""
         try:
             with _CAPTURING, torch.cuda.device(self._device):
-                return _capture(self._compute, self._device)
+                return _capture(compute, self._device)
         except RuntimeError as error:
             self._gives_up = True
             warnings.warn(

@@ -67,12 +67,12 @@ class LeakyStep:
         size = self._W[0].numel()
         rest = self.theta.new_ones(self.theta.numel() - size * len(self._rho))
         self.curvature: Tensor | float = torch.cat([shares.to(self.theta).repeat_interleave(size), rest])
-        self._computed = Captured(self._compute, self.theta.device)
+        self._computed = Captured[tuple[Tensor, Tensor]](self.theta.device)
 
     def __call__(self) -> float:
         """Objective at `theta`; fills `gradient` and `data_value`."""
         self._eps = float(self.network.smoothing)
-        total, square = self._computed((self.ridge, self._eps, id(self.network.waist)))
+        total, square = self._computed(self._compute, (self.ridge, self._eps, id(self.network.waist)))
         self.data_value = self.data.share * float(total)
         return self.data_value + self.ridge / 2 * float(square)
 

@@ -122,7 +122,7 @@ class FullyConnectedStep:
         self.ridge, self.data_value = ridge, float("nan")
         self.curvature: Tensor | float = 2.0
         self.coordinates: Coordinates = AllCoordinates()
-        self._computed = Captured(self._compute, x.device)
+        self._computed = Captured[tuple[Tensor, Tensor]](x.device)
 
     def use(self, x: Tensor, data: DataLoss) -> None:
         """Go over to other samples, at most as many as the step was made with."""
@@ -148,7 +148,7 @@ class FullyConnectedStep:
 
     def __call__(self) -> float:
         """Objective at `theta`; fills `gradient` and `data_value`."""
-        total, square = self._computed(self.ridge)
+        total, square = self._computed(self._compute, self.ridge)
         self.data_value = self.data.share * float(total)
         return self.data_value + self.ridge * float(square)
 
