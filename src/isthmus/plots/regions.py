@@ -76,7 +76,7 @@ def regions(  # noqa: PLR0913 - what is laid over the pieces
     if points is not None and len(at := np.asarray(points)):
         handles.append(
             ax.scatter(
-                at[:, 0], at[:, 1], s=12, color=INK, edgecolors=SURFACE, linewidths=0.6, label="rows", zorder=3
+                at[:, 0], at[:, 1], s=12, color=INK, edgecolors=SURFACE, linewidths=0.6, label="samples", zorder=3
             )
         )  # fmt: skip
     if tripoints is not None and len(at := np.asarray(tripoints)):
