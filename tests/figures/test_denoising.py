@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isthmus.errors import DataError
-from isthmus.figures import Finished, Preset, Workshop, gallery, named_figures, with_mnist
+from isthmus.figures import Finished, Preset, Workshop, named_figures, with_mnist
 from isthmus.figures.denoising_images import varying, whole
 from isthmus.sweeps.engines import EngineChoice
 
@@ -31,15 +31,16 @@ def write_images(path: Path) -> Path:
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     folder = tmp_path_factory.mktemp("denoising")
-    figures = with_mnist(named_figures("denoising"), write_images(folder / "images.npz"), folder)
-    [found] = gallery(figures, Preset.TINY, Workshop(folder, EngineChoice(workers=0)))
-    return found
+    [figure] = with_mnist(named_figures("denoising"), write_images(folder / "images.npz"), folder)
+    data = figure.compute(figure.plan(Preset.TINY), Workshop(folder, EngineChoice(workers=0)))
+    return Finished(figure, data, figure.verdict(data), figure.draw(data))
 
 
 def test_every_set_of_images_has_its_claims_and_its_picture(done: Finished) -> None:
     assert [picture.name for picture in done.pictures] == [
         "denoising-digits", "denoising-mnist", "denoising-shallow", "denoising-deep"
     ]  # fmt: skip
+    assert len(done.pictures[1].draw().get_images()) == 4 * 6
     told = [claim.statement for claim in done.claims]
     assert len(told) == 3 + 2 + 2
     assert sum("MNIST" in statement for statement in told) == sum("digits" in statement for statement in told) == 2

@@ -1,4 +1,5 @@
 import numpy as np
+from matplotlib.figure import Figure
 
 from isthmus.figures.panels import Curve, Frame, curves
 
@@ -19,3 +20,15 @@ def test_a_logarithmic_axis_may_be_straight_in_its_middle() -> None:
     assert np.all(np.diff(places) < 0)
     assert places[1] - places[2] > 0.2 * (places[0] - places[3])  # 60 and 2 stand well apart
     assert curves(energies, Frame("x", "y", log_y=True)).get_yscale() == "log"
+
+
+def test_names_of_ticks_on_a_short_logarithmic_axis_do_not_meet() -> None:
+    ax = curves([Curve("a", [32.0, 128.0, 512.0], X)], Frame("x", "y", log_x=True))
+    figure = ax.get_figure()
+    assert isinstance(figure, Figure)
+    figure.draw_without_rendering()
+    ticks = [*ax.xaxis.get_ticklabels(), *ax.xaxis.get_ticklabels(minor=True)]
+    shown = [tick for tick in ticks if tick.get_text() and 32 <= tick.get_position()[0] <= 512]
+    assert [tick.get_text() for tick in shown] == ["50", "100", "200", "500"]
+    ends = [tick.get_window_extent() for tick in shown]
+    assert all(left.x1 < right.x0 for left, right in zip(ends, ends[1:], strict=False))

@@ -20,30 +20,42 @@ def workshop(folder: Path, workers: int, heard: list[SweepProgress] | None = Non
     return Workshop(folder, EngineChoice(workers=workers), listener=events.append)
 
 
-def test_two_processes_give_the_bits_of_one(tmp_path: Path) -> None:
-    parts = trainings(3)
-    heard: list[SweepProgress] = []
-    [*alone] = workshop(tmp_path / "alone", 0).parts(parts)
-    [*together] = workshop(tmp_path / "together", 2, heard).parts([*parts, parts[0]])
-    for one, other in zip(alone, together, strict=False):
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[xr.Dataset]]:
+    """The folder in which this process made two parts, and what they are."""
+    folder = tmp_path_factory.mktemp("alone")
+    return folder, workshop(folder, 0).parts(trainings(2))
+
+
+def test_another_process_gives_the_same_bits_and_names_what_raises(
+    alone: tuple[Path, list[xr.Dataset]], tmp_path: Path
+) -> None:
+    parts, heard = trainings(2), list[SweepProgress]()
+    with pytest.raises(SweepError, match="raising(.|\n)*ArithmeticError: no square root(.|\n)*same command tries"):
+        workshop(tmp_path, 1, heard).parts([*parts, raising()])
+    assert [(event.done, event.total) for event in heard] == [(0, 3), (1, 3), (2, 3)]
+    assert all(part.is_there(tmp_path / "parts") for part in parts)
+    for one, other in zip(alone[1], workshop(tmp_path, 0).parts(parts), strict=True):
         xr.testing.assert_identical(one.drop_attrs(), other.drop_attrs())
-    xr.testing.assert_identical(together[0], together[3])
-    assert [(event.done, event.total) for event in heard] == [(0, 3), (1, 3), (2, 3), (3, 3)]
-    assert alone[0]["trained_penalty"] != alone[1]["trained_penalty"]
-
-
-def test_what_is_there_is_not_computed_again(tmp_path: Path) -> None:
-    done, fresh = trainings(2)
-    [first] = workshop(tmp_path, 0).parts([done])
-    again, other = workshop(tmp_path, 0).parts([done, fresh])
-    xr.testing.assert_identical(first, again)  # with the seconds that it took
-    assert other.attrs["provenance"]["seconds"] > 0
+    assert alone[1][0]["trained_penalty"] != alone[1][1]["trained_penalty"]
 
 
 @pytest.mark.slow
-def test_a_part_that_raises_is_named_with_its_reason(tmp_path: Path) -> None:
-    with pytest.raises(SweepError, match="raising(.|\n)*ArithmeticError: no square root(.|\n)*same command tries"):
-        workshop(tmp_path, 1).parts([raising(), *trainings(1)])
+def test_two_processes_share_the_parts(alone: tuple[Path, list[xr.Dataset]], tmp_path: Path) -> None:
+    parts, heard = trainings(3), list[SweepProgress]()
+    [*together] = workshop(tmp_path, 2, heard).parts([*parts, parts[0]])
+    for one, other in zip(alone[1], together, strict=False):
+        xr.testing.assert_identical(one.drop_attrs(), other.drop_attrs())
+    xr.testing.assert_identical(together[0], together[3])
+    assert [(event.done, event.total) for event in heard] == [(0, 3), (1, 3), (2, 3), (3, 3)]
+
+
+def test_what_is_there_is_not_computed_again(alone: tuple[Path, list[xr.Dataset]]) -> None:
+    folder, [first, _] = alone
+    *done, fresh = trainings(3)
+    again, _, other = workshop(folder, 0).parts([*done, fresh])
+    xr.testing.assert_identical(first, again)  # with the seconds that it took
+    assert other.attrs["provenance"]["seconds"] > 0
 
 
 @pytest.mark.slow

@@ -292,7 +292,7 @@ def test_regions_have_a_colour_per_label_and_one_label_per_polygon() -> None:
     faces = np.asarray(pieces.get_facecolor())
     box = ax.get_legend()
     assert box is not None
-    assert [text.get_text() for text in box.get_texts()] == ["cat", "dog", "rows"]
+    assert [text.get_text() for text in box.get_texts()] == ["cat", "dog", "samples"]
     patches = [to_rgb(p.get_facecolor()) for p in box.get_patches()]
     assert patches == [tuple(faces[1][:3]), tuple(faces[0][:3])]
     assert patches[0] != patches[1]

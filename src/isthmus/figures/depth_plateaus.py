@@ -42,7 +42,7 @@ class Sizes:
 
 PRESETS = {
     Preset.PAPER: Sizes((*range(3, 25), 26, 28, 30, 33, 36, 40, 44), (0, 1, 2), 100, 500, 0.01, 4000),
-    Preset.QUICK: Sizes((4, 6, 8, 10, 13, 17, 22, 30, 40), (0,), 24, 150, 0.01, 1500),
+    Preset.QUICK: Sizes((4, 6, 8, 10, 13, 17, 22, 30, 40), (0, 1, 2), 24, 150, 0.01, 1500),
     Preset.TINY: Sizes((4, 6, 30), (0,), 8, 40, 0.01, 80),
 }
 
@@ -104,7 +104,8 @@ def _slopes(data: xr.Dataset) -> dict[int, float]:
 def draw(data: xr.Dataset) -> tuple[Picture, ...]:
     """The penalty over depth by count, the loss beside it, and the spectra of the chosen depths."""
     ranks = sorted({int(rank) for rank in data["count"].values})
-    penalty = [_points(data, rank, place) for place, rank in enumerate(ranks)]
+    slopes = _slopes(data)
+    penalty = [_points(data, rank, slopes.get(rank), place) for place, rank in enumerate(ranks)]
     lost = data["penalty"].where(data["data_loss"] > FITTED)
     penalty.append(Curve("training loss above 0.1", data["depth"], lost, "points", 5))
     losses = [Curve("data loss", data["depth"], data["data_loss"], "both")]
@@ -128,9 +129,10 @@ def draw(data: xr.Dataset) -> tuple[Picture, ...]:
     )
 
 
-def _points(data: xr.Dataset, rank: int, place: int) -> Curve:
+def _points(data: xr.Dataset, rank: int, slope: float | None, place: int) -> Curve:
     chosen = data["penalty"].where((data["count"] == rank) & (data["data_loss"] <= FITTED))
-    return Curve(f"rank {rank}", data["depth"], chosen, "both", place % 5)
+    name = f"rank {rank}" if slope is None else f"rank {rank}, slope {slope:.2f}"
+    return Curve(name, data["depth"], chosen, "both", place % 5)
 
 
 def _spectrum(data: xr.Dataset, depth: float) -> Picture:

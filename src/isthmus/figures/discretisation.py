@@ -11,6 +11,7 @@ import xarray as xr
 from isthmus import plots
 from isthmus.figures.claims import Claim
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
+from isthmus.figures.leaky_panels import weight_spectra
 from isthmus.figures.leaky_training import Leaky, doubt_of, leaky_part
 from isthmus.figures.panels import Curve, Frame, panel
 from isthmus.figures.workshop import Workshop
@@ -64,16 +65,6 @@ def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
 def draw(data: xr.Dataset) -> tuple[Picture, ...]:
     """Errors over depth, singular values over position with the steps, the path of the samples."""
     errors = [Curve(name, data["depth"], data["test_error"].sel(scheme=i), "both") for i, name in enumerate(SCHEMES)]
-    shown = [
-        Curve(
-            "" if i else "singular values",
-            data["position"],
-            data["weight_singular_values"].isel(component=i),
-            "both",
-            0,
-        )
-        for i in range(data.sizes["component"])
-    ]
     path = xr.Dataset(
         {
             "path": (("sample", "layer", "component"), data["path"].values),
@@ -88,12 +79,11 @@ def draw(data: xr.Dataset) -> tuple[Picture, ...]:
             errors,
             Frame("depth", "test error / variance", limits=(0, None), whole=True),
         ),
-        panel(
+        weight_spectra(
+            data,
             "discretisation-spectra",
             "Singular values of the weights of the deepest adaptive network against the position of their layer: marks "
             "show where its steps are.",
-            shown,
-            Frame("position", "singular value", limits=(0, None)),
         ),
         Picture(
             "discretisation-path",

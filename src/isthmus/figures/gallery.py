@@ -21,7 +21,8 @@ from isthmus.reports.tables import TableText
 from isthmus.training.atomic import write_text
 
 PAGE, VERDICTS, TABLE, PICTURES = "gallery.html", "verdicts.json", "verdicts.md", "pictures"
-_HEADINGS = ("verdict", "what the paper states", "where", "measured here", "value", "refuted if")
+# what is read first stands first: a telephone shows two or three columns and scrolls to the others
+_HEADINGS = ("verdict", "what the paper states", "value", "measured here", "refuted if", "where")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ def _data(figure: PaperFigure, plan: FigurePlan[object], workshop: Workshop) -> 
 def verdict_table(found: Sequence[Finished]) -> TableText:
     """Every claim of the figures in one table."""
     rows = [(f"{done.figure.number} {done.figure.name}", *row) for done in found for row in _rows(done.claims)]
-    return TableText(("figure", *_HEADINGS), tuple(rows), (0, 1, 2, 3, 4, 6))
+    return TableText(("figure", *_HEADINGS), tuple(rows), (0, 1, 2, 4, 5, 6))
 
 
 def markdown(found: Sequence[Finished]) -> str:
@@ -97,7 +98,7 @@ def markdown(found: Sequence[Finished]) -> str:
     headings = ("figure", "what the paper states", "measured", "value", "refuted if", "verdict")
     rows = [headings, ("---",) * len(headings)]
     for done in found:
-        for verdict, statement, _source, quantity, value, refutation in _rows(done.claims):
+        for verdict, statement, value, quantity, refutation, _source in _rows(done.claims):
             rows.append((done.figure.name, statement, quantity, value, refutation, verdict))
     lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
     return "\n".join([headline(found), "", *lines]) + "\n"
@@ -114,10 +115,10 @@ def _rows(claims: Sequence[Claim]) -> list[tuple[str, ...]]:
         (
             claim.judgement.value + (f" ({claim.doubt})" if claim.doubt else ""),
             claim.statement,
-            claim.source,
-            claim.quantity,
             f"{claim.measured:.4g}",
+            claim.quantity,
             claim.refutation,
+            claim.source,
         )
         for claim in claims
     ]
@@ -144,7 +145,7 @@ def _write(found: Sequence[Finished], preset: Preset, folder: Path, command: str
 def _section(done: Finished) -> Section:
     figure = done.figure
     origin = {str(name): str(value) for name, value in done.data.attrs["provenance"].items()}
-    claims = TableText(_HEADINGS, tuple(_rows(done.claims)), (0, 1, 2, 3, 5))
+    claims = TableText(_HEADINGS, tuple(_rows(done.claims)), (0, 1, 3, 4, 5))
     state = "confident" if all(c.judgement is Judgement.HOLDS for c in done.claims) else "doubtful"
     return Section(
         f"figure-{figure.number}", f"{figure.number}. {figure.title}", f"{figure.source}. {figure.setting}", state,

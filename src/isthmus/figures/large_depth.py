@@ -25,6 +25,7 @@ from isthmus.training import fit
 from isthmus.training.solvers import LBFGS
 
 RANK = 2  # of the identity on the square
+LARGEST = 1024  # number of samples
 NOISE = 0.02  # of the neurons that are added to an interpolator, so that training can leave rank 1
 
 
@@ -33,7 +34,7 @@ class Sizes:
     """Numbers of a preset.
 
     Attributes:
-        counts: numbers of samples N, ascending.
+        counts: numbers of samples N, ascending; few samples do not fill the square, whose diameter they are held to.
         depth: of the interpolators whose slopes are measured; their excess over it does not depend on it.
         trained_depths: of the networks that are trained on from an interpolator.
         trained_count: samples that those are trained on.
@@ -52,8 +53,8 @@ class Sizes:
 
 
 PRESETS = {
-    Preset.PAPER: Sizes((8, 16, 32, 64, 128, 256, 512), 20, (10, 20, 40, 80, 160), 10, 20, 1e-5, 4000),
-    Preset.QUICK: Sizes((8, 16, 32, 64, 128, 256), 20, (10, 20, 40, 80), 6, 10, 1e-5, 800),
+    Preset.PAPER: Sizes((32, 64, 128, 256, 512, 1024), 20, (10, 20, 40, 80, 160), 10, 20, 1e-5, 4000),
+    Preset.QUICK: Sizes((32, 64, 128, 256, 512), 20, (10, 20, 40, 80), 6, 10, 1e-5, 800),
     Preset.TINY: Sizes((8, 16, 32), 6, (6, 12), 4, 5, 1e-5, 40),
 }
 
@@ -77,7 +78,7 @@ def _training(depth: int, sizes: Sizes) -> Part:
 
 def square(count: int) -> torch.Tensor:
     """Random points of the unit square, the first ones the same for every count."""
-    return torch.rand(512, RANK, generator=torch.Generator().manual_seed(0), dtype=torch.float64)[:count]
+    return torch.rand(LARGEST, RANK, generator=torch.Generator().manual_seed(0), dtype=torch.float64)[:count]
 
 
 def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
@@ -159,12 +160,17 @@ def draw(data: xr.Dataset) -> tuple[Picture, ...]:
     count, depth = data["count"], data["depth"]
     profiles = [Curve(f"depth {float(d):.0f}", data["place"], data["profile"].sel(depth=d)) for d in depth.values[-4:]]
     bound = Curve("1 + C_N / L", depth, 1 + data["trained_excess"] / depth, "both", 1)
+    fitted = {name: f"N^{exponent(count, data[name]):.2f}" for name in ("slope", "stretch")}
     return (
         panel(
             "large-depth-slopes",
             "Largest slope of networks of rank 1 through N points of the square that they map to themselves, and the "
-            "slope that every map of rank 1 needs (path through the points over their diameter).",
-            [Curve("interpolator", count, data["slope"], "both"), Curve("needed", count, data["stretch"], "both")],
+            "slope that every map of rank 1 needs (path through the points over their diameter), each with its fitted "
+            "power of N.",
+            [
+                Curve(f"interpolator, {fitted['slope']}", count, data["slope"], "both"),
+                Curve(f"needed, {fitted['stretch']}", count, data["stretch"], "both"),
+            ],
             Frame("samples", "slope", log_x=True, log_y=True),
         ),
         panel(
@@ -187,7 +193,7 @@ def draw(data: xr.Dataset) -> tuple[Picture, ...]:
             "large-depth-profile",
             "Second over first singular value of the activations along the depth of these networks.",
             profiles,
-            Frame("layer / depth", "second / first singular value", limits=(0, None)),
+            Frame("layer / depth", "second / first singular value", log_y=True),
         ),
     )  # fmt: skip
 

@@ -5,11 +5,12 @@ Trainings: `leaky_training`. Bounded norms of the same networks: `boundedness`.
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 import xarray as xr
 
-from isthmus import plots
 from isthmus.figures.claims import Claim
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
+from isthmus.figures.leaky_panels import weight_spectra
 from isthmus.figures.leaky_training import Leaky, doubt_of, leaky_part, over_effective_depths
 from isthmus.figures.panels import Curve, Frame, panel
 from isthmus.figures.workshop import Workshop
@@ -63,42 +64,49 @@ def _readings(data: xr.Dataset) -> xr.Dataset:
 
 
 def draw(data: xr.Dataset) -> tuple[Picture, ...]:
-    """The readings over Lt; energies and spectra along the path at the largest Lt."""
+    """The readings over Lt; energies and spectra along the path at the least, a middle and the largest Lt."""
+    places = np.unique(np.linspace(0, data.sizes["effective_depth"] - 1, 3).round().astype(int))
+    along = [data.isel(effective_depth=place) for place in places]
+    rank = float(data["rank"])
+    return (_over_depths(data), *(_energies(table, rank) for table in along), *(_spectra(table) for table in along))
+
+
+def _over_depths(data: xr.Dataset) -> Picture:
     read, depths, rank = _readings(data), data["effective_depth"], float(data["rank"])
-    last = data.isel(effective_depth=-1)
-    told = f"{float(last['effective_depth']):g}"
     curves = [
         Curve("-2 H / Lt", depths, read["from_h"], "both"),
         Curve("stable", depths, read["stable"], "both", low=read["stable_low"], high=read["stable_high"]),
         Curve("least cost of identity", depths, read["identity"], "both"),
     ]
-    parts = [
-        Curve("stable -2 H / Lt", last["position"], -2 / last["effective_depth"] * last["hamiltonian_mixed"], "both"),
-        Curve("cost of identity", last["position"], last["cost_of_identity"], "both"),
-        Curve("kinetic energy", last["position"], last["kinetic_energy"], "both"),
-    ]
-    return (
-        panel(
-            "leaky-depth-readings",
-            "Rank read from the Hamiltonian (median over layers; band of the stable version: all layers) and the least "
-            "cost of identity against the effective depth. What lies beyond four times the rank is cut off.",
-            curves,
-            Frame("effective depth", "rank", levels={"rank of the task": rank}, limits=(0, 4 * rank)),
-        ),
-        panel(
-            "leaky-depth-energies",
-            f"Along the path at effective depth {told}: the Hamiltonian is nearly constant, its two parts are not.",
-            parts,
-            # the ends are hundreds of times the middle, and the Hamiltonian may change its sign
-            Frame("position", "energy", levels={"rank of the task": rank}, log_y=True, linear_to=rank),
-        ),
-        Picture(
-            "leaky-depth-spectra",
-            f"Singular values of the weights by layer at effective depth {told}, over the largest.",
-            "A map of the singular values of weights, layer by component.",
-            lambda: plots.layer_spectra(last, variable="weight_singular_values", rank=int(rank)),
-        ),
+    return panel(
+        "leaky-depth-readings",
+        "Rank read from the Hamiltonian (median over layers; band of the stable version: all layers) and the least "
+        "cost of identity against the effective depth. What lies beyond four times the rank is cut off.",
+        curves,
+        Frame("effective depth Lt", "rank", levels={"rank of the task": rank}, limits=(0, 4 * rank)),
     )
+
+
+def _energies(table: xr.Dataset, rank: float) -> Picture:
+    told, position = f"{float(table['effective_depth']):g}", table["position"]
+    parts = [
+        Curve("stable -2 H / Lt", position, -2 / table["effective_depth"] * table["hamiltonian_mixed"], "both"),
+        Curve("cost of identity", position, table["cost_of_identity"], "both"),
+        Curve("kinetic energy", position, table["kinetic_energy"], "both"),
+    ]
+    return panel(
+        f"leaky-depth-energies-{told}",
+        f"Along the path at effective depth {told}: the Hamiltonian varies less than its two parts.",
+        parts,
+        # the ends are hundreds of times the middle, and the Hamiltonian may change its sign
+        Frame("position", "energy", levels={"rank of the task": rank}, log_y=True, linear_to=rank),
+    )
+
+
+def _spectra(table: xr.Dataset) -> Picture:
+    told = f"{float(table['effective_depth']):g}"
+    caption = f"Singular values of the weights against the position of their layer at effective depth {told}."
+    return weight_spectra(table, f"leaky-depth-spectra-{told}", caption)
 
 
 def verdict(data: xr.Dataset) -> tuple[Claim, ...]:

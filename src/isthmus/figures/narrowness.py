@@ -63,13 +63,14 @@ def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
 def _kernels(count: int, depths: tuple[int, ...], _checkpoint: Path, _hear: Hear) -> xr.Dataset:
     """Both kernels at every depth for N points, and the slope that rank 1 needs."""
     points = square(count)
-    rows = np.array([_pair(points, depth) for depth in depths])
+    direction = rank_one_interpolator(points, points, depth=depths[0]).direction  # the search does not see the depth
+    rows = np.array([_pair(points, depth, direction) for depth in depths])
     data = xr.Dataset({name: ("depth", rows[:, i]) for i, name in enumerate(("rank_one", "rank_two"))})
     return data.assign_coords(depth=np.array(depths, dtype=float)).assign(stretch=((), rank1_stretch(points, points)))
 
 
-def _pair(points: torch.Tensor, depth: int) -> tuple[float, float]:
-    found = rank_one_interpolator(points, points, depth=depth)
+def _pair(points: torch.Tensor, depth: int, direction: torch.Tensor) -> tuple[float, float]:
+    found = rank_one_interpolator(points, points, depth=depth, direction=direction)
     eye, zero = torch.eye(RANK, dtype=torch.float64), torch.zeros(RANK, dtype=torch.float64)
     identity = FullyConnected.from_layers([eye] * depth, [zero] * depth)
     middles = between(found, points)

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 from numpy.typing import ArrayLike
 
 from isthmus.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, axes_or_new, legend, whole_numbers
@@ -19,6 +20,7 @@ from isthmus.theory.inputs import Real
 COLORS = (BLUE, ORANGE, GREEN, PURPLE, MUTED, INK)
 _MARKERS = "os^Dv<"
 _WIDE = 8.0
+_TWO_DECADES = 100.0
 _BELOW = 0.03  # of the height, below a vertical axis that begins at 0
 _DASHES = ("-", "--", "-.", (0, (1, 1.2)), (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
 
@@ -82,6 +84,7 @@ def curves(found: Sequence[Curve], frame: Frame, ax: Axes | None = None) -> Axes
         ax.axhline(level, color=INK, linestyle=(0, (4, 2)), linewidth=1.0, zorder=1.5, label=name)
     if frame.log_x and _spans(curve.x for curve in found):
         ax.set_xscale("log")
+        _plain_ticks(ax)
     if frame.linear_to is not None:
         ax.set_yscale("symlog", linthresh=frame.linear_to)
     elif frame.log_y and _spans(curve.y for curve in found):
@@ -96,6 +99,15 @@ def curves(found: Sequence[Curve], frame: Frame, ax: Axes | None = None) -> Axes
     if frame.levels or any(curve.label and _there(curve).any() for curve in found):
         legend(ax)
     return ax
+
+
+def _plain_ticks(ax: Axes) -> None:
+    """Whole ticks 1, 2, 5, 10 on a logarithmic axis of less than two decades, whose own names run into each other."""
+    low, high = ax.get_xlim()
+    if high < _TWO_DECADES * low:
+        ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        ax.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+        ax.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _spans(found: Iterable[ArrayLike | xr.DataArray]) -> bool:

@@ -46,7 +46,7 @@ class Sizes:
 
 PRESETS = {
     Preset.PAPER: Sizes(13, 100, 500, 0.05, (0, 1, 2), 6000),
-    Preset.QUICK: Sizes(13, 48, 256, 0.05, (0,), 3700),
+    Preset.QUICK: Sizes(13, 100, 500, 0.05, (0,), 6000),
     Preset.TINY: Sizes(6, 12, 60, 0.05, (0,), 150),
 }
 

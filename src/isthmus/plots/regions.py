@@ -60,7 +60,7 @@ def regions(  # noqa: PLR0913 - what is laid over the pieces
     _fill(ax, corners, [colors[int(label)] for label in whole])
     handles: list[object] = [Patch(color=colors[label], label=names[label]) for label in present[:_MOST_IN_LEGEND]]
     if points is not None and len(at := np.asarray(points)):
-        handles.append(_marked(ax, at, "rows", s=12, color=INK, edgecolors=SURFACE, linewidths=0.6, zorder=3))
+        handles.append(_marked(ax, at, "samples", s=12, color=INK, edgecolors=SURFACE, linewidths=0.6, zorder=3))
     if tripoints is not None and len(at := np.asarray(tripoints)):
         handles.append(_marked(ax, at, "tripoints", s=46, facecolors="none", edgecolors=INK, linewidths=1.6, zorder=4))
     box = ax.legend(
