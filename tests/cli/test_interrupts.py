@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 
-from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
+from isthmus.cli.interrupts import heard_again, terminate_like_interrupt, warnings_as_lines
 from isthmus.errors import DataWarning, NumericalWarning
 
 
@@ -19,6 +19,37 @@ def test_sigterm_is_an_interrupt_and_the_handler_is_put_back() -> None:
     with pytest.raises(KeyboardInterrupt):
         terminated()
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_that_was_lost_stops_at_the_next_event(number: signal.Signals) -> None:
+    class Interrupted:
+        def __del__(self) -> None:  # what is raised here is dropped by Python
+            os.kill(os.getpid(), number)
+            sum(range(1000))  # signals are heard of between two instructions
+
+    heard: list[int] = []
+    before = signal.getsignal(number)
+    with terminate_like_interrupt() as stop_again:
+        hear = heard_again(heard.append, stop_again)
+        hear(1)
+        Interrupted()
+        with pytest.raises(KeyboardInterrupt):
+            hear(2)
+    assert heard == [1]
+    assert signal.getsignal(number) is before
+
+
+def test_an_interrupt_that_the_caller_ignores_stays_ignored() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with terminate_like_interrupt() as stop_again:
+            os.kill(os.getpid(), signal.SIGINT)
+            stop_again()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_our_warnings_become_sentences_said_once(capsys: pytest.CaptureFixture[str]) -> None:

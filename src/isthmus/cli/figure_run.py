@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
+from isthmus.cli.interrupts import heard_again, terminate_like_interrupt, warnings_as_lines
 from isthmus.cli.run_folder import check_writable
 from isthmus.cli.sweep_progress import shown_sweep
 from isthmus.errors import SweepError
@@ -36,8 +36,8 @@ def run_figures(name: str, preset: str, folder: Path, workers: int | None, mnist
         errors.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)
 
     try:
-        with terminate_like_interrupt(), warnings_as_lines(say), shown_sweep(errors) as listener:
-            workshop = Workshop(folder, choice, listener=listener, say=say)
+        with terminate_like_interrupt() as stop_again, warnings_as_lines(say), shown_sweep(errors) as listener:
+            workshop = Workshop(folder, choice, listener=heard_again(listener, stop_again), say=say)
             found = gallery(figures, Preset(preset), workshop, command=command)
     except KeyboardInterrupt:
         say("interrupted: the state was saved; the same command goes on")

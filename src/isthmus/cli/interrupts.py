@@ -10,25 +10,53 @@ import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TypeVar
 
 from isthmus.errors import DataWarning, NumericalWarning
 
+T = TypeVar("T")
+
 
 @contextmanager
-def terminate_like_interrupt() -> Generator[None]:
-    """SIGTERM raises `KeyboardInterrupt` inside the block, as Ctrl-C does."""
+def terminate_like_interrupt() -> Generator[Callable[[], None]]:
+    """SIGTERM raises `KeyboardInterrupt` inside the block, as Ctrl-C does.
+
+    Python drops what is raised while an object is finalised, so an interrupt can be lost.
+
+    Yields:
+        Raises `KeyboardInterrupt` if one has come: for work that goes on although it was interrupted.
+    """
+    came: list[int] = []
     if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
-        yield
+        yield lambda: None
         return
 
-    def stop(_number: int, _frame: FrameType | None) -> None:
+    def stop(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, stop)
+    def stop_again() -> None:
+        if came:
+            raise KeyboardInterrupt
+
+    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, stop)}
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where the caller ignores it
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, stop)
     try:
-        yield
+        yield stop_again
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def heard_again(listener: Callable[[T], None], stop_again: Callable[[], None]) -> Callable[[T], None]:
+    """A listener that also stops work whose interrupt was lost, at its next event."""
+
+    def hear(event: T) -> None:
+        stop_again()
+        listener(event)
+
+    return hear
 
 
 @contextmanager

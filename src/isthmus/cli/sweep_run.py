@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
+from isthmus.cli.interrupts import heard_again, terminate_like_interrupt, warnings_as_lines
 from isthmus.cli.run_folder import check_writable
 from isthmus.cli.sweep_progress import shown_sweep
 from isthmus.sweeps.driver import Summary, SweepOutcome
@@ -29,11 +29,13 @@ def run_in(path: Path, folder: Path, choice: EngineChoice, *, retries: int) -> i
         errors.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)
 
     try:
-        with terminate_like_interrupt(), warnings_as_lines(say):
+        with terminate_like_interrupt() as stop_again, warnings_as_lines(say):
             runs = checked_runs(Plan.read(path))
             check_writable(folder)
             with shown_sweep(errors) as listener:
-                summary = run_plan(runs, folder, choice, retries=retries, listener=listener, say=say)
+                summary = run_plan(
+                    runs, folder, choice, retries=retries, listener=heard_again(listener, stop_again), say=say
+                )
     except KeyboardInterrupt:
         summary = Summary(SweepOutcome.INTERRUPTED)
     counts = f"{summary.computed} computed, {summary.found} found, {len(summary.failed)} failed"
