@@ -113,3 +113,19 @@ def test_a_teacher_of_rank_2_is_read_as_2(ridge: float) -> None:
     x, y = (x - x.mean(0)) / x.std(0), (y - y.mean(0)) / y.std(0)
     network = LeakyResNet(5, 4, width=12, depth=20, effective_depth=5.0, seed=0, dtype=torch.float64)
     check_agreement(effective_depth(network, x, y, ridge=ridge, most=18.0), 2)
+
+
+@pytest.mark.slow
+def test_readings_of_a_local_minimum_are_not_believed() -> None:
+    """All three are near 3 at Lt = 16.875, objective .676; through two directions, as the teacher has, it is lower."""
+    task = tasks.teacher(2, d_in=6, d_out=6, num_samples=40, seed=0)
+    x, y = torch.from_numpy(task.x), torch.from_numpy(task.target)
+    x, y = (x - x.mean(0)) / x.std(0), (y - y.mean(0)) / y.std(0)
+    network = LeakyResNet(6, 6, width=20, depth=20, effective_depth=5.0, seed=0, dtype=torch.float64)
+    found = effective_depth(network, x, y, ridge=0.02, most=17.0)
+    assert found.rank is None
+    last = found.table.isel(effective_depth=-1)
+    assert float(last["effective_depth"]) == 16.875
+    assert float(last["objective"]) < 0.65
+    assert abs(float(last["cost_of_identity"]) - 2) < 0.2
+    assert math.isnan(float(last["rank_from_slope"]))
