@@ -51,7 +51,7 @@ def test_three_sectors_meet_where_they_were_made_to_meet() -> None:
     assert abs(own - (4.5 - 1.5**2 * math.tan(math.pi / 6))) <= 1e-6
     legend = plots.decision_regions(table).get_legend()
     assert legend is not None
-    assert [t.get_text() for t in legend.get_texts()] == ["east", "north west", "south west", "rows", "tripoints"]
+    assert [t.get_text() for t in legend.get_texts()] == ["east", "north west", "south west", "samples", "tripoints"]
 
 
 def mlp(activation: Callable[[], nn.Module]) -> nn.Module:

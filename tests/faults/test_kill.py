@@ -126,17 +126,22 @@ def killed(data: Path, folder: Path, kills: list[tuple[Condition, int]], *more: 
     return options
 
 
-def test_kills_in_training_and_scree_change_nothing(tmp_path: Path) -> None:
+def test_a_kill_in_the_scree_curve_changes_nothing(tmp_path: Path) -> None:
     data = table(tmp_path, 120)
     finish(start(data, *SHORT, "--out", str(tmp_path / "whole")))
-    kills: list[tuple[Condition, int]] = [(begun, signal.SIGKILL), (finished_units("scree", 1), signal.SIGINT)]
+    kills: list[tuple[Condition, int]] = [(finished_units("scree", 1), signal.SIGKILL)]
     assert_same(disturbed(data, tmp_path / "run", kills, *SHORT), isthmus.load(tmp_path / "whole"))
 
 
 @pytest.mark.slow
-def test_a_kill_in_the_truncation_changes_nothing(undisturbed: tuple[Path, Discovery], tmp_path: Path) -> None:
+def test_kills_at_the_start_and_in_the_truncation_change_nothing(
+    undisturbed: tuple[Path, Discovery], tmp_path: Path
+) -> None:
     data, whole = undisturbed
-    assert_same(disturbed(data, tmp_path / "run", [(finished_units("truncate", 2), signal.SIGKILL)]), whole)
+    kills: list[tuple[Condition, int]] = [
+        (begun, signal.SIGKILL), (begun, signal.SIGINT), (finished_units("truncate", 2), signal.SIGKILL),
+    ]  # fmt: skip
+    assert_same(disturbed(data, tmp_path / "run", kills), whole)
 
 
 @pytest.mark.slow
