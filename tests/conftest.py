@@ -4,6 +4,7 @@ Besides: the browser in which pages are tested.
 """
 
 import shutil
+import signal
 import warnings
 from collections.abc import Iterator
 
@@ -16,6 +17,9 @@ from checked_imports import check_package
 check_package("isthmus")
 
 CHROMIUM = shutil.which("chromium")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: its children would ignore Ctrl-C too
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
