@@ -1,13 +1,14 @@
 import torch
 
 from isthmus.constructions import rank_one_interpolator
-from isthmus.figures.large_depth import between, square, widened
+from isthmus.figures.large_depth import NOISE, between, square
+from isthmus.networks.widening import widened
 
 
 def test_added_neurons_change_an_interpolator_little() -> None:
     points = square(6)
     start = rank_one_interpolator(points, points, depth=8).network
-    network = widened(start, 7)
+    network = widened(start, 7, noise=NOISE)
     assert network.dimensions[1:-1] == tuple(max(7, d) for d in start.dimensions[1:-1])
     with torch.no_grad():
         moved = (network(points) - points).norm() / points.norm()

@@ -13,16 +13,17 @@ from torch import Tensor
 
 from isthmus import tasks
 from isthmus.constructions import rank_one_interpolator
-from isthmus.figures.large_depth import widened
 from isthmus.figures.parts import Hear, Part
 from isthmus.networks import FullyConnected
 from isthmus.networks.jacobians import jacobians
+from isthmus.networks.widening import widened
 from isthmus.theory import idempotency_defect
 from isthmus.theory.inputs import Real
 from isthmus.training import fit
 from isthmus.training.solvers import LBFGS
 
 NOISE = 0.3  # of the spread of the curve
+ADDED = 0.02  # weights of the neurons that are added to that network, so that training can leave rank 1
 KNOTS = 12  # samples of the curve that the network of rank 1 passes through
 
 
@@ -55,7 +56,7 @@ def _trained(case: RankOneStart, checkpoint: Path, hear: Hear) -> xr.Dataset:
     x = torch.from_numpy(made.x)
     along = torch.from_numpy(made.latent)[:, 0].argsort()
     knots = x[along[torch.linspace(0, len(x) - 1, KNOTS).round().long()]]
-    network = widened(rank_one_interpolator(knots, knots, depth=case.depth).network, case.width)
+    network = widened(rank_one_interpolator(knots, knots, depth=case.depth).network, case.width, noise=ADDED)
     result = fit(
         network, x, x, ridge=case.ridge, solver=LBFGS(case.evaluations), checkpoint=checkpoint, callback=hear
     )  # fmt: skip

@@ -17,8 +17,9 @@ from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.panels import Curve, Frame, panel
 from isthmus.figures.parts import Hear, Part
 from isthmus.figures.workshop import Workshop
-from isthmus.networks import FullyConnected, walk
+from isthmus.networks import walk
 from isthmus.networks.jacobians import jacobians
+from isthmus.networks.widening import widened
 from isthmus.reports.picture import Picture
 from isthmus.theory import depth_window, rank1_stretch
 from isthmus.training import fit
@@ -114,7 +115,7 @@ def _trained(depth: int, sizes: Sizes, checkpoint: Path, hear: Hear) -> xr.Datas
     """Trained on from an interpolator of rank 1 with added neurons: what it costs, and s2 / s1 along its depth."""
     points = square(sizes.trained_count)
     start = rank_one_interpolator(points, points, depth=depth)
-    network = widened(start.network, sizes.width)
+    network = widened(start.network, sizes.width, noise=NOISE)
     result = fit(
         network, points, points, ridge=sizes.ridge, solver=LBFGS(sizes.evaluations), checkpoint=checkpoint,
         callback=hear,
@@ -129,25 +130,6 @@ def _trained(depth: int, sizes: Sizes, checkpoint: Path, hear: Hear) -> xr.Datas
     }  # fmt: skip
     data = xr.Dataset({name: ((), value) for name, value in numbers.items()})
     return data.assign(profile=("place", profile), place=np.linspace(0, 1, 41), ridge=((), sizes.ridge))
-
-
-def widened(network: FullyConnected, width: int) -> FullyConnected:
-    """The same network with more neurons of small random weights in every hidden layer."""
-    generator = torch.Generator().manual_seed(0)
-    sizes = [network.dimensions[0], *(max(width, d) for d in network.dimensions[1:-1]), network.dimensions[-1]]
-    weights: list[torch.Tensor] = []
-    biases: list[torch.Tensor] = []
-    with torch.no_grad():
-        for state in walk(network, torch.zeros(1, sizes[0], dtype=torch.float64)):
-            rows, columns = sizes[state.position], sizes[state.position - 1]
-            weight = NOISE * torch.randn(rows, columns, generator=generator, dtype=torch.float64)
-            bias = torch.zeros(rows, dtype=torch.float64)
-            weight[: state.weight.shape[0], : state.weight.shape[1]] = state.weight
-            assert state.bias is not None
-            bias[: len(state.bias)] = state.bias
-            weights.append(weight)
-            biases.append(bias)
-    return FullyConnected.from_layers(weights, biases)
 
 
 def exponent(count: xr.DataArray, values: xr.DataArray) -> float:
