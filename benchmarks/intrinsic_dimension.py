@@ -10,12 +10,12 @@ that the discovery held out; 1 is the error of the mean.
 
 A run that is stopped goes on with the same --out. Seconds are CPU seconds of one core.
 
-Answer, so far for five rows (discovery as at commit 968920a, a very busy core of an Intel Xeon, torch 2.13.0 CPU,
-November 2026): the task of gradient descent has rank 2, confident, with R^2 .983 and .981 (68 s). Held-out errors
-beside regression on as many principal components: wine .048 (rank 1, confident) against .279, breast cancer .225 (1,
-confident) against .429, but diabetes 1.01 (1, doubtful) against .65 and linnerud 1.66 (1, doubtful; 4 held-out rows)
-against 1.30: few noisy rows need larger ridges than the default path has. On diabetes with the ridges .3, .1, .03, .01
-the chosen start has .547 at ridge .1, and its halves, refined at a tenth of it, .71. Manifolds: not measured yet.
+Answer, so far for five rows (a busy core of an Intel Xeon, torch 2.13.0 CPU, November 2026): the task of gradient
+descent has rank 2, confident, with R^2 .983 and .981 (68 s; discovery as at commit 968920a). Held-out errors beside
+regression on as many principal components, at commit 25084d9: wine .042 (rank 1, confident) against .279, breast cancer
+.160 (1, confident) against .429, diabetes .548 (1, doubtful) against .655, and linnerud 2.12 (1, doubtful; 16 rows to
+train on, 4 held out) against 1.30, where every method is worse than the mean. Before the ridges reached .1 and
+halves that refining spoils were left as they were, diabetes had 1.01 and breast cancer .225. Manifolds: not measured.
 """
 
 import argparse
