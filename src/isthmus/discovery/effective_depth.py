@@ -89,6 +89,8 @@ def effective_depth(  # noqa: PLR0913
 
     Accuracy: that of the solver and O(rho) of the discretisation. A local minimum of one rank too many is kept from
     one Lt to the next; one direction fewer is tried where the readings agree, so that it is found out there at last.
+    The rank is that of the least objective at this ridge: a ridge or Lt at which a direction of the task costs more
+    than it saves leaves that direction out. Where a smaller ridge reads more, believe the smaller one.
     Source: 002, figure 1; the slope is ours (LEAKY-13). Test: tests/discovery/test_effective_depth.py.
     """
     check_positive("effective_depth", "ridge", ridge)
