@@ -1,6 +1,7 @@
 import os
 import signal
 import warnings
+from collections.abc import Iterator
 
 import pytest
 
@@ -21,6 +22,15 @@ def test_sigterm_is_an_interrupt_and_the_handler_is_put_back() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+@pytest.fixture
+def _as_on_a_command_line() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction] - pytest calls it
+    """The handler of Ctrl-C that Python starts with; a worker of the tests has another."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_as_on_a_command_line")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_that_was_lost_stops_at_the_next_event(number: signal.Signals) -> None:

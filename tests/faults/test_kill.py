@@ -126,20 +126,20 @@ def killed(data: Path, folder: Path, kills: list[tuple[Condition, int]], *more: 
     return options
 
 
-def test_a_kill_in_the_scree_curve_changes_nothing(tmp_path: Path) -> None:
+def test_a_kill_in_the_truncation_changes_nothing(tmp_path: Path) -> None:
     data = table(tmp_path, 120)
     finish(start(data, *SHORT, "--out", str(tmp_path / "whole")))
-    kills: list[tuple[Condition, int]] = [(finished_units("scree", 1), signal.SIGKILL)]
+    kills: list[tuple[Condition, int]] = [(finished_units("truncate", 1), signal.SIGKILL)]
     assert_same(disturbed(data, tmp_path / "run", kills, *SHORT), isthmus.load(tmp_path / "whole"))
 
 
 @pytest.mark.slow
-def test_kills_at_the_start_and_in_the_truncation_change_nothing(
+def test_kills_at_the_start_and_in_the_scree_curve_change_nothing(
     undisturbed: tuple[Path, Discovery], tmp_path: Path
 ) -> None:
     data, whole = undisturbed
     kills: list[tuple[Condition, int]] = [
-        (begun, signal.SIGKILL), (begun, signal.SIGINT), (finished_units("truncate", 2), signal.SIGKILL),
+        (begun, signal.SIGKILL), (begun, signal.SIGINT), (finished_units("scree", 1), signal.SIGKILL),
     ]  # fmt: skip
     assert_same(disturbed(data, tmp_path / "run", kills), whole)
 
