@@ -26,6 +26,7 @@ from isthmus.training.preconditioned import PreconditionedLBFGS
 LEAK = 0.25  # rho Lt of every layer: half of it changes the Hamiltonian's reading by 0.1 to 0.2 on the small net
 TOLERANCE = 0.2
 CRITICAL = 1e-2  # stationarity above which a reading does not count: 1/ridge amplifies every residual
+LOWER = 1e-3  # relative fall of the objective that counts: the same minimum trained again differed by 1e-5
 READINGS = ("rank_from_hamiltonian", "cost_of_identity", "rank_from_slope")
 
 
@@ -112,7 +113,7 @@ def effective_depth(  # noqa: PLR0913
         if rank and not late:
             lower = narrowed(now, x, rank - 1)
             row = _row(lower, x, y, float(ridge), chosen, [])
-            if row["objective"] < rows[-1]["objective"]:  # what they agreed on was a local minimum
+            if row["objective"] < (1 - LOWER) * rows[-1]["objective"]:  # what they agreed on was a local minimum
                 now, rank = lower, None
                 rows[-1] = row if row["stationarity"] <= CRITICAL else _row(now, x, y, float(ridge), chosen, [])
         if rank is not None or following > most or late:
