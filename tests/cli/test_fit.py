@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -102,6 +103,11 @@ def test_a_finished_run_is_said_again_and_another_one_refused(
     assert capsys.readouterr().out == first
     assert alone(str(data), *SMALL, "--seed", "1", "--resume", str(tmp_path / "run")) == 2
     assert "holds another run" in line_of(capsys.readouterr().err)
+
+
+def test_a_running_fit_says_where_it_stands(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert alone(str(data), *SMALL, "--out", str(tmp_path / "run")) == 3
+    assert re.fullmatch(r" *\d+ %  training  step \d+/\d+  objective [\d.]+", line_of(capsys.readouterr().err))
 
 
 def test_what_a_kill_left_half_written_does_not_stop_the_end(data: Path, tmp_path: Path) -> None:

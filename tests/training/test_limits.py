@@ -7,8 +7,9 @@ from isthmus import FullyConnected, Limits
 from isthmus.training.fitting import FitEvent, Fitting
 from isthmus.training.limits import FIRST_SECONDS, Clock, seconds_left
 from isthmus.training.losses import DataLoss, Loss
-from isthmus.training.solvers import Adam
+from isthmus.training.solvers import LBFGS, Adam
 from isthmus.training.steps import step_of
+from isthmus.training.trials import RankTrials
 
 
 def test_the_time_left_is_that_of_the_gradients_left_at_the_pace_so_far() -> None:
@@ -35,4 +36,19 @@ def test_a_fit_tells_its_callback_how_long_it_will_still_take() -> None:
         fitting.run()
     assert len(events) == 50
     for event in events:
-        assert event.seconds_left == pytest.approx((100 - event.evaluations) * 1000.0 / event.evaluations, rel=0.05)
+        assert event.seconds_left == pytest.approx((50 - event.evaluations) * 1000.0 / event.evaluations, rel=0.05)
+
+
+def test_more_rank_trials_than_usual_take_longer_than_foretold_first() -> None:
+    events: list[FitEvent] = []
+    draw = torch.Generator().manual_seed(0)
+    x = torch.randn(60, 5, generator=draw)
+    network = FullyConnected(5, 5, width=8, depth=4, seed=0)
+    solvers = (LBFGS(30), RankTrials(LBFGS(20), most=4))
+    with torch.no_grad():
+        step = step_of(network, x, DataLoss(Loss.SQUARED, x[:, :1] * torch.ones(5)), 0.01)
+        Fitting(step, solvers, Limits(), None, lambda event: events.append(event)).run()
+    assert all(event.evaluations <= event.total + 6 for event in events)  # a change and its way back take some too
+    assert events[0].total == 30 + 2 * 20
+    assert events[-1].total > events[0].total
+    assert events[-1].evaluations > events[0].total

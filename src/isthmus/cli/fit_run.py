@@ -6,22 +6,27 @@ The options: `fit`. The rows of each process: `shard_data`. The training: `train
 import json
 import shlex
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import torch
 import typer
+from rich.console import Console
 
 from isthmus.cli.fit import FitRequest
 from isthmus.cli.interrupts import noted_interrupts
+from isthmus.cli.progress_bar import shown_progress
 from isthmus.cli.run_folder import RESULT, WORK, FolderState, check_writable, chosen_folder, clear, state_of
 from isthmus.cli.shard_data import ShardData, read_shard
 from isthmus.discovery.files.json_values import plain
 from isthmus.discovery.files.networks import write_network
+from isthmus.discovery.progress import Progress, ProgressListener, silent
 from isthmus.errors import DataError, IsthmusError, ProcessLost
 from isthmus.networks import FullyConnected
 from isthmus.training import FitResult, Limits, Outcome
 from isthmus.training.atomic import remove_leftovers, write_text
 from isthmus.training.distributed import fit_shards
+from isthmus.training.fitting import FitEvent
 from isthmus.training.process_group import peak_memory, process_group
 from isthmus.training.sharded_layers import brought_together
 from isthmus.training.team import Team
@@ -91,11 +96,17 @@ def _train(request: FitRequest, folder: Path, team: Team, came: Callable[[], boo
         linear=request.linear_layers, seed=request.seed, dtype=dtype,
     ).to(team.device)  # fmt: skip
     team.told_by_first(lambda: (folder / WORK).mkdir(parents=True, exist_ok=True))
-    result = fit_shards(
-        network, shard.x.to(team.device), shard.y.to(team.device), total=shard.total, team=team,
-        ridge=request.ridge, loss=shard.loss, limits=Limits(evaluations=request.evaluations),
-        checkpoint=checkpoint, callback=lambda _: came(), split_parameters=request.split_parameters,
-    )  # fmt: skip
+    with _shown_by_first(team) as listener:
+
+        def hear(event: FitEvent) -> bool:
+            listener(_progress(event))
+            return came()
+
+        result = fit_shards(
+            network, shard.x.to(team.device), shard.y.to(team.device), total=shard.total, team=team,
+            ridge=request.ridge, loss=shard.loss, limits=Limits(evaluations=request.evaluations),
+            checkpoint=checkpoint, callback=hear, split_parameters=request.split_parameters,
+        )  # fmt: skip
     if result.outcome is Outcome.INTERRUPTED:
         _say(team, f"isthmus: interrupted. Go on with the same command and --resume {shlex.quote(str(folder))}")
         return INTERRUPTED
@@ -105,6 +116,17 @@ def _train(request: FitRequest, folder: Path, team: Team, came: Callable[[], boo
     team.told_by_first(lambda: _write(folder, request, shard, whole, described))
     _say(team, _summary(described, folder))
     return 0 if result.outcome in {Outcome.CONVERGED, Outcome.PLATEAU} else DOUBTFUL
+
+
+def _shown_by_first(team: Team) -> AbstractContextManager[ProgressListener]:
+    return shown_progress(Console(stderr=True)) if team.rank == 0 else nullcontext(silent)
+
+
+def _progress(event: FitEvent) -> Progress:
+    return Progress(
+        "training", min(1.0, event.evaluations / event.total), step=event.evaluations, total_steps=event.total,
+        objective=event.objective, seconds_left=event.seconds_left,
+    )  # fmt: skip
 
 
 def _write(

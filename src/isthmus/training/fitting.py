@@ -157,7 +157,7 @@ class Fitting:
         assert run.state is not None
         evaluations, value = run.evaluations(), run.state["value"]
         run.history.append((evaluations, value))
-        total = self.total * (1 + run.attempt)
+        total = self._expected(run)
         left = seconds_left(self.clock.seconds(), done=evaluations, total=total, limit=self.limits.seconds)
         event = FitEvent(self.step.network, evaluations, total, value, left)
         save, stop, late = self.team.agreed(
@@ -174,6 +174,12 @@ class Fitting:
         if self.limits.evaluations is not None and evaluations >= self.limits.evaluations:
             return "limit"
         return ""
+
+    def _expected(self, run: Run) -> int:
+        """About how many gradients the fit takes in the end; more once a phase knows that it takes longer."""
+        assert run.state is not None
+        total = max(self.total * (1 + run.attempt), run.before + run.state.get("expected", 0))
+        return total if self.limits.evaluations is None else min(total, self.limits.evaluations)
 
     def _save(self) -> None:
         assert self.path is not None

@@ -13,6 +13,8 @@ from isthmus.training.moves import Move, least_norm, middle_rank, rebalancing, t
 from isthmus.training.solvers import LBFGS, State
 from isthmus.training.steps import Step
 
+USUAL_TRIALS = 2  # one that is kept and one that is not
+
 
 @dataclass(frozen=True, slots=True)
 class ExactMoves:
@@ -108,6 +110,7 @@ class RankTrials:
         state["inner"] = self.polish.start(step)
         state["evaluations"] += 1
         state["trials"] += 1
+        state["expected"] = max(USUAL_TRIALS, state["trials"]) * self.polish.evaluations
 
     def _decide(self, step: Step, state: State, value: float) -> None:
         state["inner"] = None
@@ -121,4 +124,4 @@ class RankTrials:
 
     def iterations(self) -> int:
         """About how many gradient evaluations the phase takes, for time estimates."""
-        return 2 * self.polish.evaluations
+        return USUAL_TRIALS * self.polish.evaluations
