@@ -37,6 +37,12 @@ def test_a_row_of_little_weight_decides_nothing() -> None:
     assert scree_share(losses(decisive=1), 2, weight=weight) == 0.0
 
 
+def test_the_last_rank_can_only_be_read_where_the_curve_is_whole() -> None:
+    falling = np.tile(np.array([1.0, 0.5, 0.25, 1e-5])[:, None], 40)
+    assert scree_share(falling, 3, complete=True) == 1.0
+    assert scree_share(falling, 3) == 0.0
+
+
 def test_starts_are_counted_at_the_ridges_that_were_read() -> None:
     starts = {1e-2: [{"jacobian_rank": 1}], 1e-3: [{"jacobian_rank": 3}, {"jacobian_rank": 2}]}
     assert start_share(starts, [1e-3], 3) == 0.5

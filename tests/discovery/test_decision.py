@@ -42,6 +42,7 @@ DOUBTS = {
         {"linear_error": (1.0, 0.6, 0.4, 0.0097, 0.2, 0.1, 0.05)},
         "A linear map through at most 3 dimensions",
     ),
+    "all-columns": ({"columns": 3}, "All 3 columns are kept, so no dimension is saved"),
     "mean": ({"heldout_error": (1.0, 2.0, 1.5, 1.01, 1.0, 1.0)}, "no smaller than that of the mean"),
     "alone": ({"neighbours": ()}, "Only the ridge 0.001 counts"),
     "complaint": ({"complaints": ("Every start diverged at ridge 0.01; it is left out.",)}, "Every start diverged"),
@@ -70,6 +71,15 @@ def test_one_change_makes_it_doubtful_and_says_why(change: dict[str, object], do
 
 def assert_says(text: str, doubt: str) -> None:
     assert re.search(doubt, text), text
+
+
+def test_the_identity_is_not_compared_with_itself() -> None:
+    """Through all columns a linear map has no error, which says nothing of the network."""
+    linear = (1.0, 0.6, 0.4, 1e-15)
+    reasons = decide(replace(CLEAR, columns=3, linear_error=linear)).reasons
+    assert len(reasons) == 1
+    assert "columns are kept" in reasons[0]
+    assert "A linear map" in decide(replace(CLEAR, columns=4, linear_error=(*linear, 0.0))).reasons[0]
 
 
 def test_the_thresholds_themselves_are_good_enough() -> None:

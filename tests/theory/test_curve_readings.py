@@ -60,6 +60,14 @@ def test_an_even_fall_has_no_margin() -> None:
     assert scree_reading([2.0**-k for k in range(8)]).sharpness == pytest.approx(0, abs=1e-12)
 
 
+def test_a_whole_curve_may_fall_to_its_end() -> None:
+    falling = [1.0, 0.5, 0.25, 1e-5]
+    assert scree_reading(falling, complete=True).rank == 3
+    assert scree_reading(falling).rank != 3, "more dimensions might have made it fall on"
+    flat = [1.0, 0.01, 0.0099, 0.0098]
+    assert scree_reading(flat, complete=True).rank == 1
+
+
 @pytest.mark.parametrize("bad", [[1.0], [1.0, 0.0], [1.0, -1.0], [1.0, math.nan]])
 def test_objectives_that_cannot_be_are_refused(bad: list[float]) -> None:
     with pytest.raises(ValueError, match="at least two positive"):

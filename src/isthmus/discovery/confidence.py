@@ -51,13 +51,20 @@ def row_losses(problem: Problem, network: nn.Module | None) -> Array:
 
 
 def scree_share(
-    losses: Array, rank: int, *, weight: Array | None = None, ordered: bool = False, seed: int = 0
+    losses: Array,
+    rank: int,
+    *,
+    complete: bool = False,
+    weight: Array | None = None,
+    ordered: bool = False,
+    seed: int = 0,
 ) -> float:
     """Share of bootstrap resamples of the held-out rows whose scree curve reads `rank`.
 
     Args:
         losses: of every held-out row (columns) through 0, 1, ..., K dimensions (rows), (K + 1, n_held).
         rank: the reading in question.
+        complete: no map needs more than K dimensions.
         weight: of each row, any common factor.
         ordered: rows are a time series: blocks of neighbours are drawn.
         seed: of the resamples, 200.
@@ -75,7 +82,7 @@ def scree_share(
     for _ in range(RESAMPLES):
         drawn = np.bincount(rng.integers(num_blocks, size=num_blocks), minlength=num_blocks)[block] * share
         if drawn.sum() > 0:
-            hits += scree_reading((losses @ drawn / drawn.sum()).tolist()).rank == rank
+            hits += scree_reading((losses @ drawn / drawn.sum()).tolist(), complete=complete).rank == rank
     return hits / RESAMPLES
 
 

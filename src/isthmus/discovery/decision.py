@@ -29,6 +29,7 @@ class Readings:
         widest: largest rank that the curves cover.
         heldout_error: through `rank` coordinates, by rank (index 0 is the best constant).
         linear_error: of the reduced-rank linear baseline, by rank.
+        columns: how many there are to autoencode, None for other targets.
         complaints: sentences about runs that did not end well.
     """
 
@@ -40,6 +41,7 @@ class Readings:
     widest: int
     heldout_error: tuple[float, ...]
     linear_error: tuple[float, ...]
+    columns: int | None = None
     complaints: tuple[str, ...] = ()
 
 
@@ -122,16 +124,27 @@ def _weaknesses(readings: Readings, rank: int) -> list[str]:
         and readings.widest < len(readings.linear_error) - 1
     ):
         doubts.append(f"The rank is the largest that was tried ({readings.widest}): it may be larger.")
-    if 0 < rank < len(readings.heldout_error) and rank < len(readings.linear_error):
-        mine, linear = readings.heldout_error[rank], min(readings.linear_error[: rank + 1])
-        if mine >= 1:
-            doubts.append("The held-out error is no smaller than that of the mean: give more data.")
-        elif mine > linear * 1.02:
-            doubts.append(
-                f"A linear map through at most {rank} dimensions predicts better (relative error {linear:.3g}, here "
-                f"{mine:.3g}): give more data or starts."
-            )
-    return doubts
+    return doubts + _against_simpler_maps(readings, rank)
+
+
+def _against_simpler_maps(readings: Readings, rank: int) -> list[str]:
+    """What the mean and linear maps do as well."""
+    if not 0 < rank < len(readings.heldout_error):
+        return []
+    mine, linear = readings.heldout_error[rank], min(readings.linear_error[: rank + 1])
+    if mine >= 1:
+        return ["The held-out error is no smaller than that of the mean: give more data."]
+    if rank == readings.columns:  # the identity is a linear map through all of them
+        return [
+            f"All {rank} columns are kept, so no dimension is saved. Whether fewer, curved coordinates do, the rank as "
+            "a function of depth says (depth_path=True, --depth-path)."
+        ]
+    if rank < len(readings.linear_error) and mine > linear * 1.02:
+        return [
+            f"A linear map through at most {rank} dimensions predicts better (relative error {linear:.3g}, here "
+            f"{mine:.3g}): give more data or starts."
+        ]
+    return []
 
 
 def _moving_sentence(readings: Readings) -> str:

@@ -95,7 +95,8 @@ class Search:
             losses.append(row_losses(self.problem, known) if known else losses[-1])
         weight = self.problem.weight_held
         of_rows = scree_share(
-            np.stack(losses), rank, weight=None if weight is None else weight.double().numpy(),
+            np.stack(losses), rank, complete=len(losses) > self._largest(),
+            weight=None if weight is None else weight.double().numpy(),
             ordered=self.settings.ordered, seed=self.settings.seed,
         ) if len(losses) > 1 else math.nan  # fmt: skip
         return Shares(of_rows, start_share(starts, list(curves), rank))
@@ -239,13 +240,18 @@ class Search:
             ridge=ridge,
             objective=reading_of(curves[ridge], constant),
             neighbours=tuple((r, reading_of(c, constant)) for r, c in curves.items() if r != ridge),
-            scree=scree_reading(errors),
+            scree=scree_reading(errors, complete=len(errors) > self._largest()),
             jacobian_rank=best["jacobian_rank"],
             widest=max(curves[ridge]),
             heldout_error=tuple(errors),
             linear_error=tuple(linear),
+            columns=self.problem.d_in if self.problem.autoencoding else None,
             complaints=tuple(self.warnings),
         )
+
+    def _largest(self) -> int:
+        """The rank that no map of these inputs to these targets exceeds."""
+        return min(self.problem.d_in, self.problem.d_out)
 
 
 def _least(results: Sequence[Result]) -> Result:

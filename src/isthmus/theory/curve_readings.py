@@ -53,13 +53,14 @@ def objective_reading(objectives: Sequence[float], *, slack: float = OBJECTIVE_S
     return CurveReading(rank, math.log(best[rank - 1] / best[rank]) if rank else math.inf)
 
 
-def scree_reading(errors: Sequence[float]) -> CurveReading:
+def scree_reading(errors: Sequence[float], *, complete: bool = False) -> CurveReading:
     """The rank after which the error stops falling: largest logarithmic drop minus the next one.
 
         argmax_r [ log e(r-1)/e(r) - max(log e(r)/e(r+1), 0) ],   sharpness = this maximum minus the second largest
 
     Args:
         errors: e(0), e(1), ..., e(K) >= 0: relative errors through r dimensions; e(0) is that of the best constant.
+        complete: no map needs more than K dimensions, so that the fall ends there; else r = K is no answer.
 
     Raises:
         ValueError: fewer than two values.
@@ -68,8 +69,9 @@ def scree_reading(errors: Sequence[float]) -> CurveReading:
         raise ValueError(f"scree_reading: needs at least two errors, got {list(errors)}.")
     logs = [math.log(max(e, 1e-300)) for e in errors]
     drops = [a - b for a, b in zip(logs[:-1], logs[1:], strict=True)]
-    # the last drop has nothing after it: it cannot be called the end of the fall
-    bends = [drop - max(after, 0.0) for drop, after in zip(drops[:-1], drops[1:], strict=True)] or drops
+    # a curve that was cut has nothing after its last drop, which cannot be called the end of the fall
+    after = [*drops[1:], 0.0] if complete else drops[1:]
+    bends = [drop - max(next_drop, 0.0) for drop, next_drop in zip(drops, after, strict=False)] or drops
     order = sorted(range(len(bends)), key=lambda i: -bends[i])
     margin = bends[order[0]] - bends[order[1]] if len(order) > 1 else bends[order[0]]
     return CurveReading(order[0] + 1, margin)
