@@ -1,6 +1,6 @@
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -18,10 +18,17 @@ from theorem_checks import SEEDS, assert_close, normal
 pytestmark = pytest.mark.theorem("LEAKY-05")
 
 
+def is_in_the_span(A: Tensor, *, bias: bool) -> bool:
+    """False where a sample has no active neuron: one of 4,096 has none of twelve, and without bias nothing fits it."""
+    values = torch.linalg.svdvals(features(A, bias=bias))
+    return bool(values[-1] > 1e-3 * values[0])
+
+
 @settings(deadline=None, max_examples=30)
 @given(seed=SEEDS, bias=st.booleans(), depth=st.sampled_from([0.5, 3.0, 20.0]))
 def test_the_three_parts_sum_to_the_norm_of_the_least_weights(seed: int, bias: bool, depth: float) -> None:
     A, V = normal(seed, 4, 12), normal(seed + 1, 4, 12)  # more neurons than samples: everything is in the span
+    assume(is_in_the_span(A, bias=bias))
     split = energy_split(A, V, effective_depth=depth, bias=bias)
     W = torch.linalg.pinv(features(A, bias=bias)) @ (depth * A + V)
     assert_close(split.lagrangian, W.square().sum() / (2 * depth), relative=1e-9)
@@ -48,6 +55,7 @@ def test_in_linear_networks_the_coupling_is_the_growth_of_the_log_determinant() 
 @given(seed=SEEDS, bias=st.booleans())
 def test_the_speed_is_what_the_cost_of_identity_exceeds_the_rank_by(seed: int, bias: bool) -> None:
     A, B, Lt = normal(seed, 4, 12), normal(seed + 1, 4, 12), 6.0
+    assume(is_in_the_span(A, bias=bias))
     V: Tensor = Lt * velocity(A, B, bias=bias)
     split = energy_split(A, V, effective_depth=Lt, bias=bias)
     rank = rank_from_hamiltonian(hamiltonian(A, B, effective_depth=Lt, bias=bias), effective_depth=Lt)

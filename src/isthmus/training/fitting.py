@@ -14,6 +14,7 @@ from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.training.checkpoint import load_state, save_state
 from isthmus.training.coordinates import with_memory
+from isthmus.training.denormals import without_denormals
 from isthmus.training.ending import finish
 from isthmus.training.leaky_step import LeakyStep
 from isthmus.training.limits import Clock, Limits, seconds_left
@@ -99,6 +100,7 @@ class Fitting:
             self.run_state = run = Run(**saved["run"])
             run.state = with_memory(run.state, step.coordinates.own) if run.state is not None else None
 
+    @without_denormals()
     def run(self) -> FitResult:
         """Run all phases, once more from the start if they ended in a collapse, and report."""
         run = self.run_state
