@@ -62,7 +62,7 @@ def drawn(picture: Picture) -> Figure:
         # laid out once, without drawing: every later saving would do it again
         if (engine := figure.get_layout_engine()) is not None:
             engine.execute(figure)
-        figure.set_layout_engine("none")
+        figure.set_layout_engine(None)
         picture.made["figure"] = figure
     figure = picture.made["figure"]
     assert isinstance(figure, Figure)
