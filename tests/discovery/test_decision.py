@@ -43,6 +43,7 @@ DOUBTS = {
         "A linear map through at most 3 dimensions",
     ),
     "all-columns": ({"columns": 3}, "All 3 columns are kept, so no dimension is saved"),
+    "curved": ({"columns": 3, "deep": 1}, "All 3 columns are kept, but deeper networks do with 1"),
     "mean": ({"heldout_error": (1.0, 2.0, 1.5, 1.01, 1.0, 1.0)}, "no smaller than that of the mean"),
     "alone": ({"neighbours": ()}, "Only the ridge 0.001 counts"),
     "complaint": ({"complaints": ("Every start diverged at ridge 0.01; it is left out.",)}, "Every start diverged"),
@@ -80,6 +81,10 @@ def test_the_identity_is_not_compared_with_itself() -> None:
     assert len(reasons) == 1
     assert "columns are kept" in reasons[0]
     assert "A linear map" in decide(replace(CLEAR, columns=4, linear_error=(*linear, 0.0))).reasons[0]
+
+
+def test_all_columns_are_confident_where_no_deeper_network_does_with_fewer() -> None:
+    assert decide(replace(CLEAR, columns=3, deep=3, linear_error=(1.0, 0.6, 0.4, 1e-15))).verdict is Verdict.CONFIDENT
 
 
 def test_the_thresholds_themselves_are_good_enough() -> None:

@@ -22,10 +22,20 @@ def small_path(turn: float) -> isthmus.Discovery:
 
 
 @pytest.fixture(scope="module")
-def opened() -> DepthPath:
-    path = small_path(0.85).depth_path
+def discovered() -> isthmus.Discovery:
+    return small_path(0.85)
+
+
+@pytest.fixture(scope="module")
+def opened(discovered: isthmus.Discovery) -> DepthPath:
+    path = discovered.depth_path
     assert path is not None
     return path
+
+
+def test_the_verdict_knows_what_deeper_networks_do(discovered: isthmus.Discovery) -> None:
+    assert discovered.rank == 2
+    assert any("deeper networks do with 1" in reason for reason in discovered.reasons)
 
 
 def assert_lines_have_the_slope_of_theory(path: DepthPath) -> None:
@@ -49,8 +59,10 @@ def test_the_slope_test_fails_for_the_wrong_rank(opened: DepthPath) -> None:
 
 @pytest.mark.slow
 def test_a_closed_circle_keeps_two_dimensions_although_a_cut_one_costs_less() -> None:
-    path = small_path(1.0).depth_path
+    found = small_path(1.0)
+    path = found.depth_path
     assert path is not None
+    assert not any("columns are kept" in reason for reason in found.reasons)
     assert (path.flat_rank, path.deep_rank) == (2, 2)
     deepest = path.table.isel(middle_layers=-1)
     assert float(deepest["between"].sel(rank=1)) > 1.0

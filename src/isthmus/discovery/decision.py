@@ -30,6 +30,7 @@ class Readings:
         heldout_error: through `rank` coordinates, by rank (index 0 is the best constant).
         linear_error: of the reduced-rank linear baseline, by rank.
         columns: how many there are to autoencode, None for other targets.
+        deep: the rank of the deepest networks, None where depth was not varied.
         complaints: sentences about runs that did not end well.
     """
 
@@ -42,6 +43,7 @@ class Readings:
     heldout_error: tuple[float, ...]
     linear_error: tuple[float, ...]
     columns: int | None = None
+    deep: int | None = None
     complaints: tuple[str, ...] = ()
 
 
@@ -135,15 +137,24 @@ def _against_simpler_maps(readings: Readings, rank: int) -> list[str]:
     if mine >= 1:
         return ["The held-out error is no smaller than that of the mean: give more data."]
     if rank == readings.columns:  # the identity is a linear map through all of them
-        return [
-            f"All {rank} columns are kept, so no dimension is saved. Whether fewer, curved coordinates do, the rank as "
-            "a function of depth says (depth_path=True, --depth-path)."
-        ]
+        return _against_fewer_curved(rank, readings.deep)
     if rank < len(readings.linear_error) and mine > linear * 1.02:
         return [
             f"A linear map through at most {rank} dimensions predicts better (relative error {linear:.3g}, here "
             f"{mine:.3g}): give more data or starts."
         ]
+    return []
+
+
+def _against_fewer_curved(columns: int, deep: int | None) -> list[str]:
+    """What a deeper network might do, or does, where a shallow one keeps all columns."""
+    if deep is None:
+        return [
+            f"All {columns} columns are kept, so no dimension is saved. Whether fewer, curved coordinates do, the rank "
+            "as a function of depth says (depth_path=True, --depth-path)."
+        ]
+    if deep < columns:
+        return [f"All {columns} columns are kept, but deeper networks do with {deep}: their coordinates are curved."]
     return []
 
 

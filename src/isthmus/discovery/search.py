@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -51,6 +51,11 @@ class Findings:
     curves: dict[float, dict[int, Result]]
     scree: dict[int, Result]
     warnings: list[str] = field(default_factory=list[str])
+
+    def with_deep_rank(self, deep: int) -> "Findings":
+        """The same, decided with the rank that the deepest networks have."""
+        readings = replace(self.readings, deep=deep)
+        return replace(self, readings=readings, decision=decide(readings))
 
 
 def planned_evaluations(settings: Settings, problem: Problem) -> int:
