@@ -5,8 +5,9 @@ depth at critical points, what adaptive steps gain, and the time of all diagnost
 
     python benchmarks/leaky.py [--quick] [--only small relu main hamiltonian spread adaptive lt diagnostics]
 
-Answer, in part (one core of a busy Intel Xeon, torch 2.13.0 CPU, November 2026). Small net: stationarity 8.7e-8 after
-2,152 evaluations, 14.7 CPU s. Main net: 9.4e-7 (worst layer 1.1e-6) after 6,819 evaluations, 189 CPU s. Down to a
+Answer, in part (one core of a busy Intel Xeon, torch 2.13.0 CPU, November 2026). Small net: stationarity 8.5e-8 after
+901 evaluations, 10.4 CPU s. Main net: 7.8e-7 after 2,674 evaluations, 137 CPU s. Before the model of the curvature was
+damped: 2,221 and 6,149 evaluations to higher objectives (docs/notes/training.md). What follows is from then. Down to a
 smoothing of 1e-5 the small net uses up its 6,003 evaluations, 32.7 CPU s: objective 0.35324, stationarity 4.9e-3 of the
 smoothed relu, and 4.7e-4 of the relu itself with the best slopes at the 247 of 16,000 entries on kinks (its derivative
 alone was left at 0.13, objective 0.35336, by descent at width 0). 4-point Hamiltonian at L = 80: spread 0.0051 at

@@ -5,10 +5,10 @@ import torch
 from torch import Tensor
 
 from isthmus.networks import FullyConnected, LeakyResNet
-from isthmus.training import Limits, Outcome, fit
+from isthmus.training import FitResult, Limits, Outcome, fit, preconditioned
 from isthmus.training.linearisation import linearised
 from isthmus.training.losses import DataLoss, Loss
-from isthmus.training.preconditioned import TO_RELU, PreconditionedLBFGS, conjugate_gradients
+from isthmus.training.preconditioned import MOST_DAMPING, TO_RELU, PreconditionedLBFGS, conjugate_gradients, damped
 from isthmus.training.steps import step_of
 from leaky_networks import RIDGE, small_data
 from theorem_checks import assert_close, normal
@@ -101,6 +101,34 @@ def test_without_room_for_the_kernel_it_reaches_the_same_critical_point() -> Non
     assert all(end.outcome is Outcome.CONVERGED and end.stationarity <= 1e-6 for end in ends)
     assert ends[1].objective == pytest.approx(ends[0].objective, rel=1e-9)
     assert ends[1].gradient_evaluations > ends[0].gradient_evaluations
+
+
+def test_damping_follows_the_lengths_of_the_steps() -> None:
+    assert damped(3.0, []) == 3.0
+    assert damped(1.0, [1.0, 0.2, 0.25]) == 4.0
+    assert damped(1.0, [1e-3, 1e-3, 1.0]) == 10.0  # at most tenfold at a time
+    assert damped(8.0, [0.6]) == 8.0
+    assert damped(8.0, [1.0, 1.0, 0.01]) == 4.0
+    assert damped(1.5, [1.0]) == 1.0  # the ridge itself, whose model is exact where the data loss is linear
+    assert damped(MOST_DAMPING, [0.01]) == MOST_DAMPING
+
+
+def test_damping_leads_through_where_the_model_of_the_curvature_is_bad(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lt = 10: without damping the steps are a hundredth of what the model says, and the network stands still."""
+    x, y = small_data()
+    solver = PreconditionedLBFGS(smoothing=(0.05,), tolerance=1e-4, evaluations=400)
+
+    def ended() -> FitResult:
+        leaky = LeakyResNet(3, 3, width=5, depth=40, effective_depth=10.0, seed=0, dtype=torch.float64)
+        return fit(leaky, x, y, ridge=RIDGE, solver=solver)
+
+    found = ended()
+    assert found.outcome is Outcome.CONVERGED
+    monkeypatch.setattr(preconditioned, "MOST_DAMPING", 1.0)
+    without = ended()
+    assert without.outcome is Outcome.STEP_LIMIT
+    assert without.stationarity > 100 * found.stationarity
+    assert without.objective > found.objective
 
 
 def test_the_smoothing_ends_at_the_relu_itself() -> None:

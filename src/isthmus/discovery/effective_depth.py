@@ -27,6 +27,7 @@ LEAK = 0.25  # rho Lt of every layer: half of it changes the Hamiltonian's readi
 TOLERANCE = 0.2
 CRITICAL = 1e-2  # stationarity above which a reading does not count: 1/ridge amplifies every residual
 LOWER = 1e-3  # relative fall of the objective that counts: the same minimum trained again differed by 1e-5
+Row = dict[str, float]
 READINGS = ("rank_from_hamiltonian", "cost_of_identity", "rank_from_slope")
 
 
@@ -68,8 +69,8 @@ def effective_depth(  # noqa: PLR0913
 
     Lt is raised from that of `network` by `factor`, each time from the weights before: read at the same distance from
     the nearer end in units of the leak, so that the middle is drawn out and both ends stay. Layers are equally long,
-    with rho Lt <= 0.25. Where they agree on k, the same Lt is trained again from a middle of k - 1 directions; if that
-    ends lower, k was that of a local minimum, and Lt is raised from the lower one.
+    with rho Lt <= 0.25. Where they agree on k, the Lt before and this one are trained again from a middle of k - 1
+    directions; if that ends lower, k was that of a local minimum, and the readings of the lower one count.
 
     Args:
         network: the first Lt and initial weights; not changed.
@@ -102,23 +103,30 @@ def effective_depth(  # noqa: PLR0913
             "the network starts with."
         )
     limits = limits or Limits()
-    chosen = solver or PreconditionedLBFGS(smoothing=(0.05,), tolerance=1e-4, evaluations=limits.evaluations or 3000)
-    began, rows = time.monotonic(), list[dict[str, float]]()
-    now = drawn_out(network, first)
+    chosen = solver or PreconditionedLBFGS(smoothing=(0.05,), tolerance=1e-4, evaluations=limits.evaluations or 4000)
+    began, rows = time.monotonic(), list[Row]()
+
+    def read(network: LeakyResNet, known: list[Row]) -> Row:
+        return _row(network, x, y, float(ridge), chosen, known)
+
+    before = now = drawn_out(network, first)
     while True:
-        rows.append(_row(now, x, y, float(ridge), chosen, rows))
-        following = now.effective_depth * float(factor)
+        rows.append(read(now, rows))
         rank = _agreed(rows[-1])
         late = limits.seconds is not None and time.monotonic() - began > limits.seconds
-        if rank and not late:
-            lower = narrowed(now, x, rank - 1)
-            row = _row(lower, x, y, float(ridge), chosen, [])
-            if row["objective"] < (1 - LOWER) * rows[-1]["objective"]:  # what they agreed on was a local minimum
-                now, rank = lower, None
-                rows[-1] = row if row["stationarity"] <= CRITICAL else _row(now, x, y, float(ridge), chosen, [])
+        while rank and not late:
+            branch = narrowed(before, x, rank - 1)
+            there = read(branch, [])
+            longer = drawn_out(branch, now.effective_depth)
+            here = read(longer, [there])
+            if not here["objective"] < (1 - LOWER) * rows[-1]["objective"]:
+                break
+            before, now, rows[-2:] = branch, longer, [there, here]  # what they agreed on was a local minimum
+            rank = _agreed(here)
+        following = now.effective_depth * float(factor)
         if rank is not None or following > most or late:
             break
-        now = drawn_out(now, following)
+        before, now = now, drawn_out(now, following)
     return EffectiveDepth(
         rank, None if rank is None else now.effective_depth, _reason(rows[-1], rank, late=late), _table(rows), now
     )
@@ -173,8 +181,8 @@ def drawn_out(network: LeakyResNet, effective_depth: float) -> LeakyResNet:
 
 
 def _row(  # noqa: PLR0913, PLR0917
-    network: LeakyResNet, x: Tensor, y: Tensor, ridge: float, solver: PreconditionedLBFGS, rows: list[dict[str, float]]
-) -> dict[str, float]:
+    network: LeakyResNet, x: Tensor, y: Tensor, ridge: float, solver: PreconditionedLBFGS, rows: list[Row]
+) -> Row:
     """Train at this Lt and read."""
     found = fit(network, x, y, ridge=ridge, solver=solver)
     with warnings.catch_warnings():
@@ -195,7 +203,7 @@ def _row(  # noqa: PLR0913, PLR0917
     }
 
 
-def _agreed(row: dict[str, float]) -> int | None:
+def _agreed(row: Row) -> int | None:
     """The integer that the readings are near, if they are and the network is critical."""
     values = [row[name] for name in READINGS]
     if not row["stationarity"] <= CRITICAL or not all(map(math.isfinite, values)):
@@ -204,7 +212,7 @@ def _agreed(row: dict[str, float]) -> int | None:
     return rank if all(abs(value - rank) <= TOLERANCE for value in values) else None
 
 
-def _reason(row: dict[str, float], rank: int | None, *, late: bool) -> str:
+def _reason(row: Row, rank: int | None, *, late: bool) -> str:
     below, above, slope = (row[name] for name in READINGS)
     read = (
         f"at Lt = {row['effective_depth']:.3g} the Hamiltonian reads {below:.2f}, the cost of identity {above:.2f} and "
@@ -219,7 +227,7 @@ def _reason(row: dict[str, float], rank: int | None, *, late: bool) -> str:
     return f"No integer is within {TOLERANCE:g} of all three before {why}: {read}."
 
 
-def _table(rows: list[dict[str, float]]) -> xr.Dataset:
+def _table(rows: list[Row]) -> xr.Dataset:
     names = [name for name in rows[0] if name != "effective_depth"]
     return xr.Dataset(
         {name: ("effective_depth", np.array([row[name] for row in rows])) for name in names},

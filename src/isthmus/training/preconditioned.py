@@ -5,6 +5,7 @@ Plain solvers stall: the data are 1e5 times stiffer than the penalty, and minima
 """
 
 import math
+import statistics
 from dataclasses import dataclass, fields
 
 import torch
@@ -17,6 +18,8 @@ from isthmus.training.solvers import State, default_tolerance, stationarity
 from isthmus.training.steps import Step
 
 TO_RELU = (0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 0.0)  # ends at the relu; see `PreconditionedLBFGS`
+SHORT, LONG = 0.5, 0.8  # median length of the steps between two linearisations below and above which damping moves
+MOST_DAMPING = 1e6
 EARLY = 1e-2  # stationarity at which a stage before the last one ends
 
 
@@ -75,6 +78,8 @@ class PreconditionedLBFGS:
             "anchor": None,
             "past": [],
             "value": math.nan,
+            "damping": 1.0,
+            "lengths": [],
         }
         self._open_stage(step, state)
         return state
@@ -85,6 +90,7 @@ class PreconditionedLBFGS:
             state["done"], state["reason"] = True, "diverged"
             return
         if state["anchor"] is None or state["age"] >= self.refresh:
+            state["damping"], state["lengths"] = damped(state["damping"], state["lengths"]), []
             _anchor(step, state)
         gradient: Tensor = state["gradient"]
         direction = self._direction(step, state)
@@ -103,17 +109,17 @@ class PreconditionedLBFGS:
         self._judge(step, state)
 
     def _inverse_curvature(self, step: Step, state: State, v: Tensor) -> Tensor:
-        """(ridge + J^T J)^{-1} v = (v - J^T (ridge + J J^T)^{-1} J v) / ridge."""
-        model = Linearisation(**state["anchor"])
+        """(r + J^T J)^{-1} v = (v - J^T (r + J J^T)^{-1} J v) / r, r the damped ridge."""
+        model, ridge = Linearisation(**state["anchor"]), state["damping"] * step.ridge
         pushed = model.push(v)
         if state["matrix_free"]:
             solved, count = conjugate_gradients(
-                model, pushed, ridge=step.ridge, iterations=self.conjugate, residual=self.residual
+                model, pushed, ridge=ridge, iterations=self.conjugate, residual=self.residual
             )
             state["evaluations"] += count
         else:
             solved = torch.cholesky_solve(pushed.reshape(-1, 1), state["factor"]).view_as(pushed)
-        return (v - model.pull(solved)) / step.ridge
+        return (v - model.pull(solved)) / ridge
 
     def _direction(self, step: Step, state: State) -> Tensor:
         """Minus the inverse-Hessian estimate times the gradient, in u: the two-loop recursion."""
@@ -163,6 +169,7 @@ class PreconditionedLBFGS:
         if last != found.step:
             evaluate(found.step)
         state["value"] = found.value
+        state["lengths"].append(found.step)
         return direction * found.step
 
     def _recover(self, step: Step, state: State) -> None:
@@ -207,6 +214,19 @@ def _metric(step: Step) -> Tensor:
     return step.curvature.sqrt()
 
 
+def damped(damping: float, lengths: list[float]) -> float:
+    """The next factor of the ridge in the model of the curvature, by the lengths of the steps that the last one took.
+
+    Short steps: the model promises too much where the data do not hold the weights, and more damping keeps it there.
+    """
+    if not lengths:
+        return damping
+    usual = statistics.median(lengths)
+    if usual < SHORT:
+        return min(damping / max(usual, 0.1), MOST_DAMPING)
+    return max(damping / 2, 1.0) if usual > LONG else damping
+
+
 def _anchor(step: Step, state: State) -> None:
     """Linearise here; the factor of ridge + J J^T serves until the next time."""
     assert isinstance(step.network, LeakyResNet)
@@ -214,7 +234,7 @@ def _anchor(step: Step, state: State) -> None:
     state["anchor"], state["age"] = {field.name: getattr(model, field.name) for field in fields(model)}, 0
     if not state["matrix_free"]:
         gram = model.gram()
-        gram.diagonal().add_(step.ridge)
+        gram.diagonal().add_(state["damping"] * step.ridge)
         state["factor"] = torch.linalg.cholesky(gram)
 
 
