@@ -118,7 +118,10 @@ def test_a_teacher_of_rank_2_is_read_as_2_where_the_ridge_lets_it(ridge: float, 
 
 @pytest.mark.slow
 def test_readings_of_a_local_minimum_are_not_believed() -> None:
-    """All three are near 3 at Lt = 16.875, objective .676; through two directions, as the teacher has, it is lower."""
+    """All three are near 3 at Lt = 16.875, objective .676; through two directions, as the teacher has, it is lower.
+
+    What is believed then are the readings of the lower one, and its objective still falls short of a slope of 2.
+    """
     task = tasks.teacher(2, d_in=6, d_out=6, num_samples=40, seed=0)
     x, y = torch.from_numpy(task.x), torch.from_numpy(task.target)
     x, y = (x - x.mean(0)) / x.std(0), (y - y.mean(0)) / y.std(0)
@@ -129,4 +132,5 @@ def test_readings_of_a_local_minimum_are_not_believed() -> None:
     assert float(last["effective_depth"]) == 16.875
     assert float(last["objective"]) < 0.65
     assert abs(float(last["cost_of_identity"]) - 2) < 0.2
-    assert math.isnan(float(last["rank_from_slope"]))
+    assert float(last["rank_from_slope"]) < 1.8
+    assert found.table["objective"].values[-2] < 0.55, "both rows are those of the lower one"
