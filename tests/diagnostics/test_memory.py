@@ -11,13 +11,13 @@ NUM, WIDTH, DEPTH, BUDGET = 60_000, 512, 10, 2048.0
 
 # what is resident beyond the data and the module once both have been used
 PROGRAM = f"""
-import resource
 import torch
 from torch import nn
 from isthmus import diagnose
+from isthmus.training.process_group import peak_memory
 
 def resident():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return peak_memory(torch.device("cpu")) / 2**20
 
 torch.set_num_threads(1)
 torch.manual_seed(0)

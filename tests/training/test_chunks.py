@@ -113,12 +113,13 @@ def test_a_leaky_network_takes_all_rows() -> None:
 
 
 GROWTH = """
-import resource, sys, torch
+import sys, torch
 from isthmus import FullyConnected, Limits, fit
+from isthmus.training.process_group import peak_memory
 from isthmus.training.solvers import LBFGS, Adam
 torch.set_num_threads(1)
 def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return peak_memory(torch.device("cpu"))
 def act(rows, memory):
     network = FullyConnected(5, 3, width=50, depth=8, seed=0)
     return lambda: fit(network, x[:rows], y[:rows], ridge=0.1, solver=(Adam(1), LBFGS(2)), limits=Limits(memory=memory))
