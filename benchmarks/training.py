@@ -23,13 +23,19 @@ to 2,362 gradients, 0.078 to 0.079 of its own [0.1], and ends after 3,204 at ran
 recipe ends at rank 6 with 0.35770 to 0.35817: lower by 2.16 to 2.54 %; 8 to 11 s of CPU for 92 to 166. Raising: three
 starts of the network of discover, truncated to rank 4 of 5 and minimised with 300 gradients, end at rank 4 and within
 0.06 % of each other with a rank added and polished (0.40579, 0.41469, 0.41004) as with as many gradients again
-(0.40570, 0.41492, 0.40991): nothing was gained there. W2-small, the first initialisation, by Adam and plain L-BFGS:
-past the recipe (0.09576) after 1,060 gradients, 0.035 of its own [0.1]; 0.09168 after 3,000, 4.26 % below [20 %].
+(0.40570, 0.41492, 0.40991): nothing was gained there. W1, three of five initialisations: the recipe ends at rank 6 with
+0.36362 to 0.36382 after 270 to 309 s of CPU, fit passes that after 0.046 to 0.079 of its gradients and ends at rank 5
+with 0.34694 to 0.34965 after 38 to 47 s, lower by 3.87 to 4.64 % [2.5]. Culling, eight starts of W1-small of which
+three are too small: those three are given up after 1,200 gradients and the best is the same; 19,620 gradients for
+22,492, 72.3 s of CPU for 74.8 (what was given up collapses, and would have stopped early). Pairs, on W1-small after
+1,200 gradients: 3 pairs 0.35665, 5 0.35330, 8 0.35134, 12 0.35205, 20 0.35076, 40 0.35164, in 3.6, 3.3, 3.4, 4.0, 4.2,
+5.6 ms a gradient. W2-small, the first initialisation, by Adam and plain L-BFGS: past the recipe (0.09576) after 1,060
+gradients, 0.035 of its own [0.1]; 0.09168 after 3,000, 4.26 % below [20 %].
 
 Memory beyond what was in use over that of activations, parameters and state [1.3]: W1 with 20,000 rows 1.25 by Adam and
 1.14 by L-BFGS; W2 1.89 and 1.10; W1 with width 1000 1.61 and 1.11. Where the parameters are most of it, Adam has four
 vectors of their length, and the fit one more for a second attempt and others for a moment. Imports: `import isthmus`
-takes 0.01 of import torch, `from isthmus import fit` 1.55. Not measured at full size: W1, W2, pairs, culling.
+takes 0.01 of import torch, `from isthmus import fit` 1.55. Not measured at full size: W2, pairs beyond W1-small.
 """
 
 import argparse
