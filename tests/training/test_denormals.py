@@ -7,7 +7,7 @@ from isthmus import FullyConnected, fit
 from isthmus.training.denormals import without_denormals
 from isthmus.training.solvers import Adam
 
-TINY = torch.tensor(1e-39)
+TINY = torch.tensor(1e-39, dtype=torch.float32)
 
 
 def survives() -> bool:
@@ -22,6 +22,18 @@ def test_tiny_numbers_are_nothing_inside_and_back_afterwards() -> None:
             assert not survives()
         assert not survives(), "an inner block must not end the outer one"
     assert survives()
+
+
+def test_what_was_set_before_is_put_back_whatever_the_default_type() -> None:
+    torch.set_flush_denormal(True)
+    torch.set_default_dtype(torch.float64)
+    try:
+        with without_denormals():
+            pass
+        assert not survives()
+    finally:
+        torch.set_default_dtype(torch.float32)
+        torch.set_flush_denormal(False)
 
 
 def test_an_error_inside_leaves_nothing_behind() -> None:

@@ -13,7 +13,7 @@ def without_denormals() -> Generator[None]:
     The penalty takes weights that the data do not need towards 0 without end. Once they, or the moments of their
     gradients, are denormal, the processor computes with them in microcode.
     """
-    flushed_before = not bool(torch.tensor(1e-39) * 1.0)
+    flushed_before = not bool(torch.tensor(1e-39, dtype=torch.float32, device="cpu") * 1.0)
     torch.set_flush_denormal(True)
     try:
         yield
