@@ -7,6 +7,7 @@ import copy
 import math
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,27 +110,35 @@ def effective_depth(  # noqa: PLR0913
     def read(network: LeakyResNet, known: list[Row]) -> Row:
         return _row(network, x, y, float(ridge), chosen, known)
 
+    def late() -> bool:
+        return limits.seconds is not None and time.monotonic() - began > limits.seconds
+
     before = now = drawn_out(network, first)
     while True:
         rows.append(read(now, rows))
         rank = _agreed(rows[-1])
-        late = limits.seconds is not None and time.monotonic() - began > limits.seconds
-        while rank and not late:
-            branch = narrowed(before, x, rank - 1)
-            there = read(branch, [])
-            longer = drawn_out(branch, now.effective_depth)
-            here = read(longer, [there])
-            if not here["objective"] < (1 - LOWER) * rows[-1]["objective"]:
+        while rank and not late():
+            branch, longer, lower = _through_fewer(before, now.effective_depth, x, rank - 1, read)
+            if not lower[-1]["objective"] < (1 - LOWER) * rows[-1]["objective"]:
                 break
-            before, now, rows[-2:] = branch, longer, [there, here]  # what they agreed on was a local minimum
-            rank = _agreed(here)
+            before, now, rows[-2:] = branch, longer, lower  # what they agreed on was a local minimum
+            rank = _agreed(rows[-1])
         following = now.effective_depth * float(factor)
-        if rank is not None or following > most or late:
+        if rank is not None or following > most or late():
             break
         before, now = now, drawn_out(now, following)
-    return EffectiveDepth(
-        rank, None if rank is None else now.effective_depth, _reason(rows[-1], rank, late=late), _table(rows), now
-    )
+    reason = _reason(rows[-1], rank, late=following <= most and rank is None)
+    return EffectiveDepth(rank, None if rank is None else now.effective_depth, reason, _table(rows), now)
+
+
+def _through_fewer(
+    before: LeakyResNet, effective_depth: float, x: Tensor, rank: int, read: Callable[[LeakyResNet, list[Row]], Row]
+) -> tuple[LeakyResNet, LeakyResNet, list[Row]]:
+    """Networks through `rank` directions, trained at the Lt before and then at this one, and what they read."""
+    branch = narrowed(before, x, rank)
+    there = read(branch, [])
+    longer = drawn_out(branch, effective_depth)
+    return branch, longer, [there, read(longer, [there])]
 
 
 def narrowed(network: LeakyResNet, x: Float[Tensor, "n d_in"], rank: int) -> LeakyResNet:
