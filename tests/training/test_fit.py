@@ -1,6 +1,7 @@
 """`fit`: how it ends, that it reaches the lower branch, and that a stop changes nothing."""
 
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 import isthmus
 from isthmus import FullyConnected, LeakyResNet, Limits, Outcome, ResNet, fit, tasks
 from isthmus.errors import DataError, ShapeError
-from isthmus.training import FitEvent
+from isthmus.training import FitEvent, fitting
 from isthmus.training.moves import rebalancing
 from isthmus.training.solvers import LBFGS, Adam
 from isthmus.training.trials import RankTrials
@@ -132,6 +133,29 @@ def test_a_stopped_fit_goes_on_bit_for_bit(tmp_path: Path) -> None:
         assert torch.equal(a, b)
     assert part.gradient_evaluations == whole.gradient_evaluations
     assert part.history.objective.values.tolist() == whole.history.objective.values.tolist()
+
+
+@pytest.mark.parametrize(("pause", "most"), [(20.0, 1), (0.0, 1000)], ids=["paced", "control"])
+def test_a_checkpoint_that_takes_long_is_written_less_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pause: float, most: int
+) -> None:
+    written: list[float] = []
+
+    def slow(path: Path, state: dict[str, object]) -> None:  # noqa: ARG001 - as `save_state`
+        time.sleep(0.4)
+        written.append(time.monotonic())
+
+    monkeypatch.setattr(fitting, "save_state", slow)
+    monkeypatch.setattr(fitting, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(fitting, "CHECKPOINT_PAUSE", pause)
+    began = time.monotonic()
+    network = FullyConnected(3, 2, width=4, depth=2, seed=0, dtype=torch.float64)
+    x = torch.randn(9, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    fit(network, x, x[:, :2], ridge=0.1, solver=Adam(6), checkpoint=tmp_path / "state")
+    if pause and time.monotonic() - began > 8:  # the pause is over: the machine is too busy to tell
+        pytest.skip("this machine took 8 s for six steps")
+    assert 1 <= len(written) <= most
+    assert pause or len(written) >= 5
 
 
 def test_a_checkpoint_of_another_fit_is_refused(tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ from isthmus.training.solvers import State
 from isthmus.training.steps import Step
 from isthmus.training.team import Team
 
-CHECKPOINT_SECONDS = 5.0
+CHECKPOINT_SECONDS = 5.0  # between two checkpoints, and
+CHECKPOINT_PAUSE = 20.0  # so many times what the last one took: the pairs of a large network are a gigabyte
 RESCUE_RIDGE = 0.1  # the second attempt warms up with a tenth of the ridge: what collapses at full ridge survives there
 
 
@@ -88,7 +89,7 @@ class Fitting:
         if saved and saved["stamp"] != self.stamp:
             raise DataError(f"checkpoint {path}: belongs to another fit (data, ridge or solvers); give another file.")
         self.clock = Clock(saved["seconds"] if saved else 0.0)
-        self.saved_at = time.monotonic()
+        self.next_save = time.monotonic() + CHECKPOINT_SECONDS
         self.run_state = Run(step.theta.clone())
         if saved:
             step.theta.copy_(saved["theta"])
@@ -163,7 +164,7 @@ class Fitting:
         left = seconds_left(self.clock.seconds(), done=evaluations, total=total, limit=self.limits.seconds)
         event = FitEvent(self.step.network, evaluations, total, value, left)
         save, stop, late = self.team.agreed(
-            bool(self.path and time.monotonic() - self.saved_at > CHECKPOINT_SECONDS),
+            bool(self.path and time.monotonic() > self.next_save),
             bool(self.callback and self.callback(event)),
             bool(self.limits.seconds is not None and self.clock.seconds() > self.limits.seconds),
         )
@@ -185,6 +186,7 @@ class Fitting:
 
     def _save(self) -> None:
         assert self.path is not None
+        began = time.monotonic()
         run = {name: getattr(self.run_state, name) for name in Run.__slots__}
         if run["state"] is not None:
             run["state"] = with_memory(run["state"], self.step.coordinates.whole)
@@ -193,7 +195,8 @@ class Fitting:
         self.team.check_in_step(self.step.theta)
         if self.team.rank == 0:
             save_state(self.path, state | {"seconds": self.clock.seconds(), "products": self.step.products.chosen()})
-        self.saved_at = time.monotonic()
+        now = time.monotonic()
+        self.next_save = now + max(CHECKPOINT_SECONDS, CHECKPOINT_PAUSE * (now - began))
 
     def _is_lost(self, reason: str) -> bool:
         """Whether the network diverged or computes a constant although its targets vary."""
