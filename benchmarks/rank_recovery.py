@@ -15,10 +15,10 @@ Answer: at commit 6b75a04d, 48 of 48 right, 42 of them confident, none wrong wit
 worker on two cores of an Intel Xeon that other work kept busy, torch 2.13.0 CPU, November 2026); the six with a warning
 are of rank 8 (three), 6 (two) and 7. At commit dd7fd3ca, which trained more ranks at the neighbouring ridges: 48 right,
 43 confident, median 29.2 s. At commit 968920af, which trained four ridges and wider truncated networks: 48 right, 45
-confident, median 36.6 s with two workers. Of issue6, drawn from and run at 602408e, the 201 smallest of 216 cases (302
-to 1772 samples): 201 right, 188 confident (relu 64 of 69, leaky 63 of 65, tanh 61 of 67), 0 wrong without a warning,
-median 31.1 s on busy cores. Of bijection, drawn from 0609d188 and run at 88f619c2, the 3 smallest (318 to 343 samples;
-ranks 3, 7, 5): 3 right, 2 confident, median 20.6 s. Of large, none yet.
+confident, median 36.6 s with two workers. Of issue6, drawn from 602408e: 216 of 216 right, 202 confident (relu
+67 of 72, leaky 70, tanh 65), 0 wrong without a warning, median 32.2 s on busy cores (201 cases run at 602408e, the 15
+largest at f3f32f2). Of bijection, drawn from and run at f3f32f2: 78 of 80 right, 65 confident, 0 wrong without a
+warning, median 27.7 s; the two others, 6 for 7 and 7 for 8 from 321 and 418 samples, have no sharp rank. Of large, LARGE
 """
 
 import argparse

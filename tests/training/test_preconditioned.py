@@ -48,10 +48,11 @@ def test_the_linearisation_is_that_of_autograd(maps: str, bias: bool) -> None:
         assert_close(model.gram(), J @ J.mT + torch.eye(36).double() * 1e-9 * float(J.square().sum()), relative=1e-11)
 
 
+@pytest.mark.parametrize("memory", [10**9, 0], ids=["all rows", "sample of rows"])
 @pytest.mark.parametrize("widths", [(0.2, 0.1), (0.5, 0.1, 0.05)], ids=["first stage", "later stage"])
-def test_an_interrupted_run_goes_on_bit_for_bit(tmp_path: Path, widths: tuple[float, ...]) -> None:
+def test_an_interrupted_run_goes_on_bit_for_bit(tmp_path: Path, widths: tuple[float, ...], memory: int) -> None:
     x, y = small_data()
-    solver = PreconditionedLBFGS(smoothing=widths, evaluations=120)
+    solver = PreconditionedLBFGS(smoothing=widths, evaluations=120, memory=memory, sampled=12, refresh=2)
     whole = network_of("learned")
     expected = fit(whole, x, y, ridge=RIDGE, solver=solver)
     half = network_of("learned")
@@ -93,14 +94,39 @@ def test_conjugate_gradients_solve_with_the_tangent_kernel_that_they_never_form(
 
 def test_without_room_for_the_kernel_it_reaches_the_same_critical_point() -> None:
     x, y = small_data()
-    ends = [
+    whole, conjugate, sample = (
         fit(network_of("fixed"), x, y, ridge=RIDGE,
-            solver=PreconditionedLBFGS(smoothing=(0.1,), evaluations=20_000, memory=memory, tolerance=1e-6))
-        for memory in (10**9, 0)
-    ]  # fmt: skip
-    assert all(end.outcome is Outcome.CONVERGED and end.stationarity <= 1e-6 for end in ends)
-    assert ends[1].objective == pytest.approx(ends[0].objective, rel=1e-9)
-    assert ends[1].gradient_evaluations > ends[0].gradient_evaluations
+            solver=PreconditionedLBFGS(
+                smoothing=(0.1,), evaluations=20_000, memory=memory, sampled=sampled, tolerance=1e-6))
+        for memory, sampled in ((10**9, 12), (0, 0), (0, 12))
+    )  # fmt: skip
+    for end in (whole, conjugate, sample):
+        assert end.outcome is Outcome.CONVERGED
+        assert end.stationarity <= 1e-6
+        assert end.objective == pytest.approx(whole.objective, rel=1e-9)
+    assert conjugate.gradient_evaluations > whole.gradient_evaluations
+    assert sample.gradient_evaluations > whole.gradient_evaluations
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_model_of_a_sample_is_the_linearisation_of_its_rows(weighted: bool) -> None:
+    x, y = small_data()
+    weight = torch.rand(12, generator=torch.Generator().manual_seed(0)).double() if weighted else None
+    network = network_of("learned")
+    step = step_of(network, x, DataLoss(Loss.SQUARED, y, None if weight is None else weight / weight.sum()), RIDGE)
+    solver = PreconditionedLBFGS(memory=0, sampled=12, refresh=1)
+    state = solver.start(step)
+    seen: list[Tensor] = []
+    for _ in range(5):  # a sample lasts two iterations at refresh = 1
+        solver.advance(step, state)
+        seen.append(state["anchor"]["ends"][0])
+    assert all(len(rows) == 4 and len(torch.unique(rows, dim=0)) == 4 for rows in seen)
+    assert not torch.equal(seen[0], seen[2])
+    assert torch.equal(seen[0], seen[1])
+    whole = PreconditionedLBFGS().start(step)
+    assert not whole["matrix_free"]
+    assert whole["rows"] == 12
+    assert (whole["damping"], solver.start(step)["damping"]) == (1.0, 1e3)
 
 
 def test_damping_follows_the_lengths_of_the_steps() -> None:

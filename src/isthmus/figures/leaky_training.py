@@ -20,11 +20,9 @@ from isthmus.figures.parts import Hear, Part
 from isthmus.networks import LeakyResNet
 from isthmus.sweeps.readings import heard_warnings
 from isthmus.training import fit
-from isthmus.training.adaptive_steps import AdaptiveSteps
-from isthmus.training.preconditioned import PreconditionedLBFGS
+from isthmus.training.schedule import default_schedule
 
 SHOWN = 10  # singular values of each layer
-KERNEL_MEMORY = 1_000_000_000  # bytes: at the papers' sizes a tangent kernel, made anew every 8 steps, would take 3.2e9
 CRITICAL = 0.05  # a relative stationarity above which energies say little
 _ENERGIES = (
     "position", "hamiltonian", "hamiltonian_mixed", "cost_of_identity", "kinetic_energy", "momentum_norm"
@@ -88,9 +86,8 @@ def _train(setting: Leaky, checkpoint: Path, hear: Hear) -> xr.Dataset:
         setting.dimension, setting.dimension, width=setting.width, depth=setting.depth, seed=setting.seed,
         effective_depth=setting.effective_depth, steps=setting.steps, dtype=torch.float64,
     )  # fmt: skip
-    solver = PreconditionedLBFGS(setting.evaluations, memory=KERNEL_MEMORY)
-    chosen = AdaptiveSteps(solver) if network.adaptive else solver
-    result = fit(network, x, y, ridge=setting.ridge, solver=chosen, checkpoint=checkpoint, callback=hear)
+    solver = default_schedule(network, evaluations=setting.evaluations, ridge=setting.ridge)
+    result = fit(network, x, y, ridge=setting.ridge, solver=solver, checkpoint=checkpoint, callback=hear)
     with heard_warnings():  # the stationarity goes with the numbers
         table = leaky_diagnosis(network, x, y, ridge=setting.ridge)
         path = leaky_path(network, x, y, ridge=setting.ridge)

@@ -14,13 +14,16 @@ from torch import Tensor
 from isthmus.networks import LeakyResNet
 from isthmus.training.line_search import wolfe_search
 from isthmus.training.linearisation import Linearisation, linearised
+from isthmus.training.minibatches import batch_of
 from isthmus.training.solvers import State, default_tolerance, stationarity
 from isthmus.training.steps import Step
 
 TO_RELU = (0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 0.0)  # ends at the relu; see `PreconditionedLBFGS`
 SHORT, LONG = 0.5, 0.8  # median length of the steps between two linearisations below and above which damping moves
 MOST_DAMPING = 1e6
+SAMPLED_DAMPING = 1e3  # with which the model of a sample begins, see docs/notes/training.md; that of all rows: 1
 EARLY = 1e-2  # stationarity at which a stage before the last one ends
+SAMPLED_REFRESH = 2  # a kernel of a sample of rows serves so many times as long
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +45,10 @@ class PreconditionedLBFGS:
         tolerance: stationarity at which the last stage ends; None: 1e-6 in float64, 1e-3 in float32.
         plateau: relative fall of the objective over `window` iterations below which a stage ends.
         window: see `plateau`.
-        memory: bytes that the tangent kernel of all outputs may take, (n d_out)^2 numbers; where it would take more,
-            its equations are solved by conjugate gradients without forming it.
+        memory: bytes that the tangent kernel of all outputs may take, (n d_out)^2 numbers. Where it would take more, a
+            sample of the rows stands for all in the model of the curvature, drawn anew with every linearisation.
+        sampled: outputs (rows times d_out) of that sample. 0: no sample; the equations of the whole kernel are solved
+            by conjugate gradients, without forming it.
         conjugate: iterations of conjugate gradients at most, each of the cost of a gradient evaluation and counted so.
         residual: relative residual at which they stop.
     """
@@ -55,7 +60,8 @@ class PreconditionedLBFGS:
     tolerance: float | None = None
     plateau: float = 1e-13
     window: int = 100
-    memory: int = 4_000_000_000
+    memory: int = 400_000_000
+    sampled: int = 2000
     conjugate: int = 200
     residual: float = 1e-3
 
@@ -69,16 +75,21 @@ class PreconditionedLBFGS:
         if not step.ridge > 0:
             raise ValueError(f"PreconditionedLBFGS: needs a ridge > 0, got {step.ridge}: without it nothing is unique.")
         kernel_size = (len(step.x) * step.network.d_out) ** 2 * step.theta.element_size()
+        rows = len(step.x)
+        if kernel_size > self.memory and self.sampled:
+            rows = min(rows, max(1, self.sampled // step.network.d_out))
         state: State = {"done": False, "reason": "", "evaluations": 0, "stage": 0, "age": 0, "factor": None}
         state |= {
-            "matrix_free": kernel_size > self.memory,
+            "matrix_free": kernel_size > self.memory and not self.sampled,
+            "rows": rows,
+            "anchors": 0,
             "moved": [],
             "changes": [],
             "gradient": None,
             "anchor": None,
             "past": [],
             "value": math.nan,
-            "damping": 1.0,
+            "damping": SAMPLED_DAMPING if rows < len(step.x) else 1.0,
             "lengths": [],
         }
         self._open_stage(step, state)
@@ -89,7 +100,8 @@ class PreconditionedLBFGS:
         if not math.isfinite(state["value"]):
             state["done"], state["reason"] = True, "diverged"
             return
-        if state["anchor"] is None or state["age"] >= self.refresh:
+        lasts = self.refresh * (SAMPLED_REFRESH if state["rows"] < len(step.x) else 1)
+        if state["anchor"] is None or state["age"] >= lasts:
             state["damping"], state["lengths"] = damped(state["damping"], state["lengths"]), []
             _anchor(step, state)
         gradient: Tensor = state["gradient"]
@@ -228,9 +240,14 @@ def damped(damping: float, lengths: list[float]) -> float:
 
 
 def _anchor(step: Step, state: State) -> None:
-    """Linearise here; the factor of ridge + J J^T serves until the next time."""
+    """Linearise here, on all rows or on a sample of them; the factor of ridge + J J^T serves until the next time."""
     assert isinstance(step.network, LeakyResNet)
-    model = linearised(step.network, step.x, step.data)
+    x, data = step.x, step.data
+    if state["rows"] < len(x):
+        drawn = torch.randperm(len(x), generator=torch.Generator().manual_seed(state["anchors"]))[: state["rows"]]
+        x, data = batch_of(step, drawn)
+    state["anchors"] += 1
+    model = linearised(step.network, x, data)
     state["anchor"], state["age"] = {field.name: getattr(model, field.name) for field in fields(model)}, 0
     if not state["matrix_free"]:
         gram = model.gram()
