@@ -11,14 +11,15 @@ large      21 ReLU teachers of rank 9..15, 4000 samples
 
 A run that is stopped goes on with the same --out; the smallest cases come first but in the short suite.
 
-Answer: at commit 6b75a04d, 48 of 48 right, 42 of them confident, none wrong without a warning, median 28.0 s (one
-worker on two cores of an Intel Xeon that other work kept busy, torch 2.13.0 CPU, November 2026); the six with a warning
-are of rank 8 (three), 6 (two) and 7. At commit dd7fd3ca, which trained more ranks at the neighbouring ridges: 48 right,
-43 confident, median 29.2 s. At commit 968920af, which trained four ridges and wider truncated networks: 48 right, 45
-confident, median 36.6 s with two workers. Of issue6, drawn from 602408e: 216 of 216 right, 202 confident (relu
-67 of 72, leaky 70, tanh 65), 0 wrong without a warning, median 32.2 s on busy cores (201 cases run at 602408e, the 15
-largest at f3f32f2). Of bijection, drawn from and run at f3f32f2: 78 of 80 right, 65 confident, 0 wrong without a
-warning, median 27.7 s; the two others, 6 for 7 and 7 for 8 from 321 and 418 samples, have no sharp rank. Of large, LARGE
+Answer (one worker on two cores of an Intel Xeon that other work kept busy, torch 2.13.0 CPU, November 2026; none of
+them is wrong without a warning):
+short      at 6b75a04d 48 of 48 right, 42 confident, median 28.0 s; the six with a warning are of rank 8 (three), 6
+           (two) and 7. At dd7fd3ca, which trained more ranks at the neighbouring ridges: 48, 43, 29.2 s
+issue6     drawn from 602408e: 216 of 216 right, 202 confident (relu 67 of 72, leaky 70, tanh 65), median 32.2 s; the 15
+           largest cases ran at f3f32f2, the others at 602408e
+bijection  at f3f32f2: 78 of 80 right, 65 confident, median 27.7 s; 6 for 7 and 7 for 8, from 321 and 418 samples, have
+           no sharp rank
+large      at f3f32f2: 20 of 21 right, 6 confident (ranks 9 to 11), median 181 s; 13 for 14 has no sharp rank
 """
 
 import argparse
