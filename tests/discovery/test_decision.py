@@ -44,6 +44,11 @@ DOUBTS = {
     ),
     "all-columns": ({"columns": 3}, "All 3 columns are kept, so no dimension is saved"),
     "curved": ({"columns": 3, "deep": 1}, "All 3 columns are kept, but deeper networks do with 1"),
+    "surface": (
+        {"columns": 3, "deep": 3, "local": 2.04},
+        "All 3 columns are kept at every depth tried; around each, the rows seem 2.0-dimensional. Fewer",
+    ),
+    "unknown": ({"columns": 3, "deep": 3}, "All 3 columns are kept at every depth tried. Fewer coordinates"),
     "mean": ({"heldout_error": (1.0, 2.0, 1.5, 1.01, 1.0, 1.0)}, "no smaller than that of the mean"),
     "alone": ({"neighbours": ()}, "Only the ridge 0.001 counts"),
     "complaint": ({"complaints": ("Every start diverged at ridge 0.01; it is left out.",)}, "Every start diverged"),
@@ -83,8 +88,11 @@ def test_the_identity_is_not_compared_with_itself() -> None:
     assert "A linear map" in decide(replace(CLEAR, columns=4, linear_error=(*linear, 0.0))).reasons[0]
 
 
-def test_all_columns_are_confident_where_no_deeper_network_does_with_fewer() -> None:
-    assert decide(replace(CLEAR, columns=3, deep=3, linear_error=(1.0, 0.6, 0.4, 1e-15))).verdict is Verdict.CONFIDENT
+def test_all_columns_are_confident_where_the_rows_fill_them_and_no_deeper_network_does_with_fewer() -> None:
+    full = replace(CLEAR, columns=3, deep=3, local=2.6, linear_error=(1.0, 0.6, 0.4, 1e-15))
+    assert decide(full).verdict is Verdict.CONFIDENT
+    for local in (2.4, math.nan):
+        assert decide(replace(full, local=local)).verdict is Verdict.DOUBTFUL
 
 
 def test_the_thresholds_themselves_are_good_enough() -> None:

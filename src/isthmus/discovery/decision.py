@@ -13,6 +13,7 @@ from isthmus.theory import Verdict
 from isthmus.theory.curve_readings import CurveReading
 
 SHARP = 0.05  # logarithmic rise of the objective one rank below, from which a rank is called sharp
+FILLED = 0.5  # dimensions that rows may seem to lack locally and still fill all columns: it is an estimate
 CLEAR_MARGIN = 0.2  # margin of the scree curve from which its bend is called clear
 
 
@@ -31,6 +32,7 @@ class Readings:
         linear_error: of the reduced-rank linear baseline, by rank.
         columns: how many there are to autoencode, None for other targets.
         deep: the rank of the deepest networks, None where depth was not varied.
+        local: dimension that the rows fill around each of them, NaN where it is not known.
         complaints: sentences about runs that did not end well.
     """
 
@@ -44,6 +46,7 @@ class Readings:
     linear_error: tuple[float, ...]
     columns: int | None = None
     deep: int | None = None
+    local: float = math.nan
     complaints: tuple[str, ...] = ()
 
 
@@ -137,7 +140,7 @@ def _against_simpler_maps(readings: Readings, rank: int) -> list[str]:
     if mine >= 1:
         return ["The held-out error is no smaller than that of the mean: give more data."]
     if rank == readings.columns:  # the identity is a linear map through all of them
-        return _against_fewer_curved(rank, readings.deep)
+        return _against_fewer_curved(readings, rank)
     if rank < len(readings.linear_error) and mine > linear * 1.02:
         return [
             f"A linear map through at most {rank} dimensions predicts better (relative error {linear:.3g}, here "
@@ -146,15 +149,21 @@ def _against_simpler_maps(readings: Readings, rank: int) -> list[str]:
     return []
 
 
-def _against_fewer_curved(columns: int, deep: int | None) -> list[str]:
+def _against_fewer_curved(readings: Readings, columns: int) -> list[str]:
     """What a deeper network might do, or does, where a shallow one keeps all columns."""
-    if deep is None:
+    kept = f"All {columns} columns are kept"
+    if readings.deep is None:
         return [
-            f"All {columns} columns are kept, so no dimension is saved. Whether fewer, curved coordinates do, the rank "
+            f"{kept}, so no dimension is saved. Whether fewer, curved coordinates do, the rank "
             "as a function of depth says (depth_path=True, --depth-path)."
         ]
-    if deep < columns:
-        return [f"All {columns} columns are kept, but deeper networks do with {deep}: their coordinates are curved."]
+    if readings.deep < columns:
+        return [f"{kept}, but deeper networks do with {readings.deep}: their coordinates are curved."]
+    if (
+        not readings.local >= columns - FILLED
+    ):  # networks that do not find fewer prove nothing: a band twisted ten times
+        seem = f"; around each, the rows seem {readings.local:.1f}-dimensional" if readings.local > 0 else ""
+        return [f"{kept} at every depth tried{seem}. Fewer coordinates, curved further, are not excluded."]
     return []
 
 

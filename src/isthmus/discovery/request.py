@@ -15,6 +15,7 @@ from isthmus.discovery.assembly import assemble
 from isthmus.discovery.constant import constant_discovery
 from isthmus.discovery.depth_path import DepthPath, DepthSearch, planned_depth_evaluations
 from isthmus.discovery.depth_units import DepthSettings
+from isthmus.discovery.local_dimension import local_dimension
 from isthmus.discovery.problem import Problem, pose
 from isthmus.discovery.progress import ProgressListener
 from isthmus.discovery.result import Discovery
@@ -74,7 +75,7 @@ class Request:
         findings = Search(problem, self.settings, workshop).run()
         path = self._depth_path(problem, findings, workshop) if self.depth_path else None
         if path is not None and not workshop.out_of_time():
-            findings = findings.with_deep_rank(path.deep_rank)
+            findings = findings.with_deep_rank(path.deep_rank, local=local_dimension(problem))
         if self.depth_path and workshop.out_of_time():
             told = (*told, "The time limit cut the depth path short; give more seconds for straight lines.")
         beside = self._control(workshop) if self.control else None

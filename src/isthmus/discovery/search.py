@@ -52,9 +52,9 @@ class Findings:
     scree: dict[int, Result]
     warnings: list[str] = field(default_factory=list[str])
 
-    def with_deep_rank(self, deep: int) -> "Findings":
-        """The same, decided with the rank that the deepest networks have."""
-        readings = replace(self.readings, deep=deep)
+    def with_deep_rank(self, deep: int, *, local: float) -> "Findings":
+        """The same, decided with the rank that the deepest networks have and the dimension that the rows fill."""
+        readings = replace(self.readings, deep=deep, local=local)
         return replace(self, readings=readings, decision=decide(readings))
 
 
