@@ -123,6 +123,10 @@ def test_the_model_of_a_sample_is_the_linearisation_of_its_rows(weighted: bool) 
         solver.advance(step, state)
         seen.append(state["anchor"]["ends"][0])
     assert all(len(rows) == 4 and len(torch.unique(rows, dim=0)) == 4 for rows in seen)
+    places = [int((x == row).all(1).nonzero()) for row in seen[-1]]
+    shares = torch.full((12,), 1 / 12, dtype=torch.float64) if weight is None else weight / weight.sum()
+    # scaled up from 4 rows to 12, so that the model of a sample is that of all on the mean
+    assert_close(state["anchor"]["scale"].square()[:, 0], 2 * shares[places] * 12 / 4, relative=1e-12)
     assert not torch.equal(seen[0], seen[2])
     assert torch.equal(seen[0], seen[1])
     whole = PreconditionedLBFGS().start(step)

@@ -159,9 +159,8 @@ def _against_fewer_curved(readings: Readings, columns: int) -> list[str]:
         ]
     if readings.deep < columns:
         return [f"{kept}, but deeper networks do with {readings.deep}: their coordinates are curved."]
-    if (
-        not readings.local >= columns - FILLED
-    ):  # networks that do not find fewer prove nothing: a band twisted ten times
+    # not to find fewer proves nothing, as a band with ten half twists shows
+    if not readings.local >= columns - FILLED:
         seem = f"; around each, the rows seem {readings.local:.1f}-dimensional" if readings.local > 0 else ""
         return [f"{kept} at every depth tried{seem}. Fewer coordinates, curved further, are not excluded."]
     return []
