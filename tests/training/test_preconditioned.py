@@ -145,20 +145,26 @@ def test_damping_follows_the_lengths_of_the_steps() -> None:
     assert damped(MOST_DAMPING, [0.01]) == MOST_DAMPING
 
 
-def test_damping_leads_through_where_the_model_of_the_curvature_is_bad(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("depth", "evaluations", "ratio"), [(24, 250, 20), pytest.param(40, 400, 100, marks=pytest.mark.slow)]
+)
+def test_damping_leads_through_where_the_model_of_the_curvature_is_bad(
+    monkeypatch: pytest.MonkeyPatch, depth: int, evaluations: int, ratio: float
+) -> None:
     """Lt = 10: without damping the steps are a hundredth of what the model says, and the network stands still."""
     x, y = small_data()
-    solver = PreconditionedLBFGS(smoothing=(0.05,), tolerance=1e-4, evaluations=250)
+    solver = PreconditionedLBFGS(smoothing=(0.05,), tolerance=1e-4, evaluations=evaluations)
 
     def ended() -> FitResult:
-        leaky = LeakyResNet(3, 3, width=5, depth=24, effective_depth=10.0, seed=0, dtype=torch.float64)
+        leaky = LeakyResNet(3, 3, width=5, depth=depth, effective_depth=10.0, seed=0, dtype=torch.float64)
         return fit(leaky, x, y, ridge=RIDGE, solver=solver)
 
     found = ended()
+    assert depth == 24 or found.outcome is Outcome.CONVERGED
     monkeypatch.setattr(preconditioned, "MOST_DAMPING", 1.0)
     without = ended()
     assert without.outcome is Outcome.STEP_LIMIT
-    assert without.stationarity > 20 * found.stationarity
+    assert without.stationarity > ratio * found.stationarity
     assert without.objective > found.objective
 
 
