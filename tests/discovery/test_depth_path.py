@@ -1,11 +1,15 @@
 """The rank as a function of depth: an open arc falls to one coordinate, a closed circle does not."""
 
+import math
+
 import numpy as np
 import pytest
 
 import isthmus
 from isthmus import Limits, discover, tasks
-from isthmus.discovery.depth_path import DepthPath
+from isthmus.discovery.curves import Result
+from isthmus.discovery.depth_path import DepthPath, two_do_not_hold
+from isthmus.reports.depth_words import depth_sentence
 from isthmus.theory.depth_lines import STRAIGHT_FROM
 
 SLOPE = 0.15  # relative error allowed to a fitted slope
@@ -36,6 +40,51 @@ def opened(discovered: isthmus.Discovery) -> DepthPath:
 def test_the_verdict_knows_what_deeper_networks_do(discovered: isthmus.Discovery) -> None:
     assert discovered.rank == 2
     assert any("deeper networks do with 1" in reason for reason in discovered.reasons)
+
+
+def rows(between: dict[int, list[float]]) -> dict[tuple[int, int], Result]:
+    return {(r, m): {"between": value} for r, values in between.items() for m, value in enumerate(values)}
+
+
+@pytest.mark.parametrize(
+    ("between", "stops"),
+    [
+        ({5: [0.01, 0.01], 4: [2.0, 2.0], 3: [1.5, 3.0]}, True),
+        ({5: [0.01, 0.01], 4: [2.0, 2.0], 3: [1.5, 0.1]}, False),  # it holds when deep
+        ({5: [0.01, 0.01], 4: [0.02, 0.02], 3: [2.0, 2.0]}, False),  # one alone may be a failed training
+        ({5: [0.5, 0.5], 4: [1.9, 1.9], 3: [1.9, 1.9]}, False),  # all are as far from the rows between
+        ({5: [0.01], 4: [0.01], 3: [0.01], 2: [3.0], 1: [3.0]}, True),
+        ({2: [3.0], 1: [3.0]}, False),
+        ({3: [math.nan], 2: [math.nan], 1: [math.nan]}, False),  # classes have no rows between
+    ],
+)
+def test_lower_ranks_are_given_up_when_two_do_not_hold(between: dict[int, list[float]], stops: bool) -> None:
+    assert two_do_not_hold(rows(between)) is stops
+
+
+@pytest.mark.slow
+def test_ranks_below_two_that_do_not_hold_are_left_out() -> None:
+    on_sphere = np.random.default_rng(0).normal(size=(150, 4))
+    on_sphere /= np.linalg.norm(on_sphere, axis=1, keepdims=True)
+    path = discover(on_sphere, ridge=3e-4, starts=1, limits=Limits(evaluations=224), depth_path=True).depth_path
+    assert path is not None
+    tried = path.table["objective"].notnull().all("middle_layers")
+    assert tried.values.tolist() == [False, True, True, True]
+    assert path.table["holds"].any("middle_layers").values.tolist() == [False, False, False, True]
+    assert path.deep_rank == 4
+    assert "Fewer than 2 were not tried: 2 and 3 cut" in depth_sentence(path)
+
+
+@pytest.mark.slow
+def test_a_curve_in_four_columns_is_followed_down_to_one() -> None:
+    t = np.linspace(0, 1, 150)[:, None]
+    path = discover(
+        np.hstack([t, np.sin(4 * t), np.cos(4 * t), t**2]), ridge=3e-4, starts=1, limits=Limits(evaluations=224),
+        depth_path=True,
+    ).depth_path  # fmt: skip
+    assert path is not None
+    assert bool(path.table["objective"].notnull().all())
+    assert "not tried" not in depth_sentence(path)
 
 
 def assert_lines_have_the_slope_of_theory(path: DepthPath) -> None:

@@ -21,7 +21,9 @@ def test_the_flat_and_the_deep_rank_are_said_with_what_each_pays() -> None:
 def test_a_rank_that_cuts_the_data_open_is_named() -> None:
     text = depth_sentence(discoveries.depth_path(glued=True))
     assert "2 when deep" in text
-    assert text.endswith("A lower objective through dimension 1 comes from cutting the data open, not from coordinates")
+    assert text.endswith(
+        "A lower objective through dimension 1 comes from cutting the data open, not from coordinates."
+    )
 
 
 def test_the_table_has_a_row_for_every_rank_and_depth() -> None:

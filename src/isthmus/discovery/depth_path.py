@@ -20,6 +20,7 @@ from isthmus.theory.depth_lines import DepthReading, depth_reading
 
 GLUED = 0.25  # error between rows, over the variance, from which a rank does not hold the data together
 GLUED_RATIO = 4.0  # and how many times that of the largest rank, whose error is noise and curvature
+TOGETHER = 3  # ranks trained before it is asked whether lower ones can hold the data at all
 _COLUMNS = ("objective", "train_error", "heldout_error", "penalty", "between", "true_rank", "stationarity")
 
 
@@ -32,7 +33,8 @@ class DepthPath:
             to the variance of the targets), `between` (largest error between neighbouring rows; NaN for classes),
             `penalty`, `regularity` (penalty - rank * depth, the theory's R1: how curved the two halves are),
             `true_rank` (rank that the middle ended with), `holds` (whether the rank keeps the data together),
-            `stationarity`; coordinate `depth` (weight matrices); attributes `ridge` and `loss`.
+            `stationarity`; NaN for low ranks that were not trained, because two above them do not hold; coordinate
+            `depth` (weight matrices); attributes `ridge` and `loss`.
         reading: lines, winner at each depth, flat rank, deep rank and where they switch.
     """
 
@@ -81,11 +83,17 @@ class DepthSearch:
         bases = {r: curve[min(r, max(curve))] for r in range(1, most + 1) if r in curve}
         if not bases:
             return None
-        anchors = self._anchors(bases)
-        units = [self._move(anchors[r], m) for r in anchors for m in self.depth.middle_layers]
-        found = {(r["rank"], r["middle"]): r for r in self.workshop.run(units) if r["usable"]}
-        self._hand_on(found, list(anchors), self.depth.middle_layers[::-1], "up")
-        self._hand_on(found, list(anchors), self.depth.middle_layers, "down")
+        found: dict[tuple[int, int], Result] = {}
+        descending = sorted(bases, reverse=True)
+        for first in range(0, len(descending), TOGETHER):
+            anchors = self._anchors({r: bases[r] for r in descending[first : first + TOGETHER]})
+            units = [self._move(anchors[r], m) for r in anchors for m in self.depth.middle_layers]
+            found |= {(r["rank"], r["middle"]): r for r in self.workshop.run(units) if r["usable"]}
+            if two_do_not_hold(found):
+                break
+        ranks = sorted({rank for rank, _ in found})
+        self._hand_on(found, ranks, self.depth.middle_layers[::-1], "up")
+        self._hand_on(found, ranks, self.depth.middle_layers, "down")
         return DepthPath.of(self._table(found, most, next(iter(bases.values()))["ridge"])) if found else None
 
     def _anchors(self, bases: Mapping[int, Result]) -> dict[int, Result]:
@@ -163,5 +171,21 @@ class DepthSearch:
         )
         table["regularity"] = table["penalty"] - table["rank"] * table["depth"]
         limit = np.fmax(GLUED, GLUED_RATIO * table["between"].isel(rank=-1))
-        table["holds"] = ~(table["between"] > limit)
+        table["holds"] = table["objective"].notnull() & ~(table["between"] > limit)
         return table
+
+
+def two_do_not_hold(found: Mapping[tuple[int, int], Result]) -> bool:
+    """Whether the two lowest ranks so far glue rows together at every depth.
+
+    Lower ones then do too: what embeds in few dimensions embeds in more. One alone may be a failed training.
+    """
+    ranks = sorted({rank for rank, _ in found})
+    if len(ranks) < TOGETHER:
+        return False
+    largest = {middle: result["between"] for (rank, middle), result in found.items() if rank == ranks[-1]}
+    return all(
+        result["between"] > max(GLUED, GLUED_RATIO * largest.get(middle, 0.0))
+        for (rank, middle), result in found.items()
+        if rank in ranks[:2]
+    )

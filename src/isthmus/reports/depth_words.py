@@ -37,7 +37,7 @@ def depth_sentence(path: DepthPath) -> str:
             f"{dimensions(flat)} when shallow ({first} {layers}, {_paid(path, flat)}), {deep} when deep "
             f"({last}, {_paid(path, deep)}){at}"
         )
-    return f"{text}. {_glued(path)}".strip()
+    return " ".join(part for part in (f"{text}.", _glued(path), _untrained(path)) if part)
 
 
 def _paid(path: DepthPath, rank: int) -> str:
@@ -54,7 +54,16 @@ def _glued(path: DepthPath) -> str:
     if not len(lower):
         return ""
     names = numbered("dimension", [int(rank) for rank in lower])
-    return f"A lower objective through {names} comes from cutting the data open, not from coordinates"
+    return f"A lower objective through {names} comes from cutting the data open, not from coordinates."
+
+
+def _untrained(path: DepthPath) -> str:
+    """Which ranks were left out because two above them do not hold."""
+    trained = path.table["objective"].notnull().any("middle_layers").values
+    below = int(np.argmax(trained))
+    if not below:
+        return ""
+    return f"Fewer than {below + 1} were not tried: {below + 1} and {below + 2} cut the data open already."
 
 
 def depth_table(path: DepthPath) -> TableText:
