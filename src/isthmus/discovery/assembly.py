@@ -28,7 +28,6 @@ RUN_COLUMNS = ("ridge", "start", "kind", "objective", "data_loss", "heldout_erro
 def assemble(  # noqa: PLR0913
     findings: Findings,
     problem: Problem,
-    settings: Settings,
     *,
     names: tuple[tuple[str, ...], tuple[str, ...]],
     task: str,
@@ -37,7 +36,7 @@ def assemble(  # noqa: PLR0913
     control: Discovery | None,
 ) -> Discovery:
     """The result of a search."""
-    rank = findings.decision.rank
+    rank, settings = findings.decision.rank, findings.settings
     halves = halves_of(findings.curves[findings.ridge], findings.scree, problem, settings, rank)
     encoder = problem.inputs.fold_into_encoder(halves.encoder)
     targets = problem.targets

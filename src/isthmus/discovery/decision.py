@@ -30,6 +30,7 @@ class Readings:
         widest: largest rank that the curves cover.
         heldout_error: through `rank` coordinates, by rank (index 0 is the best constant).
         linear_error: of the reduced-rank linear baseline, by rank.
+        most: rank that no map of these inputs to these targets exceeds, None: that of the linear baseline.
         columns: how many there are to autoencode, None for other targets.
         deep: the rank of the deepest networks, None where depth was not varied.
         local: dimension that the rows fill around each of them, NaN where it is not known.
@@ -44,6 +45,7 @@ class Readings:
     widest: int
     heldout_error: tuple[float, ...]
     linear_error: tuple[float, ...]
+    most: int | None = None
     columns: int | None = None
     deep: int | None = None
     local: float = math.nan
@@ -123,11 +125,8 @@ def _weaknesses(readings: Readings, rank: int) -> list[str]:
         doubts.append(f"One dimension fewer than {readings.objective.rank} raises the objective by {rise} only.")
     if readings.scree.sharpness < CLEAR_MARGIN:
         doubts.append("The held-out error has no clear bend; more data would sharpen it.")
-    if (
-        rank >= readings.widest > 1
-        and rank == readings.objective.rank
-        and readings.widest < len(readings.linear_error) - 1
-    ):
+    most = len(readings.linear_error) - 1 if readings.most is None else readings.most
+    if rank >= readings.widest > 1 and rank == readings.objective.rank and readings.widest < most:
         doubts.append(f"The rank is the largest that was tried ({readings.widest}): it may be larger.")
     return doubts + _against_simpler_maps(readings, rank)
 

@@ -94,7 +94,7 @@ class Request:
         return Workshop(work, Tracker(self.progress, planned), deadline=deadline, workers=self.workers)
 
     def _depth_path(self, problem: Problem, findings: Findings, workshop: Workshop) -> DepthPath | None:
-        search = DepthSearch(problem, self.settings, DEPTHS, workshop)
+        search = DepthSearch(problem, findings.settings, DEPTHS, workshop)
         return search.run(findings.curves[findings.ridge], findings.decision.rank)
 
     def _control(self, workshop: Workshop) -> Discovery:
@@ -111,8 +111,8 @@ class Request:
     ) -> Discovery:
         names = (self.data.input_names, self.data.target_names)
         return assemble(
-            findings, problem, self.settings, names=names, task=self.data.task, warnings=told,
-            extra_settings=self._about(), control=control,
+            findings, problem, names=names, task=self.data.task, warnings=told, extra_settings=self._about(),
+            control=control,
         )  # fmt: skip
 
     def _about(self) -> dict[str, object]:

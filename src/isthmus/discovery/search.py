@@ -39,6 +39,7 @@ class Findings:
         decision: what follows.
         shares: how often the decided rank was read, over starts and over resampled held-out rows.
         linear_error: held-out error of the reduced-rank linear baseline by rank, from 0.
+        settings: with the widths that the networks had at last.
         warnings: what cut the search short.
     """
 
@@ -50,6 +51,7 @@ class Findings:
     starts: dict[float, list[Result]]
     curves: dict[float, dict[int, Result]]
     scree: dict[int, Result]
+    settings: Settings
     warnings: list[str] = field(default_factory=list[str])
 
     def with_deep_rank(self, deep: int, *, local: float) -> "Findings":
@@ -77,8 +79,10 @@ class Search:
 
     def run(self) -> Findings:
         """All stages."""
-        starts = self._ridge_path()
-        ridge = min(starts, key=lambda r: _least(starts[r])["heldout_error"])
+        starts, ridge = self._starts()
+        while self._is_full(_least(starts[ridge])) and not self.workshop.out_of_time():
+            self._widen()
+            starts, ridge = self._starts()
         self._try_higher_ranks(starts, self._neighbourhood(starts, ridge))
         curves = self._objective_curves(starts, ridge)
         scree = self._scree_curve(curves[ridge])
@@ -87,7 +91,26 @@ class Search:
         self.workshop.tracker.rank = decision.rank
         linear = list(readings.linear_error)
         shares = self._shares(decision.rank, starts, curves, scree)
-        return Findings(ridge, readings, decision, linear, shares, starts, curves, scree, self.warnings)
+        return Findings(
+            ridge, readings, decision, linear, shares, starts, curves, scree, self.settings, self.warnings
+        )  # fmt: skip
+
+    def _starts(self) -> tuple[dict[float, list[Result]], float]:
+        """The starts along the ridges, and the ridge of least held-out error."""
+        starts = self._ridge_path()
+        return starts, min(starts, key=lambda r: _least(starts[r])["heldout_error"])
+
+    def _is_full(self, best: Result) -> bool:
+        """Whether the curves of this start would need ranks that the linear layers do not have."""
+        wanted = min(best["activation_rank"] + OVERSHOOT, self._largest())
+        return wanted > self.settings.linear_width and self.settings.linear_width < self.settings.widest
+
+    def _widen(self) -> None:
+        """Wider layers from here on: a narrow network would say its own width where the task needs more."""
+        self.settings = self.settings.wider(self._largest())
+        self.prefix += f"wide-{self.settings.linear_width}-"
+        starts = _planned_ridges(self.settings) * len(self.settings.starts)
+        self.workshop.tracker.skip(-starts * self.settings.start_evaluations)
 
     def _shares(
         self, rank: int, starts: dict[float, list[Result]], curves: dict[float, dict[int, Result]],
@@ -250,6 +273,7 @@ class Search:
             widest=max(curves[ridge]),
             heldout_error=tuple(errors),
             linear_error=tuple(linear),
+            most=self._largest(),
             columns=self.problem.d_in if self.problem.autoencoding else None,
             complaints=tuple(self.warnings),
         )

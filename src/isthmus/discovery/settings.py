@@ -1,6 +1,7 @@
 """Everything that fixes the result of a discovery besides the data: one frozen record, saved with the run."""
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -35,7 +36,9 @@ class Settings:
         relu_layers: ReLU layers before and after the middle.
         linear_layers: linear layers in the middle, the depth knob.
         width: of the ReLU layers.
-        linear_width: of the linear layers, at least the largest rank that can be found.
+        linear_width: of the linear layers, the largest rank that can be found. Where a start fills it, it is widened,
+            and the ReLU layers with it.
+        widest: width of the linear layers that is not exceeded by widening.
         adam_steps: of a random start; a linear start takes a third of the rate, and twice as many but in residual
             networks.
         lbfgs_evaluations: gradient evaluations of L-BFGS in each start.
@@ -60,6 +63,7 @@ class Settings:
     linear_layers: int = 4
     width: int = 64
     linear_width: int = 24
+    widest: int = 96
     adam_steps: int = 200
     lbfgs_evaluations: int = 300
     polish_evaluations: int = 250
@@ -101,6 +105,13 @@ class Settings:
     def linear_steps(self) -> int:
         """Steps of Adam of a linear start."""
         return self.adam_steps * (2 if self.network == NetworkKind.CONNECTED else 1)
+
+    def wider(self, most: int) -> "Settings":
+        """Layers at least twice as wide, all in proportion; at once for rank `most` if that is up to three times."""
+        wanted = most if most <= 3 * self.linear_width else 2 * self.linear_width
+        linear_width = min(wanted, self.widest)
+        width = math.ceil(self.width * linear_width / self.linear_width)
+        return dataclasses.replace(self, linear_width=linear_width, width=width)
 
     def scaled_to(self, evaluations: int) -> "Settings":
         """The same proportions with at most `evaluations` gradient evaluations in each start."""

@@ -1,0 +1,77 @@
+"""Layers that a start fills are widened, so that no network says its own width where the task needs more."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+import isthmus
+from isthmus.discovery.arguments import checked_data
+from isthmus.discovery.progress import silent
+from isthmus.discovery.request import Request
+from isthmus.discovery.settings import Settings
+from isthmus.discovery.splitting import heldout_rows
+
+NARROW = Settings(
+    width=9, linear_width=3, widest=24, ridges=(3e-4,), starts=("linear",), adam_steps=60, lbfgs_evaluations=100,
+    polish_evaluations=60, refine_evaluations=40,
+)  # fmt: skip
+
+
+def cube(columns: int) -> np.ndarray:
+    return np.random.default_rng(0).uniform(-1, 1, size=(200, columns))
+
+
+def discovered(settings: Settings, x: np.ndarray) -> isthmus.Discovery:
+    data = checked_data(x, None, None, None)
+    held = heldout_rows(len(x), seed=0, fraction=0.2, groups=None, ordered=False)
+    request = Request(
+        data=data, held=held, settings=settings, folder=None, seconds=None, progress=silent, control=False,
+        depth_path=False, workers=1,
+    )  # fmt: skip
+    return request.answered()
+
+
+@pytest.fixture(scope="module")
+def widened() -> isthmus.Discovery:
+    return discovered(NARROW, cube(7))
+
+
+def test_a_task_that_fills_the_middle_gets_a_wider_one(widened: isthmus.Discovery) -> None:
+    assert widened.rank == 7
+    assert (widened.settings["linear_width"], widened.settings["width"]) == (7, 21)
+    assert widened.scree["rank"].values.tolist() == list(range(1, 8))
+    assert not any("largest that was tried" in reason for reason in widened.reasons)
+
+
+def test_the_halves_of_a_widened_network_reconstruct(widened: isthmus.Discovery) -> None:
+    x = torch.from_numpy(cube(7))
+    with torch.no_grad():
+        off = widened.decoder(widened.encoder(x)) - x
+    assert float(off.square().sum() / x.square().sum()) < 0.05
+
+
+def test_a_middle_that_may_not_grow_says_that_it_was_full() -> None:
+    found = discovered(dataclasses.replace(NARROW, widest=3), cube(7))
+    assert found.rank == 3
+    assert found.settings["linear_width"] == 3
+    assert any("The rank is the largest that was tried (3): it may be larger." in reason for reason in found.reasons)
+
+
+def test_a_middle_with_room_stays_as_it_is() -> None:
+    x = cube(7)
+    x[:, 1:] = x[:, :1] * np.arange(1, 7)
+    assert discovered(NARROW, x).settings["linear_width"] == 3
+
+
+@pytest.mark.parametrize(("most", "widths"), [(25, (25, 67)), (72, (72, 192)), (80, (48, 128)), (1000, (48, 128))])
+def test_layers_grow_to_what_the_task_allows_or_to_twice(most: int, widths: tuple[int, int]) -> None:
+    wider = Settings().wider(most)
+    assert (wider.linear_width, wider.width) == widths
+
+
+def test_layers_grow_up_to_the_widest_only() -> None:
+    once = Settings().wider(1000).wider(1000)
+    assert (once.linear_width, once.wider(1000).linear_width) == (96, 96)
+    assert once.wider(1000).width == once.width
