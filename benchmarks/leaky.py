@@ -14,12 +14,12 @@ alone was left at 0.13, objective 0.35336, by descent at width 0). 4-point Hamil
 stationarity 8.5e-7, 48 CPU s. The rank 2 of a teacher is read at Lt = 11.25 (1.94, 2.02, 1.90; ridge 0.05) in 60 CPU s,
 the trial of one direction fewer included.
 
-All diagnostics of L = 50, w = 200, N = 10,000, once more: 7.4 CPU s, 1.60 times the four Gram products that they need and
-2.07 times the three without the same level. Steps at Lt = 10, with the damped solver, all on one branch and at a
+All diagnostics of L = 50, w = 200, N = 10,000, once more: 7.4 CPU s, 1.60 times the four Gram products that they need
+and 2.07 times the three without the same level. Steps at Lt = 10, with the damped solver, all on one branch and at a
 stationarity of 1e-5: 25 adaptive layers (rho Lt 0.14 to 0.75) from a cold start end at objective 0.43840 after 2,669
-evaluations, 34 CPU s; 100 equal ones that begin there at 0.43807; 25 adaptive ones that begin at those at 0.43771, and 25
-equal ones at 0.43244; 200 equal ones at 0.43855, so the limit is about 0.4390. Adaptive layers are 3.2e-4 and 3.7e-4 from
-100 equal ones, not 1e-4, where as few equal ones are 5.6e-3 away.
+evaluations, 34 CPU s; 100 equal ones that begin there at 0.43807; 25 adaptive ones that begin at those at 0.43771,
+and 25 equal ones at 0.43244; 200 equal ones at 0.43855, so the limit is about 0.4390. Adaptive layers are 3.2e-4 and
+3.7e-4 from 100 equal ones, not 1e-4, where as few equal ones are 5.6e-3 away.
 
 Size of the papers (`--only paper`) at Lt = 10, not to the end: objective 0.355 after 497 evaluations and 308 CPU s,
 0.212 after 1,361 and 0.2038 after 1,743; plain L-BFGS had 0.846 after 728 and 241 CPU s. There the data loss is
