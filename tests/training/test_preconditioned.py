@@ -6,7 +6,7 @@ from torch import Tensor
 
 from isthmus.networks import FullyConnected, LeakyResNet
 from isthmus.training import FitResult, Limits, Outcome, fit, preconditioned
-from isthmus.training.linearisation import linearised
+from isthmus.training.linearisation import linearised, random_mix
 from isthmus.training.losses import DataLoss, Loss
 from isthmus.training.preconditioned import MOST_DAMPING, TO_RELU, PreconditionedLBFGS, conjugate_gradients, damped
 from isthmus.training.steps import step_of
@@ -24,28 +24,32 @@ def network_of(maps: str, bias: bool = True) -> LeakyResNet:
 
 
 @pytest.mark.parametrize(("maps", "bias"), [("fixed", True), ("learned", True), ("fixed", False)])
-def test_the_linearisation_is_that_of_autograd(maps: str, bias: bool) -> None:
+@pytest.mark.parametrize("combined", [0, 2])
+def test_the_linearisation_is_that_of_autograd(maps: str, bias: bool, combined: int) -> None:
     x, y = small_data()
     network, weight = network_of(maps, bias), torch.rand(12, generator=torch.Generator().manual_seed(0)).double()
     data = DataLoss(Loss.SQUARED, y, weight / weight.sum())
     step = step_of(network, x, data, RIDGE)
-    model, c = linearised(network, x, data), step.curvature
+    mix = random_mix(12, combined, 3, torch.Generator().manual_seed(1)) if combined else None
+    model, c = linearised(network, x, data, mix), step.curvature
     assert isinstance(c, Tensor)
 
     def outputs(*parameters: Tensor) -> Tensor:
         names = [name for name, p in network.named_parameters() if p.requires_grad]
         changed = torch.func.functional_call(network, dict(zip(names, parameters, strict=True)), (x,))
-        return (2 * weight / weight.sum()).sqrt()[:, None] * changed
+        all_outputs = (2 * weight / weight.sum()).sqrt()[:, None] * changed
+        return all_outputs if mix is None else torch.einsum("nqd,nd->nq", mix, all_outputs)
 
     parameters = tuple(p.detach() for p in network.parameters() if p.requires_grad)
     jacobians = torch.func.jacrev(outputs, argnums=tuple(range(len(parameters))))(*parameters)
-    J = torch.cat([j.reshape(36, -1) for j in jacobians], 1) / c.sqrt()
-    u, r = normal(0, len(c)), normal(1, 12, 3)
+    rows = 12 * (combined or 3)
+    J = torch.cat([j.reshape(rows, -1) for j in jacobians], 1) / c.sqrt()
+    u, r = normal(0, len(c)), normal(1, 12, rows // 12)
     assert_close(model.push(u).reshape(-1), J @ u, relative=1e-11)
     assert_close(model.pull(r), J.mT @ r.reshape(-1), relative=1e-11)
     assert_close(model.gram(), J @ J.mT, relative=1e-11)
     with pytest.raises(AssertionError):
-        assert_close(model.gram(), J @ J.mT + torch.eye(36).double() * 1e-9 * float(J.square().sum()), relative=1e-11)
+        assert_close(model.gram(), J @ J.mT + torch.eye(rows).double() * 1e-9 * float(J.square().sum()), relative=1e-11)
 
 
 @pytest.mark.parametrize(
@@ -110,29 +114,57 @@ def test_without_room_for_the_kernel_it_reaches_the_same_critical_point() -> Non
     assert sample.gradient_evaluations > whole.gradient_evaluations
 
 
+def test_random_combinations_of_outputs_stand_for_all_of_them_on_the_mean() -> None:
+    mix = random_mix(20_000, 2, 5, torch.Generator().manual_seed(0))
+    assert_close(mix @ mix.mT, (2.5 * torch.eye(2, dtype=torch.float64)).expand(20_000, -1, -1), relative=1e-12)
+    mean = (mix.mT @ mix).mean(0)
+    assert_close(mean, torch.eye(5, dtype=torch.float64), relative=0.03)
+    assert not torch.allclose(mix[0].mT @ mix[0], mean, atol=0.5)  # one sample alone is not
+
+
+def test_a_sampled_model_combines_the_outputs_of_all_rows_anew_each_time() -> None:
+    x, y = small_data()
+    network = network_of("learned")
+    step = step_of(network, x, DataLoss(Loss.SQUARED, y), RIDGE)
+    solver = PreconditionedLBFGS(memory=0, sampled=24, refresh=1)
+    state = solver.start(step)
+    seen: list[Tensor] = []
+    for _ in range(5):  # a model lasts two iterations at refresh = 1
+        solver.advance(step, state)
+        assert torch.equal(state["anchor"]["ends"][0], x)
+        assert state["factor"].shape == (24, 24)
+        seen.append(state["anchor"]["mix"])
+    assert seen[0].shape == (12, 2, 3)
+    assert torch.equal(seen[0], seen[1])
+    assert not torch.equal(seen[0], seen[2])
+    every = PreconditionedLBFGS(memory=0, sampled=100)
+    chosen = every.start(step)
+    every.advance(step, chosen)
+    assert chosen["anchor"]["mix"] is None  # there is room for all outputs
+    assert (PreconditionedLBFGS().start(step)["damping"], solver.start(step)["damping"]) == (1.0, 1e3)
+    assert not PreconditionedLBFGS().start(step)["matrix_free"]
+
+
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_model_of_a_sample_is_the_linearisation_of_its_rows(weighted: bool) -> None:
+def test_where_rows_outnumber_the_sample_each_gives_one_combination(weighted: bool) -> None:
     x, y = small_data()
     weight = torch.rand(12, generator=torch.Generator().manual_seed(0)).double() if weighted else None
     network = network_of("learned")
     step = step_of(network, x, DataLoss(Loss.SQUARED, y, None if weight is None else weight / weight.sum()), RIDGE)
-    solver = PreconditionedLBFGS(memory=0, sampled=12, refresh=1)
+    solver = PreconditionedLBFGS(memory=0, sampled=4, refresh=1)
     state = solver.start(step)
     seen: list[Tensor] = []
-    for _ in range(5):  # a sample lasts two iterations at refresh = 1
+    for _ in range(5):
         solver.advance(step, state)
         seen.append(state["anchor"]["ends"][0])
     assert all(len(rows) == 4 and len(torch.unique(rows, dim=0)) == 4 for rows in seen)
+    assert state["anchor"]["mix"].shape == (4, 1, 3)
     places = [int((x == row).all(1).nonzero()) for row in seen[-1]]
     shares = torch.full((12,), 1 / 12, dtype=torch.float64) if weight is None else weight / weight.sum()
     # scaled up from 4 rows to 12, so that the model of a sample is that of all on the mean
     assert_close(state["anchor"]["scale"].square()[:, 0], 2 * shares[places] * 12 / 4, relative=1e-12)
     assert not torch.equal(seen[0], seen[2])
     assert torch.equal(seen[0], seen[1])
-    whole = PreconditionedLBFGS().start(step)
-    assert not whole["matrix_free"]
-    assert whole["rows"] == 12
-    assert (whole["damping"], solver.start(step)["damping"]) == (1.0, 1e3)
 
 
 def test_damping_follows_the_lengths_of_the_steps() -> None:

@@ -28,6 +28,8 @@ class Linearisation:
         effective_depth: Lt.
         learned: whether the maps are parameters.
         waist: number of the layer behind which the stream is projected and the projection, or None.
+        mix: combinations of the outputs that stand for all of them, other ones in each sample (n, q, d_out), or None.
+            What is said of d_out then holds of q.
     """
 
     V: Tensor
@@ -39,6 +41,7 @@ class Linearisation:
     effective_depth: float
     learned: bool
     waist: tuple[int, Tensor] | None = None
+    mix: Tensor | None = None
 
     def push(self, u: Tensor) -> Tensor:
         """J u: change of the outputs (n, d_out), weighted by `scale`."""
@@ -49,12 +52,13 @@ class Linearisation:
             added = torch.addmm((self.D[l] * dA) @ self.V[l].mT * rho, self.S[l], W[l].mT, alpha=self._gain(rho))
             dA = self._projected(l + 1, torch.add(added, dA, alpha=1 - rho * self.effective_depth))
         out = dA @ U.mT
-        return self.scale * (out + last @ dU.mT if dU is not None else out)
+        out = self.scale * (out + last @ dU.mT if dU is not None else out)
+        return out if self.mix is None else (self.mix @ out[:, :, None])[:, :, 0]
 
     def pull(self, r: Tensor) -> Tensor:
         """J^T r, one flat vector."""
         x, last, U = self.ends
-        r = self.scale * r
+        r = self.scale * (r if self.mix is None else (r[:, None] @ self.mix)[:, 0])
         g = r @ U
         parts: list[Tensor] = []
         for l in range(len(self.rho) - 1, -1, -1):
@@ -69,8 +73,9 @@ class Linearisation:
     def gram(self) -> Tensor:
         """J J^T, (n d_out, n d_out): the tangent kernel in u of the outputs, samples first."""
         x, last, U = self.ends
-        n, d = len(x), len(U)
-        g = (self.scale[:, None] * U).reshape(n * d, -1)
+        mix = torch.eye(len(U), dtype=U.dtype, device=U.device).expand(len(x), -1, -1) if self.mix is None else self.mix
+        n, d = mix.shape[:2]
+        g = ((self.scale[:, None] * mix) @ U).reshape(n * d, -1)
         total = g.new_zeros(n, d, n, d)
         for l in range(len(self.rho) - 1, -1, -1):
             rho, S, g = self.rho[l], self.S[l], self._projected(l + 1, g)
@@ -81,8 +86,8 @@ class Linearisation:
         if self.learned:
             g = self._projected(0, g)
             total.addcmul_((g @ g.mT).view(n, d, n, d), (x @ x.mT)[:, None, :, None])
-            ends = (self.scale * last) @ (self.scale * last).mT
-            total.diagonal(dim1=1, dim2=3).add_(ends[..., None])
+            ends, rows = (self.scale * last) @ (self.scale * last).mT, mix.reshape(n * d, -1)
+            total.addcmul_((rows @ rows.mT).view(n, d, n, d), ends[:, None, :, None])
         return total.view(n * d, n * d)
 
     def _projected(self, layer: int, rows: Tensor) -> Tensor:
@@ -104,8 +109,17 @@ class Linearisation:
         return W, u[size:edge].view(width, -1), u[edge:].view(U.shape)
 
 
-def linearised(network: LeakyResNet, x: Tensor, data: DataLoss) -> Linearisation:
-    """The linearisation at the weights that the network has now."""
+def random_mix(rows: int, count: int, outputs: int, generator: torch.Generator) -> Tensor:
+    """In each row `count` orthonormal combinations of the outputs, float64, scaled to be all outputs on the mean.
+
+    R^T R = (outputs / count) * a projection, whose expectation is the identity
+    """
+    drawn = torch.randn(rows, outputs, count, dtype=torch.float64, generator=generator)
+    return torch.linalg.qr(drawn).Q.mT * (outputs / count) ** 0.5
+
+
+def linearised(network: LeakyResNet, x: Tensor, data: DataLoss, mix: Tensor | None = None) -> Linearisation:
+    """The linearisation at the weights that the network has now; `mix` as in `Linearisation`."""
     eps = float(network.smoothing)
     with torch.no_grad():
         stream = torch.stack([s.activation for s in walk(network, x)[:-1]])
@@ -122,4 +136,5 @@ def linearised(network: LeakyResNet, x: Tensor, data: DataLoss) -> Linearisation
         effective_depth=network.effective_depth,
         learned=network.maps == "learned",
         waist=None if network.waist is None else (network.waist.layer, network.waist.projection.clone()),
+        mix=None if mix is None else mix.to(x),
     )

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from isthmus.networks import LeakyResNet
 from isthmus.training.line_search import wolfe_search
-from isthmus.training.linearisation import Linearisation, linearised
+from isthmus.training.linearisation import Linearisation, linearised, random_mix
 from isthmus.training.minibatches import batch_of
 from isthmus.training.solvers import State, default_tolerance, stationarity
 from isthmus.training.steps import Step
@@ -21,9 +21,9 @@ from isthmus.training.steps import Step
 TO_RELU = (0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 0.0)  # ends at the relu; see `PreconditionedLBFGS`
 SHORT, LONG = 0.5, 0.8  # median length of the steps between two linearisations below and above which damping moves
 MOST_DAMPING = 1e6
-SAMPLED_DAMPING = 1e3  # with which the model of a sample begins, see docs/notes/training.md; that of all rows: 1
+SAMPLED_DAMPING = 1e3  # with which a sampled model begins, see docs/notes/training.md; that of all outputs: 1
 EARLY = 1e-2  # stationarity at which a stage before the last one ends
-SAMPLED_REFRESH = 2  # a kernel of a sample of rows serves so many times as long
+SAMPLED_REFRESH = 2  # a sampled kernel serves so many times as long
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,11 @@ class PreconditionedLBFGS:
         tolerance: stationarity at which the last stage ends; None: 1e-6 in float64, 1e-3 in float32.
         plateau: relative fall of the objective over `window` iterations below which a stage ends.
         window: see `plateau`.
-        memory: bytes that the tangent kernel of all outputs may take, (n d_out)^2 numbers. Where it would take more, a
-            sample of the rows stands for all in the model of the curvature, drawn anew with every linearisation.
-        sampled: outputs (rows times d_out) of that sample. 0: no sample; the equations of the whole kernel are solved
-            by conjugate gradients, without forming it.
+        memory: bytes that the tangent kernel of all outputs may take, (n d_out)^2 numbers. Where it would take more,
+            a few random combinations of the outputs of each row stand for all in the model of the curvature, drawn
+            anew with every linearisation.
+        sampled: combinations of all rows together; where there are more rows, so many rows are drawn, with one each.
+            0: none; the equations of the whole kernel are solved by conjugate gradients, without forming it.
         conjugate: iterations of conjugate gradients at most, each of the cost of a gradient evaluation and counted so.
         residual: relative residual at which they stop.
     """
@@ -75,13 +76,15 @@ class PreconditionedLBFGS:
         if not step.ridge > 0:
             raise ValueError(f"PreconditionedLBFGS: needs a ridge > 0, got {step.ridge}: without it nothing is unique.")
         kernel_size = (len(step.x) * step.network.d_out) ** 2 * step.theta.element_size()
-        rows = len(step.x)
+        rows, combined = len(step.x), 0
         if kernel_size > self.memory and self.sampled:
-            rows = min(rows, max(1, self.sampled // step.network.d_out))
+            rows = min(rows, self.sampled)
+            combined = min(self.sampled // rows, step.network.d_out)
         state: State = {"done": False, "reason": "", "evaluations": 0, "stage": 0, "age": 0, "factor": None}
         state |= {
             "matrix_free": kernel_size > self.memory and not self.sampled,
             "rows": rows,
+            "combined": combined,
             "anchors": 0,
             "moved": [],
             "changes": [],
@@ -89,7 +92,7 @@ class PreconditionedLBFGS:
             "anchor": None,
             "past": [],
             "value": math.nan,
-            "damping": SAMPLED_DAMPING if rows < len(step.x) else 1.0,
+            "damping": SAMPLED_DAMPING if combined else 1.0,
             "lengths": [],
         }
         self._open_stage(step, state)
@@ -100,7 +103,7 @@ class PreconditionedLBFGS:
         if not math.isfinite(state["value"]):
             state["done"], state["reason"] = True, "diverged"
             return
-        lasts = self.refresh * (SAMPLED_REFRESH if state["rows"] < len(step.x) else 1)
+        lasts = self.refresh * (SAMPLED_REFRESH if state["combined"] else 1)
         if state["anchor"] is None or state["age"] >= lasts:
             state["damping"], state["lengths"] = damped(state["damping"], state["lengths"]), []
             _anchor(step, state)
@@ -240,14 +243,16 @@ def damped(damping: float, lengths: list[float]) -> float:
 
 
 def _anchor(step: Step, state: State) -> None:
-    """Linearise here, on all rows or on a sample of them; the factor of ridge + J J^T serves until the next time."""
+    """Linearise here, all outputs or combinations of them; the factor of ridge + J J^T serves until the next time."""
     assert isinstance(step.network, LeakyResNet)
-    x, data = step.x, step.data
+    x, data, mix = step.x, step.data, None
+    generator = torch.Generator().manual_seed(state["anchors"])
     if state["rows"] < len(x):
-        drawn = torch.randperm(len(x), generator=torch.Generator().manual_seed(state["anchors"]))[: state["rows"]]
-        x, data = batch_of(step, drawn)
+        x, data = batch_of(step, torch.randperm(len(x), generator=generator)[: state["rows"]])
+    if 0 < state["combined"] < step.network.d_out:
+        mix = random_mix(len(x), state["combined"], step.network.d_out, generator)
     state["anchors"] += 1
-    model = linearised(step.network, x, data)
+    model = linearised(step.network, x, data, mix)
     state["anchor"], state["age"] = {field.name: getattr(model, field.name) for field in fields(model)}, 0
     if not state["matrix_free"]:
         gram = model.gram()
