@@ -3,7 +3,8 @@
 Prints: stationarity of the small and of the main net, spread of the Hamiltonians and slope of the balancedness law over
 depth at critical points, what adaptive steps gain, and the time of all diagnostics of a long and wide network.
 
-    python benchmarks/leaky.py [--quick] [--only small relu main hamiltonian spread adaptive lt diagnostics paper]
+    python benchmarks/leaky.py [--quick] [--only small relu main hamiltonian spread adaptive lt diagnostics]
+    python benchmarks/leaky.py --only paper recipe [--lt 4 10 22] [--folder FOLDER]
 
 Answer, in part (one core of a busy Intel Xeon, torch 2.13.0 CPU, November 2026). Small net: stationarity 8.5e-8 after
 901 evaluations, 10.4 CPU s. Main net: 7.8e-7 after 2,674 evaluations, 137 CPU s. Before the model of the curvature was
@@ -29,10 +30,13 @@ of one core, was not run.
 """
 
 import argparse
+import math
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -44,6 +48,17 @@ from isthmus.theory import balancedness_slope, features
 from isthmus.training import FitEvent
 from isthmus.training.adaptive_steps import AdaptiveSteps, resampled
 from isthmus.training.preconditioned import TO_RELU, PreconditionedLBFGS
+from isthmus.training.solvers import Adam, GradientDescent, Solver
+
+TOLD_EVERY = 150.0  # CPU seconds between two lines of a long part
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command line asks of the long parts."""
+
+    quick: bool
+    folder: Path | None
 
 
 def data(rank: int, dimension: int, num_samples: int, *, outputs: int | None = None) -> tuple[Tensor, Tensor]:
@@ -241,46 +256,59 @@ def diagnostics(quick: bool) -> None:
     )
 
 
-def paper(quick: bool) -> None:
-    """Width 200, 50 layers, 1000 samples, 20 -> 5 -> 20, ridge 0.002, float32, 40 CPU minutes for each of three Lt."""
-    width, depth, num_samples, seconds = (30, 8, 100, 2.0) if quick else (200, 50, 1000, 2400.0)
+def at_paper_size(name: str, leak: float, asked: Asked, solver: Solver | tuple[Solver, ...], seconds: float) -> None:
+    """Width 200, 50 layers, 1000 samples, 20 -> 5 -> 20, ridge 0.002, float32: train, tell how far, read the rank."""
+    width, depth, num_samples = (30, 8, 100) if asked.quick else (200, 50, 1000)
     x, y = (part.float() for part in data(5, 20, num_samples))
-    for leak in (2.0,) if quick else (4.0, 10.0, 22.0):
-        leaky = LeakyResNet(20, 20, width=width, depth=depth, effective_depth=leak, seed=0)
-        began, told = time.process_time(), 0.0
+    leaky = LeakyResNet(20, 20, width=width, depth=depth, effective_depth=leak, seed=0)
+    began, told = time.process_time(), -math.inf
 
-        def tell(event: FitEvent, began: float = began, leak: float = leak) -> bool:
-            nonlocal told
-            spent = time.process_time() - began
-            if spent > told + seconds / 16:
-                told = spent
-                print(
-                    f"{'paper':>10}: Lt = {leak:g}, {spent:5.0f} CPU s, {event.evaluations} evaluations, objective "
-                    f"{event.objective:.5f}",
-                    flush=True,
-                )
-            return spent > seconds
+    def tell(event: FitEvent) -> bool:
+        nonlocal told
+        spent = time.process_time() - began
+        if spent > told + TOLD_EVERY:
+            told = spent
+            print(
+                f"{name:>10}: Lt = {leak:g}, {spent:5.0f} CPU s, {event.evaluations} evaluations, objective "
+                f"{event.objective:.5f}",
+                flush=True,
+            )
+        return spent > seconds
 
-        solver = PreconditionedLBFGS(1_000_000, memory=0 if quick else PreconditionedLBFGS().memory)
-        found = fit(leaky, x, y, ridge=0.002, solver=solver, callback=tell)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # far from critical where the time was up
-            table = leaky_diagnosis(leaky.double(), x.double(), y.double(), ridge=0.002)
-        values = torch.linalg.svdvals(leaky.weights.detach()[depth // 2, :, :width])
-        print(
-            f"{'paper':>10}: Lt = {leak:g}, {found.outcome.name}, {found.gradient_evaluations} evaluations, objective "
-            f"{found.objective:.5f}, stationarity {found.stationarity:.1e}; rank by the Hamiltonian "
-            f"{float(table.rank_from_hamiltonian.median()):.2f}, least cost of identity "
-            f"{float(table.cost_of_identity.min()):.2f}, singular values of the middle layer "
-            + " ".join(f"{v:.2f}" for v in values[:8].tolist()),
-            flush=True,
-        )
+    checkpoint = None if asked.folder is None else asked.folder / f"{name}-{leak:g}.pt"
+    found = fit(leaky, x, y, ridge=0.002, solver=solver, callback=tell, checkpoint=checkpoint)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # far from critical where the time was up
+        table = leaky_diagnosis(leaky.double(), x.double(), y.double(), ridge=0.002)
+    values = torch.linalg.svdvals(leaky.weights.detach()[depth // 2, :, :width])
+    print(
+        f"{name:>10}: Lt = {leak:g}, {found.outcome.name}, {found.gradient_evaluations} evaluations, objective "
+        f"{found.objective:.5f}, stationarity {found.stationarity:.1e}; rank by the Hamiltonian "
+        f"{float(table.rank_from_hamiltonian.median()):.2f}, least cost of identity "
+        f"{float(table.cost_of_identity.min()):.2f}, singular values of the middle layer "
+        + " ".join(f"{v:.2f}" for v in values[:8].tolist()),
+        flush=True,
+    )
+
+
+def paper(leak: float, asked: Asked) -> None:
+    """The preconditioned solver for 40 CPU minutes."""
+    memory = 0 if asked.quick else PreconditionedLBFGS().memory
+    at_paper_size("paper", leak, asked, PreconditionedLBFGS(1_000_000, memory=memory), 2.0 if asked.quick else 2400.0)
+
+
+def recipe(leak: float, asked: Asked) -> None:
+    """The recipe of the papers, Adam and then gradient descent; the rates, which they do not state, are ours."""
+    steps = (20, 10) if asked.quick else (20_000, 10_000)
+    solver = (Adam(steps[0], 1e-3, decay_from=1.0), GradientDescent(steps[1], 1e-4))
+    at_paper_size("recipe", leak, asked, solver, math.inf)
 
 
 PARTS = {
     "small": small, "relu": relu, "main": main_net, "hamiltonian": hamiltonian, "spread": spread, "adaptive": adaptive,
-    "lt": lt, "diagnostics": diagnostics, "paper": paper,
+    "lt": lt, "diagnostics": diagnostics,
 }  # fmt: skip
+LONG = {"paper": paper, "recipe": recipe}
 
 
 def main() -> None:
@@ -288,13 +316,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small sizes and loose goals: whether it runs")
     parser.add_argument(
-        "--only", nargs="+", choices=PARTS, default=[name for name in PARTS if name != "paper"],
-        help="parts to run; all but paper, which takes two CPU hours, unless given",
+        "--only", nargs="+", choices=[*PARTS, *LONG], default=list(PARTS),
+        help="parts to run; all but paper (40 CPU minutes for each Lt) and recipe (two hours), unless given",
     )  # fmt: skip
+    parser.add_argument("--lt", nargs="+", type=float, default=[4.0, 10.0, 22.0], help="Lt of paper and recipe")
+    parser.add_argument("--folder", type=Path, help="keeps checkpoints of paper and recipe, which go on from there")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
+    asked = Asked(arguments.quick, arguments.folder)
     for name in arguments.only:
-        PARTS[name](arguments.quick)
+        if name in PARTS:
+            PARTS[name](asked.quick)
+        else:
+            for leak in [2.0] if asked.quick else arguments.lt:
+                LONG[name](leak, asked)
 
 
 if __name__ == "__main__":
