@@ -23,11 +23,11 @@ def cube(columns: int) -> np.ndarray:
     return np.random.default_rng(0).uniform(-1, 1, size=(200, columns))
 
 
-def discovered(settings: Settings, x: np.ndarray) -> isthmus.Discovery:
+def discovered(settings: Settings, x: np.ndarray, seconds: float | None = None) -> isthmus.Discovery:
     data = checked_data(x, None, None, None)
     held = heldout_rows(len(x), seed=0, fraction=0.2, groups=None, ordered=False)
     request = Request(
-        data=data, held=held, settings=settings, folder=None, seconds=None, progress=silent, control=False,
+        data=data, held=held, settings=settings, folder=None, seconds=seconds, progress=silent, control=False,
         depth_path=False, workers=1,
     )  # fmt: skip
     return request.answered()
@@ -57,6 +57,12 @@ def test_a_middle_that_may_not_grow_says_that_it_was_full() -> None:
     assert found.rank == 3
     assert found.settings["linear_width"] == 3
     assert any("The rank is the largest that was tried (3): it may be larger." in reason for reason in found.reasons)
+
+
+def test_a_short_time_limit_is_not_spent_on_wider_networks() -> None:
+    found = discovered(NARROW, cube(7), seconds=0.5)
+    assert found.settings["linear_width"] == 3
+    assert any("largest that was tried (3)" in reason for reason in found.reasons)
 
 
 def test_a_middle_with_room_stays_as_it_is() -> None:

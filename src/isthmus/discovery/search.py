@@ -1,6 +1,7 @@
 """The stages of a discovery for one set of data: ridge path, objective curves, scree curve. Every unit is resumable."""
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,6 +24,7 @@ from isthmus.errors import NotConverged
 from isthmus.theory.curve_readings import scree_reading
 from isthmus.training import FitEvent, Outcome
 
+WIDENED_COST = 3.0  # a search with its curves over the starts alone, in time, at equal widths
 OVERSHOOT = 2  # ranks above that of the trained network that the curves cover
 
 
@@ -79,8 +81,9 @@ class Search:
 
     def run(self) -> Findings:
         """All stages."""
+        began = time.monotonic()
         starts, ridge = self._starts()
-        while self._is_full(_least(starts[ridge])) and not self.workshop.out_of_time():
+        while self._is_full(_least(starts[ridge])) and self._may_widen(time.monotonic() - began):
             self._widen()
             starts, ridge = self._starts()
         self._try_higher_ranks(starts, self._neighbourhood(starts, ridge))
@@ -104,6 +107,12 @@ class Search:
         """Whether the curves of this start would need ranks that the linear layers do not have."""
         wanted = min(best["activation_rank"] + OVERSHOOT, self._largest())
         return wanted > self.settings.linear_width and self.settings.linear_width < self.settings.widest
+
+    def _may_widen(self, spent: float) -> bool:
+        """Whether the time limit, if there is one, leaves room for wider starts and their curves."""
+        left = self.workshop.seconds_left()
+        growth = self.settings.wider(self._largest()).width / self.settings.width
+        return left is None or left > WIDENED_COST * growth**2 * spent
 
     def _widen(self) -> None:
         """Wider layers from here on: a narrow network would say its own width where the task needs more."""
