@@ -102,6 +102,41 @@ def test_ranks_that_could_not_be_used_leave_the_others_where_they_are() -> None:
     assert reading_of(curves[1e-2], 1.0).rank == 3
 
 
+LONG = [0.9**rank for rank in range(1, 42)] + [0.9**41] * 19  # falls up to rank 41
+
+
+@pytest.mark.parametrize("spare", [44, 60])
+def test_a_long_curve_is_dense_around_its_reading_alone(spare: int) -> None:
+    known = Known(chosen=LONG)
+    curves = objective_curves([known.ladder(1e-2, spare=spare, most=60)], known.train, constant=1.0)
+    assert reading_of(curves[1e-2], 1.0) == objective_reading([1.0, *LONG])
+    assert reading_of(curves[1e-2], 1.0).rank == 41
+    trained = known.ranks(1e-2)
+    assert len(trained) == len(set(trained)) <= 31
+    assert {39, 40, 41, 42, 43, spare, 60} <= set(trained)
+    assert trained[:8] == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_a_long_neighbour_is_followed_down_into_its_gaps() -> None:
+    low = [0.5**rank for rank in range(1, 6)] + [0.5**5] * 55
+    known = Known(chosen=LONG, beside=low)
+    ladders = [known.ladder(ridge, spare=60, most=60) for ridge in (1e-2, 1e-3)]
+    curves = objective_curves(ladders, known.train, constant=1.0)
+    assert reading_of(curves[1e-3], 1.0) == objective_reading([1.0, *low])
+    assert len(known.asked) == len(set(known.asked))
+
+
+def test_24_ranks_are_all_trained() -> None:
+    known = Known(chosen=LONG[:24])
+    objective_curves([known.ladder(1e-2, spare=24, most=24)], known.train, constant=1.0)
+    assert known.ranks(1e-2) == list(range(1, 25))
+
+
+def test_a_rank_in_a_gap_lies_between_its_neighbours_in_logarithms() -> None:
+    rows = {2: {"objective": 0.8}, 5: {"objective": 0.1}}
+    assert by_rank(rows, "objective", constant=1.0) == pytest.approx([1.0, 1.0, 0.8, 0.4, 0.2, 0.1])
+
+
 def curve(*missing: int) -> dict[int, dict[str, float]]:
     return {rank: {"objective": value} for rank, value in OBJECTIVES.items() if rank not in missing}
 

@@ -4,6 +4,7 @@ The ranks of one start: `ladder`. What is read off a curve: `theory.curve_readin
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from isthmus.discovery.ladder import Ladder
@@ -13,14 +14,16 @@ Result = dict[str, Any]
 Curves = dict[float, dict[int, Result]]
 Train = Callable[[Sequence[tuple[Ladder, int]]], list[Result]]
 BELOW = 2  # ranks below a reading from which a neighbouring curve begins, and by which it goes on
+WHOLE = 24  # ranks that are all trained; of a longer curve those in steps of a seventh, and all around its reading
 
 
 def objective_curves(ladders: Sequence[Ladder], train: Train, *, constant: float) -> Curves:
-    """The whole curve of the first start, and of the others the ranks that say where they read.
+    """The whole curve of the first start, up to 24 ranks, and of the others the ranks that say where they read.
 
     Of another curve first the ranks next to the first reading are trained, and its largest. Where these read otherwise,
     it begins a little below the first reading, and goes on downwards while it reads its least rank: ranks far below
-    would only say again that they are too low.
+    would only say again that they are too low. For the same reason a curve over more than 24 ranks has gaps far from
+    its reading, the wider the larger the rank.
 
     Args:
         ladders: that of the chosen ridge, then those of its neighbours.
@@ -33,6 +36,7 @@ def objective_curves(ladders: Sequence[Ladder], train: Train, *, constant: float
     chosen, *beside = ladders
     curves: Curves = {}
     _climb(curves, [(chosen, 1)], train)
+    _settle(curves, [chosen], train, constant)
     read = reading_of(curves[chosen.ridge], constant).rank
     curves |= {l.ridge: {} for l in beside}
     _add(curves, [(l, rank) for l in beside for rank in _next_to(read, l)], train)
@@ -42,6 +46,7 @@ def objective_curves(ladders: Sequence[Ladder], train: Train, *, constant: float
     while ends := [(l, low) for l, low in ends if 1 < low >= reading_of(curves[l.ridge], constant).rank]:
         _add(curves, [(l, rank) for l, low in ends for rank in range(max(low - BELOW, 1), low)], train)
         ends = [(l, max(low - BELOW, 1)) for l, low in ends]
+    _settle(curves, others, train, constant)
     return {ridge: dict(sorted(curve.items())) for ridge, curve in curves.items()}
 
 
@@ -51,21 +56,56 @@ def reading_of(curve: Mapping[int, Result], constant: float) -> CurveReading:
 
 
 def by_rank(results: Mapping[int, Result], name: str, *, constant: float) -> list[float]:
-    """The values of a curve at ranks 0, 1, 2, ...; a rank whose run diverged can do what the one below can."""
-    values = [constant]
-    for rank in range(1, max(results, default=0) + 1):
-        values.append(results[rank][name] if rank in results else values[-1])
-    return values
+    """The values of a curve at ranks 0, 1, 2, ...
+
+    A rank that was not trained, or diverged, lies on a line between its neighbours, in logarithms; below the least one
+    that is there it can do what the constant can.
+    """
+    known = {0: constant} | {rank: results[rank][name] for rank in sorted(results)}
+    values: list[float] = []
+    for (low, here), (high, there) in pairwise(known.items()):
+        ratio = there / here if low and here > 0 and there > 0 else 1.0
+        values += [here * ratio ** ((rank - low) / (high - low)) for rank in range(low, high)]
+    return [*values, known[max(known)]]
 
 
 def _climb(curves: Curves, ends: Sequence[tuple[Ladder, int]], train: Train) -> None:
     """Add the ranks from these least ones on; above the spare rank only where the largest rank gains something."""
     for ladder, _ in ends:
         curves.setdefault(ladder.ridge, {})
-    _add(curves, [(l, r) for l, low in ends for r in sorted({*range(low, l.spare + 1), l.most}, reverse=True)], train)
+    _add(curves, [(l, r) for l, low in ends for r in sorted({*_steps(low, l.spare), l.most}, reverse=True)], train)
     gaining = [l for l, _ in ends if l.gains(curves[l.ridge])]
     _add(curves, [(l, rank) for l in gaining for rank in range(l.most - 1, l.spare, -1)], train)
     curves |= {l.ridge: l.filled(curves[l.ridge]) for l, _ in ends if l not in gaining}
+
+
+def _steps(low: int, high: int) -> list[int]:
+    """Ranks from `low` to `high`: all if they are few, else in steps that grow with the rank."""
+    if high - low < WHOLE:
+        return list(range(low, high + 1))
+    ranks, rank = list[int](), low
+    while rank < high:
+        ranks.append(rank)
+        rank += max(rank // 7, 1)
+    return [*ranks, high]
+
+
+def _settle(curves: Curves, ladders: Sequence[Ladder], train: Train, constant: float) -> None:
+    """Train the ranks around each reading until it does not lie in a gap of its curve."""
+    asked: set[tuple[float, int]] = set()
+    while True:
+        around: list[tuple[Ladder, int]] = []
+        for ladder in ladders:
+            curve = curves[ladder.ridge]
+            least, read = min(curve, default=1), reading_of(curve, constant).rank
+            if ladder.spare - least < WHOLE:
+                continue
+            near = range(max(read - BELOW, least), min(read + BELOW, ladder.spare) + 1)
+            around += [(ladder, r) for r in near if r not in curve and (ladder.ridge, r) not in asked]
+        if not around:
+            return
+        asked |= {(ladder.ridge, rank) for ladder, rank in around}
+        _add(curves, around, train)
 
 
 def _next_to(read: int, ladder: Ladder) -> list[int]:

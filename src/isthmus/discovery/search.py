@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -126,10 +127,15 @@ class Search:
         scree: dict[int, Result],
     ) -> Shares:  # fmt: skip
         """How often the rank is read again."""
+        found = {r: self.stages.refined_network(self.problem, self.settings, scree[r]) for r in sorted(scree)}
         losses = [row_losses(self.problem, None)]
-        for r in range(1, max(scree, default=0) + 1):
-            known = self.stages.refined_network(self.problem, self.settings, scree[r]) if r in scree else None
-            losses.append(row_losses(self.problem, known) if known else losses[-1])
+        for below, r in pairwise([0, *found]):
+            here = row_losses(self.problem, found[r])
+            # ranks in a gap lie between their neighbours; those below all networks can do what the constant can
+            for between in range(below + 1, r):
+                share = (between - below) / (r - below) if below else 0.0
+                losses.append((1 - share) * losses[below] + share * here)
+            losses.append(here)
         weight = self.problem.weight_held
         of_rows = scree_share(
             np.stack(losses), rank, complete=len(losses) > self._largest(),
