@@ -14,7 +14,7 @@ Result = dict[str, Any]
 Curves = dict[float, dict[int, Result]]
 Train = Callable[[Sequence[tuple[Ladder, int]]], list[Result]]
 BELOW = 2  # ranks below a reading from which a neighbouring curve begins, and by which it goes on
-WHOLE = 24  # ranks that are all trained; of a longer curve those in steps of a seventh, and all around its reading
+WHOLE = 24  # ranks that are all trained; of a longer curve those in steps of a quarter, and all around its reading
 
 
 def objective_curves(ladders: Sequence[Ladder], train: Train, *, constant: float) -> Curves:
@@ -86,7 +86,7 @@ def _steps(low: int, high: int) -> list[int]:
     ranks, rank = list[int](), low
     while rank < high:
         ranks.append(rank)
-        rank += max(rank // 7, 1)
+        rank += max(rank // 4, 1)
     return [*ranks, high]
 
 
