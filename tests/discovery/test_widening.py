@@ -7,11 +7,14 @@ import pytest
 import torch
 
 import isthmus
+from isthmus.discovery import objective_curves, search
 from isthmus.discovery.arguments import checked_data
+from isthmus.discovery.decision import Decision, Readings
 from isthmus.discovery.progress import silent
 from isthmus.discovery.request import Request
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.splitting import heldout_rows
+from isthmus.theory import Verdict
 
 NARROW = Settings(
     width=9, linear_width=3, widest=24, ridges=(3e-4,), starts=("linear",), adam_steps=60, lbfgs_evaluations=100,
@@ -69,6 +72,21 @@ def test_a_middle_with_room_stays_as_it_is() -> None:
     x = cube(7)
     x[:, 1:] = x[:, :1] * np.arange(1, 7)
     assert discovered(NARROW, x).settings["linear_width"] == 3
+
+
+@pytest.mark.parametrize("decided", [9, pytest.param(12, marks=pytest.mark.slow)])
+def test_a_rank_decided_in_a_gap_of_a_long_curve_is_trained(monkeypatch: pytest.MonkeyPatch, decided: int) -> None:
+    def believing_the_jacobian(readings: Readings) -> Decision:
+        assert readings.objective.rank == 12
+        return Decision(decided, Verdict.DOUBTFUL, ("as if the Jacobian read so",))
+
+    monkeypatch.setattr(search, "decide", believing_the_jacobian)
+    monkeypatch.setattr(objective_curves, "WHOLE", 4)
+    found = discovered(dataclasses.replace(NARROW, width=32, linear_width=12), cube(12))
+    gap = {9} if decided == 9 else set[int]()  # 10, 11 and 12 lie around the reading
+    assert set(found.scree["rank"].values.tolist()) == {*range(1, 9), 10, 11, 12} | gap
+    assert found.rank == decided
+    assert found.encoder(torch.zeros(1, 12, dtype=torch.float64)).shape == (1, decided)
 
 
 @pytest.mark.parametrize(("most", "widths"), [(25, (25, 67)), (72, (72, 192)), (80, (48, 128)), (1000, (48, 128))])

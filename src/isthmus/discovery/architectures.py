@@ -63,7 +63,7 @@ def _theta(result: Result) -> Tensor:
 
 
 def _nearest_rank(starts: Sequence[Result], curve: Mapping[int, Result], rank: int) -> Result:  # noqa: ARG001
-    return curve[min(max(rank, min(curve)), max(curve))]
+    return curve[max((r for r in curve if r <= rank), default=min(curve))]  # that of the rank may have diverged
 
 
 def _best_start(starts: Sequence[Result], curve: Mapping[int, Result], rank: int) -> Result:  # noqa: ARG001

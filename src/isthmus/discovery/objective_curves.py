@@ -55,6 +55,11 @@ def reading_of(curve: Mapping[int, Result], constant: float) -> CurveReading:
     return objective_reading(by_rank(curve, "objective", constant=constant))
 
 
+def has_gaps(ladder: Ladder, least: int) -> bool:
+    """Whether a curve from this rank on is too long for all its ranks to be trained."""
+    return ladder.spare - least >= WHOLE
+
+
 def by_rank(results: Mapping[int, Result], name: str, *, constant: float) -> list[float]:
     """The values of a curve at ranks 0, 1, 2, ...
 
@@ -98,7 +103,7 @@ def _settle(curves: Curves, ladders: Sequence[Ladder], train: Train, constant: f
         for ladder in ladders:
             curve = curves[ladder.ridge]
             least, read = min(curve, default=1), reading_of(curve, constant).rank
-            if ladder.spare - least < WHOLE:
+            if not has_gaps(ladder, least):
                 continue
             near = range(max(read - BELOW, least), min(read + BELOW, ladder.spare) + 1)
             around += [(ladder, r) for r in near if r not in curve and (ladder.ridge, r) not in asked]

@@ -16,7 +16,7 @@ from isthmus.discovery.confidence import Shares, row_losses, scree_share, start_
 from isthmus.discovery.curves import Result
 from isthmus.discovery.decision import Decision, Readings, decide
 from isthmus.discovery.ladder import Ladder
-from isthmus.discovery.objective_curves import by_rank, objective_curves, reading_of
+from isthmus.discovery.objective_curves import by_rank, has_gaps, objective_curves, reading_of
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.ridge_path import next_ridge
 from isthmus.discovery.settings import Settings
@@ -88,10 +88,20 @@ class Search:
             self._widen()
             starts, ridge = self._starts()
         self._try_higher_ranks(starts, self._neighbourhood(starts, ridge))
-        curves = self._objective_curves(starts, ridge)
+        ladders = [self._ladder(_least(starts[r])) for r in self._neighbourhood(starts, ridge)]
+        curves = objective_curves(ladders, self._truncated, constant=self.problem.constant_loss())
         scree = self._scree_curve(curves[ridge])
         readings = self._read(ridge, starts, curves, scree)
         decision = decide(readings)
+        asked: set[int] = set()
+        # the Jacobian may be believed where it reads a rank in a gap
+        while ranks := self._in_gap(decision.rank, ladders[0], curves[ridge]) - asked:
+            asked |= ranks
+            found = {r["rank"]: r for r in self._truncated([(ladders[0], r) for r in sorted(ranks, reverse=True)])}
+            curves[ridge] = dict(sorted({**curves[ridge], **found}.items()))
+            scree = dict(sorted({**scree, **self._scree_curve(found)}.items()))
+            readings = self._read(ridge, starts, curves, scree)
+            decision = decide(readings)
         self.workshop.tracker.rank = decision.rank
         linear = list(readings.linear_error)
         shares = self._shares(decision.rank, starts, curves, scree)
@@ -196,9 +206,11 @@ class Search:
         i = path.index(ridge)
         return [ridge, *(path[j] for j in (i - 1, i + 1) if 0 <= j < len(path))]
 
-    def _objective_curves(self, starts: dict[float, list[Result]], ridge: float) -> dict[float, dict[int, Result]]:
-        ladders = [self._ladder(_least(starts[r])) for r in self._neighbourhood(starts, ridge)]
-        return objective_curves(ladders, self._truncated, constant=self.problem.constant_loss())
+    def _in_gap(self, rank: int, ladder: Ladder, curve: dict[int, Result]) -> set[int]:
+        """The rank and those beside it, as far as a curve with gaps leaves them out."""
+        if not has_gaps(ladder, min(curve, default=1)):
+            return set()
+        return {r for r in (rank - 1, rank, rank + 1) if 0 < r <= ladder.spare and r not in curve}
 
     def _truncated(self, wanted: Sequence[tuple[Ladder, int]]) -> list[Result]:
         cost = self.settings.polish_evaluations
