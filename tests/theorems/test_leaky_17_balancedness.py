@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isthmus.diagnostics import leaky_path
+from isthmus.errors import ShapeError
 from isthmus.theory import alignment_changes, balancedness_slope
 from leaky_networks import RIDGE, random_leaky, random_path, small_data, trained
+from shape_checks import own_shape_checks
 from theorem_checks import SEEDS, assert_close
 
 pytestmark = pytest.mark.theorem("LEAKY-17")
@@ -63,3 +65,31 @@ def test_the_slope_is_read_off_weights_made_for_it(slope: float, seed: int) -> N
     with pytest.raises(AssertionError):
         assert_close(balancedness_slope(weights, rho, effective_depth=2 * Lt), slope, relative=1e-9)
     assert math.isnan(balancedness_slope(weights * torch.tensor([1.0, 0.0]), rho, effective_depth=Lt))
+
+
+@settings(deadline=None, max_examples=20)
+@given(slope=st.floats(0.5, 3.0), seed=SEEDS)
+def test_the_slope_counts_the_alignment_that_it_is_given(slope: float, seed: int) -> None:
+    depth, Lt = 7, 2.0
+    rho = torch.full((depth,), 1 / depth, dtype=torch.float64)
+    alignment = torch.rand(depth, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) + 0.1
+    integral = Lt**2 * (alignment.cumsum(0) - alignment / 2)
+    b = torch.full((depth,), 0.3, dtype=torch.float64)
+    weights = torch.stack([(5.0 + slope * (integral - integral[0]) - b**2).sqrt(), b], -1)[:, None, :]
+    found = balancedness_slope(weights, rho, effective_depth=Lt, alignment=alignment)
+    assert_close(found, slope, relative=1e-9)
+    with pytest.raises(AssertionError):
+        assert_close(balancedness_slope(weights, rho, effective_depth=Lt), slope, relative=1e-9)
+    with own_shape_checks(), pytest.raises(ShapeError, match="one alignment for each of the 7 layers"):
+        balancedness_slope(weights, rho, effective_depth=Lt, alignment=alignment[1:])
+
+
+def test_at_a_minimum_of_a_smoothed_net_the_slope_is_nearer_to_2_with_the_term_of_the_smoothing() -> None:
+    network, _ = trained()
+    path = leaky_path(network, *small_data(), ridge=RIDGE)
+    alignment = alignment_changes(path.activations, path.momenta, path.weights, path.steps, smoothing=0.1)
+    corrected, of_biases = (
+        balancedness_slope(path.weights, path.steps, effective_depth=network.effective_depth, alignment=a)
+        for a in (alignment, None)
+    )
+    assert abs(corrected - 2) < abs(of_biases - 2)

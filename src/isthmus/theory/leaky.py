@@ -235,27 +235,39 @@ def alignment_changes(
 
 
 def balancedness_slope(
-    weights: Float[Tensor, "L width p"], steps: Float[Tensor, " L"], *, effective_depth: Real
+    weights: Float[Tensor, "L width p"],
+    steps: Float[Tensor, " L"],
+    *,
+    effective_depth: Real,
+    alignment: Float[Tensor, " L"] | None = None,
 ) -> float:
     """The c of |W_l|^2 - |W_1|^2 = c Lt int_0^p |b|^2, fitted over the layers (*estimate*): 2 at a minimum as L grows.
+
+    A smoothed relu is not homogeneous, which adds to the biases: |b|^2 is then Lt d<B, A>/dp, from `alignment`.
 
     Args:
         weights: W_1 .. W_L with the bias as last column.
         steps: rho_l.
         effective_depth: Lt > 0.
+        alignment: what `alignment_changes` says of the layers, of a smoothed relu; None: of the biases alone.
 
     Returns:
         The least-squares slope, off by O(rho); NaN where all biases vanish: then |W_l| is constant.
 
     Raises:
-        ValueError: `effective_depth` <= 0, NaN or infinity.
+        ValueError: `effective_depth` <= 0, NaN or infinity. ShapeError: an alignment for other layers.
 
     Source: 002, Proposition 10, whose factor 1 is 2. Test: LEAKY-17.
     """
     check_tensor("balancedness_slope", "weights", weights, ndim=3)
     check_positive("balancedness_slope", "effective_depth", effective_depth)
     squares = weights.square().sum((1, 2))
-    parts = steps * weights[..., -1].square().sum(-1)
+    if alignment is not None and alignment.shape != steps.shape:
+        raise ShapeError(
+            f"balancedness_slope: needs one alignment for each of the {len(steps)} layers; got "
+            f"{tuple(alignment.shape)}."
+        )
+    parts = steps * weights[..., -1].square().sum(-1) if alignment is None else effective_depth * alignment
     integral = effective_depth * (parts.cumsum(0) - parts / 2)  # at the mid-points of the layers
     x, y = integral - integral[0], squares - squares[0]
     size = float(x @ x)
