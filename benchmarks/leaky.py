@@ -10,10 +10,10 @@ Answer (one core of a busy Intel Xeon, torch 2.13.0 CPU, November 2026). Small n
 0.35348 after 901 evaluations, 8.1 CPU s. Main net: 7.8e-7, 0.34776 after 2,674 evaluations, 109 CPU s. Narrowed to
 the relu itself the small net ends at 0.35016 after 3,059 evaluations, 27 CPU s; with the best slopes at the 249 of
 16,000 entries on kinks its stationarity is 9.0e-4, that of the derivative alone 0.11. Exponents of the spread in
-depth (20 to 80): mixed 0.99, same-level 1.03, 4-point 2.00; 4-point spread at L = 80 0.0035 (stationarity 8.8e-7, 37
-CPU s). Balancedness slope at L = 20, 40, 80: 1.578, 1.736, 1.854, with what the smoothed relu adds to the biases
-(0.841, 1.005, 1.103 without). The rank 2 of a teacher is read at Lt = 11.25 (1.91, 2.01, 1.86; ridge 0.05) in 33 CPU
-s, the trial of one direction fewer included.
+depth (20 to 160): mixed 0.99, same-level 1.03, 4-point 1.98; 4-point spread at L = 80 0.0035 (stationarity 8.8e-7, 37
+CPU s). Balancedness slope at L = 20, 40, 80, 160: 1.578, 1.736, 1.854, 1.922, with what the smoothed relu adds to the
+biases (0.841, 1.005, 1.103, 1.162 without). The rank 2 of a teacher is read at Lt = 11.25 (1.91, 2.01, 1.86; ridge
+0.05) in 33 CPU s, the trial of one direction fewer included.
 
 All diagnostics of L = 50, w = 200, N = 10,000, once more: 7.4 CPU s, 1.60 times the four Gram products that they need
 and 2.07 times the three without the same level. Steps at Lt = 10, with the damped solver, all on one branch and at a
