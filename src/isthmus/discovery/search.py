@@ -16,7 +16,7 @@ from isthmus.discovery.confidence import Shares, row_losses, scree_share, start_
 from isthmus.discovery.curves import Result
 from isthmus.discovery.decision import Decision, Readings, decide
 from isthmus.discovery.ladder import Ladder
-from isthmus.discovery.objective_curves import by_rank, has_gaps, objective_curves, reading_of
+from isthmus.discovery.objective_curves import Curves, by_rank, has_gaps, objective_curves, reading_of
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.ridge_path import next_ridge
 from isthmus.discovery.settings import Settings
@@ -25,8 +25,10 @@ from isthmus.errors import NotConverged
 from isthmus.theory.curve_readings import scree_reading
 from isthmus.training import FitEvent, Outcome
 
-WIDENED_COST = 3.0  # a search with its curves over the starts alone, in time, at equal widths
+WIDENED_COST = 2.0  # a whole search over its starts and curves, in time, at equal widths
 OVERSHOOT = 2  # ranks above that of the trained network that the curves cover
+
+Starts = dict[float, list[Result]]
 
 
 @dataclass(slots=True)
@@ -83,13 +85,10 @@ class Search:
     def run(self) -> Findings:
         """All stages."""
         began = time.monotonic()
-        starts, ridge = self._starts()
-        while self._is_full(_least(starts[ridge])) and self._may_widen(time.monotonic() - began):
+        ridge, starts, ladders, curves = self._starts_and_curves()
+        while self._is_full(curves[ridge]) and self._may_widen(time.monotonic() - began):
             self._widen()
-            starts, ridge = self._starts()
-        self._try_higher_ranks(starts, self._neighbourhood(starts, ridge))
-        ladders = [self._ladder(_least(starts[r])) for r in self._neighbourhood(starts, ridge)]
-        curves = objective_curves(ladders, self._truncated, constant=self.problem.constant_loss())
+            ridge, starts, ladders, curves = self._starts_and_curves()
         scree = self._scree_curve(curves[ridge])
         readings = self._read(ridge, starts, curves, scree)
         decision = decide(readings)
@@ -109,15 +108,24 @@ class Search:
             ridge, readings, decision, linear, shares, starts, curves, scree, self.settings, self.warnings
         )  # fmt: skip
 
-    def _starts(self) -> tuple[dict[float, list[Result]], float]:
-        """The starts along the ridges, and the ridge of least held-out error."""
+    def _starts_and_curves(self) -> tuple[float, Starts, list[Ladder], Curves]:
+        """The ridge of least held-out error, the starts along all, and the objective curves there and beside it."""
         starts = self._ridge_path()
-        return starts, min(starts, key=lambda r: _least(starts[r])["heldout_error"])
+        ridge = min(starts, key=lambda r: _least(starts[r])["heldout_error"])
+        around = self._neighbourhood(starts, ridge)
+        self._try_higher_ranks(starts, around)
+        ladders = [self._ladder(_least(starts[r])) for r in around]
+        curves = objective_curves(ladders, self._truncated, constant=self.problem.constant_loss())
+        return ridge, starts, ladders, curves
 
-    def _is_full(self, best: Result) -> bool:
-        """Whether the curves of this start would need ranks that the linear layers do not have."""
-        wanted = min(best["activation_rank"] + OVERSHOOT, self._largest())
-        return wanted > self.settings.linear_width and self.settings.linear_width < self.settings.widest
+    def _is_full(self, curve: dict[int, Result]) -> bool:
+        """Whether the objective asks for as many dimensions as the linear layers have, and the task may have more.
+
+        What a start uses says less: noise fills all layers of a network whose objective reads 8.
+        """
+        read = reading_of(curve, self.problem.constant_loss()).rank
+        width = self.settings.linear_width
+        return read >= width and width < min(self._largest(), self.settings.widest)
 
     def _may_widen(self, spent: float) -> bool:
         """Whether the time limit, if there is one, leaves room for wider starts and their curves."""
@@ -129,8 +137,7 @@ class Search:
         """Wider layers from here on: a narrow network would say its own width where the task needs more."""
         self.settings = self.settings.wider(self._largest())
         self.prefix += f"wide-{self.settings.linear_width}-"
-        starts = _planned_ridges(self.settings) * len(self.settings.starts)
-        self.workshop.tracker.skip(-starts * self.settings.start_evaluations)
+        self.workshop.tracker.skip(-planned_evaluations(self.settings, self.problem))
 
     def _shares(
         self, rank: int, starts: dict[float, list[Result]], curves: dict[float, dict[int, Result]],

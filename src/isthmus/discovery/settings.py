@@ -36,8 +36,8 @@ class Settings:
         relu_layers: ReLU layers before and after the middle.
         linear_layers: linear layers in the middle, the depth knob.
         width: of the ReLU layers.
-        linear_width: of the linear layers, the largest rank that can be found. Where a start fills it, it is widened,
-            and the ReLU layers with it.
+        linear_width: of the linear layers, the largest rank that can be found. Where the objective reads it, it is
+            widened, and the ReLU layers with it.
         widest: width of the linear layers that is not exceeded by widening.
         adam_steps: of a random start; a linear start takes a third of the rate, and twice as many but in residual
             networks.
