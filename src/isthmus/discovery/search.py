@@ -16,7 +16,7 @@ from isthmus.discovery.confidence import Shares, row_losses, scree_share, start_
 from isthmus.discovery.curves import Result
 from isthmus.discovery.decision import Decision, Readings, decide
 from isthmus.discovery.ladder import Ladder
-from isthmus.discovery.objective_curves import Curves, by_rank, has_gaps, objective_curves, reading_of
+from isthmus.discovery.objective_curves import WHOLE, Curves, by_rank, has_gaps, objective_curves, reading_of
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.ridge_path import next_ridge
 from isthmus.discovery.settings import Settings
@@ -26,6 +26,7 @@ from isthmus.theory.curve_readings import scree_reading
 from isthmus.training import FitEvent, Outcome
 
 WIDENED_COST = 2.0  # a whole search over its starts and curves, in time, at equal widths
+LONG_CURVE = 20  # about how many ranks of a curve with gaps are trained
 OVERSHOOT = 2  # ranks above that of the trained network that the curves cover
 
 Starts = dict[float, list[Result]]
@@ -67,7 +68,8 @@ class Findings:
 
 def planned_evaluations(settings: Settings, problem: Problem) -> int:
     """About how many gradient evaluations a search takes, for the estimate of time left."""
-    ranks = min(_most_ranks(settings, problem), 6)
+    most = _most_ranks(settings, problem)
+    ranks = min(most, 6) if most <= WHOLE else LONG_CURVE
     path = len(settings.starts) * settings.start_evaluations
     curves = ranks * settings.polish_evaluations + settings.raise_evaluations
     return _planned_ridges(settings) * (path + curves) + ranks * settings.refine_evaluations
