@@ -6,6 +6,7 @@ import pytest
 
 from isthmus.discovery.ladder import Ladder
 from isthmus.discovery.objective_curves import Result, by_rank, objective_curves, reading_of
+from isthmus.discovery.search_pass import LONG_BESIDE, LONG_CURVE
 from isthmus.theory.curve_readings import objective_reading
 
 OBJECTIVES = {1: 0.8, 2: 0.5, 3: 0.2, 4: 0.199, 5: 0.1985}
@@ -124,6 +125,21 @@ def test_a_long_neighbour_is_followed_down_into_its_gaps() -> None:
     curves = objective_curves(ladders, known.train, constant=1.0)
     assert reading_of(curves[1e-3], 1.0) == objective_reading([1.0, *low])
     assert len(known.asked) == len(set(known.asked))
+
+
+@pytest.mark.parametrize("most", [30, 48, 96])
+def test_about_as_many_ranks_of_long_curves_are_trained_as_their_progress_foresees(most: int) -> None:
+    def falling(read: int) -> list[float]:
+        return [0.9 ** min(rank, read) for rank in range(1, most + 1)]
+
+    counts: list[int] = []
+    for read in range(2, most, 5):
+        for larger in (read, read - read // 4):  # a larger ridge reads the same or fewer
+            known = Known(chosen=falling(read), larger=falling(larger), smaller=falling(read))
+            ladders = [known.ladder(ridge, spare=most, most=most) for ridge in (1e-2, 1e-3, 1e-4)]
+            objective_curves(ladders, known.train, constant=1.0)
+            counts.append(len(known.asked))
+    assert 0.75 < sum(counts) / len(counts) / (LONG_CURVE + 2 * LONG_BESIDE) < 1.25
 
 
 def test_24_ranks_are_all_trained() -> None:

@@ -1,4 +1,4 @@
-"""Layers that a start fills are widened, so that no network says its own width where the task needs more."""
+"""Layers that the objective fills are widened, so that no network says its own width where the task needs more."""
 
 import dataclasses
 
@@ -12,8 +12,11 @@ from isthmus.discovery.arguments import checked_data
 from isthmus.discovery.decision import Decision, Readings
 from isthmus.discovery.progress import silent
 from isthmus.discovery.request import Request
+from isthmus.discovery.search_pass import SearchPass, Trained
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.splitting import heldout_rows
+from isthmus.discovery.widening import is_full, leaves_room
+from isthmus.errors import NotConverged
 from isthmus.theory import Verdict
 
 NARROW = Settings(
@@ -72,6 +75,61 @@ def test_a_middle_with_room_stays_as_it_is() -> None:
     x = cube(7)
     x[:, 1:] = x[:, :1] * np.arange(1, 7)
     assert discovered(NARROW, x).settings["linear_width"] == 3
+
+
+def test_what_was_left_out_of_narrow_networks_says_nothing_of_wide_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = "Every start diverged at ridge 0.1; it is left out."
+    run = SearchPass.run
+
+    def complaining(self: SearchPass) -> Trained:
+        if self.settings.linear_width == 3:
+            self.warnings.append(told)
+        return run(self)
+
+    monkeypatch.setattr(SearchPass, "run", complaining)
+    widened, narrow = (discovered(dataclasses.replace(NARROW, widest=most), cube(7)) for most in (24, 3))
+    assert (widened.settings["linear_width"], narrow.settings["linear_width"]) == (7, 3)
+    assert told not in (*widened.warnings, *widened.reasons)
+    assert told in narrow.warnings
+
+
+def test_wide_networks_that_diverge_leave_the_answer_of_the_narrow_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = SearchPass.run
+
+    def diverging(self: SearchPass) -> Trained:
+        if self.settings.linear_width > 3:
+            raise NotConverged("every start diverged")
+        return run(self)
+
+    monkeypatch.setattr(SearchPass, "run", diverging)
+    found = discovered(NARROW, cube(7))
+    assert (found.rank, found.settings["linear_width"]) == (3, 3)
+    assert any("7 neurons in the middle diverged" in warning for warning in found.warnings)
+    assert any("largest that was tried (3)" in reason for reason in found.reasons)
+
+
+FALLS = [0.8, 0.5, 0.2, 0.1, 0.05]  # of the objective, rank by rank
+NOISE = [0.8, 0.5, 0.2, 0.1999, 0.1998]  # the fourth and fifth direction of the start hold noise
+
+
+@pytest.mark.parametrize(
+    ("objectives", "most", "widest", "full"),
+    [(FALLS, 9, 24, True), (NOISE, 9, 24, False), (FALLS, 5, 24, False), (FALLS, 9, 5, False)],
+    ids=["asks for all", "noise fills it", "the task has no more", "may not grow"],
+)
+def test_the_middle_is_full_where_the_objective_reads_its_width(
+    objectives: list[float], most: int, widest: int, full: bool
+) -> None:
+    settings = dataclasses.replace(NARROW, linear_width=5, widest=widest)
+    curve = {rank: {"rank": rank, "objective": value} for rank, value in enumerate(objectives, 1)}
+    assert is_full(curve, 1.0, settings, most=most) == full
+
+
+def test_time_left_is_compared_with_what_wider_networks_take() -> None:
+    growth = (21 / 9) ** 2  # NARROW for seven columns: 3 -> 7 in the middle, 9 -> 21 around it
+    assert leaves_room(None, 100.0, NARROW, most=7)
+    assert leaves_room(2.1 * growth, 1.0, NARROW, most=7)
+    assert not leaves_room(1.9 * growth, 1.0, NARROW, most=7)
 
 
 @pytest.mark.parametrize("decided", [9, pytest.param(12, marks=pytest.mark.slow)])

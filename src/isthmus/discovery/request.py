@@ -20,7 +20,8 @@ from isthmus.discovery.problem import Problem, pose
 from isthmus.discovery.progress import ProgressListener
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.scaling import Scaling, Standardiser
-from isthmus.discovery.search import Findings, Search, planned_evaluations
+from isthmus.discovery.search import Findings, Search
+from isthmus.discovery.search_pass import planned_evaluations
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work import Tracker, Workshop, check_same_run
 from isthmus.tasks import covariance_surrogate
