@@ -125,6 +125,7 @@ def test_a_long_neighbour_is_followed_down_into_its_gaps() -> None:
     curves = objective_curves(ladders, known.train, constant=1.0)
     assert reading_of(curves[1e-3], 1.0) == objective_reading([1.0, *low])
     assert len(known.asked) == len(set(known.asked))
+    assert len(known.ranks(1e-3)) <= 18  # two by two it was all 58 from rank 3 on
 
 
 @pytest.mark.parametrize("most", [30, 48, 96])

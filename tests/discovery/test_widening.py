@@ -46,7 +46,7 @@ def widened() -> isthmus.Discovery:
 
 def test_a_task_that_fills_the_middle_gets_a_wider_one(widened: isthmus.Discovery) -> None:
     assert widened.rank == 7
-    assert (widened.settings["linear_width"], widened.settings["width"]) == (7, 21)
+    assert (widened.settings["linear_width"], widened.settings["width"]) == (7, 17)
     assert widened.scree["rank"].values.tolist() == list(range(1, 8))
     assert not any("largest that was tried" in reason for reason in widened.reasons)
 
@@ -126,7 +126,7 @@ def test_the_middle_is_full_where_the_objective_reads_its_width(
 
 
 def test_time_left_is_compared_with_what_wider_networks_take() -> None:
-    growth = (21 / 9) ** 2  # NARROW for seven columns: 3 -> 7 in the middle, 9 -> 21 around it
+    growth = (17 / 9) ** 2  # NARROW for seven columns: 3 -> 7 in the middle, 9 -> 17 around it
     assert leaves_room(None, 100.0, NARROW, most=7)
     assert leaves_room(2.1 * growth, 1.0, NARROW, most=7)
     assert not leaves_room(1.9 * growth, 1.0, NARROW, most=7)
@@ -147,7 +147,7 @@ def test_a_rank_decided_in_a_gap_of_a_long_curve_is_trained(monkeypatch: pytest.
     assert found.encoder(torch.zeros(1, 12, dtype=torch.float64)).shape == (1, decided)
 
 
-@pytest.mark.parametrize(("most", "widths"), [(25, (25, 67)), (72, (72, 192)), (80, (48, 128)), (1000, (48, 128))])
+@pytest.mark.parametrize(("most", "widths"), [(25, (25, 66)), (72, (72, 160)), (80, (48, 112)), (1000, (48, 112))])
 def test_layers_grow_to_what_the_task_allows_or_to_twice(most: int, widths: tuple[int, int]) -> None:
     wider = Settings().wider(most)
     assert (wider.linear_width, wider.width) == widths

@@ -44,8 +44,9 @@ def objective_curves(ladders: Sequence[Ladder], train: Train, *, constant: float
     ends = [(l, max(min(read, l.spare) - BELOW, 1)) for l in others]
     _climb(curves, ends, train)
     while ends := [(l, low) for l, low in ends if 1 < low >= reading_of(curves[l.ridge], constant).rank]:
-        _add(curves, [(l, rank) for l, low in ends for rank in range(max(low - BELOW, 1), low)], train)
-        ends = [(l, max(low - BELOW, 1)) for l, low in ends]
+        further = [(l, _further_down(low, l)) for l, low in ends]
+        _add(curves, [(l, rank) for l, ranks in further for rank in ranks], train)
+        ends = [(l, ranks[0]) for l, ranks in further]
     _settle(curves, others, train, constant)
     return {ridge: dict(sorted(curve.items())) for ridge, curve in curves.items()}
 
@@ -55,9 +56,9 @@ def reading_of(curve: Mapping[int, Result], constant: float) -> CurveReading:
     return objective_reading(by_rank(curve, "objective", constant=constant))
 
 
-def has_gaps(ladder: Ladder, least: int) -> bool:
-    """Whether a curve from this rank on is too long for all its ranks to be trained."""
-    return ladder.spare - least >= WHOLE
+def has_gaps(ladder: Ladder) -> bool:
+    """Whether a curve is too long for all its ranks to be trained."""
+    return ladder.spare > WHOLE
 
 
 def by_rank(results: Mapping[int, Result], name: str, *, constant: float) -> list[float]:
@@ -78,21 +79,28 @@ def _climb(curves: Curves, ends: Sequence[tuple[Ladder, int]], train: Train) -> 
     """Add the ranks from these least ones on; above the spare rank only where the largest rank gains something."""
     for ladder, _ in ends:
         curves.setdefault(ladder.ridge, {})
-    _add(curves, [(l, r) for l, low in ends for r in sorted({*_steps(low, l.spare), l.most}, reverse=True)], train)
+    _add(curves, [(l, r) for l, low in ends for r in sorted({*_upwards(low, l), l.most}, reverse=True)], train)
     gaining = [l for l, _ in ends if l.gains(curves[l.ridge])]
     _add(curves, [(l, rank) for l in gaining for rank in range(l.most - 1, l.spare, -1)], train)
     curves |= {l.ridge: l.filled(curves[l.ridge]) for l, _ in ends if l not in gaining}
 
 
-def _steps(low: int, high: int) -> list[int]:
-    """Ranks from `low` to `high`: all if they are few, else in steps that grow with the rank."""
-    if high - low < WHOLE:
-        return list(range(low, high + 1))
+def _upwards(low: int, ladder: Ladder) -> list[int]:
+    """Ranks from `low` to the spare one: all if the curve is short, else in steps that grow with the rank."""
+    if not has_gaps(ladder):
+        return list(range(low, ladder.spare + 1))
     ranks, rank = list[int](), low
-    while rank < high:
+    while rank < ladder.spare:
         ranks.append(rank)
         rank += max(rank // 4, 1)
-    return [*ranks, high]
+    return [*ranks, ladder.spare]
+
+
+def _further_down(low: int, ladder: Ladder) -> list[int]:
+    """The next ranks below `low` that are trained: two, or one a quarter below where the curve is long."""
+    if has_gaps(ladder):
+        return [max(low - max(low // 4, BELOW), 1)]
+    return list(range(max(low - BELOW, 1), low))
 
 
 def _settle(curves: Curves, ladders: Sequence[Ladder], train: Train, constant: float) -> None:
@@ -101,10 +109,10 @@ def _settle(curves: Curves, ladders: Sequence[Ladder], train: Train, constant: f
     while True:
         around: list[tuple[Ladder, int]] = []
         for ladder in ladders:
+            if not has_gaps(ladder):
+                continue
             curve = curves[ladder.ridge]
             least, read = min(curve, default=1), reading_of(curve, constant).rank
-            if not has_gaps(ladder, least):
-                continue
             near = range(max(read - BELOW, least), min(read + BELOW, ladder.spare) + 1)
             around += [(ladder, r) for r in near if r not in curve and (ladder.ridge, r) not in asked]
         if not around:

@@ -21,7 +21,7 @@ from isthmus.discovery.work import Unit, Workshop
 from isthmus.errors import NotConverged
 from isthmus.training import FitEvent, Outcome
 
-LONG_CURVE, LONG_BESIDE = 24, 8  # about how many ranks of a curve with gaps are trained, and of one beside it
+LONG_CURVE, LONG_BESIDE = 20, 8  # about how many ranks of a curve with gaps are trained, and of one beside it
 OVERSHOOT = 2  # ranks above that of the trained network that the curves cover
 WORDS = {"start": "training", "raise": "higher ranks", "truncate": "objective curve", "scree": "scree curve"}
 
@@ -99,7 +99,7 @@ class SearchPass:
     def in_gap(self, rank: int, trained: Trained) -> set[int]:
         """The rank and those beside it, as far as a curve with gaps leaves them out."""
         ladder, curve = trained.ladder, trained.curve
-        if not has_gaps(ladder, min(curve, default=1)):
+        if not has_gaps(ladder):
             return set()
         return {r for r in (rank - 1, rank, rank + 1) if 0 < r <= ladder.spare and r not in curve}
 

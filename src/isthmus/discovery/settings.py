@@ -1,7 +1,6 @@
 """Everything that fixes the result of a discovery besides the data: one frozen record, saved with the run."""
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -107,10 +106,13 @@ class Settings:
         return self.adam_steps * (2 if self.network == NetworkKind.CONNECTED else 1)
 
     def wider(self, most: int) -> "Settings":
-        """Layers at least twice as wide, all in proportion; at once for rank `most` if that is up to three times."""
+        """A middle at least twice as wide; at once for rank `most` if that is up to three times.
+
+        The ReLU layers grow by two neurons a dimension, which carry it, one for each sign; those that bend stay.
+        """
         wanted = most if most <= 3 * self.linear_width else 2 * self.linear_width
         linear_width = min(wanted, self.widest)
-        width = math.ceil(self.width * linear_width / self.linear_width)
+        width = self.width + 2 * (linear_width - self.linear_width)
         return dataclasses.replace(self, linear_width=linear_width, width=width)
 
     def scaled_to(self, evaluations: int) -> "Settings":
