@@ -1,6 +1,7 @@
 """Layers that the objective fills are widened, so that no network says its own width where the task needs more."""
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,11 +30,13 @@ def cube(columns: int) -> np.ndarray:
     return np.random.default_rng(0).uniform(-1, 1, size=(200, columns))
 
 
-def discovered(settings: Settings, x: np.ndarray, seconds: float | None = None) -> isthmus.Discovery:
+def discovered(
+    settings: Settings, x: np.ndarray, seconds: float | None = None, folder: Path | None = None
+) -> isthmus.Discovery:
     data = checked_data(x, None, None, None)
     held = heldout_rows(len(x), seed=0, fraction=0.2, groups=None, ordered=False)
     request = Request(
-        data=data, held=held, settings=settings, folder=None, seconds=seconds, progress=silent, control=False,
+        data=data, held=held, settings=settings, folder=folder, seconds=seconds, progress=silent, control=False,
         depth_path=False, workers=1,
     )  # fmt: skip
     return request.answered()
@@ -106,6 +109,34 @@ def test_wide_networks_that_diverge_leave_the_answer_of_the_narrow_ones(monkeypa
     assert (found.rank, found.settings["linear_width"]) == (3, 3)
     assert any("7 neurons in the middle diverged" in warning for warning in found.warnings)
     assert any("largest that was tried (3)" in reason for reason in found.reasons)
+
+
+def test_a_search_that_is_stopped_while_it_is_wide_goes_on_with_the_same_bits(
+    widened: isthmus.Discovery, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with monkeypatch.context() as patched:
+
+        def interrupted(self: SearchPass, curve: object) -> object:
+            raise KeyboardInterrupt
+
+        patched.setattr(SearchPass, "scree_curve", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            discovered(NARROW, cube(7), folder=tmp_path)
+    done = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "work").glob("*-*.pt")}
+    assert {name.startswith("wide-7-") for name in done} == {True, False}
+    kept: dict[str, int] = {}
+    scree_curve = SearchPass.scree_curve
+
+    def noting(self: SearchPass, curve: dict[int, dict[str, object]]) -> dict[int, dict[str, object]]:
+        kept.update({name: (tmp_path / "work" / name).stat().st_mtime_ns for name in done})
+        return scree_curve(self, curve)
+
+    monkeypatch.setattr(SearchPass, "scree_curve", noting)
+    resumed = discovered(NARROW, cube(7), folder=tmp_path)
+    assert kept == done  # nothing was trained again
+    assert resumed.rank == widened.rank
+    for here, there in zip(resumed.network.parameters(), widened.network.parameters(), strict=True):
+        assert torch.equal(here, there)
 
 
 FALLS = [0.8, 0.5, 0.2, 0.1, 0.05]  # of the objective, rank by rank
