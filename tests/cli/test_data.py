@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from isthmus.cli.data import Choice, choice_of, read_rows, rows_like
-from isthmus.errors import DataError
+from isthmus.errors import DataError, DataWarning
 
 
 @pytest.fixture
@@ -156,6 +156,20 @@ def test_unnamed_inputs_are_taken_by_position(tmp_path: Path) -> None:
     np.testing.assert_array_equal(rows_like(str(tmp_path / "new.npy"), ("x0", "x1")), np.arange(6.0).reshape(3, 2))
     with pytest.raises(DataError, match="lacks 3 of the 3"):
         rows_like(str(tmp_path / "new.npy"), ("x0", "x1", "x2"))
+
+
+def test_a_file_without_names_fits_a_run_with_as_many_named_columns(tmp_path: Path) -> None:
+    rows = np.arange(6.0).reshape(3, 2)
+    np.save(tmp_path / "new.npy", rows)
+    with pytest.warns(DataWarning, match=r"no column names; its columns are taken in the order of the run, 'a' to 'b'"):
+        np.testing.assert_array_equal(rows_like(str(tmp_path / "new.npy"), ("a", "b")), rows)
+
+
+@pytest.mark.parametrize("names", [("a", "b", "c"), ("a", "kind=x")], ids=["another number", "a column of text"])
+def test_a_file_without_names_for_other_columns_is_refused(tmp_path: Path, names: tuple[str, ...]) -> None:
+    np.save(tmp_path / "new.npy", np.arange(6.0).reshape(3, 2))
+    with pytest.raises(DataError, match=rf"has 2 columns without names; the run has {len(names)} with names, from 'a'"):
+        rows_like(str(tmp_path / "new.npy"), names)
 
 
 @pytest.mark.filterwarnings("ignore::isthmus.errors.DataWarning")  # 0/1 columns are announced

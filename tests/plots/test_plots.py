@@ -166,6 +166,16 @@ def test_the_cells_of_a_map_carry_their_numbers() -> None:
     assert bars == MEANING["symmetry_defect"].values.tolist()
 
 
+def test_a_linear_map_that_is_exact_does_not_squash_the_scree() -> None:
+    exact = FOUND.scree["linear_error"].copy()
+    exact[-1] = 1e-15
+    table = FOUND.scree.assign(linear_error=exact)
+    least = min(float(table[name].min()) for name in ("heldout_error", "train_error"))
+    assert plots.scree(table).get_ylim()[0] == pytest.approx(least / 30)
+    ordinary = plots.scree(FOUND.scree).get_ylim()[0]
+    assert least / 30 < ordinary < float(FOUND.scree["linear_error"].min())
+
+
 def test_scree_without_a_baseline_or_with_an_error_of_zero() -> None:
     table = FOUND.scree.drop_vars("linear_error")
     table["heldout_error"][2] = 0.0

@@ -3,6 +3,7 @@
 Reading files and built-in tasks: `tasks`. Checking numbers: `tasks.arrays`, by way of `discover`.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from isthmus.errors import DataError
+from isthmus.errors import DataError, DataWarning
 from isthmus.tasks import Kind, Task, builtin
 from isthmus.tasks.arrays import check_rows
 from isthmus.tasks.files import read_table
@@ -101,11 +102,15 @@ def read_rows(  # noqa: PLR0913
 def rows_like(data: str, names: Sequence[str]) -> np.ndarray:
     """The inputs called `names` among the columns of DATA, in that order, for an encoder that knows them.
 
-    Names x0, x1, ... are those of data without names and are taken by position. A text value that does not occur in
-    DATA is a 0/1 column of zeros.
+    Names x0, x1, ... and c1, c2, ... are those of data without names: these are taken by position, and so are the
+    columns of a file without names where there are as many. A text value that does not occur in DATA is a 0/1 column
+    of zeros.
 
     Raises:
         DataError: a column is missing, or the data cannot be read.
+
+    Warns:
+        DataWarning: a file without names is read for inputs that have names.
     """
     if data.startswith(_BUILTIN):
         task = _builtin(data, Choice())
@@ -114,8 +119,11 @@ def rows_like(data: str, names: Sequence[str]) -> np.ndarray:
         task = read_table(data, autoencode=True, among=among, drop_constant=False)
     found = pd.DataFrame(task.x, columns=list(task.x_names) or None)
     found.columns = found.columns.map(str)
-    unnamed = tuple(names) == tuple(f"x{i}" for i in range(len(names)))
+    unnamed = _are_numbered(names)
     if unnamed and found.shape[1] == len(names) and set(found.columns) != set(names):
+        return task.x
+    if not unnamed and _are_numbered(found.columns):
+        _check_positions(data, found.shape[1], names)
         return task.x
     bases = {str(column).split("=", 1)[0] for column in found.columns if "=" in str(column)}
     absent = [name for name in names if name not in found.columns]
@@ -128,6 +136,26 @@ def rows_like(data: str, names: Sequence[str]) -> np.ndarray:
         column, value = unseen[0].split("=", 1)
         raise DataError(f"{data}: column {column!r} holds {value!r}, which the run never saw. Remove these rows.")
     return found.reindex(columns=list(names), fill_value=0.0).to_numpy(dtype=np.float64)
+
+
+def _are_numbered(names: Sequence[str] | pd.Index) -> bool:
+    """Whether these are the names that columns without names are given: x0, x1, ..., or c1, c2, ... of a file."""
+    count = len(names)
+    return list(names) in ([f"x{i}" for i in range(count)], [f"c{i + 1}" for i in range(count)])
+
+
+def _check_positions(data: str, num_columns: int, names: Sequence[str]) -> None:
+    """Refuse a file without column names that cannot be meant for these inputs, and say how the others are read."""
+    if num_columns != len(names) or any("=" in name for name in names):
+        raise DataError(
+            f"{data}: has {num_columns} columns without names; the run has {len(names)} with names, from {names[0]!r} "
+            f"to {names[-1]!r}. Give a table with these columns, a .csv say."
+        )
+    warnings.warn(
+        f"{data}: has no column names; its columns are taken in the order of the run, {names[0]!r} to {names[-1]!r}.",
+        DataWarning,
+        stacklevel=3,
+    )
 
 
 def _builtin(data: str, choice: Choice, groups: str | None = None, seed: int = 0) -> Task:

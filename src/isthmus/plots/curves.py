@@ -16,10 +16,13 @@ _ERRORS = (
 )
 _TOLERANCE = 0.01
 _FLOOR = 1e-4
+_BELOW = 30.0  # how far below the errors of the networks the axis of a scree plot goes, for those of linear maps
 
 
 def scree(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = None) -> Axes:
     """Error against the number of dimensions, on a logarithmic axis.
+
+    The axis ends a factor of 30 below the least error of the networks: a linear map through all dimensions has 1e-15.
 
     Args:
         dataset: `Discovery.scree` (dimension "rank"; any of `train_error`, `heldout_error`, `linear_error`).
@@ -35,6 +38,10 @@ def scree(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = Non
             values = dataset[name].where(dataset[name] > 0)
             ax.plot(dataset["rank"], values, line, marker=marker, markersize=4.5, color=color, label=label)
     ax.set_yscale("log")
+    networks = [dataset[name].values for name in ("heldout_error", "train_error") if name in dataset]
+    least = min((float(v[v > 0].min()) for v in networks if (v > 0).any()), default=0.0)
+    if ax.get_ylim()[0] < least / _BELOW:
+        ax.set_ylim(bottom=least / _BELOW)
     ax.set_xlabel("dimensions")
     ax.set_ylabel("error / error of the best constant")
     mark_rank(ax, rank)
