@@ -166,6 +166,16 @@ def test_the_cells_of_a_map_carry_their_numbers() -> None:
     assert bars == MEANING["symmetry_defect"].values.tolist()
 
 
+@pytest.mark.parametrize(("rank", "shown"), [(24, [*range(1, 25)]), (50, [*range(1, 50, 3)])])
+def test_the_names_of_many_coordinates_do_not_run_into_each_other(rank: int, shown: list[int]) -> None:
+    table = xr.Dataset(
+        {"attribution": (("coordinate", "input"), np.ones((rank, 2)))},
+        coords={"coordinate": np.arange(1, rank + 1), "input": ["a", "b"]},
+    )
+    ax = plots.attributions(table)
+    assert [int(label.get_text()) for label in ax.get_yticklabels()] == shown
+
+
 def test_a_linear_map_that_is_exact_does_not_squash_the_scree() -> None:
     exact = FOUND.scree["linear_error"].copy()
     exact[-1] = 1e-15

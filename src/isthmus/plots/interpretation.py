@@ -10,7 +10,7 @@ from matplotlib.colors import LinearSegmentedColormap
 
 from isthmus.plots.style import BLUE, INK, SMALL, SURFACE, axes_or_new, whole_numbers
 
-_NAMES = 24  # columns up to which each has its name, and each cell its number
+_NAMES = 24  # rows and columns up to which each has its name; half as many up to which each cell has its number
 _COLOURS = LinearSegmentedColormap.from_list("isthmus", [SURFACE, BLUE])
 
 
@@ -86,7 +86,8 @@ def _cells(table: xr.DataArray, column: str, ax: Axes, *, most: float | None = N
     top = most or float(np.max(values, initial=0.0)) or 1.0
     ax.imshow(values, cmap=_COLOURS, vmin=0, vmax=top, aspect="auto")
     ax.grid(visible=False)
-    ax.set_yticks(range(rows), [str(c) for c in table["coordinate"].values])
+    labelled = range(0, rows, -(-rows // _NAMES))  # of many coordinates every second, third, ...
+    ax.set_yticks(labelled, [str(table["coordinate"].values[i]) for i in labelled])
     if columns <= _NAMES:
         ax.set_xticks(range(columns), [str(name) for name in table[column].values], rotation=60, ha="right")
     if columns <= _NAMES // 2 and rows <= _NAMES // 2:
