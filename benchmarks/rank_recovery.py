@@ -6,17 +6,20 @@ short      48 ReLU teachers, rank 1..8, latent dimension 8..12, d_in from 2 late
 issue6     216 of the same kind, ReLU, leaky (slope 0.3) and tanh
 bijection  80 matrices of rank 1..8 between leaky ReLU bijections of 10..20 columns, 300..2000 samples
 large      21 ReLU teachers of rank 9..15, 4000 samples
+kuramoto   5 trajectories of the Kuramoto-Sivashinsky equation, 2500 snapshots of 64 points: 8
 
-    python benchmarks/rank_recovery.py [--suite NAME] [--out FILE] [--quick] [--workers 2] [--commit HASH]
+    python benchmarks/rank_recovery.py [--suite NAME] [--out FILE] [--quick] [--workers 2] [--commit HASH] [--surrogate]
 
-A run that is stopped goes on with the same --out; the smallest cases come first but in the short suite.
+A run that is stopped goes on with the same --out; the smallest cases come first but in the short suite. --surrogate
+asks the same of Gaussian data of the same covariance, which have no rank.
 
 Answer (one worker on two cores of an Intel Xeon that other work kept busy, torch 2.13.0 CPU, November 2026; none of
 them is wrong without a warning):
 short      at 6b75a04d 48 of 48 right, 42 confident, median 28.0 s; the six with a warning are of rank 8 (three), 6
            (two) and 7. At dd7fd3ca, which trained more ranks at the neighbouring ridges: 48, 43, 29.2 s
 issue6     drawn from 602408e: 216 of 216 right, 202 confident (relu 67 of 72, leaky 70, tanh 65), median 32.2 s; the 15
-           largest cases ran at f3f32f2, the others at 602408e
+           largest cases ran at f3f32f2, the others at 602408e. Every ninth of them by size once more at 90fac4c, on
+           another Xeon (2.6 GHz, three to four pieces of work on two cores): 24 of 24, 23 confident, median 13.3 s
 bijection  at f3f32f2: 78 of 80 right, 65 confident, median 27.7 s; 6 for 7 and 7 for 8, from 321 and 418 samples, have
            no sharp rank
 large      at f3f32f2: 20 of 21 right, 6 confident (ranks 9 to 11), median 181 s; 13 for 14 has no sharp rank
@@ -43,17 +46,24 @@ HEADER = (
 )
 
 
-def measure(case: Case) -> Row:
-    """One discovery with default settings."""
+def measure(case: Case, *, surrogate: bool) -> Row:
+    """One discovery with default settings, and one of its surrogate if it is asked for."""
     import isthmus
+    from isthmus.tasks import covariance_surrogate
 
     warnings.simplefilter("ignore")
     task = case.task()
     began = time.process_time()
-    found = isthmus.discover(task.x, task.y)
+    found = isthmus.discover(task.x, task.y, ordered=task.ordered)
+    seconds = time.process_time() - began
     curve = found.objective_curve["objective"]
+    beside: Row = {}
+    if surrogate:
+        drawn = covariance_surrogate(task.x, case.seed, y=task.y)
+        other = isthmus.discover(drawn.x, drawn.y, ordered=task.ordered)
+        beside = {"surrogate": other.verdict.name, "surrogate_rank": other.rank}
     return {
-        "rank": found.rank, "verdict": found.verdict.name, "seconds": time.process_time() - began, **found.readings,
+        "rank": found.rank, "verdict": found.verdict.name, "seconds": seconds, **beside, **found.readings,
         "reasons": list(found.reasons), "scree": found.scree["heldout_error"].values.tolist(),
         "objective_curve": {f"{r:g}": curve.sel(ridge=r).values.tolist() for r in curve["ridge"].values},
     }  # fmt: skip
@@ -68,12 +78,15 @@ def one_core(taken: "Synchronized[int]") -> None:
         os.sched_setaffinity(0, {cores[mine % len(cores)]})
 
 
-def measured(todo: list[Case], rows: Rows, *, workers: int) -> Iterator[Case]:
+def measured(todo: list[Case], rows: Rows, *, workers: int, surrogate: bool) -> Iterator[Case]:
     """The cases as they are known: first those of the file, then each when it has been measured and kept."""
-    yield from (case for case in todo if name_of(case) in rows.found)
+    known = [case for case in todo if name_of(case) in rows.found]
+    known = [case for case in known if not surrogate or "surrogate" in rows.found[name_of(case)]]
+    yield from known
     taken = multiprocessing.Value("i", 0)
     with ProcessPoolExecutor(workers, initializer=one_core, initargs=(taken,)) as pool:
-        futures = {pool.submit(measure, case): case for case in todo if name_of(case) not in rows.found}
+        unknown = [case for case in todo if case not in known]
+        futures = {pool.submit(measure, case, surrogate=surrogate): case for case in unknown}
         for future in as_completed(futures):
             rows.add(name_of(futures[future]), future.result())
             yield futures[future]
@@ -82,14 +95,19 @@ def measured(todo: list[Case], rows: Rows, *, workers: int) -> Iterator[Case]:
 def line(case: Case, found: Row) -> str:
     """One line of the table."""
     right = "yes" if found["rank"] == case.rank else "NO"
-    verdict = str(found["verdict"]).lower().replace("_", " ")
     sharpness = "inf" if found["sharpness"] is None else f"{found['sharpness']:.3f}"
     return (
         f"{case.rank:>4} {case.noise:>5} {case.activation:<10} {case.latent_dim:>6} {case.d_in:>4} {case.d_out:>5} "
-        f"{case.num_samples:>7} {case.seed:>10} | {found['rank']:>4} {right:>5} {verdict:<13} | "
+        f"{case.num_samples:>7} {case.seed:>10} | {found['rank']:>4} {right:>5} {said(found['verdict']):<13} | "
         f"{found['objective_rank']:>9} {sharpness:>9} {found['scree_rank']:>5} {found['jacobian_rank']:>8} "
         f"{found['ridge']:>7g} {found['seconds']:>5.1f}"
+        + (f"  surrogate: {found['surrogate_rank']}, {said(found['surrogate'])}" if "surrogate" in found else "")
     )
+
+
+def said(verdict: str) -> str:
+    """A verdict in small letters."""
+    return verdict.lower().replace("_", " ")
 
 
 def summary(results: list[tuple[Case, Row]]) -> str:
@@ -112,6 +130,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="the first case alone")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--commit", help="draw the cases of this commit instead of HEAD's")
+    parser.add_argument("--surrogate", action="store_true", help="also Gaussian data of the same covariance")
     options = parser.parse_args()
     rows = Rows.of(options.out, commit=options.commit)
     todo = cases_of(options.suite, rows.commit)
@@ -119,7 +138,7 @@ def main() -> None:
     print(f"commit {rows.commit}, suite {options.suite}, {len(todo)} cases")
     print(HEADER)
     results: list[tuple[Case, Row]] = []
-    for case in measured(todo, rows, workers=options.workers):
+    for case in measured(todo, rows, workers=options.workers, surrogate=options.surrogate):
         results.append((case, rows.found[name_of(case)]))
         print(line(*results[-1]), flush=True)
     kinds = sorted({case.activation for case, _ in results})

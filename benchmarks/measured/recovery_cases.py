@@ -56,7 +56,25 @@ class Bijection:
         )
 
 
-Case = Teacher | Bijection
+@dataclass(frozen=True)
+class Snapshots:
+    """Autoencoding of the Kuramoto-Sivashinsky equation at L = 22, whose attractor lies in 8 dimensions."""
+
+    seed: int
+    rank: int = 8
+    d_in: int = 64
+    d_out: int = 64
+    num_samples: int = 2500
+    noise: float = 0.0
+    latent_dim: int = 8
+    activation: str = "physics"
+
+    def task(self) -> Task:
+        """Its data."""
+        return tasks.kuramoto_sivashinsky(num_samples=self.num_samples, seed=self.seed)
+
+
+Case = Teacher | Bijection | Snapshots
 
 
 def name_of(case: Case) -> str:
@@ -107,11 +125,17 @@ def bijections(rng: np.random.Generator) -> list[Case]:
     ]  # fmt: skip
 
 
+def snapshots(rng: np.random.Generator) -> list[Case]:
+    """Five trajectories of the Kuramoto-Sivashinsky equation."""
+    return [Snapshots(int(seed)) for seed in rng.integers(2**31, size=5)]
+
+
 SUITES: dict[str, Callable[[np.random.Generator], list[Case]]] = {
     "short": short,
     "issue6": issue,
     "bijection": bijections,
     "large": large,
+    "kuramoto": snapshots,
 }
 
 
