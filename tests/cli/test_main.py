@@ -200,6 +200,9 @@ def test_an_existing_run_is_refused_shown_again_or_replaced(
     del older["settings"]["network"], older["settings"]["raise_evaluations"]
     (tmp_path / "run" / "result.json").write_text(json.dumps(older))
     assert run([*command, "--resume", folder]) == 0
+    older["settings"] |= {"linear_width": 61, "width": 138}  # the search widened its networks
+    (tmp_path / "run" / "result.json").write_text(json.dumps(older))
+    assert run([*command, "--resume", folder]) == 0
     assert run([*command, "--resume", folder, "--network", "leaky"]) == 2
     assert "has other" in capsys.readouterr().err
 

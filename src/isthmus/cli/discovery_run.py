@@ -81,6 +81,8 @@ def _finished(folder: Path, rows: Rows, request: Request) -> Discovery:
     if found.input_names != tuple(rows.x.columns):
         raise DataError(f"{folder}: the finished run there has other columns. Give another folder with --out.")
     asked = json.loads(json.dumps(settings.as_dict()))
+    for grown in ("width", "linear_width"):  # no option asks for them, and a search widens its networks by itself
+        del asked[grown]
     # a run from before a setting existed counts as one that left it alone
     stored = json.loads(json.dumps({**Settings().as_dict(), **found.settings}))
     other = [name for name, value in asked.items() if stored[name] != value]
