@@ -80,6 +80,23 @@ def test_nothing_is_computed_twice(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.partial.pt"))
 
 
+def test_what_a_time_limit_cut_short_goes_on_another_day(tmp_path: Path) -> None:
+    def unit(outcome: str, seconds: float) -> Unit:
+        def compute(path: Path | None, _hear: Hear) -> Result:
+            assert path is not None
+            before = path.read_text() if path.exists() else ""
+            path.write_text("half")
+            return {"outcome": outcome, "before": before, "seconds": seconds}
+
+        return Unit("fit", compute, 10, "training")
+
+    assert workshop(tmp_path).run([unit("TIME_LIMIT", 1.0)])[0]["before"] == ""
+    assert [path.name for path in tmp_path.glob("fit*")] == ["fit.partial.pt"]
+    assert workshop(tmp_path).run([unit("STEP_LIMIT", 2.0)])[0]["before"] == "half"
+    assert [path.name for path in tmp_path.glob("fit*")] == ["fit.pt"]
+    assert workshop(tmp_path).run([unit("STEP_LIMIT", 3.0)])[0]["seconds"] == 2.0
+
+
 def test_without_a_folder_everything_is_computed_again() -> None:
     counted = Counted()
     for _ in range(2):

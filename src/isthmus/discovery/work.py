@@ -18,7 +18,7 @@ import torch
 
 from isthmus.discovery.progress import Progress, ProgressListener
 from isthmus.errors import DataError
-from isthmus.training import FitEvent
+from isthmus.training import FitEvent, Outcome
 from isthmus.training.checkpoint import load_state, save_state
 from isthmus.training.products import kept_choices
 from isthmus.training.several import num_cores
@@ -152,7 +152,7 @@ class Workshop:
             result = unit.compute(partial, hear)
         if self._stop.is_set():
             raise Stopped(unit.key)
-        if done and partial:
+        if done and partial and result.get("outcome") != Outcome.TIME_LIMIT.name:  # that one may go on another day
             save_state(done, {"result": result})
             partial.unlink(missing_ok=True)
         self.tracker.finished(unit, fresh=True)
