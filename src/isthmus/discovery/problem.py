@@ -1,6 +1,7 @@
 """The data of a discovery in the form that training takes: standardised, split, in float32, with its loss."""
 
 import hashlib
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,14 +65,14 @@ class Problem:
         return loss + ridge * penalty
 
     def constant_loss(self) -> float:
-        """Data loss of the best constant of the training rows, on those rows."""
+        """Data loss of the best constant of the training rows, on those rows; positive, for its logarithm."""
         share = self.weight if self.weight is not None else torch.full((len(self.y),), 1.0 / len(self.y))
         share = share.double()
         if self.loss is Loss.CROSS_ENTROPY:
             p = torch.zeros(self.d_out, dtype=torch.float64).index_add_(0, self.y, share)
-            return float(-torch.xlogy(p, p).sum())
+            return max(float(-torch.xlogy(p, p).sum()), sys.float_info.min)
         y = self.y.double()
-        return float((share[:, None] * (y - share @ y).square()).sum())
+        return max(float((share[:, None] * (y - share @ y).square()).sum()), sys.float_info.min)
 
     def best_constant(self) -> Tensor:
         """The constant outputs (d_out,) that fit the training rows best, float64.
