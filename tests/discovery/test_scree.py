@@ -79,7 +79,7 @@ def test_a_discovery_has_its_curve_already() -> None:
 @pytest.mark.parametrize(
     ("given", "change", "error", "message"),
     [
-        (discovery(), {"ranks": [7]}, ValueError, "went from 1 to 6"),
+        (discovery(), {"ranks": [7]}, ValueError, "has the ranks"),
         (nn.Linear(5, 4), {}, TypeError, "Discovery or FullyConnected, got Linear"),
         (through_rank(), {"x": None}, ValueError, "needs the data x"),
         (through_rank(), {"y": torch.zeros(59, 4)}, ShapeError, "as many rows in x as in y, got 60 and 59"),

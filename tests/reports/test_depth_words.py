@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import discoveries
+from isthmus.discovery.depth_path import DepthPath
 from isthmus.reports.depth_words import depth_sentence, depth_table
 from isthmus.reports.page import report
 from isthmus.reports.verdict import verdict_of
@@ -24,6 +26,15 @@ def test_a_rank_that_cuts_the_data_open_is_named() -> None:
     assert text.endswith(
         "A lower objective through dimension 1 comes from cutting the data open, not from coordinates."
     )
+
+
+def test_ranks_that_a_long_curve_leaves_out_are_named() -> None:
+    table = discoveries.depth_path().table.copy(deep=True)
+    assert "were tried" not in depth_sentence(DepthPath.of(table))
+    for name in ("objective", "true_rank"):
+        table[name].loc[{"rank": 2}] = np.nan
+    table["holds"].loc[{"rank": 2}] = False
+    assert depth_sentence(DepthPath.of(table)).endswith("Of 1 to 3 dimensions only 1, 3 were tried.")
 
 
 def test_the_table_has_a_row_for_every_rank_and_depth() -> None:

@@ -33,7 +33,8 @@ class DepthPath:
             to the variance of the targets), `between` (largest error between neighbouring rows; NaN for classes),
             `penalty`, `regularity` (penalty - rank * depth, the theory's R1: how curved the two halves are),
             `true_rank` (rank that the middle ended with), `holds` (whether the rank keeps the data together),
-            `stationarity`; NaN for low ranks that were not trained, because two above them do not hold; coordinate
+            `stationarity`; NaN for low ranks that were not trained, because two above them do not hold, and for
+            those that the objective curve leaves out, of more than 24; coordinate
             `depth` (weight matrices); attributes `ridge` and `loss`.
         reading: lines, winner at each depth, flat rank, deep rank and where they switch.
     """

@@ -91,7 +91,5 @@ def _errors(network: FullyConnected, x: Tensor, y: Tensor, held: Tensor, rank: i
 def _chosen(curve: xr.Dataset, ranks: list[int]) -> xr.Dataset:
     missing = sorted(set(ranks) - set(curve["rank"].values.tolist()))
     if missing:
-        raise ValueError(
-            f"scree(result, ranks={ranks}): the discovery went from 1 to {curve.sizes['rank']} dimensions."
-        )
+        raise ValueError(f"scree(result, ranks={ranks}): the discovery has the ranks {curve['rank'].values.tolist()}.")
     return curve.sel(rank=ranks)

@@ -58,12 +58,15 @@ def _glued(path: DepthPath) -> str:
 
 
 def _untrained(path: DepthPath) -> str:
-    """Which ranks were left out because two above them do not hold."""
+    """Which ranks were left out, because two above them do not hold or because there are many."""
     trained = path.table["objective"].notnull().any("middle_layers").values
-    below = int(np.argmax(trained))
-    if not below:
-        return ""
-    return f"Fewer than {below + 1} were not tried: {below + 1} and {below + 2} cut the data open already."
+    below, ranks = int(np.argmax(trained)), path.table["rank"].values[trained].tolist()
+    words: list[str] = []
+    if below:
+        words.append(f"Fewer than {ranks[0]} were not tried: {ranks[0]} and {ranks[1]} cut the data open already.")
+    if len(ranks) < ranks[-1] - below:
+        words.append(f"Of {ranks[0]} to {ranks[-1]} dimensions only {', '.join(map(str, ranks))} were tried.")
+    return " ".join(words)
 
 
 def depth_table(path: DepthPath) -> TableText:

@@ -84,7 +84,7 @@ def save_pictures(pictures: Sequence[Picture], folder: str | os.PathLike[str]) -
 
 def _curve_pictures(found: Discovery) -> list[Picture]:
     linear = "PCA" if found.task == "autoencoding" else "reduced-rank regression"
-    last, rank = found.scree.sizes["rank"], found.rank
+    last, rank = found.scree["rank"].values.max(initial=0), found.rank
     return [
         Picture(
             "scree",
