@@ -49,6 +49,17 @@ def test_starts_are_counted_at_the_ridges_that_were_read() -> None:
     assert start_share(starts, [1e-3, 1e-2], 3) == pytest.approx(1 / 3)
 
 
+def test_a_gap_below_the_bend_does_not_hide_it_from_the_resamples() -> None:
+    """A line in the errors themselves is steep at its end in logarithms, and would be read instead."""
+    ranks = [*range(9), 10, 12, 15, 18, 22, 27, 33, *range(39, 45)]
+    mean = 0.75 ** np.minimum(np.arange(45), 41)
+    table = mean[:, None] * np.random.default_rng(0).uniform(0.8, 1.2, size=(45, 60))
+    assert scree_share(table, 41) > 0.9
+    assert scree_share(table[ranks], 41, ranks=ranks) > 0.9
+    straight = np.stack([np.interp(np.arange(45), ranks, row) for row in table[ranks].T]).T
+    assert scree_share(straight, 41) < 0.1
+
+
 def test_one_rank_alone_is_refused() -> None:
     with pytest.raises(ValueError, match="at least two ranks"):
         scree_share(np.ones((1, 5)), 1)

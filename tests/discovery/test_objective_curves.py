@@ -85,6 +85,40 @@ def test_a_neighbour_is_known_from_next_to_the_reading_and_its_largest_rank(
     assert reading_of(curves[1e-3], 1.0).rank == read
 
 
+def test_a_neighbour_that_seems_to_read_the_same_between_two_ranks_is_followed() -> None:
+    """Of spare rank 8 and largest 13, gaining 3 %, it would read 12 on the line between the two: it reads 9."""
+    chosen = [0.7**rank for rank in range(1, 13)] + [0.7**12] * 2
+    beside = [0.5] * 7 + [0.5, 0.485, 0.485, 0.485, 0.485, 0.485]
+    known = Known(chosen=chosen, beside=beside)
+    ladders = [known.ladder(1e-2, spare=14, most=14), known.ladder(1e-3, spare=8, most=13)]
+    curves = objective_curves(ladders, known.train, constant=1.0)
+    assert reading_of(curves[1e-2], 1.0).rank == 12
+    read = reading_of(curves[1e-3], 1.0).rank
+    assert read == 9
+    assert read in curves[1e-3]
+
+
+def test_a_curve_that_gains_beyond_its_spare_rank_has_gaps_there_too() -> None:
+    gaining = [0.9 ** min(rank, 20) * 0.999 ** max(rank - 20, 0) for rank in range(1, 97)]
+    known = Known(chosen=gaining)
+    curves = objective_curves([known.ladder(1e-2, spare=20, most=96)], known.train, constant=1.0)
+    assert len(known.ranks(1e-2)) == len(set(known.ranks(1e-2))) <= 26
+    assert reading_of(curves[1e-2], 1.0) == objective_reading([1.0, *gaining])
+
+
+def test_a_ridge_at_which_nothing_ended_reads_no_rank() -> None:
+    assert reading_of({}, 1.0).rank == 0
+    known = Known(chosen=[0.5, 0.2], beside=[])
+    ladders = [known.ladder(ridge, spare=2, most=2) for ridge in (1e-2, 1e-3)]
+
+    def train(wanted: Sequence[tuple[Ladder, int]]) -> list[Result]:
+        return known.train([(ladder, rank) for ladder, rank in wanted if ladder.ridge == 1e-2])
+
+    curves = objective_curves(ladders, train, constant=1.0)
+    assert list(curves[1e-2]) == [1, 2]
+    assert curves[1e-3] == {}
+
+
 def test_without_a_rank_a_neighbour_needs_one_dimension_and_its_largest() -> None:
     known = Known(chosen=[1.0, 1.0], beside=[1.0, 1.0, 1.0])
     ladders = [known.ladder(1e-2, spare=2, most=2), known.ladder(1e-3, spare=3, most=3)]

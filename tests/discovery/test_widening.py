@@ -11,10 +11,11 @@ import isthmus
 from isthmus.discovery import objective_curves, search
 from isthmus.discovery.arguments import checked_data
 from isthmus.discovery.decision import Decision, Readings
+from isthmus.discovery.ladder import Ladder
 from isthmus.discovery.progress import silent
 from isthmus.discovery.request import Request
 from isthmus.discovery.search_pass import SearchPass, Trained
-from isthmus.discovery.settings import Settings
+from isthmus.discovery.settings import NetworkKind, Settings
 from isthmus.discovery.splitting import heldout_rows
 from isthmus.discovery.widening import is_full, leaves_room
 from isthmus.errors import NotConverged
@@ -161,6 +162,22 @@ def test_time_left_is_compared_with_what_wider_networks_take() -> None:
     assert leaves_room(None, 100.0, NARROW, most=7)
     assert leaves_room(2.1 * growth, 1.0, NARROW, most=7)
     assert not leaves_room(1.9 * growth, 1.0, NARROW, most=7)
+
+
+def test_time_spent_is_that_of_the_units_in_whichever_sitting() -> None:
+    shared = {"seconds": 2.0}
+    trained = Trained(
+        0.1, {0.1: [{"seconds": 1.0}], 0.3: [{"seconds": 0.5}]}, Ladder({}, 3, 3), {0.1: {2: shared, 3: shared}}
+    )
+    assert trained.seconds == 3.5
+
+
+@pytest.mark.parametrize("kind", [NetworkKind.LEAKY, NetworkKind.RESNET])
+def test_residual_networks_are_wide_enough_from_the_start(kind: NetworkKind) -> None:
+    settings = dataclasses.replace(NARROW, linear_width=5, widest=24, network=kind)
+    curve = {rank: {"rank": rank, "objective": value} for rank, value in enumerate(FALLS, 1)}
+    assert not is_full(curve, 1.0, settings, most=9)
+    assert settings.room == 24
 
 
 @pytest.mark.parametrize("decided", [9, pytest.param(12, marks=pytest.mark.slow)])

@@ -2,11 +2,12 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isthmus.theory.curve_readings import objective_reading, running_minimum, scree_reading
+from isthmus.theory.curve_readings import objective_reading, running_minimum, scree_reading, with_gaps_filled
 
 KNEE = [1.0, 0.5, 0.3, 0.1, 0.1002, 0.1, 0.0998]  # falls up to 3, flat to a fraction of a per cent after it
 
@@ -72,3 +73,45 @@ def test_a_whole_curve_may_fall_to_its_end() -> None:
 def test_objectives_that_cannot_be_are_refused(bad: list[float]) -> None:
     with pytest.raises(ValueError, match="at least two positive"):
         objective_reading(bad)
+
+
+def test_gaps_are_filled_by_lines_in_logarithms() -> None:
+    assert with_gaps_filled({0: 5.0, 1: 8.0, 4: 1.0, 5: 1.0}) == pytest.approx([5, 8, 4, 2, 1, 1])
+    assert with_gaps_filled({0: 5.0, 3: 1.0}) == [5, 5, 5, 1], "what fewer dimensions could do is not known"
+    assert with_gaps_filled({0: 1.0, 1: 1e-3, 3: 0.0}) == [1.0, 1e-3, 1e-3, 0.0]
+    with pytest.raises(ValueError, match="needs the value at rank 0"):
+        with_gaps_filled({1: 0.5})
+
+
+def falling_curve(rng: np.random.Generator) -> list[float]:
+    """Errors that fall at every rank, at two or three of them by much."""
+    drops = rng.exponential(0.05, size=40)
+    drops[rng.choice(40, size=int(rng.integers(2, 4)), replace=False)] += rng.uniform(0.2, 1.5)
+    return [1.0, *np.exp(-np.cumsum(drops)).tolist()]
+
+
+def test_what_a_gap_may_hide_is_no_margin() -> None:
+    """Where the margin is positive, the curve with all its ranks reads the same; it need not without what gaps hide."""
+    rng = np.random.default_rng(0)
+    clear, wrong = 0, 0
+    for _ in range(400):
+        whole = falling_curve(rng)
+        ranks = {0, 40, *rng.choice(40, size=18, replace=False).tolist()}
+        while True:  # as the search does: what is read, and its neighbours, are measured
+            filled = with_gaps_filled({rank: whole[rank] for rank in ranks})
+            read = scree_reading(filled).rank
+            if (around := {read - 1, read, read + 1}) <= ranks:
+                break
+            ranks |= around
+        truth = scree_reading(whole)
+        if scree_reading(filled, measured=ranks).sharpness > 1e-9:
+            clear += 1
+            assert truth.rank == read
+        wrong += truth.rank != read and scree_reading(filled).sharpness > 0.2
+    assert clear > 20
+    assert wrong > 20, "a margin that ignores gaps is believed where it should not be"
+
+
+def test_a_curve_without_gaps_hides_nothing() -> None:
+    whole = falling_curve(np.random.default_rng(1))
+    assert scree_reading(whole, measured=range(41)) == scree_reading(whole)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from isthmus.discovery.problem import Problem
-from isthmus.theory.curve_readings import scree_reading
+from isthmus.theory.curve_readings import scree_reading, with_gaps_filled
 from isthmus.training.losses import Loss
 
 RESAMPLES = 200
@@ -54,6 +54,7 @@ def scree_share(
     losses: Array,
     rank: int,
     *,
+    ranks: Sequence[int] | None = None,
     complete: bool = False,
     weight: Array | None = None,
     ordered: bool = False,
@@ -62,8 +63,9 @@ def scree_share(
     """Share of bootstrap resamples of the held-out rows whose scree curve reads `rank`.
 
     Args:
-        losses: of every held-out row (columns) through 0, 1, ..., K dimensions (rows), (K + 1, n_held).
+        losses: of every held-out row (columns) through these numbers of dimensions (rows), (len(ranks), n_held).
         rank: the reading in question.
+        ranks: 0 and those that were trained, ascending; the errors of others lie between. None: 0, 1, 2, ...
         complete: no map needs more than K dimensions.
         weight: of each row, any common factor.
         ordered: rows are a time series: blocks of neighbours are drawn.
@@ -78,11 +80,13 @@ def scree_share(
     block = np.arange(n) * BLOCKS // n if ordered else np.arange(n)
     num_blocks = int(block.max()) + 1
     share = np.ones(n) if weight is None else weight
+    known = list(range(len(losses))) if ranks is None else list(ranks)
     hits = 0
     for _ in range(RESAMPLES):
         drawn = np.bincount(rng.integers(num_blocks, size=num_blocks), minlength=num_blocks)[block] * share
         if drawn.sum() > 0:
-            hits += scree_reading((losses @ drawn / drawn.sum()).tolist(), complete=complete).rank == rank
+            errors = dict(zip(known, (losses @ drawn / drawn.sum()).tolist(), strict=True))
+            hits += scree_reading(with_gaps_filled(errors), complete=complete).rank == rank
     return hits / RESAMPLES
 
 

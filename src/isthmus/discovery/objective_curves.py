@@ -4,11 +4,10 @@ The ranks of one start: `ladder`. What is read off a curve: `theory.curve_readin
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 from isthmus.discovery.ladder import Ladder
-from isthmus.theory.curve_readings import CurveReading, objective_reading
+from isthmus.theory.curve_readings import CurveReading, objective_reading, with_gaps_filled
 
 Result = dict[str, Any]
 Curves = dict[float, dict[int, Result]]
@@ -40,7 +39,10 @@ def objective_curves(ladders: Sequence[Ladder], train: Train, *, constant: float
     read = reading_of(curves[chosen.ridge], constant).rank
     curves |= {l.ridge: {} for l in beside}
     _add(curves, [(l, rank) for l in beside for rank in _next_to(read, l)], train)
-    others = [l for l in beside if reading_of(curves[l.ridge], constant).rank != read]
+    # what lies between two trained ranks is made up: to read the same there says nothing
+    others = [
+        l for l in beside if reading_of(curves[l.ridge], constant).rank != read or read not in {0, *curves[l.ridge]}
+    ]
     ends = [(l, max(min(read, l.spare) - BELOW, 1)) for l in others]
     _climb(curves, ends, train)
     while ends := [(l, low) for l, low in ends if 1 < low >= reading_of(curves[l.ridge], constant).rank]:
@@ -52,13 +54,15 @@ def objective_curves(ladders: Sequence[Ladder], train: Train, *, constant: float
 
 
 def reading_of(curve: Mapping[int, Result], constant: float) -> CurveReading:
-    """The rank that a curve reads."""
+    """The rank that a curve reads; 0, not sharp, where no network of any rank could be used."""
+    if not curve:
+        return CurveReading(0, 0.0)
     return objective_reading(by_rank(curve, "objective", constant=constant))
 
 
 def has_gaps(ladder: Ladder) -> bool:
     """Whether a curve is too long for all its ranks to be trained."""
-    return ladder.spare > WHOLE
+    return ladder.most > WHOLE
 
 
 def by_rank(results: Mapping[int, Result], name: str, *, constant: float) -> list[float]:
@@ -67,33 +71,29 @@ def by_rank(results: Mapping[int, Result], name: str, *, constant: float) -> lis
     A rank that was not trained, or diverged, lies on a line between its neighbours, in logarithms; below the least one
     that is there it can do what the constant can.
     """
-    known = {0: constant} | {rank: results[rank][name] for rank in sorted(results)}
-    values: list[float] = []
-    for (low, here), (high, there) in pairwise(known.items()):
-        ratio = there / here if low and here > 0 and there > 0 else 1.0
-        values += [here * ratio ** ((rank - low) / (high - low)) for rank in range(low, high)]
-    return [*values, known[max(known)]]
+    return with_gaps_filled({0: constant} | {rank: result[name] for rank, result in results.items()})
 
 
 def _climb(curves: Curves, ends: Sequence[tuple[Ladder, int]], train: Train) -> None:
     """Add the ranks from these least ones on; above the spare rank only where the largest rank gains something."""
     for ladder, _ in ends:
         curves.setdefault(ladder.ridge, {})
-    _add(curves, [(l, r) for l, low in ends for r in sorted({*_upwards(low, l), l.most}, reverse=True)], train)
+    first = [(l, sorted({*_upwards(low, l.spare, l), l.most}, reverse=True)) for l, low in ends]
+    _add(curves, [(l, rank) for l, ranks in first for rank in ranks], train)
     gaining = [l for l, _ in ends if l.gains(curves[l.ridge])]
-    _add(curves, [(l, rank) for l in gaining for rank in range(l.most - 1, l.spare, -1)], train)
+    _add(curves, [(l, rank) for l in gaining for rank in _upwards(l.spare, l.most, l)[::-1]], train)
     curves |= {l.ridge: l.filled(curves[l.ridge]) for l, _ in ends if l not in gaining}
 
 
-def _upwards(low: int, ladder: Ladder) -> list[int]:
-    """Ranks from `low` to the spare one: all if the curve is short, else in steps that grow with the rank."""
+def _upwards(low: int, high: int, ladder: Ladder) -> list[int]:
+    """Ranks from `low` to `high`: all if the curve is short, else in steps that grow with the rank."""
     if not has_gaps(ladder):
-        return list(range(low, ladder.spare + 1))
+        return list(range(low, high + 1))
     ranks, rank = list[int](), low
-    while rank < ladder.spare:
+    while rank < high:
         ranks.append(rank)
         rank += max(rank // 4, 1)
-    return [*ranks, ladder.spare]
+    return [*ranks, high]
 
 
 def _further_down(low: int, ladder: Ladder) -> list[int]:
@@ -113,7 +113,7 @@ def _settle(curves: Curves, ladders: Sequence[Ladder], train: Train, constant: f
                 continue
             curve = curves[ladder.ridge]
             least, read = min(curve, default=1), reading_of(curve, constant).rank
-            near = range(max(read - BELOW, least), min(read + BELOW, ladder.spare) + 1)
+            near = range(max(read - BELOW, least), min(read + BELOW, ladder.most) + 1)
             around += [(ladder, r) for r in near if r not in curve and (ladder.ridge, r) not in asked]
         if not around:
             return

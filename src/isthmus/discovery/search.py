@@ -4,9 +4,7 @@ What a pass computes: `search_pass`. When a wider one follows: `widening`. What 
 """
 
 import math
-import time
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -16,12 +14,20 @@ from isthmus.discovery.curves import Result
 from isthmus.discovery.decision import Decision, Readings, decide
 from isthmus.discovery.objective_curves import Curves, by_rank, reading_of
 from isthmus.discovery.problem import Problem
-from isthmus.discovery.search_pass import SearchPass, Starts, Trained, least, most_ranks, planned_evaluations
+from isthmus.discovery.search_pass import (
+    SearchPass,
+    Starts,
+    Trained,
+    least,
+    most_ranks,
+    planned_evaluations,
+    planned_scree,
+)
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.widening import is_full, leaves_room
 from isthmus.discovery.work import Workshop
 from isthmus.errors import NotConverged
-from isthmus.theory.curve_readings import scree_reading
+from isthmus.theory.curve_readings import CurveReading, scree_reading
 
 
 @dataclass(slots=True)
@@ -77,8 +83,8 @@ class Search:
         readings = self._read(trained, scree)
         decision = decide(readings)
         asked: set[int] = set()
-        # the Jacobian may be believed where it reads a rank in a gap
-        while ranks := self.current.in_gap(decision.rank, trained) - asked:
+        # any of the readings may be believed, so none may stand on ranks that were not trained
+        while ranks := self._untrained(decision, readings, trained) - asked:
             asked |= ranks
             found = self.current.at_ranks(ranks, trained)
             trained = trained.with_ranks(found)
@@ -93,14 +99,19 @@ class Search:
             self.current.warnings,
         )  # fmt: skip
 
+    def _untrained(self, decision: Decision, readings: Readings, trained: Trained) -> set[int]:
+        """The ranks in gaps that are read, or lie beside one that is."""
+        read = {decision.rank, readings.objective.rank, readings.scree.rank}
+        return set().union(*(self.current.in_gap(rank, trained) for rank in read))
+
     def _wide_enough(self) -> Trained:
         """The starts and curves of the first networks with room to spare, or of the widest that the time allows."""
-        began = time.monotonic()
         trained = self.current.run()
-        while self._wants_more(trained) and self._has_time(time.monotonic() - began):
+        while self._wants_more(trained) and self._has_time(trained.seconds / self.workshop.workers):
             narrow, wider = self.current, self.settings.wider(self._largest())
             self.current = self._pass(wider, f"{narrow.prefix}wide-{wider.linear_width}-")
-            self.workshop.tracker.skip(-planned_evaluations(wider, self.problem))
+            spared = planned_scree(self.settings, self.problem)
+            self.workshop.tracker.skip(spared - planned_evaluations(wider, self.problem))
             try:
                 trained = self.current.run()
             except NotConverged:
@@ -117,25 +128,19 @@ class Search:
         return is_full(trained.curve, self.problem.constant_loss(), self.settings, most=self._largest())
 
     def _has_time(self, spent: float) -> bool:
-        return leaves_room(self.workshop.seconds_left(), spent, self.settings, most=self._largest())
+        left = self.workshop.seconds_left()
+        return not self.workshop.out_of_time() and leaves_room(left, spent, self.settings, most=self._largest())
 
     def _shares(self, rank: int, starts: Starts, curves: Curves, scree: dict[int, Result]) -> Shares:
         """How often the rank is read again."""
-        found = {r: self.current.stages.refined_network(self.problem, self.settings, scree[r]) for r in sorted(scree)}
-        losses = [row_losses(self.problem, None)]
-        for below, r in pairwise([0, *found]):
-            here = row_losses(self.problem, found[r])
-            # ranks in a gap lie between their neighbours; those below all networks can do what the constant can
-            for between in range(below + 1, r):
-                share = (between - below) / (r - below) if below else 0.0
-                losses.append((1 - share) * losses[below] + share * here)
-            losses.append(here)
+        networks = [self.current.stages.refined_network(self.problem, self.settings, scree[r]) for r in sorted(scree)]
+        losses = [row_losses(self.problem, network) for network in (None, *networks)]
         weight = self.problem.weight_held
         of_rows = scree_share(
-            np.stack(losses), rank, complete=len(losses) > self._largest(),
+            np.stack(losses), rank, ranks=[0, *sorted(scree)], complete=max(scree) >= self._largest(),
             weight=None if weight is None else weight.double().numpy(),
             ordered=self.settings.ordered, seed=self.settings.seed,
-        ) if len(losses) > 1 else math.nan  # fmt: skip
+        ) if scree else math.nan  # fmt: skip
         return Shares(of_rows, start_share(starts, list(curves), rank))
 
     def _read(self, trained: Trained, scree: dict[int, Result]) -> Readings:
@@ -150,7 +155,9 @@ class Search:
             ridge=ridge,
             objective=reading_of(curves[ridge], constant),
             neighbours=tuple((r, reading_of(c, constant)) for r, c in curves.items() if r != ridge),
-            scree=scree_reading(errors, complete=len(errors) > self._largest()),
+            scree=scree_reading(errors, complete=len(errors) > self._largest(), measured=scree)
+            if scree
+            else CurveReading(0, 0.0),
             jacobian_rank=best["jacobian_rank"],
             widest=max(curves[ridge]),
             heldout_error=tuple(errors),

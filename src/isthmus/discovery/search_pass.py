@@ -49,6 +49,12 @@ class Trained:
         """The objective curve at the chosen ridge."""
         return self.curves[self.ridge]
 
+    @property
+    def seconds(self) -> float:
+        """Time that its units took one after the other, in this sitting or an earlier one."""
+        results = [r for at in self.starts.values() for r in at] + [r for c in self.curves.values() for r in c.values()]
+        return sum({id(result): result["seconds"] for result in results}.values())
+
     def with_ranks(self, found: dict[int, Result]) -> "Trained":
         """The same with these ranks on the curve of the chosen ridge too."""
         curve = dict(sorted({**self.curve, **found}.items()))
@@ -56,17 +62,21 @@ class Trained:
 
 
 def planned_evaluations(settings: Settings, problem: Problem) -> int:
-    """About how many gradient evaluations a pass takes, for the estimate of time left."""
-    most, ridges = most_ranks(settings, problem), _planned_ridges(settings)
-    ranks, beside = (LONG_CURVE, LONG_BESIDE) if most > WHOLE else (min(most, 6), min(most, 6))
+    """About how many gradient evaluations a pass and its scree curve take, for the estimate of time left."""
+    ridges, (ranks, beside) = _planned_ridges(settings), _planned_ranks(settings, problem)
     starts = ridges * (len(settings.starts) * settings.start_evaluations + settings.raise_evaluations)
     curves = (ranks + (ridges - 1) * beside) * settings.polish_evaluations
-    return starts + curves + ranks * settings.refine_evaluations
+    return starts + curves + planned_scree(settings, problem)
+
+
+def planned_scree(settings: Settings, problem: Problem) -> int:
+    """About how many of them the scree curve takes."""
+    return _planned_ranks(settings, problem)[0] * settings.refine_evaluations
 
 
 def most_ranks(settings: Settings, problem: Problem) -> int:
     """The largest rank that networks of this size can show."""
-    return min(settings.linear_width, problem.d_in, problem.d_out)
+    return min(settings.room, problem.d_in, problem.d_out)
 
 
 def least(results: Sequence[Result]) -> Result:
@@ -94,6 +104,11 @@ class SearchPass:
         self._try_higher_ranks(starts, around)
         ladders = [self._ladder(least(starts[r])) for r in around]
         curves = objective_curves(ladders, self._truncated, constant=self.problem.constant_loss())
+        if not curves[ridge]:
+            raise NotConverged(f"discover: at ridge {ridge:g} no network of any rank ended; give other ridges.")
+        for empty in [r for r, curve in curves.items() if not curve]:
+            self.warnings.append(f"At ridge {empty:g} no network of any rank ended; its objective curve is left out.")
+            del curves[empty]
         return Trained(ridge, starts, ladders[0], curves)
 
     def in_gap(self, rank: int, trained: Trained) -> set[int]:
@@ -101,7 +116,7 @@ class SearchPass:
         ladder, curve = trained.ladder, trained.curve
         if not has_gaps(ladder):
             return set()
-        return {r for r in (rank - 1, rank, rank + 1) if 0 < r <= ladder.spare and r not in curve}
+        return {r for r in (rank - 1, rank, rank + 1) if 0 < r <= ladder.most and r not in curve}
 
     def at_ranks(self, ranks: set[int], trained: Trained) -> dict[int, Result]:
         """The best start truncated to these ranks, those that can be used."""
@@ -142,7 +157,7 @@ class SearchPass:
         """The starts that can be used."""
         numbers = range(len(self.settings.starts))
         units = [self._unit("start", self.stages.trained_start, ridge, n, number=n) for n in numbers]
-        usable = [r for r in self.workshop.run(units) if r["usable"]]
+        usable = self._run(units)
         if not usable:
             self.warnings.append(f"Every start diverged at ridge {ridge:g}; it is left out.")
         return usable
@@ -159,8 +174,9 @@ class SearchPass:
             return
         bases = [least(starts[ridge]) for ridge in ridges]
         units = [self._unit("raise", raised_start, b["ridge"], b["start"], base=b, cost=cost) for b in bases]
-        for base, result in zip(bases, self.workshop.run(units), strict=True):
-            higher = result["usable"] and result["activation_rank"] > base["activation_rank"]
+        for result in self._run(units):
+            base = next(b for b in bases if b["ridge"] == result["ridge"])
+            higher = result["activation_rank"] > base["activation_rank"]
             if higher and result["objective"] < base["objective"]:
                 starts[base["ridge"]].append(result)
 
@@ -226,3 +242,9 @@ class SearchPass:
 def _planned_ridges(settings: Settings) -> int:
     """Ridges that are trained where the best is the first or beside it: it and its neighbours."""
     return min(2 * settings.patience + 1, len(settings.ridges))
+
+
+def _planned_ranks(settings: Settings, problem: Problem) -> tuple[int, int]:
+    """About how many ranks are trained at the chosen ridge, and at one beside it."""
+    most = most_ranks(settings, problem)
+    return (LONG_CURVE, LONG_BESIDE) if most > WHOLE else (min(most, 6), min(most, 6))

@@ -105,6 +105,11 @@ class Settings:
         """Steps of Adam of a linear start."""
         return self.adam_steps * (2 if self.network == NetworkKind.CONNECTED else 1)
 
+    @property
+    def room(self) -> int:
+        """The largest rank that the networks can show; residual ones are as wide as their data."""
+        return self.linear_width if self.network == NetworkKind.CONNECTED else self.widest
+
     def wider(self, most: int) -> "Settings":
         """A middle at least twice as wide; at once for rank `most` if that is up to three times.
 

@@ -15,7 +15,8 @@ WIDENED_COST = 2.0  # a whole search over its starts and curves, in time, at equ
 def is_full(curve: Mapping[int, Result], constant: float, settings: Settings, *, most: int) -> bool:
     """Whether the objective asks for as many dimensions as the linear layers have, and the task may have more.
 
-    What a start uses says less: noise fills all layers of a network whose objective reads 8.
+    Residual networks are never full: they are as wide as their data. What a start uses says less: noise fills all
+    layers of a network whose objective reads 8.
 
     Args:
         curve: truncated networks by rank, at the chosen ridge.
@@ -25,8 +26,8 @@ def is_full(curve: Mapping[int, Result], constant: float, settings: Settings, *,
 
     Test: discovery/test_widening.
     """
-    width = settings.linear_width
-    return width < min(most, settings.widest) and reading_of(curve, constant).rank >= width
+    room = settings.room
+    return room < min(most, settings.widest) and reading_of(curve, constant).rank >= room
 
 
 def leaves_room(seconds_left: float | None, spent: float, settings: Settings, *, most: int) -> bool:
@@ -36,7 +37,7 @@ def leaves_room(seconds_left: float | None, spent: float, settings: Settings, *,
 
     Args:
         seconds_left: until the limit, or None.
-        spent: seconds on the starts and curves of networks of this size.
+        spent: seconds on the starts and curves of networks of this size, in this sitting or an earlier one.
         settings: those that the networks had.
         most: rank that no map of these inputs to these targets exceeds.
 

@@ -5,8 +5,9 @@ Pure functions of numbers; how the curves are computed is in `discovery.curves`,
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 OBJECTIVE_SLACK = 1.01  # a rank is enough if its objective is within 1 % of the one through all dimensions
 
@@ -23,6 +24,26 @@ class CurveReading:
 
     rank: int
     sharpness: float
+
+
+def with_gaps_filled(known: Mapping[int, float]) -> list[float]:
+    """The values of a curve at ranks 0, 1, ..., K from those at some of them, 0 and K among these.
+
+    A rank between two others lies on the line between them, in logarithms. Below the least rank above 0 it can do what
+    rank 0 can. A value of 0 is no logarithm: up to it the curve stays where it was.
+
+        f(r) = f(a)^((b - r) / (b - a)) f(b)^((r - a) / (b - a))   for  0 < a < r < b
+
+    Raises:
+        ValueError: nothing is known of rank 0.
+    """
+    if 0 not in known:
+        raise ValueError(f"with_gaps_filled: needs the value at rank 0, got the ranks {sorted(known)}.")
+    values: list[float] = []
+    for (low, here), (high, there) in pairwise(sorted(known.items())):
+        ratio = there / here if low and here > 0 and there > 0 else 1.0
+        values += [here * ratio ** ((rank - low) / (high - low)) for rank in range(low, high)]
+    return [*values, known[max(known)]]
 
 
 def running_minimum(objectives: Sequence[float]) -> list[float]:
@@ -53,14 +74,20 @@ def objective_reading(objectives: Sequence[float], *, slack: float = OBJECTIVE_S
     return CurveReading(rank, math.log(best[rank - 1] / best[rank]) if rank else math.inf)
 
 
-def scree_reading(errors: Sequence[float], *, complete: bool = False) -> CurveReading:
+def scree_reading(
+    errors: Sequence[float], *, complete: bool = False, measured: Collection[int] | None = None
+) -> CurveReading:
     """The rank after which the error stops falling: largest logarithmic drop minus the next one.
 
         argmax_r [ log e(r-1)/e(r) - max(log e(r)/e(r+1), 0) ],   sharpness = this maximum minus the second largest
 
+    Where ranks were left out, the second largest is what a gap may hide: the error may fall at one of its ranks by as
+    much as over the whole gap, or not at all after the rank below it.
+
     Args:
         errors: e(0), e(1), ..., e(K) >= 0: relative errors through r dimensions; e(0) is that of the best constant.
         complete: no map needs more than K dimensions, so that the fall ends there; else r = K is no answer.
+        measured: ranks whose errors were measured, those between them being made up; None: all.
 
     Raises:
         ValueError: fewer than two values.
@@ -73,5 +100,18 @@ def scree_reading(errors: Sequence[float], *, complete: bool = False) -> CurveRe
     after = [*drops[1:], 0.0] if complete else drops[1:]
     bends = [drop - max(next_drop, 0.0) for drop, next_drop in zip(drops, after, strict=False)] or drops
     order = sorted(range(len(bends)), key=lambda i: -bends[i])
-    margin = bends[order[0]] - bends[order[1]] if len(order) > 1 else bends[order[0]]
-    return CurveReading(order[0] + 1, margin)
+    hidden = _hidden_bends(logs, measured, winner=order[0] + 1) if measured is not None else []
+    second = max([bends[i] for i in order[1:2]] + hidden, default=0.0)
+    return CurveReading(order[0] + 1, bends[order[0]] - second)
+
+
+def _hidden_bends(logs: Sequence[float], measured: Collection[int], *, winner: int) -> list[float]:
+    """The largest bends that ranks between measured ones may have, and the measured ones below them."""
+    ranks = sorted({0, *measured})
+    found: list[float] = []
+    for before, low, high in zip([0, *ranks], ranks, ranks[1:], strict=False):
+        if high > low + 1:
+            found.append(logs[low] - logs[high])
+            if low not in {0, winner}:
+                found.append((logs[before] - logs[low]) / (low - before))
+    return found
