@@ -17,7 +17,7 @@ from isthmus.discovery.request import Request
 from isthmus.discovery.search_pass import SearchPass, Trained
 from isthmus.discovery.settings import NetworkKind, Settings
 from isthmus.discovery.splitting import heldout_rows
-from isthmus.discovery.widening import is_full, leaves_room
+from isthmus.discovery.widening import fell_short, is_full, leaves_room
 from isthmus.errors import NotConverged
 from isthmus.theory import Verdict
 
@@ -53,6 +53,7 @@ def test_a_task_that_fills_the_middle_gets_a_wider_one(widened: isthmus.Discover
     assert (widened.settings["linear_width"], widened.settings["width"]) == (7, 17)
     assert widened.scree["rank"].values.tolist() == list(range(1, 8))
     assert not any("largest that was tried" in reason for reason in widened.reasons)
+    assert widened.warnings == ()
 
 
 def test_the_halves_of_a_widened_network_reconstruct(widened: isthmus.Discovery) -> None:
@@ -155,6 +156,20 @@ def test_the_middle_is_full_where_the_objective_reads_its_width(
     settings = dataclasses.replace(NARROW, linear_width=5, widest=widest)
     curve = {rank: {"rank": rank, "objective": value} for rank, value in enumerate(objectives, 1)}
     assert is_full(curve, 1.0, settings, most=most) == full
+
+
+def ended(ridge: float, *objectives: float) -> Trained:
+    curve = {rank: {"objective": value} for rank, value in enumerate(objectives, 1)}
+    return Trained(ridge, {ridge: [{"objective": 1.0}]}, Ladder({}, len(curve), len(curve)), {ridge: curve})
+
+
+def test_wide_networks_that_end_higher_than_narrow_ones_are_not_at_their_least_minimum() -> None:
+    assert fell_short(ended(0.1, 0.5, 0.2), ended(0.1, 0.5, 0.2, 0.1)) is None
+    assert fell_short(ended(0.1, 0.5, 0.2), ended(0.1, 0.5, 0.3, 0.2019)) is None, "within the slack of a reading"
+    assert fell_short(ended(0.3, 0.5, 0.2), ended(0.1, 0.5, 0.3, 0.25)) is None, "nothing is known at that ridge"
+    text = fell_short(ended(0.1, 0.5, 0.2), ended(0.1, 0.5, 0.3, 0.25))
+    assert text is not None
+    assert "(0.2 through at most 2 dimensions) than wider ones (0.25): the rank may be smaller" in text
 
 
 def test_time_left_is_compared_with_what_wider_networks_take() -> None:

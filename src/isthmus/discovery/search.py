@@ -24,7 +24,7 @@ from isthmus.discovery.search_pass import (
     planned_scree,
 )
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.widening import is_full, leaves_room
+from isthmus.discovery.widening import fell_short, is_full, leaves_room
 from isthmus.discovery.work import Workshop
 from isthmus.errors import NotConverged
 from isthmus.theory.curve_readings import CurveReading, scree_reading
@@ -113,11 +113,13 @@ class Search:
             spared = planned_scree(self.settings, self.problem)
             self.workshop.tracker.skip(spared - planned_evaluations(wider, self.problem))
             try:
-                trained = self.current.run()
+                before, trained = trained, self.current.run()
             except NotConverged:
                 narrow.warnings.append(f"Networks with {wider.linear_width} neurons in the middle diverged.")
                 self.current = narrow
                 break
+            if text := fell_short(before, trained):
+                self.current.warnings.append(text)
         return trained
 
     def _pass(self, settings: Settings, prefix: str) -> SearchPass:

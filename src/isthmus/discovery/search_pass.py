@@ -49,6 +49,11 @@ class Trained:
         """The objective curve at the chosen ridge."""
         return self.curves[self.ridge]
 
+    def least_objective(self, ridge: float) -> float:
+        """Of all its networks at this ridge; infinite where there are none."""
+        results = [*self.starts.get(ridge, []), *self.curves.get(ridge, {}).values()]
+        return min((result["objective"] for result in results), default=math.inf)
+
     @property
     def seconds(self) -> float:
         """Time that its units took one after the other, in this sitting or an earlier one."""
