@@ -12,7 +12,7 @@ from isthmus.discovery import objective_curves, search
 from isthmus.discovery.arguments import checked_data
 from isthmus.discovery.decision import Decision, Readings
 from isthmus.discovery.ladder import Ladder
-from isthmus.discovery.progress import silent
+from isthmus.discovery.progress import Progress, ProgressListener, silent
 from isthmus.discovery.request import Request
 from isthmus.discovery.search_pass import SearchPass, Trained
 from isthmus.discovery.settings import NetworkKind, Settings
@@ -32,12 +32,16 @@ def cube(columns: int) -> np.ndarray:
 
 
 def discovered(
-    settings: Settings, x: np.ndarray, seconds: float | None = None, folder: Path | None = None
+    settings: Settings,
+    x: np.ndarray,
+    seconds: float | None = None,
+    folder: Path | None = None,
+    progress: ProgressListener = silent,
 ) -> isthmus.Discovery:
     data = checked_data(x, None, None, None)
     held = heldout_rows(len(x), seed=0, fraction=0.2, groups=None, ordered=False)
     request = Request(
-        data=data, held=held, settings=settings, folder=folder, seconds=seconds, progress=silent, control=False,
+        data=data, held=held, settings=settings, folder=folder, seconds=seconds, progress=progress, control=False,
         depth_path=False, workers=1,
     )  # fmt: skip
     return request.answered()
@@ -139,6 +143,15 @@ def test_a_search_that_is_stopped_while_it_is_wide_goes_on_with_the_same_bits(
     assert resumed.rank == widened.rank
     for here, there in zip(resumed.network.parameters(), widened.network.parameters(), strict=True):
         assert torch.equal(here, there)
+
+
+def test_the_length_of_a_widened_search_is_foreseen_anew() -> None:
+    told: list[Progress] = []
+    settings = dataclasses.replace(NARROW, linear_width=6, width=18)
+    assert discovered(settings, cube(9), progress=told.append).settings["linear_width"] == 9
+    before_scree = [event.fraction for event in told if event.stage != "scree curve"]
+    assert 0.4 < max(before_scree) < 1
+    assert [event.fraction for event in told][-1] > 0.7
 
 
 FALLS = [0.8, 0.5, 0.2, 0.1, 0.05]  # of the objective, rank by rank

@@ -80,6 +80,14 @@ def test_nothing_is_computed_twice(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.partial.pt"))
 
 
+def test_what_is_foreseen_anew_takes_the_place_of_the_plan(tmp_path: Path) -> None:
+    shop = workshop(tmp_path, planned=100)
+    shop.run([Counted().unit("a", cost=30)])
+    assert shop.tracker.left() == 70
+    shop.tracker.foresee(200)
+    assert (shop.tracker.left(), shop.tracker.planned) == (200, 230)
+
+
 def test_what_a_time_limit_cut_short_goes_on_another_day(tmp_path: Path) -> None:
     def unit(outcome: str, seconds: float) -> Unit:
         def compute(path: Path | None, _hear: Hear) -> Result:

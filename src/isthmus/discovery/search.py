@@ -106,17 +106,19 @@ class Search:
 
     def _wide_enough(self) -> Trained:
         """The starts and curves of the first networks with room to spare, or of the widest that the time allows."""
+        tracker = self.workshop.tracker
+        afterwards = max(tracker.left() - planned_evaluations(self.settings, self.problem), 0)  # control, depth path
         trained = self.current.run()
         while self._wants_more(trained) and self._has_time(trained.seconds / self.workshop.workers):
             narrow, wider = self.current, self.settings.wider(self._largest())
             self.current = self._pass(wider, f"{narrow.prefix}wide-{wider.linear_width}-")
-            spared = planned_scree(self.settings, self.problem)
-            self.workshop.tracker.skip(spared - planned_evaluations(wider, self.problem))
+            tracker.foresee(planned_evaluations(wider, self.problem) + afterwards)
             try:
                 before, trained = trained, self.current.run()
             except NotConverged:
                 narrow.warnings.append(f"Networks with {wider.linear_width} neurons in the middle diverged.")
                 self.current = narrow
+                tracker.foresee(planned_scree(self.settings, self.problem) + afterwards)
                 break
             if text := fell_short(before, trained):
                 self.current.warnings.append(text)

@@ -87,6 +87,15 @@ class Tracker:
         with self._lock:
             self.planned = max(self.planned - cost, self.done)
 
+    def left(self) -> int:
+        """Planned work that is not done."""
+        return self.planned - self.done
+
+    def foresee(self, cost: int) -> None:
+        """So much work is left, whatever was planned before."""
+        with self._lock:
+            self.planned = self.done + cost
+
     def _tell(self, unit: Unit, event: FitEvent) -> None:
         running = sum(self._running.values())
         fraction = min((self.done + running) / max(self.planned, 1), 1.0)
