@@ -23,6 +23,8 @@ issue6     drawn from 602408e: 216 of 216 right, 202 confident (relu 67 of 72, l
 bijection  at f3f32f2: 78 of 80 right, 65 confident, median 27.7 s; 6 for 7 and 7 for 8, from 321 and 418 samples, have
            no sharp rank
 large      at f3f32f2: 20 of 21 right, 6 confident (ranks 9 to 11), median 181 s; 13 for 14 has no sharp rank
+kuramoto   drawn from 010bf03, on the other Xeon: 5 of 5 right, all confident, median 36.8 s (35.5 to 40.6); the
+           surrogate has no sharp rank on any (12 by most readings)
 """
 
 import argparse
