@@ -21,7 +21,8 @@ issue6     drawn from 602408e: 216 of 216 right, 202 confident (relu 67 of 72, l
            largest cases ran at f3f32f2, the others at 602408e. Every ninth of them by size once more at 90fac4c, on
            another Xeon (2.6 GHz, three to four pieces of work on two cores): 24 of 24, 23 confident, median 13.3 s
 bijection  at f3f32f2: 78 of 80 right, 65 confident, median 27.7 s; 6 for 7 and 7 for 8, from 321 and 418 samples, have
-           no sharp rank
+           no sharp rank. Drawn anew (from the whole hash f3f32f27626c64c57196e9c550e338ddbaf8d508) at 0909a6e, on the
+           other Xeon: 79 of 80, 66 confident, median 10.1 s; 7 for 8, from 320 samples, has no sharp rank
 large      at f3f32f2: 20 of 21 right, 6 confident (ranks 9 to 11), median 181 s; 13 for 14 has no sharp rank
 kuramoto   drawn from 010bf03, on the other Xeon: 5 of 5 right, all confident, median 36.8 s (35.5 to 40.6); the
            surrogate has no sharp rank on any (12 by most readings)
