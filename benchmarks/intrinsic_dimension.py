@@ -26,17 +26,17 @@ Manifolds at commit 602408e, seconds of a busy core (answer: the deep rank; all 
 99 s), swiss roll 2 (3, 113 s), circle 2 (2, 68 s), torus 3 (3, 108 s), cube 17 (17, 850 s), all right; slopes of the
 lines over ridge * rank, for ranks that hold the data together: .89 and 1.00, .99 and 1.00, 1.00, 1.00.
 
-The collection, 22 of its 24, 20 at f29fb5b to 012414d, 61 to 386 s each, and M10c, M10d and Mn1 at 0909a6e (77, 285
-and 61 s of a newer Xeon): 14 right against the embedding dimension, none wrong without a warning; on the same 22 TwoNN
-has 10 right, PCA 9, MLE 8, Corr 7, MOM 6. On the two that were not measured (M8, Mn2) Corr has one right. Right: M1
-sphere 11, M2 3, M7 roll 2, M9 20, M10a 11, M10b 18, M10c 25, M10d 71 (no sharp rank), M12 20, M13a S-curve 2, Mbeta
-10, Mp1 3, Mp2 6, Mp3 9, of which Mbeta and Mp1 to Mp3 are confident. Wrong, each doubtful: flat or twisted surfaces in
-three columns, for which rank 2 glues rows at every depth tried (M5a closed helix 3, its least space 2; M5b helicoid 3
-for 2; M11 twisted band 3 for 2; M13b spiral 3 for 1), and curved ones of many columns (M3 5 for 4, M4 8 for 4, M6 12
-for 6, Mn1 19 for 18: the 2,500 rows of the first three lie so far apart that errors between rows say little; rank 4 of
-M3 has the least objective and is .34 off between rows, where .25 is allowed). M10c was called 24 until networks that a
-task fills were widened, and M1 took more than 8 minutes, now 194 s, until depth paths left out ranks below two that
-cut the data.
+The 24 of the collection, 20 at f29fb5b to 012414d, 61 to 386 s each, and M10c, M10d, Mn1, M8 and Mn2 at 0909a6e (77,
+285, 61, 213 and 206 s of a newer Xeon): 14 right against the embedding dimension, none wrong without a warning; TwoNN
+has 10 right, PCA 9, Corr and MLE 8, MOM 6. Right: M1 sphere 11, M2 3, M7 roll 2, M9 20, M10a 11, M10b 18, M10c 25,
+M10d 71 (no sharp rank), M12 20, M13a S-curve 2, Mbeta 10, Mp1 3, Mp2 6, Mp3 9, of which Mbeta and Mp1 to Mp3 are
+confident. Wrong, each doubtful: flat or twisted surfaces in three columns, for which rank 2 glues rows at every depth
+tried (M5a closed helix 3, its least space 2; M5b helicoid 3 for 2; M11 twisted band 3 for 2; M13b spiral 3 for 1), and
+curved ones of many columns (M3 5 for 4, M4 8 for 4, M6 12 for 6, M8 24 for 12, Mn1 19 for 18, Mn2 34 for 24 with no
+sharp rank: the 2,500 rows of the first three lie so far apart that errors between rows say little; rank 4 of M3 has
+the least objective and is .34 off between rows, where .25 is allowed). M10c was called 24 until networks that a task
+fills were widened, and M1 took more than 8 minutes, now 194 s, until depth paths left out ranks below two that cut the
+data.
 """
 
 import argparse
