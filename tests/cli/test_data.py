@@ -165,6 +165,13 @@ def test_a_file_without_names_fits_a_run_with_as_many_named_columns(tmp_path: Pa
         np.testing.assert_array_equal(rows_like(str(tmp_path / "new.npy"), ("a", "b")), rows)
 
 
+def test_named_columns_are_not_taken_for_those_of_a_file_without_names(tmp_path: Path) -> None:
+    path = tmp_path / "new.csv"
+    path.write_text("a,b\n1,2\n3,4\n")
+    with pytest.raises(DataError, match="lacks 2 of the 2 input columns of the run: 'c1', 'c2'"):
+        rows_like(str(path), ("c1", "c2"))
+
+
 @pytest.mark.parametrize("names", [("a", "b", "c"), ("a", "kind=x")], ids=["another number", "a column of text"])
 def test_a_file_without_names_for_other_columns_is_refused(tmp_path: Path, names: tuple[str, ...]) -> None:
     np.save(tmp_path / "new.npy", np.arange(6.0).reshape(3, 2))

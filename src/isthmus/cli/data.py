@@ -102,9 +102,8 @@ def read_rows(  # noqa: PLR0913
 def rows_like(data: str, names: Sequence[str]) -> np.ndarray:
     """The inputs called `names` among the columns of DATA, in that order, for an encoder that knows them.
 
-    Names x0, x1, ... and c1, c2, ... are those of data without names: these are taken by position, and so are the
-    columns of a file without names where there are as many. A text value that does not occur in DATA is a 0/1 column
-    of zeros.
+    Names x0, x1, ... are those of data without names and are taken by position, and so are the columns of a file
+    without names where there are as many. A text value that does not occur in DATA is a 0/1 column of zeros.
 
     Raises:
         DataError: a column is missing, or the data cannot be read.
@@ -119,10 +118,10 @@ def rows_like(data: str, names: Sequence[str]) -> np.ndarray:
         task = read_table(data, autoencode=True, among=among, drop_constant=False)
     found = pd.DataFrame(task.x, columns=list(task.x_names) or None)
     found.columns = found.columns.map(str)
-    unnamed = _are_numbered(names)
+    unnamed = tuple(names) == tuple(f"x{i}" for i in range(len(names)))
     if unnamed and found.shape[1] == len(names) and set(found.columns) != set(names):
         return task.x
-    if not unnamed and _are_numbered(found.columns):
+    if _are_made_up(found.columns) and not (unnamed or _are_made_up(names)):
         _check_positions(data, found.shape[1], names)
         return task.x
     bases = {str(column).split("=", 1)[0] for column in found.columns if "=" in str(column)}
@@ -138,10 +137,9 @@ def rows_like(data: str, names: Sequence[str]) -> np.ndarray:
     return found.reindex(columns=list(names), fill_value=0.0).to_numpy(dtype=np.float64)
 
 
-def _are_numbered(names: Sequence[str] | pd.Index) -> bool:
-    """Whether these are the names that columns without names are given: x0, x1, ..., or c1, c2, ... of a file."""
-    count = len(names)
-    return list(names) in ([f"x{i}" for i in range(count)], [f"c{i + 1}" for i in range(count)])
+def _are_made_up(names: Sequence[str] | pd.Index) -> bool:
+    """Whether these are the names c1, c2, ... that the columns of a file without names are given."""
+    return list(names) == [f"c{i}" for i in range(1, len(names) + 1)]
 
 
 def _check_positions(data: str, num_columns: int, names: Sequence[str]) -> None:
