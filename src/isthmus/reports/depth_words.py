@@ -63,7 +63,8 @@ def _untrained(path: DepthPath) -> str:
     below, ranks = int(np.argmax(trained)), path.table["rank"].values[trained].tolist()
     words: list[str] = []
     if below:
-        words.append(f"Fewer than {ranks[0]} were not tried: {ranks[0]} and {ranks[1]} cut the data open already.")
+        lowest = " and ".join(map(str, ranks[:2]))  # one, where others diverged
+        words.append(f"Fewer than {ranks[0]} were not tried: {lowest} cut the data open already.")
     if len(ranks) < ranks[-1] - below:
         words.append(f"Of {ranks[0]} to {ranks[-1]} dimensions only {', '.join(map(str, ranks))} were tried.")
     return " ".join(words)
