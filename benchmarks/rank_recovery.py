@@ -7,6 +7,7 @@ issue6     216 of the same kind, ReLU, leaky (slope 0.3) and tanh
 bijection  80 matrices of rank 1..8 between leaky ReLU bijections of 10..20 columns, 300..2000 samples
 large      21 ReLU teachers of rank 9..15, 4000 samples
 kuramoto   5 trajectories of the Kuramoto-Sivashinsky equation, 2500 snapshots of 64 points: 8
+classes    24 tables of 4 to 18 classes around centres in 1..4 of 8 latent coordinates, apart and overlapping (0.1)
 
     python benchmarks/rank_recovery.py [--suite NAME] [--out FILE] [--quick] [--workers 2] [--commit HASH] [--surrogate]
 
@@ -52,12 +53,13 @@ HEADER = (
 def measure(case: Case, *, surrogate: bool) -> Row:
     """One discovery with default settings, and one of its surrogate if it is asked for."""
     import isthmus
-    from isthmus.tasks import covariance_surrogate
+    from isthmus.tasks import Kind, covariance_surrogate
 
     warnings.simplefilter("ignore")
     task = case.task()
     began = time.process_time()
-    found = isthmus.discover(task.x, task.y, ordered=task.ordered)
+    loss = "cross_entropy" if task.kind is Kind.CLASSIFICATION else None
+    found = isthmus.discover(task.x, task.y, ordered=task.ordered, loss=loss)
     seconds = time.process_time() - began
     curve = found.objective_curve["objective"]
     beside: Row = {}

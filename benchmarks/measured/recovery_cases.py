@@ -74,7 +74,28 @@ class Snapshots:
         return tasks.kuramoto_sivashinsky(num_samples=self.num_samples, seed=self.seed)
 
 
-Case = Teacher | Bijection | Snapshots
+@dataclass(frozen=True)
+class Mixture:
+    """Classes by the nearest centre in `rank` of 8 coordinates; noise is how much they overlap."""
+
+    rank: int
+    noise: float
+    d_in: int
+    d_out: int
+    num_samples: int
+    seed: int
+    latent_dim: int = 8
+    activation: str = "classes"
+
+    def task(self) -> Task:
+        """Its data."""
+        return tasks.mixture_classes(
+            self.rank, d_in=self.d_in, num_classes=self.d_out, num_samples=self.num_samples,
+            latent_dim=self.latent_dim, overlap=self.noise, seed=self.seed,
+        )  # fmt: skip
+
+
+Case = Teacher | Bijection | Snapshots | Mixture
 
 
 def name_of(case: Case) -> str:
@@ -130,12 +151,22 @@ def snapshots(rng: np.random.Generator) -> list[Case]:
     return [Snapshots(int(seed)) for seed in rng.integers(2**31, size=5)]
 
 
+def mixtures(rng: np.random.Generator) -> list[Case]:
+    """24 tables of classes: rank 1..4 without overlap and with, 17 to 50 columns, 1000 to 4000 rows."""
+    return [
+        Mixture(rank, overlap, int(rng.integers(17, 51)), int(rng.integers(2 * rank + 2, 4 * rank + 3)),
+                round(float(np.exp(rng.uniform(np.log(1000), np.log(4000))))), int(rng.integers(2**31)))
+        for _ in range(3) for overlap in (0.0, 0.1) for rank in range(1, 5)
+    ]  # fmt: skip
+
+
 SUITES: dict[str, Callable[[np.random.Generator], list[Case]]] = {
     "short": short,
     "issue6": issue,
     "bijection": bijections,
     "large": large,
     "kuramoto": snapshots,
+    "classes": mixtures,
 }
 
 

@@ -12,6 +12,7 @@ from isthmus.tasks.images import digits, mnist
 from isthmus.tasks.kuramoto_sivashinsky import kuramoto_sivashinsky
 from isthmus.tasks.manifolds import circle, cube, curve_autoencoder, helix, sphere, swiss_roll, torus
 from isthmus.tasks.matrices import read_matrix
+from isthmus.tasks.mixture import mixture_classes
 from isthmus.tasks.planar import inverted_s_classes, x_cross
 from isthmus.tasks.surrogate import covariance_surrogate
 from isthmus.tasks.symmetry import gradient_descent_symmetry
@@ -41,6 +42,7 @@ __all__ = [
     "helix",
     "inverted_s_classes",
     "kuramoto_sivashinsky",
+    "mixture_classes",
     "mnist",
     "read_matrix",
     "read_table",

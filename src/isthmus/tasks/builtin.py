@@ -11,6 +11,7 @@ from isthmus.tasks.bijective import bijective_rank
 from isthmus.tasks.images import digits, one_hot
 from isthmus.tasks.kuramoto_sivashinsky import kuramoto_sivashinsky
 from isthmus.tasks.manifolds import circle, curve_autoencoder, helix, sphere, swiss_roll, torus
+from isthmus.tasks.mixture import mixture_classes
 from isthmus.tasks.planar import inverted_s_classes, x_cross
 from isthmus.tasks.symmetry import gradient_descent_symmetry
 from isthmus.tasks.task import Kind, Task
@@ -66,6 +67,9 @@ BUILTIN: Mapping[str, Callable[[int], Task]] = MappingProxyType(
         "gradient_descent_symmetry": lambda seed: gradient_descent_symmetry(seed=seed),
         "x_cross": lambda seed: x_cross(seed=seed),
         "inverted_s_classes": lambda seed: inverted_s_classes(seed=seed),
+        "mixture_classes": lambda seed: mixture_classes(
+            2, d_in=20, num_classes=6, num_samples=2000, overlap=0.1, seed=seed
+        ),
         "curve_autoencoder": lambda seed: curve_autoencoder(seed=seed),
         "helix": lambda seed: helix(seed=seed),
         "swiss_roll": lambda seed: swiss_roll(seed=seed),

@@ -113,7 +113,7 @@ def teacher(
 
     Source: FC-47, with the rank a parameter. Test: tests/tasks/test_teachers.py.
     """
-    latent_dim = _latent_dim(rank, d_in, latent_dim)
+    latent_dim = latent_dim_for(rank, d_in, latent_dim)
     if not 1 <= rank <= d_out:
         raise ValueError(f"teacher(rank={rank}, d_out={d_out}): needs 1 <= rank <= d_out.")
     if num_samples < 1 or not noise >= 0:
@@ -139,7 +139,7 @@ def teacher_maps(  # noqa: PLR0913
     seed: int = 0,
 ) -> TeacherMaps:
     """The maps behind `teacher` with the same arguments, to be evaluated or differentiated elsewhere."""
-    latent_dim, generator = _latent_dim(rank, d_in, latent_dim), torch.Generator().manual_seed(seed)
+    latent_dim, generator = latent_dim_for(rank, d_in, latent_dim), torch.Generator().manual_seed(seed)
     return _teacher_maps(rank, latent_dim, d_in=d_in, d_out=d_out, generator=generator, activation=activation)
 
 
@@ -151,15 +151,16 @@ def _teacher_maps(  # noqa: PLR0913
     return TeacherMaps(observe, shallow(rank, d_out), rank)
 
 
-def _latent_dim(rank: int, d_in: int, latent_dim: int | None) -> int:
+def latent_dim_for(rank: int, d_in: int, latent_dim: int | None, *, what: str = "teacher") -> int:
+    """As many hidden coordinates as asked, or max(8, rank + 4), or as many as the inputs can tell apart."""
     most = (d_in - 1) // 2
     if latent_dim is None:
         latent_dim = max(rank, min(most, max(8, rank + 4)))
     if latent_dim < rank:
-        raise ValueError(f"teacher(rank={rank}, latent_dim={latent_dim}): needs latent_dim >= rank.")
+        raise ValueError(f"{what}(rank={rank}, latent_dim={latent_dim}): needs latent_dim >= rank.")
     if latent_dim > most:
         raise ValueError(
-            f"teacher(d_in={d_in}, latent_dim={latent_dim}): needs d_in >= 2 latent_dim + 1 = {2 * latent_dim + 1}, "
+            f"{what}(d_in={d_in}, latent_dim={latent_dim}): needs d_in >= 2 latent_dim + 1 = {2 * latent_dim + 1}, "
             f"so that x determines the latent point. Raise d_in or pass latent_dim <= {most}."
         )
     return latent_dim
