@@ -126,6 +126,40 @@ def test_no_sharp_rank_needs_both_moving_and_blunt_at_both(change: dict[str, obj
     assert decide(replace(CLEAR, **change)).verdict is Verdict.DOUBTFUL  # pyright: ignore[reportArgumentType]
 
 
+# classes: 3 is read twice and 2 once, between which the objective differs by 4 %
+CLASSES = replace(CLEAR, classes=True, objectives=(2.0, 1.5, 1.04, 1.0, 1.0, 1.0), jacobian_rank=2)
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        ({"spread": math.log(1.041)}, Verdict.NO_SHARP_RANK),
+        ({"spread": math.log(1.039)}, Verdict.DOUBTFUL),
+        ({"spread": math.log(1.041), "classes": False}, Verdict.DOUBTFUL),
+        ({"spread": 1.0, "jacobian_rank": 3}, Verdict.CONFIDENT),
+        ({"scree": CurveReading(5, 0.5)}, Verdict.NO_SHARP_RANK),
+        ({"scree": CurveReading(5, 0.5), "classes": False}, Verdict.DOUBTFUL),
+        ({"jacobian_rank": 9, "spread": 0.0}, Verdict.NO_SHARP_RANK),  # beyond the curve, where nothing changes
+    ],
+    ids=["blurred", "told-apart", "numbers", "agreed", "all-differ", "numbers-all-differ", "beyond"],
+)
+def test_classes_read_at_ranks_between_which_minima_cannot_tell_have_no_sharp_rank(
+    change: dict[str, object], verdict: Verdict
+) -> None:
+    assert decide(replace(CLASSES, **change)).verdict is verdict  # pyright: ignore[reportArgumentType]
+
+
+def test_why_classes_have_no_sharp_rank_is_said_first_and_the_doubts_after_it() -> None:
+    blurred, apart = (decide(replace(CLASSES, spread=spread)) for spread in (math.log(1.1), 0.0))
+    assert blurred.reasons[0] == (
+        "Through 2 and through 3 dimensions the objective differs by 4.0 %, the minima that training found by 10.0 %: "
+        "which rank the least has is not known."
+    )
+    assert blurred.reasons[1:] == apart.reasons
+    differing = decide(replace(CLASSES, scree=CurveReading(5, 0.5)))
+    assert differing.reasons[0] == "The three readings of these classes have nothing in common (2, 3, 5)."
+
+
 @pytest.mark.parametrize(
     ("jacobian", "objective", "scree", "rank"),
     [(3, 3, 5, 3), (3, 5, 3, 3), (5, 3, 3, 3), (4, 3, 5, 4), (2, 3, 5, 2)],

@@ -158,6 +158,10 @@ def test_classes_are_learnt_by_cross_entropy() -> None:
     assert result.target_names == ("high", "low", "middle")
     predicted = np.array(result.target_names)[result.predict(x).argmax(1)]
     assert (predicted == labels).mean() > 0.9
+    assert result.scree.sizes["rank"] <= 2  # three classes differ in two directions at most
+    accuracy = float(result.scree["heldout_accuracy"].sel(rank=result.rank))
+    assert accuracy > 0.8
+    assert accuracy * 60 == pytest.approx(round(accuracy * 60))  # of 60 rows held out
 
 
 def test_progress_is_told_and_never_falls_back_past_the_end(quick: isthmus.Discovery, told: list[Progress]) -> None:

@@ -5,12 +5,12 @@ from itertools import permutations
 
 import pytest
 
-from isthmus.discovery.ridge_path import next_ridge
+from isthmus.discovery.ridge_path import choose_ridge, next_ridge
 
 
-def walked(errors: list[float], *, patience: int = 1) -> list[int]:
+def walked(errors: list[float], *, patience: int = 1, useless: float = math.inf) -> list[int]:
     known: dict[int, float] = {}
-    while (i := next_ridge(known, len(errors), patience=patience)) is not None:
+    while (i := next_ridge(known, len(errors), patience=patience, useless=useless)) is not None:
         assert i not in known
         known[i] = errors[i]
     return list(known)
@@ -55,3 +55,36 @@ def test_ridges_at_which_everything_diverged_are_walked_past() -> None:
     assert walked([3.0, 2.0, math.inf, 1.0]) == [2, 3]
     assert walked([1.0, math.inf, math.inf, math.inf]) == [2, 3, 1, 0]
     assert walked([math.inf] * 4) == [2, 3, 1, 0]
+
+
+def test_no_better_than_the_constant_all_larger_ridges_are_tried() -> None:
+    """Errors of classes that were learnt by heart go up and down; the way out is a larger ridge."""
+    errors = [1.04, 0.8, 2.0, 8.6, 3.3, 13.6]
+    assert walked(errors, useless=1.0) == [3, 4, 5, 2, 1, 0]
+    assert walked(errors) == [3, 4, 5]
+    assert walked([1.1, 1.05, 0.9, 2.0, 3.0], useless=1.0) == [2, 3, 1]  # it is better: its neighbours are enough
+    assert walked([1.0] * 4, useless=1.0) == [2, 3, 1, 0]  # noise alone: equal to the constant is no better
+
+
+CONSTANT = {"constant_error": 1.0, "constant_objective": 1.25}
+
+
+def test_a_ridge_at_which_the_constant_is_the_least_minimum_is_passed_over() -> None:
+    errors, objectives = {0.1: 1.05, 0.03: 0.32, 0.01: 0.33, 0.003: 0.4}, {0.1: 1.3, 0.03: 1.3, 0.01: 0.5, 0.003: 0.2}
+    assert choose_ridge(errors, objectives, **CONSTANT) == 0.01
+    assert choose_ridge(errors, objectives | {0.03: 1.2}, **CONSTANT) == 0.03
+
+
+@pytest.mark.parametrize(
+    ("errors", "objectives", "chosen"),
+    [
+        ({0.1: 1.0, 0.03: 1.2}, {0.1: 1.25, 0.03: 1.0}, 0.1),  # noise: the rows are learnt by heart at 0.03
+        ({0.1: 1.0, 0.03: 0.97}, {0.1: 1.25, 0.03: 1.3}, 0.03),  # next to nothing is predicted anywhere
+        ({0.1: 0.4, 0.03: 0.3}, {0.1: 1.4, 0.03: 1.3}, 0.03),  # too large, all of them
+        ({0.1: 0.5, 0.03: 0.56}, {0.1: 1.3, 0.03: 0.9}, 0.1),  # the other predicts less
+    ],
+)
+def test_without_a_better_one_the_least_error_decides(
+    errors: dict[float, float], objectives: dict[float, float], chosen: float
+) -> None:
+    assert choose_ridge(errors, objectives, **CONSTANT) == chosen

@@ -65,6 +65,9 @@ def test_an_autoencoder_is_compared_with_pca() -> None:
 def test_classes_have_a_loss_and_no_variance() -> None:
     text = said(verdict_of(discoveries.discovery(task="classification")))["Error"]
     assert text == "Through 3 dimensions, 0.097 % of the loss of the best constant is left on held-out data."
+    scree = discoveries.curves()[0].assign(heldout_accuracy=("rank", [0.5, 0.7, 0.985, 0.99, 0.99, 0.99]))
+    text = said(verdict_of(discoveries.discovery(task="classification", scree=scree)))["Error"]
+    assert text.endswith("is left on held-out data; 98 % of the classes are right.")
 
 
 def test_a_sharp_control_is_said_to_be_suspicious() -> None:

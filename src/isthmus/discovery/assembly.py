@@ -102,12 +102,12 @@ def halves_of(
 
 def _scree_table(findings: Findings) -> xr.Dataset:
     ranks = sorted(findings.scree)
+    rows = [findings.scree[r] for r in ranks]
+    # units of an older version, resumed, know no accuracy
+    of_classes = ["heldout_accuracy"] if rows and all("heldout_accuracy" in row for row in rows) else []
     return xr.Dataset(
-        {
-            "train_error": ("rank", [findings.scree[r]["train_error"] for r in ranks]),
-            "heldout_error": ("rank", [findings.scree[r]["heldout_error"] for r in ranks]),
-            "linear_error": ("rank", [findings.linear_error[r] for r in ranks]),
-        },
+        {name: ("rank", [row[name] for row in rows]) for name in ["train_error", "heldout_error", *of_classes]}
+        | {"linear_error": ("rank", [findings.linear_error[r] for r in ranks])},
         coords={"rank": np.array(ranks, dtype=np.int64)},
     )
 
@@ -140,6 +140,7 @@ def _readings(findings: Findings, rank: int) -> dict[str, float | int | None]:
         "ridge": r.ridge,
         "objective_rank": r.objective.rank,
         "sharpness": None if np.isinf(r.objective.sharpness) else r.objective.sharpness,
+        "spread": r.spread,
         "scree_rank": r.scree.rank,
         "scree_margin": r.scree.sharpness,
         "jacobian_rank": r.jacobian_rank,

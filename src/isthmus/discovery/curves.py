@@ -191,6 +191,7 @@ def measured(
         "jacobian_spectrum": spectrum.tolist(),
         "jacobian_rank": int(spectral_gap_rank(spectrum)),
         "activation_rank": activation_rank,
+        **({"heldout_accuracy": problem.heldout_accuracy(network)} if problem.classes else {}),
         "usable": result.outcome not in {Outcome.DIVERGED},
     }
 

@@ -64,7 +64,7 @@ class DepthPath:
 
 def planned_depth_evaluations(settings: Settings, problem: Problem, depth: DepthSettings) -> int:
     """About how many gradient evaluations a depth path takes."""
-    ranks = min(3, problem.d_in, problem.d_out)
+    ranks = min(3, problem.most_rank)
     start = settings.start_evaluations
     return ranks * (len(kinds_of(problem, depth)) * start + len(depth.middle_layers) * settings.polish_evaluations)
 
@@ -80,7 +80,7 @@ class DepthSearch:
 
         None where nothing could be trained.
         """
-        most = min(rank + self.depth.beyond, self.problem.d_in, self.problem.d_out, max(curve, default=0))
+        most = min(rank + self.depth.beyond, self.problem.most_rank, max(curve, default=0))
         bases = {r: curve[min(r, max(curve))] for r in range(1, most + 1) if r in curve}
         if not bases:
             return None

@@ -51,6 +51,16 @@ class Problem:
         """Number of inputs that vary."""
         return self.x.shape[1]
 
+    @property
+    def most_rank(self) -> int:
+        """The rank that no map of these inputs to these targets exceeds; class scores count up to a common shift."""
+        return min(self.d_in, self.d_out - self.classes)
+
+    @property
+    def classes(self) -> bool:
+        """Whether the targets are classes."""
+        return self.loss is Loss.CROSS_ENTROPY
+
     def train_error(self, network: nn.Module) -> float:
         """Data loss on the training rows relative to that of the best constant."""
         return self._error(network, self.x, self.y, self.weight)
@@ -63,6 +73,16 @@ class Problem:
         """What training minimises, data loss on the training rows + ridge * penalty, in float64."""
         loss, penalty = in_float64(network, self.x, DataLoss(self.loss, self.y, self.weight))
         return loss + ridge * penalty
+
+    def heldout_accuracy(self, network: nn.Module) -> float:
+        """Share, by weight, of the held-out rows whose class has the largest output."""
+        with torch.no_grad():
+            right = network(self.x_held.to(next(network.parameters()).dtype)).argmax(1) == self.y_held
+        return float(weighted_mean(right[:, None], self.weight_held))
+
+    def heldout_error_of_constant(self) -> float:
+        """`heldout_error` of the best constant of the training rows."""
+        return self.loss_of(self.best_constant().expand(len(self.x_held), -1), self.y_held, self.weight_held)
 
     def constant_loss(self) -> float:
         """Data loss of the best constant of the training rows, on those rows; positive, for its logarithm."""

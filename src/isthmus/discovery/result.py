@@ -30,7 +30,8 @@ class Discovery:
         interval: certified lower and upper bound for the returned network, each with its reason.
         scree: dimension "rank" (1, 2, ...): `train_error`, `heldout_error` (network through that many dimensions) and
             `linear_error` (held-out error of reduced-rank regression, PCA when autoencoding); each is relative to the
-            variance of the targets (1 is the error of the mean).
+            variance of the targets (1 is the error of the mean), for classes to the cross-entropy of their shares.
+            Of classes also `heldout_accuracy`, the share of held-out rows whose class has the largest output.
         objective_curve: dimensions "ridge" and "rank": `objective` (least objective reached through at most that many
             dimensions), and `chosen` (bool, per ridge).
         encoder: maps samples in the user's units to `rank` coordinates, float64: centred and decorrelated on the
@@ -46,12 +47,13 @@ class Discovery:
         input_names: names of the input columns.
         target_names: names of the target columns (classes when classifying, inputs when autoencoding).
         settings: everything that fixes the result: seed, ridges, starts, depth, split, versions.
-        readings: the numbers behind the verdict by name: `objective_rank`, `sharpness`, `scree_rank`, `scree_margin`,
-            `jacobian_rank`, `linear_rank` (components that PCA or reduced-rank regression needs for the same error, or
-            None), `one_fewer` (error through one dimension fewer over the error at the rank), `ridge`, `resample_share`
-            (share of 200 resamples of the held-out rows whose scree curve reads `rank`), `start_share` (share of the
-            starts at the chosen ridge and its neighbours whose Jacobian has that rank). The two are shown and do not
-            decide. Of a leaky network also what its energies say, see `discovery.energies`.
+        readings: the numbers behind the verdict by name: `objective_rank`, `sharpness`, `spread` (logarithm of the
+            least objective of a trained start over the least of all), `scree_rank`, `scree_margin`, `jacobian_rank`,
+            `linear_rank` (components that PCA or reduced-rank regression needs for the same error, or None),
+            `one_fewer` (error through one dimension fewer over the error at the rank), `ridge`, `resample_share` (share
+            of 200 resamples of the held-out rows whose scree curve reads `rank`), `start_share` (share of the starts at
+            the chosen ridge and its neighbours whose Jacobian has that rank). The two are shown and do not decide. Of a
+            leaky network also what its energies say, see `discovery.energies`.
         control: the same pipeline run on the Gaussian surrogate of the same covariance, if it was asked for.
         depth_path: the rank as a function of depth, if it was asked for.
     """

@@ -27,7 +27,7 @@ from isthmus.discovery.settings import Settings
 from isthmus.discovery.widening import fell_short, is_full, leaves_room
 from isthmus.discovery.work import Workshop
 from isthmus.errors import NotConverged
-from isthmus.theory.curve_readings import CurveReading, scree_reading
+from isthmus.theory.curve_readings import CurveReading, running_minimum, scree_reading
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ class Search:
         afterwards = max(tracker.left() - planned_evaluations(self.settings, self.problem), 0)  # control, depth path
         trained = self.current.run()
         while self._wants_more(trained) and self._has_time(trained.seconds / self.workshop.workers):
-            narrow, wider = self.current, self.settings.wider(self._largest())
+            narrow, wider = self.current, self.settings.wider(self.problem.most_rank)
             self.current = self._pass(wider, f"{narrow.prefix}wide-{wider.linear_width}-")
             tracker.foresee(planned_evaluations(wider, self.problem) + afterwards)
             try:
@@ -129,11 +129,11 @@ class Search:
         return SearchPass(self.problem, settings, self.workshop, prefix=prefix, label=label)
 
     def _wants_more(self, trained: Trained) -> bool:
-        return is_full(trained.curve, self.problem.constant_loss(), self.settings, most=self._largest())
+        return is_full(trained.curve, self.problem.constant_loss(), self.settings, most=self.problem.most_rank)
 
     def _has_time(self, spent: float) -> bool:
         left = self.workshop.seconds_left()
-        return not self.workshop.out_of_time() and leaves_room(left, spent, self.settings, most=self._largest())
+        return not self.workshop.out_of_time() and leaves_room(left, spent, self.settings, most=self.problem.most_rank)
 
     def _shares(self, rank: int, starts: Starts, curves: Curves, scree: dict[int, Result]) -> Shares:
         """How often the rank is read again."""
@@ -141,7 +141,7 @@ class Search:
         losses = [row_losses(self.problem, network) for network in (None, *networks)]
         weight = self.problem.weight_held
         of_rows = scree_share(
-            np.stack(losses), rank, ranks=[0, *sorted(scree)], complete=max(scree) >= self._largest(),
+            np.stack(losses), rank, ranks=[0, *sorted(scree)], complete=max(scree) >= self.problem.most_rank,
             weight=None if weight is None else weight.double().numpy(),
             ordered=self.settings.ordered, seed=self.settings.seed,
         ) if scree else math.nan  # fmt: skip
@@ -159,18 +159,17 @@ class Search:
             ridge=ridge,
             objective=reading_of(curves[ridge], constant),
             neighbours=tuple((r, reading_of(c, constant)) for r, c in curves.items() if r != ridge),
-            scree=scree_reading(errors, complete=len(errors) > self._largest(), measured=scree)
+            scree=scree_reading(errors, complete=len(errors) > self.problem.most_rank, measured=scree)
             if scree
             else CurveReading(0, 0.0),
             jacobian_rank=best["jacobian_rank"],
             widest=max(curves[ridge]),
             heldout_error=tuple(errors),
             linear_error=tuple(linear),
-            most=self._largest(),
+            most=self.problem.most_rank,
             columns=self.problem.d_in if self.problem.autoencoding else None,
             complaints=tuple(self.current.warnings),
+            objectives=tuple(running_minimum(by_rank(curves[ridge], "objective", constant=constant))),
+            spread=math.log(least(trained.starts[ridge])["objective"] / best["objective"]),
+            classes=self.problem.classes,
         )
-
-    def _largest(self) -> int:
-        """The rank that no map of these inputs to these targets exceeds."""
-        return min(self.problem.d_in, self.problem.d_out)

@@ -15,7 +15,7 @@ from isthmus.discovery.curves import Result
 from isthmus.discovery.ladder import Ladder
 from isthmus.discovery.objective_curves import WHOLE, Curves, has_gaps, objective_curves
 from isthmus.discovery.problem import Problem
-from isthmus.discovery.ridge_path import next_ridge
+from isthmus.discovery.ridge_path import choose_ridge, next_ridge
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work import Unit, Workshop
 from isthmus.errors import NotConverged
@@ -81,7 +81,7 @@ def planned_scree(settings: Settings, problem: Problem) -> int:
 
 def most_ranks(settings: Settings, problem: Problem) -> int:
     """The largest rank that networks of this size can show."""
-    return min(settings.room, problem.d_in, problem.d_out)
+    return min(settings.room, problem.most_rank)
 
 
 def least(results: Sequence[Result]) -> Result:
@@ -104,7 +104,7 @@ class SearchPass:
     def run(self) -> Trained:
         """The ridge of least held-out error, the starts along all, and the objective curves there and beside it."""
         starts = self._ridge_path()
-        ridge = min(starts, key=lambda r: least(starts[r])["heldout_error"])
+        ridge = self._choose(starts)
         around = self._neighbourhood(starts, ridge)
         self._try_higher_ranks(starts, around)
         ladders = [self._ladder(least(starts[r])) for r in around]
@@ -143,7 +143,8 @@ class SearchPass:
         ridges, patience = self.settings.ridges, self.settings.patience
         found: dict[float, list[Result]] = {}
         errors: dict[int, float] = {}
-        while (i := next_ridge(errors, len(ridges), patience=patience)) is not None:
+        useless = self.problem.heldout_error_of_constant()
+        while (i := next_ridge(errors, len(ridges), patience=patience, useless=useless)) is not None:
             if found and self.workshop.out_of_time():
                 self._say_out_of_time()
                 break
@@ -157,6 +158,15 @@ class SearchPass:
         if not found:
             raise NotConverged("discover: every start diverged at every ridge; scale the data or give larger ridges.")
         return dict(sorted(found.items(), reverse=True))
+
+    def _choose(self, starts: Starts) -> float:
+        best = {ridge: least(results) for ridge, results in starts.items()}
+        return choose_ridge(
+            {ridge: result["heldout_error"] for ridge, result in best.items()},
+            {ridge: result["objective"] for ridge, result in best.items()},
+            constant_error=self.problem.heldout_error_of_constant(),
+            constant_objective=self.problem.constant_loss(),
+        )
 
     def _starts_at(self, ridge: float) -> list[Result]:
         """The starts that can be used."""

@@ -41,6 +41,7 @@ _START_COLUMNS = {
 _READINGS = {
     "objective_rank": "rank by the objective",
     "sharpness": "sharpness (logarithm of the objective's jump)",
+    "spread": "how far the trained starts lie above the least objective (logarithm)",
     "scree_rank": "rank by the held-out error",
     "scree_margin": "margin of the held-out rule",
     "jacobian_rank": "rank by the gap of the Jacobian",

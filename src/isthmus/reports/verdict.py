@@ -58,7 +58,11 @@ def _error(found: Discovery) -> str:
     if not math.isfinite(error):
         return ""
     what = "the loss of the best constant is left" if found.task == "classification" else "the variance is missed"
-    return f"through {dimensions(found.rank)}, {_percent(error)} of {what} on held-out data."
+    right = ""
+    if "heldout_accuracy" in found.scree:
+        accuracy = float(found.scree["heldout_accuracy"].sel(rank=found.rank))
+        right = f"; {_percent(accuracy)} of the classes are right"
+    return f"through {dimensions(found.rank)}, {_percent(error)} of {what} on held-out data{right}."
 
 
 def _one_fewer(found: Discovery) -> str:
