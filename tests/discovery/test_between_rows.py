@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from isthmus.discovery.between_rows import error_between_rows
+from isthmus.discovery.between_rows import error_between_rows, rows_lie_close
 from isthmus.discovery.problem import Problem, pose
 from isthmus.discovery.scaling import Standardiser
 from isthmus.networks import FullyConnected
@@ -44,3 +44,36 @@ def test_an_error_on_the_rows_counts_too() -> None:
     constant = FullyConnected.from_layers([torch.zeros(1, 1)], [torch.zeros(1)])
     largest = float(torch.cat([problem.y, problem.y_held]).square().max())
     assert error_between_rows(problem, constant) == pytest.approx(largest, rel=1e-5)
+
+
+def autoencoded(x: np.ndarray) -> Problem:
+    held = np.arange(len(x)) % 5 == 2
+    inputs, targets = Standardiser.of(x), Standardiser.of(x, total=True)
+    return pose(x, x, held, loss=Loss.SQUARED, inputs=inputs, targets=targets)
+
+
+def test_rows_in_many_dimensions_lie_far_apart_and_on_a_curve_close_together() -> None:
+    t = np.linspace(0, 6, 300)
+    assert rows_lie_close(autoencoded(np.stack([np.cos(t), np.sin(t), t], axis=1)))
+    assert not rows_lie_close(autoencoded(np.random.default_rng(0).normal(size=(300, 10))))
+    assert not rows_lie_close(autoencoded(np.linspace(0, 1, 4)[:, None]))  # three neighbours are all there are
+
+
+def test_a_line_across_a_gap_says_nothing_where_others_are_short() -> None:
+    """Two pieces of a line, a third of it apart; the network is wrong in the gap alone."""
+    near, far = np.linspace(0, 1, 100), np.linspace(2, 3, 6)
+    problem = autoencoded(np.concatenate([near, far])[:, None])
+    assert rows_lie_close(problem)
+    rows = torch.cat([problem.x, problem.x_held]).sort(0).values[:, 0].double()
+    left, right = float(rows[99]), float(rows[100])
+    first, bias = torch.tensor([[1.0], [-1], [1], [1], [1]]), torch.tensor([0.0, 0, -left, -(left + right) / 2, -right])
+    hat = torch.tensor([1.0, -2, 1]) * 3.0 / ((right - left) / 2)
+    last = torch.cat([torch.tensor([1.0, -1]), hat])[None]
+    bumped = FullyConnected.from_layers([first, last], [bias, torch.zeros(1)]).double()
+    with torch.no_grad():
+        middle = torch.tensor([[(left + right) / 2]], dtype=torch.float64)
+        assert float(bumped(middle) - middle) == pytest.approx(3.0, rel=1e-4)
+    assert error_between_rows(problem, bumped) < 1e-9
+    sparse = autoencoded(np.concatenate([near[::33], far])[:, None])  # the same pieces, ten rows
+    assert not rows_lie_close(sparse)
+    assert error_between_rows(sparse, bumped) > 1.0

@@ -62,6 +62,14 @@ def test_lower_ranks_are_given_up_when_two_do_not_hold(between: dict[int, list[f
     assert two_do_not_hold(rows(between)) is stops
 
 
+def test_where_rows_lie_far_apart_held_out_rows_have_to_be_lost_too() -> None:
+    glued = rows({5: [0.01], 4: [2.0], 3: [1.5]})
+    lost, kept = ({key: result | {"heldout_error": error} for key, result in glued.items()} for error in (0.2, 0.05))
+    assert two_do_not_hold(lost, close=False)
+    assert not two_do_not_hold(kept, close=False)
+    assert two_do_not_hold(kept, close=True)
+
+
 @pytest.mark.slow
 def test_ranks_below_two_that_do_not_hold_are_left_out() -> None:
     on_sphere = np.random.default_rng(0).normal(size=(150, 4))

@@ -28,6 +28,16 @@ def test_a_rank_that_cuts_the_data_open_is_named() -> None:
     )
 
 
+def test_a_deep_rank_that_may_cut_the_data_open_is_said_to() -> None:
+    table = discoveries.depth_path().table.copy(deep=True)
+    table["unsure"] = table["holds"] & (table["rank"] < 3)
+    text = "The rows lie too far apart to tell whether 1 dimension cuts the data open."
+    assert text in depth_sentence(DepthPath.of(table))
+    assert text not in depth_sentence(discoveries.depth_path())
+    words = [row[-1] for row in depth_table(DepthPath.of(table)).rows]
+    assert words == ["may cut the data open"] * 12 + [""] * 6
+
+
 def test_ranks_that_a_long_curve_leaves_out_are_named() -> None:
     table = discoveries.depth_path().table.copy(deep=True)
     assert "were tried" not in depth_sentence(DepthPath.of(table))

@@ -42,6 +42,14 @@ def test_a_rank_that_does_not_hold_wins_nowhere() -> None:
     assert found.switch == pytest.approx((0.024 - 0.012) / RIDGE)
 
 
+@pytest.mark.parametrize(("lower", "winner"), [(1.06, 1), (1.04, 2)])
+def test_a_rank_that_may_not_hold_wins_by_five_per_cent_only(lower: float, winner: int) -> None:
+    table = [[1.0], [lower]]
+    assert depth_reading([4], table, [[True]] * 2, [[True], [False]], ridge=RIDGE).deep_rank == winner
+    assert depth_reading([4], table, [[True]] * 2, [[True], [True]], ridge=RIDGE).deep_rank == 1
+    assert depth_reading([4], table, [[True]] * 2, ridge=RIDGE).deep_rank == 1
+
+
 def test_collapsed_networks_have_no_part_in_the_line() -> None:
     table = objectives()
     table[2][4:] = [math.nan, math.nan]
@@ -62,3 +70,5 @@ def test_nothing_that_holds_is_rank_zero_and_one_rank_has_no_switch() -> None:
 def test_a_table_of_another_size_is_refused() -> None:
     with pytest.raises(ValueError, match="one objective for each rank at each of the depths"):
         depth_reading(DEPTHS, [[1.0, 2.0]], HOLDS[:1], ridge=RIDGE)
+    with pytest.raises(ValueError, match="one objective for each rank at each of the depths"):
+        depth_reading(DEPTHS, objectives(), HOLDS, [[True]], ridge=RIDGE)

@@ -11,8 +11,16 @@ from itertools import pairwise
 import numpy as np
 import xarray as xr
 
+from isthmus.discovery.between_rows import rows_lie_close
 from isthmus.discovery.curves import Result
-from isthmus.discovery.depth_units import DepthSettings, at_depth, kinds_of, objective_at_depth, ranked_start
+from isthmus.discovery.depth_units import (
+    DepthSettings,
+    at_depth,
+    descended,
+    kinds_of,
+    objective_at_depth,
+    ranked_start,
+)
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work import Unit, Workshop
@@ -20,6 +28,7 @@ from isthmus.theory.depth_lines import DepthReading, depth_reading
 
 GLUED = 0.25  # error between rows, over the variance, from which a rank does not hold the data together
 GLUED_RATIO = 4.0  # and how many times that of the largest rank, whose error is noise and curvature
+LOST = 0.1  # held-out error up to which a rank may hold data together whose rows lie too far apart to tell
 TOGETHER = 3  # ranks trained before it is asked whether lower ones can hold the data at all
 _COLUMNS = ("objective", "train_error", "heldout_error", "penalty", "between", "true_rank", "stationarity")
 
@@ -32,7 +41,8 @@ class DepthPath:
         table: dimensions "rank" (1, 2, ...) and "middle_layers": `objective`, `train_error`, `heldout_error` (relative
             to the variance of the targets), `between` (largest error between neighbouring rows; NaN for classes),
             `penalty`, `regularity` (penalty - rank * depth, the theory's R1: how curved the two halves are),
-            `true_rank` (rank that the middle ended with), `holds` (whether the rank keeps the data together),
+            `true_rank` (rank that the middle ended with), `holds` (whether the rank keeps the data together), `unsure`
+            (whether that is not known, because the rows lie too far apart: such a rank wins by 5 % only),
             `stationarity`; NaN for low ranks that were not trained, because two above them do not hold, and for
             those that the objective curve leaves out, of more than 24; coordinate
             `depth` (weight matrices); attributes `ridge` and `loss`.
@@ -49,7 +59,9 @@ class DepthPath:
         collapsed = table["true_rank"] < table["rank"]
         objectives = table["objective"].where(~collapsed).transpose("rank", "middle_layers").values.tolist()
         holds = table["holds"].transpose("rank", "middle_layers").values.tolist()
-        return cls(table, depth_reading(depths, objectives, holds, ridge=float(table.attrs["ridge"])))
+        # paths saved by an older version have none
+        unsure = table.get("unsure", xr.zeros_like(table["holds"])).transpose("rank", "middle_layers").values.tolist()
+        return cls(table, depth_reading(depths, objectives, holds, unsure, ridge=float(table.attrs["ridge"])))
 
     @property
     def flat_rank(self) -> int:
@@ -65,8 +77,9 @@ class DepthPath:
 def planned_depth_evaluations(settings: Settings, problem: Problem, depth: DepthSettings) -> int:
     """About how many gradient evaluations a depth path takes."""
     ranks = min(3, problem.most_rank)
-    start = settings.start_evaluations
-    return ranks * (len(kinds_of(problem, depth)) * start + len(depth.middle_layers) * settings.polish_evaluations)
+    start, descent = settings.start_evaluations, settings.descent_steps + settings.descent_evaluations
+    of_each = len(kinds_of(problem, depth)) * start + descent + len(depth.middle_layers) * settings.polish_evaluations
+    return ranks * of_each
 
 
 class DepthSearch:
@@ -74,6 +87,7 @@ class DepthSearch:
 
     def __init__(self, problem: Problem, settings: Settings, depth: DepthSettings, workshop: Workshop) -> None:
         self.problem, self.settings, self.depth, self.workshop = problem, settings, depth, workshop
+        self.close = problem.classes or rows_lie_close(problem)  # classes have no errors between rows
 
     def run(self, curve: Mapping[int, Result], rank: int) -> DepthPath | None:
         """The path for ranks 1 to `rank` and a little beyond, from the objective curve at one ridge.
@@ -86,11 +100,13 @@ class DepthSearch:
             return None
         found: dict[tuple[int, int], Result] = {}
         descending = sorted(bases, reverse=True)
+        above: Result | None = None
         for first in range(0, len(descending), TOGETHER):
             anchors = self._anchors({r: bases[r] for r in descending[first : first + TOGETHER]})
+            above = self._descend(anchors, above)
             units = [self._move(anchors[r], m) for r in anchors for m in self.depth.middle_layers]
             found |= {(r["rank"], r["middle"]): r for r in self.workshop.run(units) if r["usable"]}
-            if two_do_not_hold(found):
+            if two_do_not_hold(found, close=self.close):
                 break
         ranks = sorted({rank for rank, _ in found})
         self._hand_on(found, ranks, self.depth.middle_layers[::-1], "up")
@@ -120,6 +136,21 @@ class DepthSearch:
             if rank not in best or result["objective"] < best[rank]["objective"]:
                 best[rank] = result
         return best
+
+    def _descend(self, anchors: dict[int, Result], above: Result | None) -> Result | None:
+        """Train the highest rank on, and each lower one also from the one above it; the last is given back."""
+        cost = self.settings.descent_steps + self.settings.descent_evaluations
+        for rank in sorted(anchors, reverse=True):
+            here = anchors[rank]
+            if self.workshop.out_of_time():
+                return above
+            compute = partial(descended, self.problem, self.settings, rank=rank, base=above or here)
+            results = self.workshop.run([self._unit(f"descend-{rank}", compute, cost, here["ridge"], rank)])
+            for result in results:
+                if result["usable"] and result["objective"] < here["objective"]:
+                    anchors[rank] = result
+            above = anchors[rank]
+        return above
 
     def _hand_on(self, found: dict[tuple[int, int], Result], ranks: list[int], depths: Sequence[int], way: str) -> None:
         """Along these depths, go on from the neighbour's minimum where that is lower than the one found there.
@@ -172,14 +203,18 @@ class DepthSearch:
         )
         table["regularity"] = table["penalty"] - table["rank"] * table["depth"]
         limit = np.fmax(GLUED, GLUED_RATIO * table["between"].isel(rank=-1))
-        table["holds"] = table["objective"].notnull() & ~(table["between"] > limit)
+        glued = table["between"] > limit
+        lost = glued if self.close else glued & ~(table["heldout_error"] <= LOST)
+        table["holds"] = table["objective"].notnull() & ~lost
+        table["unsure"] = table["holds"] & glued
         return table
 
 
-def two_do_not_hold(found: Mapping[tuple[int, int], Result]) -> bool:
+def two_do_not_hold(found: Mapping[tuple[int, int], Result], *, close: bool = True) -> bool:
     """Whether the two lowest ranks so far glue rows together at every depth.
 
-    Lower ones then do too: what embeds in few dimensions embeds in more. One alone may be a failed training.
+    Lower ones then do too: what embeds in few dimensions embeds in more. One alone may be a failed training. Where rows
+    do not lie close together, the held-out error has to be large too.
     """
     ranks = sorted({rank for rank, _ in found})
     if len(ranks) < TOGETHER:
@@ -187,6 +222,7 @@ def two_do_not_hold(found: Mapping[tuple[int, int], Result]) -> bool:
     largest = {middle: result["between"] for (rank, middle), result in found.items() if rank == ranks[-1]}
     return all(
         result["between"] > max(GLUED, GLUED_RATIO * largest.get(middle, 0.0))
+        and (close or result["heldout_error"] > LOST)
         for (rank, middle), result in found.items()
         if rank in ranks[:2]
     )

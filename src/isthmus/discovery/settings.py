@@ -106,6 +106,16 @@ class Settings:
         return self.adam_steps * (2 if self.network == NetworkKind.CONNECTED else 1)
 
     @property
+    def descent_steps(self) -> int:
+        """Steps of Adam after a rank was taken away in a depth path."""
+        return 5 * self.adam_steps // 2
+
+    @property
+    def descent_evaluations(self) -> int:
+        """Gradient evaluations of L-BFGS after them: data in sheets are unrolled late in training."""
+        return 5 * self.lbfgs_evaluations
+
+    @property
     def room(self) -> int:
         """The largest rank that the networks can show; residual ones are as wide as their data."""
         return self.linear_width if self.network == NetworkKind.CONNECTED else self.widest

@@ -37,13 +37,22 @@ def depth_sentence(path: DepthPath) -> str:
             f"{dimensions(flat)} when shallow ({first} {layers}, {_paid(path, flat)}), {deep} when deep "
             f"({last}, {_paid(path, deep)}){at}"
         )
-    return " ".join(part for part in (f"{text}.", _glued(path), _untrained(path)) if part)
+    return " ".join(part for part in (f"{text}.", _unsure(path), _glued(path), _untrained(path)) if part)
 
 
 def _paid(path: DepthPath, rank: int) -> str:
     """Error and regularity of a rank at the largest depth."""
     last = path.table.sel(rank=rank).isel(middle_layers=-1)
     return f"error {float(last['heldout_error']):.2g}, regularity {float(last['regularity']):.3g}"
+
+
+def _unsure(path: DepthPath) -> str:
+    """That the deep rank may cut the data open, where that cannot be told."""
+    table = path.table.isel(middle_layers=-1).sel(rank=path.deep_rank)
+    if "unsure" not in table or not bool(table["unsure"]):
+        return ""
+    verb = "cuts" if path.deep_rank == 1 else "cut"
+    return f"The rows lie too far apart to tell whether {dimensions(path.deep_rank)} {verb} the data open."
 
 
 def _glued(path: DepthPath) -> str:
@@ -74,5 +83,7 @@ def depth_table(path: DepthPath) -> TableText:
     """Every rank at every depth with its numbers."""
     flat: xr.Dataset = path.table.stack(point=("rank", "middle_layers")).reset_index("point")  # noqa: PD013
     flat = flat.where(np.isfinite(flat["objective"]), drop=True).reset_coords()
-    words = np.where(flat["holds"].values.astype(bool), "", "cuts the data open")
+    unsure = flat["unsure"].values.astype(bool) if "unsure" in flat else np.zeros(len(flat["point"]), dtype=bool)
+    words = np.where(unsure, "may cut the data open", "")
+    words = np.where(flat["holds"].values.astype(bool), words, "cuts the data open")
     return rows_by(flat.assign(verdict=("point", words)), "point", _COLUMNS)

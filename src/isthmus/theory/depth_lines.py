@@ -12,6 +12,7 @@ import numpy as np
 from isthmus.theory.depth_ranges import switch_depth
 
 STRAIGHT_FROM = 4  # linear middle layers from which the objective of a rank is fitted by a line
+CLEARLY = 1.05  # factor by which a rank that may not hold has to be lower than one that does
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ def depth_reading(
     depths: Sequence[int],
     objectives: Sequence[Sequence[float]],
     holds: Sequence[Sequence[bool]],
+    unsure: Sequence[Sequence[bool]] | None = None,
     *,
     ridge: float,
 ) -> DepthReading:
@@ -67,6 +69,7 @@ def depth_reading(
         depths: numbers of middle layers, ascending.
         objectives: by rank (from 1), then depth; NaN where no network has that rank.
         holds: whether that network may win, in the same order.
+        unsure: whether that is not certain: it wins over one that is certain by 5 % only; None: all are certain.
         ridge: coefficient of the penalty, > 0.
 
     Raises:
@@ -74,10 +77,15 @@ def depth_reading(
 
     Source: FC-31. Test: theory/test_depth_lines.
     """
-    if not depths or not objectives or any(len(row) != len(depths) for row in (*objectives, *holds)):
+    unsure = [[False] * len(row) for row in objectives] if unsure is None else unsure
+    if not depths or not objectives or any(len(row) != len(depths) for row in (*objectives, *holds, *unsure)):
         raise ValueError(f"depth_reading: needs one objective for each rank at each of the depths {list(depths)}.")
     lines = tuple(_line(rank, depths, row) for rank, row in enumerate(objectives, 1))
-    winners = tuple(_winner([row[i] for row in objectives], [row[i] for row in holds]) for i in range(len(depths)))
+    cautious = [
+        [value * (CLEARLY if doubt else 1) for value, doubt in zip(*rows, strict=True)]
+        for rows in zip(objectives, unsure, strict=True)
+    ]
+    winners = tuple(_winner([row[i] for row in cautious], [row[i] for row in holds]) for i in range(len(depths)))
     flat, deep = winners[0], winners[-1]
     return DepthReading(lines, winners, flat, deep, _crossing(lines, flat, deep, ridge))
 
