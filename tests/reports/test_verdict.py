@@ -65,9 +65,22 @@ def test_an_autoencoder_is_compared_with_pca() -> None:
 def test_classes_have_a_loss_and_no_variance() -> None:
     text = said(verdict_of(discoveries.discovery(task="classification")))["Error"]
     assert text == "Through 3 dimensions, 0.097 % of the loss of the best constant is left on held-out data."
-    scree = discoveries.curves()[0].assign(heldout_accuracy=("rank", [0.5, 0.7, 0.985, 0.99, 0.99, 0.99]))
-    text = said(verdict_of(discoveries.discovery(task="classification", scree=scree)))["Error"]
-    assert text.endswith("is left on held-out data; 98 % of the classes are right.")
+    assert "Accuracy" not in said(verdict_of(discoveries.discovery(task="classification")))
+
+
+@pytest.mark.parametrize(
+    ("shares", "text"),
+    [
+        ([0.5, 0.7, 0.985, 0.99, 0.99, 0.99], "1 dimension, 70 % through 2, 98 % through 3, 99 % through 4."),
+        ([0.99] * 6, "1 dimension."),
+        ([0.5, 0.75, 0.5, 0.5, 0.5, 0.75], "1 dimension, 75 % through 2, 50 % through 3, 50 % through 4, 50 % through "
+        "5, 75 % through 6."),
+    ],
+)  # fmt: skip
+def test_how_many_classes_are_right_is_said_up_to_the_last_change(shares: list[float], text: str) -> None:
+    scree = discoveries.curves()[0].assign(heldout_accuracy=("rank", shares))
+    found = said(verdict_of(discoveries.discovery(task="classification", scree=scree)))["Accuracy"]
+    assert found == f"{shares[0]:.0%} of the held-out classes are right through {text}".replace("%", " %", 1)
 
 
 def test_a_sharp_control_is_said_to_be_suspicious() -> None:

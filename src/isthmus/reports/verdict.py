@@ -14,6 +14,7 @@ from isthmus.reports.words import Line, VerdictText, dimensions, sentence
 from isthmus.theory import RankEstimate, Verdict
 
 _SAME = 1.02
+_MOST_SHARES = 8  # ranks whose accuracy is told in words; the page has all
 FAR = 1e-3  # relative stationarity beyond which energies are rough
 
 
@@ -27,6 +28,7 @@ def verdict_of(result: Discovery | Diagnosis) -> VerdictText:
 def _verdict_of_discovery(found: Discovery) -> VerdictText:
     lines = [Line("How sure", found.verdict.value), Line("Why", " ".join(found.reasons))]
     lines.append(Line("Error", _error(found)))
+    lines.append(Line("Accuracy", _accuracy(found)))
     lines.append(Line("One fewer", _one_fewer(found)))
     lines.append(Line("How stable", _stability(found)))
     lines.append(Line("PCA" if found.task == "autoencoding" else "Linear maps", _linear(found)))
@@ -58,11 +60,19 @@ def _error(found: Discovery) -> str:
     if not math.isfinite(error):
         return ""
     what = "the loss of the best constant is left" if found.task == "classification" else "the variance is missed"
-    right = ""
-    if "heldout_accuracy" in found.scree:
-        accuracy = float(found.scree["heldout_accuracy"].sel(rank=found.rank))
-        right = f"; {_percent(accuracy)} of the classes are right"
-    return f"through {dimensions(found.rank)}, {_percent(error)} of {what} on held-out data{right}."
+    return f"through {dimensions(found.rank)}, {_percent(error)} of {what} on held-out data."
+
+
+def _accuracy(found: Discovery) -> str:
+    """How many held-out classes are right through 1, 2, ... dimensions, up to the rank of the last change."""
+    if "heldout_accuracy" not in found.scree or not found.scree.sizes["rank"]:
+        return ""
+    ranks, shares = found.scree["rank"].values.tolist(), found.scree["heldout_accuracy"].values.tolist()
+    last = max((i for i in range(1, len(shares)) if shares[i] != shares[i - 1]), default=0)
+    shown = min(last, _MOST_SHARES - 1) + 1
+    parts = [f"{_percent(share)} through {rank}" for rank, share in zip(ranks[:shown], shares, strict=False)]
+    parts[0] = f"{_percent(shares[0])} of the held-out classes are right through {dimensions(ranks[0])}"
+    return f"{', '.join(parts)}."
 
 
 def _one_fewer(found: Discovery) -> str:

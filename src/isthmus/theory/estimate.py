@@ -13,7 +13,7 @@ class Verdict(Enum):
 
     CONFIDENT = "confident: the readings agree and the curves are sharp"
     DOUBTFUL = "doubtful: the readings disagree or the curves are not sharp"
-    NO_SHARP_RANK = "no sharp rank: the reading moves with the ridge and no rank stands out"
+    NO_SHARP_RANK = "no sharp rank: the readings move, and no rank stands out"
 
 
 @dataclass(frozen=True, slots=True)
