@@ -59,8 +59,21 @@ def test_rows_in_many_dimensions_lie_far_apart_and_on_a_curve_close_together() -
     assert not rows_lie_close(autoencoded(np.linspace(0, 1, 4)[:, None]))  # three neighbours are all there are
 
 
-def test_a_line_across_a_gap_says_nothing_where_others_are_short() -> None:
-    """Two pieces of a line, a third of it apart; the network is wrong in the gap alone."""
+@pytest.mark.parametrize(("rows", "close"), [(40, True), (20, True), (12, False)])
+@pytest.mark.parametrize("repeats", [1, 5])
+def test_a_circle_is_resolved_by_its_places_however_often_each_was_measured(
+    rows: int, close: bool, repeats: int
+) -> None:
+    angle = np.repeat(2 * np.pi * np.arange(rows) / rows, repeats)
+    problem = autoencoded(np.stack([np.cos(angle), np.sin(angle)], axis=1))
+    assert rows_lie_close(problem) is close
+    # a network that is right at every place and wrong between them is seen, across clumps too
+    constant = FullyConnected.from_layers([torch.zeros(2, 2)], [torch.zeros(2)])
+    assert error_between_rows(problem, constant) > 0.9
+
+
+def test_a_long_line_across_a_gap_says_nothing_where_short_ones_join_the_rows() -> None:
+    """Two pieces of a line, the second of few rows; the network is wrong in the gap alone."""
     near, far = np.linspace(0, 1, 100), np.linspace(2, 3, 6)
     problem = autoencoded(np.concatenate([near, far])[:, None])
     assert rows_lie_close(problem)

@@ -4,13 +4,23 @@ import math
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import isthmus
 from isthmus import Limits, discover, tasks
+from isthmus.discovery import depth_path
 from isthmus.discovery.curves import Result
-from isthmus.discovery.depth_path import DepthPath, two_do_not_hold
+from isthmus.discovery.depth_path import DepthPath, DepthSearch, two_do_not_hold, with_holds
+from isthmus.discovery.depth_units import DepthSettings
+from isthmus.discovery.problem import pose
+from isthmus.discovery.progress import silent
+from isthmus.discovery.scaling import Standardiser
+from isthmus.discovery.settings import Settings
+from isthmus.discovery.work import Tracker, Workshop
 from isthmus.reports.depth_words import depth_sentence
+from isthmus.theory import Verdict
 from isthmus.theory.depth_lines import STRAIGHT_FROM
+from isthmus.training.losses import Loss
 
 SLOPE = 0.15  # relative error allowed to a fitted slope
 
@@ -42,8 +52,21 @@ def test_the_verdict_knows_what_deeper_networks_do(discovered: isthmus.Discovery
     assert any("deeper networks do with 1" in reason for reason in discovered.reasons)
 
 
-def rows(between: dict[int, list[float]]) -> dict[tuple[int, int], Result]:
-    return {(r, m): {"between": value} for r, values in between.items() for m, value in enumerate(values)}
+def table(between: dict[int, list[float]], *, close: bool = True, heldout: float = 0.0) -> xr.Dataset:
+    """Ranks with these errors between rows at each depth; held-out error 0 through the largest, this through others."""
+    ranks, depths = range(1, max(between) + 1), range(len(next(iter(between.values()))))
+    values = np.array([between.get(rank, [math.nan] * len(depths)) for rank in ranks])
+    trained = np.array([[rank in between] * len(depths) for rank in ranks])
+    found = xr.Dataset(
+        {
+            "objective": (("rank", "middle_layers"), np.where(trained, 1.0, np.nan)),
+            "between": (("rank", "middle_layers"), values),
+            "heldout_error": (("rank", "middle_layers"), np.where(trained, heldout, np.nan)),
+        },
+        coords={"rank": list(ranks), "middle_layers": list(depths)},
+    )
+    found["heldout_error"].loc[{"rank": max(between)}] = 0.0
+    return with_holds(found, close=close)
 
 
 @pytest.mark.parametrize(
@@ -59,15 +82,53 @@ def rows(between: dict[int, list[float]]) -> dict[tuple[int, int], Result]:
     ],
 )
 def test_lower_ranks_are_given_up_when_two_do_not_hold(between: dict[int, list[float]], stops: bool) -> None:
-    assert two_do_not_hold(rows(between)) is stops
+    assert two_do_not_hold(table(between)) is stops
+
+
+GLUED = {5: [0.01], 4: [2.0], 3: [1.5]}
 
 
 def test_where_rows_lie_far_apart_held_out_rows_have_to_be_lost_too() -> None:
-    glued = rows({5: [0.01], 4: [2.0], 3: [1.5]})
-    lost, kept = ({key: result | {"heldout_error": error} for key, result in glued.items()} for error in (0.2, 0.05))
-    assert two_do_not_hold(lost, close=False)
-    assert not two_do_not_hold(kept, close=False)
-    assert two_do_not_hold(kept, close=True)
+    lost, kept = (table(GLUED, close=False, heldout=error) for error in (0.11, 0.09))
+    assert two_do_not_hold(lost)
+    assert not lost["unsure"].any()
+    assert not two_do_not_hold(kept)
+    assert kept["unsure"].values[:, 0].tolist() == [False, False, True, True, False]  # 1 and 2 were not trained
+    near = table(GLUED, close=True, heldout=0.09)
+    assert two_do_not_hold(near)
+    assert not near["unsure"].any()
+
+
+def test_the_largest_rank_lends_its_own_error_where_rows_are_close_and_its_held_out_error_where_not() -> None:
+    errors = {5: [0.5], 4: [1.9]}
+    assert table(errors)["holds"].values[3:, 0].tolist() == [True, True]
+    far = table(errors, close=False, heldout=0.3)
+    assert far["holds"].values[3:, 0].tolist() == [False, True]
+    far["heldout_error"].loc[{"rank": 5}] = 0.16
+    again = with_holds(far, close=False)
+    assert again["holds"].values[3:, 0].tolist() == [True, True]
+    assert again["unsure"].values[3:, 0].tolist() == [True, False]
+
+
+def test_each_rank_starts_from_the_one_above_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The highest is trained on; what is better is kept, and handed down either way."""
+    steps: list[tuple[int, int]] = []
+
+    def fake(problem: object, settings: object, *, rank: int, base: Result, **_: object) -> Result:
+        steps.append((base["rank"], rank))
+        worse = rank == 2
+        return base | {"rank": rank, "objective": 9.0 if worse else 0.5, "usable": True, "kind": "descended"}
+
+    monkeypatch.setattr(depth_path, "descended", fake)
+    x = arc(0.85)
+    inputs, targets = Standardiser.of(x), Standardiser.of(x, total=True)
+    problem = pose(x, x, np.arange(120) % 5 == 2, loss=Loss.SQUARED, inputs=inputs, targets=targets)
+    search = DepthSearch(problem, Settings(), DepthSettings(), Workshop(None, Tracker(silent, 1)))
+    anchors = {r: {"rank": r, "objective": 1.0, "ridge": 1e-3, "kind": "random"} for r in (3, 2, 1)}
+    last = search.descend(anchors, None)
+    assert steps == [(3, 3), (3, 2), (2, 1)]
+    assert [anchors[r]["kind"] for r in (3, 2, 1)] == ["descended", "random", "descended"]
+    assert last is anchors[1]
 
 
 @pytest.mark.slow
@@ -141,6 +202,19 @@ def test_a_depth_path_that_was_cut_short_says_so() -> None:
     assert any("cut the depth path short" in text for text in found.warnings)
     assert found.depth_path is not None
     assert found.depth_path.table.sizes == {"rank": 2, "middle_layers": 6}
+
+
+@pytest.mark.slow
+def test_four_curved_dimensions_in_eight_columns_are_found_though_not_for_sure() -> None:
+    """Random starts of rank 4 end far above: each rank has to begin at the one above it, and be trained long."""
+    found = discover(tasks.benchmark_manifold("M4_Nonlinear").x, depth_path=True)
+    path = found.depth_path
+    assert path is not None
+    assert (path.flat_rank, path.deep_rank) == (8, 4)
+    assert not path.is_sure
+    assert found.verdict is Verdict.DOUBTFUL
+    assert any("may do with 4" in reason for reason in found.reasons)
+    assert "too far apart to tell whether 4 dimensions cut" in depth_sentence(path)
 
 
 MANIFOLDS = {"helix": (3, 1), "swiss_roll": (3, 2), "circle": (2, 2), "torus": (3, 3)}

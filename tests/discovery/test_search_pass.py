@@ -1,5 +1,6 @@
 """A pass whose truncated networks end nowhere, at one ridge or at all."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,11 +25,11 @@ SMALL = Settings(
 X = np.random.default_rng(0).uniform(-1, 1, size=(100, 3))
 
 
-def discovered() -> isthmus.Discovery:
+def discovered(settings: Settings = SMALL) -> isthmus.Discovery:
     held = heldout_rows(len(X), seed=0, fraction=0.2, groups=None, ordered=False)
     request = Request(
-        data=checked_data(X, None, None, None), held=held, settings=SMALL, folder=None, seconds=None, progress=silent,
-        control=False, depth_path=False, workers=1,
+        data=checked_data(X, None, None, None), held=held, settings=settings, folder=None, seconds=None,
+        progress=silent, control=False, depth_path=False, workers=1,
     )  # fmt: skip
     return request.answered()
 
@@ -58,3 +59,43 @@ def test_where_nothing_ends_at_the_chosen_ridge_there_is_no_answer(monkeypatch: 
     lose(monkeypatch, chosen_too=True)
     with pytest.raises(NotConverged, match="no network of any rank ended; give other ridges"):
         discovered()
+
+
+def test_the_neighbours_of_the_chosen_ridge_are_trained_whatever_the_walk_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    four = dataclasses.replace(SMALL, ridges=(3e-2, 1e-2, 3e-3, 1e-3))
+    heard: list[tuple[dict[int, float], float]] = []
+
+    def once(errors: dict[int, float], count: int, *, patience: int, useless: float) -> int | None:
+        heard.append((dict(errors), useless))
+        return None if errors else 2
+
+    monkeypatch.setattr(search_pass, "next_ridge", once)
+    found = discovered(four)
+    assert sorted(set(found.runs["ridge"].values.tolist())) == [1e-3, 3e-3, 1e-2]
+    assert found.readings["ridge"] == 3e-3
+    # what no better than the constant means is told to the walk, in the units of the errors
+    assert [useless for _, useless in heard] == pytest.approx([heard[0][1]] * 2)
+    assert 0.5 < heard[0][1] < 2.0
+
+
+def test_the_choice_of_the_ridge_hears_of_the_constant(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[dict[str, float]] = []
+
+    def smallest(errors: dict[float, float], objectives: dict[float, float], **constant: float) -> float:
+        heard.append(constant)
+        assert set(errors) == set(objectives)
+        return min(errors)
+
+    monkeypatch.setattr(search_pass, "choose_ridge", smallest)
+    assert discovered().readings["ridge"] == 1e-3
+    assert heard[0]["constant_objective"] == pytest.approx(1.0, rel=0.2)
+    assert heard[0]["constant_error"] == pytest.approx(1.0, rel=0.5)
+
+
+def test_how_exactly_minima_are_found_is_kept_among_the_readings() -> None:
+    found = discovered()
+    here = found.runs["objective"].values[found.runs["ridge"].values == found.readings["ridge"]].min()
+    least = min(here, float(found.objective_curve["objective"].sel(ridge=found.readings["ridge"]).min()))
+    assert found.readings["spread"] == pytest.approx(np.log(here / least))

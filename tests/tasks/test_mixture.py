@@ -75,6 +75,7 @@ def test_a_rank_is_claimed_where_it_is_known(rank: int, overlap: float, known: i
         ({"num_samples": 3}, "num_classes <= num_samples"),
         ({"overlap": -1.0}, "overlap >= 0"),
         ({"overlap": float("nan")}, "overlap >= 0"),
+        ({"overlap": float("inf")}, "finite overlap"),
         ({"d_in": 5, "latent_dim": 4}, r"mixture_classes\(d_in=5, latent_dim=4\): needs d_in >= 2 latent_dim \+ 1 = 9"),
     ],
 )

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isthmus.theory.curve_readings import objective_reading, running_minimum, scree_reading, with_gaps_filled
+from isthmus.theory.curve_readings import (
+    CurveReading,
+    objective_reading,
+    running_minimum,
+    scree_reading,
+    with_gaps_filled,
+)
 
 KNEE = [1.0, 0.5, 0.3, 0.1, 0.1002, 0.1, 0.0998]  # falls up to 3, flat to a fraction of a per cent after it
 
@@ -115,3 +121,12 @@ def test_what_a_gap_may_hide_is_no_margin() -> None:
 def test_a_curve_without_gaps_hides_nothing() -> None:
     whole = falling_curve(np.random.default_rng(1))
     assert scree_reading(whole, measured=range(41)) == scree_reading(whole)
+
+
+def test_errors_that_no_dimension_lowers_have_rank_zero() -> None:
+    """With one dimension at most the curve could read nothing else than 1, whatever it does."""
+    assert scree_reading([1.0, 1.2], complete=True) == CurveReading(0, 0.0)
+    assert scree_reading([1.0, 1.0]) == CurveReading(0, 0.0)
+    assert scree_reading([1.0, 1.2, 1.1]).rank == 0
+    assert scree_reading([1.0, 0.9], complete=True).rank == 1
+    assert scree_reading([1.0, 1.2, 0.9, 0.9]).rank == 2

@@ -33,6 +33,7 @@ class Readings:
         most: rank that no map of these inputs to these targets exceeds, None: that of the linear baseline.
         columns: how many there are to autoencode, None for other targets.
         deep: the rank of the deepest networks, None where depth was not varied.
+        deep_sure: whether it holds the data together; else rows lie too far apart to tell.
         local: dimension that the rows fill around each of them, NaN where it is not known.
         complaints: sentences about runs that did not end well.
         objectives: least objective at the chosen ridge through at most so many dimensions, by rank from 0.
@@ -51,6 +52,7 @@ class Readings:
     most: int | None = None
     columns: int | None = None
     deep: int | None = None
+    deep_sure: bool = True
     local: float = math.nan
     complaints: tuple[str, ...] = ()
     objectives: tuple[float, ...] = ()
@@ -77,7 +79,7 @@ def decide(readings: Readings) -> Decision:
     """
     rank = _most_common(readings)
     doubts = [*_disagreements(readings, rank), *_weaknesses(readings, rank), *readings.complaints]
-    if blurs := [*_moving(readings), *_blurred_classes(readings)]:
+    if blurs := [*_moving(readings), *_blurred_classes(readings, rank)]:
         return Decision(rank, Verdict.NO_SHARP_RANK, (*blurs, *doubts))
     if doubts:
         return Decision(rank, Verdict.DOUBTFUL, tuple(doubts))
@@ -162,6 +164,11 @@ def _against_fewer_curved(readings: Readings, columns: int) -> list[str]:
             f"{kept}, so no dimension is saved. Whether fewer, curved coordinates do, the rank "
             "as a function of depth says (depth_path=True, --depth-path)."
         ]
+    if readings.deep < columns and not readings.deep_sure:
+        return [
+            f"{kept}, but deeper networks may do with {readings.deep}, curved; the rows lie too far apart to tell "
+            "whether these cut the data open."
+        ]
     if readings.deep < columns:
         return [f"{kept}, but deeper networks do with {readings.deep}: their coordinates are curved."]
     # not to find fewer proves nothing, as a band with ten half twists shows
@@ -181,20 +188,21 @@ def _moving(readings: Readings) -> list[str]:
     return [f"The reading moves with the ridge ({listed}) and one dimension fewer costs little at each."]
 
 
-def _blurred_classes(readings: Readings) -> list[str]:
-    """Why classes have no sharp rank, if they have none.
+def _blurred_classes(readings: Readings, rank: int) -> list[str]:
+    """Why classes have no sharp rank, if they have none; nothing where they are not learnt, or the constant is best.
 
     Once all training rows are told apart, only the size of the weights tells ranks apart, and the minima that training
     finds scatter in it: on digits by 8 to 20 %, where one rank more changes 3 to 7 %.
     """
     read = sorted({readings.objective.rank, readings.scree.rank, readings.jacobian_rank})
-    if not readings.classes or len(read) == 1:
+    useless = readings.heldout_error[min(rank, len(readings.heldout_error) - 1)] >= 1
+    if not readings.classes or len(read) == 1 or readings.objective.rank == 0 or useless:
         return []
     if len(read) == 3:
         listed = ", ".join(map(str, read))
         return [f"The three readings of these classes have nothing in common ({listed})."]
     low, high = (readings.objectives[min(r, len(readings.objectives) - 1)] for r in read)
-    if math.log(low / high) > readings.spread:
+    if math.log(low / high) > readings.spread or readings.spread < SHARP:
         return []
     return [
         f"Through {read[0]} and through {read[1]} dimensions the objective differs by "

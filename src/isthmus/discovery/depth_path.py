@@ -28,7 +28,8 @@ from isthmus.theory.depth_lines import DepthReading, depth_reading
 
 GLUED = 0.25  # error between rows, over the variance, from which a rank does not hold the data together
 GLUED_RATIO = 4.0  # and how many times that of the largest rank, whose error is noise and curvature
-LOST = 0.1  # held-out error up to which a rank may hold data together whose rows lie too far apart to tell
+LOST = 0.1  # held-out error up to which a rank may hold data together whose rows lie too far apart to tell,
+LOST_RATIO = 2.0  # or so many times that of the largest rank
 TOGETHER = 3  # ranks trained before it is asked whether lower ones can hold the data at all
 _COLUMNS = ("objective", "train_error", "heldout_error", "penalty", "between", "true_rank", "stationarity")
 
@@ -62,6 +63,12 @@ class DepthPath:
         # paths saved by an older version have none
         unsure = table.get("unsure", xr.zeros_like(table["holds"])).transpose("rank", "middle_layers").values.tolist()
         return cls(table, depth_reading(depths, objectives, holds, unsure, ridge=float(table.attrs["ridge"])))
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the deep rank is known to hold the data together; else their rows lie too far apart to tell."""
+        deepest = self.table.isel(middle_layers=-1)
+        return "unsure" not in deepest or not self.deep_rank or not bool(deepest["unsure"].sel(rank=self.deep_rank))
 
     @property
     def flat_rank(self) -> int:
@@ -99,19 +106,19 @@ class DepthSearch:
         if not bases:
             return None
         found: dict[tuple[int, int], Result] = {}
-        descending = sorted(bases, reverse=True)
+        descending, ridge = sorted(bases, reverse=True), next(iter(bases.values()))["ridge"]
         above: Result | None = None
         for first in range(0, len(descending), TOGETHER):
             anchors = self._anchors({r: bases[r] for r in descending[first : first + TOGETHER]})
-            above = self._descend(anchors, above)
+            above = self.descend(anchors, above)
             units = [self._move(anchors[r], m) for r in anchors for m in self.depth.middle_layers]
             found |= {(r["rank"], r["middle"]): r for r in self.workshop.run(units) if r["usable"]}
-            if two_do_not_hold(found, close=self.close):
+            if two_do_not_hold(self._table(found, most, ridge)):
                 break
         ranks = sorted({rank for rank, _ in found})
         self._hand_on(found, ranks, self.depth.middle_layers[::-1], "up")
         self._hand_on(found, ranks, self.depth.middle_layers, "down")
-        return DepthPath.of(self._table(found, most, next(iter(bases.values()))["ridge"])) if found else None
+        return DepthPath.of(self._table(found, most, ridge)) if found else None
 
     def _anchors(self, bases: Mapping[int, Result]) -> dict[int, Result]:
         """The start of least objective for each rank, at the anchoring depth."""
@@ -137,7 +144,7 @@ class DepthSearch:
                 best[rank] = result
         return best
 
-    def _descend(self, anchors: dict[int, Result], above: Result | None) -> Result | None:
+    def descend(self, anchors: dict[int, Result], above: Result | None) -> Result | None:
         """Train the highest rank on, and each lower one also from the one above it; the last is given back."""
         cost = self.settings.descent_steps + self.settings.descent_evaluations
         for rank in sorted(anchors, reverse=True):
@@ -180,7 +187,7 @@ class DepthSearch:
         def run(checkpoint: object, callback: object) -> Result:
             return compute(seconds=self.workshop.seconds_left(), checkpoint=checkpoint, callback=callback)
 
-        return Unit(f"depth-{ridge:g}-{key}", run, cost, "depth path", ridge, number)
+        return Unit(f"path-{ridge:g}-{key}", run, cost, "depth path", ridge, number)
 
     def _table(self, found: Mapping[tuple[int, int], Result], most: int, ridge: float) -> xr.Dataset:
         depths, ranks = self.depth.middle_layers, range(1, most + 1)
@@ -202,27 +209,32 @@ class DepthSearch:
             attrs={"ridge": ridge, "loss": self.problem.loss.value},
         )
         table["regularity"] = table["penalty"] - table["rank"] * table["depth"]
-        limit = np.fmax(GLUED, GLUED_RATIO * table["between"].isel(rank=-1))
-        glued = table["between"] > limit
-        lost = glued if self.close else glued & ~(table["heldout_error"] <= LOST)
-        table["holds"] = table["objective"].notnull() & ~lost
-        table["unsure"] = table["holds"] & glued
-        return table
+        return with_holds(table, close=self.close)
 
 
-def two_do_not_hold(found: Mapping[tuple[int, int], Result], *, close: bool = True) -> bool:
-    """Whether the two lowest ranks so far glue rows together at every depth.
+def with_holds(table: xr.Dataset, *, close: bool) -> xr.Dataset:
+    """The table with `holds` and `unsure`.
 
-    Lower ones then do too: what embeds in few dimensions embeds in more. One alone may be a failed training. Where rows
-    do not lie close together, the held-out error has to be large too.
+        close: a rank holds up to between = max(.25, 4 times that of the largest rank), and it is sure
+        far apart: between > .25 is unsure; it holds up to a held-out error of max(.1, twice that of the largest rank)
+
+    Test: discovery/test_depth_path.
     """
-    ranks = sorted({rank for rank, _ in found})
-    if len(ranks) < TOGETHER:
-        return False
-    largest = {middle: result["between"] for (rank, middle), result in found.items() if rank == ranks[-1]}
-    return all(
-        result["between"] > max(GLUED, GLUED_RATIO * largest.get(middle, 0.0))
-        and (close or result["heldout_error"] > LOST)
-        for (rank, middle), result in found.items()
-        if rank in ranks[:2]
-    )
+    trained = table["objective"].notnull()
+    largest = table.sel(rank=int(table["rank"].values[trained.any("middle_layers").values].max(initial=1)))
+    glued = table["between"] > (np.fmax(GLUED, GLUED_RATIO * largest["between"]) if close else GLUED)
+    lost = glued
+    if not close:
+        lost = glued & ~(table["heldout_error"] <= np.fmax(LOST, LOST_RATIO * largest["heldout_error"]))
+    holds = trained & ~lost
+    return table.assign(holds=holds, unsure=holds & glued & (table["rank"] < largest["rank"]))
+
+
+def two_do_not_hold(table: xr.Dataset) -> bool:
+    """Whether the two lowest ranks so far hold the data together at no depth.
+
+    Lower ones then do not either: what embeds in few dimensions embeds in more. One alone may be a failed training.
+    """
+    trained = table["objective"].notnull().any("middle_layers").values
+    holds = table["holds"].any("middle_layers").values[trained]
+    return len(holds) >= TOGETHER and not holds[:2].any()

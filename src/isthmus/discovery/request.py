@@ -76,7 +76,7 @@ class Request:
         findings = Search(problem, self.settings, workshop).run()
         path = self._depth_path(problem, findings, workshop) if self.depth_path else None
         if path is not None and not workshop.out_of_time():
-            findings = findings.with_deep_rank(path.deep_rank, local=local_dimension(problem))
+            findings = findings.with_deep_rank(path.deep_rank, sure=path.is_sure, local=local_dimension(problem))
         if self.depth_path and workshop.out_of_time():
             told = (*told, "The time limit cut the depth path short; give more seconds for straight lines.")
         beside = self._control(workshop) if self.control else None

@@ -58,9 +58,9 @@ class Findings:
     settings: Settings
     warnings: list[str] = field(default_factory=list[str])
 
-    def with_deep_rank(self, deep: int, *, local: float) -> "Findings":
+    def with_deep_rank(self, deep: int, *, sure: bool, local: float) -> "Findings":
         """The same, decided with the rank that the deepest networks have and the dimension that the rows fill."""
-        readings = replace(self.readings, deep=deep, local=local)
+        readings = replace(self.readings, deep=deep, deep_sure=sure, local=local)
         return replace(self, readings=readings, decision=decide(readings))
 
 

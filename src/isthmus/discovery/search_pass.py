@@ -100,11 +100,13 @@ class SearchPass:
         self.prefix, self.label = prefix, label
         self.stages = architecture_of(settings)
         self.warnings: list[str] = []
+        self.tried: set[float] = set()
 
     def run(self) -> Trained:
-        """The ridge of least held-out error, the starts along all, and the objective curves there and beside it."""
+        """The chosen ridge, the starts along all, and the objective curves there and beside it."""
         starts = self._ridge_path()
         ridge = self._choose(starts)
+        starts = self._with_neighbours(starts, ridge)
         around = self._neighbourhood(starts, ridge)
         self._try_higher_ranks(starts, around)
         ladders = [self._ladder(least(starts[r])) for r in around]
@@ -159,6 +161,14 @@ class SearchPass:
             raise NotConverged("discover: every start diverged at every ridge; scale the data or give larger ridges.")
         return dict(sorted(found.items(), reverse=True))
 
+    def _with_neighbours(self, starts: Starts, ridge: float) -> Starts:
+        """The chosen ridge is not always that of least error, whose neighbours alone were trained."""
+        i = self.settings.ridges.index(ridge)
+        beside = [r for r in self.settings.ridges[max(i - 1, 0) : i + 2] if r not in self.tried]
+        if beside and not self.workshop.out_of_time():
+            starts = starts | {r: found for r in beside if (found := self._starts_at(r))}
+        return dict(sorted(starts.items(), reverse=True))
+
     def _choose(self, starts: Starts) -> float:
         best = {ridge: least(results) for ridge, results in starts.items()}
         return choose_ridge(
@@ -170,6 +180,7 @@ class SearchPass:
 
     def _starts_at(self, ridge: float) -> list[Result]:
         """The starts that can be used."""
+        self.tried.add(ridge)
         numbers = range(len(self.settings.starts))
         units = [self._unit("start", self.stages.trained_start, ridge, n, number=n) for n in numbers]
         usable = self._run(units)

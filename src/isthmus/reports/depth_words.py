@@ -48,8 +48,7 @@ def _paid(path: DepthPath, rank: int) -> str:
 
 def _unsure(path: DepthPath) -> str:
     """That the deep rank may cut the data open, where that cannot be told."""
-    table = path.table.isel(middle_layers=-1).sel(rank=path.deep_rank)
-    if "unsure" not in table or not bool(table["unsure"]):
+    if path.is_sure:
         return ""
     verb = "cuts" if path.deep_rank == 1 else "cut"
     return f"The rows lie too far apart to tell whether {dimensions(path.deep_rank)} {verb} the data open."

@@ -14,7 +14,7 @@ from isthmus.reports.words import Line, VerdictText, dimensions, sentence
 from isthmus.theory import RankEstimate, Verdict
 
 _SAME = 1.02
-_MOST_SHARES = 8  # ranks whose accuracy is told in words; the page has all
+_MOST_SHARES = 8  # ranks whose accuracy is told in words; `Discovery.scree` has all
 FAR = 1e-3  # relative stationarity beyond which energies are rough
 
 

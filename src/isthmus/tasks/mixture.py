@@ -53,10 +53,10 @@ def mixture_classes(  # noqa: PLR0913
     Test: tests/tasks/test_mixture.py.
     """
     latent_dim = latent_dim_for(rank, d_in, latent_dim, what="mixture_classes")
-    if not 1 <= rank < num_classes <= num_samples or not overlap >= 0:
+    if not 1 <= rank < num_classes <= num_samples or not 0 <= overlap < math.inf:
         raise ValueError(
             f"mixture_classes(rank={rank}, num_classes={num_classes}, num_samples={num_samples}, overlap={overlap}): "
-            "needs 1 <= rank < num_classes <= num_samples and overlap >= 0."
+            "needs 1 <= rank < num_classes <= num_samples and a finite overlap >= 0."
         )
     generator = torch.Generator().manual_seed(seed)
     observe = ShallowNetwork.random(latent_dim, d_in, generator=generator, dtype=torch.float64)

@@ -81,6 +81,8 @@ def scree_reading(
 
         argmax_r [ log e(r-1)/e(r) - max(log e(r)/e(r+1), 0) ],   sharpness = this maximum minus the second largest
 
+    It is 0, with sharpness 0, where no number of dimensions has a smaller error than none.
+
     Where ranks were left out, the second largest is what a gap may hide: the error may fall at one of its ranks by as
     much as over the whole gap, or not at all after the rank below it.
 
@@ -94,6 +96,8 @@ def scree_reading(
     """
     if len(errors) < 2:
         raise ValueError(f"scree_reading: needs at least two errors, got {list(errors)}.")
+    if not min(errors[1:]) < errors[0]:
+        return CurveReading(0, 0.0)
     logs = [math.log(max(e, 1e-300)) for e in errors]
     drops = [a - b for a, b in zip(logs[:-1], logs[1:], strict=True)]
     # a curve that was cut has nothing after its last drop, which cannot be called the end of the fall
