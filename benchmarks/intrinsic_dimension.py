@@ -23,21 +23,19 @@ rank, 2 by the Jacobian; nor have they one on 12 other seeds) against .549. Digi
 ridge 3e-4, 20 at 1e-3), 4 min 42 s of CPU. MNIST autoencoded, 5,000 rows, at 4421cbb: no sharp rank (22 at ridge 3e-4,
 7 at 1e-3), .514 through 24 dimensions against .618 by PCA, 948 s.
 
-Manifolds at commit 602408e, seconds of a busy core (answer: the deep rank; all verdicts doubtful): helix 1 (flat 3,
-99 s), swiss roll 2 (3, 113 s), circle 2 (2, 68 s), torus 3 (3, 108 s), cube 17 (17, 850 s), all right; slopes of the
-lines over ridge * rank, for ranks that hold the data together: .89 and 1.00, .99 and 1.00, 1.00, 1.00.
+Curves and surfaces at 9857c91, CPU seconds of a newer Xeon (answer: the deep rank; all verdicts doubtful): helix 1
+(flat 3, 43 s), swiss roll 2 (3, 58 s), circle 2 (2, 29 s), torus 3 (3, 58 s), all right, slopes of the lines over
+ridge * rank, for ranks that hold the data together, .88 to 1.00. Cube 17 (17, 850 s) at 602408e.
 
-The 24 of the collection, 20 at f29fb5b to 012414d, 61 to 386 s each, and M10c, M10d, Mn1, M8 and Mn2 at 0909a6e (77,
-285, 61, 213 and 206 s of a newer Xeon): 14 right against the embedding dimension, none wrong without a warning; TwoNN
-has 10 right, PCA 9, Corr and MLE 8, MOM 6. Right: M1 sphere 11, M2 3, M7 roll 2, M9 20, M10a 11, M10b 18, M10c 25,
-M10d 71 (no sharp rank), M12 20, M13a S-curve 2, Mbeta 10, Mp1 3, Mp2 6, Mp3 9, of which Mbeta and Mp1 to Mp3 are
-confident. Wrong, each doubtful: flat or twisted surfaces in three columns, for which rank 2 glues rows at every depth
-tried (M5a closed helix 3, its least space 2; M5b helicoid 3 for 2; M11 twisted band 3 for 2; M13b spiral 3 for 1), and
-curved ones of many columns (M3 5 for 4, M4 8 for 4, M6 12 for 6, M8 24 for 12, Mn1 19 for 18, Mn2 34 for 24 with no
-sharp rank: the 2,500 rows of the first three lie so far apart that errors between rows say little; rank 4 of M3 has
-the least objective and is .34 off between rows, where .25 is allowed). M10c was called 24 until networks that a task
-fills were widened, and M1 took more than 8 minutes, now 194 s, until depth paths left out ranks below two that cut the
-data.
+The 24 of the collection, each at the last commit that concerns it: 17 right against the embedding dimension, none wrong
+without a warning; TwoNN has 10 right, PCA 9, Corr and MLE 8, MOM 6. At 9857c91 M3 4 (149 s), M4 4 (208 s), M1 sphere 11
+and M6 6 for a flat rank of 12; at 48f24c4 M2 3 (97 s), M7 roll 2, M10a 11, M13a S-curve 2, Mp1 3; at f29fb5b to 0909a6e
+M9 20, M10b 18, M10c 25, M10d 71 (no sharp rank), M12 20, Mbeta 10, Mp2 6, Mp3 9. Mbeta and Mp1 to Mp3 are confident. Of
+M3, M4 and M6 it is said that the rows lie too far apart to tell whether so few coordinates cut them open; before depth
+paths took one dimension away at a time they were 5, 8 and 12. Wrong, each doubtful: flat or twisted surfaces in three
+columns, for which rank 2 glues rows at every depth tried (M5a closed helix 3, its least space 2; M5b helicoid 3 for 2;
+M11 twisted band 3 for 2), M13b spiral 2 for 1, and, without a depth path, M8 24 for 12, Mn1 19 for 18, Mn2 34 for 24
+with no sharp rank (61 to 213 s).
 """
 
 import argparse

@@ -27,9 +27,9 @@ bijection  at f3f32f2: 78 of 80 right, 65 confident, median 27.7 s; 6 for 7 and 
 large      at f3f32f2: 20 of 21 right, 6 confident (ranks 9 to 11), median 181 s; 13 for 14 has no sharp rank
 kuramoto   drawn from 010bf03, on the other Xeon: 5 of 5 right, all confident, median 36.8 s (35.5 to 40.6); the
            surrogate has no sharp rank on any (12 by most readings)
-classes    at ea4c06d, on the other Xeon: 15 of 24 right, none confident, median 29.0 s; drawn from 4d7ca32, before the
-           choice of the ridge was settled, 19 of 24, 1 confident. Without overlap fewer dimensions than the centres
-           lie in may do, which counts as wrong here
+classes    at 9857c91, drawn from "ea4c06d", on the other Xeon: 14 of 24 right, none confident, median 26.6 s; at
+           ea4c06d 15 of 24; drawn from 4d7ca32, just before it, 19 of 24, 1 confident. Without overlap fewer
+           dimensions than the centres lie in may do, which counts as wrong here
 """
 
 import argparse
