@@ -28,7 +28,7 @@ from isthmus.theory.depth_lines import DepthReading, depth_reading
 
 GLUED = 0.25  # error between rows, over the variance, from which a rank does not hold the data together
 GLUED_RATIO = 4.0  # and how many times that of the largest rank, whose error is noise and curvature
-LOST = 0.1  # held-out error up to which a rank may hold data together whose rows lie too far apart to tell,
+LOST = 0.05  # held-out error up to which a rank may hold data together whose rows lie too far apart to tell,
 LOST_RATIO = 2.0  # or so many times that of the largest rank
 TOGETHER = 3  # ranks trained before it is asked whether lower ones can hold the data at all
 _COLUMNS = ("objective", "train_error", "heldout_error", "penalty", "between", "true_rank", "stationarity")
@@ -216,7 +216,7 @@ def with_holds(table: xr.Dataset, *, close: bool) -> xr.Dataset:
     """The table with `holds` and `unsure`.
 
         close: a rank holds up to between = max(.25, 4 times that of the largest rank), and it is sure
-        far apart: between > .25 is unsure; it holds up to a held-out error of max(.1, twice that of the largest rank)
+        far apart: between > .25 is unsure; it holds up to a held-out error of max(.05, twice that of the largest rank)
 
     Test: discovery/test_depth_path.
     """
