@@ -3,6 +3,7 @@
 Errors on the rows alone: `problem`.
 """
 
+import math
 from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any
@@ -24,51 +25,16 @@ CONNECTED = 0.9  # share of the rows that is to be connected
 Array = NDArray[Any]
 
 
-def error_between_rows(problem: Problem, network: FullyConnected) -> float:
-    """Largest squared error on straight lines between neighbouring inputs, over the variance of the targets.
-
-        max over neighbours i, j and t in {0, 1/8, ..., 1} of |f((1-t) x_i + t x_j) - ((1-t) y_i + t y_j)|^2 / unit
-
-    Where rows lie close together, over short lines alone: a long one leaves curved data, or joins two of its sheets.
-
-    Finitely many rows always fit on a line (FC-02), by a map that runs through everything between two of them. Where
-    the data are connected, their image in fewer dimensions than they embed in glues two points far apart: on a circle
-    through one coordinate some point is missed by at least the radius (FC-07), and this error was 4.0 (the squared
-    diameter), against .03 on a helix. It is an *estimate*: a sample of the connected set.
-
-    Args:
-        problem: a squared loss; training and held-out rows count, at most 1500 of them (seeded choice), each with its
-            12 nearest neighbours among these.
-        network: maps standardised inputs to standardised targets.
-    """
-    lines = _lines(problem)
-    kept = lines.short if lines.close else lines.length >= 0
-    worst = 0.0
-    with torch.no_grad():
-        for t in torch.linspace(0, 1, STEPS + 1).tolist():
-            between, target = (torch.lerp(v[lines.begin[kept]], v[lines.end[kept]], t) for v in (lines.x, lines.y))
-            error = (network(between.to(network.weights[0].dtype)) - target).square().sum(1).max()
-            worst = max(worst, float(error))
-    return worst / problem.unit
-
-
-def rows_lie_close(problem: Problem) -> bool:
-    """Whether lines between neighbouring rows are short against the spread of the inputs, as far as they connect them.
-
-    Where they are not, a straight line between two rows says little of what lies between them on the data. Of 2,500
-    rows in six curved dimensions lines connect nine tenths from a squared length of .46 of the variance on only, and
-    through the true coordinates, too, errors between rows are three times the variance. On a circle of 20 rows, and of
-    as many repeated, it is .098.
-    """
-    return _lines(problem).close
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class _Lines:
-    """Lines between neighbouring rows: numbers of the rows where they begin and end, and squared lengths.
+class LinesBetweenRows:
+    """Straight lines between neighbouring inputs, on which a network is asked what it does between rows.
 
     Attributes:
-        scale: the least squared length up to which lines connect nine tenths of the rows that all lines connect.
+        x, y: standardised inputs and targets of the rows.
+        begin, end: numbers of the rows where each line begins and ends.
+        length: squared lengths over the variance of the inputs.
+        scale: the least length up to which lines connect nine tenths of the rows that all lines connect.
+        unit: variance of the targets.
     """
 
     x: Tensor
@@ -77,29 +43,69 @@ class _Lines:
     end: Tensor
     length: Tensor
     scale: float
+    unit: float
+
+    @classmethod
+    def of(cls, problem: Problem) -> "LinesBetweenRows":
+        """Lines from each row to its 12 nearest neighbours, of at most 1500 distinct rows (seeded choice).
+
+        Args:
+            problem: training and held-out rows count.
+        """
+        from sklearn.neighbors import NearestNeighbors  # slow to import, and only depth paths need it
+
+        x, y = torch.cat([problem.x, problem.x_held]), torch.cat([problem.y, problem.y_held])
+        # the nearest neighbours of a row that was measured often would all be the row itself
+        distinct = np.sort(np.unique(x.numpy(), axis=0, return_index=True)[1])
+        chosen = torch.from_numpy(distinct[np.random.default_rng(0).permutation(len(distinct))[:ROWS]])
+        x, y = x[chosen], y[chosen]
+        count = min(NEIGHBOURS, len(x) - 1)
+        places = NearestNeighbors(n_neighbors=count).fit(x.numpy()).kneighbors(return_distance=False)
+        begin, end = torch.arange(len(x)).repeat_interleave(count), torch.from_numpy(places).flatten()
+        length = (x[begin] - x[end]).double().square().sum(1) / float(x.double().var(0, correction=0).sum())
+        scale = _connecting_length(begin.numpy(), end.numpy(), length.numpy(), len(x))
+        return cls(x, y, begin, end, length, scale, problem.unit)
 
     @property
     def close(self) -> bool:
+        """Whether the lines that connect the rows are short against the spread of the inputs.
+
+        Where they are not, a straight line between two rows says little of what lies between them on the data. Of 2,500
+        rows in six curved dimensions lines connect nine tenths from a squared length of .46 of the variance on only,
+        and through the true coordinates, too, errors between rows are three times the variance. On a circle of 20
+        places it is .098.
+        """
         return self.scale <= FAR
 
     @property
-    def short(self) -> Tensor:
-        """Those that stay near curved data; where rows come in clumps, also those from clump to clump."""
-        return self.length <= max(SHORT, self.scale)
+    def asked(self) -> Tensor:
+        """Which lines are asked: where rows lie close together those that stay near curved data, else all.
 
+        Where rows come in clumps, the lines from clump to clump are among them.
+        """
+        return self.length <= (max(SHORT, self.scale) if self.close else math.inf)
 
-def _lines(problem: Problem) -> _Lines:
-    from sklearn.neighbors import NearestNeighbors  # slow to import, and only depth paths need it
+    def error(self, network: FullyConnected) -> float:
+        """Largest squared error of the network on these lines, over the variance of the targets.
 
-    x, y = torch.cat([problem.x, problem.x_held]), torch.cat([problem.y, problem.y_held])
-    chosen = torch.from_numpy(np.random.default_rng(0).permutation(len(x))[:ROWS])
-    x, y = x[chosen], y[chosen]
-    count = min(NEIGHBOURS, len(x) - 1)
-    places = NearestNeighbors(n_neighbors=count).fit(x.numpy()).kneighbors(return_distance=False)
-    begin, end = torch.arange(len(x)).repeat_interleave(count), torch.from_numpy(places).flatten()
-    spread = float(x.double().var(0, correction=0).sum())
-    length = (x[begin] - x[end]).double().square().sum(1) / (spread or 1.0)
-    return _Lines(x, y, begin, end, length, _connecting_length(begin.numpy(), end.numpy(), length.numpy(), len(x)))
+            max over lines i, j and t in {0, 1/8, ..., 1} of |f((1-t) x_i + t x_j) - ((1-t) y_i + t y_j)|^2 / unit
+
+        Finitely many rows always fit on a line (FC-02), by a map that runs through everything between two of them.
+        Where the data are connected, their image in fewer dimensions than they embed in glues two points far apart: on
+        a circle through one coordinate some point is missed by at least the radius (FC-07), and this error was 4.0 (the
+        squared diameter), against .03 on a helix. It is an *estimate*: a sample of the connected set.
+
+        Args:
+            network: maps standardised inputs to standardised targets.
+        """
+        begin, end = self.begin[self.asked], self.end[self.asked]
+        worst = 0.0
+        with torch.no_grad():
+            for t in torch.linspace(0, 1, STEPS + 1).tolist():
+                between, target = (torch.lerp(v[begin], v[end], t) for v in (self.x, self.y))
+                error = (network(between.to(network.weights[0].dtype)) - target).square().sum(1).max()
+                worst = max(worst, float(error))
+        return worst / self.unit
 
 
 def _connecting_length(begin: Array, end: Array, length: Array, rows: int) -> float:

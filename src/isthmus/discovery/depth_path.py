@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import xarray as xr
 
-from isthmus.discovery.between_rows import rows_lie_close
+from isthmus.discovery.between_rows import LinesBetweenRows
 from isthmus.discovery.curves import Result
 from isthmus.discovery.depth_units import (
     DepthSettings,
@@ -94,7 +94,7 @@ class DepthSearch:
 
     def __init__(self, problem: Problem, settings: Settings, depth: DepthSettings, workshop: Workshop) -> None:
         self.problem, self.settings, self.depth, self.workshop = problem, settings, depth, workshop
-        self.close = problem.classes or rows_lie_close(problem)  # classes have no errors between rows
+        self.lines = None if problem.classes else LinesBetweenRows.of(problem)  # between classes there is no error
 
     def run(self, curve: Mapping[int, Result], rank: int) -> DepthPath | None:
         """The path for ranks 1 to `rank` and a little beyond, from the objective curve at one ridge.
@@ -179,7 +179,7 @@ class DepthSearch:
                     found[at] = result
 
     def _move(self, base: Result, middle: int, way: str = "") -> Unit:
-        compute = partial(at_depth, self.problem, self.settings, base=base, middle=middle)
+        compute = partial(at_depth, self.problem, self.settings, base=base, middle=middle, lines=self.lines)
         cost = self.settings.polish_evaluations
         return self._unit(f"{base['rank']}-{middle}{way}", compute, cost, base["ridge"], middle)
 
@@ -209,7 +209,7 @@ class DepthSearch:
             attrs={"ridge": ridge, "loss": self.problem.loss.value},
         )
         table["regularity"] = table["penalty"] - table["rank"] * table["depth"]
-        return with_holds(table, close=self.close)
+        return with_holds(table, close=self.lines is None or self.lines.close)
 
 
 def with_holds(table: xr.Dataset, *, close: bool) -> xr.Dataset:

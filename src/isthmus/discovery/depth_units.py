@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from isthmus.discovery.between_rows import error_between_rows
+from isthmus.discovery.between_rows import LinesBetweenRows
 from isthmus.discovery.curves import Callback, Result, measured_connected, narrow_network_of, network_of, trained
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.rank_starts import geodesic_network, narrow_network
@@ -125,6 +125,7 @@ def at_depth(  # noqa: PLR0913
     *,
     base: Result,
     middle: int,
+    lines: LinesBetweenRows | None,
     seconds: float | None,
     checkpoint: Path | None,
     callback: Callback,
@@ -134,7 +135,7 @@ def at_depth(  # noqa: PLR0913
     network = _rewritten(problem, settings, base, middle)
     solver = (ExactMoves(), LBFGS(settings.polish_evaluations))
     result = trained(problem, network, ridge, solver, seconds=seconds, checkpoint=checkpoint, callback=callback)
-    between = error_between_rows(problem, network) if problem.loss is Loss.SQUARED else float("nan")
+    between = float("nan") if lines is None else lines.error(network)
     about = {"ridge": ridge, "rank": rank, "middle": middle, "depth": network.depth, "kind": base["kind"]}
     return measured_connected(problem, network, result) | about | {"between": between, "true_rank": _true_rank(network)}
 
