@@ -31,7 +31,7 @@ def test_logarithms_of_the_odds_have_the_claimed_rank(rank: int) -> None:
     z = torch.randn(64, rank, generator=generator, dtype=torch.float64)
     odds = class_scores(z, centres).diff(dim=1)
     assert int(torch.linalg.matrix_rank(odds - odds.mean(0))) == rank
-    # centres in a plane have odds of rank 2 in any number of coordinates
+    # centres on a line have odds of rank 1 in any number of coordinates
     flat = centres @ torch.eye(rank, dtype=torch.float64)[:, :1] @ torch.ones(1, rank, dtype=torch.float64)
     assert int(torch.linalg.matrix_rank(class_scores(z, flat).diff(dim=1).diff(dim=0))) == 1
 
@@ -59,6 +59,22 @@ def test_overlapping_classes_are_drawn_anew_around_the_same_centres() -> None:
     np.testing.assert_array_equal(apart.x, a.x)
     assert (labels(apart) != labels(a)).mean() < 0.02
     assert (labels(apart) != labels(b)).mean() > 0.1
+
+
+def test_odds_are_affine_in_the_first_coordinates_and_half_as_steep_at_twice_the_overlap() -> None:
+    """Classes are drawn with the stated odds: logistic regression on z finds slopes (c_i - c_j) / overlap."""
+    from sklearn.linear_model import LogisticRegression
+
+    slopes: list[np.ndarray] = []
+    for overlap in (0.5, 1.0):
+        task = tasks.mixture_classes(2, d_in=17, num_classes=3, num_samples=20_000, overlap=overlap, seed=5)
+        assert task.latent is not None
+        model = LogisticRegression(C=1e6).fit(task.latent, labels(task))
+        slopes.append(model.coef_ - model.coef_.mean(0))
+    steep, gentle = slopes
+    np.testing.assert_allclose(steep[:, :2], 2 * gentle[:, :2], atol=0.15)
+    assert np.abs(steep[:, :2] - gentle[:, :2]).max() > 1.0
+    assert np.abs(np.concatenate(slopes)[:, 2:]).max() < 0.15
 
 
 @pytest.mark.parametrize(("rank", "overlap", "known"), [(1, 0.0, 1), (3, 0.0, None), (3, 0.2, 3)])

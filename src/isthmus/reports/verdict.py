@@ -70,9 +70,8 @@ def _accuracy(found: Discovery) -> str:
     ranks, shares = found.scree["rank"].values.tolist(), found.scree["heldout_accuracy"].values.tolist()
     last = max((i for i in range(1, len(shares)) if shares[i] != shares[i - 1]), default=0)
     shown = min(last, _MOST_SHARES - 1) + 1
-    parts = [f"{_percent(share)} through {rank}" for rank, share in zip(ranks[:shown], shares, strict=False)]
-    parts[0] = f"{_percent(shares[0])} of the held-out classes are right through {dimensions(ranks[0])}"
-    return f"{', '.join(parts)}."
+    first = f"{_percent(shares[0])} of the held-out classes are right through {dimensions(ranks[0])}"
+    return ", ".join([first, *(f"{_percent(shares[i])} through {ranks[i]}" for i in range(1, shown))])
 
 
 def _one_fewer(found: Discovery) -> str:
