@@ -10,9 +10,15 @@ import isthmus
 from isthmus import Limits, discover, tasks
 from isthmus.discovery import depth_path
 from isthmus.discovery.curves import Result
-from isthmus.discovery.depth_path import DepthPath, DepthSearch, two_do_not_hold, with_holds
+from isthmus.discovery.depth_path import (
+    DepthPath,
+    DepthSearch,
+    planned_depth_evaluations,
+    two_do_not_hold,
+    with_holds,
+)
 from isthmus.discovery.depth_units import DepthSettings
-from isthmus.discovery.problem import pose
+from isthmus.discovery.problem import Problem, pose
 from isthmus.discovery.progress import silent
 from isthmus.discovery.scaling import Standardiser
 from isthmus.discovery.settings import Settings
@@ -129,6 +135,66 @@ def test_each_rank_starts_from_the_one_above_too(monkeypatch: pytest.MonkeyPatch
     assert steps == [(3, 3), (3, 2), (2, 1)]
     assert [anchors[r]["kind"] for r in (3, 2, 1)] == ["descended", "random", "descended"]
     assert last is anchors[1]
+
+
+def fake_units(monkeypatch: pytest.MonkeyPatch, between: float) -> None:
+    """Units of a depth path that train nothing; below rank 6 they lose so much, on rows and between them."""
+
+    def start(problem: object, settings: object, *, rank: int, base: Result, **_: object) -> Result:
+        return base | {"rank": rank, "objective": 1.0, "usable": True}
+
+    def descended(problem: object, settings: object, *, rank: int, base: Result, **_: object) -> Result:
+        return base | {"rank": rank, "objective": 1.0, "usable": True}
+
+    def at_depth(problem: object, settings: object, *, base: Result, middle: int, **_: object) -> Result:
+        rank = base["rank"]
+        lost = 0.0 if rank >= 6 else between
+        numbers = {"train_error": lost, "heldout_error": lost, "between": lost, "penalty": 1.0, "stationarity": 0.0}
+        return base | numbers | {"middle": middle, "objective": rank * middle * 1e-3, "true_rank": rank}
+
+    monkeypatch.setattr(depth_path, "ranked_start", start)
+    monkeypatch.setattr(depth_path, "descended", descended)
+    monkeypatch.setattr(depth_path, "at_depth", at_depth)
+    monkeypatch.setattr(depth_path, "objective_at_depth", lambda *_: math.inf)
+
+
+def rows_in_six_columns() -> Problem:
+    x = np.random.default_rng(0).normal(size=(300, 6))
+    inputs, targets = Standardiser.of(x), Standardiser.of(x, total=True)
+    return pose(x, x, np.arange(300) % 5 == 2, loss=Loss.SQUARED, inputs=inputs, targets=targets)
+
+
+@pytest.mark.parametrize(("between", "trained"), [(0.0, 6), (9.0, 3)])
+def test_all_ranks_of_a_depth_path_are_foreseen_until_the_lower_ones_are_left_out(
+    monkeypatch: pytest.MonkeyPatch, between: float, trained: int
+) -> None:
+    fake_units(monkeypatch, between)
+    settings, depth, tracker = Settings(), DepthSettings(), Tracker(silent, 1)
+    problem = rows_in_six_columns()
+    search = DepthSearch(problem, settings, depth, Workshop(None, tracker), afterwards=70)
+    path = search.run({r: {"rank": r, "objective": 1.0, "ridge": 1e-3} for r in range(1, 7)}, 6)
+    assert path is not None
+    assert int(path.table["objective"].notnull().all("middle_layers").sum()) == trained
+    assert tracker.done == planned_depth_evaluations(settings, problem, depth, ranks=trained)
+    assert tracker.left() == 70
+
+
+def test_the_first_rank_of_a_depth_path_is_a_small_part_of_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_units(monkeypatch, 0.0)
+    settings, depth, tracker = Settings(), DepthSettings(), Tracker(silent, 1)
+    problem, shares = rows_in_six_columns(), []
+    search = DepthSearch(problem, settings, depth, Workshop(None, tracker))
+    descend = search.descend
+
+    def recorded(anchors: dict[int, Result], above: Result | None) -> Result | None:
+        shares.append(tracker.done / tracker.planned)
+        return descend(anchors, above)
+
+    monkeypatch.setattr(search, "descend", recorded)
+    search.run({r: {"rank": r, "objective": 1.0, "ridge": 1e-3} for r in range(1, 7)}, 6)
+    assert len(shares) == 2
+    assert shares[0] < 0.4
+    assert 0.5 <= shares[1] < 0.9
 
 
 @pytest.mark.slow

@@ -81,19 +81,29 @@ class DepthPath:
         return self.reading.deep_rank
 
 
-def planned_depth_evaluations(settings: Settings, problem: Problem, depth: DepthSettings) -> int:
-    """About how many gradient evaluations a depth path takes."""
-    ranks = min(3, problem.most_rank)
+def planned_depth_evaluations(settings: Settings, problem: Problem, depth: DepthSettings, *, ranks: int) -> int:
+    """About how many gradient evaluations a depth path over so many ranks takes."""
     start, descent = settings.start_evaluations, settings.descent_steps + settings.descent_evaluations
     of_each = len(kinds_of(problem, depth)) * start + descent + len(depth.middle_layers) * settings.polish_evaluations
     return ranks * of_each
 
 
 class DepthSearch:
-    """Runs the units of a depth path in order."""
+    """Runs the units of a depth path in order.
 
-    def __init__(self, problem: Problem, settings: Settings, depth: DepthSettings, workshop: Workshop) -> None:
+    Args:
+        problem: the data.
+        settings: of the networks that the objective curve was found with.
+        depth: which depths, and how the ranks start.
+        workshop: where units run.
+        afterwards: gradient evaluations that are planned after the path, for the time left.
+    """
+
+    def __init__(
+        self, problem: Problem, settings: Settings, depth: DepthSettings, workshop: Workshop, *, afterwards: int = 0
+    ) -> None:
         self.problem, self.settings, self.depth, self.workshop = problem, settings, depth, workshop
+        self.afterwards = afterwards
         self.lines = None if problem.classes else LinesBetweenRows.of(problem)  # between classes there is no error
 
     def run(self, curve: Mapping[int, Result], rank: int) -> DepthPath | None:
@@ -108,17 +118,23 @@ class DepthSearch:
         found: dict[tuple[int, int], Result] = {}
         descending, ridge = sorted(bases, reverse=True), next(iter(bases.values()))["ridge"]
         above: Result | None = None
+        self._foresee(len(descending))
         for first in range(0, len(descending), TOGETHER):
             anchors = self._anchors({r: bases[r] for r in descending[first : first + TOGETHER]})
             above = self.descend(anchors, above)
             units = [self._move(anchors[r], m) for r in anchors for m in self.depth.middle_layers]
             found |= {(r["rank"], r["middle"]): r for r in self.workshop.run(units) if r["usable"]}
             if two_do_not_hold(self._table(found, most, ridge)):
+                self._foresee(0)
                 break
         ranks = sorted({rank for rank, _ in found})
         self._hand_on(found, ranks, self.depth.middle_layers[::-1], "up")
         self._hand_on(found, ranks, self.depth.middle_layers, "down")
         return DepthPath.of(self._table(found, most, ridge)) if found else None
+
+    def _foresee(self, ranks: int) -> None:
+        planned = planned_depth_evaluations(self.settings, self.problem, self.depth, ranks=ranks)
+        self.workshop.tracker.foresee(planned + self.afterwards)
 
     def _anchors(self, bases: Mapping[int, Result]) -> dict[int, Result]:
         """The start of least objective for each rank, at the anchoring depth."""

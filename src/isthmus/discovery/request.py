@@ -85,7 +85,8 @@ class Request:
     def _workshop(self, problem: Problem) -> Workshop:
         """Where units of work are done, kept in the folder if there is one."""
         planned = planned_evaluations(self.settings, problem) * (1 + self.control)
-        planned += planned_depth_evaluations(self.settings, problem, DEPTHS) if self.depth_path else 0
+        if self.depth_path:  # the ranks are known when the objective curve is: see `DepthSearch`
+            planned += planned_depth_evaluations(self.settings, problem, DEPTHS, ranks=min(3, problem.most_rank))
         deadline = time.monotonic() + self.seconds if self.seconds else None
         work = self.folder / "work" if self.folder else None
         if work is not None:
@@ -95,7 +96,8 @@ class Request:
         return Workshop(work, Tracker(self.progress, planned), deadline=deadline, workers=self.workers)
 
     def _depth_path(self, problem: Problem, findings: Findings, workshop: Workshop) -> DepthPath | None:
-        search = DepthSearch(problem, findings.settings, DEPTHS, workshop)
+        afterwards = planned_evaluations(self.settings, problem) * self.control
+        search = DepthSearch(problem, findings.settings, DEPTHS, workshop, afterwards=afterwards)
         return search.run(findings.curves[findings.ridge], findings.decision.rank)
 
     def _control(self, workshop: Workshop) -> Discovery:
