@@ -231,9 +231,13 @@ def adaptive(quick: bool) -> None:
         )
         return leaky
 
-    first = trained("adaptive, cold", network(6, 20, few, 10.0, steps="adaptive"), AdaptiveSteps(cold))
-    deep = trained("equal from these", resampled_to(first, many), warm)
-    trained("adaptive from those", resampled_to(deep, few, first.steps), warm)
+    shallow = trained("adaptive, cold", network(6, 20, few, 10.0, steps="adaptive"), AdaptiveSteps(cold))
+    deep = trained("equal from these", resampled_to(shallow, many), warm)
+    for _ in range(1 if quick else 3):  # there and back until both are on the same branch
+        there = network(6, 20, few, 10.0, steps="adaptive")
+        there.load_state_dict(resampled_to(deep, few, shallow.steps).state_dict())
+        shallow = trained("adaptive from those", there, AdaptiveSteps(warm))
+        deep = trained("equal from these", resampled_to(shallow, many), warm)
     trained("equal from those", resampled_to(deep, few), warm)
     if not quick:
         trained("equal from those", resampled_to(deep, 2 * many), warm)

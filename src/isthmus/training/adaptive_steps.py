@@ -19,23 +19,29 @@ from isthmus.training.steps import Step
 
 @dataclass(frozen=True, slots=True)
 class AdaptiveSteps:
-    """Train and move the steps in turn, then train to the end at the steps that were found.
+    """Train and move the steps in turn, to the end at last; then again from there, until the steps fit the minimum.
+
+    Steps that are even on the way are not at the end: layers of a network of 25 layers that moved alike within 5 %
+    after short rounds differed by 25 % at the minimum, and its objective by 6e-4 from that of 100 equal layers, instead
+    of 5e-5.
 
     Attributes:
         solver: runs in every round; the rounds before the last end early, at the first width of its smoothed relu.
-        rounds: how often the steps are moved, at most; fewer once the relative moves of the layers are within `even`.
-        damping: share d of the way, in logarithms, that a step goes at once.
+        rounds: how often the steps are moved on the way, at most; fewer once they are even.
+        final_rounds: how often they are moved at a minimum, at most, each time from it to the next one.
+        damping: share d of the way, in logarithms, that a step goes at once; d / 2, d / 3, ... at later minima.
         largest: bound on rho Lt; long steps in a bottleneck are cut there.
-        round_evaluations: gradient evaluations of a round before the last.
-        even: ratio of the largest to the least relative move at which the steps stay.
+        round_evaluations: gradient evaluations of a round on the way.
+        even: steps stay where none would change by more than this factor against another one.
     """
 
     solver: PreconditionedLBFGS = field(default_factory=PreconditionedLBFGS)
     rounds: int = 6
+    final_rounds: int = 6
     damping: float = 0.5
     largest: float = 0.9
     round_evaluations: int = 300
-    even: float = 1.2
+    even: float = 1.05
 
     def start(self, step: Step) -> State:
         """The state before the first iteration."""
@@ -43,49 +49,61 @@ class AdaptiveSteps:
             raise TypeError(
                 f"AdaptiveSteps: needs a LeakyResNet, got {type(step.network).__name__}. Use another solver."
             )
-        inner = self._solver(0).start(step)
-        return {"done": False, "reason": "", "value": inner["value"], "evaluations": 0, "round": 0, "inner": inner}
+        step.refresh()
+        inner = self._solver(0, 0).start(step)
+        state: State = {"done": False, "reason": "", "value": inner["value"], "evaluations": inner["evaluations"]}
+        return state | {"round": 0, "spent": 0, "inner": inner}
 
     def advance(self, step: Step, state: State) -> None:
         """One iteration, in place."""
         assert isinstance(step, LeakyStep)
-        if state["round"] == 0 and state["evaluations"] == 0:
-            step.refresh()
         inner: State = state["inner"]
         before = inner["evaluations"]
-        self._solver(state["round"]).advance(step, inner)
+        self._solver(state["round"], state["spent"]).advance(step, inner)
         state["value"] = inner["value"]
         state["evaluations"] += inner["evaluations"] - before
-        if not inner["done"]:
-            return
-        if inner["reason"] == "diverged" or state["round"] == self.rounds:
-            state["done"], state["reason"] = True, inner["reason"]
-            return
-        state["round"] = state["round"] + 1 if self._move(step) else self.rounds
-        state["inner"] = self._solver(state["round"]).start(step)
-        state["evaluations"] += state["inner"]["evaluations"]
+        if inner["done"]:
+            self._close_round(step, state)
 
     def iterations(self) -> int:
         """About how many gradient evaluations the phase takes, for time estimates."""
         return self.rounds * self.round_evaluations + self.solver.iterations()
 
-    def _solver(self, number: int) -> PreconditionedLBFGS:
-        if number == self.rounds:
-            return self.solver
-        return replace(
-            self.solver, smoothing=self.solver.smoothing[:1], evaluations=self.round_evaluations, tolerance=1e-2
+    def _close_round(self, step: LeakyStep, state: State) -> None:
+        reason, number = state["inner"]["reason"], state["round"]
+        is_minimum = number >= self.rounds
+        state["spent"] += state["inner"]["evaluations"] if is_minimum else 0
+        is_over = (
+            reason == "diverged" or number == self.rounds + self.final_rounds or (is_minimum and reason == "limit")
         )
+        # ever smaller moves at minima: a layer beside those that are as long as they may be can go back and forth
+        damping = self.damping / (1 + max(number - self.rounds, 0))
+        moved = not is_over and self._move(step, damping)
+        if is_over or (is_minimum and not moved):
+            state["done"], state["reason"] = True, reason
+            return
+        state["round"] = number + 1 if moved else self.rounds
+        state["inner"] = self._solver(state["round"], state["spent"]).start(step)
+        state["evaluations"] += state["inner"]["evaluations"]
 
-    def _move(self, step: LeakyStep) -> bool:
-        """Move the steps once; False where they are even already."""
+    def _solver(self, number: int, spent: int) -> PreconditionedLBFGS:
+        """Of this round; from the first minimum on all rounds share the evaluations of `solver`."""
+        if number < self.rounds:
+            return replace(
+                self.solver, smoothing=self.solver.smoothing[:1], evaluations=self.round_evaluations, tolerance=1e-2
+            )
+        return self.solver if number == self.rounds else self.solver.continued(spent)
+
+    def _move(self, step: LeakyStep, damping: float) -> bool:
+        """Move the steps once; False where they are even already, up to those that are as long as they may be."""
         network = step.network
-        moves = relative_moves(network, step.x)
-        if float(moves.max()) <= self.even * float(moves.min()):
+        old, moves = network.steps.double(), relative_moves(network, step.x)
+        largest = self.largest / network.effective_depth
+        change = even_steps(old, moves, damping=1.0, largest=largest) / old
+        if float(change.max()) <= self.even * float(change.min()):
             return False
-        new = even_steps(
-            network.steps.double(), moves, damping=self.damping, largest=self.largest / network.effective_depth
-        )
-        network.weights.copy_(resampled(network.weights, network.steps.double(), new))
+        new = even_steps(old, moves, damping=damping, largest=largest)
+        network.weights.copy_(resampled(network.weights, old, new))
         network.steps.copy_(new)
         step.refresh()
         return True

@@ -6,7 +6,7 @@ Plain solvers stall: the data are 1e5 times stiffer than the penalty, and minima
 
 import math
 import statistics
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import torch
 from torch import Tensor
@@ -153,6 +153,12 @@ class PreconditionedLBFGS:
     def iterations(self) -> int:
         """About how many gradient evaluations the phase takes, for time estimates."""
         return self.evaluations
+
+    def continued(self, spent: int) -> "PreconditionedLBFGS":
+        """This solver from where it ended: the width it ended with, and the evaluations that are left."""
+        return replace(
+            self, smoothing=self.smoothing[self._last_descent() :], evaluations=max(self.evaluations - spent, 1)
+        )
 
     def _open_stage(self, step: Step, state: State) -> None:
         assert isinstance(step.network, LeakyResNet)
