@@ -137,8 +137,8 @@ def test_each_rank_starts_from_the_one_above_too(monkeypatch: pytest.MonkeyPatch
     assert last is anchors[1]
 
 
-def fake_units(monkeypatch: pytest.MonkeyPatch, between: float) -> None:
-    """Units of a depth path that train nothing; below rank 6 they lose so much, on rows and between them."""
+def fake_units(monkeypatch: pytest.MonkeyPatch, between: float, heldout: float) -> None:
+    """Units of a depth path that train nothing; below rank 6 they lose so much between rows and on held-out ones."""
 
     def start(problem: object, settings: object, *, rank: int, base: Result, **_: object) -> Result:
         return base | {"rank": rank, "objective": 1.0, "usable": True}
@@ -148,9 +148,10 @@ def fake_units(monkeypatch: pytest.MonkeyPatch, between: float) -> None:
 
     def at_depth(problem: object, settings: object, *, base: Result, middle: int, **_: object) -> Result:
         rank = base["rank"]
-        lost = 0.0 if rank >= 6 else between
-        numbers = {"train_error": lost, "heldout_error": lost, "between": lost, "penalty": 1.0, "stationarity": 0.0}
-        return base | numbers | {"middle": middle, "objective": rank * middle * 1e-3, "true_rank": rank}
+        errors = (0.0, 0.0) if rank >= 6 else (between, heldout)
+        numbers = dict(zip(("between", "heldout_error"), errors, strict=True)) | {"train_error": 0.0, "penalty": 1.0}
+        at = {"middle": middle, "objective": rank * middle * 1e-3, "true_rank": rank, "stationarity": 0.0}
+        return base | numbers | at
 
     monkeypatch.setattr(depth_path, "ranked_start", start)
     monkeypatch.setattr(depth_path, "descended", descended)
@@ -164,23 +165,27 @@ def rows_in_six_columns() -> Problem:
     return pose(x, x, np.arange(300) % 5 == 2, loss=Loss.SQUARED, inputs=inputs, targets=targets)
 
 
-@pytest.mark.parametrize(("between", "trained"), [(0.0, 6), (9.0, 3)])
+@pytest.mark.parametrize(
+    ("between", "heldout", "trained"),
+    [(0.0, 0.0, 6), (9.0, 9.0, 3), (9.0, 0.0, 6)],  # the last: rows too far apart to say what lies between them
+)
 def test_all_ranks_of_a_depth_path_are_foreseen_until_the_lower_ones_are_left_out(
-    monkeypatch: pytest.MonkeyPatch, between: float, trained: int
+    monkeypatch: pytest.MonkeyPatch, between: float, heldout: float, trained: int
 ) -> None:
-    fake_units(monkeypatch, between)
+    fake_units(monkeypatch, between, heldout)
     settings, depth, tracker = Settings(), DepthSettings(), Tracker(silent, 1)
     problem = rows_in_six_columns()
     search = DepthSearch(problem, settings, depth, Workshop(None, tracker), afterwards=70)
     path = search.run({r: {"rank": r, "objective": 1.0, "ridge": 1e-3} for r in range(1, 7)}, 6)
     assert path is not None
     assert int(path.table["objective"].notnull().all("middle_layers").sum()) == trained
+    assert bool(path.table["unsure"].any()) is (heldout < between)
     assert tracker.done == planned_depth_evaluations(settings, problem, depth, ranks=trained)
     assert tracker.left() == 70
 
 
 def test_the_first_rank_of_a_depth_path_is_a_small_part_of_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_units(monkeypatch, 0.0)
+    fake_units(monkeypatch, 0.0, 0.0)
     settings, depth, tracker = Settings(), DepthSettings(), Tracker(silent, 1)
     problem, shares = rows_in_six_columns(), []
     search = DepthSearch(problem, settings, depth, Workshop(None, tracker))
