@@ -1,5 +1,6 @@
 """Steps that follow the training: their formulas, the function kept between rounds, resuming, and what they gain."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isthmus.networks import FullyConnected, LeakyResNet
-from isthmus.training import Outcome, fit
+from isthmus.training import FitEvent, Limits, Outcome, fit
 from isthmus.training.adaptive_steps import AdaptiveSteps, even_steps, relative_moves, resampled
+from isthmus.training.leaky_step import LeakyStep
 from isthmus.training.preconditioned import TO_RELU, PreconditionedLBFGS
+from isthmus.training.solvers import State
 from leaky_networks import RIDGE, small_data
 from theorem_checks import SEEDS, assert_close, normal
 
@@ -65,7 +68,9 @@ def unevenness(network: LeakyResNet, largest: float) -> float:
     """By what factor one step would change against another one if all layers were to move alike under the bound."""
     x, _ = small_data()
     new = even_steps(network.steps, relative_moves(network, x), damping=1.0, largest=largest / 6.0)
-    return float((new / network.steps).max() / (new / network.steps).min())
+    factor = float((new / network.steps).max() / (new / network.steps).min())
+    assert_close(replace(SOLVER, largest=largest).unevenness(network, x), factor)
+    return factor
 
 
 @pytest.mark.parametrize("largest", [0.9, 0.7])
@@ -97,19 +102,96 @@ def test_steps_as_long_as_they_may_be_are_left_alone() -> None:
     assert torch.equal(few.steps, many.steps)
 
 
-@pytest.mark.slow
-def test_all_rounds_at_minima_share_the_evaluations_of_the_solver() -> None:
+def spoiled_from(network: LeakyResNet, evaluations: int, *, times: int) -> Callable[[FitEvent], bool]:
+    """A callback that makes so many iterations from there on diverge."""
+    left = times
+
+    def spoil(event: FitEvent) -> bool:
+        nonlocal left
+        if event.evaluations > evaluations and left:
+            left -= 1
+            with torch.no_grad():
+                network.weights.fill_(torch.nan)
+        return False
+
+    return spoil
+
+
+@pytest.mark.parametrize("smoothing", [(0.1,), (0.1, 0.0)])
+@pytest.mark.parametrize("cut", ["solver, at once", "solver, later", "limits", "diverged"])
+def test_the_last_minimum_is_kept_whatever_ends_the_way_to_the_next(smoothing: tuple[float, ...], cut: str) -> None:
     x, y = small_data()
-    solver = replace(SOLVER, rounds=0)
-    whole, first = (
-        fit(adaptive(), x, y, ridge=RIDGE, solver=replace(solver, final_rounds=rounds)).gradient_evaluations
-        for rounds in (6, 0)
-    )
-    allowed = (first + whole) // 2
-    cut = replace(solver, solver=replace(SOLVER.solver, evaluations=allowed))
-    result = fit(adaptive(), x, y, ridge=RIDGE, solver=cut)
-    assert result.outcome is Outcome.STEP_LIMIT
-    assert first < result.gradient_evaluations <= allowed + 20  # of the last line search
+    solver = replace(SOLVER, rounds=0, solver=replace(SOLVER.solver, smoothing=smoothing))
+    once = adaptive()
+    first = fit(once, x, y, ridge=RIDGE, solver=replace(solver, final_rounds=0))
+    assert first.outcome is Outcome.CONVERGED
+    allowed = first.gradient_evaluations + (0 if cut == "solver, at once" else 5)
+    network, limits, callback = adaptive(), None, None
+    if cut.startswith("solver"):
+        solver = replace(solver, solver=replace(solver.solver, evaluations=allowed))
+    elif cut == "limits":
+        limits = Limits(evaluations=allowed)
+    else:
+        callback = spoiled_from(network, allowed, times=1)
+    result = fit(network, x, y, ridge=RIDGE, solver=solver, limits=limits, callback=callback)
+    assert result.outcome is Outcome.CONVERGED or (cut == "limits" and smoothing[-1] == 0)
+    assert result.objective == first.objective
+    assert result.stationarity == first.stationarity
+    assert torch.equal(network.weights, once.weights)
+    assert torch.equal(network.steps, once.steps)
+    assert float(network.smoothing) == smoothing[-1]
+    assert (result.gradient_evaluations > first.gradient_evaluations) is (cut != "solver, at once")
+
+
+def test_a_round_that_diverges_on_the_way_is_the_last() -> None:
+    x, y = small_data()
+    network, heard = adaptive(), list[int]()
+    spoil = spoiled_from(network, 80, times=1000)
+    result = fit(
+        network, x, y, ridge=RIDGE, solver=SOLVER,
+        callback=lambda event: heard.append(event.evaluations) or spoil(event),
+    )  # fmt: skip
+    assert result.outcome is Outcome.DIVERGED
+    assert sum(count > 80 for count in heard) < 8  # of both attempts
+
+
+def test_a_second_attempt_begins_at_the_steps_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ridge at which all weights collapse: both attempts are the same, and the end belongs to its own steps."""
+    x, y = small_data()
+    begun, start = list[torch.Tensor](), AdaptiveSteps.start
+
+    def recorded(solver: AdaptiveSteps, step: LeakyStep) -> State:
+        begun.append(step.network.steps.clone())
+        return start(solver, step)
+
+    monkeypatch.setattr(AdaptiveSteps, "start", recorded)
+    network = adaptive()
+    result = fit(network, x, y, ridge=50.0, solver=SOLVER)
+    assert result.outcome is Outcome.COLLAPSED
+    assert len(begun) == 2
+    assert torch.equal(begun[0], begun[1])
+    assert not torch.equal(network.steps, begun[0]), "the steps had moved"
+
+
+def test_steps_that_are_even_on_the_way_spare_the_other_rounds() -> None:
+    x, y = small_data()
+    results = [
+        fit(adaptive(), x, y, ridge=RIDGE, solver=replace(SOLVER, even=100.0, rounds=rounds)).gradient_evaluations
+        for rounds in (1, 4)
+    ]
+    assert results[0] == results[1]
+
+
+def test_one_layer_has_no_steps_to_move_and_few_layers_no_room() -> None:
+    x, y = small_data()
+    one = LeakyResNet(3, 3, width=5, depth=1, effective_depth=0.95, steps="adaptive", seed=0, dtype=torch.float64)
+    fit(one, x, y, ridge=RIDGE, solver=SOLVER)
+    assert one.steps.tolist() == [1.0]
+    tight = LeakyResNet(3, 3, width=5, depth=5, effective_depth=4.75, steps="adaptive", seed=0, dtype=torch.float64)
+    with pytest.raises(
+        ValueError, match=r"5 steps of rho Lt <= 0\.9 cannot add up to Lt = 4\.75. Take more than 5\.28"
+    ):
+        fit(tight, x, y, ridge=RIDGE, solver=SOLVER)
 
 
 def test_steps_stay_where_the_evaluations_end_before_a_minimum() -> None:

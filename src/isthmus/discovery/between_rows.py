@@ -49,6 +49,8 @@ class LinesBetweenRows:
     def of(cls, problem: Problem) -> "LinesBetweenRows":
         """Lines from each row to its 12 nearest neighbours, of at most 1500 distinct rows (seeded choice).
 
+        Of inputs that were measured more than once the first measurement counts.
+
         Args:
             problem: training and held-out rows count.
         """

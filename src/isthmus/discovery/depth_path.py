@@ -114,6 +114,7 @@ class DepthSearch:
         most = min(rank + self.depth.beyond, self.problem.most_rank, max(curve, default=0))
         bases = {r: curve[min(r, max(curve))] for r in range(1, most + 1) if r in curve}
         if not bases:
+            self._foresee(0)
             return None
         found: dict[tuple[int, int], Result] = {}
         descending, ridge = sorted(bases, reverse=True), next(iter(bases.values()))["ridge"]
@@ -189,6 +190,7 @@ class DepthSearch:
                     continue
                 if objective_at_depth(self.problem, self.settings, base, middle) < here["objective"]:
                     units.append(self._move(base, middle, way))
+            self.workshop.tracker.foresee(sum(unit.cost for unit in units) + self.afterwards)
             for result in self.workshop.run(units):
                 at = result["rank"], result["middle"]
                 if result["usable"] and result["objective"] < found[at]["objective"]:

@@ -4,6 +4,7 @@ Steps are never learned by gradient: the objective falls as steps exploit the er
 of the function. The steps that a network starts with: `networks.leaky_steps`. The solver in between: `preconditioned`.
 """
 
+import math
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -16,20 +17,24 @@ from isthmus.training.preconditioned import PreconditionedLBFGS
 from isthmus.training.solvers import State
 from isthmus.training.steps import Step
 
+_UNMOVED: State = {"spent": 0, "minimum": None, "uneven": math.inf, "shrunk": 1.0}  # before the first minimum
+
 
 @dataclass(frozen=True, slots=True)
 class AdaptiveSteps:
-    """Train and move the steps in turn, to the end at last; then again from there, until the steps fit the minimum.
+    """Train and move the steps in turn, to a minimum at last; then from there to the next, until the steps fit it.
 
     Steps that are even on the way are not at the end: layers of a network of 25 layers that moved alike within 5 %
     after short rounds differed by 25 % at the minimum, and its objective by 6e-4 from that of 100 equal layers, instead
-    of 5e-5.
+    of 8e-5. Where evaluations or time end between two minima, or a round diverges there, the last minimum is kept.
 
     Attributes:
-        solver: runs in every round; the rounds before the last end early, at the first width of its smoothed relu.
+        solver: runs in every round; those on the way end early, at the first width of its smoothed relu. All rounds at
+            minima share its evaluations.
         rounds: how often the steps are moved on the way, at most; fewer once they are even.
-        final_rounds: how often they are moved at a minimum, at most, each time from it to the next one.
-        damping: share d of the way, in logarithms, that a step goes at once; d / 2, d / 3, ... at later minima.
+        final_rounds: how often they are moved at a minimum, at most: a network may end uneven.
+        damping: share d of the way, in logarithms, that a step goes at once; halved at minima where the last move left
+            the layers no more even.
         largest: bound on rho Lt; long steps in a bottleneck are cut there.
         round_evaluations: gradient evaluations of a round on the way.
         even: steps stay where none would change by more than this factor against another one.
@@ -44,46 +49,80 @@ class AdaptiveSteps:
     even: float = 1.05
 
     def start(self, step: Step) -> State:
-        """The state before the first iteration."""
+        """The state before the first iteration.
+
+        Raises:
+            ValueError: too few layers for steps within `largest`.
+        """
         if not isinstance(step, LeakyStep):
             raise TypeError(
                 f"AdaptiveSteps: needs a LeakyResNet, got {type(step.network).__name__}. Use another solver."
             )
+        depth, Lt = step.network.depth, step.network.effective_depth
+        if depth > 1 and not self.largest * depth > Lt:
+            raise ValueError(
+                f"AdaptiveSteps(largest={self.largest:g}): {depth} steps of rho Lt <= {self.largest:g} cannot add up "
+                f"to Lt = {Lt:g}. Take more than {Lt / self.largest:.3g} layers, or steps that stay as they are."
+            )
         step.refresh()
         inner = self._solver(0, 0).start(step)
         state: State = {"done": False, "reason": "", "value": inner["value"], "evaluations": inner["evaluations"]}
-        return state | {"round": 0, "spent": 0, "inner": inner}
+        return state | {"round": 0, "inner": inner} | _UNMOVED
 
     def advance(self, step: Step, state: State) -> None:
         """One iteration, in place."""
         assert isinstance(step, LeakyStep)
         inner: State = state["inner"]
         before = inner["evaluations"]
-        self._solver(state["round"], state["spent"]).advance(step, inner)
+        self._solver(state["round"], state.get("spent", 0)).advance(step, inner)
         state["value"] = inner["value"]
         state["evaluations"] += inner["evaluations"] - before
         if inner["done"]:
-            self._close_round(step, state)
+            self._close_round(step, _UNMOVED | state, state)
 
     def iterations(self) -> int:
         """About how many gradient evaluations the phase takes, for time estimates."""
         return self.rounds * self.round_evaluations + self.solver.iterations()
 
-    def _close_round(self, step: LeakyStep, state: State) -> None:
+    def settle(self, step: LeakyStep, state: State) -> None:
+        """Put the last minimum back, if there was one: what came after it is not trained."""
+        if minimum := state.get("minimum"):
+            step.theta.copy_(minimum["theta"])
+            step.network.steps.copy_(minimum["steps"])
+            step.network.smoothing.copy_(minimum["smoothing"])
+            step.refresh()
+
+    def _close_round(self, step: LeakyStep, known: State, state: State) -> None:
+        """Move on to the next round, or end; `known` is the state with what one of an older version lacks."""
         reason, number = state["inner"]["reason"], state["round"]
-        is_minimum = number >= self.rounds
-        state["spent"] += state["inner"]["evaluations"] if is_minimum else 0
-        is_over = (
-            reason == "diverged" or number == self.rounds + self.final_rounds or (is_minimum and reason == "limit")
-        )
-        # ever smaller moves at minima: a layer beside those that are as long as they may be can go back and forth
-        damping = self.damping / (1 + max(number - self.rounds, 0))
-        moved = not is_over and self._move(step, damping)
-        if is_over or (is_minimum and not moved):
-            state["done"], state["reason"] = True, reason
-            return
-        state["round"] = number + 1 if moved else self.rounds
-        state["inner"] = self._solver(state["round"], state["spent"]).start(step)
+        if number < self.rounds:
+            if reason == "diverged":
+                state["done"], state["reason"] = True, reason
+                return
+            following = number + 1 if self._move(step, self.damping) else self.rounds
+        else:
+            following = number + 1
+            state["spent"] = known["spent"] + state["inner"]["evaluations"]
+            if reason in {"limit", "diverged"}:
+                minimum = known["minimum"]
+                self.settle(step, known)
+                state["done"], state["reason"] = True, minimum["reason"] if minimum else reason
+                state["value"] = minimum["value"] if minimum else state["value"]
+                return
+            state["minimum"] = {
+                "theta": step.theta.clone(), "steps": step.network.steps.clone(), "value": state["value"],
+                "smoothing": step.network.smoothing.clone(), "reason": reason,
+            }  # fmt: skip
+            # a layer beside those that are as long as they may be can go back and forth
+            uneven = self.unevenness(step.network, step.x)
+            state["shrunk"] = known["shrunk"] / (2 if uneven >= known["uneven"] else 1)
+            state["uneven"] = uneven
+            is_last = number == self.rounds + self.final_rounds or state["spent"] >= self.solver.evaluations
+            if is_last or not self._move(step, self.damping * state["shrunk"]):
+                state["done"], state["reason"] = True, reason
+                return
+        state["round"] = following
+        state["inner"] = self._solver(following, state.get("spent", 0)).start(step)
         state["evaluations"] += state["inner"]["evaluations"]
 
     def _solver(self, number: int, spent: int) -> PreconditionedLBFGS:
@@ -94,15 +133,24 @@ class AdaptiveSteps:
             )
         return self.solver if number == self.rounds else self.solver.continued(spent)
 
+    def unevenness(self, network: LeakyResNet, x: Float[Tensor, "n d_in"]) -> float:
+        """By what factor one step would change against another one, were all layers to move alike; 1 for one layer.
+
+        Steps that are as long as they may be, and would have to be longer, do not count.
+        """
+        if network.depth == 1:
+            return 1.0
+        old, largest = network.steps.double(), self.largest / network.effective_depth
+        change = even_steps(old, relative_moves(network, x), damping=1.0, largest=largest) / old
+        return float(change.max() / change.min())
+
     def _move(self, step: LeakyStep, damping: float) -> bool:
-        """Move the steps once; False where they are even already, up to those that are as long as they may be."""
+        """Move the steps once; False where they are even already."""
         network = step.network
-        old, moves = network.steps.double(), relative_moves(network, step.x)
-        largest = self.largest / network.effective_depth
-        change = even_steps(old, moves, damping=1.0, largest=largest) / old
-        if float(change.max()) <= self.even * float(change.min()):
+        if self.unevenness(network, step.x) <= self.even:
             return False
-        new = even_steps(old, moves, damping=damping, largest=largest)
+        old, moves = network.steps.double(), relative_moves(network, step.x)
+        new = even_steps(old, moves, damping=damping, largest=self.largest / network.effective_depth)
         network.weights.copy_(resampled(network.weights, old, new))
         network.steps.copy_(new)
         step.refresh()

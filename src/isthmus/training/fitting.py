@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
+from isthmus.training.adaptive_steps import AdaptiveSteps
 from isthmus.training.checkpoint import load_state, save_state
 from isthmus.training.coordinates import with_memory
 from isthmus.training.denormals import without_denormals
@@ -61,6 +62,8 @@ class Run:
     steps: int = 0
     history: list[tuple[int, float]] = field(default_factory=list[tuple[int, float]])
     rejected: tuple[Tensor, float] | None = None  # end of a collapsed first attempt
+    initial_buffers: dict[str, Tensor] = field(default_factory=dict[str, Tensor])  # a solver may move them: steps
+    rejected_buffers: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
 
     def evaluations(self) -> int:
         """Gradient evaluations so far."""
@@ -90,14 +93,11 @@ class Fitting:
             raise DataError(f"checkpoint {path}: belongs to another fit (data, ridge or solvers); give another file.")
         self.clock = Clock(saved["seconds"] if saved else 0.0)
         self.next_save = time.monotonic() + CHECKPOINT_SECONDS
-        self.run_state = Run(step.theta.clone())
+        self.run_state = Run(step.theta.clone(), initial_buffers=self._buffers())
         if saved:
             step.theta.copy_(saved["theta"])
             step.products.adopt(saved.get("products", {}))  # not noted by versions that always used torch.mm
-            for name, buffer in step.network.named_buffers():  # a solver may have moved what is no parameter
-                buffer.copy_(saved["buffers"][name])
-            if isinstance(step, LeakyStep):
-                step.refresh()
+            self._put_buffers(saved["buffers"])
             self.run_state = run = Run(**saved["run"])
             run.state = with_memory(run.state, step.coordinates.own) if run.state is not None else None
 
@@ -108,8 +108,9 @@ class Fitting:
         reason = self._phases()
         if reason in {"", "converged", "plateau", "limit", "diverged"} and run.attempt == 0 and self._is_lost(reason):
             end = float("inf") if reason == "diverged" else self.step()
-            run.rejected = (self.step.theta.clone(), end)
+            run.rejected, run.rejected_buffers = (self.step.theta.clone(), end), self._buffers()
             self.step.theta.copy_(run.initial)
+            self._put_buffers(run.initial_buffers)
             run.attempt, run.phase, run.state, run.before = 1, 0, None, run.evaluations()
             reason = self._phases()
         # saved before the two attempts are compared: the checkpoint goes on from the parameters of this one
@@ -118,8 +119,10 @@ class Fitting:
         elif self.path and self.team.rank == 0:
             self.path.unlink(missing_ok=True)  # a finished fit leaves nothing to go on from
         self.step.ridge = self.ridge  # a second attempt may have stopped in its gentler warm-up
+        self._settle()
         if run.rejected is not None and not self.step() < run.rejected[1]:
             self.step.theta.copy_(run.rejected[0])
+            self._put_buffers(run.rejected_buffers)
         network = self.step.network
         return finish(
             self.step,
@@ -131,6 +134,24 @@ class Fitting:
             lost=self._is_lost(reason),
             rank=middle_rank(network) if isinstance(network, FullyConnected) else None,
         )
+
+    def _buffers(self) -> dict[str, Tensor]:
+        return {name: buffer.clone() for name, buffer in self.step.network.named_buffers()}
+
+    def _put_buffers(self, saved: dict[str, Tensor]) -> None:
+        """A solver may have moved what is no parameter; what an older version did not keep stays."""
+        for name, buffer in self.step.network.named_buffers():
+            if name in saved:
+                buffer.copy_(saved[name])
+        if isinstance(self.step, LeakyStep):
+            self.step.refresh()
+
+    def _settle(self) -> None:
+        """Where a limit ended the fit between two minima of adaptive steps, go back to the last one."""
+        run, step = self.run_state, self.step
+        solver = self.schedule[run.phase] if run.phase < len(self.schedule) else None
+        if isinstance(solver, AdaptiveSteps) and isinstance(step, LeakyStep) and run.state is not None:
+            solver.settle(step, run.state)
 
     def _phases(self) -> str:
         run = self.run_state

@@ -155,7 +155,7 @@ class PreconditionedLBFGS:
         return self.evaluations
 
     def continued(self, spent: int) -> "PreconditionedLBFGS":
-        """This solver from where it ended: the width it ended with, and the evaluations that are left."""
+        """This solver from where it ended: its last width that makes steps, and the evaluations left, 1 at least."""
         return replace(
             self, smoothing=self.smoothing[self._last_descent() :], evaluations=max(self.evaluations - spent, 1)
         )
