@@ -17,12 +17,11 @@ biases (0.841, 1.005, 1.103, 1.162 without). The rank 2 of a teacher is read at 
 
 All diagnostics of L = 50, w = 200, N = 10,000, once more: 7.4 CPU s, 1.60 times the four Gram products that they need
 and 2.07 times the three without the same level. Steps at Lt = 10, at a stationarity of 1e-5: 25 adaptive layers (rho
-Lt 0.15 to 0.74) from a cold start end at objective 0.43875 after 4,010 evaluations, 14 CPU s; 100 equal ones that begin
-there at 0.43807. From there on one branch, three times to and fro: 0.437842 and 0.437923, 0.437999 and 0.437915,
-0.438008 and 0.437921, so adaptive layers are 8.1e-5 to 8.7e-5 from four times as many equal ones; as few equal ones are
-5.4e-3 away, at 0.43252. 200 equal ones end at 0.43843, so the limit is about 0.4389. Minima lie close to each other
-here: with other numbers of rounds adaptive layers ended 6e-6 to 1.7e-4 from the equal ones, 8e-5 in the median of 14
-pairs.
+Lt 0.15 to 0.73) from a cold start end at objective 0.43880 after 3,833 evaluations, 15 CPU s; 100 equal ones that begin
+there at 0.43807. From there on one branch, three times to and fro: 0.437799 and 0.437919, 0.437909 and 0.437916,
+0.437932 and 0.437916, so adaptive layers are 1.2e-4, then 7e-6 and 1.6e-5 from four times as many equal ones; as few
+equal ones are 5.4e-3 away, at 0.43248. 200 equal ones end at 0.43843, so the limit is about 0.4389. Minima lie close to
+each other here: with other numbers of rounds adaptive layers ended 6e-6 to 1.7e-4 from the equal ones.
 
 Size of the papers, float32. Lt = 10: the preconditioned solver, by all outputs of 100 rows, is at objective 0.355 after
 497 evaluations, 0.212 after 1,361, 0.2038 after 1,743, and from there, its pairs forgotten, at 0.1940 after 1,249 more.
