@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from torch import Tensor, fx, nn
+from torch import Tensor, nn
 
 from isthmus.discovery.files.module_description import described_module, description_of_file
 from isthmus.discovery.files.networks import read_network
@@ -74,11 +74,7 @@ def read_model_file(path: str | os.PathLike[str], *, factory: str | None = None)
     suffix = place.suffix.lower()
     if suffix == ".pt2":
         _no_factory(place, factory)
-        program = read_program(place)
-        module = program.module(check_guards=False)
-        # made anew: the module of a program refuses eval()
-        plain = fx.GraphModule(module, module.graph).eval().requires_grad_(False)  # pyright: ignore[reportArgumentType]
-        return LoadedModel(plain, f"the exported program {place}")
+        return LoadedModel(read_program(place), f"the exported program {place}")
     if suffix == ".safetensors":
         return _from_safetensors(place, factory)
     if suffix in PICKLED:

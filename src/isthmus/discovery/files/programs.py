@@ -1,8 +1,8 @@
-"""Exported programs (.pt2) read without running anything they bring: every member is checked before it is loaded.
+"""Exported programs (.pt2): the archive, whose members are read by ourselves or not at all.
 
 torch.export.load of torch 2.13 unpickles members that fail weights_only, evaluates the expressions of shapes and the
-guards as Python, and calls whatever function of torch a graph names. What may stand in the graph:
-`files.program_graphs`.
+guards as Python, and calls whatever function of torch a graph names: it never sees a file here. The graph:
+`files.program_graphs`; its numbers: `files.program_tensors`.
 """
 
 import io
@@ -15,38 +15,53 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor, fx
 
-from isthmus.discovery.files.program_graphs import graph_objection
+from isthmus.discovery.files.program_graphs import program_module
+from isthmus.discovery.files.program_tensors import Refused, read_tensors
 from isthmus.errors import DataError
-from isthmus.networks.export_noise import without_export_noise
 
+_GRAPH = "models/model.json"
 _TEXT = ("archive_format", "archive_version", "version", "byteorder", ".data/version", ".data/serialization_id")
-_CONFIGS = {
-    "data/weights/": "data/weights/model_weights_config.json",
-    "data/constants/": "data/constants/model_constants_config.json",
+# folder -> the list of its tensors, and with what the name of each begins
+_LISTS = {
+    "data/weights/": ("data/weights/model_weights_config.json", "weight_"),
+    "data/constants/": ("data/constants/model_constants_config.json", "tensor_"),
 }
+_MOST_MEMBERS = 100_000
 NAMES = "it names"
 _NAMED = re.compile(r"GLOBAL ([\w.]+)")
-_ROOT = "model"
 _REMEDY = "Ask for the weights as safetensors."
 
 
-def read_program(path: Path) -> torch.export.ExportedProgram:
-    """The exported program of a .pt2 file, of which nothing was run.
+def read_program(path: Path) -> fx.GraphModule:
+    """The module of a .pt2 file of torch.export.save, in eval mode, without gradients; nothing of the file is run.
 
     Raises:
-        DataError: no such file, not a .pt2 of torch.export.save, or a member that would run code; says which and why.
+        DataError: no such file, not a .pt2 of torch.export.save, or a member that is refused; says which and why.
     """
     members = _members(path)
-    for name, content in members.items():
-        if objection := _objection(name, content, members):
-            raise DataError(f"{path}: refused without running it: its member {name} {objection}. {_REMEDY}")
+    where = _GRAPH
     try:
-        with without_export_noise():
-            return torch.export.load(_archive(members))
-    except Exception as error:  # torch raises what it likes about a damaged archive
-        detail = " ".join(str(error).split())[:200]
-        raise DataError(f"{path}: cannot be read as an exported program ({detail}). Export it again.") from error
+        tensors: dict[str, Tensor] = {}
+        for folder, (where, prefix) in _LISTS.items():
+            tensors |= read_tensors(_json(members, where), members, folder, prefix)
+        for where, content in members.items():
+            if objection := _objection(where, content):
+                raise Refused(objection)
+        where = _GRAPH
+        return program_module(_json(members, _GRAPH), tensors).eval().requires_grad_(False)
+    except Refused as error:
+        raise DataError(f"{path}: refused without running it: its member {where} {error}. {_REMEDY}") from error
+
+
+def _json(members: Mapping[str, bytes], name: str) -> Any:
+    try:
+        return json.loads(members[name])
+    except KeyError:
+        raise Refused("is missing") from None
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"is no JSON ({str(error)[:80]})") from error
 
 
 def unpickling_objection(content: bytes) -> str:
@@ -71,63 +86,42 @@ def _members(path: Path) -> dict[str, bytes]:
     """The members of the archive by name below its root."""
     try:
         with zipfile.ZipFile(path) as archive:
-            names = [info.filename for info in archive.infolist()]
-            # two readers may take different ones of a pair, so that the one that is loaded was never looked at
-            if len({name.lower() for name in names}) != len(names):
-                raise DataError(f"{path}: refused without running it: two of its members share a name. {_REMEDY}")
-            members = {name.partition("/")[2]: archive.read(name) for name in names}
+            entries = archive.infolist()
+            _check_directory(path, entries)
+            members = {entry.filename.partition("/")[2]: archive.read(entry) for entry in entries}
     except FileNotFoundError:
         raise DataError(f"{path}: no such file. Check the path.") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
         detail = " ".join(str(error).split())
         raise DataError(f"{path}: is damaged or no exported program ({detail}). Export it again.") from error
-    if "models/model.json" not in members or len(members) != len(names):
-        raise DataError(f"{path}: is no exported program of torch.export.save (no models/model.json). Export it again.")
+    if _GRAPH not in members or len(members) != len(entries):
+        raise DataError(f"{path}: is no exported program of torch.export.save (no {_GRAPH}). Export it again.")
     return members
 
 
-def _objection(name: str, content: bytes, members: Mapping[str, bytes]) -> str:
-    if name in _TEXT or name.startswith("extra/"):
-        return ""
-    if name.endswith(".json"):
-        try:
-            value = json.loads(content)
-        except ValueError as error:
-            return f"is no JSON ({error})"
-        return _config_objection(name, value) if name in _CONFIGS.values() else graph_objection(value)
+def _check_directory(path: Path, entries: list[zipfile.ZipInfo]) -> None:
+    """Refuse what two readers could read differently, and what is larger than the file, before anything is read."""
+    # of a pair of one name, one would be looked at and the other loaded
+    if len({entry.filename.lower() for entry in entries}) != len(entries):
+        raise DataError(f"{path}: refused without running it: two of its members share a name. {_REMEDY}")
+    # torch.export.save stores; what is packed, or lies on top of another, may be of any size once it is unpacked
+    stored = all(entry.compress_type == zipfile.ZIP_STORED for entry in entries)
+    if not stored or len(entries) > _MOST_MEMBERS or sum(entry.file_size for entry in entries) > path.stat().st_size:
+        raise DataError(f"{path}: refused without unpacking it: its members are packed or overlap. {_REMEDY}")
+
+
+def _objection(name: str, content: bytes) -> str:
+    """Why an archive with this member is not read, although nothing that is loaded from it is."""
     folder = name[: name.rfind("/") + 1]
-    if folder in _CONFIGS and name in _raw_members(folder, members):
-        return ""  # bytes of numbers
-    return unpickling_objection(content)
-
-
-def _config_objection(name: str, value: Any) -> str:
-    """Why the list of weights or constants may not be used."""
-    try:
-        entries = [(entry["path_name"], entry["use_pickle"]) for entry in value["config"].values()]
-    except (KeyError, TypeError, AttributeError):
-        return "does not list its tensors"
-    prefix = "weight_" if "weights" in name else "tensor_"
-    # torch takes other names of constants for objects, and unpickles them
-    odd = [path for path, _ in entries if not str(path).startswith(prefix) or "/" in path]
-    return f"names {odd[0]!r}, which is no tensor" if odd else ""
-
-
-def _raw_members(folder: str, members: Mapping[str, bytes]) -> set[str]:
-    """The members that are read as plain numbers by every entry that names them."""
-    try:
-        entries = json.loads(members[_CONFIGS[folder]])["config"].values()
-        pickled = {folder + e["path_name"] for e in entries if e["use_pickle"] is not False}
-        return {folder + e["path_name"] for e in entries} - pickled
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return set()
-
-
-def _archive(members: Mapping[str, bytes]) -> io.BytesIO:
-    """A new archive of exactly these members: what is loaded is what was checked, whatever else the file holds."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        for name, content in members.items():
-            archive.writestr(f"{_ROOT}/{name}", content)
-    buffer.seek(0)
-    return buffer
+    if (
+        name in _TEXT
+        or name.startswith("extra/")
+        or name == _GRAPH
+        or name in {config for config, _ in _LISTS.values()}
+    ):
+        return ""
+    if folder in _LISTS and name.startswith(folder + _LISTS[folder][1]):
+        return ""  # plain numbers, read where the list of its folder names them
+    return "is no part of a program" if name.endswith(".json") else unpickling_objection(content)
