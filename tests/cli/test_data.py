@@ -5,6 +5,7 @@ import pytest
 
 from isthmus.cli.data import Choice, choice_of, read_rows, rows_like
 from isthmus.errors import DataError, DataWarning
+from isthmus.tasks.input_columns import InputColumn, Made
 
 
 @pytest.fixture
@@ -148,7 +149,25 @@ def test_new_rows_are_put_in_the_order_of_the_run(tmp_path: Path) -> None:
 def test_a_text_value_that_does_not_occur_is_a_column_of_zeros(tmp_path: Path) -> None:
     path = tmp_path / "new.csv"
     path.write_text("kind,a\nx,1\nx,2\n")
-    np.testing.assert_array_equal(rows_like(str(path), ("a", "kind=x", "kind=y")), [[1, 1, 0], [2, 1, 0]])
+    names = ("a", "kind=x", "kind=y")
+    columns = [InputColumn("a"), *(InputColumn(f"kind={v}", Made.ONE_HOT, "kind", v) for v in "xy")]
+    np.testing.assert_array_equal(rows_like(str(path), names, columns), [[1, 1, 0], [2, 1, 0]])
+    with pytest.warns(DataWarning, match=r"does not say how its inputs were made; column 'kind' taken for text"):
+        np.testing.assert_array_equal(rows_like(str(path), names), [[1, 1, 0], [2, 1, 0]])
+    # text that looks like numbers in the new rows is still the text that it was
+    path.write_text("kind,a\n05,1\n05,2\n")
+    columns = [InputColumn("a"), InputColumn("kind=05", Made.ONE_HOT, "kind", "05")]
+    np.testing.assert_array_equal(rows_like(str(path), ("a", "kind=05"), columns), [[1, 1], [2, 1]])
+
+
+def test_columns_of_numbers_whose_names_look_one_hot_are_never_filled_in(tmp_path: Path) -> None:
+    path = tmp_path / "new.csv"
+    path.write_text("T=300,a\n1,2\n3,4\n")
+    names = ("a", "T=300", "T=400")
+    for columns in (None, [InputColumn(name) for name in names]):  # also for a run from before there was a record
+        with pytest.raises(DataError, match="lacks 1 of the 3 input columns of the run: 'T=400'"):
+            rows_like(str(path), names, columns)
+    np.testing.assert_array_equal(rows_like(str(path), names[:2]), [[2, 1], [4, 3]])
 
 
 def test_unnamed_inputs_are_taken_by_position(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def apply(
         raise DataError(f"{out}: its folder does not exist. Make it first, or give another file with --out.")
     found = load(run_dir)
     with warnings_as_lines(lambda text: typer.echo(f"note: {text}", err=True)):
-        x = rows_like(data, found.input_names)
+        x = rows_like(data, found.input_names, found.columns)
     if what is What.COORDINATES:
         table = pd.DataFrame(found.transform(x), columns=[f"coordinate {i + 1}" for i in range(found.rank)])
     else:

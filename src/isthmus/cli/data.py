@@ -13,8 +13,10 @@ import pandas as pd
 
 from isthmus.errors import DataError, DataWarning
 from isthmus.tasks import Kind, Task, builtin
-from isthmus.tasks.arrays import check_rows
-from isthmus.tasks.files import read_table
+from isthmus.tasks.arrays import check_rows, listing
+from isthmus.tasks.files import column_names, columns_like, read_table
+from isthmus.tasks.input_columns import InputColumn, Made
+from isthmus.tasks.names import found_names, names_in, quoted
 
 _BUILTIN = "builtin:"
 _OWN_TARGETS = (".npz",)
@@ -40,6 +42,7 @@ class Rows:
         groups: a label per row, or None.
         ordered: whether the rows are a time series.
         note: what was decided for the user, or None.
+        columns: how each input was made from the columns of the data.
         candidates: variables by name that the coordinates are compared with, one row or several columns each.
     """
 
@@ -49,6 +52,7 @@ class Rows:
     groups: np.ndarray | None
     ordered: bool
     note: str | None
+    columns: tuple[InputColumn, ...] = ()
     candidates: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
 
 
@@ -62,7 +66,7 @@ def choice_of(target: str | None, classes: str | None, *, autoencode: bool) -> C
                                       ("--autoencode", autoencode)) if value]  # fmt: skip
     if len(given) > 1:
         raise DataError(f"{' and '.join(given)} exclude each other. Give one of them.")
-    names = tuple(name.strip() for name in (target or "").split(",") if name.strip())
+    names = names_in(target or "")
     if target is not None and not names:
         raise DataError("--target: names no column. Give one or several, separated by commas.")
     return Choice(names, classes, autoencode)
@@ -96,45 +100,74 @@ def read_rows(  # noqa: PLR0913
         y = pd.DataFrame(task.y, columns=list(task.y_names or (f"y{i}" for i in range(task.y.shape[1]))))
     loss = "cross_entropy" if task.kind is Kind.CLASSIFICATION else None
     beside = _candidates(data, candidates) if candidates else {}
-    return Rows(x, y, loss, task.groups, ordered or task.ordered, _note(data, choice, task), beside)
+    return Rows(x, y, loss, task.groups, ordered or task.ordered, _note(data, choice, task), task.x_columns, beside)
 
 
-def rows_like(data: str, names: Sequence[str]) -> np.ndarray:
+def rows_like(data: str, names: Sequence[str], columns: Sequence[InputColumn] | None = None) -> np.ndarray:
     """The inputs called `names` among the columns of DATA, in that order, for an encoder that knows them.
 
     Names x0, x1, ... are those of data without names and are taken by position, and so are the columns of a file
-    without names where there are as many. A text value that does not occur in DATA is a 0/1 column of zeros.
+    without names where there are as many. A value of a column of text that no row has is a 0/1 column of zeros.
+
+    Args:
+        data: a file, or "builtin:NAME".
+        names: of the inputs.
+        columns: how the run made them; None for a run from before that was recorded. Such a run is only given zeros for
+            a value where the column is text in DATA, and then aloud.
 
     Raises:
-        DataError: a column is missing, or the data cannot be read.
+        DataError: a column is missing, holds a value that the run never saw, or the data cannot be read.
 
     Warns:
-        DataWarning: a file without names is read for inputs that have names.
+        DataWarning: a file without names is read for inputs that have names; or zeros were put in for an older run.
     """
+    unnamed = tuple(names) == tuple(f"x{i}" for i in range(len(names)))
+    in_order = False
+
+    def wanted(own: Sequence[str]) -> Sequence[InputColumn]:
+        nonlocal in_order
+        in_order = set(own) != set(names) and (_are_made_up(own) or (unnamed and not set(names) <= set(own)))
+        if in_order:
+            return [InputColumn(name) for name in own]
+        return _assumed(data, names, own) if columns is None else columns
+
     if data.startswith(_BUILTIN):
         task = _builtin(data, Choice())
-    else:  # columns that the run does not know may hold text or nothing
-        among = {*names, *(name.split("=", 1)[0] for name in names)}
-        task = read_table(data, autoencode=True, among=among, drop_constant=False)
-    found = pd.DataFrame(task.x, columns=list(task.x_names) or None)
-    found.columns = found.columns.map(str)
-    unnamed = tuple(names) == tuple(f"x{i}" for i in range(len(names)))
-    if unnamed and found.shape[1] == len(names) and set(found.columns) != set(names):
-        return task.x
-    if _are_made_up(found.columns) and not (unnamed or _are_made_up(names)):
-        _check_positions(data, found.shape[1], names)
-        return task.x
-    bases = {str(column).split("=", 1)[0] for column in found.columns if "=" in str(column)}
-    absent = [name for name in names if name not in found.columns]
-    if lost := [name for name in absent if name.split("=", 1)[0] not in bases or "=" not in name]:
-        shown = ", ".join(repr(name) for name in lost[:5]) + (", ..." if len(lost) > 5 else "")
+        found = dict(zip(task.x_names or [f"c{i + 1}" for i in range(task.x.shape[1])], task.x.T, strict=True))
+        in_order = not task.x_names
+    else:
+        found = columns_like(data, wanted, recorded=columns or ())
+    if in_order and unnamed and len(found) == len(names):
+        return np.column_stack(list(found.values()))
+    if in_order and not (unnamed or _are_made_up(names)):
+        _check_positions(data, len(found), names)
+        return np.column_stack(list(found.values()))
+    if lost := [name for name in names if name not in found]:
+        shown = ", ".join(quoted(name) for name in lost[:5]) + (", ..." if len(lost) > 5 else "")
         raise DataError(f"{data}: lacks {len(lost)} of the {len(names)} input columns of the run: {shown}.")
-    known = {name.split("=", 1)[0] for name in names if "=" in name}
-    unseen = [c for c in found.columns if "=" in c and c.split("=", 1)[0] in known and c not in names]
-    if unseen:
-        column, value = unseen[0].split("=", 1)
-        raise DataError(f"{data}: column {column!r} holds {value!r}, which the run never saw. Remove these rows.")
-    return found.reindex(columns=list(names), fill_value=0.0).to_numpy(dtype=np.float64)
+    return np.column_stack([found[name] for name in names])
+
+
+def _assumed(data: str, names: Sequence[str], own: Sequence[str]) -> list[InputColumn]:
+    """How an older run, which recorded nothing, must have made its inputs, judged by the columns of DATA.
+
+    "T=300" is a column of numbers where DATA has a column of that name. Else it was a value of a column T, if DATA has
+    that, and then this is said, since a table of other columns could be meant.
+    """
+    known = set(own)
+    assumed: list[InputColumn] = []
+    for name in names:
+        column, _, value = name.partition("=")
+        is_value = name not in known and value and column in known
+        assumed.append(InputColumn(name, Made.ONE_HOT, column, value) if is_value else InputColumn(name))
+    if encoded := list(dict.fromkeys(c.column for c in assumed if c.made is Made.ONE_HOT)):
+        warnings.warn(
+            f"{data}: the run does not say how its inputs were made; {listing(map(quoted, encoded), 'column')} taken "
+            "for text with one 0/1 input per value.",
+            DataWarning,
+            stacklevel=5,
+        )
+    return assumed
 
 
 def _are_made_up(names: Sequence[str] | pd.Index) -> bool:
@@ -169,9 +202,12 @@ def _builtin(data: str, choice: Choice, groups: str | None = None, seed: int = 0
 
 def _candidates(data: str, names: Sequence[str]) -> dict[str, np.ndarray]:
     """Columns of DATA by name; text is several 0/1 columns."""
-    task = read_table(data, autoencode=True, among=set(names), drop_constant=False)
-    bases = np.array([name if name in names else name.split("=", 1)[0] for name in task.x_names])
-    return {name: task.x[:, bases == name] for name in names}
+    own = column_names(data)
+    names = found_names(names, own)
+    others = [name for name in own if name not in names]
+    task = read_table(data, autoencode=True, aside=others, drop_constant=False)
+    sources = np.array([column.source for column in task.x_columns], dtype=object)
+    return {name: task.x[:, sources == name] for name in names}
 
 
 def _table(data: str, choice: Choice, groups: str | None, aside: Sequence[str]) -> Task:

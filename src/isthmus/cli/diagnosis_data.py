@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from isthmus.cli.data import choice_of, rows_like
-from isthmus.cli.model_data import arrays_of, model_rows, whole_numbers
+from isthmus.cli.model_data import model_rows, own_arrays, whole_numbers
 from isthmus.diagnostics.samples import Inputs
 from isthmus.discovery.files.models import LoadedModel
 from isthmus.errors import DataError
@@ -61,7 +61,7 @@ def diagnosis_data(data: str, model: LoadedModel, *, target: str | None, classes
         check_same_length(len(x), len(y), name=data)
         return DiagnosisData(x, whole_numbers(Path(data)), y)
     task = read_table(data, target=choice.target, classes=choice.classes, drop_constant=False)
-    x = rows_like(data, model.input_names) if model.input_names else task.x
+    x = rows_like(data, model.input_names, model.columns) if model.input_names else task.x
     assert task.y is not None
     y = task.y.argmax(1) if task.kind is Kind.CLASSIFICATION else task.y
     return DiagnosisData(torch.from_numpy(np.array(x)), None, torch.from_numpy(y))
@@ -76,7 +76,7 @@ def _own_targets(data: str, *, as_classes: bool) -> Tensor:
         y = task.y.argmax(1) if as_classes and task.kind is Kind.CLASSIFICATION else task.y
     else:
         read_table(data, autoencode=True, drop_constant=False)  # whatever is wrong with the file, it says
-        y = arrays_of(Path(data)).get(_OWN)
+        y = own_arrays(Path(data)).get(_OWN)
         if y is None:
             raise DataError(f"{data}: holds no array y. Leave out --target and --classes, or save y in it.")
     if as_classes:
@@ -90,7 +90,7 @@ def _own_targets(data: str, *, as_classes: bool) -> Tensor:
 
 def _arguments(path: Path) -> dict[str, Tensor] | None:
     """The arrays of an .npz without x, by name; None for anything else."""
-    arrays = arrays_of(path)
+    arrays = own_arrays(path)
     if not arrays or path.suffix.lower() != ".npz" or "x" in arrays:
         return None
     found: dict[str, Tensor] = {}

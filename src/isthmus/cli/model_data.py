@@ -14,6 +14,7 @@ from isthmus.discovery.chains.module_input import checked_input
 from isthmus.discovery.files.models import LoadedModel
 from isthmus.errors import DataError
 from isthmus.tasks import builtin, read_table
+from isthmus.tasks.array_files import arrays_of
 from isthmus.tasks.arrays import check_finite
 
 _BUILTIN = "builtin:"
@@ -28,7 +29,7 @@ def model_rows(data: str, model: LoadedModel) -> Tensor:
         DataError: the data cannot be read, have NaN, or lack columns of the run that the model comes from.
     """
     if model.input_names:
-        return torch.from_numpy(np.array(rows_like(data, model.input_names)))
+        return torch.from_numpy(np.array(rows_like(data, model.input_names, model.columns)))
     if data.startswith(_BUILTIN):
         return torch.from_numpy(np.array(builtin(data.removeprefix(_BUILTIN)).x))
     array = _many_dimensions(Path(data))
@@ -61,24 +62,22 @@ def _runs(model: LoadedModel, x: Tensor) -> bool:
 
 def whole_numbers(path: Path) -> Tensor | None:
     """The array x of a file, if it holds whole numbers."""
-    array = arrays_of(path).get("x")
+    array = own_arrays(path).get("x")
     return None if array is None or array.dtype.kind not in "iu" else torch.from_numpy(array.astype(np.int64))
 
 
-def arrays_of(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an .npy (called x) or .npz; nothing where it cannot be read, which `model_rows` says."""
-    if path.suffix.lower() not in {".npy", ".npz"} or not path.is_file():
-        return {}
-    try:
-        content = np.load(path, allow_pickle=False)
-        return {"x": content} if isinstance(content, np.ndarray) else {name: content[name] for name in content}
-    except Exception:  # numpy and zip raise types of their own
-        return {}
+def own_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an .npy (called x) or .npz; nothing for other files, and where there is none, which `tasks` says.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    return arrays_of(path) if path.suffix.lower() in {".npy", ".npz"} else {}
 
 
 def _many_dimensions(path: Path) -> np.ndarray | None:
-    """The array of a file, if it has more than two dimensions; whatever is wrong with the file `read_table` says."""
-    array = arrays_of(path).get("x")
+    """The array of a file, if it has more than two dimensions."""
+    array = own_arrays(path).get("x")
     if array is None or array.ndim <= 2:
         return None
     if array.dtype.kind not in "fiub" or not array.size:

@@ -64,6 +64,6 @@ def _of_discovery(found: Discovery, data: str) -> Model:
         raise DataError("region: the two halves of the discovery have different activations; nothing exact is known.")
     network = merged_composition(encoder, decoder)
     what = f"decoder o encoder through {found.rank} dimension{'s' * (found.rank != 1)}, in the units of the data"
-    rows = rows_like(data, found.input_names)
+    rows = rows_like(data, found.input_names, found.columns)
     is_classifier = found.task == "classification"
     return Model(network, rows, tuple(found.input_names), tuple(found.target_names), is_classifier, what)

@@ -13,6 +13,7 @@ from isthmus.discovery.sharded_scaling import shared_standardiser
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.tasks.arrays import LEAST_ROWS
+from isthmus.tasks.names import found_names
 from isthmus.tasks.shards import RowSource, open_rows, read_labels, read_numbers
 from isthmus.training.losses import Loss
 from isthmus.training.team import Team
@@ -62,7 +63,8 @@ def read_shard(
     source = open_rows(Path(data))
     if source.rows < LEAST_ROWS:
         raise DataError(f"{data}: has {source.rows} rows; a fit needs at least {LEAST_ROWS}. Add rows.")
-    chosen = (*choice.target, *(() if choice.classes is None else (choice.classes,)))
+    target_names = found_names(choice.target, source.names)
+    chosen = (*target_names, *(() if choice.classes is None else (choice.classes,)))
     inputs = tuple(name for name in source.names if name not in chosen)
     if not inputs:
         raise DataError(f"{data}: no column is left as input. Name fewer targets.")
@@ -72,8 +74,8 @@ def read_shard(
     if not len(input_scaling.kept):
         raise DataError(f"{data}: all {source.rows} rows have the same inputs. Pass varied rows.")
     y, outputs, output_scaling = x, inputs, input_scaling
-    if choice.target:
-        y, outputs = team.together_own(lambda: read_numbers(source, rows, choice.target, data)), choice.target
+    if target_names:
+        y, outputs = team.together_own(lambda: read_numbers(source, rows, target_names, data)), target_names
     if choice.classes is None:
         output_scaling = shared_standardiser(y, rows=source.rows, team=team, total=True)
         if not len(output_scaling.kept):

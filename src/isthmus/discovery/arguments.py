@@ -5,12 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from isthmus.discovery.scaling import Scaling
 from isthmus.discovery.settings import STREAM_EVALUATIONS, NetworkKind, Settings, StartKind
 from isthmus.errors import DataError
 from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, constant_columns, listing
+from isthmus.tasks.input_columns import InputColumn, Made
+from isthmus.tasks.names import checked_names
 from isthmus.training import Limits
 from isthmus.training.losses import Loss
 
@@ -28,6 +31,7 @@ class CheckedData:
     input_names: tuple[str, ...]
     target_names: tuple[str, ...]
     weight: Array | None = None  # of each row, > 0
+    columns: tuple[InputColumn, ...] = ()  # how the inputs were made
 
     def fingerprint(self) -> str:
         """Hash of the data, by which a finished run knows its own."""
@@ -38,7 +42,11 @@ class CheckedData:
 
 
 def checked_data(
-    x: ArrayLike, y: ArrayLike | None, loss: str | Loss | None, sample_weight: ArrayLike | None = None
+    x: ArrayLike,
+    y: ArrayLike | None,
+    loss: str | Loss | None,
+    sample_weight: ArrayLike | None = None,
+    columns: Sequence[InputColumn] | None = None,
 ) -> CheckedData:
     """Data as float64 rows, without those of weight 0; raises before any work."""
     if loss is not None and loss not in {l.value for l in Loss} and not isinstance(loss, Loss):
@@ -48,24 +56,25 @@ def checked_data(
     weight, kept = _weights_and_rows(sample_weight, len(everything))
     samples = everything[kept]
     inputs = _names(x, samples.shape[1], "x")
+    made = _made(x, inputs, columns)
     if bool(constant_columns(samples).all()):
         raise DataError(f"discover(x): all {len(samples)} rows of x are identical; there is nothing to learn from.")
     check_rows(len(samples))
     if y is None and kind is Loss.CROSS_ENTROPY:
         raise DataError("discover(loss='cross_entropy'): needs class labels y; leave out loss to autoencode x.")
     if y is None:
-        return CheckedData(samples, samples, Loss.SQUARED, "autoencoding", inputs, inputs, weight)
+        return CheckedData(samples, samples, Loss.SQUARED, "autoencoding", inputs, inputs, weight, made)
     if kind is Loss.CROSS_ENTROPY:
         labels, classes = _classes(y)
         check_same_length(len(everything), len(labels))
         if weight is not None:
             present, labels = np.unique(labels[kept], return_inverse=True)
             labels, classes = labels.astype(np.float64), tuple(classes[int(c)] for c in present)
-        return CheckedData(samples, labels, kind, "classification", inputs, classes, weight)
+        return CheckedData(samples, labels, kind, "classification", inputs, classes, weight, made)
     targets = as_samples(y, "y")
     check_same_length(len(everything), len(targets))
     names = _names(y, targets.shape[1], "y")
-    return CheckedData(samples, targets[kept], kind, "regression", inputs, names, weight)
+    return CheckedData(samples, targets[kept], kind, "regression", inputs, names, weight, made)
 
 
 def _weights_and_rows(sample_weight: ArrayLike | None, num_rows: int) -> tuple[Array | None, NDArray[np.bool_] | slice]:
@@ -122,12 +131,28 @@ def _classes(y: ArrayLike) -> tuple[Array, tuple[str, ...]]:
     if values.dtype.kind == "f" and bool((values != np.round(values)).any()):
         raise DataError("discover(y, loss='cross_entropy'): the labels are fractions; for numbers leave out loss.")
     classes, numbers = np.unique(values.reshape(-1), return_inverse=True)
-    return numbers.astype(np.float64), tuple(str(c) for c in classes)
+    return numbers.astype(np.float64), checked_names(classes.tolist(), "discover(y)", what="class")
 
 
 def _names(values: object, width: int, prefix: str) -> tuple[str, ...]:
     columns = getattr(values, "columns", None)
-    return tuple(str(c) for c in columns) if columns is not None else tuple(f"{prefix}{i}" for i in range(width))
+    if columns is None:
+        return tuple(f"{prefix}{i}" for i in range(width))
+    return checked_names(columns, f"discover({prefix.strip()})")
+
+
+def _made(x: object, names: Sequence[str], columns: Sequence[InputColumn] | None) -> tuple[InputColumn, ...]:
+    """How the inputs were made, as the caller knows it or as the types of a data frame say."""
+    if columns:
+        if [column.name for column in columns] != list(names):
+            raise ValueError(f"discover(columns=...): needs one for each column of x, in order; got {len(columns)}.")
+        return tuple(columns)
+    dtypes = getattr(x, "dtypes", None)
+    kinds = [getattr(dtype, "kind", "f") for dtype in dtypes] if isinstance(dtypes, pd.Series) else ["f"] * len(names)
+    return tuple(
+        InputColumn(name, Made.BOOLEAN if kind == "b" else Made.NUMERIC)
+        for name, kind in zip(names, kinds, strict=True)
+    )
 
 
 def settings_from(  # noqa: PLR0913

@@ -16,6 +16,7 @@ from isthmus.discovery.scaling import Scaling
 from isthmus.discovery.settings import NetworkKind
 from isthmus.discovery.splitting import heldout_rows
 from isthmus.errors import DataError
+from isthmus.tasks.input_columns import InputColumn
 from isthmus.training import Limits
 from isthmus.training.losses import Loss
 
@@ -40,6 +41,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     control: bool = False,
     depth_path: bool = False,
     workers: int | None = None,
+    columns: Sequence[InputColumn] | None = None,
 ) -> Discovery:
     """How many dimensions the task x -> y needs, which ones, and how sure that is.
 
@@ -74,6 +76,8 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         depth_path: also train each rank at several depths: the rank of a shallow and of a deep answer, and where they
             switch. Takes two to six times as long as the rest.
         workers: threads that train side by side; None: one for each core. The numbers do not depend on it.
+        columns: how each column of `x` was made from a table, kept so that `isthmus apply` finds them in another one;
+            None: as they stand in `x`.
 
     Returns:
         The rank, its verdict and evidence, encoder and decoder. Constant targets give rank 0.
@@ -84,7 +88,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     """
     if workers is not None and workers < 1:
         raise ValueError(f"discover(workers={workers}): needs at least one, or None for one on each core.")
-    data = checked_data(x, y, loss, sample_weight)
+    data = checked_data(x, y, loss, sample_weight, columns)
     groups = groups_of_rows(groups, sample_weight)
     settings = settings_from(network, depth, ridge, starts, seed, limits, ordered=ordered, scaling=Scaling(scaling))
     if depth_path and settings.network != NetworkKind.CONNECTED:

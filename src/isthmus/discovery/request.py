@@ -25,6 +25,7 @@ from isthmus.discovery.search_pass import planned_evaluations
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work import Tracker, Workshop, check_same_run
 from isthmus.tasks import covariance_surrogate
+from isthmus.tasks.input_columns import recorded
 from isthmus.training.losses import Loss
 
 CONTROL_SEED = 5
@@ -66,9 +67,10 @@ class Request:
             warnings.warn(str(warning.message), warning.category, stacklevel=3)
         if problem is None:
             data = self.data
-            return constant_discovery(
+            found = constant_discovery(
                 data.x, data.y, self.settings, names=(data.input_names, data.target_names), task=data.task
             )
+            return replace(found, settings={**found.settings, "input_columns": recorded(data.columns)})
         return self._searched(problem, tuple(str(w.message) for w in caught))
 
     def _searched(self, problem: Problem, told: tuple[str, ...]) -> Discovery:
@@ -131,6 +133,7 @@ class Request:
             "numpy": np.__version__,
             "python": platform.python_version(),
             "data": self.data.fingerprint(),
+            "input_columns": recorded(self.data.columns),
         }
         return about if self.data.weight is None else about | {"weighted": True}
 

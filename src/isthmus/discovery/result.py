@@ -16,6 +16,7 @@ from isthmus.diagnostics import Diagnosis
 from isthmus.discovery.depth_path import DepthPath
 from isthmus.discovery.files.storage import CONTROL, read_fields, write_fields
 from isthmus.networks import FullyConnected, LeakyResNet, ResNet
+from isthmus.tasks.input_columns import InputColumn, columns_of
 from isthmus.theory import RankEstimate, Verdict
 
 
@@ -77,6 +78,11 @@ class Discovery:
     readings: Mapping[str, float | int | None] = field(default_factory=dict[str, float | int | None])
     control: "Discovery | None" = None
     depth_path: DepthPath | None = None
+
+    @property
+    def columns(self) -> tuple[InputColumn, ...] | None:
+        """How each input was made from the columns of a table; None for a run from before that was recorded."""
+        return columns_of(self.input_names, self.settings.get("input_columns"))
 
     def transform(self, x: ArrayLike) -> NDArray[np.float64]:
         """The `rank` coordinates of samples in the user's units, shape (n, rank)."""

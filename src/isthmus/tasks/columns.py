@@ -1,4 +1,7 @@
-"""Columns of a table as numbers: choosing them, text into 0/1 columns, classes. Reading the file: `files`."""
+"""Columns of a table as numbers: choosing them, text into 0/1 columns, classes. Reading the file: `files`.
+
+What is wrong with several columns is collected and told at once.
+"""
 
 import difflib
 import warnings
@@ -10,116 +13,182 @@ import pandas as pd
 from jaxtyping import Float64
 
 from isthmus.errors import DataError, DataWarning
-from isthmus.tasks.arrays import as_samples, listing
+from isthmus.tasks.arrays import listing
+from isthmus.tasks.cells import Problem, as_numbers, missing_cells, unusable_type
+from isthmus.tasks.input_columns import InputColumn, Made
+from isthmus.tasks.names import checked_names, quoted
 
 MOST_CATEGORIES = 50
+_MOST_TOLD = 3
+
+
+class ColumnError(DataError):
+    """Columns that cannot be used, with their problems, for those who know more about the rows."""
+
+    def __init__(self, where: str, problems: Sequence[Problem]) -> None:
+        self.where, self.problems = where, tuple(problems)
+        super().__init__(self.told())
+
+    def told(self, *, instead: str = "", addition: str = "") -> str:
+        """The line: the first problems, what else is known of them, and what to do."""
+        shown = self.problems[:_MOST_TOLD]
+        clauses = [instead] if instead else [problem.what for problem in shown]
+        left = len(self.problems) - len(shown)
+        more = f"; {left} more columns cannot be used" if left else ""
+        remedies = " ".join(dict.fromkeys(problem.remedy for problem in shown))
+        return f"{self.where}: {'; '.join(clauses)}{more}. {remedies}{f' {addition}' if addition else ''}"
 
 
 def check_present(columns: Sequence[str], wanted: Sequence[str], where: str) -> None:
     """Raise a DataError that lists the columns, nearest first, when one that is wanted is missing."""
+    known = set(columns)
     for name in wanted:
-        if name not in columns:
-            near = difflib.get_close_matches(name, columns, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise DataError(f"{where}: has no column {name!r}.{hint} It has {listing(columns, 'column', shown=20)}.")
+        if name not in known:
+            near = difflib.get_close_matches(name[:200], [c[:200] for c in columns[:2000]], n=1)
+            hint = f" Did you mean {quoted(near[0])}?" if near else ""
+            shown = [c if len(c) <= 60 and c.isprintable() else quoted(c) for c in columns[:20]]
+            rest = f" and {len(columns) - 20} more" if len(columns) > 20 else ""
+            listed = f"{listing(shown, 'column', shown=20)}{rest}"
+            raise DataError(f"{where}: has no column {quoted(name)}.{hint} It has {listed}.")
 
 
-def input_columns(table: pd.DataFrame, where: str) -> tuple[Float64[np.ndarray, "n d"], tuple[str, ...]]:
-    """All columns as numbers, with their names; a DataWarning says which text became one 0/1 column per value."""
-    parts: list[pd.DataFrame] = []
+def input_columns(
+    table: pd.DataFrame, where: str, problems: list[Problem]
+) -> tuple[Float64[np.ndarray, "n d"], tuple[InputColumn, ...]]:
+    """All columns as numbers, and how each was made; a DataWarning says which text became one 0/1 column per value.
+
+    Columns that cannot be used are left out, and added to `problems`.
+    """
+    parts: list[np.ndarray] = []
+    made: list[InputColumn] = []
     encoded: list[str] = []
     for column in _series(table):
-        numbers = _as_numbers(column, where)
-        if numbers is None:
-            parts.append(_one_hot_text(column, where))
-            encoded.append(f"{column.name!r} ({parts[-1].shape[1]} values)")
-        else:
-            parts.append(numbers.to_frame())
+        name = str(column.name)
+        numbers = as_numbers(column)
+        if isinstance(numbers, Problem):
+            problems.append(numbers)
+        elif numbers is not None:
+            parts.append(numbers)
+            is_boolean = pd.api.types.is_bool_dtype(column.dtype)
+            made.append(InputColumn(name, Made.BOOLEAN if is_boolean else Made.NUMERIC))
+        elif (found := _one_hot_text(column, problems)) is not None:
+            parts += found[1]
+            made += [InputColumn(f"{name}={value}", Made.ONE_HOT, name, value) for value in found[0]]
+            encoded.append(f"{quoted(name)} ({len(found[0])} values)")
     if encoded:
         warnings.warn(
             f"{where}: text in {listing(encoded, 'column', shown=10)} became one 0/1 column per value.",
             DataWarning,
             stacklevel=3,
         )
-    whole = pd.concat(parts, axis=1)
-    return as_samples(whole, where), tuple(str(c) for c in whole.columns)
+    if not problems:
+        checked_names([column.name for column in made], where)
+    return np.column_stack(parts) if parts else np.zeros((len(table), 0)), tuple(made)
 
 
-def target_columns(table: pd.DataFrame, where: str) -> tuple[Float64[np.ndarray, "n d"], tuple[str, ...]]:
-    """Columns that are predicted as numbers, with their names."""
-    parts: list[pd.Series] = []
+def target_columns(table: pd.DataFrame, problems: list[Problem]) -> tuple[Float64[np.ndarray, "n d"], tuple[str, ...]]:
+    """Columns that are predicted as numbers, with their names; those that cannot be are added to `problems`."""
+    parts: list[np.ndarray] = []
     for column in _series(table):
-        numbers = _as_numbers(column, where)
+        numbers = as_numbers(column)
         if numbers is None:
-            raise DataError(
-                f"{where}: target column {column.name!r} holds text. To predict classes name it as classes."
-            )
-        parts.append(numbers)
-    return as_samples(pd.concat(parts, axis=1), where), tuple(str(c) for c in table.columns)
+            numbers = Problem(f"target column {quoted(column.name)} holds text",
+                              "To predict classes name it as classes.")  # fmt: skip
+        if isinstance(numbers, Problem):
+            problems.append(numbers)
+        else:
+            parts.append(numbers)
+    names = tuple(str(c) for c in table.columns)
+    return np.column_stack(parts) if parts else np.zeros((len(table), 0)), names
 
 
-def class_columns(labels: pd.Series, where: str) -> tuple[Float64[np.ndarray, "n classes"], tuple[str, ...]]:
+def class_columns(
+    labels: pd.Series, where: str, problems: list[Problem]
+) -> tuple[Float64[np.ndarray, "n classes"], tuple[str, ...]]:
     """One 0/1 column per class in sorted order, and the names of the classes."""
-    _check_complete(labels, where)
-    classes, index = np.unique(labels.to_numpy(), return_inverse=True)
+    unusable = unusable_type(labels)
+    if (problem := unusable or missing_cells(labels)) is not None:
+        problems.append(problem)
+        return np.zeros((len(labels), 0)), ()
+    classes, index = np.unique(sortable(labels), return_inverse=True)
     if len(classes) > max(2, len(labels) // 2):
-        raise DataError(
-            f"{where}: class column {labels.name!r} has {len(classes)} different values in {len(labels)} rows. "
-            "For numbers use target instead of classes."
+        problems.append(
+            Problem(
+                f"class column {quoted(labels.name)} has {len(classes)} different values in {len(labels)} rows",
+                "For numbers use target instead of classes.",
+            )
         )
-    return np.eye(len(classes))[index.reshape(-1)], tuple(str(c) for c in classes)
+        return np.zeros((len(labels), 0)), ()
+    return np.eye(len(classes))[index.reshape(-1)], checked_names(classes.tolist(), where, what="class")
 
 
 def group_labels(labels: pd.Series, where: str) -> np.ndarray:
     """A number per row, equal where the labels, numbers or text, are equal."""
-    _check_complete(labels, where)
+    if (problem := unusable_type(labels) or missing_cells(labels)) is not None:
+        raise ColumnError(where, [problem])
     return np.unique(labels.astype(str).to_numpy(dtype=str), return_inverse=True)[1].reshape(-1)
+
+
+def one_hot_as(column: pd.Series, values: Sequence[str], where: str) -> list[np.ndarray]:
+    """A column of text as one 0/1 column for each of these values.
+
+    Raises:
+        DataError: cells are missing, or hold another value.
+    """
+    if (problem := unusable_type(column) or missing_cells(column)) is not None:
+        raise ColumnError(where, [problem])
+    texts = column.astype(str).to_numpy(dtype=object)
+    known = np.isin(texts.astype(str), np.array(list(values), dtype=str))
+    if not known.all():
+        rows = (~known).nonzero()[0]
+        raise DataError(
+            f"{where}: column {quoted(column.name)} holds {quoted(texts[rows[0]])}, which the run never saw, in "
+            f"{listing((rows + 1).tolist(), 'row')}. Remove these rows."
+        )
+    return [(texts == value).astype(np.float64) for value in values]
+
+
+def numeric_as(column: pd.Series, where: str) -> np.ndarray:
+    """A column as numbers.
+
+    Raises:
+        DataError: it holds text, or cells that cannot be used.
+    """
+    problems: list[Problem] = []
+    values, _names = target_columns(column.to_frame(), problems)
+    if problems:
+        text = f"column {quoted(column.name)} holds text, which was numbers in the run"
+        told = [Problem(text, "Correct it.") if "target column" in p.what else p for p in problems]
+        raise ColumnError(where, told)
+    return values[:, 0]
 
 
 def _series(table: pd.DataFrame) -> list[pd.Series]:
     return [cast(pd.Series, table.iloc[:, place]) for place in range(table.shape[1])]
 
 
-def _as_numbers(column: pd.Series, where: str) -> pd.Series | None:
-    """The column as float64 with NaN where missing; None when it is text."""
-    if column.dtype.kind == "c":
-        raise DataError(
-            f"{where}: column {column.name!r} holds complex numbers. Store real and imaginary parts as two columns."
-        )
-    if pd.api.types.is_numeric_dtype(column):
-        return pd.Series(column.to_numpy(dtype=np.float64, na_value=np.nan), name=column.name)
-    if column.dtype.kind in "mM":
-        raise DataError(f"{where}: column {column.name!r} holds {column.dtype}. Turn it into numbers or remove it.")
-    numbers = pd.Series(np.asarray(pd.to_numeric(column, errors="coerce"), dtype=np.float64), name=column.name)
-    is_text = (numbers.isna() & column.notna().to_numpy()).to_numpy()
-    if not is_text.any():
-        return numbers
-    if 2 * is_text.sum() >= column.notna().sum():
+def _one_hot_text(column: pd.Series, problems: list[Problem]) -> tuple[list[str], list[np.ndarray]] | None:
+    """The values of a column of text, and one 0/1 column for each; None where something is wrong with it."""
+    if (missing := missing_cells(column)) is not None:
+        problems.append(missing)
         return None
-    rows = is_text.nonzero()[0]
-    first = str(column.iloc[int(rows[0])])[:40]
-    raise DataError(
-        f"{where}: column {column.name!r} holds text in {listing((rows + 1).tolist(), 'row')} ({first!r}), numbers "
-        "elsewhere. Correct or remove these rows."
-    )
-
-
-def _one_hot_text(column: pd.Series, where: str) -> pd.DataFrame:
-    _check_complete(column, where)
-    values = column.astype(str)
+    values = column.astype(str).to_numpy(dtype=object)
     categories = sorted(set(values))
     if len(categories) > min(MOST_CATEGORIES, max(2, len(values) // 2)):
-        raise DataError(
-            f"{where}: text column {column.name!r} has {len(categories)} different values in {len(values)} rows; "
-            "remove it, or replace it by numbers."
+        problems.append(
+            Problem(
+                f"text column {quoted(column.name)} has {len(categories)} different values in {len(values)} rows",
+                "Remove it, or replace it by numbers.",
+            )
         )
-    return pd.DataFrame({f"{column.name}={c}": (values == c).to_numpy(dtype=np.float64) for c in categories})
+        return None
+    return categories, [(values == category).astype(np.float64) for category in categories]
 
 
-def _check_complete(column: pd.Series, where: str) -> None:
-    rows = column.isna().to_numpy().nonzero()[0]
-    if len(rows):
-        raise DataError(
-            f"{where}: column {column.name!r} holds a missing value or NaN in {listing((rows + 1).tolist(), 'row')}. "
-            "Fill in or remove these rows."
-        )
+def sortable(labels: pd.Series) -> np.ndarray:
+    """Labels as values of one type, which have an order."""
+    if labels.dtype.kind in "biuf" and isinstance(labels.dtype, np.dtype):
+        return labels.to_numpy()
+    values = labels.to_numpy(dtype=object)
+    # objects of several types have no order; numbers beside text are text, as in a .csv
+    return values.astype(str) if any(not isinstance(v, str) for v in values) else values

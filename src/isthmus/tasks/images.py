@@ -3,8 +3,6 @@
 import gzip
 import math
 import struct
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +10,12 @@ import numpy as np
 from jaxtyping import Float64
 
 from isthmus.errors import DataError
+from isthmus.tasks.array_files import opened_arrays
+from isthmus.tasks.door import through_door
+from isthmus.tasks.memory import check_memory
 from isthmus.tasks.task import Kind, Task
+
+_FETCH = "Fetch the files again."
 
 
 def digits(*, classes: bool = False) -> Task:
@@ -60,14 +63,12 @@ def mnist(path: str | Path, *, classes: bool = False, test: bool = False, num_sa
     path = Path(path)
     if not path.exists():
         raise DataError(f"{path}: no such file or folder. Pass an .npz or a folder with the idx files of MNIST.")
-    try:
-        images, labels = _mnist_folder(path, test=test) if path.is_dir() else _mnist_archive(path, test=test)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, struct.error) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{path}: cannot be read as MNIST ({error}). Fetch the files again.") from error
-    if images.ndim != 3 or len(images) != len(labels):
+    images, labels = _mnist_folder(path, test=test) if path.is_dir() else _mnist_archive(path, test=test)
+    if images.ndim != 3 or not images.size or labels.shape != (len(images),):
         raise DataError(f"{path}: needs one label per image, got images {images.shape} and labels {labels.shape}.")
+    if images.dtype.kind not in "biuf" or labels.dtype.kind not in "biuUS":
+        raise DataError(f"{path}: needs numbers, got images of {images.dtype} and labels of {labels.dtype}. {_FETCH}")
+    check_memory(8 * images[:num_samples].size, str(path))
     x = images[:num_samples].reshape(len(images[:num_samples]), -1) / 255.0
     source = f"mnist({'test' if test else 'train'}, {len(x)} images)"
     if not classes:
@@ -78,11 +79,14 @@ def mnist(path: str | Path, *, classes: bool = False, test: bool = False, num_sa
 
 def _mnist_archive(path: Path, *, test: bool) -> tuple[np.ndarray, np.ndarray]:
     part = "test" if test else "train"
-    with path.open("rb") as stream:
-        archive = np.load(stream, allow_pickle=False)
-        if isinstance(archive, np.ndarray) or f"x_{part}" not in archive or f"y_{part}" not in archive:
-            raise DataError(f"{path}: has no x_{part} and y_{part}. Pass the .npz of MNIST with these arrays.")
-        return archive[f"x_{part}"], archive[f"y_{part}"]
+
+    def read(place: Path) -> tuple[np.ndarray, np.ndarray]:
+        with opened_arrays(place) as file:
+            if not {f"x_{part}", f"y_{part}"} <= set(file.names):
+                raise DataError(f"{path}: has no x_{part} and y_{part}. Pass the .npz of MNIST with these arrays.")
+            return file.read(f"x_{part}"), file.read(f"y_{part}")
+
+    return through_door(path, read, kind="MNIST", remedy=_FETCH)
 
 
 def _mnist_folder(folder: Path, *, test: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -96,14 +100,20 @@ def _read_idx(folder: Path, stem: str, kind: str) -> np.ndarray:
     path = next((folder / n for n in names if (folder / n).exists()), None)
     if path is None:
         raise DataError(f"{folder}: has no {names[0]} (or {names[1]}). Pass the folder with the four files of MNIST.")
-    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    zeros, number_type, num_dimensions = struct.unpack_from(">HBB", content)
-    if (zeros, number_type) != (0, 8):
-        raise DataError(f"{path}: is no idx file of unsigned bytes. Fetch it again.")
-    shape = struct.unpack_from(f">{num_dimensions}I", content, 4)
-    values = np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * num_dimensions)
-    if values.size != math.prod(shape):
-        raise DataError(
-            f"{path}: needs {math.prod(shape)} values for shape {shape}, got {values.size}. Fetch it again."
-        )
+    return through_door(path, _idx_values, kind="MNIST", remedy=_FETCH)
+
+
+def _idx_values(path: Path) -> np.ndarray:
+    """What an idx file holds; a packed one is unpacked only as far as its head says and memory goes."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+        zeros, number_type, num_dimensions = struct.unpack(">HBB", stream.read(4))
+        if (zeros, number_type) != (0, 8):
+            raise DataError(f"{path}: is no idx file of unsigned bytes. Fetch it again.")
+        shape = struct.unpack(f">{num_dimensions}I", stream.read(4 * num_dimensions))
+        count = math.prod(shape)
+        check_memory(count, str(path))
+        values = np.frombuffer(stream.read(count + 1), dtype=np.uint8)
+    if values.size != count:
+        come = f"{values.size}" if values.size < count else "more"
+        raise DataError(f"{path}: needs {count} values for shape {shape}, got {come}. Fetch it again.")
     return values.reshape(shape)

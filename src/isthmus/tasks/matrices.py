@@ -4,18 +4,19 @@ Nothing is ever unpickled. Every refusal is a `DataError` of one line: which fil
 """
 
 import csv
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float64
 
 from isthmus.errors import DataError
+from isthmus.tasks.array_files import opened_arrays
 from isthmus.tasks.arrays import as_samples
+from isthmus.tasks.door import checked_file, through_door
+from isthmus.tasks.memory import check_memory
 
 EXTENSIONS = (".csv", ".tsv", ".npy", ".npz")
-_UNREADABLE = (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, csv.Error)
+_BYTES_PER_CELL = 120  # a short text and its place in a list
 
 
 def read_matrix(path: str | Path) -> Float64[np.ndarray, "d_out d_in"]:
@@ -34,32 +35,27 @@ def read_matrix(path: str | Path) -> Float64[np.ndarray, "d_out d_in"]:
     extension = path.suffix.lower()
     if extension not in EXTENSIONS:
         raise DataError(f"{path}: unknown extension {extension!r}. Use one of {', '.join(EXTENSIONS)}.")
-    if not path.is_file():
-        raise DataError(f"{path}: {'is a directory' if path.is_dir() else 'no such file'}. Check the path.")
-    try:
-        array = _read_text(path, "\t" if extension == ".tsv" else ",") if extension[1] in "ct" else _read_array(path)
-    except DataError:
-        raise
-    except _UNREADABLE as error:
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise DataError(f"{path}: cannot be read as {extension} ({reason}). Write the file again.") from error
+    checked_file(path)
+    if extension[1] in "ct":
+        separator = "\t" if extension == ".tsv" else ","
+        array = through_door(path, lambda place: _read_text(place, separator), kind=extension)
+    else:
+        array = through_door(path, _read_array, kind=extension)
     if array.ndim > 2:
         raise DataError(f"{path}: holds an array of shape {array.shape}. Save one matrix, of two dimensions.")
     return as_samples(array, str(path))
 
 
 def _read_array(path: Path) -> np.ndarray:
-    with path.open("rb") as stream:  # opened here, since np.load leaves a file open that is no archive
-        loaded = np.load(stream, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return loaded
-        names = list(loaded)
-        if len(names) != 1 and "x" not in names:
-            raise DataError(f"{path}: holds {', '.join(names) or 'nothing'}. Save one array, or call the matrix x.")
-        return loaded[names[0] if len(names) == 1 else "x"]
+    with opened_arrays(path) as file:
+        if len(file.names) != 1 and "x" not in file.names:
+            listed = ", ".join(file.names[:20]) or "nothing"
+            raise DataError(f"{path}: holds {listed}. Save one array, or call the matrix x.")
+        return file.read(file.names[0] if len(file.names) == 1 else "x")
 
 
 def _read_text(path: Path, separator: str) -> np.ndarray:
+    check_memory(_BYTES_PER_CELL / 2 * path.stat().st_size, str(path))
     with path.open(encoding="utf-8-sig", newline="") as stream:
         lines = [
             (reader.line_num, row)

@@ -4,16 +4,23 @@ Whole tables of every kind, with text in their columns: `files`. Who reads which
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float64
 
 from isthmus.errors import DataError
+from isthmus.tasks.array_files import mapped_array
 from isthmus.tasks.arrays import as_samples
-from isthmus.tasks.columns import check_present
+from isthmus.tasks.cells import unusable_type
+from isthmus.tasks.columns import ColumnError, check_present, sortable
+from isthmus.tasks.door import checked_file, through_door
+from isthmus.tasks.memory import check_memory
+from isthmus.tasks.names import checked_names
+from isthmus.tasks.parquet import as_series, opened_parquet
 
 EXTENSIONS = (".npy", ".parquet")
 ROWS_AT_ONCE = 65_536  # of a memory-mapped array: what is copied before the next pages are touched
@@ -42,7 +49,7 @@ class MappedArray:
     """A .npy of samples as rows; columns are called c1, c2, ..."""
 
     def __init__(self, path: Path) -> None:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        array = mapped_array(path)
         if array.ndim == 0 or array.size == 0:
             raise DataError(f"{path}: is empty, shape {array.shape}. Pass at least one row and one column.")
         self._array = array.reshape(len(array), -1)
@@ -69,13 +76,8 @@ class ParquetRows:
     """A .parquet file; of its row groups only those are read in which wanted rows lie."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            from pyarrow.parquet import ParquetFile
-        except ImportError:
-            raise DataError(
-                f"{path}: reading .parquet needs pyarrow. Install isthmus[tables], or save the table as .npy."
-            ) from None
-        self._file = ParquetFile(path, memory_map=True)
+        self._path = path
+        self._file = opened_parquet(path, memory_map=True, whole=False)
         metadata = self._file.metadata
         sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         self._ends = np.cumsum([0, *sizes]).tolist()
@@ -95,8 +97,14 @@ class ParquetRows:
         for i, (low, high) in enumerate(zip(self._ends[:-1], self._ends[1:], strict=True)):
             first, last = max(low, rows.start), min(high, rows.stop)
             if first < last:
-                group = self._file.read_row_group(i, columns=list(columns))
-                yield group.slice(first - low, last - first).to_pandas()[list(columns)]
+                piece = partial(self._piece, group=i, first=first - low, count=last - first, columns=columns)
+                yield through_door(self._path, piece, kind=".parquet")
+
+    def _piece(self, path: Path, *, group: int, first: int, count: int, columns: Sequence[str]) -> pd.DataFrame:
+        """Some rows of a row group, which is unpacked whole."""
+        check_memory(16 * len(columns) * (self._ends[group + 1] - self._ends[group]), str(path))
+        table = self._file.read_row_group(group, columns=list(columns)).slice(first, count)
+        return pd.DataFrame({name: as_series(table.column(name)) for name in columns})
 
 
 def open_rows(path: Path) -> RowSource:
@@ -105,20 +113,14 @@ def open_rows(path: Path) -> RowSource:
     Raises:
         DataError: no such file, a file of another kind, or one that cannot be read.
     """
-    if not path.is_file():
-        raise DataError(f"{path}: no such file. Pass a file ({', '.join(EXTENSIONS)}).")
+    checked_file(path, hint=f"Pass a file ({', '.join(EXTENSIONS)}).")
     if path.suffix.lower() not in EXTENSIONS:
         raise DataError(
             f"{path}: a file of which each process reads its own rows is needed ({', '.join(EXTENSIONS)}), "
             f"not {path.suffix or 'one without extension'}. Save the table as one of them."
         )
-    try:
-        source = MappedArray(path) if path.suffix.lower() == ".npy" else ParquetRows(path)
-    except DataError:
-        raise
-    except (ValueError, OSError, EOFError) as error:  # the errors of pyarrow are ValueErrors and OSErrors
-        reason = " ".join(str(error).split())[:200]
-        raise DataError(f"{path}: cannot be read as {path.suffix} ({reason}). Write the file again.") from error
+    open_as = MappedArray if path.suffix.lower() == ".npy" else ParquetRows
+    source: RowSource = through_door(path, open_as, kind=path.suffix.lower())
     if source.rows == 0:
         raise DataError(f"{path}: has no rows. Pass a file with at least one row.")
     return source
@@ -152,10 +154,16 @@ def read_labels(source: RowSource, rows: slice, column: str, where: str) -> np.n
         DataError: no such column, or a missing value in these rows.
     """
     check_present(source.names, (column,), where)
-    labels = pd.concat([piece[column] for piece in source.pieces(rows, (column,))], ignore_index=True)
+    pieces = [piece[column] for piece in source.pieces(rows, (column,))]
+    labels = cast(pd.Series, pd.concat(pieces, ignore_index=True))
     if missing := np.flatnonzero(labels.isna().to_numpy()).tolist():
         raise DataError(
             f"{where}: column {column!r} holds a missing value or NaN in row {rows.start + missing[0] + 1}. "
             "Fill in or remove these rows."
         )
-    return labels.to_numpy()
+    problem = unusable_type(labels)
+    if problem is not None:
+        raise ColumnError(where, [problem])
+    values = sortable(labels)
+    checked_names(np.unique(values).tolist(), where, what="class")
+    return values

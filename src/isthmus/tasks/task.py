@@ -9,6 +9,8 @@ from enum import StrEnum
 import numpy as np
 from jaxtyping import Float64
 
+from isthmus.tasks.input_columns import InputColumn
+
 
 class Kind(StrEnum):
     """What the outputs of a task are."""
@@ -35,6 +37,7 @@ class Task:
         jacobian_rank: largest rank of the map's Jacobian along the data, where it is known; never above `true_rank`.
         flat_rank: least rank of an affine map that is exact on the data, where it is known; never below `true_rank`.
         groups: a label per row, where rows of one label belong together.
+        x_columns: how each input column was made from a table, or empty.
 
     Raises:
         ValueError: x and y differ in length, names do not number the columns, or the three ranks are out of order.
@@ -52,6 +55,7 @@ class Task:
     jacobian_rank: int | None = None
     flat_rank: int | None = None
     groups: np.ndarray | None = None
+    x_columns: tuple[InputColumn, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.y is None) != (self.kind is Kind.AUTOENCODING):

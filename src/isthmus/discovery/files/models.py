@@ -21,6 +21,7 @@ from isthmus.discovery.files.networks import read_network
 from isthmus.discovery.files.programs import NAMES, first_reason, read_program
 from isthmus.discovery.result import load
 from isthmus.errors import DataError
+from isthmus.tasks.input_columns import InputColumn
 
 PICKLED = (".pt", ".pth", ".bin", ".ckpt")
 # what training frameworks put around a state dict, and before every name in it: data parallel, compiled, Lightning
@@ -36,6 +37,7 @@ class LoadedModel:
         module: in eval mode.
         what: where it came from, in words for the user.
         input_names: of the columns that it takes, where the file knows them; else empty.
+        columns: how these were made from those of a table, where the file knows it; else None.
         note: what was done that the user should know (code that was run), or empty.
     """
 
@@ -43,6 +45,7 @@ class LoadedModel:
     what: str
     input_names: tuple[str, ...] = ()
     note: str = ""
+    columns: tuple[InputColumn, ...] | None = None
 
 
 def read_model_file(path: str | os.PathLike[str], *, factory: str | None = None) -> LoadedModel:
@@ -68,7 +71,7 @@ def read_model_file(path: str | os.PathLike[str], *, factory: str | None = None)
         found = load(place)
         module = nn.Sequential(found.encoder, found.decoder).eval()
         what = f"decoder o encoder of {place}, through {found.rank} dimensions"
-        return LoadedModel(module, what, tuple(found.input_names))
+        return LoadedModel(module, what, tuple(found.input_names), columns=found.columns)
     if not place.exists():
         raise DataError(f"{place}: no such file. Give a folder that discover wrote, .safetensors, .pt or .pt2.")
     suffix = place.suffix.lower()

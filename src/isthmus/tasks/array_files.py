@@ -1,0 +1,134 @@
+"""Arrays in .npy and .npz files, their sizes known before anything is unpacked. What they mean: `files`, `matrices`.
+
+Nothing is ever unpickled. A header is believed only as far as the file is long enough and there is memory for it.
+"""
+
+import math
+import warnings
+import zipfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.lib import format as npy_format
+
+from isthmus.errors import DataError
+from isthmus.tasks.door import through_door
+from isthmus.tasks.memory import check_memory
+
+_ARCHIVES = (b"PK\x03\x04", b"PK\x05\x06")
+_LARGEST_SIDE = 2**62
+
+
+class ArrayFile:
+    """The arrays of one open file.
+
+    Attributes:
+        names: of the arrays in it; a .npy holds one, called x.
+    """
+
+    def __init__(self, stream: IO[bytes], path: Path) -> None:
+        self._stream, self._path = stream, path
+        start = stream.read(4)
+        if not start:
+            raise EOFError("the file is empty")
+        stream.seek(0)
+        self._archive = zipfile.ZipFile(stream) if start in _ARCHIVES else None
+        members = ["x"] if self._archive is None else [name.removesuffix(".npy") for name in self._archive.namelist()]
+        self.names = tuple(dict.fromkeys(members))
+
+    def read(self, name: str) -> np.ndarray:
+        """The array called `name`.
+
+        Raises:
+            DataError: its header is damaged, or names more than the file holds or memory takes.
+            ValueError: it holds Python objects; and whatever zipfile and the methods of compression raise.
+        """
+        if self._archive is None:
+            return _read_array(self._stream, self._path.stat().st_size, str(self._path))
+        known = self._archive.namelist()
+        member = self._archive.getinfo(f"{name}.npy" if f"{name}.npy" in known else name)
+        with self._archive.open(member) as stream:
+            return _read_array(stream, member.file_size, f"{self._path}, {name[:80]}")
+
+
+@contextmanager
+def opened_arrays(path: Path) -> Generator[ArrayFile]:
+    """The arrays of a .npy or .npz file; inside `through_door`, which tells what goes wrong."""
+    with path.open("rb") as stream:
+        yield ArrayFile(stream, path)
+
+
+def arrays_of(path: Path) -> dict[str, np.ndarray]:
+    """All arrays of a .npy (called x) or .npz.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+
+    def read(place: Path) -> dict[str, np.ndarray]:
+        with opened_arrays(place) as file:
+            return {name: file.read(name) for name in file.names}
+
+    return through_door(path, read, kind=path.suffix.lower())
+
+
+def mapped_array(path: Path) -> np.ndarray:
+    """The array of a .npy file, of which only those pages are read that are used.
+
+    Raises:
+        DataError: the file cannot be read, or holds no numbers.
+    """
+
+    def read(place: Path) -> np.ndarray:
+        with place.open("rb") as stream:
+            _, dtype = checked_header(stream, place.stat().st_size, str(place))
+        if dtype.kind not in "biuf":
+            raise DataError(f"{place}: holds {dtype}, not numbers. Save an array of numbers.")
+        return np.load(place, mmap_mode="r", allow_pickle=False)
+
+    return through_door(path, read, kind=".npy")
+
+
+def _read_array(stream: IO[bytes] | zipfile.ZipExtFile, size: int, where: str) -> np.ndarray:
+    shape, dtype = checked_header(stream, size, where)
+    count = math.prod(shape)
+    # numbers of other types are turned into float64, beside what was read
+    check_memory(count * (dtype.itemsize + (8 if dtype != np.float64 else 0)), where)
+    stream.seek(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.asarray(npy_format.read_array(stream, allow_pickle=False))
+
+
+def checked_header(stream: IO[bytes] | zipfile.ZipExtFile, size: int, where: str) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and type that the header of an array says, checked against the `size` in bytes of what holds it.
+
+    Raises:
+        DataError: it says what cannot be, or more than there is.
+        ValueError: it is no header, or one of Python objects.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what Python thinks of a damaged header, and numpy of one of Python 2
+        version = npy_format.read_magic(stream)
+        if version == (1, 0):
+            shape, _, dtype = npy_format.read_array_header_1_0(stream)
+        elif version == (2, 0):
+            shape, _, dtype = npy_format.read_array_header_2_0(stream)
+        else:  # 3.0 is written for records whose fields have names beyond Latin-1
+            raise DataError(f"{where}: is of format {version[0]}.{version[1]}, for records. Save an array of numbers.")
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects, which cannot be loaded when allow_pickle=False")
+    if not all(type(side) is int and 0 <= side <= _LARGEST_SIDE for side in shape):
+        raise DataError(f"{where}: cannot be read (its header says shape {str(shape)[:80]}). Write the file again.")
+    count = math.prod(shape)
+    if count and not dtype.itemsize:
+        raise DataError(f"{where}: holds {dtype}, values without content. Save an array of numbers.")
+    if stream.tell() + count * dtype.itemsize > size:
+        raise DataError(
+            f"{where}: is cut short: its header says shape {str(shape)[:80]} of {str(dtype)[:40]}, for which {size} "
+            "bytes are too few. Write the file again."
+        )
+    return shape, dtype

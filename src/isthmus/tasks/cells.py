@@ -1,0 +1,125 @@
+"""The cells of one column as numbers, or what is wrong with them. What a table makes of its columns: `columns`."""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from isthmus.tasks.arrays import LARGEST, listing
+from isthmus.tasks.names import quoted
+
+_FILL_IN, _CORRECT = "Fill in or remove these rows.", "Correct or remove these rows."
+_THOUSANDS = re.compile(r"\s*[+-]?\d{1,3}(,\d{3})+(\.\d*)?\s*")
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with a column.
+
+    Attributes:
+        what: a clause that names column and rows.
+        remedy: a sentence.
+        rows: from 0.
+        is_missing: whether cells are missing there.
+        is_text: whether text stands there among numbers.
+    """
+
+    what: str
+    remedy: str
+    rows: tuple[int, ...] = ()
+    is_missing: bool = False
+    is_text: bool = False
+
+
+def unusable_type(column: pd.Series) -> Problem | None:
+    """What is wrong with a column whose type is neither numbers nor text."""
+    name, dtype = quoted(column.name), column.dtype
+    if dtype.kind == "c":
+        return Problem(f"column {name} holds complex numbers", "Store real and imaginary parts as two columns.")
+    if dtype.kind in "mMV" or isinstance(dtype, pd.ArrowDtype):
+        held = str(dtype).removesuffix("[pyarrow]")[:60]
+        return Problem(f"column {name} holds {held}", "Turn it into numbers or remove it.")
+    return None
+
+
+def as_numbers(column: pd.Series) -> np.ndarray | Problem | None:
+    """The column as float64; None when it is text; what is wrong with it else."""
+    if (unusable := unusable_type(column)) is not None:
+        return unusable
+    dtype = column.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
+        with np.errstate(over="ignore"):  # a long double beyond float64 becomes infinity, which is refused below
+            numbers = column.to_numpy(dtype=np.float64)
+    elif pd.api.types.is_numeric_dtype(dtype):
+        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        cells = column.to_numpy(dtype=object, na_value=np.nan)
+        numbers = np.array([_number(cell) for cell in cells])
+        absent = column.isna().to_numpy()
+        is_text = np.isnan(numbers) & ~absent
+        is_text &= np.array([str(cell).strip().lower() not in {"nan", "+nan", "-nan"} for cell in cells])
+        if is_text.any():
+            return _text_among_numbers(column.name, cells, is_text, int((~absent).sum()))
+    return _checked(column, numbers)
+
+
+def _number(cell: object) -> float:
+    """A cell as a number; NaN where it is none. Python's own rule, without its underscores between digits."""
+    if isinstance(cell, str):
+        try:
+            return float("nan") if "_" in cell else float(cell)
+        except ValueError:
+            return float("nan")
+    try:
+        return float(cell)  # pyright: ignore[reportArgumentType] - whatever it is, it says
+    except OverflowError:  # a whole number beyond the largest float64
+        return float("inf")
+    except (TypeError, ValueError):
+        return float("nan")
+
+
+def _text_among_numbers(column: object, values: np.ndarray, is_text: np.ndarray, present: int) -> Problem | None:
+    """What is wrong with the numbers, or None where the column is text."""
+    name, rows = quoted(column), is_text.nonzero()[0]
+    cells = [str(cell) for cell in values[rows[:1000]]]
+    for pattern, what, remedy in (
+        (_THOUSANDS, "separators of thousands", "Write the numbers without them."),
+        (_DECIMAL_COMMA, "decimal commas", "Write decimal points."),
+    ):
+        if all(pattern.fullmatch(cell) for cell in cells):
+            listed = listing((rows + 1).tolist(), "row")
+            return Problem(f"column {name} holds {what} in {listed} ({cells[0]!r})", remedy, tuple(rows[:1].tolist()))
+    if 2 * len(rows) >= present:
+        return None
+    listed = listing((rows + 1).tolist(), "row")
+    what = f"column {name} holds text in {listed} ({cells[0][:40]!r}), numbers elsewhere"
+    return Problem(what, _CORRECT, tuple(rows[:5].tolist()), is_text=True)
+
+
+def _checked(column: pd.Series, numbers: np.ndarray) -> np.ndarray | Problem:
+    """The numbers, or what is wrong with some of them."""
+    with np.errstate(invalid="ignore"):
+        usable = np.abs(numbers) <= LARGEST
+    if usable.all():
+        return numbers
+    rows = (~usable).nonzero()[0]
+    value, name, listed = numbers[rows[0]], quoted(column.name), listing((rows + 1).tolist(), "row")
+    first = tuple(rows[:5].tolist())
+    if np.isfinite(value):
+        what = f"column {name} holds {value:.3g} in {listed}; numbers above {LARGEST:g} overflow"
+        return Problem(what, "Rescale or remove them.", first)
+    if np.isnan(value):
+        return Problem(f"column {name} holds a missing value or NaN in {listed}", _FILL_IN, first, is_missing=True)
+    return Problem(f"column {name} holds infinity in {listed}", _FILL_IN, first)
+
+
+def missing_cells(column: pd.Series) -> Problem | None:
+    """What is wrong with a column of text in which cells are missing."""
+    rows = column.isna().to_numpy().nonzero()[0]
+    if not len(rows):
+        return None
+    listed = listing((rows + 1).tolist(), "row")
+    what = f"column {quoted(column.name)} holds a missing value or NaN in {listed}"
+    return Problem(what, _FILL_IN, tuple(rows[:5].tolist()), is_missing=True)

@@ -1,0 +1,69 @@
+"""How each input column came out of a table: numbers as they stand, booleans, or one value of a column of text.
+
+A run records it, so that new rows are brought into the same columns by what is known and never by what names look like.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from isthmus.errors import DataError
+
+
+class Made(StrEnum):
+    """How an input column was made."""
+
+    NUMERIC = "numeric"
+    BOOLEAN = "boolean"
+    ONE_HOT = "one-hot"
+
+
+@dataclass(frozen=True, slots=True)
+class InputColumn:
+    """One input of a network.
+
+    Attributes:
+        name: of the input.
+        made: how.
+        column: of the table, where it is one value of a column of text; else empty.
+        value: that value, 1 where the cell is it and 0 elsewhere.
+    """
+
+    name: str
+    made: Made = Made.NUMERIC
+    column: str = ""
+    value: str = ""
+
+    @property
+    def source(self) -> str:
+        """The column of the table that it comes from."""
+        return self.column if self.made is Made.ONE_HOT else self.name
+
+
+def recorded(columns: Sequence[InputColumn]) -> list[dict[str, str]]:
+    """The columns in terms of JSON, one entry for each input, without its name, which stands beside."""
+    return [
+        {"made": c.made.value, "column": c.column, "value": c.value}
+        if c.made is Made.ONE_HOT
+        else {"made": c.made.value}
+        for c in columns
+    ]
+
+
+def columns_of(names: Sequence[str], record: object) -> tuple[InputColumn, ...] | None:
+    """The inverse of `recorded`; None for a run from before there was a record.
+
+    Raises:
+        DataError: the record does not fit the names.
+    """
+    if record is None:
+        return None
+    try:
+        assert isinstance(record, list | tuple)
+        entries = [entry for entry in record if isinstance(entry, Mapping)]
+        return tuple(
+            InputColumn(name, Made(entry["made"]), str(entry.get("column", "")), str(entry.get("value", "")))
+            for name, entry in zip(names, entries, strict=True)
+        )
+    except (AssertionError, KeyError, ValueError) as error:
+        raise DataError("the record of input columns in this run is damaged; run again.") from error
