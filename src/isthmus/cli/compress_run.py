@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -14,6 +13,7 @@ from isthmus.cli.export_folder import SUMMARY
 from isthmus.cli.export_run import write_export
 from isthmus.cli.factor_run import loaded, show
 from isthmus.cli.model_data import module_rows
+from isthmus.cli.terminal import terminal
 from isthmus.discovery import Compression, compress
 from isthmus.discovery.files.export import check_onnx_extra
 
@@ -55,7 +55,7 @@ _NUMBERS = (
 
 def _print_moves(found: Compression) -> None:
     """Say the moves and what was left alone, one line for all places of one kind; export.json has every place."""
-    console = Console()
+    console = terminal()
     saved, moved = Counter[str](), dict[str, list[str]]()
     for change in found.changes:
         saved[change.what] += change.parameters

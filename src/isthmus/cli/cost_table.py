@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
-from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
+from isthmus.cli.terminal import terminal
 from isthmus.errors import DataError
 from isthmus.theory import diagonal_linear_cost, linear_cost, linear_cost_expansion, resnet_cost
 
@@ -101,7 +101,7 @@ def print_reading(reading: CostReading) -> None:
     table.add_column(overflow="fold")
     for label, text in _lines(reading):
         table.add_row(label, text)
-    Console().print(table)
+    terminal().print(table)
 
 
 def _lines(found: CostReading) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ from rich.text import Text
 from isthmus.cli.diagnosis_data import DiagnosisData, diagnosis_data
 from isthmus.cli.diagnosis_request import DiagnosisRequest
 from isthmus.cli.outcome import DONE, print_lines
+from isthmus.cli.terminal import terminal
 from isthmus.diagnostics import Diagnosis, diagnose
 from isthmus.diagnostics.samples import Inputs
 from isthmus.discovery.chains.running_cost import num_parameters
@@ -78,7 +79,7 @@ def _in_one_line(diagnosed: Callable[[Inputs], Diagnosis], x: Inputs) -> Diagnos
 
 def print_diagnosis(found: Diagnosis, page: Path) -> None:
     """Say the rank with its evidence, what each layer does, what was skipped, and where the page lies."""
-    console = Console()
+    console = terminal()
     print_lines(console, verdict_of(found), "bold")
     _print_layers(console, short_layer_table(found))
     console.print()

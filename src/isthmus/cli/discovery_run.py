@@ -15,6 +15,7 @@ from isthmus.cli.outcome import exit_code, print_verdict, write_outputs
 from isthmus.cli.progress_bar import shown_progress
 from isthmus.cli.request import Request
 from isthmus.cli.run_folder import FolderState, clear, state_of
+from isthmus.cli.terminal import terminal
 from isthmus.discovery import Discovery, discover, load
 from isthmus.discovery.arguments import checked_data, settings_from
 from isthmus.discovery.scaling import Scaling
@@ -32,7 +33,7 @@ def run_in(folder: Path, request: Request, *, replace: bool = False, pictures: b
         DataError: the data cannot be used, or the folder holds a run of other data or options.
         OSError: a file cannot be written.
     """
-    errors = Console(stderr=True)
+    errors = terminal(stderr=True)
 
     def say(text: str) -> None:
         errors.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)
@@ -60,7 +61,7 @@ def run_in(folder: Path, request: Request, *, replace: bool = False, pictures: b
         text = f"isthmus: interrupted. {how_to_go_on(request, folder)}"
         errors.print(text, markup=False, highlight=False, soft_wrap=True)
         return INTERRUPTED
-    print_verdict(Console(), found, page or folder, label="Report" if page else "Result")
+    print_verdict(terminal(), found, page or folder, label="Report" if page else "Result")
     return exit_code(found.verdict)
 
 
@@ -119,4 +120,5 @@ def _search(rows: Rows, folder: Path, request: Request, errors: Console) -> Disc
             progress=listener,
             control=request.control,
             depth_path=request.depth_path,
+            columns=rows.columns,
         )

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from rich.console import Console
 from rich.table import Table
 
 from isthmus.cli.export_run import write_export
 from isthmus.cli.model_data import module_rows
+from isthmus.cli.terminal import terminal
 from isthmus.discovery import factorise
 from isthmus.discovery.chains.module_input import checked_input
 from isthmus.discovery.chains.running_cost import num_parameters
@@ -66,6 +66,6 @@ def loaded(model: Path, factory: str | None, say: Callable[[str], None]) -> Load
 
 def show(table: Table, folder: Path, files: list[str]) -> None:
     """Print a table, and where the files are."""
-    console = Console()
+    console = terminal()
     console.print(table)
     console.print(f"written: {folder} ({', '.join(files)})", soft_wrap=True, markup=False, highlight=False)

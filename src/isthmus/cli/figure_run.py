@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from isthmus.cli.interrupts import heard_again, terminate_like_interrupt, warnings_as_lines
 from isthmus.cli.run_folder import check_writable
 from isthmus.cli.sweep_progress import shown_sweep
+from isthmus.cli.terminal import terminal
 from isthmus.errors import SweepError
 from isthmus.figures import Finished, Judgement, Preset, Workshop, gallery, named_figures, with_mnist
 from isthmus.figures.gallery import PAGE, headline
@@ -28,7 +28,7 @@ def run_figures(name: str, preset: str, folder: Path, workers: int | None, mnist
     figures, choice = named_figures(name), EngineChoice(workers)
     if mnist is not None:
         figures = with_mnist(figures, mnist, folder)
-    errors = Console(stderr=True)
+    errors = terminal(stderr=True)
     check_writable(folder)
     command = f"isthmus figure {name} --preset {preset}{'' if mnist is None else ' --mnist FILES'}"
 
@@ -50,7 +50,7 @@ def run_figures(name: str, preset: str, folder: Path, workers: int | None, mnist
 
 
 def _print(found: Sequence[Finished], page: Path) -> None:
-    console = Console()
+    console = terminal()
     table = Table(box=None, padding=(0, 2, 0, 0))
     for heading in ("figure", "verdict", "claim", "measured", "refuted if"):
         table.add_column(heading, overflow="fold", justify="right" if heading == "measured" else "left")

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import torch
 import typer
-from rich.console import Console
 
 from isthmus.cli.fit import FitRequest
 from isthmus.cli.interrupts import noted_interrupts
 from isthmus.cli.progress_bar import shown_progress
 from isthmus.cli.run_folder import RESULT, WORK, FolderState, check_writable, chosen_folder, clear, state_of
 from isthmus.cli.shard_data import ShardData, read_shard
+from isthmus.cli.terminal import terminal
 from isthmus.discovery.files.json_values import plain
 from isthmus.discovery.files.networks import write_network
 from isthmus.discovery.progress import Progress, ProgressListener, silent
@@ -119,7 +119,7 @@ def _train(request: FitRequest, folder: Path, team: Team, came: Callable[[], boo
 
 
 def _shown_by_first(team: Team) -> AbstractContextManager[ProgressListener]:
-    return shown_progress(Console(stderr=True)) if team.rank == 0 else nullcontext(silent)
+    return shown_progress(terminal(stderr=True)) if team.rank == 0 else nullcontext(silent)
 
 
 def _progress(event: FitEvent) -> Progress:

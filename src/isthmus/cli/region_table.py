@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
 from isthmus.cli.region_model import Model
 from isthmus.cli.region_slice import Plane
+from isthmus.cli.terminal import terminal
 from isthmus.errors import DataError
 from isthmus.networks import ClassRegions, SliceCells, class_regions, slice_cells
 from isthmus.plots import regions
@@ -123,7 +123,7 @@ def print_measured(found: Measured, model: Model, out: Path) -> None:
     table.add_column(overflow="fold")
     for label, text in lines:
         table.add_row(label, text)
-    console = Console(highlight=False)
+    console = terminal()
     console.print(table)
     console.print(f"Picture: {out}", soft_wrap=True, markup=False)
 

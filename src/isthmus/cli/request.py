@@ -57,7 +57,11 @@ class Request:
     @property
     def candidate_names(self) -> tuple[str, ...]:
         """The columns that --candidates names."""
-        return tuple(name.strip() for name in (self.candidates or "").split(",") if name.strip())
+        if not self.candidates:
+            return ()
+        from isthmus.tasks.names import names_in  # brings torch with it
+
+        return names_in(self.candidates)
 
     @property
     def ridges(self) -> list[float] | None:

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from rich.console import Console
-
 from isthmus.cli.interrupts import heard_again, terminate_like_interrupt, warnings_as_lines
 from isthmus.cli.run_folder import check_writable
 from isthmus.cli.sweep_progress import shown_sweep
+from isthmus.cli.terminal import terminal
 from isthmus.sweeps.driver import Summary, SweepOutcome
 from isthmus.sweeps.engines import EngineChoice
 from isthmus.sweeps.plan import Plan
@@ -23,7 +22,7 @@ def run_in(path: Path, folder: Path, choice: EngineChoice, *, retries: int) -> i
     Raises:
         PlanError, SweepError: see `sweeps.sweep`; nothing was started. OSError: the folder cannot be written.
     """
-    errors = Console(stderr=True)
+    errors = terminal(stderr=True)
 
     def say(text: str) -> None:
         errors.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)
@@ -39,5 +38,5 @@ def run_in(path: Path, folder: Path, choice: EngineChoice, *, retries: int) -> i
     except KeyboardInterrupt:
         summary = Summary(SweepOutcome.INTERRUPTED)
     counts = f"{summary.computed} computed, {summary.found} found, {len(summary.failed)} failed"
-    Console().print(f"{folder}: {counts}. {summary.outcome.value}", markup=False, highlight=False, soft_wrap=True)
+    terminal().print(f"{folder}: {counts}. {summary.outcome.value}", markup=False, highlight=False, soft_wrap=True)
     return _CODES.get(summary.outcome, SOME_FAILED)

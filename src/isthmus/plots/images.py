@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from isthmus.plots.style import axes_or_new
+from isthmus.plots.style import axes_or_new, plain_text
 
 _GAP = 0.12  # between images, of their width
 
@@ -48,7 +48,7 @@ def image_rows(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     ax.set_xlim(-_GAP, num_samples * (1 + _GAP))
     ax.set_ylim(num_versions * (1 + _GAP), -_GAP)
     ax.set_xticks(np.arange(num_samples) * (1 + _GAP) + 0.5, [str(i + 1) for i in range(num_samples)])
-    ax.set_yticks(np.arange(num_versions) * (1 + _GAP) + 0.5, [str(name) for name in dataset["version"].values])
+    ax.set_yticks(np.arange(num_versions) * (1 + _GAP) + 0.5, [plain_text(name) for name in dataset["version"].values])
     ax.tick_params(length=0)
     ax.grid(visible=False)
     ax.spines[:].set_visible(False)

@@ -8,7 +8,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 
-from isthmus.plots.style import BLUE, INK, SMALL, SURFACE, axes_or_new, whole_numbers
+from isthmus.plots.style import BLUE, INK, SMALL, SURFACE, axes_or_new, plain_text, whole_numbers
 
 _NAMES = 24  # rows and columns up to which each has its name; half as many up to which each cell has its number
 _COLOURS = LinearSegmentedColormap.from_list("isthmus", [SURFACE, BLUE])
@@ -70,7 +70,7 @@ def symmetry_defects(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
         The axes.
     """
     ax = axes_or_new(ax)
-    names = [str(name) for name in dataset["transform"].values]
+    names = [plain_text(name) for name in dataset["transform"].values]
     ax.bar(range(len(names)), dataset["symmetry_defect"].values, color=BLUE, width=0.7)
     ax.axhline(1.0, color=INK, linewidth=0.8, linestyle="--")
     ax.set_xticks(range(len(names)), names, rotation=60, ha="right")
@@ -87,9 +87,9 @@ def _cells(table: xr.DataArray, column: str, ax: Axes, *, most: float | None = N
     ax.imshow(values, cmap=_COLOURS, vmin=0, vmax=top, aspect="auto")
     ax.grid(visible=False)
     labelled = range(0, rows, -(-rows // _NAMES))  # of many coordinates every second, third, ...
-    ax.set_yticks(labelled, [str(table["coordinate"].values[i]) for i in labelled])
+    ax.set_yticks(labelled, [plain_text(table["coordinate"].values[i]) for i in labelled])
     if columns <= _NAMES:
-        ax.set_xticks(range(columns), [str(name) for name in table[column].values], rotation=60, ha="right")
+        ax.set_xticks(range(columns), [plain_text(name) for name in table[column].values], rotation=60, ha="right")
     if columns <= _NAMES // 2 and rows <= _NAMES // 2:
         for (i, j), value in np.ndenumerate(values):
             color = SURFACE if value > 0.55 * top else INK

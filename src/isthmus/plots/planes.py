@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
 from isthmus.plots.regions import regions
-from isthmus.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, SMALL, axes_or_new, legend
+from isthmus.plots.style import BLUE, GREEN, INK, LONGEST_AXIS, MUTED, ORANGE, SMALL, axes_or_new, legend, plain_text
 
 
 def representation_path(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
@@ -73,11 +73,11 @@ def autoencoder_arrows(
     ax.quiver(
         *start.T, *step.T, angles="xy", scale_units="xy", scale=1.0, color=MUTED, width=0.003, headwidth=4, zorder=2
     )
-    ax.plot(*start.T, "o", color=BLUE, markersize=2.5, label=names[0])
-    ax.plot(*end.T, "s", color=ORANGE, markersize=2.5, label=names[1], zorder=3)
+    ax.plot(*start.T, "o", color=BLUE, markersize=2.5, label=plain_text(names[0]))
+    ax.plot(*end.T, "s", color=ORANGE, markersize=2.5, label=plain_text(names[1]), zorder=3)
     ax.set_aspect("equal", adjustable="datalim")
-    ax.set_xlabel(axis_names[0])
-    ax.set_ylabel(axis_names[1])
+    ax.set_xlabel(plain_text(axis_names[0], most=LONGEST_AXIS))
+    ax.set_ylabel(plain_text(axis_names[1], most=LONGEST_AXIS))
     legend(ax)
     return ax
 

@@ -14,7 +14,7 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Patch
 from numpy.typing import ArrayLike, NDArray
 
-from isthmus.plots.style import BLUE, GREEN, INK, ORANGE, PURPLE, SMALL, SURFACE, axes_or_new
+from isthmus.plots.style import BLUE, GREEN, INK, LONGEST_AXIS, ORANGE, PURPLE, SMALL, SURFACE, axes_or_new, plain_text
 
 _HUES = (BLUE, ORANGE, GREEN, PURPLE)
 _MOST_IN_LEGEND = 12
@@ -58,7 +58,9 @@ def regions(  # noqa: PLR0913 - what is laid over the pieces
     present = sorted({int(label) for label in whole})
     colors = _colors(present, ordered=ordered)
     _fill(ax, corners, [colors[int(label)] for label in whole])
-    handles: list[object] = [Patch(color=colors[label], label=names[label]) for label in present[:_MOST_IN_LEGEND]]
+    handles: list[object] = [
+        Patch(color=colors[label], label=plain_text(names[label])) for label in present[:_MOST_IN_LEGEND]
+    ]
     if points is not None and len(at := np.asarray(points)):
         handles.append(_marked(ax, at, "samples", s=12, color=INK, edgecolors=SURFACE, linewidths=0.6, zorder=3))
     if tripoints is not None and len(at := np.asarray(tripoints)):
@@ -67,8 +69,8 @@ def regions(  # noqa: PLR0913 - what is laid over the pieces
         handles=handles, fontsize=SMALL, labelcolor=INK, loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=1.2
     )
     box.get_frame().set(facecolor="none", edgecolor="none")
-    ax.set_xlabel(axis_names[0])
-    ax.set_ylabel(axis_names[1])
+    ax.set_xlabel(plain_text(axis_names[0], most=LONGEST_AXIS))
+    ax.set_ylabel(plain_text(axis_names[1], most=LONGEST_AXIS))
     return ax
 
 

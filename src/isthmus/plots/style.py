@@ -3,10 +3,15 @@
 No data here. Each colour has a light and a dark form; `reports` swaps them in pages that follow the reader's scheme.
 """
 
+from functools import cache
+
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import findfont, get_font
 from matplotlib.ticker import MaxNLocator
+
+from isthmus.tasks.names import shown
 
 # light, dark: hues after Okabe and Ito, shifted until each has 3:1 contrast with its background
 PALETTE: dict[str, tuple[str, str]] = {
@@ -21,6 +26,7 @@ PALETTE: dict[str, tuple[str, str]] = {
 }
 INK, MUTED, GRID, SURFACE, BLUE, ORANGE, GREEN, PURPLE = (light for light, _dark in PALETTE.values())
 SMALL = 8.5
+_LONGEST_NAME, LONGEST_AXIS = 32, 60
 # at a width of 350 px the 9 pt text of a 4.4 inch figure is still 10 px high
 SIZE = (4.4, 3.1)
 _RC: dict[str, object] = {
@@ -54,6 +60,23 @@ def axes_or_new(ax: Axes | None) -> Axes:
         return ax
     with matplotlib.rc_context(_RC):  # pyright: ignore[reportArgumentType] - stubs list the keys one by one
         return Figure(figsize=SIZE, layout="constrained").add_subplot()
+
+
+def plain_text(name: object, *, most: int = _LONGEST_NAME) -> str:
+    """A name of the user's for a picture: taken as it stands, never as a formula.
+
+    Invisible characters are escaped, those that the font lacks are boxes, and what is too long is shortened.
+    """
+    text = "".join(c if ord(c) in _characters() else "\N{WHITE SQUARE}" for c in shown(name, most=most))
+    if text.startswith("_"):  # which matplotlib would leave out of a legend
+        text = f" {text}"
+    return text.replace("$", r"\$")
+
+
+@cache
+def _characters() -> frozenset[int]:
+    """What the font of our pictures can draw."""
+    return frozenset(get_font(findfont("DejaVu Sans")).get_charmap())
 
 
 def legend(ax: Axes) -> None:

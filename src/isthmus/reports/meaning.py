@@ -6,6 +6,7 @@ import xarray as xr
 from isthmus import plots
 from isthmus.reports.picture import Picture
 from isthmus.reports.tables import TableText
+from isthmus.tasks.names import shown
 
 _NAMED = 3  # inputs and candidates that are named for each coordinate
 
@@ -71,4 +72,4 @@ def _most(table: xr.DataArray, dimension: str) -> list[str]:
     names = table[dimension].values
     rows = table.transpose("coordinate", dimension).values
     order = np.argsort(-rows, axis=1, kind="stable")[:, :_NAMED]
-    return [", ".join(f"{names[j]} {row[j]:.2g}" for j in best) for row, best in zip(rows, order, strict=True)]
+    return [", ".join(f"{shown(names[j])} {row[j]:.2g}" for j in best) for row, best in zip(rows, order, strict=True)]

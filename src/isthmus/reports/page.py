@@ -22,8 +22,10 @@ from isthmus.reports.picture import Picture, inline_svg
 from isthmus.reports.pictures import pictures_of
 from isthmus.reports.tables import layer_table, rows_by, skipped_table
 from isthmus.reports.verdict import verdict_of
+from isthmus.tasks.names import shown
 from isthmus.training.atomic import write_text
 
+_RECORD = "input_columns"  # as long as the table is wide; result.json has it
 _PACKAGES = ("isthmus", "torch", "matplotlib")
 _START_COLUMNS = {
     "ridge": "ridge",
@@ -88,7 +90,15 @@ def templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_visible,
     )
+
+
+def _visible(value: object) -> object:
+    """Text with what turns the direction of a line, or cannot be written, escaped; names of others may hold it."""
+    if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable():
+        return value
+    return "".join(c if c in "\n\t" or c.isprintable() else shown(c) for c in value)
 
 
 def _content(
@@ -140,14 +150,14 @@ def _columns(found: Discovery) -> dict[str, tuple[str, ...]]:
     columns = {"inputs": found.input_names}
     if found.task != "autoencoding":
         columns["classes" if found.task == "classification" else "targets"] = found.target_names
-    return {name: names for name, names in columns.items() if names}
+    return {what: tuple(map(shown, names)) for what, names in columns.items() if names}
 
 
 def _provenance(result: Discovery | Diagnosis, command: str | None) -> dict[str, str]:
     lines: dict[str, object] = {"command": command} if command else {}
     if isinstance(result, Discovery):
         lines |= {"task": result.task}
-        lines |= {name.replace("_", " "): value for name, value in result.settings.items()}
+        lines |= {name.replace("_", " "): value for name, value in result.settings.items() if name != _RECORD}
     else:
         lines |= {name.replace("_", " "): value for name, value in result.layers.attrs.items() if value is not None}
         lines |= {"random choices": _chances(result)}
