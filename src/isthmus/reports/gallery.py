@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from isthmus.plots.style import PALETTE
-from isthmus.reports.page import page_figures, templates
+from isthmus.reports.page import page_figures, rendered
 from isthmus.reports.picture import Picture
 from isthmus.reports.tables import TableText
 from isthmus.reports.words import VerdictText
@@ -62,11 +61,10 @@ def write_gallery(
     """
     content = {
         "title": "Figures of the papers",
-        "palette": PALETTE,
         "state": "plain",
         "verdict": VerdictText(headline, ()),
         "verdicts": verdicts,
         "sections": [(section, page_figures(section.pictures, "")) for section in sections],
         "facts": facts,
     }
-    write_text(Path(path), templates().get_template("gallery.html").render(content))
+    write_text(Path(path), rendered("gallery.html", content))

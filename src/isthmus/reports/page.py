@@ -3,6 +3,8 @@
 Its words come from `verdict`, its pictures from `pictures`, its markup from `templates`.
 """
 
+import base64
+import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -78,13 +80,12 @@ def report(
     Raises:
         OSError: the file cannot be written.
     """
-    page = templates().get_template("page.html").render(_content(result, x, command, pictures, meaning))
-    write_text(Path(path), page)
+    write_text(Path(path), rendered("page.html", _content(result, x, command, pictures, meaning)))
 
 
-def templates() -> Environment:
-    """The templates of every page; all text that enters them is escaped."""
-    return Environment(
+def rendered(template: str, content: Mapping[str, object]) -> str:
+    """A page: all text that enters it is escaped, and a policy forbids whatever is not ours should that ever fail."""
+    templates = Environment(
         loader=PackageLoader("isthmus.reports"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -92,6 +93,14 @@ def templates() -> Environment:
         lstrip_blocks=True,
         finalize=_visible,
     )
+    style = templates.get_template("style.css").render(palette=PALETTE)
+    return templates.get_template(template).render(content, style=Markup(style), policy=_policy(style))
+
+
+def _policy(style: str) -> str:
+    """What a browser may do with a page: apply this very style, show images that stand in it, and nothing else."""
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
 def _visible(value: object) -> object:
@@ -114,7 +123,6 @@ def _content(
     warnings = (*(discovery.warnings if discovery else ()), *diagnosis.warnings)
     return {
         "title": "Rank of a task" if discovery else "Rank of a network",
-        "palette": PALETTE,
         "state": discovery.verdict.name.lower() if discovery else "plain",
         "verdict": verdict_of(result),
         "pictures": page_figures(pictures if pictures is not None else pictures_of(result, x, meaning), ""),

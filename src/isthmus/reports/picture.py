@@ -16,6 +16,9 @@ from matplotlib.figure import Figure
 from isthmus.plots.style import PALETTE
 
 _NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
+# what matplotlib says for every element in a style sheet; inherited from the root it means the same
+_STYLE_ELEMENT = re.compile(r'\s*<style type="text/css">\*\{stroke-linejoin: round; stroke-linecap: butt\}</style>')
+_ROOT = 'stroke-linejoin="round" stroke-linecap="butt"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +49,23 @@ def inline_svg(picture: Picture, prefix: str = "") -> str:
     text = re.sub(r'(\bid="|xlink:href="#|url\(#)', rf"\g<1>{name}-", text)
     for color, (light, _dark) in PALETTE.items():
         text = text.replace(light, f"var(--{color})")
+    text = _STYLE_ELEMENT.sub("", text)
+    text = re.sub(r'(<[\w:]+)([^<>]*?)\sstyle="([^"]*)"', _styled_by_attributes, text)
     # the view box scales it; a width in points would overflow a telephone
     head, rest = text.split(">", 1)
     head = re.sub(r'\s(?:width|height)="[^"]*"', "", head)
     labels = f'aria-labelledby="{name}-title {name}-text"'
     title = f'<title id="{name}-title">{escape(picture.name.replace("_", " "))}</title>'
-    return f'{head} role="img" {labels}>{title}<desc id="{name}-text">{escape(picture.description)}</desc>{rest}'
+    return (
+        f'{head} {_ROOT} role="img" {labels}>{title}<desc id="{name}-text">{escape(picture.description)}</desc>{rest}'
+    )
+
+
+def _styled_by_attributes(element: re.Match[str]) -> str:
+    """An element with its style as attributes: a page whose policy allows one style sheet refuses style="..."."""
+    head, others, style = element.groups()
+    pairs = dict(part.split(":", 1) for part in style.split(";") if part.strip())
+    return f"{head}{others}" + "".join(f' {name.strip()}="{value.strip()}"' for name, value in pairs.items())
 
 
 def drawn(picture: Picture) -> Figure:
