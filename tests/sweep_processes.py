@@ -14,7 +14,9 @@ import isthmus
 
 ENVIRONMENT = os.environ | {
     "OMP_NUM_THREADS": "1",
-    "PYTHONPATH": os.pathsep.join([str(Path(isthmus.__file__).parents[1]), str(Path(__file__).parent)]),
+    "PYTHONPATH": os.pathsep.join(
+        [str(Path(isthmus.__file__).parents[1]), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    ),
 }
 
 

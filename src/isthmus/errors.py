@@ -39,3 +39,7 @@ class NumericalWarning(UserWarning):
 
 class DataWarning(UserWarning):
     """The data were usable after a change, or are thin: says which columns or rows, and what was done."""
+
+
+class ExposureWarning(UserWarning):
+    """Others could do more than they should: says who, what, and how to keep them from it."""

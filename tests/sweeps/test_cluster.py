@@ -27,7 +27,11 @@ from sweep_plans import NETWORK, TRAINING, computed_after_their_end, contents, t
 from sweep_processes import ENVIRONMENT, Process, finish, lines, start, start_sweep, until
 
 # distributed warns about its own sockets when a test kills the other end of them
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning",
+    "ignore::pytest.PytestUnraisableExceptionWarning",
+    "ignore::isthmus.errors.ExposureWarning",  # schedulers without TLS; those with: test_certificates
+)
 
 
 def free_port() -> int:
@@ -100,7 +104,8 @@ def test_the_job_script_of_slurm(tmp_path: Path) -> None:
         'jobs = 3\nprocesses = 4\nmemory = "8GB"\nwalltime = "02:00:00"\nqueue = "cpu"\naccount = "deep"\n'
         'interface = "lo"\njob_extra_directives = ["--exclusive"]\n'
     )
-    script = job_script(path)
+    (tmp_path / "work").mkdir()
+    script = job_script(path, tmp_path)
     for line in (
         "#SBATCH -p cpu",
         "#SBATCH -A deep",
@@ -263,7 +268,7 @@ def test_an_interrupt_saves_and_the_same_command_goes_on(tmp_path: Path) -> None
         finish(process, code=130)
         assert list((out / "work").glob("*.pt")), "the state of the run at work was saved"
         said = finish(start_sweep(plan, out, *options))
-        assert ("note: workers: 2 at tcp://127.0.0.1:" in said) == ("; dashboard: " in said) == (options[1] == "2")
+        assert ("note: workers: 2 at tls://127.0.0.1:" in said) == ("; dashboard: " in said) == (options[1] == "2")
         assert "3/3 done" in said, "a log is told how it ended"
         assert "\x1b" not in said, "a log holds no codes for a terminal"
         assert contents(out) == contents(tmp_path / "whole")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TypeVar
 
-from isthmus.errors import DataWarning, NumericalWarning
+from isthmus.errors import DataWarning, ExposureWarning, NumericalWarning
 
 T = TypeVar("T")
 
@@ -86,14 +86,14 @@ def warnings_as_lines(say: Callable[[str], None]) -> Generator[None]:
 
     def show(message: Warning | str, category: type[Warning], *rest: object) -> None:
         text = " ".join(str(message).split())
-        if not issubclass(category, DataWarning | NumericalWarning):
+        if not issubclass(category, DataWarning | NumericalWarning | ExposureWarning):
             print(f"{category.__name__}: {text}", file=sys.stderr)
         elif text not in said:
             said.add(text)
             say(text)
 
     with warnings.catch_warnings():
-        for category in (DataWarning, NumericalWarning):
+        for category in (DataWarning, NumericalWarning, ExposureWarning):
             warnings.simplefilter("always", category)
         warnings.showwarning = show  # pyright: ignore[reportAttributeAccessIssue] - catch_warnings puts it back
         yield

@@ -34,9 +34,15 @@ def run(
     workers: Annotated[
         int | None, typer.Option(help="Processes on this machine; default one per core, 0 for none but this.")
     ] = None,
-    scheduler: Annotated[str | None, typer.Option(help="Join a running dask scheduler: tcp://host:8786.")] = None,
+    scheduler: Annotated[str | None, typer.Option(help="Join a running dask scheduler: tls://host:8786.")] = None,
     slurm: Annotated[Path | None, typer.Option(help="A TOML file: start workers as Slurm jobs.")] = None,
     patience: Annotated[float, typer.Option(min=0.0, help="Seconds to wait for a lost --scheduler.")] = 60.0,
+    tls_ca_file: Annotated[Path | None, typer.Option(help="For --scheduler: who vouches for certificates.")] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="For --scheduler: our certificate.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="For --scheduler: our key.")] = None,
+    dashboard: Annotated[
+        str | None, typer.Option(help="Where the dashboard listens, HOST:PORT; default this machine alone, any port.")
+    ] = None,
     retries: Annotated[int, typer.Option(min=0, help="How often a run that fails is tried again.")] = 1,
 ) -> int:
     """Compute every run of PLAN that is not there yet; the same command goes on after any interruption.
@@ -44,9 +50,14 @@ def run(
     Exit codes: 0 done, 2 bad input, 3 some runs failed or the scheduler was lost, 130 interrupted.
     """
     from isthmus.cli.sweep_run import run_in  # torch and the rest: only once the command line makes sense
-    from isthmus.sweeps.engines import EngineChoice
+    from isthmus.errors import DataError
+    from isthmus.sweeps.engines import Certificates, EngineChoice
 
-    choice = EngineChoice(workers, scheduler, slurm, patience)
+    files = [path for path in (tls_ca_file, tls_cert, tls_key) if path is not None]
+    if len(files) not in {0, 3}:
+        raise DataError("--tls-cert: needs all of --tls-ca-file, --tls-cert and --tls-key. Give the others.")
+    certificates = Certificates(*files) if files else None
+    choice = EngineChoice(workers, scheduler, slurm, patience, certificates, dashboard)
     return run_in(plan, out or Path("runs") / plan.stem, choice, retries=retries)
 
 

@@ -15,6 +15,21 @@ from isthmus.sweeps.runs import Run
 
 
 @dataclass(frozen=True, slots=True)
+class Certificates:
+    """Files by which a client and a scheduler of others know each other, in PEM format.
+
+    Attributes:
+        ca_file: who vouches for the certificates.
+        cert: of the client.
+        key: of the client.
+    """
+
+    ca_file: Path
+    cert: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True)
 class EngineChoice:
     """Where to run.
 
@@ -23,15 +38,20 @@ class EngineChoice:
         scheduler: address of a running scheduler.
         slurm: a file that says how to start workers as Slurm jobs.
         patience: seconds that a lost scheduler is waited for.
+        certificates: for a running scheduler; None: those of dask's configuration, if any.
+        dashboard: where the dashboard of a scheduler of our own listens, as "127.0.0.1:8787"; None: on this machine's
+            loopback, at any port.
 
     Raises:
-        PlanError: more than one of the first three, or a number < 0.
+        PlanError: more than one of the first three, a number < 0, or what belongs to another engine.
     """
 
     workers: int | None = None
     scheduler: str | None = None
     slurm: Path | None = None
     patience: float = 60.0
+    certificates: Certificates | None = None
+    dashboard: str | None = None
 
     def __post_init__(self) -> None:
         given = [
@@ -45,10 +65,24 @@ class EngineChoice:
             raise PlanError(f"--workers {self.workers}: needs a number >= 0.")
         if not self.patience >= 0:
             raise PlanError(f"--patience {self.patience}: needs a number >= 0.")
+        if self.certificates is not None and self.scheduler is None:
+            raise PlanError(
+                "--tls-cert: belongs to --scheduler; the sweep's own workers get certificates of their own."
+            )
+        if self.dashboard is not None and (self.scheduler is not None or self.workers == 0):
+            raise PlanError(
+                "--dashboard: belongs to a scheduler of the sweep's own. Leave it out, or give --workers N."
+            )
 
 
-def opened_engine(choice: EngineChoice, runs: Sequence[Run], say: Callable[[str], None]) -> Engine:
+def opened_engine(choice: EngineChoice, runs: Sequence[Run], folder: Path, say: Callable[[str], None]) -> Engine:
     """The chosen engine, its workers checked.
+
+    Args:
+        choice: where to run.
+        runs: that the workers must be able to do.
+        folder: of the sweep.
+        say: hears notes, one line each.
 
     Raises:
         SweepError: the extra is missing, the scheduler cannot be reached, or workers do not fit.
@@ -62,13 +96,13 @@ def opened_engine(choice: EngineChoice, runs: Sequence[Run], say: Callable[[str]
     from isthmus.sweeps.schedulers import joined_cluster, local_cluster  # an optional extra
 
     if choice.scheduler is not None:
-        cluster = joined_cluster(choice.scheduler, patience=choice.patience)
+        cluster = joined_cluster(choice.scheduler, choice.certificates, patience=choice.patience)
     elif choice.slurm is not None:
         from isthmus.sweeps.slurm import slurm_cluster  # an optional extra
 
-        cluster = slurm_cluster(choice.slurm)
+        cluster = slurm_cluster(choice.slurm, folder, dashboard=choice.dashboard)
     else:
-        cluster = local_cluster(choice.workers or num_cores())
+        cluster = local_cluster(choice.workers or num_cores(), dashboard=choice.dashboard)
     try:
         cluster.check(runs)
     except BaseException:

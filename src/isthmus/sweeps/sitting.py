@@ -45,7 +45,8 @@ def sweep(
         out: the folder of the sweep; a temporary one, removed at the end, unless given.
         workers: processes on this machine, one thread each; one per core unless given, 0 for this process itself. More
             than 0 needs the extra `cluster`, and in a script the guard `if __name__ == "__main__"`.
-        scheduler: address of a running dask scheduler, as tcp://host:8786, instead of workers of its own.
+        scheduler: address of a running dask scheduler, as tls://host:8786, instead of workers of its own; certificates
+            come from dask's configuration. Workers of its own get certificates that are made for the sweep.
         slurm: a TOML file that says how to start workers as Slurm jobs.
         retries: how often a run that raised is tried again.
         progress: hears how far the sweep is.
@@ -109,7 +110,7 @@ def run_plan(
             waiting = driver.reconcile()
             if not waiting:  # no workers for no work: starting them takes seconds
                 return driver.summary
-            with closing(opened_engine(choice, runs, say)) as engine:
+            with closing(opened_engine(choice, runs, folder, say)) as engine:
                 return driver.run(engine, waiting)
 
 
