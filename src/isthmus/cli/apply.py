@@ -20,13 +20,14 @@ def apply(
     what: Annotated[What, typer.Option(help="Coordinates, or predicted targets.")] = What.COORDINATES,
     out: Annotated[Path | None, typer.Option(help="File for the table (.csv); the terminal unless given.")] = None,
 ) -> int:
-    """Coordinates or predictions of new rows, as a .csv table."""
+    """Coordinates or predictions of new rows, as a .csv table; names that would be formulas begin with an apostrophe."""
     import pandas as pd
 
     from isthmus.cli.data import rows_like
     from isthmus.cli.interrupts import warnings_as_lines
     from isthmus.discovery import load
     from isthmus.errors import DataError
+    from isthmus.tasks.csv_cells import csv_text
     from isthmus.training.atomic import write_text
 
     if out is not None and not out.absolute().parent.is_dir():
@@ -42,7 +43,7 @@ def apply(
             best = table.to_numpy().argmax(axis=1)
             table = table.add_prefix("logit of ")
             table.insert(0, "class", [found.target_names[i] for i in best])
-    text = table.to_csv(index=False)
+    text = csv_text(table)
     if out is None:
         typer.echo(text, nl=False)
     else:

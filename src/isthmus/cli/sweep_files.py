@@ -14,6 +14,7 @@ from isthmus.sweeps.folder import SweepFolder
 from isthmus.sweeps.frames import run_table
 from isthmus.sweeps.index import Status
 from isthmus.sweeps.store import Store
+from isthmus.tasks.csv_cells import csv_text
 from isthmus.training.atomic import atomic_path
 
 
@@ -28,7 +29,7 @@ def write_table(folder: Path, path: Path) -> int:
     table = run_table(rows_of(SweepFolder(folder)))
     with atomic_path(path) as temporary:
         if path.suffix.lower() == ".csv":
-            table.to_csv(temporary, index=False)
+            temporary.write_text(csv_text(table), encoding="utf-8", newline="")
         else:
             try:
                 table.to_parquet(temporary, index=False, engine="pyarrow")

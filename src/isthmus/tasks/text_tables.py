@@ -13,6 +13,7 @@ import pandas as pd
 
 from isthmus.errors import DataError, DataWarning
 from isthmus.tasks.arrays import listing
+from isthmus.tasks.csv_cells import as_written, unguarded
 from isthmus.tasks.door import through_door
 from isthmus.tasks.memory import check_memory
 from isthmus.tasks.names import checked_names
@@ -102,7 +103,7 @@ def _read(path: Path, separator: str, as_text: Collection[str], keep: Collection
             stacklevel=6,
         )
     stripped = [cell.strip() for cell in first]
-    header = [name or _NAMELESS.format(i) for i, name in enumerate(stripped)]
+    header = [str(unguarded(name)) or _NAMELESS.format(i) for i, name in enumerate(stripped)]
     names = checked_names(header, str(path)) if has_header else tuple(f"c{i}" for i in range(1, len(first) + 1))
     texts = {i: str for i, name in enumerate(names) if name in as_text}
     options: Any = {"names": range(len(names)), "dtype": texts or None}
@@ -115,6 +116,7 @@ def _read(path: Path, separator: str, as_text: Collection[str], keep: Collection
             )  # fmt: skip
         except pd.errors.ParserWarning:
             raise DataError(f"{path}: rows have more cells than the first row. Name every column.") from None
+    table = as_written(table) if has_header else table
     table.columns = list(names)
     if has_header and not stripped[0] and header[0] not in keep:
         table = _without_row_numbers(table, str(path))
