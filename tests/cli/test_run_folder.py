@@ -5,8 +5,18 @@ import pytest
 
 import discoveries
 from isthmus.cli.outcome import write_outputs
-from isthmus.cli.run_folder import FolderState, check_writable, chosen_folder, clear, state_of
+from isthmus.cli.run_folder import (
+    FolderState,
+    check_free,
+    check_writable,
+    chosen_folder,
+    clear,
+    default_folder,
+    state_of,
+)
 from isthmus.errors import DataError
+
+DEFAULT = Path("runs/a")
 
 
 @pytest.fixture
@@ -42,34 +52,36 @@ def test_what_stands_in_a_folder(tmp_path: Path, finished: Path, unfinished: Pat
     ],
 )
 def test_a_folder_named_after_the_data(data: str, folder: str) -> None:
-    assert chosen_folder(data, None, None, replace=False) == Path(folder)
+    assert chosen_folder(default_folder(data, [], {}), None, None, replace=False) == Path(folder)
 
 
 def test_an_existing_run_is_refused_unless_resumed_or_replaced(finished: Path, unfinished: Path) -> None:
     with pytest.raises(DataError, match=rf"finished run\. Go on with --resume {finished}, or start over with --rep"):
-        chosen_folder("a.csv", finished, None, replace=False)
+        check_free(finished, resumed=False, replace=False)
     with pytest.raises(DataError, match="work of a run that was stopped"):
-        chosen_folder("a.csv", unfinished, None, replace=False)
+        check_free(unfinished, resumed=False, replace=False)
     for folder in (finished, unfinished):
-        assert chosen_folder("a.csv", folder, None, replace=True) == folder
-        assert chosen_folder("a.csv", None, folder, replace=False) == folder
-        assert chosen_folder("a.csv", folder, folder, replace=False) == folder
+        check_free(folder, resumed=False, replace=True)
+        check_free(folder, resumed=True, replace=False)
+        assert chosen_folder(DEFAULT, folder, None, replace=True) == folder
+        assert chosen_folder(DEFAULT, None, folder, replace=False) == folder
+        assert chosen_folder(DEFAULT, folder, folder, replace=False) == folder
 
 
 def test_a_folder_with_other_files_is_never_taken(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("")
     for replace in (False, True):
         with pytest.raises(DataError, match="other files"):
-            chosen_folder("a.csv", tmp_path, None, replace=replace)
+            check_free(tmp_path, resumed=False, replace=replace)
 
 
 def test_resume_needs_a_run_and_goes_alone(tmp_path: Path, finished: Path) -> None:
     with pytest.raises(DataError, match="no run to resume"):
-        chosen_folder("a.csv", None, tmp_path / "none", replace=False)
+        chosen_folder(DEFAULT, None, tmp_path / "none", replace=False)
     with pytest.raises(DataError, match="leave out --out and --replace"):
-        chosen_folder("a.csv", tmp_path / "other", finished, replace=False)
+        chosen_folder(DEFAULT, tmp_path / "other", finished, replace=False)
     with pytest.raises(DataError, match="leave out --out and --replace"):
-        chosen_folder("a.csv", None, finished, replace=True)
+        chosen_folder(DEFAULT, None, finished, replace=True)
 
 
 def test_the_check_for_writing_leaves_nothing(tmp_path: Path) -> None:

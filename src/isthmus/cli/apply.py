@@ -19,19 +19,21 @@ def apply(
     data: Annotated[str, typer.Argument(help="A file with the same input columns, or builtin:NAME.")],
     what: Annotated[What, typer.Option(help="Coordinates, or predicted targets.")] = What.COORDINATES,
     out: Annotated[Path | None, typer.Option(help="File for the table (.csv); the terminal unless given.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace an older file at --out.")] = False,
 ) -> int:
-    """Coordinates or predictions of new rows, as a .csv table; names that would be formulas begin with an apostrophe."""
+    """Coordinates or predictions of new rows, as a .csv table; text like a formula gets an apostrophe."""
+    from isthmus.cli.output_file import checked_output
+
+    if out is not None:
+        checked_output(out, inputs=[run_dir, data], replace=replace)
     import pandas as pd
 
     from isthmus.cli.data import rows_like
     from isthmus.cli.interrupts import warnings_as_lines
     from isthmus.discovery import load
-    from isthmus.errors import DataError
     from isthmus.tasks.csv_cells import csv_text
-    from isthmus.training.atomic import write_text
+    from isthmus.writing.atomic import write_text
 
-    if out is not None and not out.absolute().parent.is_dir():
-        raise DataError(f"{out}: its folder does not exist. Make it first, or give another file with --out.")
     found = load(run_dir)
     with warnings_as_lines(lambda text: typer.echo(f"note: {text}", err=True)):
         x = rows_like(data, found.input_names, found.columns)

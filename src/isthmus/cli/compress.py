@@ -26,7 +26,7 @@ def compress(  # noqa: PLR0913 - one argument per option
 
     if not 0 < tolerance < float("inf"):
         raise DataError(f"--tolerance {tolerance:g}: needs a positive number, relative to the output's spread: 0.01.")
-    folder = chosen_export_folder(model, out, "compress", replace=replace)
+    folder = chosen_export_folder(model, data, out, "compress", replace=replace)
 
     from isthmus.cli.compress_run import compress_in  # torch and the rest: only once the request makes sense
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
+from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.export_folder import SUMMARY
 from isthmus.cli.export_run import write_export
 from isthmus.cli.factor_run import loaded, show
@@ -17,7 +18,6 @@ from isthmus.cli.terminal import terminal
 from isthmus.discovery import Compression, compress
 from isthmus.discovery.files.export import check_onnx_extra
 
-DONE, NOTHING_TRIED = 0, 3
 MOST_PLACES = 3  # named of each kind on the terminal
 _PARTICULAR = re.compile(r" \([^()]*\)$")
 
@@ -44,7 +44,7 @@ def compress_in(  # noqa: PLR0913 - one argument per option
     files = write_export(folder, {"network": (found.module, x)}, facts, onnx=onnx)
     _print_moves(found)
     show(_table(found), folder, files)
-    return DONE if found.changes or found.was_tried else NOTHING_TRIED
+    return ExitCode.DONE if found.changes or found.was_tried else ExitCode.DOUBTFUL
 
 
 _NUMBERS = (

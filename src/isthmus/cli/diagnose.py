@@ -15,6 +15,7 @@ def diagnose(  # noqa: PLR0913 - one argument per option
     out: Annotated[Path | None, typer.Option(help="The page to write; default runs/MODEL-diagnosis.html.")] = None,
     factory: Annotated[str | None, typer.Option(help="module:callable that makes the network; runs your code.")] = None,
     memory: Annotated[float | None, typer.Option(help="Working memory in MiB; default 2048.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace an older file of that name.")] = False,
 ) -> int:
     """What each layer of a network does: its dimensions, how linear it is, what depends on it; and a page about it.
 
@@ -24,7 +25,7 @@ def diagnose(  # noqa: PLR0913 - one argument per option
     from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
 
     request = DiagnosisRequest(model, data, target, classes, ridge, out, factory, memory)
-    page = request.writable_page()
+    page = request.writable_page(replace=replace)
 
     from isthmus.cli.diagnose_run import diagnose_to  # torch and the rest: only once the page may be written
 

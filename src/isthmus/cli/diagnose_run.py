@@ -9,7 +9,8 @@ from rich.text import Text
 
 from isthmus.cli.diagnosis_data import DiagnosisData, diagnosis_data
 from isthmus.cli.diagnosis_request import DiagnosisRequest
-from isthmus.cli.outcome import DONE, print_lines
+from isthmus.cli.exit_codes import ExitCode
+from isthmus.cli.outcome import print_lines
 from isthmus.cli.terminal import terminal
 from isthmus.diagnostics import Diagnosis, diagnose
 from isthmus.diagnostics.samples import Inputs
@@ -51,7 +52,7 @@ def diagnose_to(page: Path, request: DiagnosisRequest, *, say: Callable[[str], N
     page.parent.mkdir(parents=True, exist_ok=True)
     report(found, page, command=request.command)
     print_diagnosis(found, page)
-    return DONE
+    return ExitCode.DONE
 
 
 def _first_that_works(diagnosed: Callable[[Inputs], Diagnosis], given: DiagnosisData) -> Diagnosis:

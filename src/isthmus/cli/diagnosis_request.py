@@ -8,6 +8,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from isthmus.cli.output_file import checked_output
 from isthmus.cli.run_folder import check_writable
 from isthmus.errors import DataError
 
@@ -50,18 +51,16 @@ class DiagnosisRequest:
                 words += [f"--{name}", f"{value:g}" if isinstance(value, float) else value]
         return shlex.join(words)
 
-    def writable_page(self) -> Path:
-        """The page to write, --out or runs/MODEL-diagnosis.html, after checking that its folder can be written.
+    def writable_page(self, *, replace: bool) -> Path:
+        """The page to write, --out or runs/MODEL-diagnosis.html, after checking that it may be.
 
         Raises:
-            DataError: it is a folder, or the folder of --out is missing.
+            DataError: it cannot be written, is an input, or is there and is not to be replaced.
         """
-        if self.out is None:
-            folder = Path("runs")
-            check_writable(folder)
-            return folder / f"{self.model.stem}-diagnosis.html"
-        if self.out.is_dir():
-            raise DataError(f"{self.out}: is a folder. Give the page's file with --out, as in report.html.")
-        if not self.out.absolute().parent.is_dir():
-            raise DataError(f"{self.out}: its folder does not exist. Make it first, or give another file with --out.")
-        return self.out
+        page = self.out
+        if page is None:
+            check_writable(Path("runs"))
+            page = Path("runs") / f"{self.model.name if self.model.is_dir() else self.model.stem}-diagnosis.html"
+            if not page.parent.is_dir():
+                return page
+        return checked_output(page, inputs=[self.model, self.data], replace=replace)

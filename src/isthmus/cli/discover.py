@@ -23,7 +23,7 @@ def discover(  # noqa: PLR0913 - one argument per option
     target: Annotated[str | None, typer.Option(help="Columns to predict as numbers: COL,COL.")] = None,
     autoencode: Annotated[bool, typer.Option("--autoencode", help="Reconstruct the data themselves.")] = False,
     classes: Annotated[str | None, typer.Option(help="The column whose values are classes to predict.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the run; default runs/NAME.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run; default runs/DATA-TARGET-....")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of builtin data, the split and the starts.")] = 0,
     max_seconds: Annotated[float | None, typer.Option(help="Stop searching after so many seconds.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
@@ -48,12 +48,12 @@ def discover(  # noqa: PLR0913 - one argument per option
 
     Exit codes: 0 done (also "no sharp rank"), 2 bad input, 3 finished but doubtful, 130 interrupted.
     """
-    folder = chosen_folder(data, out, resume, replace=replace)
     request = Request(
         data, target, autoencode, classes, seed, max_seconds, ordered, groups, control, ridge, starts, depth,
         evaluations, None if network is None else network.value, depth_path, candidates,
     )  # fmt: skip
+    folder = chosen_folder(request.default_folder, out, resume, replace=replace)
     check_writable(folder)
     from isthmus.cli.discovery_run import run_in  # torch and the rest: only once the request makes sense
 
-    return run_in(folder, request, replace=replace, pictures=pictures)
+    return run_in(folder, request, resumed=resume is not None, replace=replace, pictures=pictures)

@@ -10,27 +10,30 @@ from pathlib import Path
 from rich.console import Console
 
 from isthmus.cli.data import Rows, choice_of, read_rows
+from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
 from isthmus.cli.outcome import exit_code, print_verdict, write_outputs
 from isthmus.cli.progress_bar import shown_progress
 from isthmus.cli.request import Request
-from isthmus.cli.run_folder import FolderState, clear, state_of
+from isthmus.cli.run_folder import FolderState, check_free, clear, state_of, tidy
 from isthmus.cli.terminal import terminal
 from isthmus.discovery import Discovery, discover, load
 from isthmus.discovery.arguments import checked_data, settings_from
 from isthmus.discovery.scaling import Scaling
 from isthmus.discovery.settings import Settings
-from isthmus.errors import DataError
+from isthmus.errors import DataError, IsthmusError
 from isthmus.training import Limits
+from isthmus.writing.folder_lock import only_writer
 
-INTERRUPTED = 130
 
-
-def run_in(folder: Path, request: Request, *, replace: bool = False, pictures: bool = True) -> int:
+def run_in(
+    folder: Path, request: Request, *, resumed: bool = False, replace: bool = False, pictures: bool = True
+) -> int:
     """Carry out `request` in `folder`, with pictures and page or without; returns the exit code.
 
     Raises:
-        DataError: the data cannot be used, or the folder holds a run of other data or options.
+        DataError: the data cannot be used, the folder holds a run that is not to be resumed or replaced, or one of
+            other data or options, or another process works there.
         OSError: a file cannot be written.
     """
     errors = terminal(stderr=True)
@@ -38,36 +41,53 @@ def run_in(folder: Path, request: Request, *, replace: bool = False, pictures: b
     def say(text: str) -> None:
         errors.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)
 
+    begun = resumed
     try:
         with terminate_like_interrupt(), warnings_as_lines(say):
-            choice = choice_of(request.target, request.classes, autoencode=request.autoencode)
-            rows = read_rows(
-                request.data, choice, groups=request.groups, ordered=request.ordered, seed=request.seed,
-                candidates=request.candidate_names,
-            )  # fmt: skip
+            rows = _rows(request)  # first: what is wrong with the request is said before what stands in the folder
             if rows.note:
                 say(rows.note)
-            if replace:
-                checked_data(rows.x, rows.y, rows.loss)  # an older run is not given up for data that are refused
-                clear(folder)
-            if state_of(folder) is FolderState.FINISHED:
-                found = _finished(folder, rows, request)
-                say(f"{folder}: the run there is finished; this is its result.")
-            else:
-                found = _search(rows, folder, request, errors)
-            command = f"{request.command} --out {shlex.quote(str(folder))}"
-            page = write_outputs(found, folder, rows.x.to_numpy(), command, rows.candidates) if pictures else None
+            with only_writer(folder):
+                check_free(folder, resumed=resumed, replace=replace)
+                begun = True
+                tidy(folder)
+                if replace:
+                    clear(folder)
+                if state_of(folder) is FolderState.FINISHED:
+                    found = _finished(folder, rows, request)
+                    say(f"{folder}: the run there is finished; this is its result.")
+                else:
+                    found = _search(rows, folder, request, errors)
+                command = f"{request.command} --out {shlex.quote(str(folder))}"
+                page = write_outputs(found, folder, rows.x.to_numpy(), command, rows.candidates) if pictures else None
     except KeyboardInterrupt:
-        text = f"isthmus: interrupted. {how_to_go_on(request, folder)}"
+        text = f"isthmus: interrupted. {how_to_go_on(request, folder, begun=begun)}"
         errors.print(text, markup=False, highlight=False, soft_wrap=True)
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
+    except IsthmusError:
+        raise
+    except Exception as error:  # a full disk, no memory: see `complaints`
+        if begun:
+            error.add_note(how_to_go_on(request, folder))
+        raise
     print_verdict(terminal(), found, page or folder, label="Report" if page else "Result")
     return exit_code(found.verdict)
 
 
-def how_to_go_on(request: Request, folder: Path) -> str:
-    """What to type after an interrupt."""
-    if state_of(folder) in {FolderState.UNFINISHED, FolderState.FINISHED}:
+def _rows(request: Request) -> Rows:
+    """The data, read and checked."""
+    choice = choice_of(request.target, request.classes, autoencode=request.autoencode)
+    rows = read_rows(
+        request.data, choice, groups=request.groups, ordered=request.ordered, seed=request.seed,
+        candidates=request.candidate_names,
+    )  # fmt: skip
+    checked_data(rows.x, rows.y, rows.loss)
+    return rows
+
+
+def how_to_go_on(request: Request, folder: Path, *, begun: bool = True) -> str:
+    """What to type after an interrupt; before the run has begun, what lies in the folder is not of this one."""
+    if begun and state_of(folder) in {FolderState.UNFINISHED, FolderState.FINISHED}:
         return f"The work so far is saved; go on with: {request.command} --resume {shlex.quote(str(folder))}"
     return f"Nothing was saved yet; start again with: {request.command}"
 

@@ -14,7 +14,8 @@ from isthmus import __version__
 from isthmus.cli.export_folder import SUMMARY
 from isthmus.discovery.files.export import files_of, write_module
 from isthmus.discovery.files.json_values import plain
-from isthmus.training.atomic import remove_leftovers, write_text
+from isthmus.writing.atomic import remove_leftovers, write_text
+from isthmus.writing.folder_lock import only_writer
 
 FORMAT, FORMAT_VERSION = "isthmus export", 1
 PARTS = ("encoder", "decoder", "network")
@@ -29,7 +30,13 @@ def write_export(
         DataError: a module cannot be exported.
         OSError: a file cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    with only_writer(folder):
+        return _written(folder, modules, facts, onnx=onnx)
+
+
+def _written(
+    folder: Path, modules: Mapping[str, tuple[nn.Module, Tensor]], facts: Mapping[str, object], *, onnx: bool
+) -> list[str]:
     # the summary first: without it the rest is no export
     for name in (SUMMARY, *(file for part in PARTS for file in files_of(part))):
         (folder / name).unlink(missing_ok=True)

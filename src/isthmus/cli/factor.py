@@ -23,7 +23,7 @@ def factor(  # noqa: PLR0913 - one argument per option
     from isthmus.cli.export_folder import chosen_export_folder
     from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
 
-    folder = chosen_export_folder(model, out, "factor", replace=replace)
+    folder = chosen_export_folder(model, data, out, "factor", replace=replace)
 
     from isthmus.cli.factor_run import factor_in  # torch and the rest: only once the folder may be written
 

@@ -5,16 +5,20 @@ from pathlib import Path
 
 from rich.table import Table
 
+from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.interrupts import heard_again, terminate_like_interrupt, warnings_as_lines
-from isthmus.cli.run_folder import check_writable
+from isthmus.cli.run_folder import check_writable, is_free
 from isthmus.cli.sweep_progress import shown_sweep
 from isthmus.cli.terminal import terminal
-from isthmus.errors import SweepError
+from isthmus.errors import DataError, SweepError
 from isthmus.figures import Finished, Judgement, Preset, Workshop, gallery, named_figures, with_mnist
-from isthmus.figures.gallery import PAGE, headline
+from isthmus.figures.gallery import PAGE, VERDICTS, headline
+from isthmus.figures.workshop import PARTS, RUNS
 from isthmus.sweeps.engines import EngineChoice
+from isthmus.sweeps.folder import HEAD
+from isthmus.writing.atomic import remove_leftovers
+from isthmus.writing.folder_lock import only_writer
 
-DONE, FAILED, INTERRUPTED = 0, 3, 130
 _STYLES = {Judgement.HOLDS: "green", Judgement.FAILS: "bold red", Judgement.OPEN: "yellow"}
 
 
@@ -30,23 +34,37 @@ def run_figures(name: str, preset: str, folder: Path, workers: int | None, mnist
         figures = with_mnist(figures, mnist, folder)
     errors = terminal(stderr=True)
     check_writable(folder)
+    _check_ours(folder)
     command = f"isthmus figure {name} --preset {preset}{'' if mnist is None else ' --mnist FILES'}"
 
     def say(text: str) -> None:
         errors.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)
 
     try:
-        with terminate_like_interrupt() as stop_again, warnings_as_lines(say), shown_sweep(errors) as listener:
+        with (
+            terminate_like_interrupt() as stop_again,
+            warnings_as_lines(say),
+            only_writer(folder),
+            shown_sweep(errors) as listener,
+        ):
+            remove_leftovers(folder)
             workshop = Workshop(folder, choice, listener=heard_again(listener, stop_again), say=say)
             found = gallery(figures, Preset(preset), workshop, command=command)
     except KeyboardInterrupt:
         say("interrupted: the state was saved; the same command goes on")
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
     except SweepError as error:
         say(str(error))
-        return FAILED
+        return ExitCode.DOUBTFUL
     _print(found, folder / PAGE)
-    return DONE
+    return ExitCode.DONE
+
+
+def _check_ours(folder: Path) -> None:
+    """Refuse a folder of other files: those of figures have plain names, which may be taken."""
+    marks = (folder / PARTS, folder / RUNS / HEAD, folder / VERDICTS)
+    if not is_free(folder) and not any(mark.exists() for mark in marks):
+        raise DataError(f"{folder}: holds other files. Give a new or empty folder, or one of figures, with --out.")
 
 
 def _print(found: Sequence[Finished], page: Path) -> None:

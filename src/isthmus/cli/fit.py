@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from isthmus.cli.run_folder import default_folder
 from isthmus.errors import DataError
 
 
@@ -52,6 +53,17 @@ class FitRequest:
         except ValueError:
             raise DataError(f"--linear {self.linear}: needs numbers separated by commas, as in 2,3.") from None
 
+    @property
+    def default_folder(self) -> Path:
+        """Where the run goes unless --out says it: named after the data, the targets and whatever was asked for."""
+        words = [*(self.target or "").split(","), self.classes or "", "autoencode" if self.autoencode else "", "fit"]
+        options: dict[str, object] = {"ridge": f"{self.ridge:g}"}
+        usual = {"depth": 4, "width": 64, "slope": 0.0, "seed": 0, "dtype": "float64"}
+        for name in ("depth", "width", "linear", "slope", "seed", "dtype", "evaluations", "split_parameters"):
+            value = getattr(self, name)
+            options[name.replace("_", "-")] = None if value == usual.get(name) else value
+        return default_folder(self.data, words, options)
+
     def as_dict(self) -> dict[str, object]:
         """In terms of JSON."""
         return asdict(self)
@@ -78,7 +90,7 @@ def fit(  # noqa: PLR0913 - one argument per option
             "activations of its rows must fit instead. Any number of processes ends with the same bits, one too.",
         ),
     ] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder of the run; default runs/NAME.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run; default runs/DATA-TARGET-fit-....")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Remove an older run from the folder first.")] = False,
     timeout: Annotated[float, typer.Option(min=1.0, help="Seconds to wait for a silent process.")] = 600.0,
@@ -87,6 +99,8 @@ def fit(  # noqa: PLR0913 - one argument per option
 
     Exit codes: 0 done, 2 bad input or a lost process, 3 ended away from a minimum, 130 interrupted.
     """
+    if not timeout < float("inf"):
+        raise DataError(f"--timeout {timeout:g}: needs a finite number of seconds.")
     request = FitRequest(
         data, target, autoencode, classes, ridge, depth, width, linear, slope, seed, dtype, evaluations,
         split_parameters,

@@ -4,18 +4,30 @@ The options: `fit`. The rows of each process: `shard_data`. The training: `train
 """
 
 import json
+import os
 import shlex
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 
 import torch
 import typer
 
+from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.fit import FitRequest
 from isthmus.cli.interrupts import noted_interrupts
 from isthmus.cli.progress_bar import shown_progress
-from isthmus.cli.run_folder import RESULT, WORK, FolderState, check_writable, chosen_folder, clear, state_of
+from isthmus.cli.run_folder import (
+    RESULT,
+    WORK,
+    FolderState,
+    check_free,
+    check_writable,
+    chosen_folder,
+    clear,
+    state_of,
+    tidy,
+)
 from isthmus.cli.shard_data import ShardData, read_shard
 from isthmus.cli.terminal import terminal
 from isthmus.discovery.files.json_values import plain
@@ -24,15 +36,15 @@ from isthmus.discovery.progress import Progress, ProgressListener, silent
 from isthmus.errors import DataError, IsthmusError, ProcessLost
 from isthmus.networks import FullyConnected
 from isthmus.training import FitResult, Limits, Outcome
-from isthmus.training.atomic import remove_leftovers, write_text
 from isthmus.training.distributed import fit_shards
 from isthmus.training.fitting import FitEvent
 from isthmus.training.process_group import peak_memory, process_group
 from isthmus.training.sharded_layers import brought_together
 from isthmus.training.team import Team
+from isthmus.writing.atomic import remove_leftovers, write_text
+from isthmus.writing.folder_lock import only_writer
 
 _MOST_SAID = 8  # processes whose memory stands in the line
-BAD_INPUT, DOUBTFUL, INTERRUPTED = 2, 3, 130
 NETWORK, CHECKPOINT, PARTS = "network.safetensors", "fit.pt", "fit.parts.pt"
 
 
@@ -45,19 +57,22 @@ def run_fit(request: FitRequest, *, out: Path | None, resume: Path | None, repla
         typer.Exit: one of these in one of several processes, or a lost one, after one of them said so.
     """
     # signals are only noted until the end: torchrun sends them to those who are about to say that another one died
-    with noted_interrupts() as came, process_group(timeout=timeout) as team:
+    patient = "RANK" in os.environ
+    with noted_interrupts(patient=patient) as came, process_group(timeout=timeout) as team, ExitStack() as held:
         try:
             folder = team.told_by_first(lambda: _folder(request, out, resume, replace=replace))
+            shard = _shard(request, team)  # what is wrong with the data is said before what stands in the folder
+            team.told_by_first(lambda: _taken(folder, held, resumed=resume is not None, replace=replace))
             if team.told_by_first(lambda: state_of(folder)) is FolderState.FINISHED:
                 return _say_finished(team, folder, request)
-            return _train(request, folder, team, came)
+            return _train(request, folder, shard, team, came)
         except (IsthmusError, OSError) as error:
             if team.size == 1:
                 raise
             # what all processes find out is said by the first, what only some do by whoever comes first
             if _speaks(team, error):
                 typer.echo(f"isthmus: {' '.join(str(error).split())}", err=True)
-            raise typer.Exit(BAD_INPUT) from error  # not returned: there is nobody left to meet at the end
+            raise typer.Exit(ExitCode.BAD_INPUT) from error  # not returned: there is nobody left to meet at the end
 
 
 def _speaks(team: Team, error: Exception) -> bool:
@@ -66,11 +81,18 @@ def _speaks(team: Team, error: Exception) -> bool:
 
 
 def _folder(request: FitRequest, out: Path | None, resume: Path | None, *, replace: bool) -> Path:
-    folder = chosen_folder(request.data, out, resume, replace=replace)
+    folder = chosen_folder(request.default_folder, out, resume, replace=replace)
     check_writable(folder)
+    return folder
+
+
+def _taken(folder: Path, held: ExitStack, *, resumed: bool, replace: bool) -> None:
+    """Keep every other process out of the folder until `held` ends, and make room in it."""
+    held.enter_context(only_writer(folder))
+    check_free(folder, resumed=resumed, replace=replace)
+    tidy(folder)
     if replace:
         clear(folder)
-    return folder
 
 
 def _checkpoint(request: FitRequest, folder: Path) -> Path:
@@ -84,16 +106,22 @@ def _checkpoint(request: FitRequest, folder: Path) -> Path:
     return folder / WORK / mine
 
 
-def _train(request: FitRequest, folder: Path, team: Team, came: Callable[[], bool]) -> int:
-    checkpoint = team.told_by_first(lambda: _checkpoint(request, folder))
-    dtype = torch.float64 if request.dtype == "float64" else torch.float32
-    shard = read_shard(
-        request.data, target=request.target, classes=request.classes, autoencode=request.autoencode, dtype=dtype,
-        team=team,
+def _dtype(request: FitRequest) -> torch.dtype:
+    return torch.float64 if request.dtype == "float64" else torch.float32
+
+
+def _shard(request: FitRequest, team: Team) -> ShardData:
+    return read_shard(
+        request.data, target=request.target, classes=request.classes, autoencode=request.autoencode,
+        dtype=_dtype(request), team=team,
     )  # fmt: skip
+
+
+def _train(request: FitRequest, folder: Path, shard: ShardData, team: Team, came: Callable[[], bool]) -> int:
+    checkpoint = team.told_by_first(lambda: _checkpoint(request, folder))
     network = FullyConnected(
         shard.x.shape[1], shard.num_outputs, width=request.width, depth=request.depth, negative_slope=request.slope,
-        linear=request.linear_layers, seed=request.seed, dtype=dtype,
+        linear=request.linear_layers, seed=request.seed, dtype=_dtype(request),
     ).to(team.device)  # fmt: skip
     team.told_by_first(lambda: (folder / WORK).mkdir(parents=True, exist_ok=True))
     with _shown_by_first(team) as listener:
@@ -109,13 +137,13 @@ def _train(request: FitRequest, folder: Path, team: Team, came: Callable[[], boo
         )  # fmt: skip
     if result.outcome is Outcome.INTERRUPTED:
         _say(team, f"isthmus: interrupted. Go on with the same command and --resume {shlex.quote(str(folder))}")
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
     assert isinstance(result.network, FullyConnected)
     whole = brought_together(result.network, team)
     described = _described(result, shard, team)
     team.told_by_first(lambda: _write(folder, request, shard, whole, described))
     _say(team, _summary(described, folder))
-    return 0 if result.outcome in {Outcome.CONVERGED, Outcome.PLATEAU} else DOUBTFUL
+    return 0 if result.outcome in {Outcome.CONVERGED, Outcome.PLATEAU} else ExitCode.DOUBTFUL
 
 
 def _shown_by_first(team: Team) -> AbstractContextManager[ProgressListener]:
@@ -179,7 +207,7 @@ def _say_finished(team: Team, folder: Path, request: FitRequest) -> int:
 
     described = team.told_by_first(stored)
     _say(team, _summary(described, folder))
-    return 0 if described["outcome"] in {Outcome.CONVERGED.name, Outcome.PLATEAU.name} else DOUBTFUL
+    return 0 if described["outcome"] in {Outcome.CONVERGED.name, Outcome.PLATEAU.name} else ExitCode.DOUBTFUL
 
 
 def _say(team: Team, text: str) -> None:

@@ -1,52 +1,108 @@
-"""Signals and warnings on the command line: SIGTERM stops like Ctrl-C, warnings are one line each on stderr.
+"""Signals and warnings on the command line: SIGTERM and SIGHUP stop like Ctrl-C, warnings are one line each on stderr.
 
-What is saved on a stop: `discovery` and `training`. How to go on: `discover` prints it.
+What is saved on a stop: `discovery` and `training`. How to go on: the commands print it. Nothing heavy is imported
+here, so that the handlers are there before anything is.
 """
 
+import os
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from isthmus.cli.exit_codes import ExitCode
 from isthmus.errors import DataWarning, ExposureWarning, NumericalWarning
 
 T = TypeVar("T")
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+_ONE_STOP = 0.1  # seconds; a terminal that closes sends its signal twice, systemd sends two kinds: that is one wish
+Handler = Callable[[int, FrameType | None], None]
+
+
+def leave_on_signals() -> None:
+    """A signal ends the process at once from here on: for the time in which nothing is there to be saved."""
+    _set(lambda _number, _frame: _leave("isthmus: interrupted.\n"))
+    sys.unraisablehook = _unless_interrupted(sys.unraisablehook)
+
+
+def ignore_signals() -> None:
+    """No signal is heard any more: for the last moments of a process."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
 def terminate_like_interrupt() -> Generator[Callable[[], None]]:
-    """SIGTERM raises `KeyboardInterrupt` inside the block, as Ctrl-C does.
+    """SIGTERM, SIGHUP and Ctrl-C raise `KeyboardInterrupt` inside the block; the second ends the process at once.
 
-    Python drops what is raised while an object is finalised, so an interrupt can be lost.
+    Python drops what is raised while an object is finalised, so an interrupt can be lost. Libraries turn it into
+    errors of their own, in the middle of an import for example: whatever is raised after it is an interrupt.
 
     Yields:
         Raises `KeyboardInterrupt` if one has come: for work that goes on although it was interrupted.
     """
-    came: list[int] = []
-    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
-        yield lambda: None
-        return
+    came: list[float] = []
 
-    def stop(number: int, _frame: FrameType | None) -> None:
-        came.append(number)
-        raise KeyboardInterrupt
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        if not came:
+            came.append(time.monotonic())
+            raise KeyboardInterrupt
+        if time.monotonic() - came[0] > _ONE_STOP:
+            _leave()
 
     def stop_again() -> None:
         if came:
             raise KeyboardInterrupt
 
-    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, stop)}
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where the caller ignores it
-        before[signal.SIGINT] = signal.signal(signal.SIGINT, stop)
+    with _handled_by(stop):
+        try:
+            yield stop_again
+        except Exception as error:
+            if came:
+                raise KeyboardInterrupt from error
+            raise
+
+
+def _set(handler: Handler) -> dict[int, Any]:
+    """Handle the signals; returns the handlers before. What the caller ignores (as `nohup` does) stays ignored."""
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():  # only the main thread may set handlers
+        for number in SIGNALS:
+            if signal.getsignal(number) not in {signal.SIG_IGN, None}:
+                before[number] = signal.signal(number, handler)
+    return before
+
+
+@contextmanager
+def _handled_by(handler: Handler) -> Generator[None]:
+    before = _set(handler)
     try:
-        yield stop_again
+        yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def _leave(words: str = "") -> None:
+    """End the process here and now: no destructor, no traceback."""
+    with suppress(OSError):
+        os.write(2, words.encode())
+    os._exit(ExitCode.INTERRUPTED)
+
+
+def _unless_interrupted(show: Callable[[Any], object]) -> Callable[[Any], None]:
+    """Without tracebacks of interrupts that came while an object was finalised: `terminate_like_interrupt` knows."""
+
+    def quiet(event: Any) -> None:
+        if not issubclass(event.exc_type, KeyboardInterrupt):
+            show(event)
+
+    return quiet
 
 
 def heard_again(listener: Callable[[T], None], stop_again: Callable[[], None]) -> Callable[[T], None]:
@@ -60,23 +116,24 @@ def heard_again(listener: Callable[[T], None], stop_again: Callable[[], None]) -
 
 
 @contextmanager
-def noted_interrupts() -> Generator[Callable[[], bool]]:
-    """Ctrl-C and SIGTERM are only noted inside the block, for work that must stop between two of its steps.
+def noted_interrupts(*, patient: bool = False) -> Generator[Callable[[], bool]]:
+    """The first signal is only noted inside the block, for work that must stop between two of its steps.
+
+    Args:
+        patient: so are those after it, where somebody else repeats them; otherwise the second ends the process at once.
 
     Yields:
         Whether one of them has come.
     """
-    came: list[int] = []
-    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
-        yield lambda: False
-        return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, lambda number, _frame: came.append(number)) for number in numbers]
-    try:
+    came: list[float] = []
+
+    def note(_number: int, _frame: FrameType | None) -> None:
+        came.append(time.monotonic())
+        if not patient and came[-1] - came[0] > _ONE_STOP:
+            _leave()
+
+    with _handled_by(note):
         yield lambda: bool(came)
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
 
 
 @contextmanager

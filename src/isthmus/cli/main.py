@@ -1,86 +1,75 @@
-"""The entry point `isthmus`: the subcommands, and errors as one line with an exit code.
+"""The entry point `isthmus`: signals heard before anything is imported, errors as one line, an end without loose ends.
 
-What each subcommand does: the file of its name. Exit codes: 0 done, 2 bad input, 3 doubtful, 130 interrupted.
+Nothing but the standard library is imported here at once: a signal is to find its handler. The subcommands: `commands`;
+errors in words: `complaints`; exit codes: `exit_codes`.
 """
 
+import atexit
+import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, cast
+from contextlib import suppress
 
-import typer
-
-from isthmus import __version__
-from isthmus.cli.apply import apply
-from isthmus.cli.compress import compress
-from isthmus.cli.cost import cost
-from isthmus.cli.diagnose import diagnose
-from isthmus.cli.discover import discover
-from isthmus.cli.factor import factor
-from isthmus.cli.figure import figure
-from isthmus.cli.fit import fit
-from isthmus.cli.region import region
-from isthmus.cli.sweep import app as sweep
-from isthmus.cli.verify import verify
-from isthmus.errors import IsthmusError
-
-BAD_INPUT, INTERRUPTED = 2, 130
-# typer brings its own copy of click since 0.24 and click itself before: this is the usage error of either
-_UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
-
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="How many dimensions a task really needs.")
-app.command()(discover)
-app.command()(apply)
-app.command()(cost)
-app.command()(fit)
-app.command()(region)
-app.command()(verify)
-app.command()(diagnose)
-app.command()(factor)
-app.command()(compress)
-app.command()(figure)
-app.add_typer(sweep, name="sweep")
-
-
-def _version(wanted: bool) -> bool:
-    if wanted:
-        typer.echo(f"isthmus {__version__}")
-        raise typer.Exit
-    return wanted
-
-
-@app.callback()
-def options(
-    _show_version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say it.")] = False,
-) -> None:
-    """How many dimensions a task really needs, which ones they are, and how sure that is."""
+from isthmus.cli.exit_codes import ExitCode
+from isthmus.cli.interrupts import ignore_signals, leave_on_signals
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line; bad input is one line on stderr. Returns the exit code."""
+    """Run one command line; whatever is thrown becomes one line on stderr. Returns the exit code."""
     try:
+        from isthmus.cli.commands import app
+
         code = app(args=list(arguments), prog_name="isthmus", standalone_mode=False)
-    except _UsageError as error:
-        context = getattr(error, "ctx", None)
-        command = context.command_path if context else "isthmus"
-        message = getattr(error, "format_message", error.__str__)()
-        if not message:  # no arguments at all: the help has been shown
-            return BAD_INPUT
-        return _complain(f"{message.rstrip('.')}. See {command} --help.")
-    except IsthmusError as error:
-        return _complain(str(error))
-    except OSError as error:
-        return _complain(f"{error.filename or 'a file'}: {error.strerror or error}. Check the path and free space.")
-    except KeyboardInterrupt:
-        typer.echo("isthmus: interrupted.", err=True)
-        return INTERRUPTED
-    return code if isinstance(code, int) else 0
+        if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison] - where it was closed from the start
+            sys.stdout.flush()
+        return code if isinstance(code, int) else ExitCode.DONE
+    except BaseException as error:  # everything ends here: see `complaints`
+        if os.environ.get("ISTHMUS_DEBUG") and not isinstance(error, SystemExit):
+            import traceback
+
+            traceback.print_exception(error)
+        from isthmus.cli.complaints import complaint
+
+        text, code = complaint(error)
+        if text:
+            with suppress(OSError, ValueError, AttributeError):  # stderr may be full or closed
+                print(f"isthmus: {text}", file=sys.stderr, flush=True)
+        return code
 
 
 def main() -> None:
-    """The console script."""
-    sys.exit(run(sys.argv[1:]))
+    """The console script.
+
+    Leaving goes through Python's own end (threads joined, temporary folders removed) and then straight to the operating
+    system: destructors of C++ libraries, run while a thread of theirs was still starting, aborted one exit in some
+    hundred ("terminate called without an active exception").
+    """
+    ended: list[int] = []
+    atexit.register(_leave, ended)  # registered first, so that it is called last
+    leave_on_signals()
+    _open_what_is_closed()
+    ended.append(run(sys.argv[1:]))
+    ignore_signals()  # all is said and saved
+    sys.exit(ended[0])
 
 
-def _complain(message: str) -> int:
-    typer.echo(f"isthmus: {' '.join(message.split())}", err=True)
-    return BAD_INPUT
+def _leave(ended: list[int]) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):  # a failure was said already
+            stream.flush()
+    os._exit(ended[0] if ended else ExitCode.BUG)
+
+
+def _open_what_is_closed() -> None:
+    """Let no file of ours get the number of a closed stdin, stdout or stderr, where libraries would write into it."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY)  # takes the lowest free number; writing into it fails, as it should
+            if number == 1:
+                sys.stdout = open(1, "w", closefd=False)  # noqa: PTH123, SIM115 - a descriptor, open to the end
+
+
+if __name__ == "__main__":
+    main()

@@ -11,18 +11,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from isthmus.cli.exit_codes import ExitCode
 from isthmus.discovery import Discovery, interpret
 from isthmus.discovery.files.netcdf import write_tables
 from isthmus.reports import VerdictText, report, verdict_of, write_pictures
 from isthmus.theory import Verdict
 
-DONE, DOUBTFUL = 0, 3
 _COLORS = {Verdict.CONFIDENT: "green", Verdict.DOUBTFUL: "yellow", Verdict.NO_SHARP_RANK: "magenta"}
 
 
 def exit_code(verdict: Verdict) -> int:
     """0 for an answer ("no sharp rank" is one), 3 for a doubtful one."""
-    return DOUBTFUL if verdict is Verdict.DOUBTFUL else DONE
+    return ExitCode.DOUBTFUL if verdict is Verdict.DOUBTFUL else ExitCode.DONE
 
 
 def write_outputs(

@@ -25,17 +25,18 @@ def region(  # noqa: PLR0913 - one argument per option
         int | None, typer.Option(min=1, help="Two columns: the row that fixes the others; default mean.")
     ] = None,
     colour: Annotated[Colour | None, typer.Option(help="Colour by; default class for classifiers, else rank.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace an older file at --out.")] = False,
 ) -> int:
     """Draw a network on a plane through the data, where it is exactly affine, and what that proves.
 
     A folder gives decoder o encoder, in the units of the data. Rank, norms and tripoints are exact on the slice.
     """
+    from isthmus.cli.output_file import checked_output
     from isthmus.errors import DataError
 
     if out.suffix.lower() not in {".png", ".svg"}:
         raise DataError(f"--out {out}: unknown extension {out.suffix!r}. Use .png or .svg.")
-    if not out.absolute().parent.is_dir():
-        raise DataError(f"--out {out}: its folder does not exist. Make it first, or give another file.")
+    checked_output(out, inputs=[model, data], replace=replace)
 
     from isthmus.cli.interrupts import warnings_as_lines
     from isthmus.cli.region_model import read_model

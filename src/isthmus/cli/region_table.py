@@ -16,7 +16,7 @@ from isthmus.plots import regions
 from isthmus.plots.style import axes_or_new
 from isthmus.tasks.arrays import counted
 from isthmus.theory import schatten_lower_bound
-from isthmus.training.atomic import atomic_path
+from isthmus.writing.atomic import atomic_path
 
 _RELATIVE = 1e-9  # of the largest singular value on the slice, below which one counts as rounding
 _DPI = 160

@@ -5,7 +5,9 @@ Options as typer sees them: `discover`. What is done with a request: `discovery_
 
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 
+from isthmus.cli.run_folder import default_folder
 from isthmus.errors import DataError
 
 # three ReLU layers on either side, one linear layer between them, and the output
@@ -39,7 +41,7 @@ class Request:
     candidates: str | None = None
 
     def __post_init__(self) -> None:
-        if self.max_seconds is not None and not self.max_seconds > 0:
+        if self.max_seconds is not None and not 0 < self.max_seconds < float("inf"):
             raise DataError(f"--max-seconds {self.max_seconds:g}: needs a positive number of seconds.")
         least = LEAST_CONNECTED_DEPTH if self.network in {None, "fully-connected"} else 2
         if self.depth is not None and self.depth < least:
@@ -75,6 +77,17 @@ class Request:
         if not ridges or not all(0 < value < float("inf") for value in ridges):
             raise DataError(f"--ridge {self.ridge}: needs positive numbers separated by commas, as in 1e-2,1e-3.")
         return sorted(set(ridges), reverse=True)
+
+    @property
+    def default_folder(self) -> Path:
+        """Where the run goes unless --out says it: named after the data, the targets and whatever was asked for."""
+        words = [*(self.target or "").split(","), self.classes or "", "autoencode" if self.autoencode else ""]
+        own = {"data", "target", "classes", "autoencode"}
+        options = {name.replace("_", "-"): getattr(self, name) for name in self.__dataclass_fields__ if name not in own}
+        options["seed"] = self.seed or None
+        if self.max_seconds is not None:
+            options["max-seconds"] = f"{self.max_seconds:g}"
+        return default_folder(self.data, words, options)
 
     @property
     def command(self) -> str:

@@ -1,16 +1,21 @@
-"""The folder of a run before the run: new, continued or replaced; refused early when it cannot be written.
+"""The folder of a run before the run: named, new, continued or replaced; refused early when it cannot be written.
 
 What is written into it: `discovery.files` and `reports`. Only files of isthmus are ever removed.
 """
 
+import hashlib
 import re
 import shutil
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from pathlib import Path
 
 from isthmus.errors import DataError
+from isthmus.writing.atomic import is_leftover, remove_leftovers
+from isthmus.writing.folder_lock import is_bookkeeping
 
 RESULT, WORK = "result.json", "work"
+_LONGEST_NAME = 60  # characters; a name of a file may have 255 bytes
 _TABLES = ("curves.nc", "runs.nc", "layers.nc", "interpretation.nc")
 _FILES = (RESULT, *_TABLES, "weights.safetensors", "report.html", "network.safetensors")
 
@@ -30,30 +35,52 @@ def state_of(folder: Path) -> FolderState:
         return FolderState.FINISHED
     if (folder / WORK).exists():
         return FolderState.UNFINISHED
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        return FolderState.FOREIGN
-    return FolderState.FREE
+    return FolderState.FREE if is_free(folder) else FolderState.FOREIGN
 
 
-def chosen_folder(data: str, out: Path | None, resume: Path | None, *, replace: bool) -> Path:
-    """The folder of the run, after checking that the options agree with each other and with what stands there.
+def is_free(folder: Path) -> bool:
+    """Whether `folder` is missing or empty, but for traces of a process that was killed or is at work."""
+    if not folder.exists():
+        return True
+    return folder.is_dir() and all(is_bookkeeping(file) or is_leftover(file) for file in folder.iterdir())
+
+
+def chosen_folder(default: Path, out: Path | None, resume: Path | None, *, replace: bool) -> Path:
+    """The folder of the run, after checking that the options agree with each other.
 
     Raises:
-        DataError: the options contradict each other, or the folder holds a run or something else.
+        DataError: the options contradict each other, or there is nothing to resume.
     """
-    if resume is not None:
-        if replace or (out is not None and out != resume):
-            raise DataError("--resume names the folder of the run: leave out --out and --replace.")
-        if state_of(resume) not in {FolderState.UNFINISHED, FolderState.FINISHED}:
-            raise DataError(f"{resume}: holds no run to resume. Start one with --out {resume}.")
-        return resume
-    folder = out if out is not None else Path("runs") / _name_of(data)
+    for option, path in (("--out", out), ("--resume", resume)):
+        if "\0" in str(path):
+            raise DataError(f"{option} {str(path)!r}: a path has no NUL character. Give another folder.")
+    if resume is None:
+        return out if out is not None else default
+    if replace or (out is not None and out != resume):
+        raise DataError("--resume names the folder of the run: leave out --out and --replace.")
+    if state_of(resume) not in {FolderState.UNFINISHED, FolderState.FINISHED}:
+        raise DataError(f"{resume}: holds no run to resume. Start one with --out {resume}.")
+    return resume
+
+
+def check_free(folder: Path, *, resumed: bool, replace: bool) -> None:
+    """Refuse a folder that holds something that was not asked for.
+
+    Raises:
+        DataError: it holds a run that is neither resumed nor replaced, or other files.
+    """
     state = state_of(folder)
     if state is FolderState.FOREIGN:
         raise DataError(f"{folder}: holds other files. Give a new or empty folder with --out.")
-    if state is not FolderState.FREE and not replace:
+    if state is not FolderState.FREE and not resumed and not replace:
         raise DataError(f"{folder}: holds {state.value}. Go on with --resume {folder}, or start over with --replace.")
-    return folder
+
+
+def tidy(folder: Path) -> None:
+    """Remove what killed processes left half-written; only where no other process writes."""
+    for place in (folder, *(folder / name for name in (WORK, "plots", "control"))):
+        if place.is_dir():
+            remove_leftovers(place)
 
 
 def check_writable(folder: Path) -> None:
@@ -92,7 +119,26 @@ def clear(folder: Path) -> None:
             place.rmdir()
 
 
-def _name_of(data: str) -> str:
-    """A folder name for the data: "builtin:digits" gives "digits", "a/My table.csv" gives "My_table"."""
+def default_folder(data: str, words: Iterable[str], options: Mapping[str, object]) -> Path:
+    """A folder in runs for a request, so that two different ones on the same data have two.
+
+    "a/My table.csv" with the words "y" and "fit" and the option seed 1 gives runs/My_table-y-fit-seed-1.
+
+    Args:
+        data: path of the data, or builtin:NAME.
+        words: columns and kind of run.
+        options: options by name that were given; None, False and empty ones are left out, True is the name alone.
+    """
     stem = data.removeprefix("builtin:") if data.startswith("builtin:") else Path(data).stem
-    return re.sub(r"[^\w.-]+", "_", stem).strip("._") or "run"
+    parts = [_plain(stem) or "run", *words]
+    for name, value in options.items():
+        if value is not None and value is not False and value != "":
+            parts.append(name if value is True else f"{name}-{value}")
+    name = "-".join(filter(None, map(_plain, parts)))
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[:_LONGEST_NAME]}-{hashlib.sha256('-'.join(parts).encode()).hexdigest()[:8]}"
+    return Path("runs") / name
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", text).strip("._-")

@@ -73,6 +73,7 @@ def status(folder: _Folder) -> int:
 def table(
     folder: _Folder,
     out: Annotated[Path | None, typer.Option(help="Write all columns to this .csv or .parquet file.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace an older file at --out.")] = False,
 ) -> int:
     """One row per run: the settings that differ, and the numbers."""
     if out is None:
@@ -81,7 +82,7 @@ def table(
         return print_table(folder)
     from isthmus.cli.sweep_files import write_table
 
-    return write_table(folder, out)
+    return write_table(folder, out, replace=replace)
 
 
 @app.command()
@@ -93,11 +94,12 @@ def plot(
     by: Annotated[str | None, typer.Option(help="One line for each value of this setting.")] = None,
     quantity: Annotated[str, typer.Option(help="The numbers to draw: NAME,NAME.")] = "objective,rank",
     out: Annotated[Path | None, typer.Option(help="The picture, .png or .svg; default DIR/sweep.png.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace an older file of that name.")] = False,
 ) -> int:
     """Draw numbers against a setting, one panel each."""
     from isthmus.cli.sweep_picture import draw
 
-    return draw(folder, axis, by, quantity.split(","), out or folder / "sweep.png")
+    return draw(folder, axis, by, quantity.split(","), out or folder / "sweep.png", replace=replace)
 
 
 @app.command()

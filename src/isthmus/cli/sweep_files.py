@@ -8,6 +8,7 @@ from pathlib import Path
 
 import typer
 
+from isthmus.cli.output_file import checked_output
 from isthmus.cli.sweep_folder import rows_of
 from isthmus.errors import DataError
 from isthmus.sweeps.folder import SweepFolder
@@ -15,10 +16,10 @@ from isthmus.sweeps.frames import run_table
 from isthmus.sweeps.index import Status
 from isthmus.sweeps.store import Store
 from isthmus.tasks.csv_cells import csv_text
-from isthmus.training.atomic import atomic_path
+from isthmus.writing.atomic import atomic_path
 
 
-def write_table(folder: Path, path: Path) -> int:
+def write_table(folder: Path, path: Path, *, replace: bool = False) -> int:
     """The whole table as a file; exit code 0.
 
     Raises:
@@ -26,6 +27,7 @@ def write_table(folder: Path, path: Path) -> int:
     """
     if path.suffix.lower() not in {".csv", ".parquet"}:
         raise DataError(f"--out {path}: unknown extension {path.suffix!r}. Use .csv or .parquet.")
+    checked_output(path, inputs=[folder], replace=replace)
     table = run_table(rows_of(SweepFolder(folder)))
     with atomic_path(path) as temporary:
         if path.suffix.lower() == ".csv":

@@ -12,16 +12,19 @@ import typer
 from matplotlib.figure import Figure
 
 from isthmus import plots
+from isthmus.cli.output_file import checked_output
 from isthmus.cli.sweep_folder import rows_of
 from isthmus.errors import DataError
 from isthmus.plots.style import SIZE
 from isthmus.sweeps.folder import SweepFolder
 from isthmus.sweeps.frames import run_table
 from isthmus.sweeps.numbers import NUMBERS
-from isthmus.training.atomic import atomic_path
+from isthmus.writing.atomic import atomic_path
 
 
-def draw(folder: Path, axis: str | None, by: str | None, quantities: Sequence[str], path: Path) -> int:
+def draw(
+    folder: Path, axis: str | None, by: str | None, quantities: Sequence[str], path: Path, *, replace: bool = False
+) -> int:
     """Numbers against a setting, one panel each, as a file; exit code 0.
 
     Raises:
@@ -29,7 +32,9 @@ def draw(folder: Path, axis: str | None, by: str | None, quantities: Sequence[st
     """
     if path.suffix.lower() not in {".png", ".svg"}:
         raise DataError(f"--out {path}: unknown extension {path.suffix!r}. Use .png or .svg.")
-    table = run_table(rows_of(SweepFolder(folder)))
+    place = SweepFolder(folder)
+    checked_output(path, inputs=[folder], replace=replace)
+    table = run_table(rows_of(place))
     numeric = [name for name in table.columns if "." in name and pd.api.types.is_numeric_dtype(table[name])]
     if not numeric:
         raise DataError(f"{folder}: no setting differs between its runs. Sweep over one to draw it.")

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.interrupts import heard_again, terminate_like_interrupt, warnings_as_lines
 from isthmus.cli.run_folder import check_writable
 from isthmus.cli.sweep_progress import shown_sweep
@@ -12,8 +13,7 @@ from isthmus.sweeps.plan import Plan
 from isthmus.sweeps.plan_check import checked_runs
 from isthmus.sweeps.sitting import run_plan
 
-DONE, SOME_FAILED, INTERRUPTED = 0, 3, 130
-_CODES = {SweepOutcome.DONE: DONE, SweepOutcome.INTERRUPTED: INTERRUPTED}
+_CODES = {SweepOutcome.DONE: ExitCode.DONE, SweepOutcome.INTERRUPTED: ExitCode.INTERRUPTED}
 
 
 def run_in(path: Path, folder: Path, choice: EngineChoice, *, retries: int) -> int:
@@ -39,4 +39,4 @@ def run_in(path: Path, folder: Path, choice: EngineChoice, *, retries: int) -> i
         summary = Summary(SweepOutcome.INTERRUPTED)
     counts = f"{summary.computed} computed, {summary.found} found, {len(summary.failed)} failed"
     terminal().print(f"{folder}: {counts}. {summary.outcome.value}", markup=False, highlight=False, soft_wrap=True)
-    return _CODES.get(summary.outcome, SOME_FAILED)
+    return _CODES.get(summary.outcome, ExitCode.DOUBTFUL)

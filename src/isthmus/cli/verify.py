@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-REFUSED = 3
+from isthmus.cli.exit_codes import ExitCode
 
 
 def verify(run_dir: Annotated[Path, typer.Argument(help="Folder that discover wrote.")]) -> int:
@@ -28,4 +28,4 @@ def verify(run_dir: Annotated[Path, typer.Argument(help="Folder that discover wr
         ) from error
     for line in checked:
         typer.echo(str(line))
-    return REFUSED if any(line.refusal is not None for line in checked) else 0
+    return ExitCode.DOUBTFUL if any(line.refusal is not None for line in checked) else ExitCode.DONE

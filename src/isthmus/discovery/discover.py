@@ -19,6 +19,8 @@ from isthmus.errors import DataError
 from isthmus.tasks.input_columns import InputColumn
 from isthmus.training import Limits
 from isthmus.training.losses import Loss
+from isthmus.writing.atomic import remove_leftovers
+from isthmus.writing.folder_lock import only_writer
 
 
 def discover(  # noqa: PLR0913 - the arguments are a public contract
@@ -83,7 +85,8 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         The rank, its verdict and evidence, encoder and decoder. Constant targets give rank 0.
 
     Raises:
-        DataError: data that cannot be used (says which rows or columns), or `out` holds another run.
+        DataError: data that cannot be used (says which rows or columns), `out` holds another run, or another process
+            works there.
         ValueError: an unknown option.
     """
     if workers is not None and workers < 1:
@@ -102,11 +105,17 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
             f"discover(out={folder}): holds a finished run; load it with isthmus.load, or give another folder."
         )
     held = heldout_rows(len(data.x), seed=seed, fraction=settings.heldout, groups=groups, ordered=ordered)
-    result = Request(
+    request = Request(
         data=data, held=held, settings=settings, folder=folder, seconds=limits.seconds if limits else None,
         progress=progress or silent, control=control, depth_path=depth_path, workers=workers,
-    ).answered()  # fmt: skip
-    if folder is not None:
+    )  # fmt: skip
+    if folder is None:
+        return request.answered()
+    with only_writer(folder):
+        for place in (folder, folder / "work"):
+            if place.is_dir():
+                remove_leftovers(place)
+        result = request.answered()
         result.save(folder)
         shutil.rmtree(folder / "work", ignore_errors=True)
     return result

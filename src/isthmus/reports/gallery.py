@@ -12,7 +12,7 @@ from isthmus.reports.page import page_figures, rendered
 from isthmus.reports.picture import Picture
 from isthmus.reports.tables import TableText
 from isthmus.reports.words import VerdictText
-from isthmus.training.atomic import write_text
+from isthmus.writing.atomic import write_text
 
 
 @dataclass(frozen=True, slots=True)

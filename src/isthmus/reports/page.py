@@ -25,7 +25,7 @@ from isthmus.reports.pictures import pictures_of
 from isthmus.reports.tables import layer_table, rows_by, skipped_table
 from isthmus.reports.verdict import verdict_of
 from isthmus.tasks.names import shown
-from isthmus.training.atomic import write_text
+from isthmus.writing.atomic import write_text
 
 _RECORD = "input_columns"  # as long as the table is wide; result.json has it
 _PACKAGES = ("isthmus", "torch", "matplotlib")

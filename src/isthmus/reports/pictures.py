@@ -18,7 +18,7 @@ from isthmus.discovery.depth_path import DepthPath
 from isthmus.reports.layer_pictures import layer_pictures, profile_pictures
 from isthmus.reports.meaning import meaning_pictures
 from isthmus.reports.picture import Picture, drawn, svg_of
-from isthmus.training.atomic import atomic_path
+from isthmus.writing.atomic import atomic_path
 
 _DPI = 200
 

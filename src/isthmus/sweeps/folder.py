@@ -6,13 +6,12 @@ What lies in it, and writing it: `store`.
 import json
 import sqlite3
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-
-from filelock import FileLock, Timeout
 
 from isthmus.errors import SweepError
 from isthmus.sweeps.index import Index
+from isthmus.writing.folder_lock import FolderInUse, only_writer
 
 FORMAT, FORMAT_VERSION = "isthmus sweep", 1
 HEAD, INDEX, LOCK = "sweep.json", "index.sqlite", "driver.lock"
@@ -51,17 +50,12 @@ class SweepFolder:
         Raises:
             SweepError: another driver is at work.
         """
-        lock = FileLock(self.path / LOCK, timeout=0)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise SweepError(
-                f"{self.path}: another sweep is at work in this folder. Wait for it, or give another --out."
-            ) from None
-        try:
+        with ExitStack() as held:
+            try:
+                held.enter_context(only_writer(self.path, name=LOCK, keep=True))
+            except FolderInUse as error:
+                raise SweepError(str(error)) from None
             yield
-        finally:
-            lock.release()
 
     def is_driven(self) -> bool:
         """Whether a driver is at work here now."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from isthmus.training.atomic import atomic_folder, atomic_path, remove_leftovers, write_bytes, write_text
+from isthmus.writing.atomic import atomic_folder, atomic_path, remove_leftovers, write_bytes, write_text
 
 SRC = Path(__file__).parents[2] / "src"
 
@@ -67,7 +67,7 @@ def test_the_file_has_the_usual_permissions(tmp_path: Path) -> None:
 KILLED = """
 import sys, itertools
 sys.path.insert(0, {src!r})
-from isthmus.training.atomic import write_text
+from isthmus.writing.atomic import write_text
 for turn in itertools.count():
     write_text({path!r}, chr(97 + turn % 26) * 300_000)
 """

@@ -1,0 +1,64 @@
+"""The file that --out names, before anything is computed: never an input, never a file of the user's unasked.
+
+Folders of runs: `run_folder`. The writing itself: `writing.atomic`.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from isthmus.errors import DataError
+from isthmus.writing.atomic import Place, place_at, remove_leftovers_of
+
+# pictures and tables, which nothing reads back: these alone may be replaced inside a folder that is an input
+_DRAWN = {".png", ".svg", ".csv", ".parquet"}
+
+
+def checked_output(path: Path, *, inputs: Iterable[str | Path], replace: bool, option: str = "--out") -> Path:
+    """The path itself, after checking that the file may be written; leftovers of killed writers beside it are removed.
+
+    Args:
+        path: where to write; a stream such as /dev/stdout is written into.
+        inputs: files and folders that the command reads; names that are no paths are let pass.
+        replace: whether an older file may be replaced.
+        option: what names the path on the command line.
+
+    Raises:
+        DataError: it is an input, also by another name; a file is there and is not to be replaced; it is a folder or a
+            disk; its folder is missing.
+    """
+    if "\0" in str(path):
+        raise DataError(f"{option} {str(path)!r}: a path has no NUL character. Give another file.")
+    if path.is_dir():
+        raise DataError(f"{option} {path}: is a folder. Give a file in it.")
+    if not path.absolute().parent.is_dir():
+        raise DataError(f"{option} {path}: its folder does not exist. Make it first, or give another file.")
+    place = place_at(path)
+    if place is Place.OTHER:
+        raise DataError(f"{option} {path}: is no regular file and is never replaced. Give another file.")
+    if place is Place.STREAM:
+        return path
+    if place is Place.FILE:
+        for given in inputs:
+            if is_part_of(path, Path(given)):
+                raise DataError(f"{option} {path}: is an input of this command. Give another file.")
+        if not replace:
+            raise DataError(f"{option} {path}: exists. Add --replace to replace it, or give another file.")
+        if not os.access(path, os.W_OK):
+            raise DataError(f"{option} {path}: is write-protected. Give another file.")
+    remove_leftovers_of(path)
+    return path
+
+
+def is_part_of(path: Path, given: Path) -> bool:
+    """Whether an existing file is the given one by whatever name, or one of those that make up a given folder."""
+    try:
+        if not given.is_dir():
+            return path.samefile(given)
+        inside = Path(os.path.realpath(given)) in Path(os.path.realpath(path)).parents
+        # a hard link from elsewhere into the folder is the same file
+        return (inside and path.suffix.lower() not in _DRAWN) or any(
+            file.is_file() and path.samefile(file) for file in given.iterdir() if file.suffix.lower() not in _DRAWN
+        )
+    except (OSError, ValueError):  # "builtin:digits", or no file at all: the reader of the input says so
+        return False
