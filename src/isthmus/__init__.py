@@ -3,6 +3,8 @@
 Nothing heavy is imported here: each public name is looked up in `_HOME` on first use, so `isthmus --help` stays fast.
 """
 
+import os
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -96,3 +98,14 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def _one_thread() -> None:
+    # OpenMP's threads do not live on in a forked process, which waits for them for ever at the next product: torch's
+    # own forked loaders of data do the same
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_one_thread)
