@@ -9,13 +9,17 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 
+import discoveries
 import isthmus
 from command_lines import line_of
 from hostile_names import NAMES, REFUSED
+from isthmus import plots
 from isthmus.cli.data import Choice, read_rows
 from isthmus.cli.main import run
 from isthmus.discovery.files.netcdf import read_table
+from isthmus.reports.picture import Picture, inline_svg
 
 X = np.random.default_rng(0).normal(size=(48, 12))
 QUICK = ["--starts", "1", "--evaluations", "10", "--ridge", "1e-2"]
@@ -113,8 +117,47 @@ def checked_run(folder: Path, names: list[str], *, classes: list[str] | None = N
     assert run(["diagnose", str(out), "--data", str(table), "--out", str(folder / "d.html")]) == 0
 
 
+@pytest.mark.slow
 def test_a_discovery_of_the_hardest_names(tmp_path: Path) -> None:
     checked_run(tmp_path, HARDEST)
+
+
+@pytest.mark.parametrize("first", range(0, len(ALL), 12))
+def test_pictures_take_every_name_as_it_stands(first: int) -> None:
+    names = ALL[first : first + 12]
+    coordinates = {"coordinate": [1], "input": names}
+    cells = xr.DataArray(np.ones((1, len(names))), dims=("coordinate", "input"), coords=coordinates)
+    square = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
+    pieces = [square + i for i in range(len(names))]
+    for draw in (
+        lambda: plots.attributions(xr.Dataset({"attribution": cells})),
+        lambda: plots.regions(
+            pieces, range(len(names)), names=dict(enumerate(names)), axis_names=(names[0], names[-1])
+        ),
+    ):
+        svg = inline_svg(Picture("picture", "", "", draw))
+        ElementTree.fromstring(svg)  # noqa: S314 - written by ourselves
+        assert "alert" not in svg
+
+
+def test_a_run_with_the_hardest_names_is_kept_applied_and_reported(tmp_path: Path) -> None:
+    inputs, targets = tuple(HARDEST[:5]), tuple(HARDEST[5:9])
+    found = discoveries.discovery(input_names=inputs, target_names=targets)
+    found.save(tmp_path / "run")
+    again = isthmus.load(tmp_path / "run")
+    assert (again.input_names, again.target_names) == (inputs, targets)
+    table = write(tmp_path / "t.csv", [*reversed(inputs), "other"])
+    assert (
+        run(["apply", str(tmp_path / "run"), str(table), "--what", "prediction", "--out", str(tmp_path / "p.csv")]) == 0
+    )
+    with (tmp_path / "p.csv").open(encoding="utf-8", newline="") as stream:
+        assert next(csv.reader(stream)) == list(targets)
+    isthmus.report(again, tmp_path / "page.html")
+    assert run(["diagnose", str(tmp_path / "run"), "--data", str(table), "--out", str(tmp_path / "d.html")]) == 0
+    for page in (tmp_path / "page.html", tmp_path / "d.html"):
+        text = page.read_text(encoding="utf-8")
+        assert "<script" not in text
+        assert "\u202e" not in text
 
 
 @pytest.mark.slow

@@ -45,7 +45,8 @@ def inline_svg(picture: Picture, prefix: str = "") -> str:
     name = f"{prefix}{picture.name}"
     text = svg_of(picture, name)
     text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
+    # matplotlib repeats each text in a comment beside its outlines: names of others have no business there
+    text = re.sub(r"<metadata>.*?</metadata>\s*|<!--.*?-->\s*", "", text, flags=re.DOTALL)
     text = re.sub(r'(\bid="|xlink:href="#|url\(#)', rf"\g<1>{name}-", text)
     for color, (light, _dark) in PALETTE.items():
         text = text.replace(light, f"var(--{color})")

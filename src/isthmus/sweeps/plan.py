@@ -4,16 +4,15 @@ The keys and their ranges: `fields` and `task_fields`. Checks that need the task
 """
 
 import itertools
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from isthmus.errors import PlanError
 from isthmus.sweeps.fields import KIND, NETWORKS, RECORD, TRAINING, canonical, unknown
 from isthmus.sweeps.runs import Run, label_of
 from isthmus.sweeps.task_fields import canonical_task
+from isthmus.tasks.door import checked_file, read_toml
 
 _SECTIONS = ("task", "network", "training")
 _KEYS = (*_SECTIONS, "record", "grid", "settings")
@@ -56,14 +55,8 @@ class Plan:
             PlanError: no such file, not TOML, an unknown or missing section.
         """
         path = Path(path)
-        try:
-            content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise PlanError(f"{path}: no such file. Give a plan, a TOML file.") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise PlanError(f"{path}: is not TOML ({error}). Mend that place.") from None
-        except OSError as error:
-            raise PlanError(f"{path}: cannot be read ({error.strerror}). Give a plan, a TOML file.") from None
+        checked_file(path, error=PlanError, hint="Give a plan, a TOML file.")
+        content = read_toml(path, error=PlanError)
         for key, value in content.items():
             if key not in _KEYS:
                 raise unknown(key, _KEYS, str(path))

@@ -53,7 +53,7 @@ def slurm_options(path: Path, *, dashboard: str | None = None) -> tuple[int, dic
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise PlanError(f"--slurm {path}: cannot be read ({error.strerror}). Give a TOML file.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also numbers of 5000 digits, and brackets without end
         raise PlanError(f"--slurm {path}: is not TOML ({error}). Mend that place.") from None
     found: dict[str, Any] = canonical(content, FIELDS, section="slurm", where=f"--slurm {path}")
     jobs, processes = found.pop("jobs"), found.pop("processes")

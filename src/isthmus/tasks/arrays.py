@@ -42,7 +42,8 @@ def as_samples(
         raise DataError(f"{name}: needs samples as rows, got the single value {array}. Pass an array of shape (n, d).")
     if array.size == 0:
         raise DataError(f"{name}: is empty, shape {array.shape}. Pass at least one row and one column.")
-    with np.errstate(over="ignore"):  # a long double beyond float64 becomes infinity, which is reported below
+    # a long double beyond float64 becomes infinity, one that is no number NaN, which are reported below
+    with np.errstate(over="ignore", invalid="ignore"):
         samples = np.require(array.reshape(len(array), -1), np.float64, ["C", "W"])
     if not columns and isinstance(x, pd.DataFrame):
         columns = [str(c) for c in x.columns]

@@ -50,7 +50,9 @@ def as_numbers(column: pd.Series) -> np.ndarray | Problem | None:
         return unusable
     dtype = column.dtype
     if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
-        with np.errstate(over="ignore"):  # a long double beyond float64 becomes infinity, which is refused below
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # a long double beyond float64 becomes infinity, which is refused below
             numbers = column.to_numpy(dtype=np.float64)
     elif pd.api.types.is_numeric_dtype(dtype):
         numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import h5py
 import xarray as xr
 
 from isthmus.discovery.files.json_values import plain, restored
@@ -41,6 +42,7 @@ def read_table(path: Path, group: str) -> xr.Dataset:
     Raises:
         OSError, KeyError, ValueError, RuntimeError: no such file or group, or a damaged one, in the words of h5py.
     """
+    h5py.File(path, "r").close()  # h5netcdf, half open, would print a traceback of its own when it is thrown away
     table = xr.load_dataset(path, engine="h5netcdf", group=group)
     table.encoding = {}
     for holder in (table, *table.variables.values()):
