@@ -42,7 +42,9 @@ def read_table(path: Path, group: str) -> xr.Dataset:
     Raises:
         OSError, KeyError, ValueError, RuntimeError: no such file or group, or a damaged one, in the words of h5py.
     """
-    h5py.File(path, "r").close()  # h5netcdf, half open, would print a traceback of its own when it is thrown away
+    # a file on which h5netcdf fails half open prints a traceback of its own when it is thrown away: this fails first
+    with h5py.File(path, "r") as file:
+        file.attrs.get("_nc3_strict")
     table = xr.load_dataset(path, engine="h5netcdf", group=group)
     table.encoding = {}
     for holder in (table, *table.variables.values()):
