@@ -9,6 +9,7 @@ import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -135,7 +136,7 @@ TABLES: dict[str, tuple[str, bytes, str]] = {
 def test_a_table(tmp_path: Path, file: str, content: bytes, says: str) -> None:
     path = tmp_path / file
     path.write_bytes(content)
-    options = {"classes": "y"} if "text" in says or "D800" in says else {}
+    options: dict[str, Any] = {"classes": "y"} if "text" in says or "D800" in says else {}
     if not says:  # what pandas notes of itself is not needed
         assert read_table(path, **options).x.shape == (30, 2)
         return

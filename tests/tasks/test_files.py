@@ -1,5 +1,6 @@
 """Real files in, a task or one line out: each row of the tables says which of the two a case must give."""
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 
 from isthmus.errors import DataError, DataWarning
 from isthmus.tasks import Kind, read_table
+from isthmus.tasks.files import columns_like
+from isthmus.tasks.input_columns import InputColumn, Made, columns_of, recorded
 
 Write = Callable[[Path], object]
 RNG = np.random.default_rng(0)
@@ -105,6 +108,32 @@ REFUSED: list[tuple[str, str, Write, dict[str, Any], str]] = [
     ),
 ]
 
+_UNITS = "speed,flow\nm/s,m3/s\n" + "".join(f"{a},{b}\n" for a, b, _ in X)
+_RAGGED = 'a,b,c\n\n1,2,3\n"4\n",5\n7,8,9\n'
+_THOUSANDS = frame().assign(b=[f"{1000 + i:,}" for i in range(30)])
+_DECIMALS = frame().assign(b=[f"{i},5" for i in range(30)])
+_SEVERAL = with_cell(4, "b", "oops").assign(a=[None, *X[1:, 0]], s=[f"id{i}" for i in range(30)], t=["u"] * 29 + [None])
+_SAME = frame(s=SPECIES).rename(columns={"a": "s=owl"})
+TOLD: list[tuple[str, str, Write, dict[str, Any], str]] = [
+    (
+        "several problems", "d.csv", csv_of(_SEVERAL), {},
+        r"'a' holds a missing value or NaN in row 1; column 'b' holds text in row 4 \('oops'\), numbers elsewhere; "
+        r".*'s' has 30 different.*; 1 more columns .*Fill in .*Correct .*Row 1 is line 2, row 4 is line 5",
+    ),
+    (
+        "inputs and targets", "d.csv", csv_of(_SEVERAL), {"target": "a", "aside": ["s", "t"]},
+        "'b' holds text.*'a' holds a missing",
+    ),
+    ("a row of units", "d.csv", text(_UNITS), {}, "first row holds text above numbers .'m/s', 'm3/s'., units perhaps"),
+    ("a short row", "d.csv", text(_RAGGED), {}, "line 4 has 2 cells, the first line 3; column 'c' holds a missing"),
+    ("lines and rows", "d.csv", text("a,b\n\n1,\"2\n\"\n\n3,\n5,7\n"), {}, "in row 2.*Row 2 is line 6 of the file"),
+    ("thousands", "d.csv", csv_of(_THOUSANDS), {}, "separators of thousands in rows 1.*'1,000'.*without them"),
+    ("decimal commas", "d.csv", csv_of(_DECIMALS), {}, "'b' holds decimal commas .*'0,5'.*decimal points"),
+    ("names but for blanks", "d.csv", text("a,a ,c\n1,2,3\n4,5,7\n"), {"target": "a"}, "columns 1 and 2 are both"),
+    ("the same name thrice", "d.csv", text("a,a,b,a\n1,2,3,4\n"), {}, "columns 1, 2 and 4 are both called 'a'"),
+    ("a value and a column", "d.csv", csv_of(_SAME), {}, "both called 's=owl'"),
+]  # fmt: skip
+
 # RIGHT ANSWER: name, file, how it is written, arguments, expected x and y
 ACCEPTED: list[tuple[str, str, Write, dict[str, Any], np.ndarray, np.ndarray | None]] = [
     ("csv", "d.csv", csv_of(frame()), {}, X, None),
@@ -137,7 +166,10 @@ ACCEPTED: list[tuple[str, str, Write, dict[str, Any], np.ndarray, np.ndarray | N
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "file", "write", "arguments", "match"), REFUSED, ids=[case[0] for case in REFUSED])
+@pytest.mark.filterwarnings("ignore:.*became one 0/1 column")
+@pytest.mark.parametrize(
+    ("name", "file", "write", "arguments", "match"), REFUSED + TOLD, ids=[case[0] for case in REFUSED + TOLD]
+)
 def test_refused_in_one_line(
     tmp_path: Path, name: str, file: str, write: Write, arguments: dict[str, Any], match: str
 ) -> None:
@@ -221,3 +253,47 @@ class Trap:
 
     def __reduce__(self) -> tuple[object, tuple[Path]]:
         return Path.touch, (self.mark,)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_nameless_numbers_of_rows_are_left_out(tmp_path: Path, first: int) -> None:
+    """As pandas writes them, from 0, and R, from 1."""
+    path = tmp_path / "d.csv"
+    frame().set_axis(range(first, first + 30)).to_csv(path)
+    assert read_table(path).x_names == ("a", "b", "c")
+
+
+def test_nameless_numbers_with_gaps_are_left_out_aloud(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    frame().set_axis(range(5, 95, 3)).to_csv(path)
+    with pytest.warns(DataWarning, match="has no name and counts upwards, 5 to 92: taken for numbers of rows"):
+        assert read_table(path).x_names == ("a", "b", "c")
+    # an older run that has them as an input still finds them
+    columns = [InputColumn("Unnamed: 0"), InputColumn("a")]
+    found = columns_like(path, lambda _names: columns, recorded=columns)
+    assert found["Unnamed: 0"][:2].tolist() == [5, 8]
+    frame().set_axis(RNG.normal(size=30)).to_csv(path)  # a measurement whose name was forgotten
+    assert read_table(path).x_names == ("Unnamed: 0", "a", "b", "c")
+
+
+def test_names_with_commas_can_be_targets(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    frame().rename(columns={"b": "flow rate, m3/s"}).to_csv(path, index=False)
+    for words in (["flow rate, m3/s"], ["flow rate", "m3/s"]):
+        assert read_table(path, target=words).y_names == ("flow rate, m3/s",)
+    assert read_table(path, target=["c", "flow rate", "m3/s", "a"][:3]).y_names == ("c", "flow rate, m3/s")
+
+
+def test_how_columns_were_made_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    frame(s=SPECIES, on=X[:, 0] > 0).rename(columns={"a": "T=300"}).to_csv(path, index=False)
+    with pytest.warns(DataWarning, match="became one 0/1 column"):
+        made = read_table(path).x_columns
+    assert made[0] == InputColumn("T=300", Made.NUMERIC)
+    assert made[3] == InputColumn("s=cat", Made.ONE_HOT, "s", "cat")
+    assert made[-1] == InputColumn("on", Made.BOOLEAN)
+    assert columns_of([c.name for c in made], json.loads(json.dumps(recorded(made)))) == made
+    assert columns_of(["a"], None) is None
+    for damaged in ([{}], [{"made": "guess"}], [], 7):
+        with pytest.raises(DataError, match="damaged"):
+            columns_of(["a"], damaged)

@@ -17,7 +17,10 @@ from isthmus.cli.region import region
 from isthmus.cli.sweep import app as sweep
 from isthmus.cli.verify import verify
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="How many dimensions a task really needs.")
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="How many dimensions a task really needs.",
+    epilog="ISTHMUS_MEMORY (8G, 500M, unlimited) in the environment: how much memory data may take; default half.",
+)  # fmt: skip
 app.command()(discover)
 app.command()(apply)
 app.command()(cost)

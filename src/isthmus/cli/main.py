@@ -5,6 +5,7 @@ errors in words: `complaints`; exit codes: `exit_codes`.
 """
 
 import atexit
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -48,6 +49,7 @@ def main() -> None:
     atexit.register(_leave, ended)  # registered first, so that it is called last
     leave_on_signals()
     _open_what_is_closed()
+    _take_any_text()
     ended.append(run(sys.argv[1:]))
     ignore_signals()  # all is said and saved
     sys.exit(ended[0])
@@ -69,6 +71,13 @@ def _open_what_is_closed() -> None:
             os.open(os.devnull, os.O_RDONLY)  # takes the lowest free number; writing into it fails, as it should
             if number == 1:
                 sys.stdout = open(1, "w", closefd=False)  # noqa: PTH123, SIM115 - a descriptor, open to the end
+
+
+def _take_any_text() -> None:
+    """Let both streams escape what their encoding lacks: a folder with an odd name must not end a finished search."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 if __name__ == "__main__":
