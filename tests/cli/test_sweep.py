@@ -143,7 +143,7 @@ REFUSED = {
     "unknown key": Refusal(RUN, ("plan.toml", "'widht'", "Did you mean 'width'?"), "width", "widht"),
     "empty grid": Refusal(RUN, ("plan.toml", "grid.seed is empty"), "[0, 1]", "[]"),
     "value out of range": Refusal(
-        RUN, ("run 2 (depth=0)", "network.depth is 0", ">= 1"), "seed = [0, 1]", "depth = [1, 0]"
+        RUN, ("run 2 (depth=0)", "network.depth is 0", "from 1"), "seed = [0, 1]", "depth = [1, 0]"
     ),
     "task file missing": Refusal(RUN, ("task.file", "no.csv"), TEACHER, 'file = "no.csv"'),
     "no plan": Refusal(("sweep", "NO.toml", "--workers", "0"), ("NO.toml", "no such file")),
@@ -155,7 +155,7 @@ REFUSED = {
     "no scheduler's address": Refusal(
         ("sweep", "PLAN", "--out", "OUT", "--scheduler", "nonsense://x"), ("nonsense://x", "cannot be reached")
     ),
-    "no Slurm": Refusal(("sweep", "PLAN", "--out", "OUT", "--slurm", "NO.toml"), ("NO.toml", "cannot be read")),
+    "no Slurm": Refusal(("sweep", "PLAN", "--out", "OUT", "--slurm", "NO.toml"), ("--slurm NO.toml", "no such file")),
     "folder without a sweep": Refusal(("sweep", "status", "OUT"), ("OUT", "holds no sweep")),
     "unknown subcommand": Refusal(("sweep", "statsu", "OUT"), ("OUT",)),
     "unknown option": Refusal(("sweep", "PLAN", "--wrokers", "0"), ("--wrokers",)),

@@ -121,7 +121,7 @@ REFUSED: dict[str, tuple[Change, tuple[str, ...]]] = {
     "empty grid": (lambda p: replace(p, grid={}), ("the grid is empty",)),
     "grid and settings": (lambda p: replace(p, settings=[{"depth": 3}]), ("both a grid and settings",)),
     "no list": (lambda p: replace(p, grid={"depth": 3}), ("grid.depth is 3", "list")),
-    "depth 0": (lambda p: replace(p, grid={"depth": [3, 0]}), ("run 2 (depth=0)", "network.depth is 0", ">= 1")),
+    "depth 0": (lambda p: replace(p, grid={"depth": [3, 0]}), ("run 2 (depth=0)", "network.depth is 0", "from 1")),
     "negative ridge": (lambda p: replace(p, grid={"ridge": [-1.0]}), ("run 1 (ridge=-1.0)", "training.ridge", ">= 0")),
     "infinite ridge": (lambda p: replace(p, grid={"ridge": [float("inf")]}), ("training.ridge is inf",)),
     "true as a number": (lambda p: replace(p, grid={"depth": [True]}), ("network.depth is True",)),
@@ -158,7 +158,7 @@ def test_what_cannot_be_carried_out_is_refused_in_one_line(name: str) -> None:
 
 
 TEXTS = {
-    "no TOML": ("depth =", ("is not TOML",)),
+    "no TOML": ("depth =", ("cannot be read as TOML",)),
     "unknown section": ("[netwrok]\nwidth = 1", ("'netwrok'", "Did you mean 'network'?")),
     "section missing": ('[task]\nname = "teacher"', ("[network] is missing",)),
     "no table": ('task = "teacher"', ("task is 'teacher'", "[task]")),

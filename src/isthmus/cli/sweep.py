@@ -44,6 +44,9 @@ def run(
         str | None, typer.Option(help="Where the dashboard listens, HOST:PORT; default this machine alone, any port.")
     ] = None,
     retries: Annotated[int, typer.Option(min=0, help="How often a run that fails is tried again.")] = 1,
+    most_runs: Annotated[
+        int | None, typer.Option(min=1, help="Refuse a plan of more runs than this; default 100,000.")
+    ] = None,
 ) -> int:
     """Compute every run of PLAN that is not there yet; the same command goes on after any interruption.
 
@@ -58,7 +61,7 @@ def run(
         raise DataError("--tls-cert: needs all of --tls-ca-file, --tls-cert and --tls-key. Give the others.")
     certificates = Certificates(*files) if files else None
     choice = EngineChoice(workers, scheduler, slurm, patience, certificates, dashboard)
-    return run_in(plan, out or Path("runs") / plan.stem, choice, retries=retries)
+    return run_in(plan, out or Path("runs") / plan.stem, choice, retries=retries, most_runs=most_runs)
 
 
 @app.command()

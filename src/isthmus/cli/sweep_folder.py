@@ -42,7 +42,7 @@ def print_status(path: Path) -> int:
     typer.echo(f"{path}: {told}; {'a sweep is at work' if driven else 'no sweep is at work'}")
     failed = [row for row in rows if row.status is Status.FAILED]
     for row in failed[:_MOST_FAILURES]:
-        typer.echo(f"failed {row.id}: {row.error.strip().splitlines()[-1]}")
+        typer.echo(f"failed {_cell(row.id)}: {_cell((row.error.strip().splitlines() or [''])[-1])}")
     if len(failed) > _MOST_FAILURES:
         typer.echo(f"and {len(failed) - _MOST_FAILURES} more; all tracebacks are in {path / FAILED}")
     return 0
@@ -71,4 +71,7 @@ def _aligned(texts: Sequence[str]) -> list[str]:
 def _cell(value: object) -> str:
     if value is None:
         return ""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    # a folder of somebody else must not write to the terminal what the terminal obeys
+    return "".join(letter if letter.isprintable() else "?" for letter in str(value))

@@ -1,5 +1,6 @@
 """A plan carried out from the command line: notes and progress on stderr, the end in words, an exit code."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from isthmus.cli.exit_codes import ExitCode
@@ -16,7 +17,7 @@ from isthmus.sweeps.sitting import run_plan
 _CODES = {SweepOutcome.DONE: ExitCode.DONE, SweepOutcome.INTERRUPTED: ExitCode.INTERRUPTED}
 
 
-def run_in(path: Path, folder: Path, choice: EngineChoice, *, retries: int) -> int:
+def run_in(path: Path, folder: Path, choice: EngineChoice, *, retries: int, most_runs: int | None = None) -> int:
     """Carry out the plan of a file in a folder; returns the exit code.
 
     Raises:
@@ -29,7 +30,8 @@ def run_in(path: Path, folder: Path, choice: EngineChoice, *, retries: int) -> i
 
     try:
         with terminate_like_interrupt() as stop_again, warnings_as_lines(say):
-            runs = checked_runs(Plan.read(path))
+            plan = Plan.read(path)
+            runs = checked_runs(plan if most_runs is None else replace(plan, most_runs=most_runs))
             check_writable(folder)
             with shown_sweep(errors) as listener:
                 summary = run_plan(

@@ -12,6 +12,8 @@ from types import MappingProxyType
 from isthmus.errors import PlanError
 
 REQUIRED = object()
+MOST_LAYERS = 100_000  # each is an object of its own: a hundred million would be hours before anything is said
+MOST_SHOWN = 80
 Settings = dict[str, object]  # values as JSON has them
 
 
@@ -109,7 +111,7 @@ def words(*, default: object = REQUIRED) -> Field:
 
 
 _POSITIVE = real("a number > 0", lambda v: v > 0)
-_SHAPE = {"width": whole(1), "depth": whole(1), "seed": whole(0, default=0)}
+_SHAPE = {"width": whole(1), "depth": whole(1, most=MOST_LAYERS), "seed": whole(0, default=0)}
 NETWORKS: Mapping[str, Mapping[str, Field]] = MappingProxyType(
     {
         "fully_connected": _SHAPE
@@ -151,11 +153,20 @@ RECORD: Mapping[str, Field] = MappingProxyType(
 )
 
 
+def shown(value: object) -> str:
+    """A value of a plan as a refusal quotes it: short, and whatever it is."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # integers beyond 4,300 digits, tables within tables
+        return f"a {type(value).__name__} that is too long to show"
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+
+
 def unknown(key: str, known: Collection[str], where: str) -> PlanError:
     """The refusal of a key that is not known, with the nearest that is."""
     near = difflib.get_close_matches(key, known, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return PlanError(f"{where}: unknown key {key!r}.{hint} Known are {', '.join(known)}.")
+    return PlanError(f"{where}: unknown key {shown(key)}.{hint} Known are {', '.join(known)}.")
 
 
 def canonical(given: Mapping[str, object], fields: Mapping[str, Field], *, section: str, where: str) -> Settings:
@@ -174,6 +185,6 @@ def canonical(given: Mapping[str, object], fields: Mapping[str, Field], *, secti
             raise PlanError(f"{where}: {section}.{key} is missing; needs {field.needs}.")
         try:
             found[key] = field.read(value)
-        except ValueError:
-            raise PlanError(f"{where}: {section}.{key} is {value!r}; needs {field.needs}.") from None
+        except (ValueError, OverflowError, RecursionError):
+            raise PlanError(f"{where}: {section}.{key} is {shown(value)}; needs {field.needs}.") from None
     return found

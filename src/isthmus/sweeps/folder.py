@@ -5,9 +5,12 @@ What lies in it, and writing it: `store`.
 
 import json
 import sqlite3
+import stat
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from isthmus.errors import SweepError
 from isthmus.sweeps.index import Index
@@ -15,7 +18,16 @@ from isthmus.writing.folder_lock import FolderInUse, only_writer
 
 FORMAT, FORMAT_VERSION = "isthmus sweep", 1
 HEAD, INDEX, LOCK = "sweep.json", "index.sqlite", "driver.lock"
+_MOST_HEAD = 4096
 RUNS, FAILED, WORK, DAMAGED = "runs", "failed", "work", "damaged"
+
+
+def _head(path: Path) -> str:
+    """The few lines of a head; a device or a folder in its place is no head, and is not read."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError
+    with path.open(encoding="utf-8") as file:
+        return file.read(_MOST_HEAD)
 
 
 class SweepFolder:
@@ -32,13 +44,13 @@ class SweepFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            head = json.loads((path / HEAD).read_text(encoding="utf-8"))
-            if head["format"] != FORMAT:
+            head = json.loads(_head(path / HEAD))
+            if head["format"] != FORMAT or not isinstance(head["token"], str):
                 raise ValueError
-            version, self.token = int(head["format_version"]), str(head["token"])
-        except FileNotFoundError:
+            version, self.token = int(head["format_version"]), head["token"]
+        except (FileNotFoundError, NotADirectoryError):
             raise SweepError(f"{path}: holds no sweep. Start one with isthmus sweep PLAN --out {path}.") from None
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             raise SweepError(f"{path / HEAD}: is damaged. Remove this one file; the next sweep writes it.") from None
         if version > FORMAT_VERSION:
             raise SweepError(f"{path}: has format version {version}, not {FORMAT_VERSION}; use the newer isthmus.")
@@ -48,7 +60,7 @@ class SweepFolder:
         """Be the only driver here; the operating system lets go when the process ends, however it ends.
 
         Raises:
-            SweepError: another driver is at work.
+            SweepError: another driver is at work; says which, where and since when.
         """
         with ExitStack() as held:
             try:
@@ -58,12 +70,15 @@ class SweepFolder:
             yield
 
     def is_driven(self) -> bool:
-        """Whether a driver is at work here now."""
+        """Whether a driver is at work here now; nothing is written to find out but the lock."""
+        lock = FileLock(self.path / LOCK, timeout=0)
         try:
-            with self.locked():
+            with lock:
                 return False
-        except SweepError:
+        except Timeout:
             return True
+        except OSError:  # somebody else's folder, where nothing may be locked and so nothing driven by us
+            return False
 
     def reader(self) -> Index:
         """The index, for reading beside a driver.

@@ -4,17 +4,19 @@ The keys and their ranges: `fields` and `task_fields`. Checks that need the task
 """
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from isthmus.errors import PlanError
-from isthmus.sweeps.fields import KIND, NETWORKS, RECORD, TRAINING, canonical, unknown
+from isthmus.sweeps.fields import KIND, NETWORKS, RECORD, TRAINING, canonical, shown, unknown
 from isthmus.sweeps.runs import Run, label_of
 from isthmus.sweeps.task_fields import canonical_task
-from isthmus.tasks.door import checked_file, read_toml
+from isthmus.sweeps.toml_files import read_toml
 
 _SECTIONS = ("task", "network", "training")
+MOST_RUNS = 100_000  # 11 s and .2 GB before the first of them starts
 _KEYS = (*_SECTIONS, "record", "grid", "settings")
 # a grid names these without their section
 _BARE = {key: f"network.{key}" for fields in NETWORKS.values() for key in fields} | {
@@ -36,6 +38,7 @@ class Plan:
         record: what is kept of a run beside its numbers: `ranks`, `weights`, `history`, each true unless said.
         folder: where relative paths of task files start.
         name: how errors call the plan.
+        most_runs: a grid of more is refused before it is expanded.
     """
 
     task: Mapping[str, object]
@@ -46,6 +49,7 @@ class Plan:
     record: Mapping[str, object] = field(default_factory=dict[str, object])
     folder: Path = Path()
     name: str = "plan"
+    most_runs: int = MOST_RUNS
 
     @classmethod
     def read(cls, path: str | Path) -> "Plan":
@@ -55,14 +59,13 @@ class Plan:
             PlanError: no such file, not TOML, an unknown or missing section.
         """
         path = Path(path)
-        checked_file(path, error=PlanError, hint="Give a plan, a TOML file.")
-        content = read_toml(path, error=PlanError)
+        content = read_toml(path, where=str(path), needs="a plan")
         for key, value in content.items():
             if key not in _KEYS:
                 raise unknown(key, _KEYS, str(path))
             if not isinstance(value, list if key == "settings" else dict):
                 kind = "a list of tables, [[settings]]" if key == "settings" else f"a table, [{key}]"
-                raise PlanError(f"{path}: {key} is {value!r}; needs {kind}.")
+                raise PlanError(f"{path}: {key} is {shown(value)}; needs {kind}.")
         for section in _SECTIONS:
             if section not in content:
                 raise PlanError(f"{path}: the section [{section}] is missing; a plan needs {', '.join(_SECTIONS)}.")
@@ -80,7 +83,7 @@ class Plan:
             if twin := next((other for other in found if self._place(other) == place), None):
                 raise PlanError(f"{self.name}: grid.{axis} and grid.{twin} are both {'.'.join(place)}. Remove one.")
             if not isinstance(values, list | tuple):
-                raise PlanError(f"{self.name}: grid.{axis} is {values!r}; needs a list of values.")
+                raise PlanError(f"{self.name}: grid.{axis} is {shown(values)}; needs a list of values.")
             if not values:
                 raise PlanError(f"{self.name}: grid.{axis} is empty; needs at least one value.")
             found[axis] = list(values)
@@ -97,6 +100,11 @@ class Plan:
             raise PlanError(f"{self.name}: has both a grid and settings; needs one of them.")
         if not axes and not self.settings:
             raise PlanError(f"{self.name}: the grid is empty; give [grid] axes with values, or [[settings]].")
+        if (count := math.prod(map(len, axes.values())) if axes else len(self.settings)) > self.most_runs:
+            raise PlanError(
+                f"{self.name}: has {count} runs, more than {self.most_runs}. Cut it into several plans over one "
+                "folder, or lift the limit with --most-runs (Plan.most_runs)."
+            )
         if axes:
             points = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
         else:

@@ -3,7 +3,9 @@
 Ranges of single keys: `fields`. What a run computes: `execution`.
 """
 
+import os
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from isthmus.errors import IsthmusError, PlanError
 from isthmus.sweeps.plan import Plan
@@ -27,11 +29,27 @@ def checked_runs(plan: Plan) -> tuple[Run, ...]:
             continue
         seen.add(kind)
         try:
+            _check_size(run.settings["network"])
             prepared(run.settings, run.source)
-        except (IsthmusError, ValueError, TypeError) as error:
-            reason = " ".join(str(error).split())
+        except (IsthmusError, ValueError, TypeError, OverflowError, MemoryError, RuntimeError) as error:
+            # RuntimeError: what torch says of sizes that it cannot have
+            reason = " ".join(str(error).split())[:300] or "too large for the memory of this machine."
             raise PlanError(f"{plan.name}, run {number} ({run.label}): {reason}") from error
     return runs
+
+
+def _check_size(network: Mapping[str, object]) -> None:
+    """Refuse weights that would not fit into this machine before they are drawn.
+
+    Raises:
+        ValueError: says how many there would be.
+    """
+    width, depth = network["width"], int(str(network["depth"]))
+    widths = [int(w) for w in width] if isinstance(width, list) else [int(str(width))] * (depth - 1)
+    weights = sum(a * b for a, b in pairwise(widths))
+    room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else None
+    if room is not None and 8 * weights > room:  # float32, and its gradient
+        raise ValueError(f"network.width and depth make {weights} weights, more than memory holds. Make it smaller.")
 
 
 def _seedless(section: Mapping[str, object]) -> dict[str, object]:

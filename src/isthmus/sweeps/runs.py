@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+MOST_SHOWN = 80
 SCHEMA = 1  # raised whenever the same settings would mean another computation
 
 
@@ -50,4 +51,12 @@ def canonical_json(value: object) -> str:
 
 def label_of(axes: Mapping[str, object]) -> str:
     """Axes and their values in one line."""
-    return ", ".join(f"{axis}={value}" for axis, value in axes.items())
+    return ", ".join(f"{axis}={_short(value)}" for axis, value in axes.items())
+
+
+def _short(value: object) -> str:
+    try:
+        text = str(value)
+    except (ValueError, RecursionError):  # integers beyond 4,300 digits, tables within tables
+        return "..."
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."

@@ -13,7 +13,6 @@ import contextlib
 import re
 import shutil
 import tempfile
-import tomllib
 from collections.abc import Generator
 from functools import partial
 from pathlib import Path
@@ -22,12 +21,13 @@ from typing import Any
 from dask_jobqueue import SLURMCluster
 from distributed import Client
 
-from isthmus.errors import PlanError, SweepError
+from isthmus.errors import SweepError
 from isthmus.sweeps.certificates import fresh_security, written
 from isthmus.sweeps.cluster import Cluster
 from isthmus.sweeps.fields import Field, canonical, listed, optional, whole, words
 from isthmus.sweeps.folder import WORK
 from isthmus.sweeps.schedulers import LOOPBACK
+from isthmus.sweeps.toml_files import read_toml
 
 _PREFIX = "isthmus-certificates-"
 QUEUE_SECONDS = 24 * 3600.0  # how long a job may wait in the queue
@@ -49,12 +49,7 @@ def slurm_options(path: Path, *, dashboard: str | None = None) -> tuple[int, dic
     Raises:
         PlanError: no such file, not TOML, an unknown key or a value out of range.
     """
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise PlanError(f"--slurm {path}: cannot be read ({error.strerror}). Give a TOML file.") from None
-    except (ValueError, RecursionError) as error:  # also numbers of 5000 digits, and brackets without end
-        raise PlanError(f"--slurm {path}: is not TOML ({error}). Mend that place.") from None
+    content = read_toml(path, where=f"--slurm {path}", needs="a file")
     found: dict[str, Any] = canonical(content, FIELDS, section="slurm", where=f"--slurm {path}")
     jobs, processes = found.pop("jobs"), found.pop("processes")
     options = {name: value for name, value in found.items() if value is not None}

@@ -19,6 +19,7 @@ from isthmus.sweeps.fields import (
     listed,
     optional,
     real,
+    shown,
     switch,
     unknown,
     whole,
@@ -56,8 +57,8 @@ def canonical_task(given: Mapping[str, object], *, where: str, folder: Path) -> 
     if "file" in given:
         found = canonical(given, _FILE, section="task", where=where)
         path = folder / str(found.pop("file"))
-        if not path.is_file():
-            raise PlanError(f"{where}: task.file is {str(path)!r}; needs a file that is there. Check the path.")
+        if not _is_file(path):
+            raise PlanError(f"{where}: task.file is {shown(str(path))}; needs a file that is there. Check the path.")
         found["target"] = [found["target"]] if isinstance(found["target"], str) else found["target"]
         return {"sha256": _checksum(path), "suffix": path.suffix.lower(), **found}, str(path.resolve())
     name = given.get("name")
@@ -66,6 +67,14 @@ def canonical_task(given: Mapping[str, object], *, where: str, folder: Path) -> 
             raise PlanError(f"{where}, [task]: needs a name or a file. Names are {', '.join(BUILTIN)}.")
         raise unknown(name, list(BUILTIN), f"{where}, task.name")
     return canonical(given, _fields(name, given), section="task", where=where), None
+
+
+def _is_file(path: Path) -> bool:
+    """Whether it is one, and no device or folder; a name that no file can have is none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def _fields(name: str, given: Mapping[str, object]) -> dict[str, Field]:
