@@ -120,7 +120,8 @@ def test_the_job_script_of_slurm(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [("memroy = '8GB'", "Did you mean 'memory'?"), ("jobs = 0\nmemory = '8GB'", "slurm.jobs is 0"),
-     ("jobs = 1", "slurm.memory is missing"), ("jobs =", "cannot be read as TOML"), ("memory = '8GB'", "sbatch is not on")],
+     ("jobs = 1", "slurm.memory is missing"), ("jobs =", "cannot be read as TOML"),
+     ("memory = '8GB'", "sbatch is not on")],
 )  # fmt: skip
 def test_slurm_options_are_checked(text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "slurm.toml").write_text(text)

@@ -1,6 +1,8 @@
 """Exported programs: what torch wrote computes the same here, and no text of a crafted one is ever run."""
 
+import io
 import json
+import pickle
 import random
 import signal
 import warnings
@@ -11,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 import crafted_programs
@@ -181,7 +183,18 @@ def test_operators_whose_kernels_trust_shapes_are_asked_first() -> None:
     rest = (False, 1, 0.0, False, False, False)
     state, weights = [torch.zeros(1, 3, 4)] * 2, [torch.zeros(16, 5), torch.zeros(16, 4)]
     assert lstm(torch.zeros(2, 3, 5), state, weights, *rest)[0].shape == (2, 3, 4)
+    repeat, rows = (
+        called("torch.ops.aten.repeat_interleave.Tensor"),
+        called("torch.ops.aten.repeat_interleave.self_Tensor"),
+    )
+    assert repeat(torch.tensor([1, 2])).tolist() == [0, 1, 1]
+    assert rows(torch.tensor([5.0, 7.0]), torch.tensor([1, 2])).tolist() == [5.0, 7.0, 7.0]
+    wraps = torch.tensor([2**62] * 4 + [5])
+    divide = called("torch.ops.aten.div_.Tensor_mode")
+    least = torch.tensor([-(2**63), 4])
+    assert divide(torch.tensor([7, 4]), torch.tensor([-1, 2]), rounding_mode="trunc").tolist() == [-7, 2]
     refused = [(attend, arguments) for arguments in bad]
+    refused += [(lstm, (torch.zeros(2, 3, 5), state, weights, False, 2**31, *rest[2:]))]
     refused += [(norm, (torch.ones(5, 2), torch.ones(1), 0)), (norm, (torch.ones(5, 2), torch.ones(1), 1))]
     refused += [
         (lstm, (torch.zeros(2, 3, 6), state, weights, *rest)),
@@ -192,6 +205,11 @@ def test_operators_whose_kernels_trust_shapes_are_asked_first() -> None:
     for function, arguments in refused:
         with pytest.raises(ShapeError, match="do not fit"):
             function(*arguments)
+    for arguments in ((repeat, wraps), (rows, torch.zeros(5), wraps), (repeat, torch.tensor([-1, 3]))):
+        with pytest.raises(ShapeError, match="of sum at most"):
+            arguments[0](*arguments[1:])
+    with pytest.raises(ShapeError, match="larger than the largest"):
+        divide(least, torch.tensor([-1, 1]), rounding_mode="trunc")
 
 
 def called(target: str) -> Any:
@@ -203,11 +221,73 @@ def called(target: str) -> Any:
 def test_operators_that_write_read_files_or_trust_sizes_are_not_on_the_list() -> None:
     for name in (
         "save.default", "from_file.default", "set_.source_Tensor", "resize_.default", "as_strided.default",
-        "native_batch_norm.default", "native_group_norm.default", "lstm.data", "add.out", "add.__class__", "add.op",
+        "native_batch_norm.default", "native_group_norm.default", 
+        "remainder.int", "remainder.default", "sort.any", "slice.t", "lstm.data", "add.out", "add.__class__", "add.op",
     ):  # fmt: skip
         assert pure_operator(f"torch.ops.aten.{name}") is None
     for name in ("add.Tensor", "relu_.default", "conv2d.default"):
         assert pure_operator(f"torch.ops.aten.{name}") is not None
+
+
+class Colliding(nn.Module):
+    """Names that are the same once they are names of Python, and names that a module of torch.fx has itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        names = ("a-b", "a_b", "a b", "lambda", "lambda_", "_boxed_call", "shape_env", "code", "training_")
+        self.parts = nn.ModuleDict({name: nn.Linear(3, 3) for name in names})
+        self.own = [nn.Parameter(torch.randn(3)) for _ in range(4)]
+        for name, parameter in zip(("_tracer_cls", "shape_env", "input_1", "code"), self.own, strict=True):
+            self.register_parameter(name, parameter)
+
+    def forward(self, torch: Tensor, *, device: Tensor) -> Tensor:
+        for part in self.parts.values():
+            torch = part(torch).tanh()
+        first, second, third, fourth = self.own
+        return torch * first + second + third * fourth + device
+
+
+def test_names_that_become_the_same_stay_apart(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    module, x, z = Colliding().eval(), torch.randn(4, 3), torch.randn(4, 3)
+    with pytest.raises(DataError, match="takes or gives a structure"):  # "device" would hide torch.device in the text
+        read_program(exported_to(tmp_path / "a.pt2", module, (x,), {"device": z}))
+
+    def renamed(members: dict[str, bytes]) -> None:
+        members[GRAPH] = members[GRAPH].replace(b'[\\\\\\"device\\\\\\"]', b'[\\\\\\"beside\\\\\\"]')
+
+    read = read_program(rewritten(tmp_path / "a.pt2", tmp_path / "b.pt2", renamed))
+    assert close(read(x, beside=z), module(x, device=z))
+
+
+def test_outputs_nested_without_end_are_refused(tmp_path: Path, program: Path) -> None:
+    def nested(members: dict[str, bytes]) -> None:
+        value = json.loads(members[GRAPH])
+        signature = value["graph_module"]["module_call_graph"][0]["signature"]
+        spec = json.loads(signature["out_spec"])
+        for _ in range(300):
+            spec[1] = {"type": "builtins.tuple", "context": "null", "children_spec": [spec[1]]}
+        signature["out_spec"] = json.dumps(spec)
+        members[GRAPH] = json.dumps(value).encode()
+
+    with pytest.raises(DataError, match="more than 50 levels"):
+        read_program(rewritten(program, tmp_path / "n.pt2", nested))
+
+
+def test_members_that_no_reader_needs_are_neither_unpacked_nor_unpickled(tmp_path: Path, program: Path) -> None:
+    inner = io.BytesIO()
+    with zipfile.ZipFile(inner, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", bytes(10**7))
+    large = pickle.dumps(bytearray, protocol=2)[:-1] + pickle.dumps((2**31 - 1,), protocol=2)[2:-1] + b"R."
+    for name, content, words in (
+        ("data/sample_inputs/model.pt", inner.getvalue(), "packed or overlap"),
+        ("data/sample_inputs/model.pt", large, "no file of tensors"),
+        ("data/other.bin", b"", "no part of a program"),
+        ("data/\x1b]0;x\x07", b"", r"\\x1b"),
+    ):
+        path = rewritten(program, tmp_path / "m.pt2", lambda members, n=name, c=content: members.update({n: c}))
+        with pytest.raises(DataError, match=words):
+            read_program(path)
 
 
 def mutated(value: Any, generator: random.Random) -> None:

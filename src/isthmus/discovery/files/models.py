@@ -18,10 +18,14 @@ from torch import Tensor, nn
 
 from isthmus.discovery.files.module_description import described_module, description_of_file
 from isthmus.discovery.files.networks import read_network
-from isthmus.discovery.files.programs import NAMES, first_reason, read_program
+from isthmus.discovery.files.pickles import odd_global
+from isthmus.discovery.files.programs import read_program
 from isthmus.discovery.result import load
 from isthmus.errors import DataError
+from isthmus.tasks.door import in_one_line
 from isthmus.tasks.input_columns import InputColumn
+from isthmus.tasks.names import quoted
+from isthmus.tasks.names import shown as shown_name
 
 PICKLED = (".pt", ".pth", ".bin", ".ckpt")
 # what training frameworks put around a state dict, and before every name in it: data parallel, compiled, Lightning
@@ -110,16 +114,18 @@ def _safe_tensors(place: Path) -> dict[str, Tensor]:
 def _unpickled_tensors(place: Path) -> dict[str, Tensor]:
     """The state dict of a pickled file, by the unpickler of torch that makes tensors and plain values only."""
     try:
+        if odd := odd_global(place.read_bytes()):
+            raise DataError(
+                f"{place}: refused without running it: it holds more than tensors (it names {odd[:80]!r}). Save "
+                "state_dict() only, best as safetensors."
+            )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what torch thinks of a file that it then refuses
             content = torch.load(place, weights_only=True, map_location="cpu")
+    except DataError:
+        raise
     except Exception as error:  # torch, zip and pickle raise types of their own
-        reason = first_reason(error)
-        if reason.startswith(NAMES):
-            raise DataError(
-                f"{place}: refused without running it: it holds more than tensors ({reason}). Save state_dict() only, "
-                "best as safetensors."
-            ) from error
+        reason = f"{type(error).__name__}: {in_one_line(error)[:120].split('. ')[0]}"
         raise DataError(f"{place}: is damaged or no file of torch.save ({reason}). Save it again.") from error
     for key in _WRAPPERS:
         if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
@@ -127,7 +133,16 @@ def _unpickled_tensors(place: Path) -> dict[str, Tensor]:
             break
     if not isinstance(content, Mapping) or not content or not all(isinstance(v, Tensor) for v in content.values()):
         raise DataError(f"{place}: holds no state dict of tensors. Save module.state_dict().")
+    if odd_kinds := [str(key) for key, tensor in content.items() if not _is_dense(tensor)]:
+        raise DataError(
+            f"{place}: {quoted(odd_kinds[0])} is sparse, quantised, nested or without numbers. Save dense weights."
+        )
     return {str(key): tensor for key, tensor in content.items()}
+
+
+def _is_dense(tensor: Tensor) -> bool:
+    plain = tensor.layout is torch.strided and not tensor.is_nested and not tensor.is_quantized
+    return plain and tensor.device.type == "cpu"
 
 
 def _with_factory(place: Path, factory: str | None, tensors: Mapping[str, Tensor]) -> LoadedModel:
@@ -152,12 +167,23 @@ def _with_factory(place: Path, factory: str | None, tensors: Mapping[str, Tensor
             f"{place}: {wrong[0]} has shape {shapes[0]}, the network of --factory {factory} needs {shapes[1]}"
             f"{f' ({len(wrong)} tensors differ)' if len(wrong) > 1 else ''}. Give the factory of this checkpoint."
         )
+    mixed = [key for key in expected if _kind(expected[key]) != _kind(tensors[key])]
+    if mixed:
+        raise DataError(
+            f"{place}: {mixed[0]} holds {tensors[mixed[0]].dtype}, the network of --factory {factory} needs "
+            f"{expected[mixed[0]].dtype}. Give the factory of this checkpoint."
+        )
     module.load_state_dict(dict(tensors))
     kinds = {t.dtype for t in tensors.values() if t.is_floating_point()}
     module = module.to(kinds.pop()) if len(kinds) == 1 else module
     note = f"--factory {factory} ran your code to make the network."
     note += f" Left out {prefix!r}, with which every name in {place} begins." if prefix else ""
     return LoadedModel(module.eval(), f"{type(module).__name__} with the weights of {place}", (), note)
+
+
+def _kind(tensor: Tensor) -> str:
+    """Whether its numbers are floating, complex or whole: torch turns one into the other without a word."""
+    return "complex" if tensor.is_complex() else "floating" if tensor.is_floating_point() else "whole"
 
 
 def _bare(tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> tuple[Mapping[str, Tensor], str]:
@@ -201,7 +227,7 @@ def _made(factory: str) -> nn.Module:
 def _listing(verb: str, keys: list[str]) -> str:
     if not keys:
         return ""
-    shown = ", ".join(keys[:3]) + (", ..." if len(keys) > 3 else "")
+    shown = ", ".join(shown_name(key) for key in keys[:3]) + (", ..." if len(keys) > 3 else "")
     return f"it {verb} {len(keys)} tensor{'s' * (len(keys) != 1)} ({shown})"
 
 

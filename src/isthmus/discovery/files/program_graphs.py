@@ -17,7 +17,7 @@ from torch import Tensor, fx, nn
 
 from isthmus.discovery.files.program_operators import CHECKS, SHAPE_ARITHMETIC, arguments_of, pure_operator
 from isthmus.discovery.files.program_tensors import TYPES, Refused
-from isthmus.discovery.files.program_texts import attribute_path, check_texts, input_names, owner_of, structured
+from isthmus.discovery.files.program_texts import Attributes, check_texts, input_names, owner_of, structured
 
 # of the JSON that torch.export writes; its minor versions only add fields
 SCHEMA = 8
@@ -50,7 +50,7 @@ def program_module(description: Any, tensors: Mapping[str, Tensor]) -> fx.GraphM
         if version != SCHEMA:
             raise Refused(f"has version {str(version)[:20]!r} of the format; this reader knows {SCHEMA}")
         return _Reader(description["graph_module"], tensors).module()
-    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RuntimeError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RuntimeError, MemoryError) as error:
         if isinstance(error, Refused):
             raise
         raise Refused(f"is no graph of torch.export ({type(error).__name__}: {str(error)[:80]})") from error
@@ -62,6 +62,7 @@ class _Reader:
     def __init__(self, description: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         self.description, self.tensors = description, tensors
         self.graph, self.root = fx.Graph(), nn.Module()
+        self.attributes, self.kept = Attributes(), dict[str, str]()
         self.values: dict[str, Any] = {}
         self.ranks = dict[str, int]()  # number of dimensions of each tensor, which the kind of a batch norm hangs on
 
@@ -108,20 +109,20 @@ class _Reader:
         """Keep a tensor of the file under its dotted name in the module."""
         if name not in self.tensors:
             raise Refused(f"takes the tensor {name[:80]!r}, which the archive lacks")
-        *path, last = segments = attribute_path(name)
+        if name in self.kept:  # an input that stands there twice
+            return self.kept[name]
+        *path, last = segments = self.attributes.of(name)
         owner = self.root
         for part in path:
             if part not in dict(owner.named_children()):
                 owner.add_module(part, nn.Module())
             owner = owner.get_submodule(part)
-        tensor = self.tensors[name]
-        if last in owner.state_dict():
-            pass  # an input that stands there twice
-        elif is_parameter:
-            owner.register_parameter(last, nn.Parameter(tensor, requires_grad=False))
+        if is_parameter:
+            owner.register_parameter(last, nn.Parameter(self.tensors[name], requires_grad=False))
         else:
-            owner.register_buffer(last, tensor)
-        return ".".join(segments)
+            owner.register_buffer(last, self.tensors[name])
+        self.kept[name] = ".".join(segments)
+        return self.kept[name]
 
     def _read_nodes(self, graph: Mapping[str, Any]) -> None:
         self.ranks |= {str(name): len(meta["sizes"]) for name, meta in graph["tensor_values"].items()}

@@ -7,15 +7,14 @@ The graph itself: `files.program_graphs`.
 import math
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch._ops import OpOverload
 
-from isthmus.errors import ShapeError
+from isthmus.discovery.files.program_kernels import CHECKED, UNCHECKED
 
 _ATEN = re.compile(r"torch\.ops\.aten\.(\w+)\.(\w+)", re.ASCII)
 _LARGEST = 2**63 - 1
@@ -77,14 +76,24 @@ def pure_operator(target: str) -> tuple[Callable[..., Any], OpOverload] | None:
     if name not in _PURE and name.removesuffix("_") not in _PURE:
         return None
     packet = getattr(torch.ops.aten, name, None)
-    if packet is None or overload not in packet.overloads():
+    if packet is None or overload not in packet.overloads() or not _has_kernel(name, overload):
         return None
     found = getattr(packet, overload)
     # what writes elsewhere than into its own first argument ("out") has no place in a graph
     written = [a for a in arguments_of(found) if a.alias_info is not None and a.alias_info.is_write]
-    if any(argument.kwarg_only for argument in written) or f"{name}.{overload}" in _UNCHECKED:
+    if any(argument.kwarg_only for argument in written) or f"{name}.{overload}" in UNCHECKED:
         return None
-    return (_after(_CHECKED[name], found) if name in _CHECKED else found), found
+    check = CHECKED.get(f"{name.removesuffix('_')}.{overload}")
+    return (found if check is None else _after(check, found)), found
+
+
+def _has_kernel(name: str, overload: str) -> bool:
+    """Whether an overload computes on tensors; the others are steps of TorchScript, which divide by 0 unasked."""
+    try:
+        torch._C._dispatch_find_schema_or_throw(f"aten::{name}", overload.replace("default", ""))  # pyright: ignore[reportPrivateUsage]
+    except RuntimeError:
+        return False
+    return True
 
 
 def _after(check: Callable[..., None], found: OpOverload) -> Callable[..., Any]:
@@ -100,88 +109,6 @@ def _after(check: Callable[..., None], found: OpOverload) -> Callable[..., Any]:
     return checked
 
 
-def _attention_fits(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> None:
-    """The kernel of the CPU takes the shapes of key and value on trust, and reads beyond them."""
-    heads = query.shape[-3:-2], key.shape[-3:-2]
-    grouped = enable_gqa and len(heads[1]) == 1 and heads[1][0] > 0 and heads[0][0] % heads[1][0] == 0
-    fits = (
-        query.ndim == key.ndim == value.ndim >= 2
-        and key.shape[:-1] == value.shape[:-1]
-        and query.shape[:-3] == key.shape[:-3]
-        and (heads[0] == heads[1] or grouped)
-        and query.shape[-1] == key.shape[-1]
-    )
-    scores = (*query.shape[:-1], key.shape[-2])
-    if attn_mask is not None:
-        sides = zip(reversed(attn_mask.shape), reversed(scores), strict=False)
-        fits = fits and attn_mask.ndim <= len(scores) and all(mask in {1, score} for mask, score in sides)
-    if not fits:
-        shapes = [tuple(t.shape) for t in (query, key, value, *([] if attn_mask is None else [attn_mask]))]
-        raise ShapeError(f"scaled_dot_product_attention: shapes {shapes} do not fit.")
-
-
-def _weight_norm_fits(v: Tensor, g: Tensor, dim: int = 0) -> None:
-    """Its kernel takes the number of norms on trust."""
-    expected = [1] * v.ndim
-    if dim != -1:
-        expected[dim] = v.shape[dim]
-    if list(g.shape) != expected and not (dim == -1 and g.ndim == 0):
-        raise ShapeError(f"_weight_norm: norms of shape {tuple(g.shape)} do not fit weights {tuple(v.shape)}.")
-
-
-def _recurrence_fits(gates: int) -> Callable[..., None]:
-    """A check of the shapes of weights and states, which the kernels take on trust."""
-
-    def check(
-        input: Tensor,
-        hx: Any,
-        params: Sequence[Tensor],
-        has_biases: bool,
-        num_layers: int,
-        dropout: float,
-        train: bool,
-        bidirectional: bool,
-        batch_first: bool,
-    ) -> None:
-        states = list(hx) if gates == 4 else [hx]
-        ways, width = 1 + bool(bidirectional), states[0].shape[-1]
-        batch = input.shape[0 if batch_first else 1]
-        needed: list[tuple[int, ...]] = []
-        for layer in range(num_layers):
-            entering = input.shape[-1] if layer == 0 else ways * width
-            weights = [(gates * width, entering), (gates * width, width)] + [(gates * width,)] * (2 * has_biases)
-            needed += weights * ways
-        fits = input.ndim == 3 and len(states) == 1 + (gates == 4)
-        fits = fits and all(tuple(s.shape) == (ways * num_layers, batch, width) for s in states)
-        if not fits or [tuple(p.shape) for p in params] != needed:
-            raise ShapeError("a recurrent layer of the program: its weights, states and inputs do not fit each other.")
-
-    return check
-
-
-# kernels that read or write outside of tensors whose shapes do not fit, with what is asked first (torch 2.13, CPU)
-_CHECKED: dict[str, Callable[..., None]] = {
-    "scaled_dot_product_attention": _attention_fits,
-    "_weight_norm": _weight_norm_fits,
-    "lstm": _recurrence_fits(4),
-    "gru": _recurrence_fits(3),
-    "rnn_tanh": _recurrence_fits(1),
-    "rnn_relu": _recurrence_fits(1),
-}
-# packed sequences
-_UNCHECKED = {"lstm.data", "gru.data", "rnn_tanh.data", "rnn_relu.data"}
-
-
 def arguments_of(found: OpOverload) -> list[Any]:
     """The arguments of an operator, each with its name; torch has no public way to them."""
     return list(found._schema.arguments)  # pyright: ignore[reportPrivateUsage]
@@ -191,6 +118,8 @@ def _within_64_bits(name: str, compute: Callable[..., Any]) -> Callable[..., Any
     """`compute`, whose result is a number of at most 64 bits: a chain of products could take all memory there is."""
 
     def checked(*values: Any) -> Any:
+        if any(isinstance(value, str | list | tuple | dict) for value in values) and name != "sym_sum":
+            raise TypeError(f"{name}: needs numbers")  # a list times 2**33 is a large list
         result = compute(*values)
         if type(result) is int and abs(result) > _LARGEST:
             raise OverflowError(f"{name}: a shape of more than 64 bits")

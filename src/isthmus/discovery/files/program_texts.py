@@ -9,9 +9,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from torch import fx, nn
+
 from isthmus.discovery.files.program_tensors import Refused
 
 _SEGMENT = re.compile(r"(?!__)\w{1,200}", re.ASCII)
+# attributes of a module of torch.fx, those included that it sets on some modules only
+_TAKEN = {*dir(fx.GraphModule(nn.Module(), fx.Graph())), "_boxed_call", "_tracer_cls", "_wrapped_call", "shape_env"}
+_COUNTED = "input_"
+_MOST_LEVELS = 50  # Python nests no more than 200 parentheses
 _CONTAINERS: dict[str, Callable[[list[Any], Any], Any]] = {
     "builtins.tuple": lambda children, _keys: tuple(children),
     "builtins.list": lambda children, _keys: list(children),
@@ -57,20 +63,39 @@ def _entries(value: Any) -> Iterator[tuple[str, Any]]:
             waiting += item
 
 
-def attribute_path(name: str) -> list[str]:
-    """The dotted name of a tensor as attributes of modules: torch.fx writes them into a text of Python.
+class Attributes:
+    """Names of modules and tensors as attributes, one for each: torch.fx writes them into a text of Python."""
 
-    Raises:
-        Refused: a part of it is empty, private to Python, or too long.
-    """
-    parts = [re.sub(r"\W", "_", part, flags=re.ASCII) for part in name.split(".")]
-    if not all(_SEGMENT.fullmatch(part) for part in parts):
-        raise Refused(f"calls a tensor {name[:80]!r}")
-    return [f"{part}_" if keyword.iskeyword(part) else part for part in parts]
+    def __init__(self) -> None:
+        self._parts: dict[tuple[str, str], str] = {}  # (name above, part in the file) -> attribute
+        self._used = set[tuple[str, str]]()
+
+    def of(self, name: str) -> list[str]:
+        """The attributes on the way to a tensor; different names never share one.
+
+        Raises:
+            Refused: a part of it is empty, private to Python, or too long.
+        """
+        above, found = "", list[str]()
+        for part in name.split("."):
+            if (above, part) not in self._parts:
+                self._parts[above, part] = self._new(above, part, name)
+            found.append(self._parts[above, part])
+            above = f"{above}.{found[-1]}"
+        return found
+
+    def _new(self, above: str, part: str, name: str) -> str:
+        attribute = re.sub(r"\W", "_", part, flags=re.ASCII)
+        if not _SEGMENT.fullmatch(attribute):
+            raise Refused(f"calls a tensor {name[:80]!r}")
+        while keyword.iskeyword(attribute) or attribute in _TAKEN or (above, attribute) in self._used:
+            attribute += "_"
+        self._used.add((above, attribute))
+        return attribute
 
 
 def input_names(call: Mapping[str, Any], count: int) -> list[str]:
-    """Names of the arguments: those of the file where they are names of Python, counted ones else."""
+    """Names of the arguments: counted ones, and those of the file for arguments that are given by name."""
     positional, named = (_spec(part) for part in _spec(json.loads(call["in_spec"])[1])[1])
     if positional[0] != "builtins.tuple" or named[0] != "builtins.dict":
         raise _odd_structure(call["in_spec"])
@@ -82,13 +107,13 @@ def input_names(call: Mapping[str, Any], count: int) -> list[str]:
     keys = [str(key) for key in json.loads(named[2] or "[]")]
     if any(not _is_name(key) for key in keys) or len(set(keys)) != len(named[1]):
         raise _odd_structure(call["in_spec"])
-    known = [str(name) for name in call.get("forward_arg_names") or ()][: len(positional[1])]
-    proper = len(known) == len(positional[1]) and len({*known, *keys}) == count and all(map(_is_name, known))
-    return [*(known if proper else (f"input_{i}" for i in range(1, len(positional[1]) + 1))), *keys]
+    return [*(f"{_COUNTED}{i}" for i in range(1, len(positional[1]) + 1)), *keys]
 
 
 def _is_name(text: str) -> bool:
-    return bool(_SEGMENT.fullmatch(text)) and text.isidentifier() and not keyword.iskeyword(text) and text != "self"
+    """Whether an argument may keep its name: not where it would hide what the text of the module refers to."""
+    hides = text in {"self", "torch", "device", "inf", "nan", "NoneType"} or text.startswith((_COUNTED, "_operator"))
+    return bool(_SEGMENT.fullmatch(text)) and text.isidentifier() and not keyword.iskeyword(text) and not hides
 
 
 def _spec(spec: Mapping[str, Any]) -> tuple[str | None, list[Any], Any]:
@@ -101,8 +126,10 @@ def _spec(spec: Mapping[str, Any]) -> tuple[str | None, list[Any], Any]:
     return kind, children, spec["context"]
 
 
-def structured(spec: Mapping[str, Any], leaves: Iterator[Any]) -> Any:
+def structured(spec: Mapping[str, Any], leaves: Iterator[Any], *, most_levels: int = _MOST_LEVELS) -> Any:
     """The outputs in the structure that the program gave them."""
+    if not most_levels:
+        raise Refused(f"gives back a structure of more than {_MOST_LEVELS} levels")
     kind, children, context = _spec(spec)
     if kind is None:
         found = next(leaves, spec)
@@ -112,7 +139,7 @@ def structured(spec: Mapping[str, Any], leaves: Iterator[Any]) -> Any:
     keys = json.loads(context or "null") or []
     if not isinstance(keys, list) or not all(isinstance(key, str | int) for key in keys):
         raise _odd_structure(spec)
-    return _CONTAINERS[kind]([structured(child, leaves) for child in children], keys)
+    return _CONTAINERS[kind]([structured(child, leaves, most_levels=most_levels - 1) for child in children], keys)
 
 
 def _odd_structure(spec: Any) -> Refused:

@@ -5,18 +5,17 @@ guards as Python, and calls whatever function of torch a graph names: it never s
 `files.program_graphs`; its numbers: `files.program_tensors`.
 """
 
-import io
 import json
-import re
+import pickle
 import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, fx
 
+from isthmus.discovery.files.pickles import odd_global
 from isthmus.discovery.files.program_graphs import program_module
 from isthmus.discovery.files.program_tensors import Refused, read_tensors
 from isthmus.errors import DataError
@@ -29,8 +28,7 @@ _LISTS = {
     "data/constants/": ("data/constants/model_constants_config.json", "tensor_"),
 }
 _MOST_MEMBERS = 100_000
-NAMES = "it names"
-_NAMED = re.compile(r"GLOBAL ([\w.]+)")
+_SAMPLES = "data/sample_inputs/"
 _REMEDY = "Ask for the weights as safetensors."
 
 
@@ -52,7 +50,7 @@ def read_program(path: Path) -> fx.GraphModule:
         where = _GRAPH
         return program_module(_json(members, _GRAPH), tensors).eval().requires_grad_(False)
     except Refused as error:
-        raise DataError(f"{path}: refused without running it: its member {where} {error}. {_REMEDY}") from error
+        raise DataError(f"{path}: refused without running it: its member {where!r} {error}. {_REMEDY}") from error
 
 
 def _json(members: Mapping[str, bytes], name: str) -> Any:
@@ -62,24 +60,6 @@ def _json(members: Mapping[str, bytes], name: str) -> Any:
         raise Refused("is missing") from None
     except (ValueError, RecursionError) as error:
         raise Refused(f"is no JSON ({str(error)[:80]})") from error
-
-
-def unpickling_objection(content: bytes) -> str:
-    """Why a pickled member may not be loaded, in words; empty where it holds tensors and plain values only."""
-    try:
-        torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
-    except Exception as error:  # torch, zip and pickle raise types of their own
-        return f"cannot be loaded without running code ({first_reason(error)})"
-    return ""
-
-
-def first_reason(error: Exception) -> str:
-    """What torch.load says about the content that it refuses, without its advice."""
-    text = " ".join(str(error).split())
-    if named := _NAMED.search(text):
-        return f"{NAMES} {named[1]}"
-    text = text[max(text.find("WeightsUnpickler error:"), 0) :].removeprefix("WeightsUnpickler error:").strip()
-    return f"{type(error).__name__}: {text[:120].split('. ')[0].split(' Check the')[0]}"
 
 
 def _members(path: Path) -> dict[str, bytes]:
@@ -113,7 +93,7 @@ def _check_directory(path: Path, entries: list[zipfile.ZipInfo]) -> None:
 
 
 def _objection(name: str, content: bytes) -> str:
-    """Why an archive with this member is not read, although nothing that is loaded from it is."""
+    """Why an archive with this member is not read, although nothing that is loaded comes from it."""
     folder = name[: name.rfind("/") + 1]
     if (
         name in _TEXT
@@ -124,4 +104,10 @@ def _objection(name: str, content: bytes) -> str:
         return ""
     if folder in _LISTS and name.startswith(folder + _LISTS[folder][1]):
         return ""  # plain numbers, read where the list of its folder names them
-    return "is no part of a program" if name.endswith(".json") else unpickling_objection(content)
+    if folder != _SAMPLES:
+        return "is no part of a program"
+    try:  # never unpickled; what it names tells that the file was made to do harm
+        odd = odd_global(content)
+    except (ValueError, pickle.UnpicklingError) as error:
+        return f"is no file of tensors: {error}"
+    return f"would import {odd[:80]!r}" if odd else ""
