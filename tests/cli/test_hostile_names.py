@@ -2,6 +2,9 @@
 
 import csv
 import json
+import os
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from xml.etree import ElementTree
@@ -168,6 +171,22 @@ def test_a_discovery_of_all_names(tmp_path: Path, first: int, kind: str) -> None
     if kind == "classes":
         names = [name for name in names if name not in MISSING]
     checked_run(tmp_path, names, classes=names[:8] if kind == "classes" else None, kind=kind)
+
+
+def test_a_terminal_takes_what_its_encoding_lacks(tmp_path: Path) -> None:
+    """A folder of letters that a terminal does not know."""
+    folder = tmp_path / "caf\u00e9 \u6e29"
+    discoveries.discovery().save(folder)
+    table = write(tmp_path / "t.csv", [*discoveries.INPUTS])
+    page = folder / "page.html"
+    words = ["-m", "isthmus", "diagnose", str(folder), "--data", str(table), "--out", str(page)]
+    done = subprocess.run(
+        [sys.executable, *map(os.fsencode, words)], capture_output=True, timeout=300,
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert b"caf\\xe9 \\u6e29" in done.stdout
+    assert "caf\u00e9 \u6e29" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

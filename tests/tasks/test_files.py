@@ -134,6 +134,8 @@ TOLD: list[tuple[str, str, Write, dict[str, Any], str]] = [
     ("a value and a column", "d.csv", csv_of(_SAME), {}, "both called 's=owl'"),
 ]  # fmt: skip
 
+ALL_REFUSED = REFUSED + TOLD
+
 # RIGHT ANSWER: name, file, how it is written, arguments, expected x and y
 ACCEPTED: list[tuple[str, str, Write, dict[str, Any], np.ndarray, np.ndarray | None]] = [
     ("csv", "d.csv", csv_of(frame()), {}, X, None),
@@ -168,7 +170,7 @@ ACCEPTED: list[tuple[str, str, Write, dict[str, Any], np.ndarray, np.ndarray | N
 
 @pytest.mark.filterwarnings("ignore:.*became one 0/1 column")
 @pytest.mark.parametrize(
-    ("name", "file", "write", "arguments", "match"), REFUSED + TOLD, ids=[case[0] for case in REFUSED + TOLD]
+    ("name", "file", "write", "arguments", "match"), ALL_REFUSED, ids=[case[0] for case in ALL_REFUSED]
 )
 def test_refused_in_one_line(
     tmp_path: Path, name: str, file: str, write: Write, arguments: dict[str, Any], match: str
