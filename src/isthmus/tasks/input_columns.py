@@ -40,14 +40,14 @@ class InputColumn:
         return self.column if self.made is Made.ONE_HOT else self.name
 
 
-def recorded(columns: Sequence[InputColumn]) -> list[dict[str, str]]:
+def recorded(columns: Sequence[InputColumn]) -> tuple[dict[str, str], ...]:
     """The columns in terms of JSON, one entry for each input, without its name, which stands beside."""
-    return [
+    return tuple(
         {"made": c.made.value, "column": c.column, "value": c.value}
         if c.made is Made.ONE_HOT
         else {"made": c.made.value}
         for c in columns
-    ]
+    )
 
 
 def columns_of(names: Sequence[str], record: object) -> tuple[InputColumn, ...] | None:
