@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -13,10 +14,11 @@ import discoveries
 import isthmus
 from command_lines import line_of, write_table
 from isthmus.cli.main import run
-from isthmus.cli.request import LEAST_CONNECTED_DEPTH
+from isthmus.cli.request import LEAST_CONNECTED_DEPTH, Request
 from isthmus.discovery import Discovery
 from isthmus.discovery.settings import Settings
 from isthmus.theory import Verdict
+from isthmus.writing.folder_lock import only_writer
 
 SRC = Path(__file__).parents[2] / "src"
 HEAVY = ("torch", "numpy", "matplotlib", "xarray", "pandas", "scipy", "sklearn", "jinja2")
@@ -257,3 +259,77 @@ def test_sigterm_saves_the_work_and_the_same_command_goes_on(table: Path, tmp_pa
     assert f"--resume {folder}" in err.splitlines()[-1]
     assert not (folder / "result.json").exists()
     assert (folder / "work").exists()
+
+
+HUGE = "9" * 400
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--seed", "9" * 20], ["--seed", HUGE], ["--depth", "100000000"], ["--depth", "9" * 20], ["--depth", HUGE],
+        ["--starts", "9" * 20], ["--evaluations", "9" * 20], ["--max-seconds", "nan"], ["--max-seconds", "inf"],
+        ["--ridge", "nan"], ["--ridge", "1e-3,inf"], ["--network", "leaky", "--depth", "1000000000"],
+    ],
+)  # fmt: skip
+def test_sizes_that_cannot_be_are_one_line_before_anything_is_made(
+    inputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    assert run(["discover", str(inputs), "--autoencode", "--out", str(tmp_path / "run"), *options]) == 2
+    line = line_of(capsys.readouterr().err)
+    assert options[0] in line or "discover(" in line
+    assert "bug" not in line
+    assert [path.name for path in tmp_path.iterdir()] == ["inputs.csv"]
+
+
+def test_two_requests_on_the_same_data_have_two_folders() -> None:
+    requests = [
+        Request("a/data.csv", target="y,z"), Request("a/data.csv", target="y"), Request("a/data.csv", classes="y"),
+        Request("a/data.csv", autoencode=True), Request("a/data.csv"), Request("a/data.csv", target="y", seed=1),
+        Request("a/data.csv", target="y", network="leaky"), Request("a/data.csv", target="y", candidates="z"),
+        Request("a/data.csv", target="y", ridge="1e-2"), Request("a/data.csv", target="y", depth_path=True),
+        Request("a/data.csv", target="/".join(["y"] * 300)), Request("a/data.csv", target="/".join(["y"] * 301)),
+    ]  # fmt: skip
+    folders = [request.default_folder for request in requests]
+    assert len(set(folders)) == len(folders)
+    assert folders[0] == Path("runs/data-y-z")
+    assert all(folder.parent == Path("runs") and len(folder.name) < 100 for folder in folders)
+
+
+def test_what_is_wrong_with_the_request_is_said_before_what_stands_in_the_folder(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "result.json").write_text("{}")
+    for options, message in ((["--ridge", "big"], "--ridge big"), (["--target", "nope"], "no column 'nope'")):
+        assert run(["discover", str(table), "--out", str(tmp_path / "run"), *options]) == 2
+        assert message in line_of(capsys.readouterr().err)
+    assert run(["discover", str(table), "--target", "y", "--out", str(tmp_path / "run")]) == 2
+    assert "holds a finished run" in line_of(capsys.readouterr().err)
+
+
+def test_a_second_start_names_the_first(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, heard = tmp_path / "run", list[int]()
+    with only_writer(folder):
+        options = ["discover", str(table), "--target", "y", "--out", str(folder)]
+        thread = threading.Thread(target=lambda: heard.append(run(options)))
+        thread.start()
+        thread.join()
+    assert heard == [2]
+    assert f"another process works here (pid {os.getpid()} on " in line_of(capsys.readouterr().err)
+
+
+def test_a_bug_of_ours_is_one_line_with_a_code_of_its_own(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_arguments: object, **_named: object) -> None:
+        raise KeyError("unforeseen")
+
+    monkeypatch.setattr("isthmus.cli.discovery_run.discover", broken)
+    options = ["discover", str(table), "--target", "y", "--out", str(tmp_path / "run")]
+    monkeypatch.delenv("ISTHMUS_DEBUG", raising=False)
+    assert run(options) == 1
+    assert "this is a bug of isthmus (KeyError: 'unforeseen')" in line_of(capsys.readouterr().err)
+    monkeypatch.setenv("ISTHMUS_DEBUG", "1")
+    assert run(options) == 1
+    assert "in broken" in capsys.readouterr().err

@@ -117,7 +117,7 @@ def test_a_discovery_is_cut_in_the_units_of_the_data(here: Path, capsys: pytest.
 def test_two_columns_of_many_are_cut_at_the_means_or_at_a_row(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hand_made().save("run")
     for more, fixed in (([], "their means"), (["--at", "3"], "row 3")):
-        options = ["--slice", "probe 0,probe 3", "--colour", "class", "--out", OUT, *more]
+        options = ["--slice", "probe 0,probe 3", "--colour", "class", "--out", OUT, "--replace", *more]
         assert run(["region", "run", "--data", "inputs.csv", *options]) == 0
         assert f"columns probe 0 and probe 3, the others at {fixed}" in said(capsys)
 

@@ -89,7 +89,8 @@ def test_the_picture(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_the_lines_are_never_the_axis(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.svg"
     for by, axis in (("depth", "training.ridge"), ("ridge", "network.depth")):
-        assert run(["sweep", "plot", str(finished), "--by", by, "--quantity", "rank", "--out", str(path)]) == 0
+        options = ["--by", by, "--quantity", "rank", "--out", str(path), "--replace"]
+        assert run(["sweep", "plot", str(finished), *options]) == 0
         assert f"rank against {axis}, by " in capsys.readouterr().out
 
 

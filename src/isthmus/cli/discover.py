@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from isthmus.cli.request import Request
+from isthmus.cli.request import LARGEST, Request
 from isthmus.cli.run_folder import check_writable, chosen_folder
 
 
@@ -24,7 +24,7 @@ def discover(  # noqa: PLR0913 - one argument per option
     autoencode: Annotated[bool, typer.Option("--autoencode", help="Reconstruct the data themselves.")] = False,
     classes: Annotated[str | None, typer.Option(help="The column whose values are classes to predict.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run; default runs/DATA-TARGET-....")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of builtin data, the split and the starts.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST, help="Of builtin data, the split and the starts.")] = 0,
     max_seconds: Annotated[float | None, typer.Option(help="Stop searching after so many seconds.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Remove an older run from the folder first.")] = False,
@@ -34,7 +34,9 @@ def discover(  # noqa: PLR0913 - one argument per option
     ridge: Annotated[str | None, typer.Option(help="Penalties to try, largest first: 1e-2,1e-3.")] = None,
     starts: Annotated[int | None, typer.Option(min=1, help="Starts at each ridge.")] = None,
     depth: Annotated[int | None, typer.Option(min=2, help="Number of weight matrices, or residual layers.")] = None,
-    evaluations: Annotated[int | None, typer.Option(min=10, help="Gradients per start: fewer is rougher.")] = None,
+    evaluations: Annotated[
+        int | None, typer.Option(min=10, max=LARGEST, help="Gradients per start: fewer is rougher.")
+    ] = None,
     network: Annotated[
         NetworkName | None, typer.Option(help="What is trained; default fully-connected, which is fastest.")
     ] = None,

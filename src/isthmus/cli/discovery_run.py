@@ -67,7 +67,7 @@ def run_in(
     except IsthmusError:
         raise
     except Exception as error:  # a full disk, no memory: see `complaints`
-        if begun:
+        if begun and state_of(folder) is FolderState.UNFINISHED:
             error.add_note(how_to_go_on(request, folder))
         raise
     print_verdict(terminal(), found, page or folder, label="Report" if page else "Result")

@@ -19,12 +19,12 @@ def chosen_export_folder(model: Path, data: str, out: Path | None, command: str,
             be written.
     """
     folder = out if out is not None else Path("runs") / f"{model.name if model.is_dir() else model.stem}-{command}"
-    for given in (model, Path(data)):
-        if given.exists() and folder.resolve() in {given.resolve(), *given.resolve().parents} and folder.exists():
-            raise DataError(f"{folder}: {given} is an input of this command. Give another folder with --out.")
     if not is_free(folder):
         if not (folder / SUMMARY).is_file():
             raise DataError(f"{folder}: holds other files. Give a new or empty folder with --out.")
+        for given in (model, Path(data)):
+            if given.exists() and folder.resolve() in {given.resolve(), *given.resolve().parents}:
+                raise DataError(f"{folder}: {given} is an input of this command. Give another folder with --out.")
         if not replace:
             raise DataError(f"{folder}: holds an older export. Add --replace, or give another folder with --out.")
     check_writable(folder)

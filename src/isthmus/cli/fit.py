@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from isthmus.cli.request import LARGEST
 from isthmus.cli.run_folder import default_folder
 from isthmus.errors import DataError
 
@@ -56,7 +57,12 @@ class FitRequest:
     @property
     def default_folder(self) -> Path:
         """Where the run goes unless --out says it: named after the data, the targets and whatever was asked for."""
-        words = [*(self.target or "").split(","), self.classes or "", "autoencode" if self.autoencode else "", "fit"]
+        words = [
+            *(self.target or "").split(","),
+            f"classes-{self.classes}" if self.classes else "",
+            "autoencode" if self.autoencode else "",
+            "fit",
+        ]
         options: dict[str, object] = {"ridge": f"{self.ridge:g}"}
         usual = {"depth": 4, "width": 64, "slope": 0.0, "seed": 0, "dtype": "float64"}
         for name in ("depth", "width", "linear", "slope", "seed", "dtype", "evaluations", "split_parameters"):
@@ -79,9 +85,9 @@ def fit(  # noqa: PLR0913 - one argument per option
     width: Annotated[int, typer.Option(min=1, help="Neurons of each hidden layer.")] = 64,
     linear: Annotated[str | None, typer.Option(help="Hidden layers without activation: 2,3.")] = None,
     slope: Annotated[float, typer.Option(help="Slope of the activation for negative inputs.")] = 0.0,
-    seed: Annotated[int, typer.Option(min=0, help="Of the initial weights.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST, help="Of the initial weights.")] = 0,
     dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float64",
-    evaluations: Annotated[int | None, typer.Option(min=10, help="Gradients: fewer is rougher.")] = None,
+    evaluations: Annotated[int | None, typer.Option(min=10, max=LARGEST, help="Gradients: fewer is rougher.")] = None,
     split_parameters: Annotated[
         bool,
         typer.Option(

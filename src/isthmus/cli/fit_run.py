@@ -35,6 +35,7 @@ from isthmus.discovery.files.networks import write_network
 from isthmus.discovery.progress import Progress, ProgressListener, silent
 from isthmus.errors import DataError, IsthmusError, ProcessLost
 from isthmus.networks import FullyConnected
+from isthmus.tasks.memory import check_memory
 from isthmus.training import FitResult, Limits, Outcome
 from isthmus.training.distributed import fit_shards
 from isthmus.training.fitting import FitEvent
@@ -44,6 +45,7 @@ from isthmus.training.team import Team
 from isthmus.writing.atomic import remove_leftovers, write_text
 from isthmus.writing.folder_lock import only_writer
 
+_BYTES_OF_LAYER = 5_000  # as an object, however narrow
 _MOST_SAID = 8  # processes whose memory stands in the line
 NETWORK, CHECKPOINT, PARTS = "network.safetensors", "fit.pt", "fit.parts.pt"
 
@@ -106,6 +108,14 @@ def _checkpoint(request: FitRequest, folder: Path) -> Path:
     return folder / WORK / mine
 
 
+def _check_size(request: FitRequest, shard: ShardData) -> None:
+    """Refuse a network that is larger than the memory there is, before any of it is made."""
+    hidden = max(request.depth - 2, 0) * (request.width + 1) * request.width
+    outer = (shard.x.shape[1] + 1) * request.width + (request.width + 1) * shard.num_outputs
+    size = request.depth * _BYTES_OF_LAYER + 4 * (hidden + outer)
+    check_memory(size, f"--depth {request.depth} --width {request.width}")
+
+
 def _dtype(request: FitRequest) -> torch.dtype:
     return torch.float64 if request.dtype == "float64" else torch.float32
 
@@ -119,6 +129,7 @@ def _shard(request: FitRequest, team: Team) -> ShardData:
 
 def _train(request: FitRequest, folder: Path, shard: ShardData, team: Team, came: Callable[[], bool]) -> int:
     checkpoint = team.told_by_first(lambda: _checkpoint(request, folder))
+    _check_size(request, shard)
     network = FullyConnected(
         shard.x.shape[1], shard.num_outputs, width=request.width, depth=request.depth, negative_slope=request.slope,
         linear=request.linear_layers, seed=request.seed, dtype=_dtype(request),

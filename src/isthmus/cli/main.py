@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
+from isthmus.cli.complaints import complaint
 from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.interrupts import ignore_signals, leave_on_signals
 
@@ -29,8 +30,6 @@ def run(arguments: Sequence[str]) -> int:
             import traceback
 
             traceback.print_exception(error)
-        from isthmus.cli.complaints import complaint
-
         text, code = complaint(error)
         if text:
             with suppress(OSError, ValueError, AttributeError):  # stderr may be full or closed

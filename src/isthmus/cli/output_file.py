@@ -33,6 +33,8 @@ def checked_output(path: Path, *, inputs: Iterable[str | Path], replace: bool, o
         raise DataError(f"{option} {path}: is a folder. Give a file in it.")
     if not path.absolute().parent.is_dir():
         raise DataError(f"{option} {path}: its folder does not exist. Make it first, or give another file.")
+    if not os.access(path.absolute().parent, os.W_OK) and place_at(path) is not Place.STREAM:
+        raise DataError(f"{option} {path}: its folder cannot be written. Give another file.")
     place = place_at(path)
     if place is Place.OTHER:
         raise DataError(f"{option} {path}: is no regular file and is never replaced. Give another file.")

@@ -12,6 +12,7 @@ from isthmus.errors import DataError
 
 # three ReLU layers on either side, one linear layer between them, and the output
 LEAST_CONNECTED_DEPTH = 8
+LARGEST = 2**63 - 1  # of seeds and counts: what generators and files take
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +82,8 @@ class Request:
     @property
     def default_folder(self) -> Path:
         """Where the run goes unless --out says it: named after the data, the targets and whatever was asked for."""
-        words = [*(self.target or "").split(","), self.classes or "", "autoencode" if self.autoencode else ""]
-        own = {"data", "target", "classes", "autoencode"}
+        words = [*(self.target or "").split(","), "autoencode" if self.autoencode else ""]
+        own = {"data", "target", "autoencode"}
         options = {name.replace("_", "-"): getattr(self, name) for name in self.__dataclass_fields__ if name not in own}
         options["seed"] = self.seed or None
         if self.max_seconds is not None:

@@ -22,9 +22,10 @@ from isthmus.diagnostics.session import Session, open_session
 from isthmus.diagnostics.stream_columns import add_leaky_columns, add_stream_columns
 from isthmus.diagnostics.table import table_of
 from isthmus.networks import LeakyResNet
+from isthmus.networks.arguments import module_argument
 from isthmus.theory import RankEstimate
 from isthmus.theory.inputs import Real
-from isthmus.training.limits import Limits
+from isthmus.training.limits import Limits, limits_argument
 
 _LOG = logging.getLogger(__name__)
 
@@ -93,10 +94,11 @@ def diagnose(
         width^2 <= 2e8; above, values below 1e-8 of the largest are lost. Test: FC-38, tests/diagnostics.
     """
     network = _as_module(module)
+    limits = limits_argument(limits, "diagnose")
     samples = Samples.of(x)
     given = _Given(samples, y, ridge, None if y is None else LossOverData(y, samples.num))
     with random_state_kept(network), open_session(network, samples) as session:
-        budget = session.budget(None if limits is None else limits.memory)
+        budget = session.budget(limits.memory)
         points = session.num_points()
         sentence = announcement(
             budget, num_samples=samples.num, num_points=points, num_outputs=session.num_outputs,
@@ -160,11 +162,7 @@ def _add_streams(table: xr.Dataset, session: Session, layers: list[LayerSums], g
 def _as_module(module: object) -> nn.Module:
     if isinstance(module, ExportedProgram):
         return module.module()
-    if not isinstance(module, nn.Module):
-        raise TypeError(
-            f"diagnose(module, x): needs a torch module or an exported program, got {type(module).__name__}."
-        )
-    return module
+    return module_argument(module, "diagnose(module, x)")
 
 
 def _num_inputs(samples: Samples) -> int | None:

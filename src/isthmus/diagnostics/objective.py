@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from isthmus.errors import DataError, ShapeError
+from isthmus.networks.arguments import tensor_argument
 
 
 class LossOverData:
@@ -22,7 +23,9 @@ class LossOverData:
     """
 
     def __init__(self, y: Tensor, num: int) -> None:
-        self.y, self.num = torch.as_tensor(y), num
+        self.y, self.num = tensor_argument(y, "diagnose(module, x, y): y"), num
+        if self.y.ndim == 0:
+            raise ShapeError(f"diagnose(module, x, y): needs one row of y per row of x, {num}; got a single number.")
         if self.y.dtype.is_floating_point and not bool(torch.isfinite(self.y).all()):
             raise DataError("diagnose(module, x, y): needs finite targets. Remove rows with NaN or infinity first.")
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from isthmus.errors import DataError, ShapeError
+from isthmus.networks.arguments import tensor_argument
 
 Inputs: TypeAlias = Tensor | tuple[Tensor, ...] | Mapping[str, Tensor]
 
@@ -35,7 +36,7 @@ class Samples:
             TypeError: something that is no tensor.
         """
         call = "diagnose(module, x)"
-        named = {str(k): torch.as_tensor(v) for k, v in x.items()} if isinstance(x, Mapping) else {}
+        named = {str(k): _tensor(v) for k, v in x.items()} if isinstance(x, Mapping) else {}
         positional = () if isinstance(x, Mapping) else tuple(x) if isinstance(x, tuple) else (_tensor(x),)
         tensors = [*positional, *named.values()]
         if not tensors or not all(isinstance(t, Tensor) for t in tensors):
@@ -47,8 +48,7 @@ class Samples:
             raise ShapeError(f"{call}: needs inputs with one number of rows; got shapes {shapes}. Samples are rows.")
         num = lengths.pop() if lengths else 0
         for t in tensors:
-            if t.is_complex():
-                raise DataError(f"{call}: needs real numbers, got {t.dtype}. Pass real and imaginary parts as columns.")
+            tensor_argument(t, call)
             if num < 2 or (t.dtype.is_floating_point and not bool(torch.isfinite(t).all())):
                 raise DataError(f"{call}: needs at least 2 rows of finite numbers, got shape {tuple(t.shape)}.")
         return cls(positional, named, num)

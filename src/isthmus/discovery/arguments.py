@@ -3,21 +3,30 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
 from isthmus.discovery.scaling import Scaling
 from isthmus.discovery.settings import STREAM_EVALUATIONS, NetworkKind, Settings, StartKind
 from isthmus.errors import DataError
+from isthmus.networks.arguments import seed_argument, tensor_argument
 from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, constant_columns, listing
 from isthmus.tasks.input_columns import InputColumn, Made
+from isthmus.tasks.memory import check_memory
 from isthmus.tasks.names import checked_names
 from isthmus.training import Limits
+from isthmus.training.limits import limits_argument
 from isthmus.training.losses import Loss
 
 Array = NDArray[np.float64]
+# the least that one takes, so that what can never fit is refused before a list is made of it: a layer of 24 x 24 as an
+# object with its gradient and the 20 pairs of L-BFGS, a start as a name and a future
+BYTES_OF_LAYER, BYTES_OF_START = 200_000, 2_000
+MOST = 2**62  # a count that is compared as a float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +61,9 @@ def checked_data(
     if loss is not None and loss not in {l.value for l in Loss} and not isinstance(loss, Loss):
         raise ValueError(f"discover(loss={loss!r}): needs one of {', '.join(repr(l.value) for l in Loss)}.")
     kind = Loss(loss) if loss is not None else Loss.SQUARED
+    for name, values in (("x", x), ("y", y)):
+        if isinstance(values, Tensor):  # what is sparse or has no data is no array
+            tensor_argument(values, f"discover({name})")
     everything = as_samples(x, "x")
     weight, kept = _weights_and_rows(sample_weight, len(everything))
     samples = everything[kept]
@@ -168,22 +180,39 @@ def settings_from(  # noqa: PLR0913
 ) -> Settings:
     """The defaults with what the caller chose."""
     kind = _kind_of(network)
+    seed = seed_argument(seed, "discover(seed=...)")
+    for name, count in (("depth", depth), ("starts", starts)):
+        if count is not None and (not isinstance(count, Integral) or count < 1):
+            raise ValueError(f"discover({name}={str(count)[:40]}): needs a whole number >= 1, or None for the default.")
+    limits = limits_argument(limits, "discover")
     settings = Settings(seed=seed, ordered=ordered, scaling=scaling.value, network=kind.value)
     if kind is not NetworkKind.CONNECTED:
         settings = replace(settings, adam_steps=STREAM_EVALUATIONS, lbfgs_evaluations=STREAM_EVALUATIONS)
     if ridge is not None:
-        ridges = (float(ridge),) if isinstance(ridge, int | float) else tuple(sorted(map(float, ridge), reverse=True))
+        ridges = _ridges(ridge)
         settings = replace(settings, ridges=ridges)
     if starts is not None:
+        check_memory(min(starts, MOST) * BYTES_OF_START, f"discover(starts={str(starts)[:40]})")
         kinds = (StartKind.LINEAR, *(StartKind.RANDOM for _ in range(starts - 1))) if starts > 0 else ()
         settings = replace(settings, starts=kinds)
     if depth is not None and kind is not NetworkKind.CONNECTED:
         settings = replace(settings, stream_layers=depth)
     elif depth is not None:
         settings = replace(settings, linear_layers=depth - 2 * settings.relu_layers - 1)
-    if limits is not None and limits.evaluations is not None:
-        settings = settings.scaled_to(limits.evaluations)
-    return settings
+    layers = settings.stream_layers if kind is not NetworkKind.CONNECTED else settings.depth
+    check_memory(min(layers, MOST) * BYTES_OF_LAYER, f"discover(depth={str(depth)[:40]})")
+    return settings if limits.evaluations is None else settings.scaled_to(limits.evaluations)
+
+
+def _ridges(ridge: float | Sequence[float]) -> tuple[float, ...]:
+    """The ridges, largest first."""
+    try:
+        ridges = (float(ridge),) if isinstance(ridge, int | float) else tuple(map(float, ridge))
+    except (TypeError, ValueError):
+        ridges = ()
+    if not ridges or isinstance(ridge, str) or not all(0 < value < float("inf") for value in ridges):
+        raise ValueError(f"discover(ridge={str(ridge)[:60]!r}): needs one positive number, or several in a list.")
+    return tuple(sorted(ridges, reverse=True))
 
 
 def _kind_of(network: str | None) -> NetworkKind:

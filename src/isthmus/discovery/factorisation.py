@@ -12,6 +12,7 @@ from isthmus.discovery.chains.cutting import cut_module
 from isthmus.discovery.halves import Factorisation, principal_axes
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected, LeakyResNet, ResNet, as_fully_connected, walk
+from isthmus.networks.arguments import module_argument, tensor_argument
 from isthmus.theory.spectra import spectral_gap_rank
 
 
@@ -59,6 +60,8 @@ def factorise(
 
     Source: ledger section 5.1, `extract_factorization`.
     """
+    module_argument(module, "factorise(module, x)")
+    x = tensor_argument(x, "factorise(module, x): x")
     if isinstance(module, LeakyResNet | ResNet):
         module = as_fully_connected(module)
     if not isinstance(module, FullyConnected):
@@ -70,9 +73,9 @@ def factorise(
     network = module.rewritten(*module.written_layers()).double().requires_grad_(False)
     if network.depth < 2 or (layer is not None and not 1 <= layer < network.depth):
         raise ValueError(f"factorise(layer={layer}): needs a hidden layer, 1..{network.depth - 1} in this network.")
-    x = torch.as_tensor(x).double()
-    if len(x) < 2:
-        raise ShapeError(f"factorise(module, x): needs at least 2 rows to find a subspace, got {len(x)}.")
+    x = x.double()
+    if x.ndim < 2 or len(x) < 2:
+        raise ShapeError(f"factorise(module, x): needs at least 2 rows to find a subspace, got shape {tuple(x.shape)}.")
     with torch.no_grad():
         states = walk(network, x)
         layers = [layer] if layer is not None else list(range(1, network.depth))

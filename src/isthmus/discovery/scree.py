@@ -13,6 +13,7 @@ from isthmus.discovery.result import Discovery
 from isthmus.discovery.splitting import heldout_rows
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected
+from isthmus.networks.arguments import seed_argument, tensor_argument
 from isthmus.training import fit
 from isthmus.training.solvers import LBFGS
 
@@ -61,8 +62,11 @@ def scree(
     if x is None:
         raise ValueError("scree(module, x): needs the data x that the network is cut on.")
     network = result_or_module.rewritten(*result_or_module.written_layers()).double().requires_grad_(False)
-    x = torch.as_tensor(x).double()
-    target: Tensor = network(x) if y is None else torch.as_tensor(y).double()
+    x = tensor_argument(x, "scree(module, x): x").double()
+    target: Tensor = network(x) if y is None else tensor_argument(y, "scree(module, x, y): y").double()
+    seed_argument(seed, "scree(seed=...)")
+    if target.ndim == 0:
+        raise ShapeError("scree(module, x, y): needs rows of targets, got a single number.")
     if len(x) != len(target):
         raise ShapeError(f"scree(module, x, y): needs as many rows in x as in y, got {len(x)} and {len(target)}.")
     held = torch.from_numpy(heldout_rows(len(x), seed=seed, fraction=0.2 if heldout is None else heldout))

@@ -80,6 +80,10 @@ def report(
     Raises:
         OSError: the file cannot be written.
     """
+    if not isinstance(result, Discovery | Diagnosis):  # pyright: ignore[reportUnnecessaryIsInstance] - callers
+        raise TypeError(f"report(result, path): needs what discover or diagnose returned, got {type(result).__name__}.")
+    if not isinstance(path, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"report(result, path): needs the path of a file, got {type(path).__name__}.")
     write_text(Path(path), rendered("page.html", _content(result, x, command, pictures, meaning)))
 
 

@@ -7,11 +7,12 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from isthmus.errors import ShapeError
+from isthmus.errors import DataError, ShapeError
 from isthmus.networks import FullyConnected
+from isthmus.networks.arguments import check_ridge, module_argument, seed_argument, tensor_argument
 from isthmus.training.chunks import step_within
 from isthmus.training.fitting import FitEvent, Fitting
-from isthmus.training.limits import Limits
+from isthmus.training.limits import Limits, limits_argument
 from isthmus.training.losses import DataLoss, Loss
 from isthmus.training.result import FitResult
 from isthmus.training.schedule import Schedule, default_schedule, on_all_rows
@@ -56,17 +57,18 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
         tried once more from the same start with a gentler warm-up; what is returned is the better end.
 
     Raises:
+        TypeError: no network, or one of TorchScript. DataError: x or y is no array of numbers.
         ShapeError: x and y of different length, or not matching the network.
         ValueError: ridge < 0, an unknown loss, negative weights.
     """
     kind = Loss(loss) if loss in {l.value for l in Loss} else loss
     if not isinstance(kind, Loss):
         raise ValueError(f"fit(loss={loss!r}): needs one of {', '.join(repr(l.value) for l in Loss)}.")
-    if not ridge >= 0:
-        raise ValueError(f"fit(ridge={ridge}): needs a ridge >= 0.")
+    module_argument(network, "fit(network, x, y)")
+    check_ridge(ridge, "fit")
+    limits = limits_argument(limits, "fit")
     if seed is not None:
-        _reseed(network, seed)
-    limits = limits or Limits()
+        _reseed(network, seed_argument(seed, "fit(seed=...)"))
     inputs, data = checked_data(network, x, y, kind, sample_weight)
     schedule = solver if isinstance(solver, tuple) else (solver,) if solver else None
     chosen = schedule or default_schedule(network, evaluations=limits.evaluations, ridge=ridge, rows=len(inputs))
@@ -85,10 +87,22 @@ def checked_data(
         ShapeError: x and y of different length, or not matching the network.
         ValueError: negative weights.
     """
-    like = next(network.parameters())
+    like = next(network.parameters(), None)
+    if like is None:
+        raise DataError("fit(network, x, y): the network has no parameters; there is nothing to train.")
     dtype, device = like.dtype, like.device
-    inputs = torch.as_tensor(x).to(device, dtype).contiguous()
-    targets = torch.as_tensor(y).to(device)
+    inputs = tensor_argument(x, "fit(network, x, y): x").to(device, dtype).contiguous()
+    targets = tensor_argument(y, "fit(network, x, y): y").to(device)
+    if inputs.ndim == 0 or targets.ndim == 0:
+        raise ShapeError(
+            f"fit(network, x, y): needs rows, got shapes {tuple(inputs.shape)} and {tuple(targets.shape)}."
+        )
+    # our own networks take rows of so many numbers; what others take, they say themselves
+    features = network.dimensions[0] if isinstance(network, FullyConnected) else None
+    if features is not None and inputs.shape[1:] != (features,):
+        raise ShapeError(
+            f"fit(network, x, y): the network takes rows of {features}, x has shape {tuple(inputs.shape)}."
+        )
     targets = targets.to(dtype) if loss is Loss.SQUARED else targets.long().reshape(-1)
     targets = targets[:, None] if loss is Loss.SQUARED and targets.ndim == 1 else targets.contiguous()
     if len(inputs) != len(targets) or len(inputs) == 0:
@@ -99,7 +113,7 @@ def checked_data(
         raise ShapeError(f"fit(network, x, y): the network has {outputs} outputs, y has {targets.shape[1]} columns.")
     if weight is None:
         return inputs, DataLoss(loss, targets)
-    weights = torch.as_tensor(weight).to(device, dtype).reshape(-1)
+    weights = tensor_argument(weight, "fit(sample_weight=...)").to(device, dtype).reshape(-1)
     if len(weights) != len(inputs) or not bool((weights >= 0).all()) or not float(weights.sum()) > 0:
         raise ValueError("fit(sample_weight=...): needs one non-negative weight per row, not all zero.")
     return inputs, DataLoss(loss, targets, weights / weights.sum())

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, field
+from numbers import Real
 
 FIRST_SECONDS = 2.0  # before which nothing is foretold
 
@@ -23,8 +24,21 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("seconds", "evaluations", "memory"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
+            if value is None:
+                continue
+            if not isinstance(value, Real) or not value > 0:  # pyright: ignore[reportOperatorIssue]
                 raise ValueError(f"Limits({name}={value}): needs a positive number, or None for no bound.")
+
+
+def limits_argument(limits: object, call: str) -> Limits:
+    """The limits themselves, or none.
+
+    Raises:
+        TypeError: something else, such as a number of seconds.
+    """
+    if limits is not None and not isinstance(limits, Limits):
+        raise TypeError(f"{call}(limits=...): needs isthmus.Limits(seconds=...), got {type(limits).__name__}.")
+    return limits or Limits()
 
 
 @dataclass(slots=True)

@@ -30,7 +30,8 @@ class FolderInUse(DataError):
 def only_writer(folder: str | os.PathLike[str], *, name: str = LOCK, keep: bool = False) -> Generator[None]:
     """Be the only one that writes in a folder while the block runs; the folder is made if missing.
 
-    A thread that holds it may enter again. The lock lies in the folder beside a note on who holds it; both are removed
+    A thread that holds it may enter again (but for a lock that is kept, by which others ask whether somebody is
+    here). The lock lies in the folder beside a note on who holds it; both are removed
     at the end, and folders that were made here and are empty then. What a killed process leaves does not lock.
 
     Args:
@@ -44,7 +45,7 @@ def only_writer(folder: str | os.PathLike[str], *, name: str = LOCK, keep: bool 
     """
     place = Path(folder)
     lock_file = Path(os.path.realpath(place)) / name
-    if _held.get(lock_file) == threading.get_ident():
+    if not keep and _held.get(lock_file) == threading.get_ident():
         yield
         return
     missing = [above for above in (place, *place.parents) if not above.exists()]

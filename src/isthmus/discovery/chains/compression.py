@@ -17,6 +17,7 @@ from isthmus.discovery.chains.running_cost import flops, median_seconds, num_par
 from isthmus.discovery.chains.sites import has_sites, refusals
 from isthmus.discovery.splitting import heldout_rows
 from isthmus.networks import FullyConnected
+from isthmus.networks.arguments import module_argument
 from isthmus.networks.chain import UnreadableModule, as_module, read_chain
 from isthmus.networks.export_noise import copied_module
 from isthmus.networks.stage_kinds import Stage
@@ -98,6 +99,7 @@ def compress(module: nn.Module, x: Tensor, *, tolerance: float, heldout: Tensor 
         raise ValueError(
             f"compress(tolerance={tolerance}): needs a finite tolerance > 0, relative to the output's spread."
         )
+    module_argument(module, "compress(module, x)")
     x = checked_input("compress", module, x, least_rows=LEAST_ROWS)
     if heldout is None:
         mask = torch.from_numpy(heldout_rows(len(x), seed=0))

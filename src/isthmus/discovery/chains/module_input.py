@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from isthmus.discovery.chains.rows import BATCH
 from isthmus.errors import DataError, ShapeError
+from isthmus.networks.arguments import module_argument, tensor_argument
 
 
 def checked_input(call: str, module: nn.Module, x: Tensor, *, least_rows: int) -> Tensor:
@@ -14,7 +15,8 @@ def checked_input(call: str, module: nn.Module, x: Tensor, *, least_rows: int) -
         ShapeError: fewer than `least_rows` samples.
         DataError: NaN or infinite entries.
     """
-    x = torch.as_tensor(x).detach()
+    module_argument(module, f"{call}(module, x)")
+    x = tensor_argument(x, f"{call}(module, x): x").detach()
     if x.ndim < 2 or len(x) < least_rows:
         raise ShapeError(
             f"{call}(module, x): needs at least {least_rows} samples, the first dimension of x; "

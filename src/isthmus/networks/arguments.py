@@ -1,0 +1,75 @@
+"""What a caller hands over as a network, as samples or as a seed: checked once, at the public edge, in words.
+
+What the numbers in it may be: `tasks.arrays`. Columns and classes of tables: `discovery.arguments`.
+"""
+
+from numbers import Integral
+
+import torch
+from torch import Tensor, nn
+
+from isthmus.errors import DataError
+
+LARGEST_SEED = 2**63 - 1
+
+
+def module_argument(value: object, where: str) -> nn.Module:
+    """The value itself, if it is a network that can be read layer by layer.
+
+    Raises:
+        TypeError: it is no module, or one of TorchScript, which hides its layers.
+    """
+    if isinstance(value, torch.jit.ScriptModule):
+        raise TypeError(
+            f"{where}: a TorchScript module hides its layers. Give the module that was scripted or traced, or one of "
+            "torch.export."
+        )
+    if not isinstance(value, nn.Module):
+        kind = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+        raise TypeError(f"{where}: needs a network, that is an nn.Module; got {kind}.")
+    return value
+
+
+def tensor_argument(value: object, where: str) -> Tensor:
+    """The value as a tensor of real numbers that lies in memory.
+
+    Raises:
+        DataError: it is no array of numbers, or a complex or sparse one, or has no data.
+    """
+    try:
+        tensor = value if isinstance(value, Tensor) else torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:120].rstrip(".")
+        raise DataError(f"{where}: needs an array of numbers, got {type(value).__name__} ({reason}).") from error
+    if tensor.is_complex():
+        raise DataError(f"{where}: needs real numbers, got {tensor.dtype}. Pass real and imaginary parts as columns.")
+    if tensor.layout is not torch.strided:
+        raise DataError(f"{where}: needs a dense tensor, got {tensor.layout}. Give x.to_dense().")
+    if tensor.is_meta:
+        raise DataError(f"{where}: is a tensor without data (on the device meta). Give one that holds numbers.")
+    return tensor
+
+
+def check_ridge(ridge: object, call: str) -> None:
+    """Refuse what is no finite number >= 0.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        value = float(ridge)  # pyright: ignore[reportArgumentType] - numbers of numpy and torch too
+    except (TypeError, ValueError, RuntimeError):
+        value = float("nan")
+    if not 0 <= value < float("inf"):
+        raise ValueError(f"{call}(ridge={str(ridge)[:40]}): needs a finite number >= 0.")
+
+
+def seed_argument(seed: object, where: str) -> int:
+    """The seed itself.
+
+    Raises:
+        DataError: it is no whole number from 0 to 2^63 - 1, of which generators are made.
+    """
+    if not isinstance(seed, Integral) or not 0 <= int(seed) <= LARGEST_SEED:
+        raise DataError(f"{where}: needs a whole number from 0 to 2^63 - 1 as a seed, got {str(seed)[:40]}.")
+    return int(seed)

@@ -1,0 +1,103 @@
+"""Whatever is handed to the public calls instead of a network, samples or a seed is refused in words."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import isthmus
+from isthmus.errors import IsthmusError
+from shape_checks import own_shape_checks
+
+torch.manual_seed(0)
+NET = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).double()
+OURS = isthmus.FullyConnected(3, 2, width=4, depth=3, seed=0, dtype=torch.float64)
+X, Y = torch.randn(30, 3, dtype=torch.float64), torch.randn(30, 2, dtype=torch.float64)
+LIMITS = isthmus.Limits(evaluations=10)
+Call = Callable[[object], object]
+OF_NETWORKS: dict[str, Call] = {
+    "fit": lambda net: isthmus.fit(net, X, Y, ridge=1e-3, limits=LIMITS),  # pyright: ignore[reportArgumentType]
+    "diagnose": lambda net: isthmus.diagnose(net, X),  # pyright: ignore[reportArgumentType]
+    "factorise": lambda net: isthmus.factorise(net, X, 1),  # pyright: ignore[reportCallIssue, reportArgumentType]
+    "compress": lambda net: isthmus.compress(net, X, tolerance=0.1),  # pyright: ignore[reportArgumentType]
+    "scree": lambda net: isthmus.scree(net, X, Y),  # pyright: ignore[reportArgumentType]
+    "report": lambda net: isthmus.report(net, "page.html"),  # pyright: ignore[reportArgumentType]
+}
+NO_NETWORKS = {
+    "numpy": X.numpy(), "None": None, "path": "net.pt", "weights": NET.state_dict(), "class": nn.Linear, "list": [NET],
+    "function": torch.relu, "number": 3,
+}  # fmt: skip
+OF_SAMPLES: dict[str, Call] = {
+    "fit x": lambda x: isthmus.fit(OURS, x, Y, ridge=1e-3, limits=LIMITS),  # pyright: ignore[reportArgumentType]
+    "fit y": lambda y: isthmus.fit(OURS, X, y, ridge=1e-3, limits=LIMITS),  # pyright: ignore[reportArgumentType]
+    "diagnose x": lambda x: isthmus.diagnose(NET, x),  # pyright: ignore[reportArgumentType]
+    "factorise x": lambda x: isthmus.factorise(NET, x, 1),  # pyright: ignore[reportCallIssue, reportArgumentType]
+    "factorise ours": lambda x: isthmus.factorise(OURS, x, 1),  # pyright: ignore[reportCallIssue, reportArgumentType]
+    "compress x": lambda x: isthmus.compress(NET, x, tolerance=0.1),  # pyright: ignore[reportArgumentType]
+    "scree x": lambda x: isthmus.scree(OURS, x, Y),  # pyright: ignore[reportArgumentType]
+    "scree y": lambda y: isthmus.scree(OURS, X, y),  # pyright: ignore[reportArgumentType]
+    "discover x": lambda x: isthmus.discover(x, Y, limits=LIMITS),  # pyright: ignore[reportArgumentType]
+    "discover y": lambda y: isthmus.discover(X, y, limits=LIMITS),  # pyright: ignore[reportArgumentType]
+}
+NO_SAMPLES = {
+    "path": "rows.csv", "ragged": [[1.0, 2.0], [3.0]], "complex": X.to(torch.complex128), "sparse": X.to_sparse(),
+    "no data": X.to("meta"), "number": 3.0, "objects": np.array([[object()] * 3] * 30), "no rows": X[:0],
+}  # fmt: skip
+
+
+def in_words(call: Call, value: object) -> None:
+    with own_shape_checks(), pytest.raises((IsthmusError, TypeError)) as caught:
+        call(value)
+    assert str(caught.value).count("\n") == 0
+    assert len(str(caught.value)) > 20
+
+
+@pytest.mark.parametrize("call", OF_NETWORKS)
+@pytest.mark.parametrize("what", NO_NETWORKS)
+def test_what_is_no_network_is_refused(call: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    in_words(OF_NETWORKS[call], NO_NETWORKS[what])
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+@pytest.mark.parametrize("call", OF_NETWORKS)
+def test_torchscript_is_refused_in_words(call: str) -> None:
+    for module in (torch.jit.script(NET), torch.jit.trace(NET, X)):
+        in_words(OF_NETWORKS[call], module)
+
+
+@pytest.mark.parametrize("call", OF_SAMPLES)
+@pytest.mark.parametrize("what", NO_SAMPLES)
+def test_what_is_no_array_of_numbers_is_refused(call: str, what: str) -> None:
+    in_words(OF_SAMPLES[call], NO_SAMPLES[what])
+
+
+SIZES: dict[str, Callable[[], object]] = {
+    "seed": lambda: isthmus.discover(X, Y, seed=10**20),
+    "negative seed": lambda: isthmus.discover(X, Y, seed=-1),
+    "seed in words": lambda: isthmus.discover(X, Y, seed="one"),  # pyright: ignore[reportArgumentType]
+    "seed of a fit": lambda: isthmus.fit(OURS, X, Y, ridge=1e-3, seed=10**20),
+    "seed of a split": lambda: isthmus.scree(OURS, X, Y, seed=10**20),
+    "depth": lambda: isthmus.discover(X, Y, depth=10**9),
+    "endless depth": lambda: isthmus.discover(X, Y, depth=10**400),
+    "depth in words": lambda: isthmus.discover(X, Y, depth="deep"),  # pyright: ignore[reportArgumentType]
+    "starts": lambda: isthmus.discover(X, Y, starts=10**12),
+    "streams": lambda: isthmus.discover(X, Y, network="leaky", depth=10**9),
+    "ridge": lambda: isthmus.discover(X, Y, ridge=float("nan")),
+    "endless ridge": lambda: isthmus.fit(OURS, X, Y, ridge=float("inf")),
+    "limits": lambda: isthmus.discover(X, Y, limits=5),  # pyright: ignore[reportArgumentType]
+    "limits of a fit": lambda: isthmus.fit(OURS, X, Y, ridge=1e-3, limits=5),  # pyright: ignore[reportArgumentType]
+    "seconds": lambda: isthmus.Limits(seconds=float("nan")),
+    "seconds in words": lambda: isthmus.Limits(seconds="soon"),  # pyright: ignore[reportArgumentType]
+}
+
+
+@pytest.mark.parametrize("what", SIZES)
+def test_sizes_and_seeds_that_cannot_be_are_refused_before_anything_is_made(what: str) -> None:
+    with own_shape_checks(), pytest.raises((ValueError, TypeError)) as caught:
+        SIZES[what]()
+    assert len(str(caught.value)) < 300
+    assert "(" in str(caught.value), "it says which call"
