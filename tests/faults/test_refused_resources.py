@@ -19,7 +19,7 @@ COMMANDS = {
 }
 # what is done before the command, in a shell of its own (and its own mounts)
 REFUSALS = {
-    "full disk": "mount -t tmpfs -o size=4k none place",
+    "full disk": "mount -t tmpfs -o size=4k none place; head -c 4096 /dev/zero >place/full",
     "read-only": "mount -t tmpfs -o ro none place",
     "file size": "ulimit -f 1",
     "memory": "ulimit -v 700000",
@@ -28,7 +28,8 @@ REFUSALS = {
     "closed stdout": "exec >&-",
     "no place": "rmdir place; : >place",
 }
-SAYS_NOTHING = {("apply", "full stdout"), ("apply", "closed stdout")}  # its table goes into a file
+# its table goes into a file, and it opens one file at a time
+SAYS_NOTHING = {("apply", "full stdout"), ("apply", "closed stdout"), ("apply", "descriptors")}
 MOUNTS = {"full disk", "read-only"}
 CHEAP = {"read-only", "no place", "descriptors"}  # refused before torch is imported, or while it is
 

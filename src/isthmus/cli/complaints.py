@@ -34,7 +34,9 @@ _MEMORY = re.compile(
     re.IGNORECASE,
 )
 _THREADS = re.compile(r"start new thread|failed to create thread|Resource temporarily unavailable", re.IGNORECASE)
-_WRITING = re.compile(r"PytorchStreamWriter|unexpected pos|file write failed|inline_container", re.IGNORECASE)
+_WRITING = re.compile(
+    r"PytorchStreamWriter|unexpected pos|file write failed|inline_container|iostream error", re.IGNORECASE
+)
 
 
 def complaint(error: BaseException) -> tuple[str, int]:
