@@ -127,7 +127,7 @@ def test_a_second_driver_is_told_so_and_stops(whole: Path) -> None:
     assert not store.is_driven()
     with store.locked():
         assert SweepFolder(whole).is_driven()
-        with pytest.raises(SweepError, match=r"another process works here \(process \d+ on "):
+        with pytest.raises(SweepError, match=r"another process works here \(pid \d+ on "):
             sweep(tiny(seed=[0]), out=whole, workers=0)
     assert not store.is_driven()
 

@@ -180,7 +180,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"ridge": -1.0}, ValueError, "needs a ridge >= 0"),
+        ({"ridge": -1.0}, ValueError, "needs a finite number >= 0"),
         ({"loss": "huber"}, ValueError, "'squared', 'cross_entropy'"),
         ({"sample_weight": [1.0] * 59}, ValueError, "one non-negative weight per row"),
         ({"y": torch.zeros(59, 3)}, ShapeError, "as many rows in x as in y, got 60 and 59"),

@@ -182,8 +182,8 @@ def settings_from(  # noqa: PLR0913
     kind = _kind_of(network)
     seed = seed_argument(seed, "discover(seed=...)")
     for name, count in (("depth", depth), ("starts", starts)):
-        if count is not None and (not isinstance(count, Integral) or count < 1):
-            raise ValueError(f"discover({name}={str(count)[:40]}): needs a whole number >= 1, or None for the default.")
+        if count is not None and not isinstance(count, Integral):
+            raise ValueError(f"discover({name}={str(count)[:40]}): needs a whole number, or None for the default.")
     limits = limits_argument(limits, "discover")
     settings = Settings(seed=seed, ordered=ordered, scaling=scaling.value, network=kind.value)
     if kind is not NetworkKind.CONNECTED:
@@ -211,7 +211,9 @@ def _ridges(ridge: float | Sequence[float]) -> tuple[float, ...]:
     except (TypeError, ValueError):
         ridges = ()
     if not ridges or isinstance(ridge, str) or not all(0 < value < float("inf") for value in ridges):
-        raise ValueError(f"discover(ridge={str(ridge)[:60]!r}): needs one positive number, or several in a list.")
+        raise ValueError(
+            f"discover(ridge={str(ridge)[:60]!r}): needs positive ridges: one number, or several in a list."
+        )
     return tuple(sorted(ridges, reverse=True))
 
 
