@@ -47,6 +47,26 @@ def test_the_lines_give_the_evidence() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("rank", "targets", "start"),
+    [
+        (1, ("yield",), "The rank cannot exceed the number of targets, so the one target that was given could not show "
+                        "more than 1 dimension, however many combinations of the inputs it depends on."),
+        (2, ("yield", "purity"), "The rank cannot exceed the number of targets, so the 2 targets that were given"),
+        (1, ("yield", "purity"), None),
+        (0, ("yield",), None),
+    ],
+)  # fmt: skip
+def test_a_rank_that_could_not_be_larger_is_said_to_be_so(
+    rank: int, targets: tuple[str, ...], start: str | None
+) -> None:
+    line = said(verdict_of(discoveries.discovery(rank=rank, target_names=targets))).get("Limit")
+    assert line is None if start is None else (line or "").startswith(start)
+    for task in ("autoencoding", "classification"):
+        found = discoveries.discovery(rank=rank, target_names=targets, task=task)
+        assert "Limit" not in said(verdict_of(found))
+
+
 def test_how_often_the_rank_comes_back_is_said() -> None:
     found = discoveries.discovery(readings={"resample_share": 0.985, "start_share": 0.5})
     assert said(verdict_of(found))["How stable"] == (

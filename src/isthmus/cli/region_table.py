@@ -29,6 +29,7 @@ class Measured:
     Attributes:
         cells: its affine pieces.
         ranks: rank of the Jacobian in each.
+        gains: its largest singular value in each.
         witness: a point in the units of the data where the largest rank is attained.
         schatten: lower bound on the norm of every network of that depth that computes the same function.
         classes: the argmax regions, where classes were asked for.
@@ -37,6 +38,7 @@ class Measured:
 
     cells: SliceCells
     ranks: Tensor
+    gains: Tensor
     witness: Tensor
     schatten: float
     classes: ClassRegions | None
@@ -59,7 +61,9 @@ def measure(model: Model, where: Plane, *, by_class: bool) -> Measured:
     ranks = (values > _RELATIVE * values.max()).sum(1)  # strict: the zero map has rank 0
     witness = cells.jacobian_rank(relative=_RELATIVE)[1]
     schatten = float(schatten_lower_bound(cells.jacobians, depth=model.network.depth))
-    return Measured(cells, ranks, witness, schatten, class_regions(cells) if by_class else None, where.what)
+    return Measured(
+        cells, ranks, values.amax(1), witness, schatten, class_regions(cells) if by_class else None, where.what
+    )
 
 
 def draw(found: Measured, model: Model, where: Plane, out: Path) -> None:
@@ -73,6 +77,7 @@ def draw(found: Measured, model: Model, where: Plane, out: Path) -> None:
             ax,
             names=names,
             ordered=True,
+            shades=found.gains.numpy(),
             points=where.points,
             axis_names=where.axis_names,
         )

@@ -9,8 +9,9 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PathCollection, PolyCollection
-from matplotlib.colors import to_hex
+from matplotlib.colors import Normalize, to_hex
 from matplotlib.patches import Patch
 from numpy.typing import ArrayLike, NDArray
 
@@ -28,6 +29,7 @@ def regions(  # noqa: PLR0913 - what is laid over the pieces
     *,
     names: Mapping[int, str],
     ordered: bool = False,
+    shades: ArrayLike | None = None,
     points: ArrayLike | None = None,
     tripoints: ArrayLike | None = None,
     axis_names: tuple[str, str] = ("u", "v"),
@@ -40,6 +42,7 @@ def regions(  # noqa: PLR0913 - what is laid over the pieces
         ax: axes to draw into; new ones unless given.
         names: what the legend calls each label.
         ordered: whether labels are ranks, drawn from pale to dark, rather than classes.
+        shades: a number >= 0 per piece, which colours the pieces where all labels are the same.
         points: samples on the slice, shape (n, 2).
         tripoints: points where three classes meet, shape (n, 2).
         axis_names: what u and v are.
@@ -56,19 +59,23 @@ def regions(  # noqa: PLR0913 - what is laid over the pieces
     if len(corners) != len(whole) or not corners:
         raise ValueError(f"regions: needs one label per polygon; got {len(whole)} for {len(corners)}.")
     present = sorted({int(label) for label in whole})
-    colors = _colors(present, ordered=ordered)
-    _fill(ax, corners, [colors[int(label)] for label in whole])
-    handles: list[object] = [
-        Patch(color=colors[label], label=plain_text(names[label])) for label in present[:_MOST_IN_LEGEND]
-    ]
+    handles: list[object] = []
+    if shades is not None and len(present) == 1:
+        _fill_by_number(ax, corners, np.asarray(shades), f"largest singular value, {plain_text(names[present[0]])} everywhere")
+    else:
+        colors = _colors(present, ordered=ordered)
+        _fill(ax, corners, [colors[int(label)] for label in whole])
+        handles += [Patch(color=colors[label], label=plain_text(names[label])) for label in present[:_MOST_IN_LEGEND]]
     if points is not None and len(at := np.asarray(points)):
         handles.append(_marked(ax, at, "samples", s=12, color=INK, edgecolors=SURFACE, linewidths=0.6, zorder=3))
     if tripoints is not None and len(at := np.asarray(tripoints)):
         handles.append(_marked(ax, at, "tripoints", s=46, facecolors="none", edgecolors=INK, linewidths=1.6, zorder=4))
-    box = ax.legend(
-        handles=handles, fontsize=SMALL, labelcolor=INK, loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=1.2
-    )
-    box.get_frame().set(facecolor="none", edgecolor="none")
+    if shades is None or len(present) > 1:
+        box = ax.legend(
+            handles=handles, fontsize=SMALL, labelcolor=INK, loc="center left", bbox_to_anchor=(1.01, 0.5),
+            handlelength=1.2,
+        )  # fmt: skip
+        box.get_frame().set(facecolor="none", edgecolor="none")
     ax.set_xlabel(plain_text(axis_names[0], most=LONGEST_AXIS))
     ax.set_ylabel(plain_text(axis_names[1], most=LONGEST_AXIS))
     return ax
@@ -92,6 +99,19 @@ def _fill(ax: Axes, corners: Sequence[NDArray[np.float64]], colors: Sequence[str
     low, high = np.concatenate(corners).min(0), np.concatenate(corners).max(0)
     ax.set_xlim(low[0], high[0])
     ax.set_ylim(low[1], high[1])
+
+
+def _fill_by_number(ax: Axes, corners: Sequence[NDArray[np.float64]], values: NDArray[Any], what: str) -> None:
+    """Draw the pieces from pale to dark by a number, with a bar that says which; one label for all says nothing."""
+    low, high = float(values.min()), float(values.max())
+    scale = Normalize(low, high if high > low else low + 1.0)
+    shades = ScalarMappable(scale, matplotlib.colormaps["YlGnBu"])
+    _fill(ax, corners, [to_hex(shade) for shade in shades.to_rgba(values)])
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    bar = figure.colorbar(shades, ax=ax)
+    bar.set_label(what, color=INK, fontsize=SMALL)
+    bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue] - a spine, which its stub calls a function
 
 
 def _marked(ax: Axes, at: NDArray[np.float64], name: str, **marker: Any) -> PathCollection:  # noqa: ANN401

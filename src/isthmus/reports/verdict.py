@@ -27,6 +27,7 @@ def verdict_of(result: Discovery | Diagnosis) -> VerdictText:
 
 def _verdict_of_discovery(found: Discovery) -> VerdictText:
     lines = [Line("How sure", found.verdict.value), Line("Why", " ".join(found.reasons))]
+    lines.append(Line("Limit", _limit(found)))
     lines.append(Line("Error", _error(found)))
     lines.append(Line("Accuracy", _accuracy(found)))
     lines.append(Line("One fewer", _one_fewer(found)))
@@ -51,6 +52,18 @@ def _headline(found: Discovery) -> str:
     if found.verdict is Verdict.DOUBTFUL:
         return f"Probably {dimensions(found.rank)}, but this is doubtful."
     return f"This task needs {dimensions(found.rank)}."
+
+
+def _limit(found: Discovery) -> str:
+    """What no data could have changed: a map to so many targets has no larger rank."""
+    count = len(found.target_names)
+    if found.task != "regression" or not 0 < count == found.rank:
+        return ""
+    targets = "the one target that was given" if count == 1 else f"the {count} targets that were given"
+    return (
+        f"the rank cannot exceed the number of targets, so {targets} could not show more than {dimensions(count)}, "
+        f"however many combinations of the inputs {'it depends' if count == 1 else 'they depend'} on."
+    )
 
 
 def _error(found: Discovery) -> str:
