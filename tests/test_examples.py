@@ -5,10 +5,16 @@ from pathlib import Path
 
 import pytest
 
+import isthmus
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SAID = {
     "rank_of_a_table": ["2 dimensions: ", "certified: 2 to 2"],
-    "sweep_of_depths": ["8 runs, of which 4 were there already", "same numbers as before: True"],
+    "sweep_of_depths": [
+        "8 runs, of which 4 were there already",
+        "same numbers as before: True",
+        "another start ends at the same objective: True",
+    ],
     "layers_of_a_network": ["rank of the middle 2", "through 2 dimensions"],
     "rank_of_an_autoencoder": [
         "narrow layers: [8, 8, 8, 8, 8]; rank of the whole: 8",
@@ -20,6 +26,14 @@ SAID = {
 
 def test_every_example_is_listed() -> None:
     assert {p.stem for p in EXAMPLES.glob("*.py")} == set(SAID)
+
+
+@pytest.mark.slow
+def test_every_run_of_the_sweep_ends_at_a_minimum_of_the_rank_that_the_plan_says() -> None:
+    """These are linear networks, whose minima are all global: the rank is a property of depth and ridge alone."""
+    found = isthmus.sweep(EXAMPLES / "depth_sweep.toml", workers=0)
+    assert set(found["outcome"].values) == {"CONVERGED"}
+    assert found["rank"].values.tolist() == [2, 4, 1, 2]
 
 
 @pytest.mark.slow
