@@ -88,7 +88,7 @@ def test_the_exact_rank_of_the_x_cross_is_one_and_of_a_plane_two() -> None:
     assert len(square.polygons) == 8
     assert square.jacobian_rank()[0] == 1
     rank, witness = slice_cells(make(), ORIGIN, BASIS).jacobian_rank()
-    assert rank == int(torch.linalg.matrix_rank(jacobians(make(), witness[None])[0]))
+    assert rank == int(torch.linalg.matrix_rank(jacobians(make(), witness[None])[0], rtol=rounding(condition=1e4)))
 
 
 def test_the_zero_network_has_rank_zero() -> None:

@@ -6,6 +6,7 @@ import torch
 from closeness import assert_equals, assert_same_values, random
 from isthmus.constructions import x_cross_example
 from isthmus.networks import jacobians, segment_pieces
+from tolerances import rounding
 
 pytestmark = pytest.mark.theorem("FC-05")
 
@@ -46,7 +47,8 @@ def test_it_is_continuous_and_the_printed_map_is_not() -> None:
 
 def test_every_sector_has_rank_one_and_the_cross_stays() -> None:
     example, x = x_cross_example(), random(500, 2)
-    assert torch.linalg.matrix_rank(jacobians(example.network, x)).unique().tolist() == [example.jacobian_rank]
+    ranks = torch.linalg.matrix_rank(jacobians(example.network, x), rtol=rounding(size=10))
+    assert ranks.unique().tolist() == [example.jacobian_rank]
     t = random(50, 1).abs()
     cross = torch.cat([torch.cat([t, t], 1), torch.cat([t, -t], 1), -torch.cat([t, t], 1)])
     assert_same_values(example.network(cross), cross)

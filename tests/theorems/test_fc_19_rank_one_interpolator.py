@@ -30,7 +30,9 @@ def test_it_is_a_function_of_one_coordinate() -> None:
     x = random(30, 4, seed=9)
     moved = x + (torch.eye(4).double() - torch.outer(fit.direction, fit.direction)) @ random(4, seed=3)
     assert float((fit.network(moved) - fit.network(x)).detach().abs().max()) <= rounding(condition=1e5)
-    assert int(torch.linalg.matrix_rank(jacobians(fit.network, x)).max()) == 1
+    found = jacobians(fit.network, x)
+    # against the largest of all: where slopes cancel, all that is left of a Jacobian is rounding
+    assert int(torch.linalg.matrix_rank(found, atol=rounding(condition=1e5) * float(found.abs().max())).max()) == 1
 
 
 def test_more_directions_never_give_a_larger_constant() -> None:

@@ -80,7 +80,9 @@ def between_bijections(
     biases = [torch.randn(len(w), generator=generator, dtype=torch.float64) / 2 for w in weights]
     network = FullyConnected.from_layers(weights, biases, negative_slope=negative_slope)
     distortion = (stretch / negative_slope) ** (depth_before + depth_after)
-    return RankedNetwork(network, int(torch.linalg.matrix_rank(a)), a, distortion)
+    # ten times what an SVD leaves: a matrix that is a product of factors carries their roundings too
+    rounding = 10 * max(a.shape, default=1) * torch.finfo(a.dtype).eps
+    return RankedNetwork(network, int(torch.linalg.matrix_rank(a, rtol=rounding)), a, distortion)
 
 
 def _stretching(size: int, stretch: float, generator: torch.Generator) -> Tensor:

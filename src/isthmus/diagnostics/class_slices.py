@@ -17,6 +17,7 @@ from isthmus.networks.chain import UnreadableModule, read_chain
 from isthmus.networks.stage_kinds import relu_slope
 
 MARGIN = 0.25  # of the spread of the samples, around them
+ROUNDING = 1e-9  # what is closer than this share of the whole is one point, or one direction
 
 
 def class_slice(
@@ -62,7 +63,7 @@ def class_slice(
         )
     rows = x.detach().double()
     origin, basis = _plane_of(rows) if plane is None else (part.detach().double() for part in plane)
-    if int(torch.linalg.matrix_rank(basis)) < 2:
+    if int(torch.linalg.matrix_rank(basis, rtol=ROUNDING)) < 2:
         raise ValueError("class_slice(plane=...): needs two independent directions. Choose others, or other samples.")
     at = (rows - origin) @ torch.linalg.pinv(basis)
     low, high = at.min(0).values, at.max(0).values
@@ -70,7 +71,7 @@ def class_slice(
     (u0, v0), (u1, v1) = (low - margin).tolist(), (high + margin).tolist()
     found = class_regions(slice_cells(network, origin, basis, lower=(u0, v0), upper=(u1, v1)))
     off = torch.linalg.vector_norm(rows - origin - at @ basis, dim=1)
-    on_plane = off <= 1e-9 * torch.linalg.vector_norm(rows - origin, dim=1).max()
+    on_plane = off <= ROUNDING * torch.linalg.vector_norm(rows - origin, dim=1).max()
     return xr.Dataset(
         {
             "vertices": (("piece", "vertex", "component"), _padded(found.polygons)),
