@@ -1,4 +1,6 @@
+import statistics
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -6,6 +8,7 @@ from torch import Tensor
 
 from isthmus.networks import FullyConnected, LeakyResNet
 from isthmus.training import FitResult, Limits, Outcome, fit, preconditioned
+from isthmus.training.line_search import wolfe_search
 from isthmus.training.linearisation import linearised, random_mix
 from isthmus.training.losses import DataLoss, Loss
 from isthmus.training.preconditioned import MOST_DAMPING, TO_RELU, PreconditionedLBFGS, conjugate_gradients, damped
@@ -177,27 +180,38 @@ def test_damping_follows_the_lengths_of_the_steps() -> None:
     assert damped(MOST_DAMPING, [0.01]) == MOST_DAMPING
 
 
-@pytest.mark.parametrize(
-    ("depth", "evaluations", "ratio"), [(24, 250, 20), pytest.param(40, 400, 100, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("depth", [24, pytest.param(40, marks=pytest.mark.slow)])
 def test_damping_leads_through_where_the_model_of_the_curvature_is_bad(
-    monkeypatch: pytest.MonkeyPatch, depth: int, evaluations: int, ratio: float
+    monkeypatch: pytest.MonkeyPatch, depth: int
 ) -> None:
-    """Lt = 10: without damping the steps are a hundredth of what the model says, and the network stands still."""
+    """Lt = 10: without damping the steps are a tenth of what the model says, and the network falls behind."""
     x, y = small_data()
-    solver = PreconditionedLBFGS(smoothing=(0.05,), tolerance=1e-4, evaluations=evaluations)
+    solver = PreconditionedLBFGS(smoothing=(0.05,), tolerance=1e-4, evaluations=100)
+    lengths: list[float] = []
 
-    def ended() -> FitResult:
-        leaky = LeakyResNet(3, 3, width=5, depth=depth, effective_depth=10.0, seed=0, dtype=torch.float64)
-        return fit(leaky, x, y, ridge=RIDGE, solver=solver)
+    def searched(*args: Any, **kwargs: Any) -> Any:
+        found = wolfe_search(*args, **kwargs)
+        lengths.append(found.step if found else 0.0)
+        return found
 
-    found = ended()
-    assert depth == 24 or found.outcome is Outcome.CONVERGED
+    def ended(seed: int) -> tuple[FitResult, float]:
+        lengths.clear()
+        leaky = LeakyResNet(3, 3, width=5, depth=depth, effective_depth=10.0, seed=seed, dtype=torch.float64)
+        return fit(leaky, x, y, ridge=RIDGE, solver=solver), statistics.median(lengths)
+
+    monkeypatch.setattr(preconditioned, "wolfe_search", searched)
+    damped = [ended(seed) for seed in range(4)]
     monkeypatch.setattr(preconditioned, "MOST_DAMPING", 1.0)
-    without = ended()
-    assert without.outcome is Outcome.STEP_LIMIT
-    assert without.stationarity > ratio * found.stationarity
-    assert without.objective > found.objective
+    pairs = [(found, ended(seed)) for seed, found in enumerate(damped)]
+    # about a fifth of the starts fall to a constant, where no step is hard
+    constant = float((y - y.mean(0)).square().sum(1).mean())
+    alive = [(found, left) for found, left in pairs if found[0].objective < constant / 2]
+    assert alive
+    for (found, usual), (left, short) in alive:
+        assert usual == 1.0  # as long as the model says
+        assert short < 0.5
+        assert left.objective > found.objective
+        assert left.steps < found.steps
 
 
 def test_the_smoothing_ends_at_the_relu_itself() -> None:
