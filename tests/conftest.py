@@ -1,12 +1,15 @@
 """No test may leave torch otherwise than it found it: what one leaves behind, the next one stumbles over.
 
-Besides: the browser in which pages are tested.
+Besides: the browser in which pages are tested, and `--seed-shift`, other initial weights for all that is trained.
 """
 
+import functools
+import importlib
 import shutil
 import signal
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -20,6 +23,27 @@ CHROMIUM = shutil.which("chromium")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: its children would ignore Ctrl-C too
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    text = "add N to the seed of every network that is made, so that all that is trained starts elsewhere"
+    parser.addoption("--seed-shift", type=int, default=0, metavar="N", help=text)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Networks draw their weights in one place each; data, and processes that tests start anew, stay as they are."""
+    if shift := config.getoption("--seed-shift"):
+        networks = importlib.import_module("isthmus.networks")
+        for kind in (networks.FullyConnected, networks.LeakyResNet, networks.ResNet):
+            kind.__init__ = with_other_seeds(kind.__init__, shift)
+
+
+def with_other_seeds(init: Any, shift: int) -> Any:
+    @functools.wraps(init)
+    def call(*args: Any, seed: int | None = None, **kwargs: Any) -> None:
+        init(*args, seed=None if seed is None else seed + shift, **kwargs)
+
+    return call
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -20,8 +20,8 @@ def test_cost_per_layer_closes_in_on_the_rank_from_both_sides() -> None:
             assert_close(torch.as_tensor(upper), torch.tensor(2.0), absolute=0.5)
 
 
-def assert_near(bound: float, rank: int, depth: int) -> None:
-    assert_close(bound, float(rank), absolute=100 / depth)
+def assert_near(bound: float, rank: int, depth: int, *, constant: float = 100.0) -> None:
+    assert_close(bound, float(rank), absolute=constant / depth)
 
 
 def test_a_nonlinear_map_of_rank_two_is_enclosed_at_every_depth() -> None:
@@ -33,10 +33,10 @@ def test_a_nonlinear_map_of_rank_two_is_enclosed_at_every_depth() -> None:
         lower = float(schatten_lower_bound(found, depth=depth)) / depth
         upper = composed.inner_dimension + composed.constant / depth
         assert_at_most(lower, upper)
-        assert_near(lower, 2, depth)
-        assert_near(upper, 2, depth)
+        assert_near(lower, 2, depth, constant=2 * composed.constant)
+        assert_near(upper, 2, depth, constant=2 * composed.constant)
     with pytest.raises(AssertionError):
-        assert_near(upper, 3, 10**5)
+        assert_near(upper, 3, 10**5, constant=2 * composed.constant)
 
 
 def test_the_x_cross_leaves_a_gap_between_its_two_ranks() -> None:
