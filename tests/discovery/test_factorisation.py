@@ -71,7 +71,7 @@ def test_without_a_rank_the_gap_of_the_narrowest_layer_is_taken() -> None:
     network, x = through_rank(), samples()
     halves = factorise(network, x)
     assert halves.rank == gap_of(network, x) == RANK
-    assert halves.layer in {2, 3}, "both are exact, and rounding decides between them"
+    assert halves.layer in {2, 3, 4}, "all three are exact, and rounding decides between them"
     assert halves.relative_error <= rounding(size=40, condition=10.0)
 
 

@@ -31,24 +31,34 @@ def posed_with_noise(noise: float, rows: int) -> Problem:
     return found
 
 
-def begun(problem: Problem) -> FullyConnected:
+def begun(problem: Problem, seed: int) -> FullyConnected:
     """A network of one coordinate, trained at the ridge."""
-    network = narrow_network(problem.d_in, problem.d_out, SETTINGS, rank=1, middle=1, seed=0)
+    network = narrow_network(problem.d_in, problem.d_out, SETTINGS, rank=1, middle=1, seed=seed)
     trained(problem, network, RIDGE, LBFGS(60), seconds=None, checkpoint=None, callback=going_on)
     return network
+
+
+def refined_freely(problem: Problem, seed: int) -> tuple[FullyConnected, float]:
+    """The same training as `refine` without the way back, and its objective."""
+    network = begun(problem, seed)
+    ended = trained(
+        problem, network, RIDGE * SETTINGS.refine_ridge, LBFGS(SETTINGS.refine_evaluations),
+        seconds=None, checkpoint=None, callback=going_on,
+    )  # fmt: skip
+    return network, ended.objective
 
 
 @pytest.mark.parametrize(("noise", "rows", "helps"), [(0.0, 300, True), (1.0, 40, False)])
 def test_refining_never_raises_the_held_out_error(noise: float, rows: int, helps: bool) -> None:  # noqa: FBT001
     problem = posed_with_noise(noise, rows)
-    network = begun(problem)
-    before, parameters = problem.heldout_error(network), flat_parameters(network)
-    free = trained(  # the same training without the way back
-        problem, copy := begun(problem), RIDGE * SETTINGS.refine_ridge,
-        LBFGS(SETTINGS.refine_evaluations), seconds=None, checkpoint=None, callback=going_on,
-    )  # fmt: skip
-    assert (problem.heldout_error(copy) < before) == helps  # else this case shows nothing
+    for seed in range(8):  # the first start of the kind that is asked for
+        network, (free, objective) = begun(problem, seed), refined_freely(problem, seed)
+        before, parameters = problem.heldout_error(network), flat_parameters(network)
+        if (problem.heldout_error(free) < before) == helps:
+            break
+    else:
+        raise AssertionError("no start shows this case")
     ended = refine(problem, SETTINGS, network, RIDGE, seconds=None, checkpoint=None, callback=going_on)
-    assert ended.objective == free.objective
-    wanted = flat_parameters(copy) if helps else parameters
+    assert ended.objective == objective
+    wanted = flat_parameters(free) if helps else parameters
     assert torch.equal(flat_parameters(network), wanted)
