@@ -93,3 +93,10 @@ def test_bad_input_is_refused_in_words() -> None:
     assert made(effective_depth=8.0, scheme="exponential").depth == 4
     with pytest.raises(ShapeError, match=r"needs x of shape \(n, 3\)"):
         made()(torch.ones(2, 4))
+
+
+def test_weights_lie_row_by_row_as_those_that_are_read_back_do() -> None:
+    made = (leaky(maps="learned"), isthmus.ResNet(3, 2, width=5, depth=3, block_depth=2, residual_weight=1.0, seed=0),
+            isthmus.FullyConnected(3, 2, width=5, depth=3, seed=0))  # fmt: skip
+    for network in made:
+        assert all(parameter.is_contiguous() for parameter in network.parameters())

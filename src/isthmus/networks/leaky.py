@@ -85,7 +85,8 @@ class LeakyResNet(nn.Module):
         V = Lt * (torch.eye(width, dtype=dtype) + noise / (2 * width**0.5))
         b = V.new_zeros(depth, width, 1 if bias else 0)
         self.weights = nn.Parameter(torch.cat([V, b], -1))
-        E = torch.linalg.qr(torch.randn(width, d_in, generator=generator, dtype=dtype)).Q
+        # row by row, as files keep them: other strides take other kernels, and a copy differs in its last bit
+        E = torch.linalg.qr(torch.randn(width, d_in, generator=generator, dtype=dtype)).Q.contiguous()
         U = torch.linalg.qr(torch.randn(width, d_out, generator=generator, dtype=dtype)).Q.mT.contiguous()
         learned = maps == "learned"
         self.embedding = nn.Parameter(E, requires_grad=learned)
