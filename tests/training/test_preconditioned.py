@@ -1,4 +1,5 @@
 import statistics
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -103,8 +104,17 @@ def test_conjugate_gradients_solve_with_the_tangent_kernel_that_they_never_form(
 
 def test_without_room_for_the_kernel_it_reaches_the_same_critical_point() -> None:
     x, y = small_data()
+    critical = network_of("fixed")
+    fit(critical, x, y, ridge=RIDGE, solver=PreconditionedLBFGS(smoothing=(0.1,), evaluations=20_000, tolerance=1e-6))
+
+    def beside() -> LeakyResNet:  # from afar, each may fall to a critical point of its own
+        network = deepcopy(critical)
+        with torch.no_grad():
+            network.weights += 0.01 * normal(4, *network.weights.shape)
+        return network
+
     whole, conjugate, sample = (
-        fit(network_of("fixed"), x, y, ridge=RIDGE,
+        fit(beside(), x, y, ridge=RIDGE,
             solver=PreconditionedLBFGS(
                 smoothing=(0.1,), evaluations=20_000, memory=memory, sampled=sampled, tolerance=1e-6))
         for memory, sampled in ((10**9, 12), (0, 0), (0, 12))
