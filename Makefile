@@ -8,7 +8,7 @@ OUT ?= runs
 export OMP_NUM_THREADS ?= 1
 WORKERS ?= 2
 
-.PHONY: setup demo test test-slow check format bench clean
+.PHONY: setup demo test test-portable test-slow check format bench clean
 
 setup: $(STAMP)
 
@@ -22,8 +22,23 @@ demo: $(STAMP)
 	$(BIN)/isthmus discover builtin:kuramoto_sivashinsky --autoencode --ordered --control --out $(OUT)/kuramoto_sivashinsky --replace
 
 # a file stays in one worker, where what its tests share is made once; files go in order, so that no long one comes last
+TIER = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow and not gpu"
+
 test: $(STAMP)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow and not gpu"
+	$(TIER)
+
+# the same tests with the kernels of other processors and from other initial weights: an hour. MKL heeds
+# MKL_ENABLE_INSTRUCTIONS on Intel alone, MKL_CBWR on all; SkylakeX ends in an illegal instruction without AVX-512
+PORTABLE ?= ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=COMPATIBLE MKL_CBWR=AVX2 \
+	MKL_ENABLE_INSTRUCTIONS=SSE4_2 MKL_ENABLE_INSTRUCTIONS=AVX2 ONEDNN_MAX_CPU_ISA=SSE41 ONEDNN_MAX_CPU_ISA=AVX2 \
+	OPENBLAS_CORETYPE=Haswell OPENBLAS_CORETYPE=Zen \
+	$(if $(shell grep -m1 avx512f /proc/cpuinfo 2>/dev/null),OPENBLAS_CORETYPE=SkylakeX) OMP_NUM_THREADS=2
+SEED_SHIFTS ?= 0 1000 2000
+
+test-portable: $(STAMP)
+	@failed=; for setting in $(PORTABLE); do echo "== $$setting"; env $$setting $(TIER) -q || failed="$$failed $$setting"; done; \
+	for shift in $(SEED_SHIFTS); do echo "== seed shift $$shift"; $(TIER) -q --seed-shift $$shift || failed="$$failed shift-$$shift"; done; \
+	test -z "$$failed" || { echo "test-portable: failed under$$failed"; exit 1; }
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m slow

@@ -9,6 +9,7 @@ import shutil
 import signal
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from checked_imports import check_package
 
 check_package("isthmus")
 
-CHROMIUM = shutil.which("chromium")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: its children would ignore Ctrl-C too
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -63,10 +64,11 @@ def _torch_stays_as_it_was() -> Iterator[None]:  # pyright: ignore[reportUnusedF
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine")
     arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     with warnings.catch_warnings(), sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        path = CHROMIUM or playwright.chromium.executable_path  # the one of `playwright install chromium`
+        if not Path(path).exists():
+            pytest.skip("no Chromium on this machine: install it, or run `playwright install chromium`")
+        chromium = playwright.chromium.launch(executable_path=path, args=arguments)
         yield chromium
         chromium.close()
