@@ -110,7 +110,7 @@ def test_without_room_for_the_kernel_it_reaches_the_same_critical_point() -> Non
     def beside() -> LeakyResNet:  # from afar, each may fall to a critical point of its own
         network = deepcopy(critical)
         with torch.no_grad():
-            network.weights += 0.01 * normal(4, *network.weights.shape)
+            network.weights.add_(0.01 * normal(4, *network.weights.shape))
         return network
 
     whole, conjugate, sample = (
