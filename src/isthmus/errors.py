@@ -17,6 +17,14 @@ class DataError(IsthmusError, ValueError):
     """Data that cannot be used: an unreadable file, text in a number column, NaN, too few rows."""
 
 
+class CheckpointError(DataError):
+    """Saved work that cannot be gone on from: of another computation or version, or under another's name."""
+
+
+class DamagedCheckpoint(CheckpointError):
+    """Saved work that is not what was written; whoever can compute it again does so, and says it."""
+
+
 class PlanError(IsthmusError, ValueError):
     """A plan of a sweep that cannot be carried out: says which key or which run, and what it needs."""
 

@@ -11,6 +11,7 @@ command line: `isthmus verify RUN_DIR`.
 
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -323,7 +324,7 @@ def check_run(folder: Path) -> list[Checked]:
     Raises:
         OSError, ValueError, KeyError, TypeError: the folder is no finished run, or a file of it is damaged.
     """
-    result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    result = _result(folder / "result.json")
     weights = folder / "weights.safetensors"
     if hashlib.sha256(weights.read_bytes()).hexdigest() != result["checksums"][weights.name]:
         raise ValueError(f"{weights.name} is damaged or of another run: its checksum differs")
@@ -336,6 +337,20 @@ def check_run(folder: Path) -> list[Checked]:
     holds = lower >= int(interval["lower"]) and upper is not None and upper <= int(interval["upper"])
     why = None if holds else f"the certificates prove {lower} to {'nothing' if upper is None else upper}"
     return [*checked, Checked("interval", f"{interval['lower']} to {interval['upper']}", why)]
+
+
+def _result(path: Path) -> Mapping[str, Any]:
+    data = path.read_bytes()
+    end = data[-256:]
+    seal = re.search(rb'"isthmus_checksum": "isthmus-sha256:([0-9a-f]{64})"', end)
+    if seal is not None:  # of all bytes, with zeros in place of its digits
+        start = len(data) - len(end) + seal.start(1)
+        zeroed = data[:start] + b"0" * 64 + data[start + 64 :]
+        if hashlib.sha256(zeroed).hexdigest().encode() != seal[1]:
+            raise ValueError(f"{path.name} is damaged: its checksum differs")
+    elif b"isthmus_checksum" in end or b"isthmus-sha256" in end:
+        raise ValueError(f"{path.name} is damaged: its checksum cannot be made out")
+    return json.loads(data)
 
 
 def _halves(path: Path, architectures: Mapping[str, Any]) -> dict[str, dict[str, object]]:

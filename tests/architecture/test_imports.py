@@ -5,7 +5,8 @@ from pathlib import Path
 
 SRC = Path(__file__).parents[2] / "src" / "isthmus"
 ORDER = (
-    ("errors", "recheck"), ("writing",), ("theory",), ("networks",), ("constructions",), ("tasks",), ("training",),
+    ("checksums", "errors", "recheck"), ("writing",), ("theory",), ("networks",), ("constructions",), ("tasks",),
+    ("training",),
     ("diagnostics",), ("discovery",), ("estimators", "plots"), ("reports",), ("sweeps",), ("figures",), ("cli",),
 )  # fmt: skip
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}

@@ -13,6 +13,7 @@ import pytest
 import discoveries
 import isthmus
 from command_lines import line_of, write_table
+from isthmus.checksums import opened_json
 from isthmus.cli.main import run
 from isthmus.cli.request import LEAST_CONNECTED_DEPTH, Request
 from isthmus.discovery import Discovery
@@ -198,7 +199,7 @@ def test_an_existing_run_is_refused_shown_again_or_replaced(
     assert (tmp_path / "run" / "report.html").exists()
     assert len(answers) == 1
 
-    older = json.loads((tmp_path / "run" / "result.json").read_text())
+    older = opened_json((tmp_path / "run" / "result.json").read_bytes())
     del older["settings"]["network"], older["settings"]["raise_evaluations"]
     (tmp_path / "run" / "result.json").write_text(json.dumps(older))
     assert run([*command, "--resume", folder]) == 0

@@ -1,6 +1,5 @@
 """Certified intervals: right on halves of known rank in any units, and no more than the independent check grants."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import torch
 
 import discoveries
 from command_lines import line_of
+from isthmus.checksums import opened_json
 from isthmus.cli.main import run
 from isthmus.discovery.certificates import certified_interval
 from isthmus.discovery.problem import Problem, pose
@@ -115,7 +115,7 @@ def saved(tmp_path: Path) -> Path:
 
 
 def forge(folder: Path, *keys: str | int, value: object) -> None:
-    content = json.loads((folder / "result.json").read_text())
+    content = opened_json((folder / "result.json").read_bytes())
     holder = content
     for key in keys[:-1]:
         holder = holder[key]

@@ -12,7 +12,7 @@ import torch
 from isthmus import FullyConnected, fit
 from isthmus.discovery.progress import Progress, silent
 from isthmus.discovery.work import Stopped, Tracker, Unit, Workshop, check_same_run, one_thread_each
-from isthmus.errors import DataError
+from isthmus.errors import DataError, DataWarning
 from isthmus.training import FitEvent
 from isthmus.training.solvers import LBFGS, Adam
 
@@ -188,10 +188,49 @@ def test_work_of_other_data_or_settings_is_refused(tmp_path: Path) -> None:
         check_same_run(tmp_path, stamp | {"settings": "Settings(seed=1)"})
 
 
-def test_a_damaged_result_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.pt").write_bytes(b"torn")
-    with pytest.raises(DataError, match="delete it to start over"):
-        workshop(tmp_path).run([Counted().unit("a")])
+def swap(one: Path, other: Path) -> None:
+    content = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(content)
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+
+
+def make_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "torn": (lambda path: path.write_bytes(b"torn"), "cannot be read"),
+    "empty": (truncate, "cannot be read"),
+    "a flipped bit": (flip, "its checksum differs"),
+    "a folder": (make_a_folder, "cannot be read"),
+    "swapped": (lambda path: swap(path, path.with_name("bb.pt")), "was written as"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_result_is_set_aside_and_computed_again(damage: str, tmp_path: Path) -> None:
+    counted = Counted()
+    units = [counted.unit("a"), counted.unit("bb")]
+    whole = workshop(tmp_path).run(units)
+    change, words = DAMAGES[damage]
+    change(tmp_path / "a.pt")
+    with pytest.warns(DataWarning, match=rf"\.pt: .*{words}.*set aside as .*\.pt\.damaged.*computed again"):
+        found = workshop(tmp_path).run(units)
+    assert [r["key"] for r in found] == ["a", "bb"]
+    assert all(torch.equal(one["value"], other["value"]) for one, other in zip(whole, found, strict=True))
+    assert sorted(counted.calls) == (["a", "a", "bb", "bb"] if damage == "swapped" else ["a", "a", "bb"])
+    assert workshop(tmp_path).run(units)[0]["key"] == "a"
 
 
 def told(tracker: Tracker, steps: Sequence[tuple[str, Unit, int]], heard: list[Progress]) -> list[float]:

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import isthmus
+from isthmus.checksums import opened_json, sealed_json
 from isthmus.errors import PlanError, SweepError
 from isthmus.sweeps import SweepProgress, sweep
 from isthmus.sweeps.execution import compute
@@ -209,6 +210,7 @@ def test_a_run_goes_on_from_its_checkpoint_bit_for_bit(whole: Path, tmp_path: Pa
     copy.write_bytes(path.read_bytes())
     compute(run.settings, None, copy, hear)
     assert events[0] > 10
+    copy.unlink()
     sweep(plan, out=tmp_path, workers=0)
     assert contents(tmp_path) == contents(whole)
 
@@ -216,7 +218,7 @@ def test_a_run_goes_on_from_its_checkpoint_bit_for_bit(whole: Path, tmp_path: Pa
 def test_an_older_isthmus_refuses_a_newer_folder(tmp_path: Path) -> None:
     sweep(tiny(seed=[0]), out=tmp_path, workers=0)
     head = tmp_path / "sweep.json"
-    head.write_text(head.read_text().replace('"format_version": 1', '"format_version": 2'))
+    head.write_bytes(sealed_json({**opened_json(head.read_bytes()), "format_version": 2}))
     with pytest.raises(SweepError, match="format version 2"):
         sweep(tiny(seed=[0]), out=tmp_path, workers=0)
 

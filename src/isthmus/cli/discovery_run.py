@@ -5,6 +5,7 @@ The options: `request`. The folder: `run_folder`. The search itself: `discovery`
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 
 from rich.console import Console
@@ -15,7 +16,7 @@ from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
 from isthmus.cli.outcome import exit_code, print_verdict, write_outputs
 from isthmus.cli.progress_bar import shown_progress
 from isthmus.cli.request import Request
-from isthmus.cli.run_folder import FolderState, check_free, clear, state_of, tidy
+from isthmus.cli.run_folder import WORK, FolderState, check_free, clear, state_of, tidy
 from isthmus.cli.terminal import terminal
 from isthmus.discovery import Discovery, discover, load
 from isthmus.discovery.arguments import checked_data, settings_from
@@ -95,6 +96,7 @@ def how_to_go_on(request: Request, folder: Path, *, begun: bool = True) -> str:
 def _finished(folder: Path, rows: Rows, request: Request) -> Discovery:
     """The result that stands in the folder, if it is the one that was asked for."""
     found = load(folder)
+    shutil.rmtree(folder / WORK, ignore_errors=True)  # of a kill just before it was removed
     settings = settings_from(
         request.network, request.depth, request.ridges, request.starts, request.seed, _limits(request),
         ordered=rows.ordered, scaling=Scaling.COLUMN,

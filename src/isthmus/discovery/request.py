@@ -90,12 +90,12 @@ class Request:
         if self.depth_path:  # the ranks are known when the objective curve is: see `DepthSearch`
             planned += planned_depth_evaluations(self.settings, problem, DEPTHS, ranks=min(3, problem.most_rank))
         deadline = time.monotonic() + self.seconds if self.seconds else None
-        work = self.folder / "work" if self.folder else None
+        work, run = self.folder / "work" if self.folder else None, ""
         if work is not None:
             work.mkdir(parents=True, exist_ok=True)
             asked = f"{self.settings}{self.control}{DEPTHS if self.depth_path else ''}"
-            check_same_run(work, {"data": problem.fingerprint(), "settings": asked})
-        return Workshop(work, Tracker(self.progress, planned), deadline=deadline, workers=self.workers)
+            run = check_same_run(work, {"data": problem.fingerprint(), "settings": asked})
+        return Workshop(work, Tracker(self.progress, planned), deadline=deadline, workers=self.workers, run=run)
 
     def _depth_path(self, problem: Problem, findings: Findings, workshop: Workshop) -> DepthPath | None:
         afterwards = planned_evaluations(self.settings, problem) * self.control

@@ -5,6 +5,7 @@ its training state every few seconds before that; a run that was stopped or kill
 with the same numbers, bit for bit.
 """
 
+import hashlib
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable
@@ -17,9 +18,9 @@ from typing import Any
 import torch
 
 from isthmus.discovery.progress import Progress, ProgressListener
-from isthmus.errors import DataError
+from isthmus.errors import CheckpointError, DataError
 from isthmus.training import FitEvent, Outcome
-from isthmus.training.checkpoint import load_state, save_state
+from isthmus.training.checkpoint import load_state, load_twice, save_state, save_twice, set_aside
 from isthmus.training.products import kept_choices
 from isthmus.training.several import num_cores
 
@@ -108,12 +109,21 @@ class Tracker:
 
 
 class Workshop:
-    """Runs units in threads, with files of finished and half-finished work in `folder` if there is one."""
+    """Runs units in threads, with files of finished and half-finished work in `folder` if there is one.
+
+    A file there that is damaged, or of another unit or `run`, is set aside, and what it held is computed again.
+    """
 
     def __init__(
-        self, folder: Path | None, tracker: Tracker, *, deadline: float | None = None, workers: int | None = None
+        self,
+        folder: Path | None,
+        tracker: Tracker,
+        *,
+        deadline: float | None = None,
+        workers: int | None = None,
+        run: str = "",
     ) -> None:
-        self.folder, self.tracker, self.deadline = folder, tracker, deadline
+        self.folder, self.tracker, self.deadline, self.run_stamp = folder, tracker, deadline, run
         self._stop = threading.Event()
         self.workers = workers or num_cores()
 
@@ -145,10 +155,10 @@ class Workshop:
 
     def _one(self, unit: Unit) -> Result:
         done = self.folder / f"{unit.key}.pt" if self.folder else None
-        saved = load_state(done) if done else None
+        saved = self._kept(done) if done else None
         if saved is not None:
             self.tracker.finished(unit, fresh=False)
-            return saved["result"]
+            return saved
         partial = self.folder / f"{unit.key}.partial.pt" if self.folder else None
 
         def hear(event: FitEvent) -> bool:
@@ -157,15 +167,37 @@ class Workshop:
             self.tracker.at(unit, event)
             return self._stop.is_set()
 
-        with torch.no_grad():
-            result = unit.compute(partial, hear)
+        result = _computed(unit, partial, hear)
         if self._stop.is_set():
             raise Stopped(unit.key)
         if done and partial and result.get("outcome") != Outcome.TIME_LIMIT.name:  # that one may go on another day
-            save_state(done, {"result": result})
-            partial.unlink(missing_ok=True)
+            save_state(done, {"result": result, "run": self.run_stamp})
+            partial.unlink(missing_ok=True)  # only now: it holds the fit while nothing else does
         self.tracker.finished(unit, fresh=True)
         return result
+
+    def _kept(self, done: Path) -> Result | None:
+        """What an earlier sitting made of a unit; None where it must be computed."""
+        try:
+            saved = load_state(done)
+            if saved is not None and saved.get("run", self.run_stamp) != self.run_stamp:
+                raise CheckpointError(f"{done}: is of another run.")
+        except CheckpointError as error:
+            set_aside(done, error)
+            return None
+        return None if saved is None else saved["result"]
+
+
+def _computed(unit: Unit, partial: Path | None, hear: Callable[[FitEvent], bool]) -> Result:
+    """The result of a unit, from its checkpoint on; from the start where that cannot be used."""
+    with torch.no_grad():
+        try:
+            return unit.compute(partial, hear)
+        except CheckpointError as error:
+            if partial is None or not partial.exists():
+                raise
+            set_aside(partial, error)
+            return unit.compute(partial, hear)
 
 
 @contextmanager
@@ -179,16 +211,23 @@ def one_thread_each() -> Generator[None]:
         torch.set_num_threads(before)
 
 
-def check_same_run(folder: Path, stamp: dict[str, str]) -> None:
-    """Write what the work in `folder` belongs to, or raise if it belongs to something else."""
+def check_same_run(folder: Path, stamp: dict[str, str]) -> str:
+    """Write what the work in `folder` belongs to, or raise if it belongs to something else.
+
+    Returns:
+        A digest of it, by which units know each other.
+
+    Raises:
+        DataError: it does, or what says so is damaged together with its copy.
+    """
     path = folder / "belongs.pt"
-    saved = load_state(path)
+    saved = load_twice(path)
     if saved is None:
-        save_state(path, stamp)
-        return
+        save_twice(path, stamp)
     for name, value in stamp.items():
-        if saved.get(name) != value:
+        if saved is not None and saved.get(name) != value:
             raise DataError(
                 f"{folder}: the unfinished run there has other {name}; resume it with the same command and data, "
                 "or start over in another folder."
             )
+    return hashlib.sha256(repr(sorted(stamp.items())).encode()).hexdigest()

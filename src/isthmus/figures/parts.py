@@ -7,6 +7,7 @@ Which parts a figure has: its own file. In which process they are made: `process
 """
 
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +15,16 @@ from pathlib import Path
 import xarray as xr
 
 from isthmus.discovery.work import one_thread_each
+from isthmus.errors import CheckpointError, SweepError
 from isthmus.figures.provenance import provenance
 from isthmus.sweeps.execution import Computed
-from isthmus.sweeps.folder import RUNS, WORK
-from isthmus.sweeps.run_files import arrays_of, write_run
+from isthmus.sweeps.folder import DAMAGED, RUNS, WORK
+from isthmus.sweeps.run_files import arrays_of, read_result, write_run
 from isthmus.sweeps.runs import run_id
 from isthmus.sweeps.store import checkpoint_path, run_folder
 from isthmus.training import FitEvent
 from isthmus.training.atomic import remove_leftovers
+from isthmus.training.checkpoint import set_aside
 
 Settings = Mapping[str, object]
 Hear = Callable[[FitEvent], bool | None]
@@ -57,9 +60,20 @@ class Part:
         """Of the name and the settings alone."""
         return run_id(self.sections)
 
-    def is_there(self, root: Path) -> bool:
-        """Whether it was computed before, in this folder of parts."""
-        return run_folder(root, self.id).exists()
+    def is_there(self, root: Path, say: Callable[[str], None] = lambda _text: None) -> bool:
+        """Whether it was computed before, in this folder of parts; what is damaged is set aside, which is said."""
+        folder = run_folder(root, self.id)
+        if not folder.exists():
+            return False
+        try:
+            read_result(folder)
+        except SweepError as error:
+            (root / DAMAGED).mkdir(exist_ok=True)
+            folder.rename(root / DAMAGED / f"{folder.name}.{uuid.uuid4().hex[:8]}")
+            say(f"{error} It was set aside in {root / DAMAGED}.")
+            return False
+        checkpoint_path(root, self.id).unlink(missing_ok=True)  # of a kill just before it was removed
+        return True
 
     def result(self, root: Path) -> xr.Dataset:
         """What it computed, with where it comes from in the attribute "provenance".
@@ -82,11 +96,21 @@ class Part:
         checkpoint = checkpoint_path(root, self.id)
         began = time.perf_counter()
         with one_thread_each():
-            arrays = self.make(checkpoint, hear)
+            arrays = self._made(checkpoint, hear)
         seconds = time.perf_counter() - began
         arrays = arrays.assign_attrs(provenance=provenance(seconds))
         write_run(run_folder(root, self.id), self.sections, Computed({"seconds": seconds}, [], arrays, {}))
         checkpoint.unlink(missing_ok=True)
+
+    def _made(self, checkpoint: Path, hear: Hear) -> xr.Dataset:
+        """What it computes, from its checkpoint on; from the start where that cannot be used."""
+        try:
+            return self.make(checkpoint, hear)
+        except CheckpointError as error:
+            if not checkpoint.exists():
+                raise
+            set_aside(checkpoint, error)
+            return self.make(checkpoint, hear)
 
 
 def opened(root: Path) -> Path:

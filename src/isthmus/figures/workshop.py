@@ -124,7 +124,7 @@ class Workshop:
         """
         root = self.folder / PARTS
         every = {part.id: part for part in parts}
-        missing = [part for part in every.values() if not part.is_there(root)]
+        missing = [part for part in every.values() if not part.is_there(root, self.say)]
         if not missing:
             return
         opened(root)

@@ -143,6 +143,8 @@ class Driver:
     def _settle(self, report: Report) -> bool:
         """Write down how a job ended; True if the run is to be tried again."""
         self._marked.discard(report.id)
+        if report.note:
+            self.say(report.note)
         if report.ending is Ending.INTERRUPTED:
             return False
         if report.ending is Ending.UNWRITABLE:

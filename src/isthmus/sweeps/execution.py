@@ -11,7 +11,6 @@ import xarray as xr
 from torch import Tensor, nn
 
 from isthmus.discovery.work import one_thread_each
-from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.sweeps.numbers import READINGS
 from isthmus.sweeps.readings import heard_warnings, rank_readings
@@ -46,11 +45,14 @@ def compute(settings: Sections, source: str | None, checkpoint: Path, listener: 
     Args:
         settings: canonical settings.
         source: the file of the task.
-        checkpoint: where the state of the training stands, and is kept; a damaged one is dropped.
+        checkpoint: where the state of the training stands, and is kept until the caller removes it.
         listener: hears every iteration; True ends the training with its state saved.
 
     Returns:
         None if the listener ended it.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be gone on from.
     """
     with one_thread_each(), heard_warnings() as sentences:
         start = prepared(settings, source)
@@ -76,27 +78,17 @@ def _ridge(settings: Sections) -> float:
 def _trained(start: Prepared, settings: Sections, checkpoint: Path, listener: Listener) -> FitResult:
     training = settings["training"]
     evaluations = training["evaluations"]
-
-    def attempt() -> FitResult:
-        return fit(
-            start.network,
-            start.x,
-            start.y,
-            ridge=_ridge(settings),
-            loss=str(training["loss"]),
-            solver=start.solver,
-            limits=Limits(evaluations=int(str(evaluations))) if evaluations is not None else None,
-            checkpoint=checkpoint,
-            callback=listener,
-        )
-
-    try:
-        return attempt()
-    except DataError as error:
-        if not str(error).startswith("checkpoint") or not checkpoint.exists():
-            raise
-        checkpoint.unlink()  # damaged, or of another version of the solvers: the run starts over
-        return attempt()
+    return fit(
+        start.network,
+        start.x,
+        start.y,
+        ridge=_ridge(settings),
+        loss=str(training["loss"]),
+        solver=start.solver,
+        limits=Limits(evaluations=int(str(evaluations))) if evaluations is not None else None,
+        checkpoint=checkpoint,
+        callback=listener,
+    )
 
 
 def _numbers(result: FitResult, start: Prepared) -> dict[str, object]:

@@ -3,7 +3,6 @@
 What lies in it, and writing it: `store`.
 """
 
-import json
 import sqlite3
 import stat
 from collections.abc import Generator
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from isthmus.checksums import opened_json
 from isthmus.errors import SweepError
 from isthmus.sweeps.index import Index
 from isthmus.writing.folder_lock import FolderInUse, only_writer
@@ -22,11 +22,11 @@ _MOST_HEAD = 4096
 RUNS, FAILED, WORK, DAMAGED = "runs", "failed", "work", "damaged"
 
 
-def _head(path: Path) -> str:
+def _head(path: Path) -> bytes:
     """The few lines of a head; a device or a folder in its place is no head, and is not read."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise ValueError
-    with path.open(encoding="utf-8") as file:
+    with path.open("rb") as file:
         return file.read(_MOST_HEAD)
 
 
@@ -44,7 +44,7 @@ class SweepFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            head = json.loads(_head(path / HEAD))
+            head = opened_json(_head(path / HEAD))
             if head["format"] != FORMAT or not isinstance(head["token"], str):
                 raise ValueError
             version, self.token = int(head["format_version"]), head["token"]
@@ -88,8 +88,8 @@ class SweepFolder:
         """
         try:
             index = Index(self.path / INDEX, read_only=True)
-            index.statuses()
-        except sqlite3.Error as error:
+            index.check()
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise SweepError(
                 f"{self.path / INDEX}: cannot be read ({error}). Make it again: isthmus sweep reindex {self.path}"
             ) from None

@@ -3,17 +3,17 @@
 Where the folders lie and which are good: `store`. Nothing is ever unpickled.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from isthmus import __version__
+from isthmus.checksums import opened_json, sealed_json
 from isthmus.discovery.files.json_values import plain, restored
 from isthmus.discovery.files.netcdf import checksum
 from isthmus.errors import SweepError
@@ -56,7 +56,9 @@ def write_run(folder: Path, settings: Sections, computed: Computed) -> None:
             write_arrays(place / ARRAYS, computed.arrays)
         if computed.tensors:
             # sorted names and no metadata of ours beyond the settings: equal runs give equal files
-            save_file(dict(computed.tensors), place / WEIGHTS, metadata={"isthmus": canonical_json(settings)})
+            # as bytes first: what safetensors raises for a full disk does not say that it is full
+            metadata = {"isthmus": canonical_json(settings)}
+            (place / WEIGHTS).write_bytes(save(dict(computed.tensors), metadata=metadata))
         checksums = {name: checksum(place / name) for name in (ARRAYS, WEIGHTS) if (place / name).exists()}
         content = {
             "format": FORMAT,
@@ -68,7 +70,7 @@ def write_run(folder: Path, settings: Sections, computed: Computed) -> None:
             "warnings": computed.warnings,
             "checksums": checksums,
         }
-        (place / RESULT).write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        (place / RESULT).write_bytes(sealed_json(content))
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
@@ -92,7 +94,7 @@ def read_result(folder: Path) -> Result:
         SweepError: a file is missing or damaged; says which.
     """
     try:
-        content = json.loads((folder / RESULT).read_text(encoding="utf-8"))
+        content = opened_json((folder / RESULT).read_bytes())
         if content["format"] != FORMAT or content["format_version"] != FORMAT_VERSION:
             raise SweepError(
                 f"{folder}: holds no run of format version {FORMAT_VERSION}; use the isthmus that wrote it."

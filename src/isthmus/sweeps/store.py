@@ -10,12 +10,12 @@
 Nothing here asks a clock: what is finished is decided by which folders are there, never by which is newer.
 """
 
-import json
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from isthmus.checksums import opened_json, sealed_json
 from isthmus.errors import SweepError
 from isthmus.sweeps.folder import (
     DAMAGED,
@@ -32,7 +32,7 @@ from isthmus.sweeps.folder import (
 from isthmus.sweeps.index import Index, Row, Status, unwritable
 from isthmus.sweeps.run_files import Result, read_result
 from isthmus.sweeps.setup import Sections
-from isthmus.training.atomic import remove_leftovers, write_text
+from isthmus.training.atomic import remove_leftovers, write_bytes
 
 
 def run_folder(folder: Path, run: str) -> Path:
@@ -81,7 +81,7 @@ class Store:
             for name in (RUNS, FAILED, WORK):
                 (folder / name).mkdir(parents=True, exist_ok=True)
             head = {"format": FORMAT, "format_version": FORMAT_VERSION, "token": uuid.uuid4().hex}
-            write_text(folder / HEAD, json.dumps(head) + "\n")
+            write_bytes(folder / HEAD, sealed_json(head, indent=None))
         return cls(folder)
 
     def opened_index(self, say: Callable[[str], None]) -> Index:
@@ -89,7 +89,9 @@ class Store:
         path = self.folder / INDEX
         try:
             if path.exists():
-                return Index(path)
+                index = Index(path)
+                index.check()
+                return index
         except sqlite3.OperationalError as error:  # a full disk is no damage
             raise unwritable(path, error) from error
         except sqlite3.DatabaseError as error:
@@ -135,12 +137,14 @@ class Store:
     def put_failure(self, row: Row) -> None:
         """Keep the traceback of a run that failed as a file, too: the index can be made again from it."""
         content = {"id": row.id, "settings": row.settings, "error": row.error}
-        write_text(self.folder / FAILED / f"{row.id}.json", json.dumps(content, indent=1) + "\n")
+        write_bytes(self.folder / FAILED / f"{row.id}.json", sealed_json(content))
 
     def _failures(self) -> Iterator[Row]:
         for path in sorted((self.folder / FAILED).glob("*.json")):
             try:
-                content = json.loads(path.read_text(encoding="utf-8"))
+                content = opened_json(path.read_bytes())
+                if content["id"] != path.stem:
+                    raise ValueError("it is of another run")
                 yield Row(content["id"], Status.FAILED, content["settings"], error=content["error"])
             except (ValueError, KeyError, TypeError):
                 path.unlink()  # a failed run is tried again anyway

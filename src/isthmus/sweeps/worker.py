@@ -6,12 +6,12 @@ checkpoint of either is good, and the first finished folder stays.
 """
 
 import errno
-import json
 import os
 import platform
 import socket
 import time
 import traceback
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -21,9 +21,10 @@ from typing import Any
 import torch
 
 from isthmus import __version__
-from isthmus.errors import SweepError
-from isthmus.sweeps.execution import compute, middle_reading
-from isthmus.sweeps.folder import HEAD, WORK
+from isthmus.checksums import opened_json
+from isthmus.errors import CheckpointError, SweepError
+from isthmus.sweeps.execution import Computed, compute, middle_reading
+from isthmus.sweeps.folder import DAMAGED, HEAD, WORK
 from isthmus.sweeps.run_files import RESULT, read_files, read_result, write_run
 from isthmus.sweeps.runs import SCHEMA
 from isthmus.sweeps.setup import Sections
@@ -77,6 +78,7 @@ class Report:
         error: a traceback, or the reason why the folder cannot be written.
         files: a finished run as bytes, where the worker does not see the folder.
         fresh: whether it was computed now.
+        note: what the user should know, or nothing.
     """
 
     id: str
@@ -85,6 +87,7 @@ class Report:
     error: str = ""
     files: Mapping[str, bytes] | None = None
     fresh: bool = True
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +138,13 @@ def execute(job: Job, *, scratch: Path, tell: Callable[[Telling], None], stop: C
         checkpoint = checkpoint_path(place, job.id)
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
         _log(place, job.id, "begin")
-        computed = compute(job.settings, job.source, checkpoint, _listener(job.id, tell, stop))
+        computed, note = _computed(job, checkpoint, place, _listener(job.id, tell, stop))
         if computed is None:
             return Report(job.id, Ending.INTERRUPTED)
         write_run(finished, job.settings, computed)
         _log(place, job.id, "end")
         checkpoint.unlink(missing_ok=True)
-        return _report(job, finished, shared=shared, fresh=True)
+        return _report(job, finished, shared=shared, fresh=True, note=note)
     except Exception as error:  # whatever a run raises is recorded, and the others go on
         reason = _why_unwritable(place, error)
         if reason is not None:
@@ -157,16 +160,32 @@ def own_folder(scratch: Path, token: str) -> Path:
 def _place(job: Job, scratch: Path) -> tuple[Path, bool]:
     folder = Path(job.folder)
     try:
-        shared = json.loads((folder / HEAD).read_text(encoding="utf-8"))["token"] == job.token
+        shared = opened_json((folder / HEAD).read_bytes())["token"] == job.token
     except (OSError, ValueError, KeyError, TypeError):
         shared = False
     return (folder, True) if shared else (own_folder(scratch, job.token), False)
 
 
-def _report(job: Job, finished: Path, *, shared: bool, fresh: bool) -> Report:
+def _computed(
+    job: Job, checkpoint: Path, place: Path, listener: Callable[[FitEvent], bool]
+) -> tuple[Computed | None, str]:
+    """What came of a run, and a note where its checkpoint could not be used and it was computed from the start."""
+    try:
+        return compute(job.settings, job.source, checkpoint, listener), ""
+    except CheckpointError as error:
+        if not checkpoint.exists():
+            raise
+        aside = place / DAMAGED / f"{checkpoint.name}.{uuid.uuid4().hex[:8]}"
+        aside.parent.mkdir(exist_ok=True)
+        checkpoint.rename(aside)
+        note = f"{str(error).partition(';')[0]}. It was set aside as {aside}, and the run computed from the start."
+        return compute(job.settings, job.source, checkpoint, listener), note
+
+
+def _report(job: Job, finished: Path, *, shared: bool, fresh: bool, note: str = "") -> Report:
     result = read_result(finished)
     files = None if shared else read_files(finished)
-    return Report(job.id, Ending.DONE, result.numbers, files=files, fresh=fresh)
+    return Report(job.id, Ending.DONE, result.numbers, files=files, fresh=fresh, note=note)
 
 
 def _listener(run: str, tell: Callable[[Telling], None], stop: Callable[[], bool]) -> Callable[[FitEvent], bool]:

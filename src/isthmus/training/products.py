@@ -6,6 +6,7 @@ checkpoint keeps it: a fit that goes on elsewhere goes on with it, whatever a me
 
 import threading
 import time
+import warnings
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +16,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from isthmus.training.checkpoint import load_state, save_state
+from isthmus.errors import CheckpointError, DataWarning
+from isthmus.training.checkpoint import load_twice, save_twice
 
 FEWEST = 2_000_000  # multiplications; below, oneDNN was slower at every shape: a call of it takes some 30 us longer
 MOST = 20_000_000  # multiplications that are measured, about 0.6 ms; of larger products a part stands for the whole
@@ -126,7 +128,7 @@ def onednn_is_faster(shape: Shape) -> bool:
         if str(shape) not in _KNOWN:
             _KNOWN[str(shape)] = _measured(shape)
             for path in _KEPT:
-                save_state(path, {"products": _KNOWN})
+                save_twice(path, {"products": _KNOWN})
         return _KNOWN[str(shape)]
 
 
@@ -141,15 +143,25 @@ def kept_choices(path: Path | None) -> Generator[None]:
         yield
         return
     with _MEASURING:
-        saved = load_state(path)
-        _KNOWN.update(saved["products"] if saved else {})
-        save_state(path, {"products": _KNOWN})
+        _KNOWN.update(_kept_in(path))
+        save_twice(path, {"products": _KNOWN})
         _KEPT.append(path)
     try:
         yield
     finally:
         with _MEASURING:
             _KEPT.remove(path)
+
+
+def _kept_in(path: Path) -> Mapping[str, bool]:
+    try:
+        saved = load_twice(path)
+    except CheckpointError as error:
+        reason = str(error).partition(";")[0]
+        text = f"{reason}. Products are measured again; work that goes on from here may differ in the last bits."
+        warnings.warn(text, DataWarning, stacklevel=4)
+        return {}
+    return saved["products"] if saved else {}
 
 
 _MEASURING = threading.Lock()

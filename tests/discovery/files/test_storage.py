@@ -10,6 +10,7 @@ import xarray as xr
 
 import discoveries
 import isthmus
+from isthmus.checksums import opened_json, sealed_json
 from isthmus.discovery import Discovery, load
 from isthmus.discovery.files.json_values import plain, restored
 from isthmus.errors import DataError
@@ -135,7 +136,7 @@ def test_result_json_is_written_last_and_an_older_one_goes_first(
     def full_disk(*_args: object) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("isthmus.discovery.files.storage.save_file", full_disk)
+    monkeypatch.setattr("isthmus.discovery.files.storage.save", full_disk)
     with pytest.raises(OSError, match="no space"):
         discoveries.discovery().save(tmp_path)
     with pytest.raises(DataError, match="no finished run"):
@@ -173,19 +174,19 @@ def test_a_damaged_file_is_named_in_one_line(run_folder: Path, name: str, damage
     ],
 )
 def test_a_result_of_another_making_is_refused(run_folder: Path, key: str, value: object, message: str) -> None:
-    content = json.loads((run_folder / "result.json").read_text())
+    content = opened_json((run_folder / "result.json").read_bytes())
     content[key] = value
     if value is ...:
         del content[key]
-    (run_folder / "result.json").write_text(json.dumps(content))
+    (run_folder / "result.json").write_bytes(sealed_json(content))
     with pytest.raises(DataError, match=message):
         load(run_folder)
 
 
 def test_weights_that_do_not_fit_the_architecture_are_refused(run_folder: Path) -> None:
-    content = json.loads((run_folder / "result.json").read_text())
+    content = opened_json((run_folder / "result.json").read_bytes())
     content["architectures"]["encoder"]["dimensions"][1] = 10**12
-    (run_folder / "result.json").write_text(json.dumps(content))
+    (run_folder / "result.json").write_bytes(sealed_json(content))
     with pytest.raises(DataError, match="encoder: weights of shapes"):
         load(run_folder)
 

@@ -9,16 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 
+from isthmus.checksums import sealed_tensors
 from isthmus.discovery.files.module_description import description_of
 from isthmus.discovery.files.networks import METADATA
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.networks.chain import as_module, read_chain
 from isthmus.networks.export_noise import copied_module, without_export_noise
-from isthmus.training.atomic import atomic_path
+from isthmus.training.atomic import atomic_path, write_bytes
 
 SUFFIXES = (".safetensors", ".pt2", ".onnx")
 ONNX_EXTRA = ("onnx", "onnxscript", "onnxruntime")
@@ -91,8 +92,8 @@ def _write_tensors(path: Path, module: nn.Module, described: dict[str, object] |
     tensors = {key: t.detach().cpu().clone().contiguous() for key, t in module.state_dict().items()}
     if isinstance(module, FullyConnected):
         tensors = {f"network.{key}": tensor for key, tensor in tensors.items()}
-    with atomic_path(path) as temporary:
-        save_file(tensors, temporary, metadata={METADATA: json.dumps(described)} if described else None)
+    metadata = {METADATA: json.dumps(described)} if described else None
+    write_bytes(path, sealed_tensors(save(tensors, metadata=metadata)))
 
 
 def _plain(module: nn.Module, x: Tensor) -> nn.Module:

@@ -16,6 +16,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
+from isthmus.checksums import Damaged, check_tensors
 from isthmus.discovery.files.module_description import described_module, description_of_file
 from isthmus.discovery.files.networks import read_network
 from isthmus.discovery.files.pickles import odd_global
@@ -105,9 +106,10 @@ def _from_safetensors(place: Path, factory: str | None) -> LoadedModel:
 
 def _safe_tensors(place: Path) -> dict[str, Tensor]:
     try:
+        check_tensors(place)
         with safe_open(place, framework="pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
-    except (SafetensorError, OSError) as error:
+    except (Damaged, SafetensorError, OSError) as error:
         raise DataError(f"{place}: cannot be read as safetensors ({' '.join(str(error).split())[:200]}).") from error
 
 

@@ -12,6 +12,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
+from isthmus.checksums import check_tensors
 from isthmus.discovery.files.networks import METADATA, architecture, network_from
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
@@ -78,6 +79,7 @@ def description_of_file(path: Path) -> dict[str, Any] | None:
         DataError: no safetensors, or a description that is damaged.
     """
     try:
+        check_tensors(path)
         with safe_open(path, framework="pt") as file:
             text = (file.metadata() or {}).get(METADATA)
         value = None if text is None else json.loads(text)

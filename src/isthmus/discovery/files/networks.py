@@ -7,16 +7,18 @@ the command that exports.
 import json
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
+from isthmus.checksums import Damaged, check_tensors, sealed_tensors
 from isthmus.discovery.files.streams import STREAMS, Stream, stream_architecture, stream_from
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
-from isthmus.training.atomic import atomic_path
+from isthmus.training.atomic import write_bytes
 
 METADATA = "isthmus"
 
@@ -89,8 +91,7 @@ def write_network(path: str | os.PathLike[str], network: FullyConnected | Stream
         OSError: the file cannot be written.
     """
     metadata = {METADATA: json.dumps(architecture(network))}
-    with atomic_path(path) as temporary:
-        save_file(tensors_of({"network": network}), temporary, metadata=metadata)
+    write_bytes(path, sealed_tensors(save(tensors_of({"network": network}), metadata=metadata)))
 
 
 def read_network(path: str | os.PathLike[str]) -> FullyConnected:
@@ -100,11 +101,14 @@ def read_network(path: str | os.PathLike[str]) -> FullyConnected:
         DataError: no such file, not safetensors, or safetensors that do not say how to rebuild a network.
     """
     try:
+        check_tensors(Path(path))
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
     except FileNotFoundError:
         raise DataError(f"{path}: no such file. Give a folder that discover wrote, or safetensors.") from None
+    except Damaged as error:
+        raise DataError(f"{path}: is damaged ({error}). Write it again, or take a copy.") from error
     except (SafetensorError, OSError) as error:
         raise DataError(f"{path}: cannot be read as safetensors ({' '.join(str(error).split())[:200]}).") from error
     if METADATA not in metadata:

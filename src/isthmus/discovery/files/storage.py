@@ -3,16 +3,16 @@
 Its pictures and its page are written by `reports`, checkpoints of a running search by `training`.
 """
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import xarray as xr
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
+from isthmus.checksums import opened_json, sealed_json
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery.depth_path import DepthPath
 from isthmus.discovery.files.json_values import plain, restored
@@ -20,7 +20,7 @@ from isthmus.discovery.files.netcdf import checksum, read_table, write_tables
 from isthmus.discovery.files.networks import architecture, network_from, tensors_of
 from isthmus.errors import DataError
 from isthmus.theory import RankEstimate, Verdict
-from isthmus.training.atomic import atomic_path, write_text
+from isthmus.training.atomic import remove_leftovers, write_bytes
 
 T = TypeVar("T")
 FORMAT, FORMAT_VERSION = "isthmus discovery", 1
@@ -45,6 +45,7 @@ def write_fields(folder: str | os.PathLike[str], fields: Mapping[str, object]) -
     place = Path(folder)
     content = _content(fields)  # first: what has no plain form is refused before anything is touched
     place.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(place)
     (place / RESULT).unlink(missing_ok=True)
     diagnosis = fields["diagnosis"]
     assert isinstance(diagnosis, Diagnosis)
@@ -56,11 +57,10 @@ def write_fields(folder: str | os.PathLike[str], fields: Mapping[str, object]) -
     if isinstance(path, DepthPath):
         write_tables(place / DEPTH[0], {DEPTH[1]: path.table})
         written.append(DEPTH[0])
-    with atomic_path(place / WEIGHTS) as temporary:
-        save_file(tensors_of({name: fields[name] for name in _NETWORKS}), temporary)
+    write_bytes(place / WEIGHTS, save(tensors_of({name: fields[name] for name in _NETWORKS})))
     checksums = {name: checksum(place / name) for name in written}
     head = {"format": FORMAT, "format_version": FORMAT_VERSION, "checksums": checksums}
-    write_text(place / RESULT, json.dumps(head | content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    write_bytes(place / RESULT, sealed_json(head | content))
 
 
 def _content(fields: Mapping[str, object]) -> dict[str, object]:
@@ -119,7 +119,7 @@ def _fields(
 def _result_content(place: Path) -> dict[str, Any]:
     if not (place / RESULT).exists():
         raise DataError(f"load: {place} holds no finished run ({RESULT} is missing); finish it with --resume {place}.")
-    content = _guarded(place / RESULT, lambda path: json.loads(path.read_text(encoding="utf-8")))
+    content = _guarded(place / RESULT, lambda path: opened_json(path.read_bytes()))
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise DataError(f"load: {place / RESULT} is not a result of isthmus; give the folder that discover wrote.")
     if content.get("format_version") != FORMAT_VERSION:
