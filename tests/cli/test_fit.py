@@ -16,6 +16,7 @@ import torch
 
 import isthmus
 from command_lines import line_of
+from isthmus.checksums import opened_json
 from isthmus.cli.main import run
 from isthmus.discovery.files.networks import read_network
 
@@ -59,7 +60,7 @@ def alone(*arguments: str) -> int:
 
 
 def content(folder: Path) -> dict[str, object]:
-    stored = json.loads((folder / "result.json").read_text())
+    stored = opened_json((folder / "result.json").read_bytes())
     return {name: value for name, value in stored.items() if name not in VARYING}
 
 

@@ -13,12 +13,12 @@ from isthmus import FullyConnected
 from isthmus.errors import DataError
 from isthmus.training import FitResult, Limits, Outcome, fit_shards
 from isthmus.training.coordinates import PIECES
-from isthmus.training.fitting import FitEvent
+from isthmus.training.fitting import FitEvent, Fitting
 from isthmus.training.losses import DataLoss, Loss
 from isthmus.training.moves import least_norm, middle_rank, rebalancing
 from isthmus.training.rank_raising import raise_rank
 from isthmus.training.schedule import Schedule
-from isthmus.training.sharded_checkpoint import packed, put_together
+from isthmus.training.sharded_checkpoint import packed, put_together, remove_checkpoint
 from isthmus.training.sharded_layer_moves import (
     layerwise_least_norm,
     layerwise_lower_rank,
@@ -231,7 +231,9 @@ def test_every_phase_of_a_fit_does_what_it_does_with_whole_parameters() -> None:
     assert other.objective != pytest.approx(whole.objective, rel=1e-10)
 
 
-def test_an_interrupted_fit_goes_on_bit_for_bit_and_leaves_nothing(tmp_path: Path) -> None:
+def test_an_interrupted_fit_goes_on_bit_for_bit_and_keeps_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, undisturbed = tmp_path / "fit.parts.pt", trained()
     for stop in (4, 15, 25):  # in Adam, in L-BFGS, in the rank trials
         assert trained(checkpoint=path, stop_after=stop).outcome is Outcome.INTERRUPTED
@@ -240,7 +242,21 @@ def test_an_interrupted_fit_goes_on_bit_for_bit_and_leaves_nothing(tmp_path: Pat
         trained(checkpoint=path, ridge=4e-3)
     found = trained(checkpoint=path)
     assert (found.objective, found.gradient_evaluations) == (undisturbed.objective, undisturbed.gradient_evaluations)
+    assert len(list(tmp_path.iterdir())) == 2
+    with monkeypatch.context() as patched:
+        patched.setattr(Fitting, "_phases", _never)
+        again = trained(checkpoint=path)
+    assert (again.objective, again.seconds, again.outcome) == (found.objective, found.seconds, found.outcome)
+    for one, other in zip(again.network.parameters(), found.network.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert again.history.identical(found.history)
+    assert trained(checkpoint=path, ridge=4e-3).objective != found.objective, "another call begins anew"
+    remove_checkpoint(path)
     assert list(tmp_path.iterdir()) == []
+
+
+def _never(_fitting: Fitting) -> str:
+    raise AssertionError("it was trained again")
 
 
 def test_a_missing_part_and_what_cannot_be_split_are_refused(tmp_path: Path) -> None:

@@ -3,9 +3,9 @@
 The options: `fit`. The rows of each process: `shard_data`. The training: `training.distributed`.
 """
 
-import json
 import os
 import shlex
+import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 import typer
 
+from isthmus.checksums import opened_json, sealed_json
 from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.fit import FitRequest
 from isthmus.cli.interrupts import noted_interrupts
@@ -33,16 +34,17 @@ from isthmus.cli.terminal import terminal
 from isthmus.discovery.files.json_values import plain
 from isthmus.discovery.files.networks import write_network
 from isthmus.discovery.progress import Progress, ProgressListener, silent
-from isthmus.errors import DataError, IsthmusError, ProcessLost
+from isthmus.errors import DamagedCheckpoint, DataError, IsthmusError, ProcessLost
 from isthmus.networks import FullyConnected
 from isthmus.tasks.memory import check_memory
 from isthmus.training import FitResult, Limits, Outcome
 from isthmus.training.distributed import fit_shards
 from isthmus.training.fitting import FitEvent
 from isthmus.training.process_group import peak_memory, process_group
+from isthmus.training.sharded_checkpoint import remove_checkpoint
 from isthmus.training.sharded_layers import brought_together
 from isthmus.training.team import Team
-from isthmus.writing.atomic import remove_leftovers, write_text
+from isthmus.writing.atomic import write_bytes
 from isthmus.writing.folder_lock import only_writer
 
 _BYTES_OF_LAYER = 5_000  # as an object, however narrow
@@ -130,10 +132,6 @@ def _shard(request: FitRequest, team: Team) -> ShardData:
 def _train(request: FitRequest, folder: Path, shard: ShardData, team: Team, came: Callable[[], bool]) -> int:
     checkpoint = team.told_by_first(lambda: _checkpoint(request, folder))
     _check_size(request, shard)
-    network = FullyConnected(
-        shard.x.shape[1], shard.num_outputs, width=request.width, depth=request.depth, negative_slope=request.slope,
-        linear=request.linear_layers, seed=request.seed, dtype=_dtype(request),
-    ).to(team.device)  # fmt: skip
     team.told_by_first(lambda: (folder / WORK).mkdir(parents=True, exist_ok=True))
     with _shown_by_first(team) as listener:
 
@@ -141,11 +139,13 @@ def _train(request: FitRequest, folder: Path, shard: ShardData, team: Team, came
             listener(_progress(event))
             return came()
 
-        result = fit_shards(
-            network, shard.x.to(team.device), shard.y.to(team.device), total=shard.total, team=team,
-            ridge=request.ridge, loss=shard.loss, limits=Limits(evaluations=request.evaluations),
-            checkpoint=checkpoint, callback=hear, split_parameters=request.split_parameters,
-        )  # fmt: skip
+        try:
+            result = _fitted(request, shard, team, checkpoint, hear)
+        except DamagedCheckpoint as error:
+            team.told_by_first(lambda: remove_checkpoint(checkpoint))
+            if team.rank == 0:
+                typer.echo(f"note: {str(error).partition(';')[0]}. The fit starts over.", err=True)
+            result = _fitted(request, shard, team, checkpoint, hear)
     if result.outcome is Outcome.INTERRUPTED:
         _say(team, f"isthmus: interrupted. Go on with the same command and --resume {shlex.quote(str(folder))}")
         return ExitCode.INTERRUPTED
@@ -155,6 +155,20 @@ def _train(request: FitRequest, folder: Path, shard: ShardData, team: Team, came
     team.told_by_first(lambda: _write(folder, request, shard, whole, described))
     _say(team, _summary(described, folder))
     return 0 if result.outcome in {Outcome.CONVERGED, Outcome.PLATEAU} else ExitCode.DOUBTFUL
+
+
+def _fitted(
+    request: FitRequest, shard: ShardData, team: Team, checkpoint: Path, hear: Callable[[FitEvent], bool]
+) -> FitResult:
+    network = FullyConnected(
+        shard.x.shape[1], shard.num_outputs, width=request.width, depth=request.depth, negative_slope=request.slope,
+        linear=request.linear_layers, seed=request.seed, dtype=shard.x.dtype,
+    ).to(team.device)  # fmt: skip
+    return fit_shards(
+        network, shard.x.to(team.device), shard.y.to(team.device), total=shard.total, team=team,
+        ridge=request.ridge, loss=shard.loss, limits=Limits(evaluations=request.evaluations),
+        checkpoint=checkpoint, callback=hear, split_parameters=request.split_parameters,
+    )  # fmt: skip
 
 
 def _shown_by_first(team: Team) -> AbstractContextManager[ProgressListener]:
@@ -178,9 +192,10 @@ def _write(
         "format": "isthmus fit", "format_version": 1, "request": request.as_dict(),
         "inputs": list(shard.inputs), "outputs": list(shard.outputs), **described,
     }  # fmt: skip
-    write_text(folder / RESULT, json.dumps(plain(content), indent=1, allow_nan=False) + "\n")
-    remove_leftovers(folder / WORK)
-    (folder / WORK).rmdir()
+    sealed = plain(content)
+    assert isinstance(sealed, dict)
+    write_bytes(folder / RESULT, sealed_json(sealed))
+    shutil.rmtree(folder / WORK, ignore_errors=True)  # only now: it holds the fit while nothing else does
 
 
 def _described(result: FitResult, shard: ShardData, team: Team) -> dict[str, object]:
@@ -207,16 +222,27 @@ def _summary(described: dict[str, object], folder: Path) -> str:
     )
 
 
+def stored_result(folder: Path, request: FitRequest) -> dict[str, object]:
+    """What result.json of a finished fit says.
+
+    Raises:
+        DataError: it is damaged, or of another request.
+    """
+    try:
+        content = opened_json((folder / RESULT).read_bytes())
+        asked = content["request"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{folder / RESULT}: is damaged ({error}). Start over with --replace.") from error
+    if asked != request.as_dict():
+        raise DataError(f"{folder}: holds another run. Give another folder with --out.")
+    return content
+
+
 def _say_finished(team: Team, folder: Path, request: FitRequest) -> int:
     """Say the result that stands in the folder, if it is the one that was asked for."""
-
-    def stored() -> dict[str, object]:
-        content = json.loads((folder / RESULT).read_text())
-        if content.get("request") != request.as_dict():
-            raise DataError(f"{folder}: holds another run. Give another folder with --out.")
-        return content
-
-    described = team.told_by_first(stored)
+    described = team.told_by_first(lambda: stored_result(folder, request))
+    # of a kill just before it was removed
+    team.told_by_first(lambda: shutil.rmtree(folder / WORK, ignore_errors=True))
     _say(team, _summary(described, folder))
     return 0 if described["outcome"] in {Outcome.CONVERGED.name, Outcome.PLATEAU.name} else ExitCode.DOUBTFUL
 

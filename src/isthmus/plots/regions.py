@@ -61,7 +61,8 @@ def regions(  # noqa: PLR0913 - what is laid over the pieces
     present = sorted({int(label) for label in whole})
     handles: list[object] = []
     if shades is not None and len(present) == 1:
-        _fill_by_number(ax, corners, np.asarray(shades), f"largest singular value, {plain_text(names[present[0]])} everywhere")
+        name = plain_text(names[present[0]])
+        _fill_by_number(ax, corners, np.asarray(shades), f"largest singular value, {name} everywhere")
     else:
         colors = _colors(present, ordered=ordered)
         _fill(ax, corners, [colors[int(label)] for label in whole])

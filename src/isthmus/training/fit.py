@@ -49,7 +49,8 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
         seed: new initial weights of a `FullyConnected`; None keeps the weights that it has.
         limits: seconds, gradient evaluations, and bytes: rows whose activations need more are gone over in runs.
         checkpoint: a file that is written every few seconds; if it is there already, the fit goes on from it, bit for
-            bit as if it had not stopped.
+            bit as if it had not stopped. Remove it once the result is safe: the end of a fit stays in it, and the same
+            call, with the same initial weights, returns the same result at once; another one begins anew.
         callback: called after every iteration; returning True ends the fit with its state saved.
 
     Returns:
@@ -60,6 +61,7 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
         TypeError: no network, or one of TorchScript. DataError: x or y is no array of numbers.
         ShapeError: x and y of different length, or not matching the network.
         ValueError: ridge < 0, an unknown loss, negative weights.
+        DataError: the checkpoint is damaged, or belongs to another fit. OSError: it cannot be written.
     """
     kind = Loss(loss) if loss in {l.value for l in Loss} else loss
     if not isinstance(kind, Loss):

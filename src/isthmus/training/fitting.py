@@ -10,12 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isthmus.errors import DataError
+from isthmus.errors import CheckpointError
 from isthmus.networks import FullyConnected
 from isthmus.training.adaptive_steps import AdaptiveSteps
 from isthmus.training.checkpoint import load_state, save_state
 from isthmus.training.coordinates import with_memory
 from isthmus.training.denormals import without_denormals
+from isthmus.training.ended import Ended, digest_of_start, is_end_of, stamp_of_call
 from isthmus.training.ending import finish
 from isthmus.training.leaky_step import LeakyStep
 from isthmus.training.limits import Clock, Limits, seconds_left
@@ -28,6 +29,7 @@ from isthmus.training.team import Team
 
 CHECKPOINT_SECONDS = 5.0  # between two checkpoints, and
 CHECKPOINT_PAUSE = 20.0  # so many times what the last one took: the pairs of a large network are a gigabyte
+STOPPED = {"interrupted", "time"}  # before the end: the same call goes on
 RESCUE_RIDGE = 0.1  # the second attempt warms up with a tenth of the ridge: what collapses at full ridge survives there
 
 
@@ -87,23 +89,61 @@ class Fitting:
         self.step, self.schedule, self.limits, self.path, self.callback = step, schedule, limits, path, callback
         self.ridge = step.ridge
         self.total = sum(s.iterations() for s in schedule)
-        self.stamp = stamp_of(step, schedule)
-        saved = team.told_by_first(lambda: load_state(path)) if path else None
-        if saved and saved["stamp"] != self.stamp:
-            raise DataError(f"checkpoint {path}: belongs to another fit (data, ridge or solvers); give another file.")
+        self.stamp, self.call, self.start = stamp_of(step, schedule), stamp_of_call(schedule, limits), ""
+        saved = self._saved() if path else None
+        self.ended: Ended | None = saved.get("ended") if saved else None
         self.clock = Clock(saved["seconds"] if saved else 0.0)
         self.next_save = time.monotonic() + CHECKPOINT_SECONDS
+        self.at_end: Callable[[Ended], None] | None = self._save_end if path else None
         self.run_state = Run(step.theta.clone(), initial_buffers=self._buffers())
         if saved:
             step.theta.copy_(saved["theta"])
             step.products.adopt(saved.get("products", {}))  # not noted by versions that always used torch.mm
             self._put_buffers(saved["buffers"])
+        if saved and self.ended is None:
             self.run_state = run = Run(**saved["run"])
             run.state = with_memory(run.state, step.coordinates.own) if run.state is not None else None
+
+    def _saved(self) -> dict[str, Any] | None:
+        """What the checkpoint holds of this fit; None where there is none, or the end of another."""
+        path = self.path
+        assert path is not None
+        self.start = digest_of_start(self.step.theta)
+        saved = self.team.told_by_first(lambda: load_state(path, renamed=True))
+        if saved is None:
+            return None
+        if "ended" in saved:  # if of another call, whoever made that has its result
+            return saved if is_end_of(saved, stamp=self.stamp, call=self.call, start=self.start) else None
+        if saved["stamp"] != self.stamp:
+            raise CheckpointError(
+                f"checkpoint {path}: belongs to another fit (data, ridge or solvers); give another file."
+            )
+        # another start is gone on from all the same, but not a file that was another's
+        name = saved.get("file", path.name)
+        if name != path.name and digest_of_start(saved["run"]["initial"]) != self.start:
+            raise CheckpointError(
+                f"checkpoint {path}: belongs to another fit, from another start, and was written as {name}; "
+                "put it back, or give another file."
+            )
+        return saved
 
     @without_denormals()
     def run(self) -> FitResult:
         """Run all phases, once more from the start if they ended in a collapse, and report."""
+        ended = self.ended or self._to_the_end()
+        network = self.step.network
+        return finish(
+            self.step,
+            reason=ended["reason"],
+            evaluations=ended["evaluations"],
+            steps=ended["steps"],
+            seconds=ended["seconds"],
+            history=ended["history"],
+            lost=self._is_lost(ended["reason"]),
+            rank=middle_rank(network) if isinstance(network, FullyConnected) else None,
+        )
+
+    def _to_the_end(self) -> Ended:
         run = self.run_state
         reason = self._phases()
         if reason in {"", "converged", "plateau", "limit", "diverged"} and run.attempt == 0 and self._is_lost(reason):
@@ -114,26 +154,20 @@ class Fitting:
             run.attempt, run.phase, run.state, run.before = 1, 0, None, run.evaluations()
             reason = self._phases()
         # saved before the two attempts are compared: the checkpoint goes on from the parameters of this one
-        if self.path and reason in {"interrupted", "time"}:
+        if self.path and reason in STOPPED:
             self._save()
-        elif self.path and self.team.rank == 0:
-            self.path.unlink(missing_ok=True)  # a finished fit leaves nothing to go on from
         self.step.ridge = self.ridge  # a second attempt may have stopped in its gentler warm-up
         self._settle()
         if run.rejected is not None and not self.step() < run.rejected[1]:
             self.step.theta.copy_(run.rejected[0])
             self._put_buffers(run.rejected_buffers)
-        network = self.step.network
-        return finish(
-            self.step,
-            reason=reason,
-            evaluations=run.evaluations(),
-            steps=run.steps,
-            seconds=self.clock.seconds(),
-            history=run.history,
-            lost=self._is_lost(reason),
-            rank=middle_rank(network) if isinstance(network, FullyConnected) else None,
-        )
+        ended = Ended(
+            call=self.call, starts=[], reason=reason, evaluations=run.evaluations(), steps=run.steps,
+            seconds=self.clock.seconds(), history=run.history,
+        )  # fmt: skip
+        if reason not in STOPPED and self.at_end:
+            self.at_end(ended)
+        return ended
 
     def _buffers(self) -> dict[str, Tensor]:
         return {name: buffer.clone() for name, buffer in self.step.network.named_buffers()}
@@ -211,13 +245,24 @@ class Fitting:
         run = {name: getattr(self.run_state, name) for name in Run.__slots__}
         if run["state"] is not None:
             run["state"] = with_memory(run["state"], self.step.coordinates.whole)
-        buffers = dict(self.step.network.named_buffers())
-        state: dict[str, Any] = {"theta": self.step.theta, "buffers": buffers, "run": run, "stamp": self.stamp}
-        self.team.check_in_step(self.step.theta)
-        if self.team.rank == 0:
-            save_state(self.path, state | {"seconds": self.clock.seconds(), "products": self.step.products.chosen()})
+        self._write(self.path, {"run": run, "seconds": self.clock.seconds()})
         now = time.monotonic()
         self.next_save = now + max(CHECKPOINT_SECONDS, CHECKPOINT_PAUSE * (now - began))
+
+    def _save_end(self, ended: Ended) -> None:
+        """Keep the end until the caller has it on disk; of a fit of moments only in the place of what is there."""
+        path = self.path
+        assert path is not None
+        if self.team.told_by_first(lambda: self.clock.seconds() > CHECKPOINT_SECONDS or path.exists()):
+            # both: it may have been gone on with from another network than it began with
+            ended["starts"] = [self.start, digest_of_start(self.run_state.initial)]
+            self._write(path, {"ended": ended, "seconds": ended["seconds"]})
+
+    def _write(self, path: Path, state: dict[str, Any]) -> None:
+        buffers = dict(self.step.network.named_buffers())
+        common = {"theta": self.step.theta, "buffers": buffers, "stamp": self.stamp}
+        self.team.check_in_step(self.step.theta)
+        self.team.told_by_first(lambda: save_state(path, {**common, **state, "products": self.step.products.chosen()}))
 
     def _is_lost(self, reason: str) -> bool:
         """Whether the network diverged or computes a constant although its targets vary."""

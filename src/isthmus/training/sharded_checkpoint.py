@@ -3,9 +3,12 @@
     NAME.parts.pt          which generation counts, of how many processes; written last
     NAME.<g>.<rank>.pt     what that process held; of the generation that counts, and for a moment of the next one
 
+`remove_checkpoint` removes both, once the result of the fit is safe.
+
 No process holds more than its part, and any number of processes may go on. One file for all: `fitting`, `checkpoint`.
 """
 
+import glob
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,12 +16,13 @@ from typing import Any
 
 import torch
 
-from isthmus.errors import DataError
+from isthmus.errors import CheckpointError, DamagedCheckpoint
 from isthmus.training.checkpoint import load_state, save_state
 from isthmus.training.coordinates import MEMORY
+from isthmus.training.ended import Ended, digest_of_start, is_end_of
 from isthmus.training.fitting import CHECKPOINT_SECONDS, FitEvent, Fitting, Run
 from isthmus.training.limits import Clock
-from isthmus.training.result import FitResult, Outcome
+from isthmus.training.result import FitResult
 from isthmus.training.sharded_vector import Split, SplitVector, plain
 from isthmus.training.team import Team
 
@@ -34,17 +38,14 @@ def run_with_checkpoint(fitting: Fitting, split: Split, path: Path | None) -> Fi
         path: the file that says which parts count; the parts lie beside it.
 
     Raises:
-        DataError: a checkpoint of another fit, or a damaged one.
+        CheckpointError: a checkpoint of another fit, or a damaged one (`DamagedCheckpoint`).
     """
     if path is None:
         return fitting.run()
     kept = _Kept(fitting, split, path)
     kept.restore()
-    fitting.callback = kept
-    result = fitting.run()
-    if result.outcome not in {Outcome.INTERRUPTED, Outcome.TIME_LIMIT}:
-        kept.remove()
-    return result
+    fitting.callback, fitting.at_end = kept, kept.save_end
+    return fitting.run()
 
 
 class _Kept:
@@ -53,6 +54,7 @@ class _Kept:
     def __init__(self, fitting: Fitting, split: Split, path: Path) -> None:
         self._fitting, self._split, self._path = fitting, split, path
         self._told, self._saved_at, self._generation = fitting.callback, time.monotonic(), 0
+        self._start = digest_of_start(fitting.step.theta)
 
     def __call__(self, event: FitEvent) -> bool:
         fitting = self._fitting
@@ -70,32 +72,48 @@ class _Kept:
         return self._path.with_name(f"{self._path.stem}.{generation}.{rank}{self._path.suffix}")
 
     def _save(self) -> None:
-        fitting, team = self._fitting, self._split.team
+        fitting = self._fitting
         run = {name: getattr(fitting.run_state, name) for name in Run.__slots__}
-        team.check_in_step(torch.tensor([fitting.run_state.evaluations(), run["history"][-1][1]], dtype=torch.float64))
-        part = {"theta": packed(fitting.step.theta), "run": packed(run)}
+        reached = [fitting.run_state.evaluations(), run["history"][-1][1]]
+        self._split.team.check_in_step(torch.tensor(reached, dtype=torch.float64))
+        self._write({"run": packed(run)}, {"seconds": fitting.clock.seconds()})
+
+    def save_end(self, ended: Ended) -> None:
+        """Keep the end until the caller has it on disk; of a fit of moments only in the place of what is there."""
+        fitting, team = self._fitting, self._split.team
+        if team.told_by_first(lambda: fitting.clock.seconds() > CHECKPOINT_SECONDS or self._path.exists()):
+            ended["starts"] = [self._start, digest_of_start(fitting.run_state.initial)]
+            self._write({}, {"ended": ended, "seconds": ended["seconds"]})
+
+    def _write(self, part: Mapping[str, Any], head: Mapping[str, Any]) -> None:
+        fitting, team = self._fitting, self._split.team
         self._generation += 1
-        new = self._part(self._generation, team.rank)
-        team.together(lambda: save_state(new, part))
-        head = {"stamp": fitting.stamp, "generation": self._generation, "processes": team.size}
-        team.told_by_first(lambda: save_state(self._path, head | {"seconds": fitting.clock.seconds()}))
-        team.told_by_first(self._remove_others)
+        new, mark = self._part(self._generation, team.rank), self._mark(self._generation, team.rank)
+        team.together(lambda: save_state(new, {"theta": packed(fitting.step.theta), "mark": mark, **part}))
+        about = {"stamp": fitting.stamp, "generation": self._generation, "processes": team.size, **head}
+        team.told_by_first(lambda: save_state(self._path, about))
+        team.told_by_first(lambda: _remove_parts(self._path, but=self._generation))
         self._saved_at = time.monotonic()
 
     def restore(self) -> None:
         """Go on from the checkpoint, if there is one."""
         fitting, team = self._fitting, self._split.team
-        head = team.told_by_first(lambda: load_state(self._path))
+        head = team.told_by_first(lambda: load_state(self._path, renamed=True))
         if head is None:
             return
+        ended: Ended | None = head.get("ended")
+        if ended is not None and not is_end_of(head, stamp=fitting.stamp, call=fitting.call, start=self._start):
+            self._generation = head["generation"]  # of another call: whoever made that has its result
+            return
         if head["stamp"] != fitting.stamp:
-            raise DataError(
+            raise CheckpointError(
                 f"checkpoint {self._path}: belongs to another fit (data, ridge or solvers); give another file."
             )
         self._generation, before = head["generation"], head["processes"]
         state = team.together_own(lambda: self._joined(before))
         fitting.step.theta.copy_(state["theta"])
-        fitting.run_state = Run(**state["run"])
+        fitting.ended = ended
+        fitting.run_state = fitting.run_state if ended else Run(**state["run"])
         fitting.clock = Clock(head["seconds"])
 
     def _joined(self, processes: int) -> Mapping[str, Any]:
@@ -105,30 +123,33 @@ class _Kept:
         return put_together([self._read(split) for split in needed], needed, self._split)
 
     def _read(self, split: Split) -> Mapping[str, Any]:
-        state = load_state(self._part(self._generation, split.team.rank))
-        if state is None:
-            raise DataError(
-                f"checkpoint {self._path}: the part of process {split.team.rank} of {split.team.size} is missing; "
+        rank, mark = split.team.rank, self._mark(self._generation, split.team.rank)
+        state = load_state(self._part(self._generation, rank), renamed=True)
+        if state is None or state.get("mark", mark) != mark:  # not noted by versions without a checksum
+            fault = "is missing" if state is None else "is another one"
+            raise DamagedCheckpoint(
+                f"checkpoint {self._path}: the part of process {rank} of {split.team.size} {fault}; "
                 "delete the checkpoint to start over."
             )
-        return state
+        return {name: state[name] for name in ("theta", "run") if name in state}
 
-    def remove(self) -> None:
-        """Remove the checkpoint and its parts: a finished fit leaves nothing to go on from."""
+    def _mark(self, generation: int, rank: int) -> str:
+        """By which a part is known: parts that were swapped fit together just as well."""
+        return f"{self._fitting.stamp} {generation} {rank}"
 
-        def act() -> None:
-            self._path.unlink(missing_ok=True)
-            self._generation = -1
-            self._remove_others()
 
-        self._split.team.told_by_first(act)
+def remove_checkpoint(path: Path) -> None:
+    """Remove a checkpoint and, of split parameters, its parts; for whoever has the result of the fit on disk."""
+    path.unlink(missing_ok=True)
+    _remove_parts(path, but=None)
 
-    def _remove_others(self) -> None:
-        """Remove the parts of all generations but the one that counts."""
-        mark = f".{self._generation}."
-        for path in self._path.parent.glob(f"{self._path.stem}.*.*{self._path.suffix}"):
-            if not path.name.removeprefix(self._path.stem).startswith(mark):
-                path.unlink(missing_ok=True)
+
+def _remove_parts(path: Path, *, but: int | None) -> None:
+    """Remove the parts of all generations but the one that counts."""
+    for part in path.parent.glob(f"{glob.escape(path.stem)}.*.*{path.suffix}"):
+        generation = part.name.removeprefix(f"{path.stem}.").partition(".")[0]
+        if generation.isdecimal() and generation != str(but):
+            part.unlink(missing_ok=True)
 
 
 def packed(value: Any, name: str = "") -> Any:
