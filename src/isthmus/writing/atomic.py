@@ -77,25 +77,25 @@ def atomic_path(path: str | os.PathLike[str]) -> Generator[Path]:
     stem, unique = target.stem[:_LONGEST_STEM], uuid.uuid4().hex[:12]
     temporary = target.with_name(f".{stem}.{os.getpid()}-{_here()}-{unique}{_MARK}{target.suffix}")
     try:
-        mode = _mode_of(target, temporary)
-        with _named(target):
+        with _named(target, temporary):
+            mode = _mode_of(target, temporary)
             yield temporary
-        _sync(temporary)
-        with suppress(OSError):  # some file systems have no permissions
-            temporary.chmod(mode)
-        temporary.replace(target)
+            _sync(temporary)
+            with suppress(OSError):  # some file systems have no permissions
+                temporary.chmod(mode)
+            temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
     _sync_folder(target.parent)
 
 
 @contextmanager
-def _named(target: Path) -> Generator[None]:
-    """The name of the file in errors of the operating system that have none: writing into an open file says none."""
+def _named(target: Path, temporary: Path | None = None) -> Generator[None]:
+    """The name of the file in errors of the operating system that have none, or that of the temporary one."""
     try:
         yield
     except OSError as error:
-        if error.filename is not None or error.errno is None:
+        if error.errno is None or error.filename not in {None, str(temporary)}:
             raise
         raise OSError(error.errno, error.strerror, str(target)) from error
 
@@ -162,17 +162,18 @@ def atomic_folder(path: str | os.PathLike[str]) -> Generator[Path]:
     """
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:12]}{_MARK}")
-    temporary.mkdir()
     try:
-        yield temporary
-        for file in temporary.iterdir():
-            _sync(file)
-        _sync_folder(temporary)
-        try:
-            temporary.rename(target)
-        except OSError:
-            if not target.is_dir():
-                raise
+        with _named(target, temporary):
+            temporary.mkdir()
+            yield temporary
+            for file in temporary.iterdir():
+                _sync(file)
+            _sync_folder(temporary)
+            try:
+                temporary.rename(target)
+            except OSError:
+                if not target.is_dir():
+                    raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     _sync_folder(target.parent)

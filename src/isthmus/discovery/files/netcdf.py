@@ -4,16 +4,19 @@ Which tables a discovery consists of: `files.storage`; the arrays of a sweep's r
 """
 
 import hashlib
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import h5netcdf
 import h5py
 import xarray as xr
+from xarray.backends import H5NetCDFStore
 
 from isthmus.discovery.files.json_values import plain, restored
-from isthmus.training.atomic import atomic_path
+from isthmus.training.atomic import write_bytes
 
 
 def write_tables(path: Path, tables: Mapping[str, object]) -> None:
@@ -23,8 +26,10 @@ def write_tables(path: Path, tables: Mapping[str, object]) -> None:
         OSError: the file cannot be written.
         TypeError: an attribute has no plain form.
     """
-    with atomic_path(path) as temporary:
-        for number, (group, table) in enumerate(tables.items()):
+    # in memory first: HDF5 that meets a full disk hides it, and takes the process down with it later
+    buffer = io.BytesIO()
+    with h5netcdf.File(buffer, "w") as file:
+        for group, table in tables.items():
             assert isinstance(table, xr.Dataset)
             bare = table.copy()
             # netCDF attributes refuse None and bool, so they travel as one JSON string
@@ -33,7 +38,8 @@ def write_tables(path: Path, tables: Mapping[str, object]) -> None:
                 variable.attrs = {"json": json.dumps(plain(variable.attrs, f"{group}.{name}.attrs"))}
                 # no fill value: NaN stays the very NaN it was
                 variable.encoding = {"_FillValue": None}
-            bare.to_netcdf(temporary, mode="a" if number else "w", group=group, engine="h5netcdf")
+            bare.dump_to_store(H5NetCDFStore(file.create_group(group)))
+    write_bytes(path, buffer.getvalue())
 
 
 def read_table(path: Path, group: str) -> xr.Dataset:

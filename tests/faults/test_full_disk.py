@@ -1,0 +1,92 @@
+"""A full disk or a limit on the size of files, whatever library writes: an `OSError` that names the file, and no crash.
+
+Sweeps on a full disk: `test_sweep_faults`.
+"""
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import isthmus
+from command_lines import write_table
+from damage import bits
+
+SCRIPT = """
+import resource, sys
+from pathlib import Path
+import torch, discoveries, isthmus
+from isthmus.discovery.files.netcdf import write_tables
+from isthmus.discovery.files.networks import write_network
+from isthmus.sweeps.arrays import write_arrays
+from isthmus.training.checkpoint import save_state
+place, found = Path(sys.argv[1]), discoveries.discovery()
+writers = {
+    "state.pt": lambda path: save_state(path, {"theta": torch.zeros(1000), "history": list(range(1000))}),
+    "network.safetensors": lambda path: write_network(path, found.network),
+    "curves.nc": lambda path: write_tables(path, {"scree": found.scree, "runs": found.runs}),
+    "whole": lambda path: found.save(path),
+}
+for most in (0, 100, 1000, 2500):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, -1))
+    for name, write in writers.items():
+        try:
+            write(place / name)
+        except OSError as error:
+            sys.stderr.write(f"{name} {most} {error.errno} {Path(str(error.filename)).name}\\n")
+    if leftovers := [path.name for path in place.rglob("*") if path.is_file()]:
+        sys.exit(f"{leftovers} after {most} bytes")
+resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))
+for name, write in writers.items():
+    write(place / name)
+"""
+ENVIRONMENT = os.environ | {
+    "OMP_NUM_THREADS": "1",
+    "PYTHONPATH": os.pathsep.join([str(Path(isthmus.__file__).parents[1]), str(Path(__file__).parents[1])]),
+}
+
+
+def test_every_writer_says_which_file_could_not_grow_and_works_again_afterwards(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(tmp_path)], env=ENVIRONMENT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stderr.splitlines()]
+    assert len(lines) == 4 * 4
+    assert {int(line[2]) for line in lines} == {errno.EFBIG}
+    assert {(name, file) for name, _, _, file in lines} == {
+        ("state.pt", "state.pt"), ("network.safetensors", "network.safetensors"), ("curves.nc", "curves.nc"),
+        ("whole", "curves.nc"),
+    }  # fmt: skip
+    assert isthmus.load(tmp_path / "whole").rank == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("most", [200, 3000, 9000, 16_500])
+def test_a_discovery_that_meets_a_limit_is_one_line_and_goes_on_to_the_same_bits(most: int, tmp_path: Path) -> None:
+    draw = isthmus.tasks.teacher(2, d_in=9, d_out=3, latent_dim=4, num_samples=120, noise=0.05, seed=3)
+    assert draw.y is not None
+    names = [f"x{i}" for i in range(9)] + [f"y{i}" for i in range(3)]
+    data = write_table(tmp_path / "data.csv", names, np.hstack([draw.x, draw.y]).round(6))
+    words = [str(data), "--target", "y0,y1,y2", "--ridge", "3e-3", "--starts", "1", "--evaluations", "60"]
+    command = [sys.executable, "-m", "isthmus", "discover", *words, "--no-pictures"]
+    limited = ["prlimit", f"--fsize={most}", *command]
+
+    def run(arguments: list[str], *more: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run([*arguments, *more], env=ENVIRONMENT, capture_output=True, text=True, check=False)
+
+    first = run(limited, "--out", str(tmp_path / "run"))
+    assert first.returncode == 2, first.stderr
+    said = [line for line in first.stderr.splitlines() if line.startswith("isthmus: ")]
+    assert len(said) == 1
+    assert "File too large" in said[0]
+    assert "Traceback" not in first.stderr
+    assert run(command, "--resume", str(tmp_path / "run")).returncode in {0, 3}
+    assert run(command, "--out", str(tmp_path / "whole")).returncode in {0, 3}
+    one, other = (isthmus.load(tmp_path / name) for name in ("run", "whole"))
+    assert bits((one.network, one.encoder, one.decoder)) == bits((other.network, other.encoder, other.decoder))
+    assert one.runs.drop_vars("seconds").identical(other.runs.drop_vars("seconds"))
