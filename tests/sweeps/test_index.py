@@ -77,5 +77,5 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
 
 def test_an_index_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     Index(tmp_path / "i.sqlite", migrations=(*MIGRATIONS, "CREATE TABLE more (x)")).close()
-    with pytest.raises(SweepError, match="schema version 2, this isthmus knows 1"):
+    with pytest.raises(SweepError, match="schema version 3, this isthmus knows 2"):
         Index(tmp_path / "i.sqlite")

@@ -3,6 +3,7 @@
 The folders of the runs are the truth and the index can be made from them again: `store`.
 """
 
+import hashlib
 import json
 import math
 import sqlite3
@@ -28,6 +29,8 @@ MIGRATIONS = (
     ) WITHOUT ROWID;
     CREATE INDEX runs_by_status ON runs (status);
     """,
+    # of all but the status: SQLite sees a damaged tree, not a damaged number
+    "ALTER TABLE runs ADD COLUMN checksum TEXT NOT NULL DEFAULT ''",
 )
 
 
@@ -73,7 +76,7 @@ class Index:
         migrations: the scripts that lead to the current version.
 
     Raises:
-        SweepError: written by a newer version. sqlite3.DatabaseError: damaged, or of another make.
+        SweepError: written by a newer version. sqlite3.DatabaseError: damaged (also by what else is called later).
     """
 
     def __init__(self, path: Path, *, read_only: bool = False, migrations: Sequence[str] = MIGRATIONS) -> None:
@@ -90,6 +93,8 @@ class Index:
             self._check_schema(migrations[:version])
             if not read_only:
                 self._prepare(version, migrations)
+            has_checksums = version >= 2 or not read_only
+            self._columns = f"id, status, settings, numbers, error, {'checksum' if has_checksums else repr('')}"
         except BaseException:
             self._connection.close()
             raise
@@ -104,15 +109,27 @@ class Index:
             raise sqlite3.DatabaseError("its tables are not those of an index")
 
     def _prepare(self, version: int, migrations: Sequence[str]) -> None:
-        (verdict,) = self._connection.execute("PRAGMA quick_check(1)").fetchone()
-        if verdict != "ok":
-            raise sqlite3.DatabaseError(verdict)
+        self._check_tree()
         if version:
             self.statuses()
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = NORMAL")
         for number, script in enumerate(migrations[version:], version + 1):
             self._connection.executescript(f"BEGIN; {script}; PRAGMA user_version = {number}; COMMIT;")
+
+    def _check_tree(self) -> None:
+        (verdict,) = self._connection.execute("PRAGMA integrity_check(1)").fetchone()
+        if verdict != "ok":
+            raise sqlite3.DatabaseError(verdict)
+
+    def check(self) -> None:
+        """Read everything once.
+
+        Raises:
+            sqlite3.DatabaseError: damaged.
+        """
+        self._check_tree()
+        self._read()
 
     def close(self) -> None:
         """Close the file."""
@@ -128,7 +145,9 @@ class Index:
             (row.id, row.status.value, canonical_json(row.settings), canonical_json(_tagged(row.numbers)), row.error)
             for row in rows
         ]
-        self._many("INSERT OR REPLACE INTO runs (id, status, settings, numbers, error) VALUES (?, ?, ?, ?, ?)", values)
+        sealed = [(*record, _checksum(record[0], *record[2:])) for record in values]
+        names = "id, status, settings, numbers, error, checksum"
+        self._many(f"INSERT OR REPLACE INTO runs ({names}) VALUES (?, ?, ?, ?, ?, ?)", sealed)
 
     def mark(self, ids: Iterable[str], status: Status) -> None:
         """Set the status of runs, all or none."""
@@ -140,18 +159,28 @@ class Index:
         Raises:
             SweepError: a row says what no run says.
         """
-        rows: list[Row] = []
         try:
-            found = self._connection.execute("SELECT id, status, settings, numbers, error FROM runs ORDER BY id")
-            while records := found.fetchmany(_AT_ONCE):
-                keys, statuses, settings, numbers, errors = zip(*records, strict=True)
-                rows += map(Row, keys, map(_STATUS.__getitem__, statuses), _values(settings), _numbers(numbers), errors)
-            _check(rows)
-        except (sqlite3.Error, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            return self._read()
+        except sqlite3.Error as error:
             reason = " ".join(str(error).split())[:160]
             raise SweepError(
                 f"{self._path}: is damaged ({reason}). Make it again: isthmus sweep reindex {self._path.parent}"
             ) from None
+
+    def _read(self) -> list[Row]:
+        rows: list[Row] = []
+        try:
+            found = self._connection.execute(f"SELECT {self._columns} FROM runs ORDER BY id")
+            while records := found.fetchmany(_AT_ONCE):
+                for key, _, *texts, checksum in records:
+                    # empty: of an earlier version
+                    if checksum and checksum != _checksum(key, *texts):
+                        raise sqlite3.DatabaseError(f"the row of run {key} is damaged")
+                keys, statuses, settings, numbers, errors, _ = zip(*records, strict=True)
+                rows += map(Row, keys, map(_status, statuses), _values(settings), _numbers(numbers), errors)
+            _check(rows)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise sqlite3.DatabaseError(str(error)) from None
         return rows
 
     def statuses(self) -> dict[str, Status]:
@@ -160,10 +189,7 @@ class Index:
         Raises:
             sqlite3.DatabaseError: damaged.
         """
-        try:
-            return {key: Status(status) for key, status in self._connection.execute("SELECT id, status FROM runs")}
-        except ValueError as error:
-            raise sqlite3.DatabaseError(str(error)[:160]) from None
+        return {key: _status(status) for key, status in self._connection.execute("SELECT id, status FROM runs")}
 
     def _many(self, statement: str, values: list[tuple[str, ...]]) -> None:
         if not values:
@@ -196,6 +222,16 @@ def unwritable(path: Path, error: sqlite3.Error) -> SweepError:
     return SweepError(
         f"{path}: cannot be written ({error}). Make room or give write permission; the same command goes on."
     )
+
+
+def _status(text: str) -> Status:
+    if text not in _STATUS:
+        raise sqlite3.DatabaseError(f"no run has the status {text!r}")
+    return _STATUS[text]
+
+
+def _checksum(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
 def _values(texts: Sequence[str]) -> list[Any]:
