@@ -1,5 +1,6 @@
 """Certified intervals: right on halves of known rank in any units, and no more than the independent check grants."""
 
+import json
 from pathlib import Path
 from typing import Any
 

@@ -16,8 +16,11 @@ import pytest
 
 import isthmus
 from isthmus.checksums import opened_json
+from isthmus.cli.main import run
+from isthmus.discovery.work import one_thread_each
 from isthmus.sweeps import sweep
 from isthmus.training.checkpoint import load_state
+from isthmus.training.fitting import Fitting
 from sweep_plans import contents, write_plan
 
 ENVIRONMENT = os.environ | {
@@ -90,8 +93,21 @@ def check_fit(data: Path, windows: Sequence[str], *more: str, processes: int = 0
 FIT_WINDOWS = ("isthmus.cli.fit_run:_described", "isthmus.cli.fit_run:write_bytes", "isthmus.cli.fit_run:shutil.rmtree")
 
 
-def test_a_fit_that_was_killed_before_its_result_stood_is_not_trained_again(data: Path) -> None:
-    check_fit(data, FIT_WINDOWS[1:2])
+def test_a_fit_that_was_killed_before_its_result_stood_is_not_trained_again(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["fit", str(data), *FIT]
+    assert ends(data, FIT_WINDOWS[1], *words, "--out", str(data.with_name("run"))) == -signal.SIGKILL
+    with one_thread_each():
+        with monkeypatch.context() as patched:
+            patched.setattr(Fitting, "_phases", _never)
+            assert run([*words, "--resume", str(data.with_name("run"))]) in {0, 3}
+        assert run([*words, "--out", str(data.with_name("whole"))]) in {0, 3}
+    assert fitted(data.with_name("run")) == fitted(data.with_name("whole"))
+
+
+def _never(_fitting: Fitting) -> str:
+    raise AssertionError("it was trained again")
 
 
 @pytest.mark.slow
@@ -107,10 +123,8 @@ SWEEP_WINDOWS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "window",
-    [*SWEEP_WINDOWS[1:2], *(pytest.param(w, marks=pytest.mark.slow) for w in SWEEP_WINDOWS if "write" not in w)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("window", SWEEP_WINDOWS)
 def test_a_run_of_a_sweep_that_was_killed_before_its_result_stood_is_not_trained_again(
     window: str, data: Path, tmp_path: Path
 ) -> None:
