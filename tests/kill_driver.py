@@ -5,6 +5,7 @@ begins, until there were so many kills. One line of JSON for each run says where
 Forked, since starting Python anew takes longer than a run.
 """
 
+import importlib
 import json
 import os
 import random
@@ -15,7 +16,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from isthmus.cli import discovery_run, fit_run, sweep_run  # noqa: F401 - imported here once, and not in every child
 from isthmus.cli.main import run
 from isthmus.training import fitting
 
@@ -96,6 +96,8 @@ def carried_out(words: list[str], out: Path, draw: random.Random) -> list[str]:
 def main() -> None:
     """See above."""
     wanted, seed, folder, words = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4:]
+    for command in ("discovery_run", "sweep_run"):  # once, and not in every child
+        importlib.import_module(f"isthmus.cli.{command}")
     draw, kills, number = random.Random(seed), 0, 0
     while kills < wanted:
         out = folder / f"run{number}"

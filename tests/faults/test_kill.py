@@ -75,7 +75,7 @@ def partial_in_phase(phase: int) -> Condition:
                 state = load_state(path)
             except FileNotFoundError:  # finished and removed between the listing and the reading
                 continue
-            if state is not None and state["run"]["phase"] == phase:
+            if state is not None and state.get("run", {}).get("phase") == phase:  # none once the fit has ended
                 return True
         return False
 
