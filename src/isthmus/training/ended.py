@@ -10,6 +10,7 @@ from dataclasses import fields, is_dataclass
 from functools import partial
 from typing import Any, TypedDict
 
+import torch
 from torch import Tensor
 
 from isthmus.training.limits import Limits
@@ -58,7 +59,7 @@ def digest_of_start(theta: Tensor) -> str:
 
 
 def _digest(vector: Tensor) -> str:
-    return hashlib.sha256(vector.detach().cpu().contiguous().numpy().tobytes()).hexdigest()
+    return hashlib.sha256(vector.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes()).hexdigest()
 
 
 def _described(value: object) -> str:
