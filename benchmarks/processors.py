@@ -12,8 +12,8 @@ than one verdict does.
 
 Answer so far (AMD EPYC with AVX-512, two cores that much other work kept busy, teachers of f1493130, November 2026):
 native 48 of 48 ranks right, 42 confident. 29 of them under avx2: the same ranks, but four other verdicts (ranks 5, 5, 7
-and 8: three gain confidence and one loses it). The first 12 under oldest: the same ranks and verdicts. Verdicts do depend
-on the processor.
+and 8: three gain confidence and one loses it). The first 12 under oldest: the same ranks and verdicts. Verdicts do
+depend on the processor.
 """
 
 import argparse

@@ -13,7 +13,7 @@ import pytest
 import typer
 
 import readme_files
-from isthmus.cli.main import app
+from isthmus.cli.commands import app
 from shape_checks import own_shape_checks
 
 ROOT = Path(__file__).parents[1]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from isthmus.errors import DataError
-from isthmus.training.atomic import write_text
+from isthmus.writing.atomic import write_text
 
 Row = dict[str, Any]
 

@@ -16,9 +16,9 @@ import torch
 
 import isthmus
 from command_lines import line_of
-from isthmus.checksums import opened_json
 from isthmus.cli.main import run
 from isthmus.discovery.files.networks import read_network
+from isthmus.writing.checksums import opened_json
 
 SMALL = ["--target", "c6,c7", "--ridge", "3e-3", "--depth", "3", "--width", "6", "--evaluations", "30"]
 LONG = ["--target", "c6,c7", "--ridge", "1e-3", "--depth", "4", "--width", "48", "--evaluations", "700"]

@@ -13,12 +13,12 @@ import pytest
 import discoveries
 import isthmus
 from command_lines import line_of, write_table
-from isthmus.checksums import opened_json
 from isthmus.cli.main import run
 from isthmus.cli.request import LEAST_CONNECTED_DEPTH, Request
 from isthmus.discovery import Discovery
 from isthmus.discovery.settings import Settings
 from isthmus.theory import Verdict
+from isthmus.writing.checksums import opened_json
 from isthmus.writing.folder_lock import only_writer
 
 SRC = Path(__file__).parents[2] / "src"

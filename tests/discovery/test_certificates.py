@@ -10,7 +10,6 @@ import torch
 
 import discoveries
 from command_lines import line_of
-from isthmus.checksums import opened_json
 from isthmus.cli.main import run
 from isthmus.discovery.certificates import certified_interval
 from isthmus.discovery.problem import Problem, pose
@@ -19,6 +18,7 @@ from isthmus.networks import FullyConnected
 from isthmus.recheck import check
 from isthmus.theory import RankEstimate
 from isthmus.training.losses import Loss
+from isthmus.writing.checksums import opened_json
 
 
 def halves(rank: int, *, seed: int = 0, inner: int | None = None) -> tuple[FullyConnected, FullyConnected]:

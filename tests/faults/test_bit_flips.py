@@ -17,7 +17,6 @@ import discoveries
 import isthmus
 from damage import bits, flipped, some_bits
 from figure_parts import trainings
-from isthmus.checksums import KEY, check_archive, check_tensors, opened_json, sealed_json
 from isthmus.cli.fit import FitRequest
 from isthmus.cli.fit_run import stored_result
 from isthmus.discovery.files.export import write_module
@@ -35,6 +34,7 @@ from isthmus.training.checkpoint import load_state, load_twice, save_twice
 from isthmus.training.distributed import fit_shards
 from isthmus.training.solvers import LBFGS, Adam
 from isthmus.training.team import Team
+from isthmus.writing.checksums import KEY, check_archive, check_tensors, opened_json, sealed_json
 from sweep_plans import tiny
 
 SEED = 23

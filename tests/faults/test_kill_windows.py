@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 import isthmus
-from isthmus.checksums import opened_json
 from isthmus.cli.main import run
 from isthmus.discovery.work import one_thread_each
 from isthmus.sweeps import sweep
 from isthmus.training.checkpoint import load_state
 from isthmus.training.fitting import Fitting
+from isthmus.writing.checksums import opened_json
 from sweep_plans import contents, write_plan
 
 ENVIRONMENT = os.environ | {

@@ -12,7 +12,7 @@ from isthmus.figures.parts import Part, opened
 from isthmus.figures.provenance import code_of
 from isthmus.sweeps import SweepProgress
 from isthmus.sweeps.engines import EngineChoice
-from isthmus.training.atomic import atomic_folder
+from isthmus.writing.atomic import atomic_folder
 
 
 def workshop(folder: Path, workers: int, heard: list[SweepProgress] | None = None) -> Workshop:

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 import isthmus
-from isthmus.checksums import opened_json, sealed_json
 from isthmus.errors import PlanError, SweepError
 from isthmus.sweeps import SweepProgress, sweep
 from isthmus.sweeps.execution import compute
@@ -20,6 +19,7 @@ from isthmus.sweeps.setup import prepared
 from isthmus.sweeps.store import Store, run_folder
 from isthmus.sweeps.worker import Ending, Job, execute, versions
 from isthmus.training import FitEvent
+from isthmus.writing.checksums import opened_json, sealed_json
 from sweep_plans import TRAINING, attempts, computed_after_their_end, contents, tiny, write_plan
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import torch
 import typer
 
-from isthmus.checksums import opened_json, sealed_json
 from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.fit import FitRequest
 from isthmus.cli.interrupts import noted_interrupts
@@ -45,6 +44,7 @@ from isthmus.training.sharded_checkpoint import remove_checkpoint
 from isthmus.training.sharded_layers import brought_together
 from isthmus.training.team import Team
 from isthmus.writing.atomic import write_bytes
+from isthmus.writing.checksums import opened_json, sealed_json
 from isthmus.writing.folder_lock import only_writer
 
 _BYTES_OF_LAYER = 5_000  # as an object, however narrow

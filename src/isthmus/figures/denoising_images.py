@@ -11,7 +11,7 @@ import numpy as np
 
 from isthmus.sweeps import Plan
 from isthmus.tasks import digits, mnist
-from isthmus.training.atomic import atomic_path
+from isthmus.writing.atomic import atomic_path
 
 NOISE = 1.0  # of the data's spread: about as much noise as there is image
 

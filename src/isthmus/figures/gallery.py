@@ -18,7 +18,7 @@ from isthmus.reports.gallery import Section, write_gallery
 from isthmus.reports.picture import Picture
 from isthmus.reports.pictures import save_pictures
 from isthmus.reports.tables import TableText
-from isthmus.training.atomic import write_text
+from isthmus.writing.atomic import write_text
 
 PAGE, VERDICTS, TABLE, PICTURES = "gallery.html", "verdicts.json", "verdicts.md", "pictures"
 # what is read first stands first: a telephone shows two or three columns and scrolls to the others

@@ -23,8 +23,8 @@ from isthmus.sweeps.run_files import arrays_of, read_result, write_run
 from isthmus.sweeps.runs import run_id
 from isthmus.sweeps.store import checkpoint_path, run_folder
 from isthmus.training import FitEvent
-from isthmus.training.atomic import remove_leftovers
 from isthmus.training.checkpoint import set_aside
+from isthmus.writing.atomic import remove_leftovers
 
 Settings = Mapping[str, object]
 Hear = Callable[[FitEvent], bool | None]

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from isthmus.checksums import opened_json
 from isthmus.errors import SweepError
 from isthmus.sweeps.index import Index
+from isthmus.writing.checksums import opened_json
 from isthmus.writing.folder_lock import FolderInUse, only_writer
 
 FORMAT, FORMAT_VERSION = "isthmus sweep", 1

@@ -13,7 +13,6 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from isthmus import __version__
-from isthmus.checksums import opened_json, sealed_json
 from isthmus.discovery.files.json_values import plain, restored
 from isthmus.discovery.files.netcdf import checksum
 from isthmus.errors import SweepError
@@ -21,7 +20,8 @@ from isthmus.sweeps.arrays import read_arrays, write_arrays
 from isthmus.sweeps.execution import Computed
 from isthmus.sweeps.runs import canonical_json, run_id
 from isthmus.sweeps.setup import Sections, prepared
-from isthmus.training.atomic import atomic_folder
+from isthmus.writing.atomic import atomic_folder
+from isthmus.writing.checksums import opened_json, sealed_json
 
 FORMAT, FORMAT_VERSION = "isthmus run", 1
 RESULT, ARRAYS, WEIGHTS = "result.json", "arrays.nc", "weights.safetensors"

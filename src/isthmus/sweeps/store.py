@@ -15,7 +15,6 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from isthmus.checksums import opened_json, sealed_json
 from isthmus.errors import SweepError
 from isthmus.sweeps.folder import (
     DAMAGED,
@@ -32,7 +31,8 @@ from isthmus.sweeps.folder import (
 from isthmus.sweeps.index import Index, Row, Status, unwritable
 from isthmus.sweeps.run_files import Result, read_result
 from isthmus.sweeps.setup import Sections
-from isthmus.training.atomic import remove_leftovers, write_bytes
+from isthmus.writing.atomic import remove_leftovers, write_bytes
+from isthmus.writing.checksums import opened_json, sealed_json
 
 
 def run_folder(folder: Path, run: str) -> Path:

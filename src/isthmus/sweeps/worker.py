@@ -21,7 +21,6 @@ from typing import Any
 import torch
 
 from isthmus import __version__
-from isthmus.checksums import opened_json
 from isthmus.errors import CheckpointError, SweepError
 from isthmus.sweeps.execution import Computed, compute, middle_reading
 from isthmus.sweeps.folder import DAMAGED, HEAD, WORK
@@ -30,7 +29,8 @@ from isthmus.sweeps.runs import SCHEMA
 from isthmus.sweeps.setup import Sections
 from isthmus.sweeps.store import checkpoint_path, run_folder
 from isthmus.training import FitEvent
-from isthmus.training.atomic import write_bytes
+from isthmus.writing.atomic import write_bytes
+from isthmus.writing.checksums import opened_json
 
 TELL_SECONDS = 1.0
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}

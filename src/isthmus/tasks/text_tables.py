@@ -112,7 +112,9 @@ def _read(path: Path, separator: str, as_text: Collection[str], keep: Collection
         try:
             table = pd.read_csv(
                 path, sep=separator, header=0 if has_header else None, index_col=False,
-                skipinitialspace=True, encoding="utf-8-sig", low_memory=False, **options,
+                skipinitialspace=True, encoding="utf-8-sig", low_memory=False,
+                float_precision="round_trip",  # before pandas 3.1 the default is wrong in the last bit
+                **options,
             )  # fmt: skip
         except pd.errors.ParserWarning:
             raise DataError(f"{path}: rows have more cells than the first row. Name every column.") from None

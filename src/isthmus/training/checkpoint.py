@@ -1,6 +1,6 @@
 """Checkpoints of a running fit: plain Python and tensors, written atomically, never unpickled on the way back.
 
-They carry a checksum (`isthmus.checksums`), for `torch.load` looks at none, and the name under which they were written,
+They carry a checksum (`writing.checksums`), for `torch.load` looks at none, and the name under which they were written,
 so that two that were swapped are not taken for each other.
 """
 
@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
-from isthmus.checksums import SealedFile, check_archive
 from isthmus.errors import CheckpointError, DamagedCheckpoint, DataWarning
-from isthmus.training.atomic import atomic_path
+from isthmus.writing.atomic import atomic_path
+from isthmus.writing.checksums import SealedFile, check_archive
 
 VERSION = 1
 

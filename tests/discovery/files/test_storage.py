@@ -10,12 +10,12 @@ import xarray as xr
 
 import discoveries
 import isthmus
-from isthmus.checksums import opened_json, sealed_json
 from isthmus.discovery import Discovery, load
 from isthmus.discovery.files.json_values import plain, restored
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.theory import RankEstimate
+from isthmus.writing.checksums import opened_json, sealed_json
 
 
 def assert_same(found: object, saved: object, where: str = "discovery") -> None:

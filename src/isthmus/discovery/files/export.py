@@ -12,14 +12,14 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from isthmus.checksums import sealed_tensors
 from isthmus.discovery.files.module_description import description_of
 from isthmus.discovery.files.networks import METADATA
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.networks.chain import as_module, read_chain
 from isthmus.networks.export_noise import copied_module, without_export_noise
-from isthmus.training.atomic import atomic_path, write_bytes
+from isthmus.writing.atomic import atomic_path, write_bytes
+from isthmus.writing.checksums import sealed_tensors
 
 SUFFIXES = (".safetensors", ".pt2", ".onnx")
 ONNX_EXTRA = ("onnx", "onnxscript", "onnxruntime")

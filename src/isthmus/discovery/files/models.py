@@ -16,7 +16,6 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from isthmus.checksums import Damaged, check_tensors
 from isthmus.discovery.files.module_description import described_module, description_of_file
 from isthmus.discovery.files.networks import read_network
 from isthmus.discovery.files.pickles import odd_global
@@ -27,6 +26,7 @@ from isthmus.tasks.door import in_one_line
 from isthmus.tasks.input_columns import InputColumn
 from isthmus.tasks.names import quoted
 from isthmus.tasks.names import shown as shown_name
+from isthmus.writing.checksums import Damaged, check_tensors
 
 PICKLED = (".pt", ".pth", ".bin", ".ckpt")
 # what training frameworks put around a state dict, and before every name in it: data parallel, compiled, Lightning

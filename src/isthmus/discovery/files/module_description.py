@@ -12,11 +12,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from isthmus.checksums import check_tensors
 from isthmus.discovery.files.networks import METADATA, architecture, network_from
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.networks.stage_kinds import BATCH_NORMS, CHANNELWISE, ELEMENTWISE
+from isthmus.writing.checksums import check_tensors
 
 # numbers that make a layer, by its kind: what is not listed is made without arguments
 _ARGUMENTS: Mapping[str, tuple[str, ...]] = {

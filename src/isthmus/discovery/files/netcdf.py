@@ -16,7 +16,7 @@ import xarray as xr
 from xarray.backends import H5NetCDFStore
 
 from isthmus.discovery.files.json_values import plain, restored
-from isthmus.training.atomic import write_bytes
+from isthmus.writing.atomic import write_bytes
 
 
 def write_tables(path: Path, tables: Mapping[str, object]) -> None:

@@ -14,11 +14,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from isthmus.checksums import Damaged, check_tensors, sealed_tensors
 from isthmus.discovery.files.streams import STREAMS, Stream, stream_architecture, stream_from
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
-from isthmus.training.atomic import write_bytes
+from isthmus.writing.atomic import write_bytes
+from isthmus.writing.checksums import Damaged, check_tensors, sealed_tensors
 
 METADATA = "isthmus"
 

@@ -12,7 +12,6 @@ import xarray as xr
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from isthmus.checksums import opened_json, sealed_json
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery.depth_path import DepthPath
 from isthmus.discovery.files.json_values import plain, restored
@@ -20,7 +19,8 @@ from isthmus.discovery.files.netcdf import checksum, read_table, write_tables
 from isthmus.discovery.files.networks import architecture, network_from, tensors_of
 from isthmus.errors import DataError
 from isthmus.theory import RankEstimate, Verdict
-from isthmus.training.atomic import remove_leftovers, write_bytes
+from isthmus.writing.atomic import remove_leftovers, write_bytes
+from isthmus.writing.checksums import opened_json, sealed_json
 
 T = TypeVar("T")
 FORMAT, FORMAT_VERSION = "isthmus discovery", 1
