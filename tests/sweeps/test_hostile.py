@@ -111,7 +111,10 @@ def _row(folder: Path, **changes: object) -> None:
         "error": "",
     } | changes
     with sqlite3.connect(folder / "index.sqlite") as index:
-        index.execute("INSERT OR REPLACE INTO runs VALUES (:id, :status, :settings, :numbers, :error)", row)
+        columns = "id, status, settings, numbers, error"  # without a checksum, as an earlier version wrote them
+        index.execute(
+            f"INSERT OR REPLACE INTO runs ({columns}) VALUES (:id, :status, :settings, :numbers, :error)", row
+        )
     index.close()
 
 

@@ -203,7 +203,7 @@ def test_the_program_knows_nothing_of_the_library() -> None:
         for node in ast.walk(ast.parse(Path(isthmus.recheck.__file__).read_text()))
         if isinstance(node, ast.Import | ast.ImportFrom)
     }
-    standard = {"dataclasses", "hashlib", "json", "sys", "collections.abc", "pathlib", "typing"}
+    standard = {"dataclasses", "hashlib", "json", "re", "sys", "collections.abc", "pathlib", "typing"}
     assert imported == standard | {"numpy", "safetensors.numpy"}
 
 

@@ -19,6 +19,8 @@ from isthmus.tasks.memory import check_memory
 from isthmus.tasks.names import checked_names
 
 _SAMPLE = 2**20
+# before 3.1 pandas reads decimals wrong in the last bit unless told so; later it does not want to be told
+_EXACT = {"float_precision": "round_trip"} if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1) else {}
 _NAMELESS = "Unnamed: {}"  # as pandas calls it, and as older runs know it
 
 
@@ -106,14 +108,13 @@ def _read(path: Path, separator: str, as_text: Collection[str], keep: Collection
     header = [str(unguarded(name)) or _NAMELESS.format(i) for i, name in enumerate(stripped)]
     names = checked_names(header, str(path)) if has_header else tuple(f"c{i}" for i in range(1, len(first) + 1))
     texts = {i: str for i, name in enumerate(names) if name in as_text}
-    options: Any = {"names": range(len(names)), "dtype": texts or None}
+    options: Any = {"names": range(len(names)), "dtype": texts or None, **_EXACT}
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header would be cut
         try:
             table = pd.read_csv(
                 path, sep=separator, header=0 if has_header else None, index_col=False,
                 skipinitialspace=True, encoding="utf-8-sig", low_memory=False,
-                float_precision="round_trip",  # before pandas 3.1 the default is wrong in the last bit
                 **options,
             )  # fmt: skip
         except pd.errors.ParserWarning:

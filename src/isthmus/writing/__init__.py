@@ -1,5 +1,4 @@
-"""What every room needs to write safely: whole files (`atomic`), checksums inside them, and folders with
-one writer (`folder_lock`).
+"""What every room needs to write safely: whole files (`atomic`), checksums in them, locks on folders.
 
 What stands in the files: the rooms to the right. Nothing heavy is imported here.
 """
