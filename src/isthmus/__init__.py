@@ -6,8 +6,8 @@ Nothing heavy is imported here: each public name is looked up in `_HOME` on firs
 import os
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # not from typing: under `python -m isthmus` a typing.py beside the data would be imported
 if TYPE_CHECKING:
     from isthmus import constructions as constructions
     from isthmus import errors as errors

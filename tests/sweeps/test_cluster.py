@@ -107,6 +107,7 @@ def test_the_job_script_of_slurm(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     script = job_script(path, tmp_path)
     for line in (
+        "export PYTHONSAFEPATH=1",
         "#SBATCH -p cpu",
         "#SBATCH -A deep",
         "#SBATCH --cpus-per-task=4",

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from isthmus.errors import SweepError
 from isthmus.figures.parts import Part
+from isthmus.sweeps.children import safe_path
 
 _PATIENCE = 5.0  # seconds that a worker has to end after it was told to
 
@@ -56,7 +57,8 @@ class _Worker:
         context = multiprocessing.get_context("spawn")  # forked threads of torch would hang
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, root), daemon=True)
-        self.process.start()
+        with safe_path():
+            self.process.start()
         theirs.close()
         self.part: Part | None = None
 

@@ -15,6 +15,7 @@ from distributed import Client, LocalCluster
 
 from isthmus.errors import ExposureWarning, SweepError
 from isthmus.sweeps.certificates import fresh_security, joining
+from isthmus.sweeps.children import safe_path
 from isthmus.sweeps.cluster import CONNECT_SECONDS, MOST_DEATHS, Cluster
 from isthmus.sweeps.engines import Certificates
 
@@ -42,6 +43,7 @@ def local_cluster(workers: int, *, dashboard: str | None = None) -> Cluster:
         scratch = stack.enter_context(
             tempfile.TemporaryDirectory(prefix="isthmus-workers-", ignore_cleanup_errors=True)
         )
+        stack.enter_context(safe_path())  # as long as it lives: a worker that dies is started again
         owned = _started(
             n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", security=security,
             dashboard_address=dashboard or LOOPBACK, silence_logs=logging.CRITICAL, local_directory=scratch,

@@ -23,6 +23,7 @@ from distributed import Client
 
 from isthmus.errors import SweepError
 from isthmus.sweeps.certificates import fresh_security, written
+from isthmus.sweeps.children import SAFE_LINE
 from isthmus.sweeps.cluster import Cluster
 from isthmus.sweeps.fields import Field, canonical, listed, optional, whole, words
 from isthmus.sweeps.folder import WORK
@@ -58,6 +59,8 @@ def slurm_options(path: Path, *, dashboard: str | None = None) -> tuple[int, dic
         "cores": processes,
         "processes": processes,
         "n_workers": 0,
+        # first, so that the file can say otherwise: a job starts in the folder it was sent from
+        "job_script_prologue": [SAFE_LINE, *options.get("job_script_prologue", ())],
         "worker_extra_args": [*options.get("worker_extra_args", ()), "--no-dashboard"],
         "scheduler_options": {"dashboard_address": dashboard or LOOPBACK},
     }

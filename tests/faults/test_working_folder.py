@@ -1,0 +1,153 @@
+"""Nothing that lies in the folder where a command runs is read unasked: not as a module, not as settings.
+
+Each payload leaves a mark, and each test shows first that it would.
+"""
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+import torch
+
+import isthmus
+
+SRC = Path(isthmus.__file__).parents[1]
+ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONSAFEPATH"} | {
+    "PYTHONPATH": str(SRC),
+    "OMP_NUM_THREADS": "1",
+}
+PAYLOAD = "open('RAN-' + __name__, 'w').close()\nraise SystemExit(7)\n"
+# what a worker imports before it hears what its path is, and what it imports after
+WORKER_MODULES = ("signal", "socket", "struct", "pickle", "runpy", "torch", "numpy", "distributed")
+
+
+def hostile(folder: Path, names: Iterable[str]) -> Path:
+    """A folder with a module of each name, which leaves RAN-<name> and ends the process."""
+    folder.mkdir()
+    for name in names:
+        (folder / f"{name}.py").write_text(PAYLOAD)
+    return folder
+
+
+def marks(folder: Path) -> list[str]:
+    """Which payloads ran; takes their marks away."""
+    found = sorted(folder.glob("RAN-*"))
+    for mark in found:
+        mark.unlink()
+    return [mark.name.removeprefix("RAN-") for mark in found]
+
+
+def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
+
+
+def script(folder: Path, text: str) -> str:
+    """A program in a folder of its own, as a console script is."""
+    folder.mkdir(exist_ok=True)
+    (folder / "program.py").write_text(text)
+    return str(folder / "program.py")
+
+
+SWEEP = """
+import os
+from isthmus.sweeps.schedulers import local_cluster
+if __name__ == "__main__":
+    before = dict(os.environ)
+    cluster = local_cluster(1)
+    cluster.close()
+    assert os.environ.get("PYTHONSAFEPATH") == before.get("PYTHONSAFEPATH")
+    print("made")
+"""
+FIGURE = """
+import os
+from pathlib import Path
+from isthmus.figures.processes import _Worker
+if __name__ == "__main__":
+    before = dict(os.environ)
+    worker = _Worker(Path())
+    worker.pipe.close()
+    worker.process.join()
+    assert worker.process.exitcode == 0
+    assert dict(os.environ) == before
+    print("made")
+"""
+
+
+BARE = """
+import contextlib, multiprocessing, sys
+from isthmus.sweeps.children import safe_path
+if __name__ == "__main__":
+    with safe_path() if sys.argv[1] == "safe" else contextlib.nullcontext():
+        process = multiprocessing.get_context("spawn").Process(target=print)
+        process.start()
+    process.join()
+    print("made", process.exitcode)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", [SWEEP, FIGURE], ids=["sweep", "figure"])
+def test_workers_take_no_module_from_the_working_folder(tmp_path: Path, program: str) -> None:
+    folder = hostile(tmp_path / "data", WORKER_MODULES)
+    assert python(folder, "-c", "import socket").returncode == 7
+    assert marks(folder) == ["socket"], "the payload is dead"
+    done = python(folder, script(tmp_path / "bin", program))
+    assert marks(folder) == []
+    assert done.stdout == "made\n", done.stderr
+
+
+def test_a_started_python_takes_no_module_from_the_working_folder(tmp_path: Path) -> None:
+    folder = hostile(tmp_path / "data", WORKER_MODULES)
+    program = script(tmp_path / "bin", BARE)
+    assert "made 0" not in python(folder, program, "bare").stdout
+    assert marks(folder) != [], "the payload is dead"
+    assert "made 0" in python(folder, program, "safe").stdout
+    assert marks(folder) == []
+
+
+def test_every_place_that_starts_python_leaves_the_working_folder_out() -> None:
+    starting = {"multiprocessing", "LocalCluster", "SLURMCluster", "ProcessPoolExecutor", "executable", "joblib"}
+    found: dict[str, set[str]] = {}
+    for path in sorted((SRC / "isthmus").rglob("*.py")):
+        names: set[str] = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                names |= {str(node.module).partition(".")[0], *(alias.name for alias in node.names)}
+            elif isinstance(node, ast.Attribute):
+                names.add(node.attr)
+        if names & starting and not names & {"safe_path", "SAFE_LINE"}:
+            found[path.relative_to(SRC).as_posix()] = names & starting
+    # joblib counts threads there, and starts nothing
+    assert found == {"isthmus/estimators/shell.py": {"joblib"}}
+
+
+def test_python_m_takes_no_more_modules_from_the_working_folder_than_python_does(tmp_path: Path) -> None:
+    """Python itself imports some of its own library before any package is asked, and searches that folder first."""
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (empty / "__init__.py").touch()
+    (empty / "__main__.py").write_text("import sys\nprint(*sys.modules)")
+    loaded = set(python(tmp_path, "-m", "empty").stdout.split())
+    names = {*sys.stdlib_module_names, "torch", "numpy", "typer", "click", "rich", "h5py", "pandas", "scipy", "xarray"}
+    folder = hostile(tmp_path / "data", names - loaded - set(sys.builtin_module_names) - {"antigravity", "this"})
+    assert python(folder, "-c", "import torch").returncode == 7
+    assert marks(folder) == ["torch"], "the payload is dead"
+    done = python(folder, "-m", "isthmus", "cost", "nowhere.npy", "--kind", "connected", "--depth", "2")
+    assert marks(folder) == []
+    assert done.returncode == 2, done.stderr
+    assert "nowhere.npy" in done.stderr
+
+
+def test_a_factory_is_still_looked_for_in_the_working_folder(tmp_path: Path) -> None:
+    (tmp_path / "my_models.py").write_text("import torch\ndef make():\n    return torch.nn.Linear(2, 1)\n")
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n3,5\n4,4\n")
+    torch.save(torch.nn.Linear(2, 1).state_dict(), tmp_path / "w.pt")
+    done = python(tmp_path, "-m", "isthmus", "diagnose", "w.pt", "--factory", "my_models:make", "--data", "x.csv")
+    assert "ran your code" in done.stdout + done.stderr, done.stderr
