@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import h5netcdf
-import h5py
 import xarray as xr
 from xarray.backends import H5NetCDFStore
 
+from isthmus.discovery.files.hdf5_contents import check_contents
 from isthmus.discovery.files.json_values import plain, restored
 from isthmus.writing.atomic import write_bytes
 
@@ -47,10 +47,9 @@ def read_table(path: Path, group: str) -> xr.Dataset:
 
     Raises:
         OSError, KeyError, ValueError, RuntimeError: no such file or group, or a damaged one, in the words of h5py.
+        ValueError, DataError: see `check_contents`.
     """
-    # a file on which h5netcdf fails half open prints a traceback of its own when it is thrown away: this fails first
-    with h5py.File(path, "r") as file:
-        file.attrs.get("_nc3_strict")
+    check_contents(path)
     table = xr.load_dataset(path, engine="h5netcdf", group=group)
     table.encoding = {}
     for holder in (table, *table.variables.values()):

@@ -65,10 +65,14 @@ def _empty(description: Mapping[str, Any], name: str, tensors: Mapping[str, Tens
             steps=tensors["steps"], maps=description["maps"], bias=bias, scheme=description["scheme"], seed=0,
             dtype=dtype,
         )  # fmt: skip
-    size = int(description["block_depth"])
+    size, inner = int(description["block_depth"]), int(description["inner_width"])
     if sum(key.startswith("block_weights.") for key in tensors) != depth * size:
         raise ValueError(f"{name}: the weights do not number {depth} blocks of {size}")
+    needed = [(width, width)] if size == 1 else [(inner, width), (width, inner)]
+    stored = [tuple(tensors[f"block_weights.{l}"].shape) for l in range(depth * size)]
+    if stored != needed * depth:
+        raise ValueError(f"{name}: blocks of shapes {stored[:size]} do not fit {needed}")
     return ResNet(
         d_in, d_out, width=width, depth=depth, block_depth=size, residual_weight=float(description["residual_weight"]),
-        linear=bool(description["linear"]), inner_width=int(description["inner_width"]), seed=0, dtype=dtype,
+        linear=bool(description["linear"]), inner_width=inner, seed=0, dtype=dtype,
     )  # fmt: skip
