@@ -151,3 +151,52 @@ def test_a_factory_is_still_looked_for_in_the_working_folder(tmp_path: Path) -> 
     torch.save(torch.nn.Linear(2, 1).state_dict(), tmp_path / "w.pt")
     done = python(tmp_path, "-m", "isthmus", "diagnose", "w.pt", "--factory", "my_models:make", "--data", "x.csv")
     assert "ran your code" in done.stdout + done.stderr, done.stderr
+
+
+# a line that is refused is told on stderr by whoever reads it; LaTeX would be started where a picture is drawn
+SETTINGS = "text.usetex: True\nlines.linewidth: 9\naxes.prop_cycle: cycler('color', [1])\n"
+
+
+def with_settings(folder: Path) -> dict[str, str]:
+    """A matplotlibrc in the folder, and an environment where `latex` leaves a mark."""
+    (folder / "matplotlibrc").write_text(SETTINGS)
+    programs = folder / "programs"
+    programs.mkdir()
+    for name in ("latex", "dvipng", "kpsewhich"):
+        (programs / name).write_text(f"#!/bin/sh\ntouch '{folder}/RAN-latex'\nexit 1\n")
+        (programs / name).chmod(0o755)
+    return ENVIRONMENT | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+
+
+READS = "import matplotlib"
+DRAWS = "from matplotlib.figure import Figure; f = Figure(); f.text(.5, .5, 'a'); f.savefig('f.svg')"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the payload is a script of the shell")
+def test_settings_of_the_working_folder_are_not_read_by_commands(tmp_path: Path) -> None:
+    environment = with_settings(tmp_path)
+    for program, prelude, read in (
+        (DRAWS, "", True),
+        (READS, "import isthmus.cli.main; ", False),
+        (READS, "import isthmus; ", True),  # as a library the folder is the user's affair
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", prelude + program], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert ("Bad value" in done.stderr) == read, done.stderr
+        assert marks(tmp_path) == (["latex"] if program == DRAWS else []), "the payload is dead"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="the payload is a script of the shell")
+@pytest.mark.parametrize("command", [["figure", "1", "--preset", "tiny", "--workers", "2", "--out", "out"]])
+def test_commands_that_draw_start_no_latex(tmp_path: Path, command: list[str]) -> None:
+    environment = with_settings(tmp_path)
+    text = "from isthmus.cli.main import main\nif __name__ == '__main__':\n    main()\n"
+    program = script(tmp_path / "bin", text)
+    done = subprocess.run(
+        [sys.executable, program, *command], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600
+    )
+    assert "Bad value" not in done.stderr
+    assert marks(tmp_path) == []
+    assert done.returncode == 0, done.stderr

@@ -14,6 +14,10 @@ from contextlib import suppress
 from isthmus.cli.complaints import complaint
 from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.interrupts import ignore_signals, leave_on_signals
+from isthmus.cli.working_folder import keep_matplotlib_out
+
+# on import, not in `main`: workers load the script of the process that started them, and this file with it
+keep_matplotlib_out()
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -13,7 +13,7 @@ from isthmus.cli.terminal import terminal
 from isthmus.errors import DataError
 from isthmus.networks import ClassRegions, SliceCells, class_regions, slice_cells
 from isthmus.plots import regions
-from isthmus.plots.style import axes_or_new
+from isthmus.plots.style import axes_or_new, own_settings
 from isthmus.tasks.arrays import counted
 from isthmus.theory import schatten_lower_bound
 from isthmus.writing.atomic import atomic_path
@@ -66,6 +66,7 @@ def measure(model: Model, where: Plane, *, by_class: bool) -> Measured:
     )
 
 
+@own_settings()
 def draw(found: Measured, model: Model, where: Plane, out: Path) -> None:
     """Write the picture of the slice."""
     ax = axes_or_new(None)

@@ -15,7 +15,7 @@ from isthmus import plots
 from isthmus.cli.output_file import checked_output
 from isthmus.cli.sweep_folder import rows_of
 from isthmus.errors import DataError
-from isthmus.plots.style import SIZE
+from isthmus.plots.style import SIZE, own_settings
 from isthmus.sweeps.folder import SweepFolder
 from isthmus.sweeps.frames import run_table
 from isthmus.sweeps.numbers import NUMBERS
@@ -50,11 +50,12 @@ def draw(
     if lines is None:
         lines = next((name for name in many_first if name != along), None)
     names = [_column(name, NUMBERS, "--quantity") for name in quantities]
-    figure = Figure(figsize=(SIZE[0] * len(names), SIZE[1]), layout="constrained")
-    for number, name in enumerate(names, 1):
-        plots.sweep_lines(table, figure.add_subplot(1, len(names), number), axis=along, quantity=name, by=lines)
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, dpi=200)
+    with own_settings():
+        figure = Figure(figsize=(SIZE[0] * len(names), SIZE[1]), layout="constrained")
+        for number, name in enumerate(names, 1):
+            plots.sweep_lines(table, figure.add_subplot(1, len(names), number), axis=along, quantity=name, by=lines)
+        with atomic_path(path) as temporary:
+            figure.savefig(temporary, dpi=200)
     typer.echo(f"{path}: {', '.join(names)} against {along}" + (f", by {lines}" if lines else ""))
     return 0
 

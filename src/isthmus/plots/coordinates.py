@@ -6,11 +6,12 @@ Where they come from: `Discovery.transform`. Spectra and curves: `spectra`, `cur
 import xarray as xr
 from matplotlib.axes import Axes
 
-from isthmus.plots.style import BLUE, axes_or_new
+from isthmus.plots.style import BLUE, axes_or_new, in_own_settings
 
 _MOST_BINS = 40
 
 
+@in_own_settings
 def coordinates(dataset: xr.Dataset, ax: Axes | None = None, *, pair: tuple[int, int] = (0, 1)) -> Axes:
     """Scatter of two coordinates of every sample; a histogram where there is only one coordinate.
 

@@ -7,7 +7,18 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from isthmus.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, axes_or_new, legend, mark_rank, whole_numbers
+from isthmus.plots.style import (
+    BLUE,
+    GREEN,
+    INK,
+    MUTED,
+    ORANGE,
+    axes_or_new,
+    in_own_settings,
+    legend,
+    mark_rank,
+    whole_numbers,
+)
 
 _ERRORS = (
     ("heldout_error", "held out", BLUE, "o", "-"),
@@ -19,6 +30,7 @@ _FLOOR = 1e-4
 _BELOW = 30.0  # how far below the errors of the networks the axis of a scree plot goes, for those of linear maps
 
 
+@in_own_settings
 def scree(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = None) -> Axes:
     """Error against the number of dimensions, on a logarithmic axis.
 
@@ -50,6 +62,7 @@ def scree(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = Non
     return ax
 
 
+@in_own_settings
 def objective_curve(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = None) -> Axes:
     """Excess of the least objective through r dimensions over that through the most, one line per ridge.
 

@@ -7,11 +7,24 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from isthmus.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, SURFACE, axes_or_new, legend, whole_numbers
+from isthmus.plots.style import (
+    BLUE,
+    GREEN,
+    INK,
+    MUTED,
+    ORANGE,
+    PURPLE,
+    SURFACE,
+    axes_or_new,
+    in_own_settings,
+    legend,
+    whole_numbers,
+)
 
 _LOOKS = ((BLUE, "o"), (ORANGE, "s"), (GREEN, "D"), (PURPLE, "^"))
 
 
+@in_own_settings
 def depth_path(dataset: xr.Dataset, ax: Axes | None = None, *, switch: float | None = None) -> Axes:
     """Objective of each rank against the number of linear middle layers; the lowest line is the rank of that depth.
 

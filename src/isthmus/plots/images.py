@@ -7,11 +7,12 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from isthmus.plots.style import axes_or_new, plain_text
+from isthmus.plots.style import axes_or_new, in_own_settings, plain_text
 
 _GAP = 0.12  # between images, of their width
 
 
+@in_own_settings
 def image_rows(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     """Square images in rows: one row for each version of the same samples, dark where pixels are large.
 

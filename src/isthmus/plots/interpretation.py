@@ -8,12 +8,13 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 
-from isthmus.plots.style import BLUE, INK, SMALL, SURFACE, axes_or_new, plain_text, whole_numbers
+from isthmus.plots.style import BLUE, INK, SMALL, SURFACE, axes_or_new, in_own_settings, plain_text, whole_numbers
 
 _NAMES = 24  # rows and columns up to which each has its name; half as many up to which each cell has its number
 _COLOURS = LinearSegmentedColormap.from_list("isthmus", [SURFACE, BLUE])
 
 
+@in_own_settings
 def errors_saved(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     """One bar for each coordinate: how much worse the outputs become when it is held at its mean.
 
@@ -32,6 +33,7 @@ def errors_saved(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     return ax
 
 
+@in_own_settings
 def attributions(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     """How strongly each coordinate (row) follows each input (column), by its mean derivative in units of the spreads.
 
@@ -45,6 +47,7 @@ def attributions(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     return _cells(dataset["attribution"].transpose("coordinate", "input"), "input", axes_or_new(ax))
 
 
+@in_own_settings
 def candidates(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     """Distance correlation of each coordinate (row) with each candidate variable (column), from 0 to 1.
 
@@ -59,6 +62,7 @@ def candidates(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     return _cells(cells, "candidate", axes_or_new(ax), most=1.0)
 
 
+@in_own_settings
 def symmetry_defects(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     """One bar for each transformation: 0 where the coordinates are invariant, 1 (dashed) as two unrelated rows differ.
 

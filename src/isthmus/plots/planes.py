@@ -10,9 +10,22 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
 from isthmus.plots.regions import regions
-from isthmus.plots.style import BLUE, GREEN, INK, LONGEST_AXIS, MUTED, ORANGE, SMALL, axes_or_new, legend, plain_text
+from isthmus.plots.style import (
+    BLUE,
+    GREEN,
+    INK,
+    LONGEST_AXIS,
+    MUTED,
+    ORANGE,
+    SMALL,
+    axes_or_new,
+    in_own_settings,
+    legend,
+    plain_text,
+)
 
 
+@in_own_settings
 def representation_path(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     """Every sample as a line through the layers, in two principal components; a dot where it ends.
 
@@ -44,6 +57,7 @@ def representation_path(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     return ax
 
 
+@in_own_settings
 def autoencoder_arrows(
     dataset: xr.Dataset,
     ax: Axes | None = None,
@@ -82,6 +96,7 @@ def autoencoder_arrows(
     return ax
 
 
+@in_own_settings
 def decision_regions(dataset: xr.Dataset, ax: Axes | None = None, *, axis_names: tuple[str, str] = ("u", "v")) -> Axes:
     """The regions of a plane in which a classifier answers each class, with the points where three of them meet.
 

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from isthmus.plots.style import BLUE, GREEN, INK, ORANGE, axes_or_new, legend, whole_numbers
+from isthmus.plots.style import BLUE, GREEN, INK, ORANGE, axes_or_new, in_own_settings, legend, whole_numbers
 
 _LOOKS = ((BLUE, "o", "-"), (ORANGE, "s", "--"), (GREEN, "^", ":"))
 _SMALLEST = 1e-12  # what counts as zero on a logarithmic axis
@@ -23,6 +23,7 @@ class _Curve:
     label: str
 
 
+@in_own_settings
 def dimensions(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = None) -> Axes:
     """Dimensions of the centred activations over depth: the gap integer and the participation ratio.
 
@@ -47,6 +48,7 @@ def dimensions(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None 
     return ax
 
 
+@in_own_settings
 def departures(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     """How far each layer is from an identity: nonlinearity impact and identity defect, both 0 for a rotation.
 
@@ -68,6 +70,7 @@ def departures(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     return ax
 
 
+@in_own_settings
 def tangent_kernel(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     """Mean squared derivative of the outputs by the weights of each layer, on a logarithmic axis.
 
@@ -85,6 +88,7 @@ def tangent_kernel(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     return _on_log(_over_depth("tangent_kernel", dataset, ax, curves), "trace of the tangent kernel")
 
 
+@in_own_settings
 def balance(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     """Balance residual of every layer whose neurons can be rescaled against the next: 0 at a minimum with a penalty.
 
@@ -102,6 +106,7 @@ def balance(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     return _on_log(_over_depth("balance", dataset, ax, curves), "balance residual")
 
 
+@in_own_settings
 def energies(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     """Cost of identity and kinetic energy along a residual stream.
 
@@ -124,6 +129,7 @@ def energies(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     return ax
 
 
+@in_own_settings
 def hamiltonian(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     """Hamiltonian along a residual stream: constant over depth at a minimum, but for errors of the step size.
 

@@ -15,13 +15,26 @@ from matplotlib.colors import Normalize, to_hex
 from matplotlib.patches import Patch
 from numpy.typing import ArrayLike, NDArray
 
-from isthmus.plots.style import BLUE, GREEN, INK, LONGEST_AXIS, ORANGE, PURPLE, SMALL, SURFACE, axes_or_new, plain_text
+from isthmus.plots.style import (
+    BLUE,
+    GREEN,
+    INK,
+    LONGEST_AXIS,
+    ORANGE,
+    PURPLE,
+    SMALL,
+    SURFACE,
+    axes_or_new,
+    in_own_settings,
+    plain_text,
+)
 
 _HUES = (BLUE, ORANGE, GREEN, PURPLE)
 _MOST_IN_LEGEND = 12
 _MANY = 2000  # pieces from which on their edges would hide them
 
 
+@in_own_settings
 def regions(  # noqa: PLR0913 - what is laid over the pieces
     polygons: Sequence[ArrayLike],
     labels: ArrayLike,

@@ -8,12 +8,13 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 
-from isthmus.plots.style import BLUE, MUTED, SMALL, axes_or_new, mark_rank, whole_numbers
+from isthmus.plots.style import BLUE, MUTED, SMALL, axes_or_new, in_own_settings, mark_rank, whole_numbers
 
 _FLOOR = 1e-6
 _MOST_COMPONENTS = 24  # unless the rank lies beyond
 
 
+@in_own_settings
 def layer_spectra(
     dataset: xr.Dataset,
     ax: Axes | None = None,
@@ -64,6 +65,7 @@ def layer_spectra(
     return ax
 
 
+@in_own_settings
 def jacobian_spectrum(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = None) -> Axes:
     """Singular values of the network's Jacobian relative to the first; median over points with a band from 10 to 90 %.
 

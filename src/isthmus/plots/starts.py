@@ -7,11 +7,12 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from isthmus.plots.style import BLUE, GREEN, INK, ORANGE, PURPLE, SMALL, SURFACE, axes_or_new, legend
+from isthmus.plots.style import BLUE, GREEN, INK, ORANGE, PURPLE, SMALL, SURFACE, axes_or_new, in_own_settings, legend
 
 _LOOKS = ((BLUE, "o"), (ORANGE, "s"), (GREEN, "D"), (PURPLE, "^"))
 
 
+@in_own_settings
 def starts(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     """Objective of each start over the least at its ridge; the number inside a mark is the Jacobian rank.
 

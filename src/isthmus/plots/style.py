@@ -3,7 +3,11 @@
 No data here. Each colour has a light and a dark form; `reports` swaps them in pages that follow the reader's scheme.
 """
 
-from functools import cache
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from functools import cache, wraps
+from inspect import signature
+from typing import ParamSpec
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -25,6 +29,7 @@ PALETTE: dict[str, tuple[str, str]] = {
     "purple": ("#a8488a", "#e39bc8"),
 }
 INK, MUTED, GRID, SURFACE, BLUE, ORANGE, GREEN, PURPLE = (light for light, _dark in PALETTE.values())
+_P = ParamSpec("_P")
 SMALL = 8.5
 _LONGEST_NAME, LONGEST_AXIS = 32, 60
 # at a width of 350 px the 9 pt text of a 4.4 inch figure is still 10 px high
@@ -54,11 +59,37 @@ _RC: dict[str, object] = {
 }
 
 
+@contextmanager
+def own_settings(settings: Mapping[str, object] | None = None) -> Generator[None]:
+    """Matplotlib as if there were no matplotlibrc, and some settings of ours, while something is drawn or saved.
+
+    Files of that name are read from the working folder first: one with `text.usetex` would start LaTeX here, and
+    pictures would not be the same for everybody. rc_context itself keeps the backend.
+    """
+    defaults = {name: value for name, value in matplotlib.rcParamsDefault.items() if name != "backend"}
+    with matplotlib.rc_context({**defaults, **(settings or {})}):  # pyright: ignore[reportArgumentType] - stubs list the keys
+        yield
+
+
+def in_own_settings(draw: Callable[_P, Axes]) -> Callable[_P, Axes]:
+    """A function that draws, in settings of ours where the axes are; axes of the caller's keep the caller's."""
+    parameters = signature(draw)
+
+    @wraps(draw)
+    def drawn(*arguments: _P.args, **named: _P.kwargs) -> Axes:
+        if parameters.bind(*arguments, **named).arguments.get("ax") is not None:
+            return draw(*arguments, **named)
+        with own_settings():
+            return draw(*arguments, **named)
+
+    return drawn
+
+
 def axes_or_new(ax: Axes | None) -> Axes:
     """`ax` untouched, or the axes of a new figure in the house style, outside pyplot's state."""
     if ax is not None:
         return ax
-    with matplotlib.rc_context(_RC):  # pyright: ignore[reportArgumentType] - stubs list the keys one by one
+    with own_settings(_RC):
         return Figure(figsize=SIZE, layout="constrained").add_subplot()
 
 

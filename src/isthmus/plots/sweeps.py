@@ -9,13 +9,26 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from isthmus.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, axes_or_new, legend, plain_text, whole_numbers
+from isthmus.plots.style import (
+    BLUE,
+    GREEN,
+    INK,
+    MUTED,
+    ORANGE,
+    PURPLE,
+    axes_or_new,
+    in_own_settings,
+    legend,
+    plain_text,
+    whole_numbers,
+)
 
 _COLORS = (BLUE, ORANGE, GREEN, PURPLE, INK, MUTED)
 _MARKERS = "os^Dv<>P*X"
 _WIDE = 20.0  # ratio of largest to smallest from which an axis is logarithmic
 
 
+@in_own_settings
 def sweep_lines(
     table: pd.DataFrame, ax: Axes | None = None, *, axis: str, quantity: str, by: str | None = None
 ) -> Axes:

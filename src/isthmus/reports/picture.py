@@ -9,11 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import escape
 
-import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from isthmus.plots.style import PALETTE
+from isthmus.plots.style import PALETTE, own_settings
 
 _NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
 # what matplotlib says for every element in a style sheet; inherited from the root it means the same
@@ -72,11 +71,12 @@ def _styled_by_attributes(element: re.Match[str]) -> str:
 def drawn(picture: Picture) -> Figure:
     """The figure of a picture, laid out."""
     if "figure" not in picture.made:
-        figure = picture.draw().get_figure()
-        assert isinstance(figure, Figure)
-        # laid out once, without drawing: every later saving would do it again
-        if (engine := figure.get_layout_engine()) is not None:
-            engine.execute(figure)
+        with own_settings():
+            figure = picture.draw().get_figure()
+            assert isinstance(figure, Figure)
+            # laid out once, without drawing: every later saving would do it again
+            if (engine := figure.get_layout_engine()) is not None:
+                engine.execute(figure)
         figure.set_layout_engine(None)
         picture.made["figure"] = figure
     figure = picture.made["figure"]
@@ -96,6 +96,6 @@ def svg_of(picture: Picture, salt: str) -> str:
 def _svg(figure: Figure, salt: str) -> str:
     target = io.StringIO()
     # a fixed salt: the same result gives the same file
-    with matplotlib.rc_context({"svg.hashsalt": salt, "svg.fonttype": "path"}):
+    with own_settings({"svg.hashsalt": salt, "svg.fonttype": "path"}):
         figure.savefig(target, format="svg", metadata=_NO_METADATA)
     return target.getvalue()

@@ -15,6 +15,7 @@ from isthmus import plots
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
 from isthmus.discovery.depth_path import DepthPath
+from isthmus.plots.style import own_settings
 from isthmus.reports.layer_pictures import layer_pictures, profile_pictures
 from isthmus.reports.meaning import meaning_pictures
 from isthmus.reports.picture import Picture, drawn, svg_of
@@ -76,7 +77,7 @@ def save_pictures(pictures: Sequence[Picture], folder: str | os.PathLike[str]) -
     place.mkdir(parents=True, exist_ok=True)
     for picture in pictures:
         figure = drawn(picture)
-        with atomic_path(place / f"{picture.name}.png") as temporary:
+        with atomic_path(place / f"{picture.name}.png") as temporary, own_settings():
             figure.savefig(temporary, dpi=_DPI)
         with atomic_path(place / f"{picture.name}.svg") as temporary:
             temporary.write_text(svg_of(picture, picture.name), encoding="utf-8")
