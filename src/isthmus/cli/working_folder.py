@@ -7,9 +7,9 @@ As a library we leave it alone: there it belongs to the user's program. Pictures
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
+from typing import Any
 
 
 class _Elsewhere(SourceFileLoader):
@@ -27,7 +27,7 @@ class _Finder:
     """Finds matplotlib as Python does, and has it loaded by `_Elsewhere`."""
 
     @staticmethod
-    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
         """What Python asks for every module."""
         found = PathFinder.find_spec(name, path, target) if name == "matplotlib" else None
         if found is not None and type(found.loader) is SourceFileLoader:

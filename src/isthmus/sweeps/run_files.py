@@ -20,6 +20,7 @@ from isthmus.sweeps.arrays import read_arrays, write_arrays
 from isthmus.sweeps.execution import Computed
 from isthmus.sweeps.runs import canonical_json, run_id
 from isthmus.sweeps.setup import Sections, prepared
+from isthmus.tasks.door import file_inside
 from isthmus.writing.atomic import atomic_folder
 from isthmus.writing.checksums import opened_json, sealed_json
 
@@ -100,7 +101,7 @@ def read_result(folder: Path) -> Result:
                 f"{folder}: holds no run of format version {FORMAT_VERSION}; use the isthmus that wrote it."
             )
         for name, expected in content["checksums"].items():
-            if checksum(folder / name) != expected:
+            if checksum(file_inside(folder, name)) != expected:
                 raise SweepError(f"{folder / name}: is damaged, its checksum differs; run the sweep again.")
         numbers: Any = restored(content["numbers"])
         found = Result(content["id"], content["settings"], numbers, tuple(content["warnings"]))

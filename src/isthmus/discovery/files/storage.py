@@ -18,6 +18,7 @@ from isthmus.discovery.files.json_values import plain, restored
 from isthmus.discovery.files.netcdf import checksum, read_table, write_tables
 from isthmus.discovery.files.networks import architecture, network_from, tensors_of
 from isthmus.errors import DataError
+from isthmus.tasks.door import file_inside
 from isthmus.theory import RankEstimate, Verdict
 from isthmus.writing.atomic import remove_leftovers, write_bytes
 from isthmus.writing.checksums import opened_json, sealed_json
@@ -133,11 +134,16 @@ def _result_content(place: Path) -> dict[str, Any]:
 
 
 def _guarded(path: Path, read: Callable[[Path], T]) -> T:
-    """`read(path)`, with everything that a damaged file raises in one line as `DataError`."""
+    """`read(path)`, with everything that a damaged file raises in one line as `DataError`.
+
+    A link out of the folder, a device or a pipe in the place of a file is not opened.
+    """
     try:
-        return read(path)
-    except FileNotFoundError as error:
-        raise DataError(f"load: {path} is missing; the folder is incomplete, run again.") from error
+        if not path.exists():
+            raise DataError(f"load: {path} is missing; the folder is incomplete, run again.")
+        return read(file_inside(path.parent, path.name))
+    except DataError:
+        raise
     except Exception as error:  # h5py, safetensors and json raise types of their own, down to RuntimeError
         detail = " ".join(str(error).split())[:200]
         raise DataError(f"load: {path} cannot be read, it is damaged ({detail}); run again.") from error
