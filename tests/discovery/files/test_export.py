@@ -113,3 +113,35 @@ def test_a_missing_extra_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(DataError, match=r"^--onnx: needs the package onnxruntime. Install it with: pip install"):
         write_module(tmp_path, "net", network(), samples(9, 5, dtype=torch.float64), onnx=True)
     assert not (tmp_path / "net.onnx").exists()
+
+
+SESSION = """
+import sys
+import onnx
+from onnx import TensorProto, helper
+if sys.argv[1] == "ours":
+    from isthmus.discovery.files.export import check_onnx_extra
+    check_onnx_extra()
+import onnxruntime
+x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy")
+graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y])
+model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+"""
+
+
+@pytest.mark.slow
+def test_nobody_is_told_of_an_export(tmp_path: Path) -> None:
+    """What onnxruntime would tell its maker it keeps in a folder first; no network is needed to see that."""
+    pytest.importorskip("onnxruntime")
+    unset = {key: value for key, value in os.environ.items() if key != "ORT_DISABLE_TELEMETRY"}
+    kept: dict[str, list[Path]] = {}
+    for who in ("theirs", "ours"):
+        home = tmp_path / who
+        home.mkdir()
+        environment = unset | {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "TMPDIR": str(home)}
+        subprocess.run([sys.executable, "-c", SESSION, who], cwd=home, env=environment, check=True, timeout=300)
+        kept[who] = [path for path in home.rglob("*") if path.name == "deviceid"]
+    if not kept["theirs"]:
+        pytest.skip("this onnxruntime tells nobody")
+    assert kept["ours"] == []

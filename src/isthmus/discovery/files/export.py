@@ -4,6 +4,7 @@ Reading them back: `files.models`. What safetensors can say about a network: `fi
 """
 
 import json
+import os
 from importlib import import_module
 from pathlib import Path
 
@@ -28,6 +29,8 @@ LARGEST_DEVIATION = 1e-5
 
 def check_onnx_extra() -> None:
     """Raise `DataError` unless the packages of the extra `onnx` can be imported."""
+    # before it is imported: onnxruntime 1.31 tells its maker, over the network, of the sessions that are made
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     for name in ONNX_EXTRA:
         try:
             import_module(name)
