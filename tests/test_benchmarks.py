@@ -60,7 +60,14 @@ def test_without_a_file_rows_are_those_of_the_commit_that_is_checked_out() -> No
 
 
 @pytest.mark.parametrize(
-    ("suite", "count"), {"short": 48, "issue6": 216, "bijection": 80, "large": 21, "kuramoto": 5}.items()
+    ("suite", "count"),
+    [
+        ("short", 48),
+        ("issue6", 216),
+        ("bijection", 80),
+        ("large", 21),
+        pytest.param("kuramoto", 5, marks=pytest.mark.slow),
+    ],
 )
 def test_a_suite_has_its_cases_and_follows_the_commit(suite: str, count: int) -> None:
     cases = cases_of(suite, "abc")

@@ -74,6 +74,7 @@ def check_sweeps(kills: int, tmp_path: Path) -> None:
         assert files(folder) == files(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_some_kills_of_sweeps_change_nothing_and_leave_nothing(tmp_path: Path) -> None:
     check_sweeps(5, tmp_path)
 

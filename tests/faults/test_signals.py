@@ -74,6 +74,7 @@ def test_the_second_signal_ends_at_once_without_a_traceback(block: str) -> None:
     assert err in {"", "isthmus: interrupted.\n"}
 
 
+@pytest.mark.slow
 def test_two_signals_of_one_wish_are_one(tmp_path: Path) -> None:
     """A terminal that closes sends its signal twice: what runs is saved and said all the same."""
     folder = tmp_path / "run"

@@ -276,6 +276,7 @@ def test_names_in_a_folder_lead_nowhere_else(tmp_path: Path) -> None:
             file_inside(folder, name)
 
 
+@pytest.mark.slow
 def test_ten_thousand_columns_take_seconds(tmp_path: Path) -> None:
     path = tmp_path / "wide.csv"
     kinds = ",".join("abc"[i % 3] for i in range(5000))
