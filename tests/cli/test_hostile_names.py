@@ -99,8 +99,10 @@ def checked_run(folder: Path, names: list[str], *, classes: list[str] | None = N
         assert sorted(result["target_names"]) == sorted(classes)
     elif kind == "target":
         assert result["target_names"] == names[:3]
-    meaning = read_table(out / "interpretation.nc", "interpretation")
-    assert [str(name) for name in meaning["input"].values] == wanted
+    assert (out / "interpretation.nc").exists() == (result["rank"] > 0)  # so short a search may find nothing at all
+    if result["rank"]:
+        meaning = read_table(out / "interpretation.nc", "interpretation")
+        assert [str(name) for name in meaning["input"].values] == wanted
     pictures = sorted(out.glob("plots/*.svg"))
     assert pictures
     for picture in pictures:
@@ -117,7 +119,8 @@ def checked_run(folder: Path, names: list[str], *, classes: list[str] | None = N
         assert len(rows) == len(X) + 1
         if what == "prediction" and kind == "target" and not classes:
             assert [name.strip() for name in rows[0]] == [name.strip() for name in names[:3]]
-    assert run(["diagnose", str(out), "--data", str(table), "--out", str(folder / "d.html")]) == 0
+    code = run(["diagnose", str(out), "--data", str(table), "--out", str(folder / "d.html")])
+    assert code == (0 if result["rank"] else 2)
 
 
 @pytest.mark.slow

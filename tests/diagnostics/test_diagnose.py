@@ -1,6 +1,7 @@
 """The per-layer table against what is known: automatic differentiation, the identity, balanced networks, spectra."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -234,3 +235,16 @@ def test_the_network_is_left_as_it_was() -> None:
     diagnose(network, samples().float())
     assert all(torch.equal(p, q) and p.requires_grad for p, q in zip(network.parameters(), before, strict=True))
     assert network.weights[0].dtype == torch.float32
+
+
+def test_a_module_without_neurons_is_a_constant_and_said_to_be() -> None:
+    x = torch.randn(20, 3)
+    for width in (1, 0):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns of a matrix without numbers
+            module = nn.Sequential(nn.Linear(3, width), nn.ReLU(), nn.Linear(width, 2))
+        if width:
+            assert diagnose(module, x).layers.sizes["layer"] == 2
+            continue
+        with pytest.raises(DataError, match=r"0\.weight has no neurons, so the module computes a constant"):
+            diagnose(module, x)

@@ -84,3 +84,10 @@ def test_every_table_of_commas_is_written_there() -> None:
     writes = re.compile(r"\.(to_csv|writerows?|savetxt)\(")
     found = {path.relative_to(root).as_posix() for path in root.rglob("*.py") if writes.search(path.read_text())}
     assert found == {"tasks/csv_cells.py"}
+
+
+def test_a_carriage_return_alone_begins_no_row() -> None:
+    table = pd.DataFrame({"two\rlines": [1.0, 2.0], "b": ["x\ry", "z"]})
+    rows = list(csv.reader(io.StringIO(csv_text(table), newline="")))
+    assert rows == [["two\rlines", "b"], ["1.0", "x\ry"], ["2.0", "z"]]
+    assert csv_text(table.rename(columns={"two\rlines": "a"}).iloc[1:]) == "a,b\n2.0,z\n"

@@ -18,6 +18,7 @@ def module_argument(value: object, where: str) -> nn.Module:
 
     Raises:
         TypeError: it is no module, or one of TorchScript, which hides its layers.
+        DataError: a layer without neurons.
     """
     if isinstance(value, torch.jit.ScriptModule):
         raise TypeError(
@@ -27,6 +28,11 @@ def module_argument(value: object, where: str) -> nn.Module:
     if not isinstance(value, nn.Module):
         kind = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
         raise TypeError(f"{where}: needs a network, that is an nn.Module; got {kind}.")
+    if empty := [name for name, p in value.named_parameters() if p.ndim > 1 and not p.numel()]:
+        raise DataError(
+            f"{where}: {empty[0]} has no neurons, so the module computes a constant (a rank of 0). There is nothing to "
+            "read in it, or to cut."
+        )
     return value
 
 

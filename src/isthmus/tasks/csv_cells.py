@@ -4,8 +4,9 @@ A cell or a heading that begins with = + - @, a tab, a carriage return or a line
 OWASP advises; numbers stay numbers. Reading takes that apostrophe off. Every .csv of ours is written here.
 """
 
+import csv
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import pandas as pd
@@ -30,7 +31,20 @@ def unguarded(cell: object) -> object:
 
 def csv_text(table: pd.DataFrame) -> str:
     """A table with its headings as text, without row numbers."""
-    return _mapped(table, guarded).to_csv(index=False)
+    found = _mapped(table, guarded)
+    texts = [*map(str, found.columns), *(cell for column in _texts(found) for cell in column)]
+    # Python before 3.13 leaves a lone carriage return unquoted, at which readers begin another row
+    quoting = (
+        csv.QUOTE_NONNUMERIC if any(isinstance(cell, str) and "\r" in cell for cell in texts) else csv.QUOTE_MINIMAL
+    )
+    return found.to_csv(index=False, quoting=quoting)
+
+
+def _texts(table: pd.DataFrame) -> Iterator[pd.Series]:
+    """The columns that may hold text."""
+    for place, kind in enumerate(table.dtypes):
+        if not pd.api.types.is_numeric_dtype(kind):
+            yield cast(pd.Series, table.iloc[:, place])
 
 
 def as_written(table: pd.DataFrame) -> pd.DataFrame:
