@@ -270,3 +270,35 @@ def test_one_column_is_not_spread_over_the_outputs_of_a_residual_network(network
     with pytest.raises(ShapeError, match="the network has 2 outputs, y has 1 columns"):
         fit(network, x, x[:, :1], ridge=0.1, limits=limits)
     assert fit(network, x, x, ridge=0.1, limits=limits).gradient_evaluations >= 5
+
+
+class Killed(BaseException):
+    """In place of a signal that nothing can catch."""
+
+
+def test_a_kill_behind_the_last_evaluation_adds_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The state of the iteration that reached the limit is on disk, the end of the fit is not."""
+    monkeypatch.setattr(fitting, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(fitting, "CHECKPOINT_PAUSE", 0.0)
+    network, x, y = small()
+    start = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+
+    def fitted(path: Path | None) -> FitResult:
+        network.load_state_dict(start)
+        return fit(network, x, y, ridge=1e-2, solver=LBFGS(60), limits=Limits(evaluations=17), checkpoint=path)
+
+    expected = fitted(None)
+    weights = [parameter.detach().clone() for parameter in expected.network.parameters()]
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(fitting.Fitting, "_save_end", killed)
+        with pytest.raises(Killed):
+            fitted(tmp_path / "fit.pt")
+    assert (tmp_path / "fit.pt").exists()
+    found = fitted(tmp_path / "fit.pt")
+    assert found.gradient_evaluations == expected.gradient_evaluations
+    assert found.objective == expected.objective
+    assert all(torch.equal(a, b) for a, b in zip(found.network.parameters(), weights, strict=True))

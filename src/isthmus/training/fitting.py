@@ -191,6 +191,9 @@ class Fitting:
         run = self.run_state
         schedule = cheaper(self.schedule, rate=1 / 3) if run.attempt else self.schedule
         reason = ""
+        # gone on from the very iteration that reached the limit: it was saved there, and ended before that was
+        if run.state is not None and self._is_spent(run):
+            return "limit"
         while run.phase < len(schedule):
             solver = schedule[run.phase]
             # a schedule of one phase has no warm-up that could be gentler: it must minimise the objective itself
@@ -229,9 +232,10 @@ class Fitting:
             return "interrupted"
         if late:
             return "time"
-        if self.limits.evaluations is not None and evaluations >= self.limits.evaluations:
-            return "limit"
-        return ""
+        return "limit" if self._is_spent(run) else ""
+
+    def _is_spent(self, run: Run) -> bool:
+        return self.limits.evaluations is not None and run.evaluations() >= self.limits.evaluations
 
     def _expected(self, run: Run) -> int:
         """About how many gradients the fit takes in the end; more once a phase knows that it takes longer."""
