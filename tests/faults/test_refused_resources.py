@@ -100,7 +100,7 @@ def test_what_is_refused_later_is_one_line(here: Path, command: str, refusal: st
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
-@pytest.mark.parametrize("limit", ["ulimit -f 8", "ulimit -f 40", "ulimit -n 9"])
+@pytest.mark.parametrize("limit", ["ulimit -f 8", "ulimit -f 40", "ulimit -n 5"])
 def test_a_discovery_goes_on_after_the_refusal_to_the_same_bits(here: Path, limit: str) -> None:
     undisturbed = commanded(here, ":", [*DISCOVER[:-1], "whole"])
     assert undisturbed.returncode in ENDED, undisturbed.stderr
