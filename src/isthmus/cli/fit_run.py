@@ -154,7 +154,7 @@ def _train(request: FitRequest, folder: Path, shard: ShardData, team: Team, came
     described = _described(result, shard, team)
     team.told_by_first(lambda: _write(folder, request, shard, whole, described))
     _say(team, _summary(described, folder))
-    return 0 if result.outcome in {Outcome.CONVERGED, Outcome.PLATEAU} else ExitCode.DOUBTFUL
+    return _code(result.outcome, team)
 
 
 def _fitted(
@@ -244,7 +244,13 @@ def _say_finished(team: Team, folder: Path, request: FitRequest) -> int:
     # of a kill just before it was removed
     team.told_by_first(lambda: shutil.rmtree(folder / WORK, ignore_errors=True))
     _say(team, _summary(described, folder))
-    return 0 if described["outcome"] in {Outcome.CONVERGED.name, Outcome.PLATEAU.name} else ExitCode.DOUBTFUL
+    return _code(Outcome[str(described["outcome"])], team)
+
+
+def _code(outcome: Outcome, team: Team) -> ExitCode:
+    """How a finished fit ends; of several processes a launcher takes every code but 0 for a crash, and starts anew."""
+    converged = outcome in {Outcome.CONVERGED, Outcome.PLATEAU}
+    return ExitCode.DONE if converged or team.size > 1 else ExitCode.DOUBTFUL
 
 
 def _say(team: Team, text: str) -> None:
