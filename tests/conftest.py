@@ -21,7 +21,7 @@ check_package("isthmus")
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
-# started in the background or by nohup, which ignore signals for all that comes after: the programs under test would too
+# in the background, or under nohup, signals are ignored by all that is started: by the programs under test too
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)

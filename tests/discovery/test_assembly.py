@@ -4,22 +4,18 @@ import numpy as np
 import torch
 
 from isthmus.discovery.assembly import halves_of
-from isthmus.discovery.curves import flat_parameters
-from isthmus.discovery.problem import pose
-from isthmus.discovery.rank_starts import narrow_network
-from isthmus.discovery.scaling import Standardiser
+from isthmus.discovery.minimum import flat_parameters
 from isthmus.discovery.settings import Settings
-from isthmus.training.losses import Loss
+from minima import connected, minimum, problem_of
 
 SETTINGS = Settings(relu_layers=1, linear_layers=1, width=4)
 
 
 def test_the_coordinate_that_saves_most_error_comes_first_though_it_varies_least() -> None:
     x = np.random.default_rng(0).normal(size=(200, 2))
-    problem = pose(
-        x, x, np.arange(200) < 40, loss=Loss.SQUARED, inputs=Standardiser.of(x), targets=Standardiser.of(x, total=True)
-    )
-    network = narrow_network(2, 2, SETTINGS, rank=2, middle=1, seed=0)
+    problem = problem_of(x, x)
+    family = connected(SETTINGS, problem)
+    network = family.narrow(2, middle=1)
     signs = torch.tensor([[1.0, 0, -1, 0], [0, 1, 0, -1]])
     with torch.no_grad():  # y_1 = 0.1 x_1 through a coordinate of deviation 10, y_2 = x_2 through one of deviation 1
         for bias in network.biases:
@@ -27,8 +23,8 @@ def test_the_coordinate_that_saves_most_error_comes_first_though_it_varies_least
         written = (signs.T, torch.diag(torch.tensor([10.0, 1])) @ signs, signs.T, torch.diag(torch.tensor([0.01, 1])))
         for weight, value in zip(network.weights, (*written[:3], written[3] @ signs), strict=True):
             weight.copy_(value)
-    scree = {2: {"theta": flat_parameters(network), "rank": 2}}
-    halves = halves_of({}, scree, problem, SETTINGS, 2)
+    scree = {2: minimum(theta=flat_parameters(network), rank=2, middle=1)}
+    halves = halves_of(family, {}, scree, 2)
     with torch.no_grad():
         z = halves.encoder(problem.x.double())
         y = halves.decoder(z)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from isthmus.discovery.confidence import scree_share, start_share
+from minima import minimum
 
 
 def losses(*, decisive: int, num_rows: int = 40) -> np.ndarray:
@@ -44,7 +45,7 @@ def test_the_last_rank_can_only_be_read_where_the_curve_is_whole() -> None:
 
 
 def test_starts_are_counted_at_the_ridges_that_were_read() -> None:
-    starts = {1e-2: [{"jacobian_rank": 1}], 1e-3: [{"jacobian_rank": 3}, {"jacobian_rank": 2}]}
+    starts = {1e-2: [minimum(jacobian_rank=1)], 1e-3: [minimum(jacobian_rank=3), minimum(jacobian_rank=2)]}
     assert start_share(starts, [1e-3], 3) == 0.5
     assert start_share(starts, [1e-3, 1e-2], 3) == pytest.approx(1 / 3)
 

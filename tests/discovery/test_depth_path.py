@@ -1,6 +1,7 @@
 """The rank as a function of depth: an open arc falls to one coordinate, a closed circle does not."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,6 @@ import xarray as xr
 import isthmus
 from isthmus import Limits, discover, tasks
 from isthmus.discovery import depth_path
-from isthmus.discovery.curves import Result
 from isthmus.discovery.depth_path import (
     DepthPath,
     DepthSearch,
@@ -18,15 +18,17 @@ from isthmus.discovery.depth_path import (
     with_holds,
 )
 from isthmus.discovery.depth_units import DepthSettings
+from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.problem import Problem, pose
 from isthmus.discovery.progress import silent
 from isthmus.discovery.scaling import Standardiser
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.work import Tracker, Workshop
+from isthmus.discovery.work import Session, Tracker, Workshop
 from isthmus.reports.depth_words import depth_sentence
 from isthmus.theory import Verdict
 from isthmus.theory.depth_lines import STRAIGHT_FROM
 from isthmus.training.losses import Loss
+from minima import connected, minimum
 
 SLOPE = 0.15  # relative error allowed to a fitted slope
 
@@ -120,41 +122,38 @@ def test_each_rank_starts_from_the_one_above_too(monkeypatch: pytest.MonkeyPatch
     """The highest is trained on; what is better is kept, and handed down either way."""
     steps: list[tuple[int, int]] = []
 
-    def fake(problem: object, settings: object, *, rank: int, base: Result, **_: object) -> Result:
-        steps.append((base["rank"], rank))
-        worse = rank == 2
-        return base | {"rank": rank, "objective": 9.0 if worse else 0.5, "usable": True, "kind": "descended"}
+    def fake(_family: object, _session: Session, *, rank: int, base: Minimum) -> Minimum:
+        steps.append((base.dimensions, rank))
+        return replace(base, rank=rank, objective=9.0 if rank == 2 else 0.5, kind="descended")
 
     monkeypatch.setattr(depth_path, "descended", fake)
     x = arc(0.85)
     inputs, targets = Standardiser.of(x), Standardiser.of(x, total=True)
     problem = pose(x, x, np.arange(120) % 5 == 2, loss=Loss.SQUARED, inputs=inputs, targets=targets)
-    search = DepthSearch(problem, Settings(), DepthSettings(), Workshop(None, Tracker(silent, 1)))
-    anchors = {r: {"rank": r, "objective": 1.0, "ridge": 1e-3, "kind": "random"} for r in (3, 2, 1)}
+    search = DepthSearch(connected(Settings(), problem), DepthSettings(), Workshop(None, Tracker(silent, 1)))
+    anchors = {r: minimum(1.0, rank=r, kind="random") for r in (3, 2, 1)}
     last = search.descend(anchors, None)
     assert steps == [(3, 3), (3, 2), (2, 1)]
-    assert [anchors[r]["kind"] for r in (3, 2, 1)] == ["descended", "random", "descended"]
+    assert [anchors[r].kind for r in (3, 2, 1)] == ["descended", "random", "descended"]
     assert last is anchors[1]
 
 
 def fake_units(monkeypatch: pytest.MonkeyPatch, between: float, heldout: float) -> None:
     """Units of a depth path that train nothing; below rank 6 they lose so much between rows and on held-out ones."""
 
-    def start(problem: object, settings: object, *, rank: int, base: Result, **_: object) -> Result:
-        return base | {"rank": rank, "objective": 1.0, "usable": True}
+    def start(_family: object, _session: Session, *, rank: int, base: Minimum, **_: object) -> Minimum:
+        return replace(base, rank=rank, objective=1.0)
 
-    def descended(problem: object, settings: object, *, rank: int, base: Result, **_: object) -> Result:
-        return base | {"rank": rank, "objective": 1.0, "usable": True}
-
-    def at_depth(problem: object, settings: object, *, base: Result, middle: int, **_: object) -> Result:
-        rank = base["rank"]
-        errors = (0.0, 0.0) if rank >= 6 else (between, heldout)
-        numbers = dict(zip(("between", "heldout_error"), errors, strict=True)) | {"train_error": 0.0, "penalty": 1.0}
-        at = {"middle": middle, "objective": rank * middle * 1e-3, "true_rank": rank, "stationarity": 0.0}
-        return base | numbers | at
+    def at_depth(_family: object, _session: Session, *, base: Minimum, middle: int, **_: object) -> Minimum:
+        rank = base.dimensions
+        of_rows, of_held = (0.0, 0.0) if rank >= 6 else (between, heldout)
+        return replace(
+            base, between=of_rows, heldout_error=of_held, train_error=0.0, penalty=1.0, middle=middle,
+            objective=rank * middle * 1e-3, true_rank=rank, stationarity=0.0,
+        )  # fmt: skip
 
     monkeypatch.setattr(depth_path, "ranked_start", start)
-    monkeypatch.setattr(depth_path, "descended", descended)
+    monkeypatch.setattr(depth_path, "descended", start)
     monkeypatch.setattr(depth_path, "at_depth", at_depth)
     monkeypatch.setattr(depth_path, "objective_at_depth", lambda *_: math.inf)
 
@@ -175,8 +174,8 @@ def test_all_ranks_of_a_depth_path_are_foreseen_until_the_lower_ones_are_left_ou
     fake_units(monkeypatch, between, heldout)
     settings, depth, tracker = Settings(), DepthSettings(), Tracker(silent, 1)
     problem = rows_in_six_columns()
-    search = DepthSearch(problem, settings, depth, Workshop(None, tracker), afterwards=70)
-    path = search.run({r: {"rank": r, "objective": 1.0, "ridge": 1e-3} for r in range(1, 7)}, 6)
+    search = DepthSearch(connected(settings, problem), depth, Workshop(None, tracker), afterwards=70)
+    path = search.run({r: minimum(1.0, rank=r) for r in range(1, 7)}, 6)
     assert path is not None
     assert int(path.table["objective"].notnull().all("middle_layers").sum()) == trained
     assert bool(path.table["unsure"].any()) is (heldout < between)
@@ -188,15 +187,15 @@ def test_the_first_rank_of_a_depth_path_is_a_small_part_of_its_progress(monkeypa
     fake_units(monkeypatch, 0.0, 0.0)
     settings, depth, tracker = Settings(), DepthSettings(), Tracker(silent, 1)
     problem, shares = rows_in_six_columns(), []
-    search = DepthSearch(problem, settings, depth, Workshop(None, tracker))
+    search = DepthSearch(connected(settings, problem), depth, Workshop(None, tracker))
     descend = search.descend
 
-    def recorded(anchors: dict[int, Result], above: Result | None) -> Result | None:
+    def recorded(anchors: dict[int, Minimum], above: Minimum | None) -> Minimum | None:
         shares.append(tracker.done / tracker.planned)
         return descend(anchors, above)
 
     monkeypatch.setattr(search, "descend", recorded)
-    search.run({r: {"rank": r, "objective": 1.0, "ridge": 1e-3} for r in range(1, 7)}, 6)
+    search.run({r: minimum(1.0, rank=r) for r in range(1, 7)}, 6)
     assert len(shares) == 2
     assert shares[0] < 0.4
     assert 0.5 <= shares[1] < 0.9

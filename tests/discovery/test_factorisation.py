@@ -113,12 +113,12 @@ def test_fewer_samples_than_coordinates_still_give_a_basis() -> None:
 def test_joined_computes_decoder_after_encoder(layer: int, slope: float) -> None:
     network, x = through_rank(slope=slope), samples()
     halves = factorise(network, x, 2, layer=layer)
-    one = joined(halves)
+    one = joined(halves.encoder, halves.decoder)
     assert one.depth == network.depth + 1
     assert one.dimensions[layer] == 2
     with torch.no_grad():
         assert torch.equal(one(x), apply(halves, x))
-    assert joined(halves, dtype=torch.float32).weights[0].dtype == torch.float32
+    assert joined(halves.encoder, halves.decoder, dtype=torch.float32).weights[0].dtype == torch.float32
     nonlinear = one.rewritten(*one.written_layers(), linear=one.linear - {layer})
     with torch.no_grad():
         assert not torch.equal(nonlinear(x), apply(halves, x)), "the coordinates pass no activation"

@@ -9,7 +9,7 @@ import torch
 
 import discoveries
 from isthmus import Discovery, FullyConnected, interpret, symmetry_defect
-from isthmus.discovery.halves import Factorisation
+from isthmus.discovery.factors import Factorisation
 from isthmus.discovery.interpretation import by_error_saved, distance_correlation, errors_saved
 from isthmus.errors import DataError, ShapeError
 from isthmus.reports.pictures import pictures_of

@@ -4,10 +4,17 @@ from collections.abc import Sequence
 
 import pytest
 
-from isthmus.discovery.ladder import Ladder
-from isthmus.discovery.objective_curves import Result, by_rank, objective_curves, reading_of
-from isthmus.discovery.search_pass import LONG_BESIDE, LONG_CURVE
-from isthmus.theory.curve_readings import objective_reading
+from isthmus.discovery.choices import LONG_BESIDE, LONG_CURVE, SLACK
+from isthmus.discovery.minimum import Minimum
+from isthmus.discovery.objective_curves import Ladder, objective_curves, objectives_of, reading_of
+from isthmus.theory.curve_readings import CurveReading
+from isthmus.theory.curve_readings import objective_reading as theory_reading
+from minima import minimum
+
+
+def objective_reading(objectives: Sequence[float]) -> CurveReading:
+    return theory_reading(objectives, slack=1 + SLACK)
+
 
 OBJECTIVES = {1: 0.8, 2: 0.5, 3: 0.2, 4: 0.199, 5: 0.1985}
 
@@ -20,11 +27,11 @@ class Known:
         self.asked: list[tuple[float, int]] = []
 
     def ladder(self, ridge: float, *, spare: int, most: int) -> Ladder:
-        return Ladder({"ridge": ridge}, spare=spare, most=most)
+        return Ladder(minimum(ridge=ridge), spare=spare, most=most)
 
-    def train(self, wanted: Sequence[tuple[Ladder, int]]) -> list[Result]:
+    def train(self, wanted: Sequence[tuple[Ladder, int]]) -> list[Minimum]:
         self.asked += [(ladder.ridge, rank) for ladder, rank in wanted]
-        return [{"ridge": l.ridge, "rank": r, "objective": self.objectives[l.ridge][r - 1]} for l, r in wanted]
+        return [minimum(self.objectives[l.ridge][r - 1], ridge=l.ridge, rank=r) for l, r in wanted]
 
     def ranks(self, ridge: float) -> list[int]:
         return sorted(rank for at, rank in self.asked if at == ridge)
@@ -34,7 +41,7 @@ def test_the_ranks_above_the_spare_one_are_its_network() -> None:
     known = Known(chosen=[0.8, 0.5, 0.2, 0.2, 0.2, 0.2])
     curves = objective_curves([known.ladder(1e-2, spare=3, most=6)], known.train, constant=1.0)
     assert known.ranks(1e-2) == [1, 2, 3, 6]
-    assert [curves[1e-2][r]["rank"] for r in range(1, 7)] == [1, 2, 3, 3, 3, 3]
+    assert [curves[1e-2][r].rank for r in range(1, 7)] == [1, 2, 3, 3, 3, 3]
     assert reading_of(curves[1e-2], 1.0).rank == 3
 
 
@@ -111,7 +118,7 @@ def test_a_ridge_at_which_nothing_ended_reads_no_rank() -> None:
     known = Known(chosen=[0.5, 0.2], beside=[])
     ladders = [known.ladder(ridge, spare=2, most=2) for ridge in (1e-2, 1e-3)]
 
-    def train(wanted: Sequence[tuple[Ladder, int]]) -> list[Result]:
+    def train(wanted: Sequence[tuple[Ladder, int]]) -> list[Minimum]:
         return known.train([(ladder, rank) for ladder, rank in wanted if ladder.ridge == 1e-2])
 
     curves = objective_curves(ladders, train, constant=1.0)
@@ -129,8 +136,8 @@ def test_without_a_rank_a_neighbour_needs_one_dimension_and_its_largest() -> Non
 def test_ranks_that_could_not_be_used_leave_the_others_where_they_are() -> None:
     known = Known(chosen=[0.8, 0.5, 0.2])
 
-    def train(wanted: Sequence[tuple[Ladder, int]]) -> list[Result]:
-        return [result for result in known.train(wanted) if result["rank"] != 2]
+    def train(wanted: Sequence[tuple[Ladder, int]]) -> list[Minimum]:
+        return [result for result in known.train(wanted) if result.rank != 2]
 
     curves = objective_curves([known.ladder(1e-2, spare=3, most=3)], train, constant=1.0)
     assert list(curves[1e-2]) == [1, 3]
@@ -184,22 +191,39 @@ def test_24_ranks_are_all_trained() -> None:
 
 
 def test_a_rank_in_a_gap_lies_between_its_neighbours_in_logarithms() -> None:
-    rows = {2: {"objective": 0.8}, 5: {"objective": 0.1}}
-    assert by_rank(rows, "objective", constant=1.0) == pytest.approx([1.0, 1.0, 0.8, 0.4, 0.2, 0.1])
+    rows = {2: minimum(0.8), 5: minimum(0.1)}
+    assert objectives_of(rows, 1.0) == pytest.approx([1.0, 1.0, 0.8, 0.4, 0.2, 0.1])
 
 
-def curve(*missing: int) -> dict[int, dict[str, float]]:
-    return {rank: {"objective": value} for rank, value in OBJECTIVES.items() if rank not in missing}
+def curve(*missing: int) -> dict[int, Minimum]:
+    return {rank: minimum(value) for rank, value in OBJECTIVES.items() if rank not in missing}
 
 
 def test_a_curve_starts_at_the_constant_and_is_indexed_by_rank() -> None:
-    assert by_rank(curve(), "objective", constant=1.0) == [1.0, 0.8, 0.5, 0.2, 0.199, 0.1985]
-    assert by_rank({}, "objective", constant=1.0) == [1.0]
+    assert objectives_of(curve(), 1.0) == [1.0, 0.8, 0.5, 0.2, 0.199, 0.1985]
+    assert objectives_of({}, 1.0) == [1.0]
 
 
 def test_a_rank_that_diverged_does_not_move_the_reading_of_the_others() -> None:
     """Left out, it would shift every larger rank down by one."""
     for missing in ((1,), (2,), (1, 2), (4,), (5,)):
-        assert objective_reading(by_rank(curve(*missing), "objective", constant=1.0)).rank == 3
-    shifted = [1.0, *(row["objective"] for _, row in sorted(curve(2).items()))]
+        assert objective_reading(objectives_of(curve(*missing), 1.0)).rank == 3
+    shifted = [1.0, *(row.objective for _, row in sorted(curve(2).items()))]
     assert objective_reading(shifted).rank == 2
+
+
+def test_the_network_of_the_spare_rank_stands_at_all_larger_ranks() -> None:
+    low, spare = minimum(0.4, rank=1), minimum(0.2, rank=2)
+    ladder = Ladder(minimum(), spare=2, most=4)
+    assert ladder.filled({2: spare, 1: low}) == {1: low, 2: spare, 3: spare, 4: spare}
+    assert list(ladder.filled({2: spare, 1: low})) == [1, 2, 3, 4]
+    assert ladder.filled({1: low}) == {1: low}
+
+
+def test_ranks_above_the_spare_one_count_only_where_the_largest_gains() -> None:
+    ladder = Ladder(minimum(), spare=2, most=4)
+    assert ladder.gains({2: minimum(0.2), 4: minimum(0.19)})
+    assert not ladder.gains({2: minimum(0.2), 4: minimum(0.1995)})
+    assert not ladder.gains({2: minimum(0.2), 4: minimum(0.21)})
+    assert not ladder.gains({4: minimum(0.1)})
+    assert not Ladder(minimum(), spare=4, most=4).gains({4: minimum(0.1)})

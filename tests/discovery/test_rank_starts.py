@@ -4,18 +4,19 @@ import numpy as np
 import pytest
 import torch
 
-from isthmus.discovery.rank_starts import geodesic_coordinates, narrow_network
+from isthmus.discovery.rank_starts import geodesic_coordinates
 from isthmus.discovery.settings import Settings
 from isthmus.networks import FullyConnected
 from isthmus.networks.folding import with_linear_run
 from isthmus.theory import linear_cost
+from minima import connected
 
 SETTINGS = Settings(width=16)
 
 
 def random_run(middle: int) -> FullyConnected:
     """A narrow network with random biases and a random linear run of rank 2, in float64."""
-    network = narrow_network(4, 3, SETTINGS, rank=2, middle=middle, seed=3).double()
+    network = connected(SETTINGS, d_in=4, d_out=3).narrow(2, middle=middle, seed=3).double()
     generator = torch.Generator().manual_seed(5)
     with torch.no_grad():
         for p in network.parameters():

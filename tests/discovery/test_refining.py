@@ -5,22 +5,18 @@ import torch
 
 from isthmus import tasks
 from isthmus.discovery.arguments import checked_data
-from isthmus.discovery.curves import flat_parameters, refine, trained
+from isthmus.discovery.minimum import flat_parameters
 from isthmus.discovery.problem import Problem
-from isthmus.discovery.rank_starts import narrow_network
 from isthmus.discovery.request import posed
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.splitting import heldout_rows
+from isthmus.discovery.work import Session
 from isthmus.networks import FullyConnected
-from isthmus.training import FitEvent
 from isthmus.training.solvers import LBFGS
+from minima import connected
 
 SETTINGS = Settings(width=12, linear_width=4, refine_evaluations=60, refine_ridge=1e-3)
 RIDGE = 3e-3
-
-
-def going_on(_: FitEvent) -> bool:
-    return False
 
 
 def posed_with_noise(noise: float, rows: int) -> Problem:
@@ -33,18 +29,16 @@ def posed_with_noise(noise: float, rows: int) -> Problem:
 
 def begun(problem: Problem, seed: int) -> FullyConnected:
     """A network of one coordinate, trained at the ridge."""
-    network = narrow_network(problem.d_in, problem.d_out, SETTINGS, rank=1, middle=1, seed=seed)
-    trained(problem, network, RIDGE, LBFGS(60), seconds=None, checkpoint=None, callback=going_on)
+    family = connected(SETTINGS, problem)
+    network = family.narrow(1, middle=1, seed=seed)
+    family.trained(network, RIDGE, LBFGS(60), Session())
     return network
 
 
 def refined_freely(problem: Problem, seed: int) -> tuple[FullyConnected, float]:
     """The same training as `refine` without the way back, and its objective."""
-    network = begun(problem, seed)
-    ended = trained(
-        problem, network, RIDGE * SETTINGS.refine_ridge, LBFGS(SETTINGS.refine_evaluations),
-        seconds=None, checkpoint=None, callback=going_on,
-    )  # fmt: skip
+    network, solver = begun(problem, seed), LBFGS(SETTINGS.refine_evaluations)
+    ended = connected(SETTINGS, problem).trained(network, RIDGE * SETTINGS.refine_ridge, solver, Session())
     return network, ended.objective
 
 
@@ -58,7 +52,7 @@ def test_refining_never_raises_the_held_out_error(noise: float, rows: int, helps
             break
     else:
         raise AssertionError("no start shows this case")
-    ended = refine(problem, SETTINGS, network, RIDGE, seconds=None, checkpoint=None, callback=going_on)
+    ended = connected(SETTINGS, problem).refine(network, RIDGE, Session())
     assert ended.objective == objective
     wanted = flat_parameters(free) if helps else parameters
     assert torch.equal(flat_parameters(network), wanted)

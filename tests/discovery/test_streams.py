@@ -1,5 +1,6 @@
 """Discoveries with residual networks: the same stages, the same files, the same page."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,15 +11,16 @@ import isthmus
 from isthmus import LeakyResNet, Limits, ResNet, discover, tasks
 from isthmus.cli.main import run
 from isthmus.cli.request import Request
+from isthmus.discovery.choices import is_full
 from isthmus.discovery.files.networks import architecture, network_from, read_network, tensors_of, write_network
-from isthmus.discovery.settings import NetworkKind, Settings
-from isthmus.discovery.streams import new_stream, start_linear, visible_rank, waist_of
+from isthmus.discovery.settings import Settings
 from isthmus.errors import DataError
 from isthmus.networks import Waist
 from isthmus.reports.verdict import energies_of
 from isthmus.training import fit
 from isthmus.training.solvers import LBFGS
 from leaky_networks import random_leaky
+from minima import minimum, noise_problem, streams
 from theorem_checks import assert_close, normal
 
 QUICK = Limits(evaluations=120)
@@ -89,10 +91,10 @@ def test_the_bend_of_the_held_out_error_is_the_rank_of_the_teacher(kind: str, ra
 def test_a_linear_start_computes_about_the_regression(kind: str) -> None:
     x = normal(0, 60, 5).float()
     y = x @ normal(1, 5, 3).float() / 5
-    settings = Settings(network=NetworkKind(kind).value, stream_layers=6)
-    network = new_stream(5, 3, settings, seed=0)
+    family = streams(Settings(network=kind, stream_layers=6), replace(noise_problem(5, 3), x=x, y=y))
+    network = family.new(seed=0)
     before = float((network(x) - y).detach().norm() / y.norm())
-    start_linear(network, x, y)
+    family.start_linear(network)
     assert float((network(x) - y).detach().norm() / y.norm()) < 0.5 * before
     fit(network, x, y, ridge=1e-4, solver=LBFGS(60))
     assert float((network(x) - y).detach().norm() / y.norm()) < 0.1
@@ -100,10 +102,12 @@ def test_a_linear_start_computes_about_the_regression(kind: str) -> None:
 
 def test_a_waist_stands_where_the_stream_varies_most() -> None:
     network, x = random_leaky(0), normal(3, 40, 3)
-    waist = waist_of(network, x, 2, layer=3)
+    settings = Settings(network="leaky", stream_layers=6)
+    family = streams(settings, replace(noise_problem(3, 2), x=x))
+    assert family.waist_layer == 3
     free = network(x).detach()
-    network.narrow(waist)
-    assert visible_rank(network, x, 3) <= 2
+    family.narrowed(network, 2)
+    assert family.visible_rank(network) <= 2
     lost = float((network(x).detach() - free).norm())
     network.narrow(Waist(3, torch.linalg.qr(normal(5, 5, 2)).Q, torch.zeros(5, dtype=torch.float64)))
     assert lost < float((network(x).detach() - free).norm())
@@ -133,7 +137,7 @@ def test_what_cannot_be_stored_is_refused_in_words(tmp_path: Path) -> None:
     write_network(tmp_path / "n.safetensors", network)
     with pytest.raises(DataError, match="holds a LeakyResNet; needs fully connected ones"):
         read_network(tmp_path / "n.safetensors")
-    network.narrow(waist_of(network, normal(3, 40, 3), 2, layer=3))
+    network.narrow(Waist(3, torch.linalg.qr(normal(5, 5, 2)).Q, torch.zeros(5, dtype=torch.float64)))
     with pytest.raises(TypeError, match="without a waist"):
         architecture(network)
 
@@ -158,3 +162,17 @@ def test_the_command_line_trains_the_network(tmp_path: Path, capsys: pytest.Capt
     capsys.readouterr()
     assert run([*words[:-2], "--resume", str(tmp_path / "run"), "--network", "resnet"]) == 2
     assert "has other network" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["leaky", "resnet"])
+def test_a_residual_network_is_shown_free_of_waists(kind: str) -> None:
+    starts = [minimum(0.3), minimum(0.1)]
+    assert streams(Settings(network=kind)).shown(starts, {1: minimum(0.05)}, 3) is starts[1]
+
+
+@pytest.mark.parametrize("kind", ["leaky", "resnet"])
+def test_residual_networks_are_wide_enough_from_the_start(kind: str) -> None:
+    settings = Settings(network=kind, linear_width=5, widest=24)
+    assert streams(settings).room == 24
+    assert not is_full(5, streams(settings).room, most=9, widest=24)
+    assert is_full(5, 5, most=9, widest=24)

@@ -10,16 +10,18 @@ import torch
 import isthmus
 from isthmus.discovery import objective_curves, search
 from isthmus.discovery.arguments import checked_data
+from isthmus.discovery.choices import is_full, leaves_room
 from isthmus.discovery.decision import Decision, Readings
-from isthmus.discovery.ladder import Ladder
+from isthmus.discovery.findings import SizeFindings
+from isthmus.discovery.objective_curves import Curve, Ladder, reading_of
 from isthmus.discovery.progress import Progress, ProgressListener, silent
 from isthmus.discovery.request import Request
-from isthmus.discovery.search_pass import SearchPass, Trained
-from isthmus.discovery.settings import NetworkKind, Settings
+from isthmus.discovery.search import OneSize
+from isthmus.discovery.settings import Settings
 from isthmus.discovery.splitting import heldout_rows
-from isthmus.discovery.widening import fell_short, is_full, leaves_room
 from isthmus.errors import NotConverged
 from isthmus.theory import Verdict
+from minima import minimum
 
 NARROW = Settings(
     width=9, linear_width=3, widest=24, ridges=(3e-4,), starts=("linear",), adam_steps=60, lbfgs_evaluations=100,
@@ -88,14 +90,14 @@ def test_a_middle_with_room_stays_as_it_is() -> None:
 
 def test_what_was_left_out_of_narrow_networks_says_nothing_of_wide_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     told = "Every start diverged at ridge 0.1; it is left out."
-    run = SearchPass.run
+    run = OneSize.trained
 
-    def complaining(self: SearchPass) -> Trained:
+    def complaining(self: OneSize) -> SizeFindings:
         if self.settings.linear_width == 3:
             self.warnings.append(told)
         return run(self)
 
-    monkeypatch.setattr(SearchPass, "run", complaining)
+    monkeypatch.setattr(OneSize, "trained", complaining)
     widened, narrow = (discovered(dataclasses.replace(NARROW, widest=most), cube(7)) for most in (24, 3))
     assert (widened.settings["linear_width"], narrow.settings["linear_width"]) == (7, 3)
     assert told not in (*widened.warnings, *widened.reasons)
@@ -103,14 +105,14 @@ def test_what_was_left_out_of_narrow_networks_says_nothing_of_wide_ones(monkeypa
 
 
 def test_wide_networks_that_diverge_leave_the_answer_of_the_narrow_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = SearchPass.run
+    run = OneSize.trained
 
-    def diverging(self: SearchPass) -> Trained:
+    def diverging(self: OneSize) -> SizeFindings:
         if self.settings.linear_width > 3:
             raise NotConverged("every start diverged")
         return run(self)
 
-    monkeypatch.setattr(SearchPass, "run", diverging)
+    monkeypatch.setattr(OneSize, "trained", diverging)
     found = discovered(NARROW, cube(7))
     assert (found.rank, found.settings["linear_width"]) == (3, 3)
     assert any("7 neurons in the middle diverged" in warning for warning in found.warnings)
@@ -122,22 +124,22 @@ def test_a_search_that_is_stopped_while_it_is_wide_goes_on_with_the_same_bits(
 ) -> None:
     with monkeypatch.context() as patched:
 
-        def interrupted(self: SearchPass, curve: object) -> object:
+        def interrupted(self: OneSize, curve: object) -> object:
             raise KeyboardInterrupt
 
-        patched.setattr(SearchPass, "scree_curve", interrupted)
+        patched.setattr(OneSize, "scree_curve", interrupted)
         with pytest.raises(KeyboardInterrupt):
             discovered(NARROW, cube(7), folder=tmp_path)
     done = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "work").glob("*-*.pt")}
     assert {name.startswith("wide-7-") for name in done} == {True, False}
     kept: dict[str, int] = {}
-    scree_curve = SearchPass.scree_curve
+    scree_curve = OneSize.scree_curve
 
-    def noting(self: SearchPass, curve: dict[int, dict[str, object]]) -> dict[int, dict[str, object]]:
+    def noting(self: OneSize, curve: Curve) -> Curve:
         kept.update({name: (tmp_path / "work" / name).stat().st_mtime_ns for name in done})
         return scree_curve(self, curve)
 
-    monkeypatch.setattr(SearchPass, "scree_curve", noting)
+    monkeypatch.setattr(OneSize, "scree_curve", noting)
     resumed = discovered(NARROW, cube(7), folder=tmp_path)
     assert kept == done  # nothing was trained again
     assert resumed.rank == widened.rank
@@ -166,46 +168,36 @@ NOISE = [0.8, 0.5, 0.2, 0.1999, 0.1998]  # the fourth and fifth direction of the
 def test_the_middle_is_full_where_the_objective_reads_its_width(
     objectives: list[float], most: int, widest: int, full: bool
 ) -> None:
-    settings = dataclasses.replace(NARROW, linear_width=5, widest=widest)
-    curve = {rank: {"rank": rank, "objective": value} for rank, value in enumerate(objectives, 1)}
-    assert is_full(curve, 1.0, settings, most=most) == full
+    curve = {rank: minimum(value, rank=rank) for rank, value in enumerate(objectives, 1)}
+    assert is_full(reading_of(curve, 1.0).rank, 5, most=most, widest=widest) == full
 
 
-def ended(ridge: float, *objectives: float) -> Trained:
-    curve = {rank: {"objective": value} for rank, value in enumerate(objectives, 1)}
-    return Trained(ridge, {ridge: [{"objective": 1.0}]}, Ladder({}, len(curve), len(curve)), {ridge: curve})
+def ended(ridge: float, *objectives: float) -> SizeFindings:
+    curve = {rank: minimum(value) for rank, value in enumerate(objectives, 1)}
+    return SizeFindings(ridge, {ridge: [minimum(1.0)]}, Ladder(minimum(), len(curve), len(curve)), {ridge: curve})
 
 
 def test_wide_networks_that_end_higher_than_narrow_ones_are_not_at_their_least_minimum() -> None:
-    assert fell_short(ended(0.1, 0.5, 0.2), ended(0.1, 0.5, 0.2, 0.1)) is None
-    assert fell_short(ended(0.1, 0.5, 0.2), ended(0.1, 0.5, 0.3, 0.2019)) is None, "within the slack of a reading"
-    assert fell_short(ended(0.3, 0.5, 0.2), ended(0.1, 0.5, 0.3, 0.25)) is None, "nothing is known at that ridge"
-    text = fell_short(ended(0.1, 0.5, 0.2), ended(0.1, 0.5, 0.3, 0.25))
+    assert ended(0.1, 0.5, 0.2, 0.1).fell_short_of(ended(0.1, 0.5, 0.2)) is None
+    assert ended(0.1, 0.5, 0.3, 0.2019).fell_short_of(ended(0.1, 0.5, 0.2)) is None, "within the slack of a reading"
+    assert ended(0.1, 0.5, 0.3, 0.25).fell_short_of(ended(0.3, 0.5, 0.2)) is None, "nothing is known at that ridge"
+    text = ended(0.1, 0.5, 0.3, 0.25).fell_short_of(ended(0.1, 0.5, 0.2))
     assert text is not None
     assert "(0.2 through at most 2 dimensions) than wider ones (0.25): the rank may be smaller" in text
 
 
 def test_time_left_is_compared_with_what_wider_networks_take() -> None:
-    growth = (17 / 9) ** 2  # NARROW for seven columns: 3 -> 7 in the middle, 9 -> 17 around it
-    assert leaves_room(None, 100.0, NARROW, most=7)
-    assert leaves_room(2.1 * growth, 1.0, NARROW, most=7)
-    assert not leaves_room(1.9 * growth, 1.0, NARROW, most=7)
+    growth = NARROW.wider(7).width / NARROW.width
+    assert growth == 17 / 9  # for seven columns: 3 -> 7 in the middle, 9 -> 17 around it
+    assert leaves_room(None, 100.0, growth=growth)
+    assert leaves_room(2.1 * growth**2, 1.0, growth=growth)
+    assert not leaves_room(1.9 * growth**2, 1.0, growth=growth)
 
 
 def test_time_spent_is_that_of_the_units_in_whichever_sitting() -> None:
-    shared = {"seconds": 2.0}
-    trained = Trained(
-        0.1, {0.1: [{"seconds": 1.0}], 0.3: [{"seconds": 0.5}]}, Ladder({}, 3, 3), {0.1: {2: shared, 3: shared}}
-    )
+    shared, starts = minimum(seconds=2.0), {0.1: [minimum(seconds=1.0)], 0.3: [minimum(seconds=0.5)]}
+    trained = SizeFindings(0.1, starts, Ladder(minimum(), 3, 3), {0.1: {2: shared, 3: shared}})
     assert trained.seconds == 3.5
-
-
-@pytest.mark.parametrize("kind", [NetworkKind.LEAKY, NetworkKind.RESNET])
-def test_residual_networks_are_wide_enough_from_the_start(kind: NetworkKind) -> None:
-    settings = dataclasses.replace(NARROW, linear_width=5, widest=24, network=kind)
-    curve = {rank: {"rank": rank, "objective": value} for rank, value in enumerate(FALLS, 1)}
-    assert not is_full(curve, 1.0, settings, most=9)
-    assert settings.room == 24
 
 
 @pytest.mark.parametrize("decided", [9, pytest.param(12, marks=pytest.mark.slow)])

@@ -4,19 +4,19 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
 from isthmus import FullyConnected, fit
+from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.progress import Progress, silent
-from isthmus.discovery.work import Stopped, Tracker, Unit, Workshop, check_same_run, one_thread_each
+from isthmus.discovery.work import Session, Stopped, Tracker, Unit, Workshop, check_same_run, one_thread_each
 from isthmus.errors import DataError, DataWarning
-from isthmus.training import FitEvent
+from isthmus.training import FitEvent, Outcome
 from isthmus.training.solvers import LBFGS, Adam
+from minima import minimum
 
-Result = dict[str, Any]
 Hear = Callable[[FitEvent], bool]
 
 
@@ -27,9 +27,9 @@ class Counted:
         self.calls: list[str] = []
 
     def unit(self, key: str, *, cost: int = 10) -> Unit:
-        def compute(_path: Path | None, _hear: Hear) -> Result:
+        def compute(_session: Session) -> Minimum:
             self.calls.append(key)
-            return {"key": key, "value": torch.full((2,), len(key) / 3, dtype=torch.float64)}
+            return minimum(kind=key, theta=torch.full((2,), len(key) / 3, dtype=torch.float64))
 
         return Unit(key, compute, cost, "training")
 
@@ -42,7 +42,7 @@ def event(evaluations: int, *, objective: float = 1.0) -> FitEvent:
     return FitEvent(torch.nn.Identity(), evaluations, 10, objective)
 
 
-def trained(path: Path | None, hear: Hear) -> Result:
+def trained(path: Path | None, hear: Hear) -> Minimum:
     """A short fit, with its end in bits."""
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(40, 4, generator=generator)
@@ -50,7 +50,7 @@ def trained(path: Path | None, hear: Hear) -> Result:
     schedule = (Adam(40), LBFGS(60, plateau=0.0))
     result = fit(network, x, x[:, :2].relu(), ridge=1e-3, solver=schedule, checkpoint=path, callback=hear)
     theta = torch.cat([p.detach().flatten() for p in network.parameters()])
-    return {"theta": theta, "evaluations": result.gradient_evaluations, "outcome": result.outcome.name}
+    return minimum(theta=theta, gradient_evaluations=result.gradient_evaluations, outcome=result.outcome)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 8])
@@ -59,15 +59,15 @@ def test_results_come_in_the_order_of_the_units(workers: int) -> None:
     shop.workers = workers
 
     def unit(number: int) -> Unit:
-        def compute(_path: Path | None, _hear: Hear) -> Result:
+        def compute(_session: Session) -> Minimum:
             if number == 0 and workers > 1:
                 assert release.wait(10), "the first unit ends after the second"
             release.set()
-            return {"number": number}
+            return minimum(start=number)
 
         return Unit(f"u{number}", compute, 1, "training")
 
-    assert [r["number"] for r in shop.run([unit(i) for i in range(6)])] == list(range(6))
+    assert [r.start for r in shop.run([unit(i) for i in range(6)])] == list(range(6))
 
 
 def test_nothing_is_computed_twice(tmp_path: Path) -> None:
@@ -75,8 +75,8 @@ def test_nothing_is_computed_twice(tmp_path: Path) -> None:
     first = workshop(tmp_path).run([counted.unit("a"), counted.unit("bb")])
     again = workshop(tmp_path).run([counted.unit("bb"), counted.unit("a"), counted.unit("ccc")])
     assert sorted(counted.calls) == ["a", "bb", "ccc"]
-    assert [r["key"] for r in again] == ["bb", "a", "ccc"]
-    assert torch.equal(first[0]["value"], again[1]["value"])
+    assert [r.kind for r in again] == ["bb", "a", "ccc"]
+    assert torch.equal(first[0].theta, again[1].theta)
     assert not list(tmp_path.glob("*.partial.pt"))
 
 
@@ -89,20 +89,21 @@ def test_what_is_foreseen_anew_takes_the_place_of_the_plan(tmp_path: Path) -> No
 
 
 def test_what_a_time_limit_cut_short_goes_on_another_day(tmp_path: Path) -> None:
-    def unit(outcome: str, seconds: float) -> Unit:
-        def compute(path: Path | None, _hear: Hear) -> Result:
+    def unit(outcome: Outcome, seconds: float) -> Unit:
+        def compute(session: Session) -> Minimum:
+            path = session.checkpoint
             assert path is not None
             before = path.read_text() if path.exists() else ""
             path.write_text("half")
-            return {"outcome": outcome, "before": before, "seconds": seconds}
+            return minimum(outcome=outcome, kind=before, seconds=seconds)
 
         return Unit("fit", compute, 10, "training")
 
-    assert workshop(tmp_path).run([unit("TIME_LIMIT", 1.0)])[0]["before"] == ""
+    assert workshop(tmp_path).run([unit(Outcome.TIME_LIMIT, 1.0)])[0].kind == ""
     assert [path.name for path in tmp_path.glob("fit*")] == ["fit.partial.pt"]
-    assert workshop(tmp_path).run([unit("STEP_LIMIT", 2.0)])[0]["before"] == "half"
+    assert workshop(tmp_path).run([unit(Outcome.STEP_LIMIT, 2.0)])[0].kind == "half"
     assert [path.name for path in tmp_path.glob("fit*")] == ["fit.pt"]
-    assert workshop(tmp_path).run([unit("STEP_LIMIT", 3.0)])[0]["seconds"] == 2.0
+    assert workshop(tmp_path).run([unit(Outcome.STEP_LIMIT, 3.0)])[0].seconds == 2.0
 
 
 def test_without_a_folder_everything_is_computed_again() -> None:
@@ -117,21 +118,21 @@ def test_a_stopped_unit_resumes_bit_for_bit(tmp_path: Path) -> None:
     shop, under_way, evaluations = workshop(tmp_path), threading.Event(), list[int]()
     shop.workers = 2
 
-    def interrupt(_path: Path | None, _hear: Hear) -> Result:
+    def interrupt(_session: Session) -> Minimum:
         assert under_way.wait(20)
         raise KeyboardInterrupt
 
-    def slow(path: Path | None, hear: Hear) -> Result:
+    def slow(session: Session) -> Minimum:
         def listen(event: FitEvent) -> bool:
             evaluations.append(event.evaluations)
             if event.evaluations < 55:
-                return hear(event)
+                return session.hear(event)
             under_way.set()
-            while not hear(event):
+            while not session.hear(event):
                 pass
             return True
 
-        return trained(path, listen)
+        return trained(session.checkpoint, listen)
 
     with pytest.raises(KeyboardInterrupt):
         shop.run([Unit("other", interrupt, 1, "training"), Unit("fit", slow, 100, "training")])
@@ -140,16 +141,16 @@ def test_a_stopped_unit_resumes_bit_for_bit(tmp_path: Path) -> None:
     first = evaluations.copy()
     evaluations.clear()
 
-    def rest(path: Path | None, hear: Hear) -> Result:
-        return trained(path, lambda event: evaluations.append(event.evaluations) or hear(event))
+    def rest(session: Session) -> Minimum:
+        return trained(session.checkpoint, lambda event: evaluations.append(event.evaluations) or session.hear(event))
 
     [resumed] = workshop(tmp_path).run([Unit("fit", rest, 100, "training")])
-    assert torch.equal(resumed["theta"], whole["theta"])
-    assert (resumed["evaluations"], resumed["outcome"]) == (whole["evaluations"], whole["outcome"])
+    assert torch.equal(resumed.theta, whole.theta)
+    assert (resumed.gradient_evaluations, resumed.outcome) == (whole.gradient_evaluations, whole.outcome)
     assert evaluations[0] > first[-1], "what was done is not done again"
     assert not (tmp_path / "fit.partial.pt").exists()
     changed = trained(None, lambda event: event.evaluations > 50)
-    assert not torch.equal(changed["theta"], whole["theta"])
+    assert not torch.equal(changed.theta, whole.theta)
 
 
 @pytest.mark.parametrize("first", ["fails", "waits"])
@@ -157,17 +158,17 @@ def test_an_error_in_a_unit_comes_out_and_stops_the_others(tmp_path: Path, first
     shop, under_way, stopped = workshop(tmp_path), threading.Event(), threading.Event()
     shop.workers = 2
 
-    def fails(_path: Path | None, _hear: Hear) -> Result:
+    def fails(_session: Session) -> Minimum:
         assert under_way.wait(10)
         raise ZeroDivisionError("in a unit")
 
-    def waits(_path: Path | None, hear: Hear) -> Result:
+    def waits(session: Session) -> Minimum:
         under_way.set()
         until = time.monotonic() + 30
-        while not hear(event(1)):
+        while not session.hear(event(1)):
             assert time.monotonic() < until, "the error of the other unit is not heard of"
         stopped.set()
-        return {"half": 1}
+        return minimum(0.5)
 
     units = [Unit("fails", fails, 1, "training"), Unit("waits", waits, 1, "training")]
     with pytest.raises(ZeroDivisionError, match="in a unit"):
@@ -227,10 +228,10 @@ def test_a_damaged_result_is_set_aside_and_computed_again(damage: str, tmp_path:
     change(tmp_path / "a.pt")
     with pytest.warns(DataWarning, match=rf"\.pt: .*{words}.*set aside as .*\.pt\.damaged.*computed again"):
         found = workshop(tmp_path).run(units)
-    assert [r["key"] for r in found] == ["a", "bb"]
-    assert all(torch.equal(one["value"], other["value"]) for one, other in zip(whole, found, strict=True))
+    assert [r.kind for r in found] == ["a", "bb"]
+    assert all(torch.equal(one.theta, other.theta) for one, other in zip(whole, found, strict=True))
     assert sorted(counted.calls) == (["a", "a", "bb", "bb"] if damage == "swapped" else ["a", "a", "bb"])
-    assert workshop(tmp_path).run(units)[0]["key"] == "a"
+    assert workshop(tmp_path).run(units)[0].kind == "a"
 
 
 def told(tracker: Tracker, steps: Sequence[tuple[str, Unit, int]], heard: list[Progress]) -> list[float]:

@@ -10,8 +10,9 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from isthmus.discovery.kinds import KINDS, kind_of
 from isthmus.discovery.scaling import Scaling
-from isthmus.discovery.settings import STREAM_EVALUATIONS, NetworkKind, Settings, StartKind
+from isthmus.discovery.settings import Settings, StartKind
 from isthmus.errors import DataError
 from isthmus.networks.arguments import seed_argument, tensor_argument
 from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, constant_columns, listing
@@ -179,15 +180,13 @@ def settings_from(  # noqa: PLR0913
     scaling: Scaling,
 ) -> Settings:
     """The defaults with what the caller chose."""
-    kind = _kind_of(network)
+    kind = kind_of(network)
     seed = seed_argument(seed, "discover(seed=...)")
     for name, count in (("depth", depth), ("starts", starts)):
         if count is not None and not isinstance(count, Integral):
             raise ValueError(f"discover({name}={str(count)[:40]}): needs a whole number, or None for the default.")
     limits = limits_argument(limits, "discover")
-    settings = Settings(seed=seed, ordered=ordered, scaling=scaling.value, network=kind.value)
-    if kind is not NetworkKind.CONNECTED:
-        settings = replace(settings, adam_steps=STREAM_EVALUATIONS, lbfgs_evaluations=STREAM_EVALUATIONS)
+    settings = Settings(seed=seed, ordered=ordered, scaling=scaling.value, network=kind)
     if ridge is not None:
         ridges = _ridges(ridge)
         settings = replace(settings, ridges=ridges)
@@ -195,11 +194,8 @@ def settings_from(  # noqa: PLR0913
         check_memory(min(starts, MOST) * BYTES_OF_START, f"discover(starts={str(starts)[:40]})")
         kinds = (StartKind.LINEAR, *(StartKind.RANDOM for _ in range(starts - 1))) if starts > 0 else ()
         settings = replace(settings, starts=kinds)
-    if depth is not None and kind is not NetworkKind.CONNECTED:
-        settings = replace(settings, stream_layers=depth)
-    elif depth is not None:
-        settings = replace(settings, linear_layers=depth - 2 * settings.relu_layers - 1)
-    layers = settings.stream_layers if kind is not NetworkKind.CONNECTED else settings.depth
+    settings = KINDS[kind].adapted(settings, depth)
+    layers = KINDS[kind].num_layers(settings)
     check_memory(min(layers, MOST) * BYTES_OF_LAYER, f"discover(depth={str(depth)[:40]})")
     return settings if limits.evaluations is None else settings.scaled_to(limits.evaluations)
 
@@ -215,13 +211,3 @@ def _ridges(ridge: float | Sequence[float]) -> tuple[float, ...]:
             f"discover(ridge={str(ridge)[:60]!r}): needs positive ridges: one number, or several in a list."
         )
     return tuple(sorted(ridges, reverse=True))
-
-
-def _kind_of(network: str | None) -> NetworkKind:
-    if network in {None, "fully-connected"}:
-        return NetworkKind.CONNECTED
-    if network not in {kind.value for kind in NetworkKind}:
-        raise ValueError(
-            f"discover(network={network!r}): needs 'connected' (or None, which means it), 'leaky' or 'resnet'."
-        )
-    return NetworkKind(network)

@@ -6,17 +6,16 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
-from isthmus.discovery.architectures import architecture_of
 from isthmus.discovery.certificates import certified_interval
-from isthmus.discovery.curves import Result
 from isthmus.discovery.decision import error_ratio, linear_rank_for
 from isthmus.discovery.energies import diagnosed
 from isthmus.discovery.factorisation import Factorisation, factorise
+from isthmus.discovery.findings import Findings
 from isthmus.discovery.interpretation import by_error_saved
+from isthmus.discovery.kinds.family import Family
+from isthmus.discovery.objective_curves import Curve
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.result import Discovery
-from isthmus.discovery.search import Findings
-from isthmus.discovery.settings import Settings
 from isthmus.networks import FullyConnected
 from isthmus.theory import RankEstimate
 from isthmus.theory.curve_readings import running_minimum
@@ -36,14 +35,12 @@ def assemble(  # noqa: PLR0913
     control: Discovery | None,
 ) -> Discovery:
     """The result of a search."""
-    rank, settings = findings.decision.rank, findings.settings
-    halves = halves_of(findings.curves[findings.ridge], findings.scree, problem, settings, rank)
+    rank, family = findings.decision.rank, findings.family
+    halves = halves_of(family, findings.curve, findings.scree, rank)
     encoder = problem.inputs.fold_into_encoder(halves.encoder)
     targets = problem.targets
     decoder = targets.fold_into_decoder(halves.decoder) if targets else halves.decoder
-    stages, chosen = architecture_of(settings), findings.curves[findings.ridge]
-    shown = stages.shown(findings.starts[findings.ridge], chosen, rank)
-    network = stages.network(problem, settings, shown).double()
+    network = family.network_of(family.shown(findings.starts[findings.ridge], findings.curve, rank)).double()
     diagnosis, energies = diagnosed(network, problem, findings.ridge)
     return Discovery(
         rank=rank,
@@ -61,7 +58,7 @@ def assemble(  # noqa: PLR0913
         task=task,
         input_names=names[0],
         target_names=names[1],
-        settings={**settings.as_dict(), **extra_settings},
+        settings={**family.settings.as_dict(), **extra_settings},
         readings={**_readings(findings, rank), **energies},
         control=control,
     )
@@ -73,41 +70,37 @@ def _with_shares(interval: RankEstimate, findings: Findings) -> RankEstimate:
     return replace(interval, evidence={**interval.evidence, **shares})
 
 
-def halves_of(
-    curve: Mapping[int, Result], scree: Mapping[int, Result], problem: Problem, settings: Settings, rank: int
-) -> Factorisation[FullyConnected]:
+def halves_of(family: Family, curve: Curve, scree: Curve, rank: int) -> Factorisation[FullyConnected]:
     """Encoder and decoder through `rank` coordinates: the refined halves, cut again so that coordinates decorrelate.
 
     The coordinate that saves most error comes first: one of little variance may matter more than one of much.
 
     Args:
+        family: the networks; coordinates are decorrelated and compared on the training rows of its problem.
         curve: the truncated networks at the chosen ridge by rank.
         scree: the refined ones.
-        problem: the data, on whose training rows coordinates are decorrelated and compared.
-        settings: of the discovery.
         rank: number of coordinates.
 
     Returns:
         The halves in standardised units.
     """
-    stages = architecture_of(settings)
+    x = family.problem.x
     if rank == 0 or not scree:
-        network = stages.network(problem, settings, curve[min(curve)])
-        return factorise(network, problem.x, rank, layer=stages.middle(settings))
-    known = rank if rank in scree else max(r for r in scree if r <= max(rank, min(scree)))
-    network = stages.refined_network(problem, settings, scree[known])
-    least = min(rank, scree[known]["rank"])  # beyond it the curve is one network
-    return by_error_saved(factorise(network, problem.x, least, layer=stages.middle(settings)), problem.x)
+        return factorise(family.written(family.network_of(curve[min(curve)])), x, rank, layer=family.middle)
+    known = scree[rank if rank in scree else max(r for r in scree if r <= max(rank, min(scree)))]
+    least = min(rank, known.dimensions)  # beyond it the curve is one network
+    whole = family.written(family.network_of(known))
+    return by_error_saved(factorise(whole, x, least, layer=family.middle), x)
 
 
 def _scree_table(findings: Findings) -> xr.Dataset:
     ranks = sorted(findings.scree)
     rows = [findings.scree[r] for r in ranks]
     # units of an older version, resumed, know no accuracy
-    of_classes = ["heldout_accuracy"] if rows and all("heldout_accuracy" in row for row in rows) else []
+    of_classes = ["heldout_accuracy"] if rows and all(row.heldout_accuracy is not None for row in rows) else []
     return xr.Dataset(
-        {name: ("rank", [row[name] for row in rows]) for name in ["train_error", "heldout_error", *of_classes]}
-        | {"linear_error": ("rank", [findings.linear_error[r] for r in ranks])},
+        {name: ("rank", [getattr(row, name) for row in rows]) for name in ["train_error", "heldout_error", *of_classes]}
+        | {"linear_error": ("rank", [findings.readings.linear_error[r] for r in ranks])},
         coords={"rank": np.array(ranks, dtype=np.int64)},
     )
 
@@ -118,7 +111,7 @@ def _objective_table(findings: Findings) -> xr.Dataset:
     table = np.full((len(ridges), len(ranks)), np.nan)
     for i, ridge in enumerate(ridges):
         curve = findings.curves[ridge]
-        values = running_minimum([curve[r]["objective"] for r in sorted(curve)])
+        values = running_minimum([curve[r].objective for r in sorted(curve)])
         for r, value in zip(sorted(curve), values, strict=True):
             table[i, r - 1] = value
     return xr.Dataset(
@@ -128,7 +121,7 @@ def _objective_table(findings: Findings) -> xr.Dataset:
 
 
 def _runs_table(findings: Findings) -> xr.Dataset:
-    rows: list[Result] = [row for ridge in findings.starts for row in findings.starts[ridge]]
+    rows = [start.as_state() for starts in findings.starts.values() for start in starts]
     return xr.Dataset({name: ("run", [row[name] for row in rows]) for name in RUN_COLUMNS})
 
 

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from isthmus.discovery.linear_maps import reduced_rank_map
 from isthmus.discovery.problem import Problem, weighted_mean
-from isthmus.discovery.starts import reduced_rank_map
 from isthmus.training.losses import Loss
 
 

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.problem import Problem
 from isthmus.theory.curve_readings import scree_reading, with_gaps_filled
 from isthmus.training.losses import Loss
@@ -90,7 +91,7 @@ def scree_share(
     return hits / RESAMPLES
 
 
-def start_share(starts: Mapping[float, Sequence[Mapping[str, object]]], ridges: Sequence[float], rank: int) -> float:
+def start_share(starts: Mapping[float, Sequence[Minimum]], ridges: Sequence[float], rank: int) -> float:
     """Share of the starts at these ridges whose Jacobian reads `rank`."""
-    read = [start["jacobian_rank"] == rank for ridge in ridges for start in starts[ridge]]
+    read = [start.jacobian_rank == rank for ridge in ridges for start in starts[ridge]]
     return sum(read) / len(read)

@@ -9,12 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from isthmus.discovery.choices import AS_LINEAR, CLEAR_MARGIN, FILLED, SHARP
 from isthmus.theory import Verdict
 from isthmus.theory.curve_readings import CurveReading
-
-SHARP = 0.05  # logarithmic rise of the objective one rank below, from which a rank is called sharp
-FILLED = 0.5  # dimensions that rows may seem to lack locally and still fill all columns: it is an estimate
-CLEAR_MARGIN = 0.2  # margin of the scree curve from which its bend is called clear
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +69,7 @@ class Decision:
 def decide(readings: Readings) -> Decision:
     """The rank that most readings give, and how sure it is.
 
-    Confident: the three readings agree, the objective rises by at least 5 % one rank below, the scree curve bends
+    Confident: the three readings agree, the objective rises sharply (`SHARP`) one rank below, the scree curve bends
     clearly, the reading is the same at neighbouring ridges, and the error is no worse than a linear map's of that rank.
     No sharp rank: the reading moves between neighbouring ridges and is not sharp at either; or classes are read at
     ranks between which the minima that were found cannot tell. Else doubtful.
@@ -148,7 +145,7 @@ def _against_simpler_maps(readings: Readings, rank: int) -> list[str]:
         return ["The held-out error is no smaller than that of the mean: give more data."]
     if rank == readings.columns:  # the identity is a linear map through all of them
         return _against_fewer_curved(readings, rank)
-    if rank < len(readings.linear_error) and mine > linear * 1.02:
+    if rank < len(readings.linear_error) and mine > linear * AS_LINEAR:
         return [
             f"A linear map through at most {rank} dimensions predicts better (relative error {linear:.3g}, here "
             f"{mine:.3g}): give more data or starts."

@@ -3,7 +3,8 @@
 One unit of its work: `depth_units`. How lines are read: `theory.depth_lines`. The picture: `plots.depth_path`.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -12,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from isthmus.discovery.between_rows import LinesBetweenRows
-from isthmus.discovery.curves import Result
+from isthmus.discovery.choices import GLUED, GLUED_RATIO, LOST, LOST_RATIO, TOGETHER
 from isthmus.discovery.depth_units import (
     DepthSettings,
     at_depth,
@@ -21,16 +22,13 @@ from isthmus.discovery.depth_units import (
     objective_at_depth,
     ranked_start,
 )
+from isthmus.discovery.kinds.connected import Connected
+from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.work import Unit, Workshop
+from isthmus.discovery.work import Session, Unit, Workshop
 from isthmus.theory.depth_lines import DepthReading, depth_reading
 
-GLUED = 0.25  # error between rows, over the variance, from which a rank does not hold the data together
-GLUED_RATIO = 4.0  # and how many times that of the largest rank, whose error is noise and curvature
-LOST = 0.05  # held-out error up to which a rank may hold data together whose rows lie too far apart to tell,
-LOST_RATIO = 2.0  # or so many times that of the largest rank
-TOGETHER = 3  # ranks trained before it is asked whether lower ones can hold the data at all
 _COLUMNS = ("objective", "train_error", "heldout_error", "penalty", "between", "true_rank", "stationarity")
 
 
@@ -92,39 +90,36 @@ class DepthSearch:
     """Runs the units of a depth path in order.
 
     Args:
-        problem: the data.
-        settings: of the networks that the objective curve was found with.
+        family: networks of the size that the objective curve was found with.
         depth: which depths, and how the ranks start.
         workshop: where units run.
         afterwards: gradient evaluations that are planned after the path, for the time left.
     """
 
-    def __init__(
-        self, problem: Problem, settings: Settings, depth: DepthSettings, workshop: Workshop, *, afterwards: int = 0
-    ) -> None:
-        self.problem, self.settings, self.depth, self.workshop = problem, settings, depth, workshop
-        self.afterwards = afterwards
+    def __init__(self, family: Connected, depth: DepthSettings, workshop: Workshop, *, afterwards: int = 0) -> None:
+        self.family, self.depth, self.workshop, self.afterwards = family, depth, workshop, afterwards
+        problem = family.problem
         self.lines = None if problem.classes else LinesBetweenRows.of(problem)  # between classes there is no error
 
-    def run(self, curve: Mapping[int, Result], rank: int) -> DepthPath | None:
+    def run(self, curve: Mapping[int, Minimum], rank: int) -> DepthPath | None:
         """The path for ranks 1 to `rank` and a little beyond, from the objective curve at one ridge.
 
         None where nothing could be trained.
         """
-        most = min(rank + self.depth.beyond, self.problem.most_rank, max(curve, default=0))
+        most = min(rank + self.depth.beyond, self.family.problem.most_rank, max(curve, default=0))
         bases = {r: curve[min(r, max(curve))] for r in range(1, most + 1) if r in curve}
         if not bases:
             self._foresee(0)
             return None
-        found: dict[tuple[int, int], Result] = {}
-        descending, ridge = sorted(bases, reverse=True), next(iter(bases.values()))["ridge"]
-        above: Result | None = None
+        found: dict[tuple[int, int], Minimum] = {}
+        descending, ridge = sorted(bases, reverse=True), next(iter(bases.values())).ridge
+        above: Minimum | None = None
         self._foresee(len(descending))
         for first in range(0, len(descending), TOGETHER):
             anchors = self._anchors({r: bases[r] for r in descending[first : first + TOGETHER]})
             above = self.descend(anchors, above)
             units = [self._move(anchors[r], m) for r in anchors for m in self.depth.middle_layers]
-            found |= {(r["rank"], r["middle"]): r for r in self.workshop.run(units) if r["usable"]}
+            found |= {_place(m): m for m in self.workshop.run(units) if m.usable}
             if two_do_not_hold(self._table(found, most, ridge)):
                 self._foresee(0)
                 break
@@ -134,49 +129,49 @@ class DepthSearch:
         return DepthPath.of(self._table(found, most, ridge)) if found else None
 
     def _foresee(self, ranks: int) -> None:
-        planned = planned_depth_evaluations(self.settings, self.problem, self.depth, ranks=ranks)
+        settings, problem = self.family.settings, self.family.problem
+        planned = planned_depth_evaluations(settings, problem, self.depth, ranks=ranks)
         self.workshop.tracker.foresee(planned + self.afterwards)
 
-    def _anchors(self, bases: Mapping[int, Result]) -> dict[int, Result]:
+    def _anchors(self, bases: Mapping[int, Minimum]) -> dict[int, Minimum]:
         """The start of least objective for each rank, at the anchoring depth."""
-        kinds = kinds_of(self.problem, self.depth)
+        kinds = kinds_of(self.family.problem, self.depth)
         units = [
             self._unit(
                 f"start-{rank}-{number}",
                 partial(
-                    ranked_start, self.problem, self.settings, kind=kind, number=number, rank=rank,
-                    middle=self.depth.anchor, base=base,
+                    ranked_start, self.family, kind=kind, number=number, rank=rank, middle=self.depth.anchor, base=base
                 ),
-                self.settings.start_evaluations,
-                base["ridge"], number,
+                self.family.settings.start_evaluations, base.ridge, number,
             )
             for rank, base in bases.items()
             for number, kind in enumerate(kinds)
         ]  # fmt: skip
-        results = [r for r in self.workshop.run(units) if r["usable"]]
-        best: dict[int, Result] = {}
-        for result in results:
-            rank = result["rank"]
-            if rank not in best or result["objective"] < best[rank]["objective"]:
-                best[rank] = result
+        best: dict[int, Minimum] = {}
+        for minimum in self.workshop.run(units):
+            rank = minimum.dimensions
+            if minimum.usable and (rank not in best or minimum.objective < best[rank].objective):
+                best[rank] = minimum
         return best
 
-    def descend(self, anchors: dict[int, Result], above: Result | None) -> Result | None:
+    def descend(self, anchors: dict[int, Minimum], above: Minimum | None) -> Minimum | None:
         """Train the highest rank on, and each lower one also from the one above it; the last is given back."""
-        cost = self.settings.descent_steps + self.settings.descent_evaluations
+        settings = self.family.settings
+        cost = settings.descent_steps + settings.descent_evaluations
         for rank in sorted(anchors, reverse=True):
             here = anchors[rank]
             if self.workshop.out_of_time():
                 return above
-            compute = partial(descended, self.problem, self.settings, rank=rank, base=above or here)
-            results = self.workshop.run([self._unit(f"descend-{rank}", compute, cost, here["ridge"], rank)])
-            for result in results:
-                if result["usable"] and result["objective"] < here["objective"]:
-                    anchors[rank] = result
+            compute = partial(descended, self.family, rank=rank, base=above or here)
+            for minimum in self.workshop.run([self._unit(f"descend-{rank}", compute, cost, here.ridge, rank)]):
+                if minimum.usable and minimum.objective < here.objective:
+                    anchors[rank] = minimum
             above = anchors[rank]
         return above
 
-    def _hand_on(self, found: dict[tuple[int, int], Result], ranks: list[int], depths: Sequence[int], way: str) -> None:
+    def _hand_on(
+        self, found: dict[tuple[int, int], Minimum], ranks: list[int], depths: Sequence[int], way: str
+    ) -> None:
         """Along these depths, go on from the neighbour's minimum where that is lower than the one found there.
 
         A minimum of rank r is a network of rank r at every other depth. A deep network unrolls curves that a shallow
@@ -188,32 +183,29 @@ class DepthSearch:
                 base, here = found.get((rank, before)), found.get((rank, middle))
                 if base is None or here is None or self.workshop.out_of_time():
                     continue
-                if objective_at_depth(self.problem, self.settings, base, middle) < here["objective"]:
+                if objective_at_depth(self.family, base, middle) < here.objective:
                     units.append(self._move(base, middle, way))
             self.workshop.tracker.foresee(sum(unit.cost for unit in units) + self.afterwards)
-            for result in self.workshop.run(units):
-                at = result["rank"], result["middle"]
-                if result["usable"] and result["objective"] < found[at]["objective"]:
-                    found[at] = result
+            for minimum in self.workshop.run(units):
+                if minimum.usable and minimum.objective < found[_place(minimum)].objective:
+                    found[_place(minimum)] = minimum
 
-    def _move(self, base: Result, middle: int, way: str = "") -> Unit:
-        compute = partial(at_depth, self.problem, self.settings, base=base, middle=middle, lines=self.lines)
-        cost = self.settings.polish_evaluations
-        return self._unit(f"{base['rank']}-{middle}{way}", compute, cost, base["ridge"], middle)
+    def _move(self, base: Minimum, middle: int, way: str = "") -> Unit:
+        compute = partial(at_depth, self.family, base=base, middle=middle, lines=self.lines)
+        cost = self.family.settings.polish_evaluations
+        return self._unit(f"{base.rank}-{middle}{way}", compute, cost, base.ridge, middle)
 
-    def _unit(self, key: str, compute: partial[Result], cost: int, ridge: float, number: int) -> Unit:
-        def run(checkpoint: object, callback: object) -> Result:
-            return compute(seconds=self.workshop.seconds_left(), checkpoint=checkpoint, callback=callback)
+    def _unit(self, key: str, compute: Callable[[Session], Minimum], cost: int, ridge: float, number: int) -> Unit:
+        return Unit(f"path-{ridge:g}-{key}", compute, cost, "depth path", ridge, number)
 
-        return Unit(f"path-{ridge:g}-{key}", run, cost, "depth path", ridge, number)
-
-    def _table(self, found: Mapping[tuple[int, int], Result], most: int, ridge: float) -> xr.Dataset:
+    def _table(self, found: Mapping[tuple[int, int], Minimum], most: int, ridge: float) -> xr.Dataset:
         depths, ranks = self.depth.middle_layers, range(1, most + 1)
-        layers = 2 * self.settings.relu_layers + 1
+        settings = self.family.settings
+        layers = settings.encoder.layers + settings.decoder.layers + 1
         columns = {
             name: (
                 ("rank", "middle_layers"),
-                np.array([[float(found[r, m][name]) if (r, m) in found else np.nan for m in depths] for r in ranks]),
+                np.array([[_number(found.get((r, m)), name) for m in depths] for r in ranks]),
             )
             for name in _COLUMNS
         }
@@ -224,10 +216,20 @@ class DepthSearch:
                 "middle_layers": np.array(depths, dtype=np.int64),
                 "depth": ("middle_layers", np.array(depths, dtype=np.int64) + layers),
             },
-            attrs={"ridge": ridge, "loss": self.problem.loss.value},
+            attrs={"ridge": ridge, "loss": self.family.problem.loss.value},
         )
         table["regularity"] = table["penalty"] - table["rank"] * table["depth"]
         return with_holds(table, close=self.lines is None or self.lines.close)
+
+
+def _place(minimum: Minimum) -> tuple[int, int]:
+    """Where it stands in the table."""
+    assert minimum.middle is not None
+    return minimum.dimensions, minimum.middle
+
+
+def _number(minimum: Minimum | None, name: str) -> float:
+    return math.nan if minimum is None else float(getattr(minimum, name))
 
 
 def with_holds(table: xr.Dataset, *, close: bool) -> xr.Dataset:

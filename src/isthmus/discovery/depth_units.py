@@ -5,21 +5,20 @@ The order of the units and what is read off them: `depth_path`. The starts thems
 
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 
 import torch
 
 from isthmus.discovery.between_rows import LinesBetweenRows
-from isthmus.discovery.curves import Callback, Result, measured_connected, narrow_network_of, network_of, trained
+from isthmus.discovery.kinds.connected import RATE, Connected
+from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.problem import Problem
-from isthmus.discovery.rank_starts import geodesic_network, narrow_network
-from isthmus.discovery.settings import Settings
+from isthmus.discovery.rank_starts import geodesic_network
+from isthmus.discovery.work import Session
 from isthmus.networks import FullyConnected, rebalance
 from isthmus.networks.folding import with_linear_run
-from isthmus.training import Limits
 from isthmus.training.losses import Loss
-from isthmus.training.moves import rebalancing, truncate_middle
-from isthmus.training.solvers import LBFGS, Adam
+from isthmus.training.moves import truncate_middle
+from isthmus.training.solvers import LBFGS
 from isthmus.training.trials import ExactMoves
 
 
@@ -55,100 +54,66 @@ def kinds_of(problem: Problem, depth: DepthSettings) -> list[RankStart]:
     return [*geodesic, RankStart.TRUNCATED, *[RankStart.RANDOM] * depth.random_starts]
 
 
-def ranked_start(  # noqa: PLR0913
-    problem: Problem,
-    settings: Settings,
-    *,
-    kind: RankStart,
-    number: int,
-    rank: int,
-    middle: int,
-    base: Result,
-    seconds: float | None,
-    checkpoint: Path | None,
-    callback: Callback,
-) -> Result:
+def ranked_start(
+    family: Connected, session: Session, *, kind: RankStart, number: int, rank: int, middle: int, base: Minimum
+) -> Minimum:
     """Train a network of `rank` from a start of this kind; `base` is the truncated network of the objective curve."""
-    ridge, limits = base["ridge"], Limits(seconds=seconds)
-    if kind is RankStart.TRUNCATED:
-        network = with_linear_run(network_of(problem, settings, base["theta"]), rank=rank, middle=middle)
-    elif kind is RankStart.RANDOM:
-        seed = 1000 * settings.seed + number
-        network = narrow_network(problem.d_in, problem.d_out, settings, rank=rank, middle=middle, seed=seed)
-    else:
-        network = geodesic_network(
-            problem, settings, rank=rank, middle=middle, ridge=ridge, limits=limits, callback=callback
-        )
+    settings, ridge = family.settings, base.ridge
     lbfgs = LBFGS(settings.lbfgs_evaluations)
-    rate = 3e-3 if kind is RankStart.RANDOM else 1e-3
-    adam = Adam(settings.adam_steps, rate, moves=(rebalancing,), move_every=20)
-    solver = (ExactMoves(), lbfgs) if kind is RankStart.TRUNCATED else (adam, lbfgs)
-    result = trained(problem, network, ridge, solver, seconds=seconds, checkpoint=checkpoint, callback=callback)
-    return measured_connected(problem, network, result) | {
-        "ridge": ridge,
-        "rank": rank,
-        "middle": middle,
-        "kind": str(kind),
-    }
+    if kind is RankStart.TRUNCATED:
+        network = with_linear_run(family.network_of(base), rank=rank, middle=middle)
+        solver = (ExactMoves(), lbfgs)
+    elif kind is RankStart.RANDOM:
+        network = family.narrow(rank, middle=middle, seed=1000 * settings.seed + number)
+        solver = (family.adam(settings.adam_steps, RATE), lbfgs)
+    else:
+        network = geodesic_network(family, rank=rank, middle=middle, ridge=ridge, session=session)
+        solver = (family.adam(settings.adam_steps, RATE / 3), lbfgs)
+    end = family.trained(network, ridge, solver, session)
+    return family.measured(network, end, ridge=ridge, rank=rank, middle=middle, kind=str(kind))
 
 
-def descended(  # noqa: PLR0913
-    problem: Problem,
-    settings: Settings,
-    *,
-    rank: int,
-    base: Result,
-    seconds: float | None,
-    checkpoint: Path | None,
-    callback: Callback,
-) -> Result:
+def descended(family: Connected, session: Session, *, rank: int, base: Minimum) -> Minimum:
     """Take dimensions away from the minimum `base` until `rank` are left, and train long; or train it on.
 
     One dimension at a time the others bend to carry what it did: on six curved dimensions that fill twelve columns
     random starts of rank 6 end at an objective of .13 to .14, this way down from 12 at .049, as low as a start at the
     true coordinates (.044).
     """
-    network = narrow_network_of(problem, settings, base["theta"], base["rank"], middle=base["middle"])
-    if rank < base["rank"]:
+    network, middle = family.network_of(base), base.middle
+    assert middle is not None
+    if rank < base.dimensions:
         truncate_middle(network, rank)
-        network = with_linear_run(network, rank=rank, middle=base["middle"])
-    adam = Adam(settings.descent_steps, 1e-3, moves=(rebalancing,), move_every=20)
-    solver = (ExactMoves(), adam, LBFGS(settings.descent_evaluations))
-    result = trained(problem, network, base["ridge"], solver, seconds=seconds, checkpoint=checkpoint, callback=callback)
-    about = {"ridge": base["ridge"], "rank": rank, "middle": base["middle"], "kind": str(RankStart.DESCENDED)}
-    return measured_connected(problem, network, result) | about
+        network = with_linear_run(network, rank=rank, middle=middle)
+    adam = family.adam(family.settings.descent_steps, RATE / 3)
+    solver = (ExactMoves(), adam, LBFGS(family.settings.descent_evaluations))
+    end = family.trained(network, base.ridge, solver, session)
+    return family.measured(network, end, ridge=base.ridge, rank=rank, middle=middle, kind=str(RankStart.DESCENDED))
 
 
-def at_depth(  # noqa: PLR0913
-    problem: Problem,
-    settings: Settings,
-    *,
-    base: Result,
-    middle: int,
-    lines: LinesBetweenRows | None,
-    seconds: float | None,
-    checkpoint: Path | None,
-    callback: Callback,
-) -> Result:
+def at_depth(
+    family: Connected, session: Session, *, base: Minimum, middle: int, lines: LinesBetweenRows | None
+) -> Minimum:
     """The minimum `base` at another number of middle layers: its linear run rewritten, then polished."""
-    rank, ridge = base["rank"], base["ridge"]
-    network = _rewritten(problem, settings, base, middle)
-    solver = (ExactMoves(), LBFGS(settings.polish_evaluations))
-    result = trained(problem, network, ridge, solver, seconds=seconds, checkpoint=checkpoint, callback=callback)
+    network = _rewritten(family, base, middle)
+    solver = (ExactMoves(), LBFGS(family.settings.polish_evaluations))
+    end = family.trained(network, base.ridge, solver, session)
     between = float("nan") if lines is None else lines.error(network)
-    about = {"ridge": ridge, "rank": rank, "middle": middle, "depth": network.depth, "kind": base["kind"]}
-    return measured_connected(problem, network, result) | about | {"between": between, "true_rank": _true_rank(network)}
+    return family.measured(
+        network, end, ridge=base.ridge, rank=base.rank, middle=middle, kind=base.kind, between=between,
+        true_rank=_true_rank(network),
+    )  # fmt: skip
 
 
-def objective_at_depth(problem: Problem, settings: Settings, base: Result, middle: int) -> float:
+def objective_at_depth(family: Connected, base: Minimum, middle: int) -> float:
     """Objective of the minimum `base` at another number of middle layers, before any polishing."""
-    return problem.objective(_rewritten(problem, settings, base, middle), base["ridge"])
+    return family.problem.objective(_rewritten(family, base, middle), base.ridge)
 
 
-def _rewritten(problem: Problem, settings: Settings, base: Result, middle: int) -> FullyConnected:
-    known = narrow_network_of(problem, settings, base["theta"], base["rank"], middle=base["middle"])
+def _rewritten(family: Connected, base: Minimum, middle: int) -> FullyConnected:
     # another number of factors of a large product throws the norms of all layers out of balance
-    return rebalance(with_linear_run(known, rank=base["rank"], middle=middle), tolerance=1e-2, sweeps=100)
+    rewritten = with_linear_run(family.network_of(base), rank=base.dimensions, middle=middle)
+    return rebalance(rewritten, tolerance=1e-2, sweeps=100)
 
 
 def _true_rank(network: FullyConnected) -> int:

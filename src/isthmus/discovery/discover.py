@@ -13,7 +13,7 @@ from isthmus.discovery.progress import ProgressListener, silent
 from isthmus.discovery.request import Request
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.scaling import Scaling
-from isthmus.discovery.settings import NetworkKind
+from isthmus.discovery.settings import CONNECTED
 from isthmus.discovery.splitting import heldout_rows
 from isthmus.errors import DataError
 from isthmus.tasks.input_columns import InputColumn
@@ -94,7 +94,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     data = checked_data(x, y, loss, sample_weight, columns)
     groups = groups_of_rows(groups, sample_weight)
     settings = settings_from(network, depth, ridge, starts, seed, limits, ordered=ordered, scaling=Scaling(scaling))
-    if depth_path and settings.network != NetworkKind.CONNECTED:
+    if depth_path and settings.network != CONNECTED:
         raise ValueError(
             f"discover(depth_path=True, network={network!r}): a depth path adds linear layers to a fully connected "
             "network; leave out one of the two."

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from isthmus.discovery.chains.cutting import cut_module
-from isthmus.discovery.halves import Factorisation, principal_axes
+from isthmus.discovery.factors import Factorisation, principal_axes
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected, LeakyResNet, ResNet, as_fully_connected, walk
 from isthmus.networks.arguments import module_argument, tensor_argument
@@ -92,15 +92,13 @@ def gap_of(network: FullyConnected, x: Tensor) -> int:
     return _narrowest([s.position for s in states], [s.preactivation for s in states])[1]
 
 
-def joined(halves: Factorisation[FullyConnected], *, dtype: torch.dtype = torch.float64) -> FullyConnected:
+def joined(encoder: FullyConnected, decoder: FullyConnected, *, dtype: torch.dtype = torch.float64) -> FullyConnected:
     """One network that computes decoder o encoder, whose layer of coordinates is linear."""
-    first, second = halves.encoder.written_layers(), halves.decoder.written_layers()
-    pairs = zip(first, second, strict=True)
+    pairs = zip(encoder.written_layers(), decoder.written_layers(), strict=True)
     weights, biases = ([t.to(dtype) for t in [*(a or []), *(b or [])]] for a, b in pairs)
-    depth = halves.encoder.depth
-    linear = [*halves.encoder.linear, depth, *(l + depth for l in halves.decoder.linear)]
+    linear = [*encoder.linear, encoder.depth, *(l + encoder.depth for l in decoder.linear)]
     return FullyConnected.from_layers(
-        weights, biases, negative_slope=halves.encoder.negative_slope, linear=linear, dtype=dtype
+        weights, biases, negative_slope=encoder.negative_slope, linear=linear, dtype=dtype
     )
 
 

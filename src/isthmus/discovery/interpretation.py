@@ -12,7 +12,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import pdist, squareform
 
-from isthmus.discovery.halves import Factorisation
+from isthmus.discovery.factors import Factorisation
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.scaling import CONSTANT, Scaling
 from isthmus.errors import ShapeError

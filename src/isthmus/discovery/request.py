@@ -15,13 +15,16 @@ from isthmus.discovery.assembly import assemble
 from isthmus.discovery.constant import constant_discovery
 from isthmus.discovery.depth_path import DepthPath, DepthSearch, planned_depth_evaluations
 from isthmus.discovery.depth_units import DepthSettings
+from isthmus.discovery.findings import Findings
+from isthmus.discovery.foresight import Foresight
+from isthmus.discovery.kinds import family_of
+from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.local_dimension import local_dimension
 from isthmus.discovery.problem import Problem, pose
 from isthmus.discovery.progress import ProgressListener
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.scaling import Scaling, Standardiser
-from isthmus.discovery.search import Findings, Search
-from isthmus.discovery.search_pass import planned_evaluations
+from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work import Tracker, Workshop, check_same_run
 from isthmus.tasks import covariance_surrogate
@@ -86,7 +89,7 @@ class Request:
 
     def _workshop(self, problem: Problem) -> Workshop:
         """Where units of work are done, kept in the folder if there is one."""
-        planned = planned_evaluations(self.settings, problem) * (1 + self.control)
+        planned = _foreseen(problem, self.settings) * (1 + self.control)
         if self.depth_path:  # the ranks are known when the objective curve is: see `DepthSearch`
             planned += planned_depth_evaluations(self.settings, problem, DEPTHS, ranks=min(3, problem.most_rank))
         deadline = time.monotonic() + self.seconds if self.seconds else None
@@ -98,9 +101,10 @@ class Request:
         return Workshop(work, Tracker(self.progress, planned), deadline=deadline, workers=self.workers, run=run)
 
     def _depth_path(self, problem: Problem, findings: Findings, workshop: Workshop) -> DepthPath | None:
-        afterwards = planned_evaluations(self.settings, problem) * self.control
-        search = DepthSearch(problem, findings.settings, DEPTHS, workshop, afterwards=afterwards)
-        return search.run(findings.curves[findings.ridge], findings.decision.rank)
+        afterwards = _foreseen(problem, self.settings) * self.control
+        assert isinstance(findings.family, Connected)
+        search = DepthSearch(findings.family, DEPTHS, workshop, afterwards=afterwards)
+        return search.run(findings.curve, findings.decision.rank)
 
     def _control(self, workshop: Workshop) -> Discovery:
         """The same search on the Gaussian surrogate of the same covariance."""
@@ -136,6 +140,10 @@ class Request:
             "input_columns": recorded(self.data.columns),
         }
         return about if self.data.weight is None else about | {"weighted": True}
+
+
+def _foreseen(problem: Problem, settings: Settings) -> int:
+    return Foresight.of(family_of(problem, settings)).all
 
 
 def _surrogate(data: CheckedData) -> CheckedData:

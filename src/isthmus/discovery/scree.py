@@ -82,7 +82,8 @@ def scree(
 
 
 def _errors(network: FullyConnected, x: Tensor, y: Tensor, held: Tensor, rank: int) -> tuple[float, float]:
-    narrow = joined(factorise(network, x[~held], rank))
+    cut = factorise(network, x[~held], rank)
+    narrow = joined(cut.encoder, cut.decoder)
     variance = float((y - y.mean(0)).square().sum(1).mean())
     if not variance > 0:
         raise ValueError("scree(module, x, y): the targets do not vary, so there is no error to compare with.")

@@ -1,175 +1,297 @@
-"""A discovery of one set of data: passes over networks of growing width, what their curves say, and what follows.
+"""The search of a discovery, from the first start to the decision: what is trained, in which order, why it stops.
 
-What a pass computes: `search_pass`. When a wider one follows: `widening`. What readings decide: `decision`.
+1. Starts at one ridge after the other, from the middle of the path, until the least held-out error is bracketed.
+2. At that ridge and its neighbours the best start, tried with one rank more, is truncated to every rank and polished:
+   the objective curves. Where the objective asks for all dimensions of the networks, wider ones are trained instead.
+3. At the chosen ridge the halves of each truncation are refined: the scree curve.
+4. The curves are read, the readings compared. Where one lies on a rank that was not trained, that is trained first.
+
+What is decided by which threshold: `choices`, `decision`. How networks of a kind are trained: `kinds`. Every training
+is a unit of work that can be resumed: `work`.
 """
 
 import math
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from isthmus.discovery.baseline import linear_errors
+from isthmus.discovery.choices import OVERSHOOT, choose_ridge, is_full, leaves_room, next_ridge
 from isthmus.discovery.confidence import Shares, row_losses, scree_share, start_share
-from isthmus.discovery.curves import Result
 from isthmus.discovery.decision import Decision, Readings, decide
-from isthmus.discovery.objective_curves import Curves, by_rank, reading_of
+from isthmus.discovery.findings import Findings, SizeFindings, Starts
+from isthmus.discovery.foresight import Foresight
+from isthmus.discovery.kinds import family_of
+from isthmus.discovery.minimum import Minimum, least
+from isthmus.discovery.objective_curves import Curve, Ladder, Wanted, objective_curves, objectives_of, reading_of
 from isthmus.discovery.problem import Problem
-from isthmus.discovery.search_pass import (
-    SearchPass,
-    Starts,
-    Trained,
-    least,
-    most_ranks,
-    planned_evaluations,
-    planned_scree,
-)
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.widening import fell_short, is_full, leaves_room
-from isthmus.discovery.work import Workshop
+from isthmus.discovery.work import Session, Stage, Unit, Workshop
 from isthmus.errors import NotConverged
-from isthmus.theory.curve_readings import CurveReading, running_minimum, scree_reading
+from isthmus.theory.curve_readings import CurveReading, running_minimum, scree_reading, with_gaps_filled
+from isthmus.training import Outcome
 
-
-@dataclass(slots=True)
-class Findings:
-    """Everything that was computed.
-
-    Attributes:
-        starts: results of the trained starts by ridge.
-        curves: results of the truncated networks by ridge, then rank.
-        scree: results of the refined halves by rank.
-        ridge: the chosen ridge.
-        readings: what the curves say.
-        decision: what follows.
-        shares: how often the decided rank was read, over starts and over resampled held-out rows.
-        linear_error: held-out error of the reduced-rank linear baseline by rank, from 0.
-        settings: with the widths that the networks had at last.
-        warnings: what cut the search short.
-    """
-
-    ridge: float
-    readings: Readings
-    decision: Decision
-    linear_error: list[float]
-    shares: Shares
-    starts: Starts
-    curves: Curves
-    scree: dict[int, Result]
-    settings: Settings
-    warnings: list[str] = field(default_factory=list[str])
-
-    def with_deep_rank(self, deep: int, *, sure: bool, local: float) -> "Findings":
-        """The same, decided with the rank that the deepest networks have and the dimension that the rows fill."""
-        readings = replace(self.readings, deep=deep, deep_sure=sure, local=local)
-        return replace(self, readings=readings, decision=decide(readings))
+START = Stage("start", "training")
+RAISE = Stage("raise", "higher ranks")
+TRUNCATE = Stage("truncate", "objective curve")
+REFINE = Stage("scree", "scree curve")
 
 
 class Search:
-    """Passes until the networks are wide enough; the key prefix keeps a control run apart in the same folder."""
+    """One discovery's search; the key prefix keeps a control run apart in the same folder."""
 
     def __init__(self, problem: Problem, settings: Settings, workshop: Workshop, *, prefix: str = "") -> None:
         self.problem, self.workshop, self.prefix = problem, workshop, prefix
-        self.current = self._pass(settings, prefix)
-
-    @property
-    def settings(self) -> Settings:
-        """With the widths that the networks have by now."""
-        return self.current.settings
+        self.size = self._of_size(settings, prefix)
 
     def run(self) -> Findings:
-        """All stages."""
+        """Everything."""
         trained = self._wide_enough()
-        scree = self.current.scree_curve(trained.curve)
+        scree = self.size.scree_curve(trained.curve)
         readings = self._read(trained, scree)
         decision = decide(readings)
         asked: set[int] = set()
         # any of the readings may be believed, so none may stand on ranks that were not trained
         while ranks := self._untrained(decision, readings, trained) - asked:
             asked |= ranks
-            found = self.current.at_ranks(ranks, trained)
+            found = self.size.at_ranks(ranks, trained)
             trained = trained.with_ranks(found)
-            scree = dict(sorted({**scree, **self.current.scree_curve(found)}.items()))
+            scree = dict(sorted({**scree, **self.size.scree_curve(found)}.items()))
             readings = self._read(trained, scree)
             decision = decide(readings)
         self.workshop.tracker.rank = decision.rank
-        linear = list(readings.linear_error)
-        shares = self._shares(decision.rank, trained.starts, trained.curves, scree)
         return Findings(
-            trained.ridge, readings, decision, linear, shares, trained.starts, trained.curves, scree, self.settings,
-            self.current.warnings,
+            family=self.size.family, ridge=trained.ridge, readings=readings, decision=decision,
+            shares=self._shares(decision.rank, trained, scree), starts=trained.starts, curves=trained.curves,
+            scree=scree, warnings=self.size.warnings,
         )  # fmt: skip
 
-    def _untrained(self, decision: Decision, readings: Readings, trained: Trained) -> set[int]:
-        """The ranks in gaps that are read, or lie beside one that is."""
-        read = {decision.rank, readings.objective.rank, readings.scree.rank}
-        return set().union(*(self.current.in_gap(rank, trained) for rank in read))
-
-    def _wide_enough(self) -> Trained:
+    def _wide_enough(self) -> SizeFindings:
         """The starts and curves of the first networks with room to spare, or of the widest that the time allows."""
         tracker = self.workshop.tracker
-        afterwards = max(tracker.left() - planned_evaluations(self.settings, self.problem), 0)  # control, depth path
-        trained = self.current.run()
-        while self._wants_more(trained) and self._has_time(trained.seconds / self.workshop.workers):
-            narrow, wider = self.current, self.settings.wider(self.problem.most_rank)
-            self.current = self._pass(wider, f"{narrow.prefix}wide-{wider.linear_width}-")
-            tracker.foresee(planned_evaluations(wider, self.problem) + afterwards)
+        afterwards = max(tracker.left() - self.size.foresight.all, 0)  # control, depth path
+        trained = self.size.trained()
+        while self._is_full(trained) and self._has_time(trained.seconds / self.workshop.workers):
+            narrow, wider = self.size, self.size.settings.wider(self.problem.most_rank)
+            self.size = self._of_size(wider, f"{narrow.prefix}wide-{wider.linear_width}-")
+            tracker.foresee(self.size.foresight.all + afterwards)
             try:
-                before, trained = trained, self.current.run()
+                before, trained = trained, self.size.trained()
             except NotConverged:
                 narrow.warnings.append(f"Networks with {wider.linear_width} neurons in the middle diverged.")
-                self.current = narrow
-                tracker.foresee(planned_scree(self.settings, self.problem) + afterwards)
+                self.size = narrow
+                tracker.foresee(narrow.foresight.scree + afterwards)
                 break
-            if text := fell_short(before, trained):
-                self.current.warnings.append(text)
+            if text := trained.fell_short_of(before):
+                self.size.warnings.append(text)
         return trained
 
-    def _pass(self, settings: Settings, prefix: str) -> SearchPass:
+    def _of_size(self, settings: Settings, prefix: str) -> "OneSize":
         label = "control: " if self.prefix else ""
-        return SearchPass(self.problem, settings, self.workshop, prefix=prefix, label=label)
+        return OneSize(self.problem, settings, self.workshop, prefix=prefix, label=label)
 
-    def _wants_more(self, trained: Trained) -> bool:
-        return is_full(trained.curve, self.problem.constant_loss(), self.settings, most=self.problem.most_rank)
+    def _is_full(self, trained: SizeFindings) -> bool:
+        read = reading_of(trained.curve, self.problem.constant_loss()).rank
+        widest = self.size.settings.widest
+        return is_full(read, self.size.family.room, most=self.problem.most_rank, widest=widest)
 
     def _has_time(self, spent: float) -> bool:
-        left = self.workshop.seconds_left()
-        return not self.workshop.out_of_time() and leaves_room(left, spent, self.settings, most=self.problem.most_rank)
+        growth = self.size.settings.wider(self.problem.most_rank).width / self.size.settings.width
+        return not self.workshop.out_of_time() and leaves_room(self.workshop.seconds_left(), spent, growth=growth)
 
-    def _shares(self, rank: int, starts: Starts, curves: Curves, scree: dict[int, Result]) -> Shares:
-        """How often the rank is read again."""
-        networks = [self.current.stages.refined_network(self.problem, self.settings, scree[r]) for r in sorted(scree)]
-        losses = [row_losses(self.problem, network) for network in (None, *networks)]
-        weight = self.problem.weight_held
-        of_rows = scree_share(
-            np.stack(losses), rank, ranks=[0, *sorted(scree)], complete=max(scree) >= self.problem.most_rank,
-            weight=None if weight is None else weight.double().numpy(),
-            ordered=self.settings.ordered, seed=self.settings.seed,
-        ) if scree else math.nan  # fmt: skip
-        return Shares(of_rows, start_share(starts, list(curves), rank))
+    def _untrained(self, decision: Decision, readings: Readings, trained: SizeFindings) -> set[int]:
+        """The ranks in gaps that are read, or lie beside one that is."""
+        read = {decision.rank, readings.objective.rank, readings.scree.rank}
+        return set().union(*(self.size.in_gap(rank, trained) for rank in read))
 
-    def _read(self, trained: Trained, scree: dict[int, Result]) -> Readings:
-        ridge, curves = trained.ridge, trained.curves
+    def _read(self, trained: SizeFindings, scree: Curve) -> Readings:
+        ridge, curves, problem = trained.ridge, trained.curves, self.problem
         # the theory speaks of the least minimum, which may be a truncated and polished one
         best = least([*trained.starts[ridge], *trained.curve.values()])
-        constant = self.problem.constant_loss()
-        linear = linear_errors(self.problem, most=most_ranks(self.settings, self.problem))
+        constant = problem.constant_loss()
+        linear = linear_errors(problem, most=self.size.foresight.most_ranks)
         # through no dimension: the best constant of the training rows, on the held-out rows
-        errors = by_rank(scree, "heldout_error", constant=linear[0])
+        errors = with_gaps_filled({0: linear[0]} | {rank: m.heldout_error for rank, m in scree.items()})
         return Readings(
             ridge=ridge,
             objective=reading_of(curves[ridge], constant),
             neighbours=tuple((r, reading_of(c, constant)) for r, c in curves.items() if r != ridge),
-            scree=scree_reading(errors, complete=len(errors) > self.problem.most_rank, measured=scree)
+            scree=scree_reading(errors, complete=len(errors) > problem.most_rank, measured=scree)
             if scree
             else CurveReading(0, 0.0),
-            jacobian_rank=best["jacobian_rank"],
+            jacobian_rank=best.jacobian_rank,
             widest=max(curves[ridge]),
             heldout_error=tuple(errors),
             linear_error=tuple(linear),
-            most=self.problem.most_rank,
-            columns=self.problem.d_in if self.problem.autoencoding else None,
-            complaints=tuple(self.current.warnings),
-            objectives=tuple(running_minimum(by_rank(curves[ridge], "objective", constant=constant))),
-            spread=math.log(least(trained.starts[ridge])["objective"] / best["objective"]),
-            classes=self.problem.classes,
+            most=problem.most_rank,
+            columns=problem.d_in if problem.autoencoding else None,
+            complaints=tuple(self.size.warnings),
+            objectives=tuple(running_minimum(objectives_of(curves[ridge], constant))),
+            spread=math.log(least(trained.starts[ridge]).objective / best.objective),
+            classes=problem.classes,
         )
+
+    def _shares(self, rank: int, trained: SizeFindings, scree: Curve) -> Shares:
+        """How often the rank is read again."""
+        networks = [self.size.family.network_of(scree[r]) for r in sorted(scree)]
+        losses = [row_losses(self.problem, network) for network in (None, *networks)]
+        weight, settings = self.problem.weight_held, self.size.settings
+        of_rows = scree_share(
+            np.stack(losses), rank, ranks=[0, *sorted(scree)], complete=max(scree) >= self.problem.most_rank,
+            weight=None if weight is None else weight.double().numpy(), ordered=settings.ordered, seed=settings.seed,
+        ) if scree else math.nan  # fmt: skip
+        return Shares(of_rows, start_share(trained.starts, list(trained.curves), rank))
+
+
+class OneSize:
+    """The part of a search that trains networks of one size; what cut it short, or was left out, is in `warnings`."""
+
+    def __init__(self, problem: Problem, settings: Settings, workshop: Workshop, *, prefix: str, label: str) -> None:
+        self.problem, self.settings, self.workshop = problem, settings, workshop
+        self.prefix, self.label = prefix, label
+        self.family = family_of(problem, settings)
+        self.foresight = Foresight.of(self.family)
+        self.warnings: list[str] = []
+        self.tried: set[float] = set()
+
+    def trained(self) -> SizeFindings:
+        """The starts along the ridges, the chosen ridge, and the objective curves there and beside it."""
+        starts = self._ridge_path()
+        ridge = self._choose(starts)
+        starts = self._with_neighbours(starts, ridge)
+        around = self._neighbourhood(starts, ridge)
+        self._try_higher_ranks(starts, around)
+        ladders = [self._ladder(least(starts[r])) for r in around]
+        curves = objective_curves(ladders, self._truncated, constant=self.problem.constant_loss())
+        if not curves[ridge]:
+            raise NotConverged(f"discover: at ridge {ridge:g} no network of any rank ended; give other ridges.")
+        for empty in [r for r, curve in curves.items() if not curve]:
+            self.warnings.append(f"At ridge {empty:g} no network of any rank ended; its objective curve is left out.")
+            del curves[empty]
+        return SizeFindings(ridge, starts, ladders[0], curves)
+
+    def _ridge_path(self) -> Starts:
+        """Cold starts at each ridge, from the middle of the path until the least held-out error is bracketed."""
+        ridges, patience = self.settings.ridges, self.settings.patience
+        found: Starts = {}
+        errors: dict[int, float] = {}
+        useless = self.problem.heldout_error_of_constant()
+        while (i := next_ridge(errors, len(ridges), patience=patience, useless=useless)) is not None:
+            if found and self.workshop.out_of_time():
+                self._say_out_of_time()
+                break
+            usable = self._starts_at(ridges[i])
+            errors[i] = least(usable).heldout_error if usable else math.inf
+            if usable:
+                found[ridges[i]] = usable
+                self.workshop.tracker.rank = least(usable).jacobian_rank
+        spared = self.foresight.ridges - len(errors)  # below 0 where the best lay far from the middle
+        self.workshop.tracker.skip(spared * len(self.settings.starts) * self.settings.start_evaluations)
+        if not found:
+            raise NotConverged("discover: every start diverged at every ridge; scale the data or give larger ridges.")
+        return dict(sorted(found.items(), reverse=True))
+
+    def _starts_at(self, ridge: float) -> list[Minimum]:
+        """The starts that can be used."""
+        self.tried.add(ridge)
+        cost, count = self.settings.start_evaluations, len(self.settings.starts)
+        usable = self._run([
+            self._unit(START, partial(self.family.started, ridge=ridge, number=n), ridge, n, cost=cost)
+            for n in range(count)
+        ])  # fmt: skip
+        if not usable:
+            self.warnings.append(f"Every start diverged at ridge {ridge:g}; it is left out.")
+        return usable
+
+    def _choose(self, starts: Starts) -> float:
+        best = {ridge: least(minima) for ridge, minima in starts.items()}
+        return choose_ridge(
+            {ridge: minimum.heldout_error for ridge, minimum in best.items()},
+            {ridge: minimum.objective for ridge, minimum in best.items()},
+            constant_error=self.problem.heldout_error_of_constant(),
+            constant_objective=self.problem.constant_loss(),
+        )
+
+    def _with_neighbours(self, starts: Starts, ridge: float) -> Starts:
+        """The chosen ridge is not always that of least error, whose neighbours alone were trained."""
+        i = self.settings.ridges.index(ridge)
+        beside = [r for r in self.settings.ridges[max(i - 1, 0) : i + 2] if r not in self.tried]
+        if beside and not self.workshop.out_of_time():
+            starts = starts | {r: found for r in beside if (found := self._starts_at(r))}
+        return dict(sorted(starts.items(), reverse=True))
+
+    def _neighbourhood(self, starts: Starts, ridge: float) -> list[float]:
+        """The chosen ridge and its neighbours on the path."""
+        path = list(starts)
+        i = path.index(ridge)
+        return [ridge, *(path[j] for j in (i - 1, i + 1) if 0 <= j < len(path))]
+
+    def _try_higher_ranks(self, starts: Starts, ridges: list[float]) -> None:
+        """Add the best start of each ridge once more with a rank more, where that lowers its objective."""
+        if not self.family.raises_ranks:
+            return
+        bases = {ridge: least(starts[ridge]) for ridge in ridges}
+        cost = self.settings.raise_evaluations
+        raised = self._run([
+            self._unit(RAISE, partial(self.family.raised, base=b), ridge, b.start or 0, cost=cost)
+            for ridge, b in bases.items()
+        ])  # fmt: skip
+        for minimum in raised:
+            base = bases[minimum.ridge]
+            if minimum.activation_rank > base.activation_rank and minimum.objective < base.objective:
+                starts[base.ridge].append(minimum)
+
+    def _ladder(self, base: Minimum) -> Ladder:
+        most = min(base.activation_rank + OVERSHOOT, self.foresight.most_ranks)
+        return Ladder(base, self.family.spare_rank(base, most), most)
+
+    def _truncated(self, wanted: Wanted) -> list[Minimum]:
+        cost = self.settings.polish_evaluations
+        units = [
+            self._unit(TRUNCATE, partial(self.family.truncated, base=l.base, rank=rank), l.ridge, rank, cost=cost)
+            for l, rank in wanted
+        ]
+        if self.workshop.out_of_time():
+            self._say_out_of_time()
+        return self._run(units)
+
+    def in_gap(self, rank: int, trained: SizeFindings) -> set[int]:
+        """The rank and those beside it, as far as a curve with gaps leaves them out."""
+        ladder, curve = trained.ladder, trained.curve
+        if not ladder.has_gaps:
+            return set()
+        return {r for r in (rank - 1, rank, rank + 1) if 0 < r <= ladder.most and r not in curve}
+
+    def at_ranks(self, ranks: set[int], trained: SizeFindings) -> Curve:
+        """The best start truncated to these ranks, those that can be used."""
+        found = self._truncated([(trained.ladder, r) for r in sorted(ranks, reverse=True)])
+        return {minimum.dimensions: minimum for minimum in found}
+
+    def scree_curve(self, curve: Curve) -> Curve:
+        """Refined halves through each rank; what is one network on the objective curve is one here."""
+        networks, cost = {m.dimensions: m for m in curve.values()}, self.settings.refine_evaluations
+        units = [
+            self._unit(REFINE, partial(self.family.refined, base=base), base.ridge, rank, cost=cost)
+            for rank, base in sorted(networks.items(), reverse=True)
+        ]
+        refined = {m.dimensions: m for m in reversed(self._run(units))}
+        return {rank: refined[m.dimensions] for rank, m in sorted(curve.items()) if m.dimensions in refined}
+
+    def _run(self, units: Sequence[Unit]) -> list[Minimum]:
+        """The minima that can be used."""
+        minima = self.workshop.run(units)
+        if any(minimum.outcome is Outcome.TIME_LIMIT for minimum in minima):
+            self._say_out_of_time()
+        return [minimum for minimum in minima if minimum.usable]
+
+    def _say_out_of_time(self) -> None:
+        text = "The time limit cut the search short; give more seconds for a sharper answer."
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+    def _unit(
+        self, stage: Stage, compute: Callable[[Session], Minimum], ridge: float, index: int, *, cost: int
+    ) -> Unit:
+        key = f"{self.prefix}{stage.key}-{ridge:g}-{index}"
+        return Unit(key=key, compute=compute, cost=cost, stage=self.label + stage.words, ridge=ridge, start=index)

@@ -4,7 +4,9 @@ import dataclasses
 from dataclasses import dataclass
 from enum import StrEnum
 
-STREAM_EVALUATIONS = 400  # of Adam, then of L-BFGS, in each start of a residual network
+from isthmus.discovery.halves import Half
+
+CONNECTED = "connected"  # the kind of network that is trained unless another is asked for
 
 
 class StartKind(StrEnum):
@@ -13,14 +15,6 @@ class StartKind(StrEnum):
     LINEAR = "linear"
     RANDOM = "random"
     RAISED = "raised"  # another start, one rank added: never chosen, kept where that lowered the objective
-
-
-class NetworkKind(StrEnum):
-    """Which networks are trained."""
-
-    CONNECTED = "connected"
-    LEAKY = "leaky"
-    RESNET = "resnet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +43,7 @@ class Settings:
         heldout: share of rows held out.
         scaling: "column" or "global".
         ordered: whole blocks of rows are held out.
-        network: "connected", "leaky" or "resnet".
+        network: name of a kind, see `kinds.KINDS`.
         stream_layers: layers or blocks of a residual network, whose depth knob it is for "resnet".
         stream_width: of its stream, more where the data are wider.
         effective_depth: Lt, the depth knob of a leaky network.
@@ -73,7 +67,7 @@ class Settings:
     heldout: float = 0.2
     scaling: str = "column"
     ordered: bool = False
-    network: str = NetworkKind.CONNECTED.value
+    network: str = CONNECTED
     stream_layers: int = 16
     stream_width: int = 24
     effective_depth: float = 8.0
@@ -91,9 +85,19 @@ class Settings:
             raise ValueError(f"discover: needs a held-out share between 0 and 1, got {self.heldout}.")
 
     @property
+    def encoder(self) -> Half:
+        """What lies before the linear layers."""
+        return Half(self.relu_layers, self.width)
+
+    @property
+    def decoder(self) -> Half:
+        """What lies behind them."""
+        return Half(self.relu_layers, self.width)
+
+    @property
     def depth(self) -> int:
         """Number of weight matrices of the network."""
-        return 2 * self.relu_layers + self.linear_layers + 1
+        return self.encoder.layers + self.linear_layers + self.decoder.layers + 1
 
     @property
     def start_evaluations(self) -> int:
@@ -103,7 +107,7 @@ class Settings:
     @property
     def linear_steps(self) -> int:
         """Steps of Adam of a linear start."""
-        return self.adam_steps * (2 if self.network == NetworkKind.CONNECTED else 1)
+        return self.adam_steps * (2 if self.network == CONNECTED else 1)
 
     @property
     def descent_steps(self) -> int:
@@ -114,11 +118,6 @@ class Settings:
     def descent_evaluations(self) -> int:
         """Gradient evaluations of L-BFGS after them: data in sheets are unrolled late in training."""
         return 5 * self.lbfgs_evaluations
-
-    @property
-    def room(self) -> int:
-        """The largest rank that the networks can show; residual ones are as wide as their data."""
-        return self.linear_width if self.network == NetworkKind.CONNECTED else self.widest
 
     def wider(self, most: int) -> "Settings":
         """A middle at least twice as wide; at once for rank `most` if that is up to three times.

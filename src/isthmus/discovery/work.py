@@ -13,10 +13,10 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 
+from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.progress import Progress, ProgressListener
 from isthmus.errors import CheckpointError, DataError
 from isthmus.training import FitEvent, Outcome
@@ -24,11 +24,36 @@ from isthmus.training.checkpoint import load_state, load_twice, save_state, save
 from isthmus.training.products import kept_choices
 from isthmus.training.several import num_cores
 
-Result = dict[str, Any]  # plain Python and tensors
-
 
 class Stopped(Exception):  # noqa: N818 - not an error: the run was asked to stop
     """Raised inside a unit when the run is being interrupted; its state is saved."""
+
+
+def _unheard(_event: FitEvent) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What a training inside of a unit knows of where it runs.
+
+    Attributes:
+        hear: the callback of `fit`.
+        checkpoint: the file of its state, or None.
+        seconds: it may take, or None.
+    """
+
+    hear: Callable[[FitEvent], bool] = _unheard
+    checkpoint: Path | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One kind of unit: what its files are called, and what a progress bar says of it."""
+
+    key: str
+    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +62,7 @@ class Unit:
 
     Attributes:
         key: its name, also of its file.
-        compute: (checkpoint path or None, callback for `fit`) -> result.
+        compute: trains in the session that it is given.
         cost: gradient evaluations that it takes, for the estimate of time left.
         stage: what it does, in words.
         ridge: its ridge.
@@ -45,7 +70,7 @@ class Unit:
     """
 
     key: str
-    compute: Callable[[Path | None, Callable[[FitEvent], bool]], Result]
+    compute: Callable[[Session], Minimum]
     cost: int
     stage: str
     ridge: float | None = None
@@ -135,11 +160,11 @@ class Workshop:
         """Until the time limit; at least a moment, so that a unit that was begun leaves something behind."""
         return None if self.deadline is None else max(self.deadline - time.monotonic(), 0.05)
 
-    def run(self, units: Iterable[Unit]) -> list[Result]:
+    def run(self, units: Iterable[Unit]) -> list[Minimum]:
         """The results of all units, in order. An interrupt stops the running ones, their states saved."""
         choices = kept_choices(self.folder / "products.pt" if self.folder else None)
         with one_thread_each(), choices, ThreadPoolExecutor(self.workers) as pool:
-            futures: list[Future[Result]] = []
+            futures: list[Future[Minimum]] = []
             try:  # an interrupt may come while units are handed out: those that began must hear of it
                 for unit in units:
                     futures.append(pool.submit(self._one, unit))
@@ -153,7 +178,7 @@ class Workshop:
                     future.cancel()
                 raise
 
-    def _one(self, unit: Unit) -> Result:
+    def _one(self, unit: Unit) -> Minimum:
         done = self.folder / f"{unit.key}.pt" if self.folder else None
         saved = self._kept(done) if done else None
         if saved is not None:
@@ -167,16 +192,16 @@ class Workshop:
             self.tracker.at(unit, event)
             return self._stop.is_set()
 
-        result = _computed(unit, partial, hear)
+        result = _computed(unit, Session(hear, partial, self.seconds_left()))
         if self._stop.is_set():
             raise Stopped(unit.key)
-        if done and partial and result.get("outcome") != Outcome.TIME_LIMIT.name:  # that one may go on another day
-            save_state(done, {"result": result, "run": self.run_stamp})
+        if done and partial and result.outcome is not Outcome.TIME_LIMIT:  # that one may go on another day
+            save_state(done, {"result": result.as_state(), "run": self.run_stamp})
             partial.unlink(missing_ok=True)  # only now: it holds the fit while nothing else does
         self.tracker.finished(unit, fresh=True)
         return result
 
-    def _kept(self, done: Path) -> Result | None:
+    def _kept(self, done: Path) -> Minimum | None:
         """What an earlier sitting made of a unit; None where it must be computed."""
         try:
             saved = load_state(done)
@@ -185,19 +210,20 @@ class Workshop:
         except CheckpointError as error:
             set_aside(done, error)
             return None
-        return None if saved is None else saved["result"]
+        return None if saved is None else Minimum.of_state(saved["result"])
 
 
-def _computed(unit: Unit, partial: Path | None, hear: Callable[[FitEvent], bool]) -> Result:
+def _computed(unit: Unit, session: Session) -> Minimum:
     """The result of a unit, from its checkpoint on; from the start where that cannot be used."""
     with torch.no_grad():
         try:
-            return unit.compute(partial, hear)
+            return unit.compute(session)
         except CheckpointError as error:
+            partial = session.checkpoint
             if partial is None or not partial.exists():
                 raise
             set_aside(partial, error)
-            return unit.compute(partial, hear)
+            return unit.compute(session)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """A waist in a residual stream: at one place it is led through a few of its dimensions, which makes its rank exact.
 
-Which dimensions: `discovery.streams`. Networks whose hidden layers are narrow in themselves: `fully_connected`.
+Which dimensions: `discovery.kinds.streams`. Networks whose hidden layers are narrow in themselves: `fully_connected`.
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Ranks read off curves over the rank: the objective curve and the scree curve, each with its sharpness.
 
-Pure functions of numbers; how the curves are computed is in `discovery.curves`, how readings combine in
+Pure functions of numbers; how the curves are computed is in `discovery.kinds`, how readings combine in
 `discovery.decision`.
 """
 
@@ -8,8 +8,6 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-
-OBJECTIVE_SLACK = 1.01  # a rank is enough if its objective is within 1 % of the one through all dimensions
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +52,15 @@ def running_minimum(objectives: Sequence[float]) -> list[float]:
     return out
 
 
-def objective_reading(objectives: Sequence[float], *, slack: float = OBJECTIVE_SLACK) -> CurveReading:
+def objective_reading(objectives: Sequence[float], *, slack: float) -> CurveReading:
     """Least rank whose objective is within `slack` of the one through all dimensions.
 
-        rank = least r with F(r) <= 1.01 F(K),   sharpness = log F(r - 1) / F(r)
+        rank = least r with F(r) <= slack * F(K),   sharpness = log F(r - 1) / F(r)
 
     Args:
         objectives: f(0), f(1), ..., f(K) > 0: the least objective reached through exactly r dimensions; f(0) is that of
             the best constant.
-        slack: factor allowed.
+        slack: factor allowed, at least 1.
 
     Raises:
         ValueError: fewer than two values, or values that are not positive.

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 import isthmus
-from isthmus.discovery import search_pass
+from isthmus.discovery import search
 from isthmus.discovery.arguments import checked_data
-from isthmus.discovery.curves import Result
-from isthmus.discovery.ladder import Ladder
-from isthmus.discovery.objective_curves import Curves, Train, objective_curves
+from isthmus.discovery.minimum import Minimum
+from isthmus.discovery.objective_curves import Curves, Ladder, Train, objective_curves
 from isthmus.discovery.progress import silent
 from isthmus.discovery.request import Request
 from isthmus.discovery.settings import Settings
@@ -38,12 +37,12 @@ def lose(monkeypatch: pytest.MonkeyPatch, *, chosen_too: bool) -> None:
     """Let truncated networks diverge, at the neighbouring ridge or at both."""
 
     def losing(ladders: Sequence[Ladder], train: Train, *, constant: float) -> Curves:
-        def some(wanted: Sequence[tuple[Ladder, int]]) -> list[Result]:
-            return [r for r in train(wanted) if r["ridge"] == ladders[0].ridge and not chosen_too]
+        def some(wanted: Sequence[tuple[Ladder, int]]) -> list[Minimum]:
+            return [r for r in train(wanted) if r.ridge == ladders[0].ridge and not chosen_too]
 
         return objective_curves(ladders, some, constant=constant)
 
-    monkeypatch.setattr(search_pass, "objective_curves", losing)
+    monkeypatch.setattr(search, "objective_curves", losing)
 
 
 def test_a_ridge_at_which_nothing_ends_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +70,7 @@ def test_the_neighbours_of_the_chosen_ridge_are_trained_whatever_the_walk_left_o
         heard.append((dict(errors), useless))
         return None if errors else 2
 
-    monkeypatch.setattr(search_pass, "next_ridge", once)
+    monkeypatch.setattr(search, "next_ridge", once)
     found = discovered(four)
     assert sorted(set(found.runs["ridge"].values.tolist())) == [1e-3, 3e-3, 1e-2]
     assert found.readings["ridge"] == 3e-3
@@ -88,7 +87,7 @@ def test_the_choice_of_the_ridge_hears_of_the_constant(monkeypatch: pytest.Monke
         assert set(errors) == set(objectives)
         return min(errors)
 
-    monkeypatch.setattr(search_pass, "choose_ridge", smallest)
+    monkeypatch.setattr(search, "choose_ridge", smallest)
     assert discovered().readings["ridge"] == 1e-3
     assert heard[0]["constant_objective"] == pytest.approx(1.0, rel=0.2)
     assert heard[0]["constant_error"] == pytest.approx(1.0, rel=0.5)

@@ -5,7 +5,7 @@ from itertools import permutations
 
 import pytest
 
-from isthmus.discovery.ridge_path import choose_ridge, next_ridge
+from isthmus.discovery.choices import choose_ridge, next_ridge
 
 
 def walked(errors: list[float], *, patience: int = 1, useless: float = math.inf) -> list[int]:

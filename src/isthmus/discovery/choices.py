@@ -1,0 +1,138 @@
+"""What a discovery decides by, besides its readings: every threshold, each with its evidence, and the rules on them.
+
+Pure functions of numbers. Which minimum is computed when: `search`. From readings to a verdict: `decision`; what was
+measured, at length: docs/notes/decision.md.
+"""
+
+import math
+from collections.abc import Mapping
+
+SLACK = (
+    0.01  # relative rise of the objective at which a rank is enough: teachers are flat to a fraction of it above theirs
+)
+SHARP = (
+    0.05  # log rise one rank below that is sharp: Kuramoto-Sivashinsky .23 to .29, its Gaussian surrogate .02 to .03
+)
+CLEAR_MARGIN = 0.2  # margin of the scree curve from which its bend is clear; plays the same part there
+FILLED = 0.5  # dimensions that rows may seem to lack locally and still fill all columns: it is an estimate
+AS_LINEAR = 1.02  # error over that of a linear map of at most that rank, above which the linear one predicts better
+FREE = 1e-3  # relative rise of the objective up to which a truncation costs nothing
+GAIN = SLACK / 2  # relative fall of the objective from which more dimensions gain something: half of what is read
+CLEARLY = 0.95  # error over that of the constant below which a network predicts more than the constant
+CLOSE = 1.1  # error over the least one up to which a ridge may be chosen instead
+OVERSHOOT = 2  # ranks above that of the trained network that the curves cover
+BELOW = 2  # ranks below a reading from which a neighbouring curve begins, and by which it goes on
+WHOLE = 24  # ranks that are all trained; of a longer curve those in steps of a quarter, and all around its reading
+LONG_CURVE, LONG_BESIDE = 20, 8  # about how many ranks of a curve with gaps are trained, and of one beside it
+WIDENED_COST = 2.0  # a whole search over its starts and curves, in time, at equal widths
+GLUED = 0.25  # error between rows, over the variance, from which a rank does not hold the data together
+GLUED_RATIO = 4.0  # and how many times that of the largest rank, whose error is noise and curvature
+LOST = 0.05  # held-out error up to which a rank may hold data together whose rows lie too far apart to tell,
+LOST_RATIO = 2.0  # or so many times that of the largest rank
+TOGETHER = 3  # ranks trained before it is asked whether lower ones can hold the data at all
+
+
+def next_ridge(errors: Mapping[int, float], count: int, *, patience: int, useless: float = math.inf) -> int | None:
+    """Number of the next ridge, or None where `patience` ridges, or all there are, lie on both sides of the best.
+
+        least error at i, lo..hi were tried:   hi + 1 while hi - i < patience,   then lo - 1 while i - lo < patience
+
+    Args:
+        errors: held-out error by the number of each ridge that was tried; they are next to each other. Infinite where
+            nothing could be trained; as long as all are, every ridge is tried.
+        count: ridges of the path, at least 1; number 0 is the largest.
+        patience: at least 1, so that a best ridge inside the path has both its neighbours.
+        useless: error of the best constant. While no ridge does better, the rows are fitted too closely, and all the
+            larger ridges are tried: errors of overconfident classes go up and down from ridge to ridge.
+
+    Test: discovery/test_choices.
+    """
+    if not errors:
+        return count // 2
+    best = min(errors, key=lambda i: (errors[i], i))
+    enough = patience if math.isfinite(errors[best]) else count
+    upwards = count if errors[best] >= useless else enough
+    lowest, highest = min(errors), max(errors)
+    if highest - best < enough and highest + 1 < count:
+        return highest + 1
+    if best - lowest < upwards and lowest > 0:
+        return lowest - 1
+    return None
+
+
+def choose_ridge(
+    errors: Mapping[float, float],
+    objectives: Mapping[float, float],
+    *,
+    constant_error: float,
+    constant_objective: float,
+) -> float:
+    """The ridge of least held-out error; beside it one nearly as good, where the constant is the least minimum.
+
+    Where the constant has the lower objective, though the trained network predicts more than the constant, the ridge is
+    too large to read a rank there, which would be 0: classes drop from all their dimensions to none within one ridge. A
+    ridge may be chosen instead whose error is at most `CLOSE` times as large.
+
+    Args:
+        errors: held-out error by ridge, at least one.
+        objectives: least objective by ridge.
+        constant_error: held-out error of the best constant.
+        constant_objective: its objective, at any ridge.
+
+    Returns:
+        The ridge; where none nearly as good predicts more than the constant at a lower objective, that of least error.
+
+    Test: discovery/test_choices.
+    """
+    enough = min(CLOSE * min(errors.values()), CLEARLY * constant_error)
+    kept = [r for r in errors if objectives[r] < constant_objective and errors[r] <= enough]
+    return min(kept or errors, key=lambda r: errors[r])
+
+
+def steps_upwards(low: int, high: int, *, gaps: bool) -> list[int]:
+    """Ranks from `low` to `high` of a curve: all of them, or with gaps in steps that grow with the rank."""
+    if not gaps:
+        return list(range(low, high + 1))
+    ranks, rank = list[int](), low
+    while rank < high:
+        ranks.append(rank)
+        rank += max(rank // 4, 1)
+    return [*ranks, high]
+
+
+def steps_downwards(low: int, *, gaps: bool) -> list[int]:
+    """The next ranks below `low` that are trained: two, or one a quarter below where the curve has gaps."""
+    if gaps:
+        return [max(low - max(low // 4, BELOW), 1)]
+    return list(range(max(low - BELOW, 1), low))
+
+
+def is_full(rank: int, room: int, *, most: int, widest: int) -> bool:
+    """Whether the objective asks for as many dimensions as networks have room for, and wider ones may have more.
+
+    What a start uses says less: noise fills all layers of a network whose objective reads 8.
+
+    Args:
+        rank: that the objective reads.
+        room: the largest rank that networks of this size can show.
+        most: rank that no map of these inputs to these targets exceeds.
+        widest: room that is not exceeded.
+
+    Test: discovery/test_choices.
+    """
+    return room < min(most, widest) and rank >= room
+
+
+def leaves_room(seconds_left: float | None, spent: float, *, growth: float) -> bool:
+    """Whether a time limit, if there is one, leaves room for wider starts, their curves and the scree curve.
+
+        left > 2 * growth^2 * spent
+
+    Args:
+        seconds_left: until the limit, or None.
+        spent: seconds on the starts and curves of networks of this size, in this sitting or an earlier one.
+        growth: width of the wider networks over that of these.
+
+    Test: discovery/test_choices.
+    """
+    return seconds_left is None or seconds_left > WIDENED_COST * growth**2 * spent

@@ -1,0 +1,163 @@
+"""Fully connected networks in a discovery: an encoder, linear layers, a decoder.
+
+The linear run plays the near-identity middle of a very deep network: its cost is a Schatten quasi-norm, it trains in
+seconds, and it factors exactly. What is done with it: `family`. Residual networks: `streams`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import torch
+
+from isthmus.discovery.choices import FREE
+from isthmus.discovery.factorisation import factorise, joined
+from isthmus.discovery.kinds.family import Family, fill
+from isthmus.discovery.linear_maps import LINEAR_START_NOISE, reduced_rank_map, regression_target
+from isthmus.discovery.minimum import Minimum
+from isthmus.discovery.settings import Settings, StartKind
+from isthmus.discovery.work import Session
+from isthmus.networks import FullyConnected
+from isthmus.networks.folding import merge_linear_runs
+from isthmus.networks.narrow_runs import narrow_linear_run, widen_linear_run
+from isthmus.training.moves import middle_rank, rebalancing, truncate_middle
+from isthmus.training.rank_raising import raise_rank
+from isthmus.training.solvers import LBFGS, Adam
+from isthmus.training.trials import RankTrials
+
+RATE = 3e-3  # of Adam from random weights; a linear start takes a third
+MOVE_EVERY = 20
+
+
+class Connected(Family[FullyConnected]):
+    """`Family` of `FullyConnected` networks with a run of linear layers between two halves."""
+
+    raises_ranks: ClassVar[bool] = True
+
+    @classmethod
+    def adapted(cls, settings: Settings, depth: int | None) -> Settings:
+        """As many linear layers as the depth leaves."""
+        if depth is None:
+            return settings
+        return replace(settings, linear_layers=depth - settings.depth + settings.linear_layers)
+
+    @classmethod
+    def num_layers(cls, settings: Settings) -> int:
+        """Weight matrices."""
+        return settings.depth
+
+    @property
+    def room(self) -> int:
+        """The width of the linear layers."""
+        return self.settings.linear_width
+
+    @property
+    def middle(self) -> int:
+        """The first linear layer."""
+        return self.settings.encoder.layers + 1
+
+    def new(self, *, seed: int) -> FullyConnected:
+        """Random weights in all layers."""
+        return self.of_middle([self.settings.linear_width] * self.settings.linear_layers, seed=seed)
+
+    def narrow(self, rank: int, *, middle: int, seed: int = 0) -> FullyConnected:
+        """A middle of `rank` neurons in each of its layers, with identities between them."""
+        network = self.of_middle([rank] * middle, seed=seed)
+        first = self.middle
+        with torch.no_grad():
+            for weight in network.weights[first : first + middle - 1]:
+                weight.copy_(torch.eye(rank))
+        return network
+
+    def of_middle(self, widths: Sequence[int], *, seed: int) -> FullyConnected:
+        """A network whose linear layers have these widths."""
+        before, after = self.settings.encoder.widths, self.settings.decoder.widths
+        linear = range(len(before) + 1, len(before) + len(widths) + 1)
+        layers = [*before, *widths, *after]
+        d_in, d_out = self.problem.d_in, self.problem.d_out
+        return FullyConnected(d_in, d_out, width=layers, depth=len(layers) + 1, linear=linear, seed=seed)
+
+    def start_linear(self, network: FullyConnected) -> None:
+        """B = C V^T of y ~ x B, from the SVD of the fitted values: C^T in the encoder, identities, V in the decoder."""
+        s, x = self.settings, self.problem.x
+        coordinates, back = reduced_rank_map(x, regression_target(self.problem))
+        room = [s.linear_width, coordinates.shape[1], s.encoder.carries(), s.decoder.carries()]
+        m = min(size for size in room if size is not None)
+        c, v = coordinates[:, :m].to(x.dtype), back[:, :m].to(x.dtype)
+        eye = torch.eye(m, dtype=x.dtype)
+        first, last = s.encoder.layers, s.encoder.layers + s.linear_layers
+        with torch.no_grad():
+            w = [weight.mul_(LINEAR_START_NOISE) for weight in network.weights]
+            s.encoder.add_linear_map(w[: first + 1], c.T, eye)
+            for weight in w[first + 1 : last]:
+                weight[:m, :m] += eye
+            s.decoder.add_linear_map([w[last][:, :m], *w[last + 1 :]], eye, v)
+
+    def warm_up(self, kind: StartKind) -> Adam:
+        """Adam with rebalancing in between."""
+        if kind is StartKind.LINEAR:
+            # begun too early, L-BFGS leaves it with one or two dimensions at a large ridge
+            return self.adam(self.settings.linear_steps, RATE / 3)
+        return self.adam(self.settings.adam_steps, RATE)
+
+    @staticmethod
+    def adam(steps: int, rate: float) -> Adam:
+        """Adam as networks of this kind take it."""
+        return Adam(steps, rate, moves=(rebalancing,), move_every=MOVE_EVERY)
+
+    def narrowed(self, network: FullyConnected, rank: int) -> FullyConnected:
+        """Middle matrices truncated to the rank, written in as many neurons."""
+        truncate_middle(network, rank)
+        # a fifth fewer products, and biases cannot add a direction
+        return narrow_linear_run(network, rank)
+
+    def restored(self, narrow: FullyConnected, network: FullyConnected) -> FullyConnected:
+        """The wide network with the narrow one's weights in its first neurons."""
+        widen_linear_run(narrow, network)
+        return network
+
+    def halves_of(self, base: Minimum) -> FullyConnected:
+        """One linear hidden layer of as many neurons as the rank where the middle was."""
+        return self.cut_to(self.network_of(base), base.dimensions)
+
+    def cut_to(self, network: FullyConnected, rank: int) -> FullyConnected:
+        """The network with one linear hidden layer of `rank` neurons where its middle was."""
+        halves = factorise(network, self.problem.x, rank, layer=self.middle)
+        merged = merge_linear_runs(halves.decoder)
+        return joined(halves.encoder, merged, dtype=network.weights[0].dtype)
+
+    def network_of(self, minimum: Minimum) -> FullyConnected:
+        """In the widths of the settings, or with a middle as narrow as its rank."""
+        if minimum.middle is None:
+            return fill(self.new(seed=0), minimum.theta)
+        return fill(self.narrow(minimum.dimensions, middle=minimum.middle), minimum.theta)
+
+    def shown(self, starts: Sequence[Minimum], curve: Mapping[int, Minimum], rank: int) -> Minimum:  # noqa: ARG002
+        """The truncation of the rank, or of the next lower one that did not diverge."""
+        return curve[max((r for r in curve if r <= rank), default=min(curve))]
+
+    def written(self, network: FullyConnected) -> FullyConnected:
+        """It is one."""
+        return network
+
+    def about(self, network: FullyConnected) -> dict[str, Any]:
+        """The rank of its middle matrices."""
+        return {"activation_rank": middle_rank(network)}
+
+    def spare_rank(self, base: Minimum, most: int) -> int:
+        """Least rank, going down from `most`, to which a start is truncated without a rise of its objective."""
+        allowed, rank = (1 + FREE) * base.objective, most
+        while rank > 1:
+            network = self.network_of(base)
+            truncate_middle(network, rank - 1)
+            if not self.problem.objective(network, base.ridge) <= allowed:
+                return rank
+            rank -= 1
+        return rank
+
+    def raised(self, session: Session, *, base: Minimum) -> Minimum:
+        """One rank more is tried from a trained start, at its ridge."""
+        network = self.network_of(base)
+        solver = RankTrials(LBFGS(self.settings.raise_evaluations), most=1, attempt=raise_rank)
+        end = self.trained(network, base.ridge, solver, session)
+        return self.measured(network, end, ridge=base.ridge, start=base.start, kind=str(StartKind.RAISED))

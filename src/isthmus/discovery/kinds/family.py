@@ -1,0 +1,190 @@
+"""What a discovery does with networks of any kind: trained starts, truncations to a rank, refined halves.
+
+A kind says how its networks are made, started, led through few dimensions and measured: `connected`, `streams`. Which
+minimum is computed when, and why: `search`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from isthmus.discovery.minimum import Minimum, flat_parameters
+from isthmus.discovery.problem import Problem
+from isthmus.discovery.settings import Settings, StartKind
+from isthmus.discovery.work import Session
+from isthmus.networks import FullyConnected, jacobians
+from isthmus.theory.spectra import spectral_gap_rank
+from isthmus.training import FitResult, Limits, fit
+from isthmus.training.solvers import LBFGS, Adam, Solver
+
+JACOBIAN_POINTS = 64
+N = TypeVar("N", bound=nn.Module)
+M = TypeVar("M", bound=nn.Module)
+
+
+class Family(ABC, Generic[N]):
+    """The networks of one kind and size that a discovery trains on one problem.
+
+    The functions that they compute through at most r dimensions are nested in r.
+
+    Args:
+        problem: the data.
+        settings: sizes, budgets, seeds.
+    """
+
+    raises_ranks: ClassVar[bool]  # whether there is a run of layers that a rank can be added to
+
+    def __init__(self, problem: Problem, settings: Settings) -> None:
+        self.problem, self.settings = problem, settings
+
+    @classmethod
+    @abstractmethod
+    def adapted(cls, settings: Settings, depth: int | None) -> Settings:
+        """The settings as the kind needs them, with so many layers if they were given."""
+
+    @classmethod
+    @abstractmethod
+    def num_layers(cls, settings: Settings) -> int:
+        """How many layers its networks have, for an estimate of their memory."""
+
+    @property
+    @abstractmethod
+    def room(self) -> int:
+        """The largest rank that networks of this size can show."""
+
+    @property
+    @abstractmethod
+    def middle(self) -> int:
+        """Number of the hidden layer at which they are cut."""
+
+    @abstractmethod
+    def new(self, *, seed: int) -> N:
+        """An untrained network."""
+
+    @abstractmethod
+    def start_linear(self, network: N) -> None:
+        """Turn random weights into the reduced-rank regression of the targets on the inputs, plus noise; in place."""
+
+    @abstractmethod
+    def warm_up(self, kind: StartKind) -> Adam:
+        """The first part of the training of a start."""
+
+    @abstractmethod
+    def narrowed(self, network: N, rank: int) -> N:
+        """A start led through `rank` dimensions in its middle; it may be the network itself, changed."""
+
+    @abstractmethod
+    def restored(self, narrow: N, network: N) -> N:
+        """What `narrowed` made of a network, trained meanwhile, in the layout of a start."""
+
+    @abstractmethod
+    def halves_of(self, base: Minimum) -> N:
+        """The network of a truncation, its two sides ready to be refined."""
+
+    @abstractmethod
+    def network_of(self, minimum: Minimum) -> N:
+        """The network that a unit of work ended with."""
+
+    @abstractmethod
+    def shown(self, starts: Sequence[Minimum], curve: Mapping[int, Minimum], rank: int) -> Minimum:
+        """Which of the starts and truncations at the chosen ridge `Discovery.network` is."""
+
+    @abstractmethod
+    def written(self, network: N) -> FullyConnected:
+        """The same function as a fully connected network."""
+
+    @abstractmethod
+    def about(self, network: N) -> dict[str, Any]:
+        """What a minimum tells of its network besides parameters: `activation_rank`, the waist."""
+
+    @abstractmethod
+    def spare_rank(self, base: Minimum, most: int) -> int:
+        """Rank from `most` down to which a start is truncated at no cost; `most` where that is not known beforehand."""
+
+    @abstractmethod
+    def raised(self, session: Session, *, base: Minimum) -> Minimum:
+        """A start that tried one rank more; itself where the objective is no lower, or `raises_ranks` is false."""
+
+    def started(self, session: Session, *, ridge: float, number: int) -> Minimum:
+        """Train start `number` at `ridge`."""
+        kind = StartKind(self.settings.starts[number])
+        network = self.new(seed=1000 * self.settings.seed + number)
+        if kind is StartKind.LINEAR:
+            self.start_linear(network)
+        solver = (self.warm_up(kind), LBFGS(self.settings.lbfgs_evaluations))
+        end = self.trained(network, ridge, solver, session)
+        return self.measured(network, end, ridge=ridge, start=number, kind=str(kind))
+
+    def truncated(self, session: Session, *, base: Minimum, rank: int) -> Minimum:
+        """Lead a trained start through `rank` dimensions and polish it at its ridge."""
+        network = self.network_of(base)
+        narrow = self.narrowed(network, rank)
+        end = self.trained(narrow, base.ridge, LBFGS(self.settings.polish_evaluations), session)
+        return self.measured(self.restored(narrow, network), end, ridge=base.ridge, rank=rank)
+
+    def refined(self, session: Session, *, base: Minimum) -> Minimum:
+        """Refine both sides of a truncated network, see `refine`."""
+        network = self.halves_of(base)
+        end = self.refine(network, base.ridge, session)
+        return self.measured(network, end, ridge=base.ridge, rank=base.rank, middle=1)
+
+    def refine(self, network: N, ridge: float, session: Session) -> FitResult:
+        """Train at a ridge smaller than this one, in place; back to where it began if the held-out error rose.
+
+        Few or noisy rows are fitted too closely at the smaller ridge. What is given back says how the training ended.
+        """
+        began, error = flat_parameters(network), self.problem.heldout_error(network)
+        solver = LBFGS(self.settings.refine_evaluations)
+        end = self.trained(network, ridge * self.settings.refine_ridge, solver, session)
+        if not self.problem.heldout_error(network) <= error:
+            fill(network, began)
+        return end
+
+    def trained(
+        self, network: nn.Module, ridge: float, solver: Solver | tuple[Solver, ...], session: Session
+    ) -> FitResult:
+        """Train a network on the problem, in place: what every unit of work does."""
+        problem = self.problem
+        return fit(
+            network, problem.x, problem.y, ridge=ridge, loss=problem.loss, solver=solver, sample_weight=problem.weight,
+            limits=Limits(seconds=session.seconds), checkpoint=session.checkpoint, callback=session.hear,
+        )  # fmt: skip
+
+    def measured(self, network: N, end: FitResult, *, ridge: float, **origin: Any) -> Minimum:
+        """The numbers of a trained network that the decision needs, with its parameters."""
+        problem, spectrum = self.problem, median_jacobian_spectrum(self.written(network), self.problem.x)
+        return Minimum(
+            objective=end.objective,
+            theta=flat_parameters(network),
+            ridge=ridge,
+            data_loss=end.data_loss,
+            penalty=end.penalty,
+            stationarity=end.stationarity,
+            outcome=end.outcome,
+            gradient_evaluations=end.gradient_evaluations,
+            seconds=end.seconds,
+            train_error=problem.train_error(network),
+            heldout_error=problem.heldout_error(network),
+            heldout_accuracy=problem.heldout_accuracy(network) if problem.classes else None,
+            jacobian_spectrum=tuple(spectrum.tolist()),
+            jacobian_rank=int(spectral_gap_rank(spectrum)),
+            **self.about(network),
+            **origin,
+        )
+
+
+def median_jacobian_spectrum(network: FullyConnected, x: Tensor) -> Tensor:
+    """Median over spread data points of the singular values of the network's Jacobian, in float64."""
+    points = x[torch.linspace(0, len(x) - 1, min(JACOBIAN_POINTS, len(x))).long()]
+    exact = network.rewritten(*network.written_layers()).double()
+    return torch.linalg.svdvals(jacobians(exact, points.double())).median(0).values
+
+
+def fill(network: M, theta: Tensor) -> M:
+    """Make `theta`, in the order of `network.parameters()`, its parameters; the network itself."""
+    # a copy: vector_to_parameters makes views, and units that run side by side share `theta`
+    torch.nn.utils.vector_to_parameters(theta.clone(), network.parameters())
+    return network

@@ -1,0 +1,184 @@
+"""Residual networks in a discovery: a stream that is led through r dimensions in its middle layer.
+
+The stream of a trained start is led through its r leading principal directions and trained on; the classes are nested
+in r, as those of rank-r matrices are. What is done with it: `family`. Fully connected networks: `connected`.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from isthmus.discovery.factors import principal_axes
+from isthmus.discovery.kinds.family import Family, fill
+from isthmus.discovery.linear_maps import LINEAR_START_NOISE, reduced_rank_map, regression_target
+from isthmus.discovery.minimum import Minimum, least
+from isthmus.discovery.settings import Settings, StartKind
+from isthmus.discovery.work import Session
+from isthmus.networks import FullyConnected, LeakyResNet, ResNet, Waist, as_fully_connected, walk
+from isthmus.training.solvers import Adam
+
+Stream = LeakyResNet | ResNet
+EVALUATIONS = 400  # of Adam, then of L-BFGS, in each start
+VISIBLE = 0.1  # share of the largest singular value of the middle stream above which a direction counts
+
+
+class Streams(Family[Stream]):
+    """`Family` of residual networks with learned maps at both ends."""
+
+    raises_ranks: ClassVar[bool] = False
+    rate: ClassVar[float]  # of Adam from random weights; a linear start takes a third
+
+    @classmethod
+    def adapted(cls, settings: Settings, depth: int | None) -> Settings:
+        """Longer trainings of each start."""
+        layers = settings.stream_layers if depth is None else depth
+        return replace(settings, adam_steps=EVALUATIONS, lbfgs_evaluations=EVALUATIONS, stream_layers=layers)
+
+    @classmethod
+    def num_layers(cls, settings: Settings) -> int:
+        """Layers or blocks of the stream."""
+        return settings.stream_layers
+
+    @property
+    def room(self) -> int:
+        """As much as their data are wide."""
+        return self.settings.widest
+
+    @property
+    def middle(self) -> int:
+        """The number among linear layers, the input map counted, of that behind which the waist stands."""
+        return self.waist_layer + 1
+
+    @property
+    def waist_layer(self) -> int:
+        """The middle layer of the stream."""
+        return self.settings.stream_layers // 2
+
+    @property
+    def width(self) -> int:
+        """Room for the data, and for the positive and the negative part of a linear start."""
+        return max(self.settings.stream_width, self.problem.d_in, self.problem.d_out)
+
+    @abstractmethod
+    def carry(self, network: Stream, encoder: Tensor, decoder: Tensor) -> None:
+        """Add a linear map through m coordinates to weights near zero, in place: encoder (m, d_in), decoder (d_out, m).
+
+        Of more coordinates than the stream can carry the first are taken.
+        """
+
+    def start_linear(self, network: Stream) -> None:
+        """C V^T of y ~ x C V^T, through coordinates that the stream carries."""
+        x = self.problem.x
+        coordinates, back = reduced_rank_map(x, regression_target(self.problem))
+        with torch.no_grad():
+            network.embedding.mul_(LINEAR_START_NOISE)
+            network.unembedding.mul_(LINEAR_START_NOISE)
+            self.carry(network, coordinates.T.to(x.dtype), back.to(x.dtype))
+
+    def warm_up(self, kind: StartKind) -> Adam:
+        """Adam at the rate of the kind."""
+        return Adam(self.settings.adam_steps, self.rate / 3 if kind is StartKind.LINEAR else self.rate)
+
+    def narrowed(self, network: Stream, rank: int) -> Stream:
+        """A waist through the leading principal directions of the middle stream, with its mean; in place."""
+        stream = self._middle_stream(network)
+        mean = stream.mean(0)
+        network.narrow(Waist(self.waist_layer, principal_axes(stream - mean, rank), mean))
+        return network
+
+    def restored(self, narrow: Stream, network: Stream) -> Stream:  # noqa: ARG002 - they are the same
+        """The waist stays."""
+        return narrow
+
+    def halves_of(self, base: Minimum) -> Stream:
+        """Both sides of the waist as they are."""
+        return self.network_of(base)
+
+    def network_of(self, minimum: Minimum) -> Stream:
+        """Its waist included."""
+        network = fill(self.new(seed=0), minimum.theta)
+        if minimum.waist_axes is not None and minimum.waist_mean is not None:
+            network.narrow(Waist(self.waist_layer, minimum.waist_axes, minimum.waist_mean))
+        return network
+
+    def shown(self, starts: Sequence[Minimum], curve: Mapping[int, Minimum], rank: int) -> Minimum:  # noqa: ARG002
+        """The free network of least objective: its energies say what the waists do not force upon it."""
+        return least(starts)
+
+    def written(self, network: Stream) -> FullyConnected:
+        """The stream as layers of neurons."""
+        return as_fully_connected(network)
+
+    def about(self, network: Stream) -> dict[str, Any]:
+        """Its visible rank and its waist."""
+        found = {"activation_rank": self.visible_rank(network)}
+        if (waist := network.waist) is None:
+            return found
+        axes = torch.linalg.eigh(waist.projection.double()).eigenvectors[:, -waist.rank :]
+        return found | {"waist_rank": waist.rank, "waist_axes": axes, "waist_mean": waist.offset.double()}
+
+    def visible_rank(self, network: Stream) -> int:
+        """Number of principal directions of the middle stream that stand out (*estimate*)."""
+        stream = self._middle_stream(network)
+        if not bool(torch.isfinite(stream).all()):
+            return 0  # diverged: there is no stream whose rank could be read
+        s = torch.linalg.svdvals(stream - stream.mean(0))
+        return int((s > VISIBLE * s[0]).sum()) if float(s[0]) > 0 else 0
+
+    def _middle_stream(self, network: Stream) -> Tensor:
+        """A_l; blocks of a ResNet made here hold one matrix each, so that its states are numbered alike."""
+        with torch.no_grad():
+            return walk(network, self.problem.x)[self.waist_layer].activation.double()
+
+    def spare_rank(self, base: Minimum, most: int) -> int:  # noqa: ARG002
+        """Not known beforehand."""
+        return most
+
+    def raised(self, session: Session, *, base: Minimum) -> Minimum:  # noqa: ARG002
+        """Itself: a stream has all its ranks."""
+        return base
+
+
+class LeakyStreams(Streams):
+    """`LeakyResNet`s that step exponentially, so that any depth goes."""
+
+    rate: ClassVar[float] = 2e-2  # leaky weights are Lt times as large as those of a ResNet
+
+    def new(self, *, seed: int) -> Stream:
+        """Of the depth and leak of the settings."""
+        s = self.settings
+        return LeakyResNet(
+            self.problem.d_in, self.problem.d_out, width=self.width, depth=s.stream_layers,
+            effective_depth=s.effective_depth, maps="learned", scheme="exponential", seed=seed, dtype=torch.float32,
+        )  # fmt: skip
+
+    def carry(self, network: Stream, encoder: Tensor, decoder: Tensor) -> None:
+        """The positive and the negative part of each coordinate, which identities keep alive."""
+        m = min(network.width // 2, len(encoder))
+        for sign, rows in ((1, slice(m)), (-1, slice(m, 2 * m))):
+            network.embedding[rows] += sign * encoder[:m]
+            network.unembedding[:, rows] += sign * decoder[:, :m]
+
+
+class ResNetStreams(Streams):
+    """`ResNet`s of blocks of one matrix."""
+
+    rate: ClassVar[float] = 3e-3
+
+    def new(self, *, seed: int) -> Stream:
+        """Of the depth of the settings."""
+        d_in, d_out, depth = self.problem.d_in, self.problem.d_out, self.settings.stream_layers
+        return ResNet(d_in, d_out, width=self.width, depth=depth, block_depth=1, seed=seed, dtype=torch.float32)
+
+    def carry(self, network: Stream, encoder: Tensor, decoder: Tensor) -> None:
+        """Each coordinate as it is, through blocks near zero."""
+        assert isinstance(network, ResNet)
+        m = min(network.width, len(encoder))
+        network.embedding[:m] += encoder[:m]
+        network.unembedding[:, :m] += decoder[:, :m]
+        for weight in network.block_weights:
+            weight.mul_(LINEAR_START_NOISE)
