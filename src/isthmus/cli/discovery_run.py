@@ -19,7 +19,7 @@ from isthmus.cli.request import Request
 from isthmus.cli.run_folder import WORK, FolderState, check_free, clear, state_of, tidy
 from isthmus.cli.terminal import terminal
 from isthmus.discovery import Discovery, discover, load
-from isthmus.discovery.arguments import checked_data, settings_from
+from isthmus.discovery.arguments import adapted_settings, base_settings, checked_data
 from isthmus.discovery.scaling import Scaling
 from isthmus.discovery.settings import Settings
 from isthmus.errors import DataError, IsthmusError
@@ -97,10 +97,10 @@ def _finished(folder: Path, rows: Rows, request: Request) -> Discovery:
     """The result that stands in the folder, if it is the one that was asked for."""
     found = load(folder)
     shutil.rmtree(folder / WORK, ignore_errors=True)  # of a kill just before it was removed
-    settings = settings_from(
-        request.network, request.depth, request.ridges, request.starts, request.seed, _limits(request),
-        ordered=rows.ordered, scaling=Scaling.COLUMN,
-    )  # fmt: skip
+    settings = base_settings(request.network, request.seed, ordered=rows.ordered, scaling=Scaling.COLUMN)
+    settings = adapted_settings(
+        settings, depth=request.depth, ridge=request.ridges, starts=request.starts, limits=_limits(request)
+    )
     if found.input_names != tuple(rows.x.columns):
         raise DataError(f"{folder}: the finished run there has other columns. Give another folder with --out.")
     asked = json.loads(json.dumps(settings.as_dict()))

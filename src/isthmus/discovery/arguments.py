@@ -168,35 +168,43 @@ def _made(x: object, names: Sequence[str], columns: Sequence[InputColumn] | None
     )
 
 
-def settings_from(  # noqa: PLR0913
-    network: str | None,
+def base_settings(network: str | None, seed: int, *, ordered: bool, scaling: Scaling) -> Settings:
+    """The defaults of a kind of network.
+
+    Raises:
+        ValueError: there is no such kind, or the seed is no whole number in range.
+    """
+    seed = seed_argument(seed, "discover(seed=...)")
+    return Settings(seed=seed, ordered=ordered, scaling=scaling.value, network=kind_of(network))
+
+
+def adapted_settings(
+    settings: Settings,
+    *,
     depth: int | None,
     ridge: float | Sequence[float] | None,
     starts: int | None,
-    seed: int,
     limits: Limits | None,
-    *,
-    ordered: bool,
-    scaling: Scaling,
 ) -> Settings:
-    """The defaults with what the caller chose."""
-    kind = kind_of(network)
-    seed = seed_argument(seed, "discover(seed=...)")
+    """The settings with what the caller chose.
+
+    Raises:
+        ValueError: counts that are no whole numbers or too small, ridges that are not positive.
+        DataError: more starts or layers than the memory can hold.
+    """
     for name, count in (("depth", depth), ("starts", starts)):
         if count is not None and not isinstance(count, Integral):
             raise ValueError(f"discover({name}={str(count)[:40]}): needs a whole number, or None for the default.")
     limits = limits_argument(limits, "discover")
-    settings = Settings(seed=seed, ordered=ordered, scaling=scaling.value, network=kind)
     if ridge is not None:
-        ridges = _ridges(ridge)
-        settings = replace(settings, ridges=ridges)
+        settings = replace(settings, ridges=_ridges(ridge))
     if starts is not None:
         check_memory(min(starts, MOST) * BYTES_OF_START, f"discover(starts={str(starts)[:40]})")
         kinds = (StartKind.LINEAR, *(StartKind.RANDOM for _ in range(starts - 1))) if starts > 0 else ()
         settings = replace(settings, starts=kinds)
-    settings = KINDS[kind].adapted(settings, depth)
-    layers = KINDS[kind].num_layers(settings)
-    check_memory(min(layers, MOST) * BYTES_OF_LAYER, f"discover(depth={str(depth)[:40]})")
+    kind = KINDS[settings.network]
+    settings = kind.adapted(settings, depth)
+    check_memory(min(kind.num_layers(settings), MOST) * BYTES_OF_LAYER, f"discover(depth={str(depth)[:40]})")
     return settings if limits.evaluations is None else settings.scaled_to(limits.evaluations)
 
 

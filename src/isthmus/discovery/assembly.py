@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
+from isthmus.discovery.arguments import CheckedData
 from isthmus.discovery.certificates import certified_interval
 from isthmus.discovery.decision import error_ratio, linear_rank_for
 from isthmus.discovery.energies import diagnosed
@@ -14,7 +15,6 @@ from isthmus.discovery.findings import Findings
 from isthmus.discovery.interpretation import by_error_saved
 from isthmus.discovery.kinds.family import Family
 from isthmus.discovery.objective_curves import Curve
-from isthmus.discovery.problem import Problem
 from isthmus.discovery.result import Discovery
 from isthmus.networks import FullyConnected
 from isthmus.theory import RankEstimate
@@ -24,18 +24,17 @@ RUN_COLUMNS = ("ridge", "start", "kind", "objective", "data_loss", "heldout_erro
                 "stationarity", "outcome", "gradient_evaluations", "seconds")  # fmt: skip
 
 
-def assemble(  # noqa: PLR0913
+def assemble(
     findings: Findings,
-    problem: Problem,
+    data: CheckedData,
     *,
-    names: tuple[tuple[str, ...], tuple[str, ...]],
-    task: str,
     warnings: Sequence[str],
-    extra_settings: Mapping[str, object],
+    about: Mapping[str, object],
     control: Discovery | None,
 ) -> Discovery:
     """The result of a search."""
     rank, family = findings.decision.rank, findings.family
+    problem = family.problem
     halves = halves_of(family, findings.curve, findings.scree, rank)
     encoder = problem.inputs.fold_into_encoder(halves.encoder)
     targets = problem.targets
@@ -55,10 +54,10 @@ def assemble(  # noqa: PLR0913
         runs=_runs_table(findings),
         diagnosis=diagnosis,
         warnings=(*warnings, *findings.warnings),
-        task=task,
-        input_names=names[0],
-        target_names=names[1],
-        settings={**family.settings.as_dict(), **extra_settings},
+        task=data.task,
+        input_names=data.input_names,
+        target_names=data.target_names,
+        settings={**family.settings.as_dict(), **about},
         readings={**_readings(findings, rank), **energies},
         control=control,
     )

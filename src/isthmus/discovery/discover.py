@@ -7,7 +7,7 @@ from pathlib import Path
 
 from numpy.typing import ArrayLike
 
-from isthmus.discovery.arguments import checked_data, groups_of_rows, settings_from
+from isthmus.discovery.arguments import adapted_settings, base_settings, checked_data, groups_of_rows
 from isthmus.discovery.files.storage import RESULT
 from isthmus.discovery.progress import ProgressListener, silent
 from isthmus.discovery.request import Request
@@ -93,7 +93,8 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         raise ValueError(f"discover(workers={workers}): needs at least one, or None for one on each core.")
     data = checked_data(x, y, loss, sample_weight, columns)
     groups = groups_of_rows(groups, sample_weight)
-    settings = settings_from(network, depth, ridge, starts, seed, limits, ordered=ordered, scaling=Scaling(scaling))
+    settings = base_settings(network, seed, ordered=ordered, scaling=Scaling(scaling))
+    settings = adapted_settings(settings, depth=depth, ridge=ridge, starts=starts, limits=limits)
     if depth_path and settings.network != CONNECTED:
         raise ValueError(
             f"discover(depth_path=True, network={network!r}): a depth path adds linear layers to a fully connected "

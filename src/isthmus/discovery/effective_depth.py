@@ -108,7 +108,11 @@ def effective_depth(  # noqa: PLR0913
     began, rows = time.monotonic(), list[Row]()
 
     def read(network: LeakyResNet, known: list[Row]) -> Row:
-        return _row(network, x, y, float(ridge), chosen, known)
+        found = fit(network, x, y, ridge=float(ridge), solver=chosen)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NumericalWarning)  # the stationarity stands in the table
+            energies = leaky_diagnosis(network, x, y, ridge=float(ridge))
+        return _row(network, found.objective, energies, float(ridge), known)
 
     def late() -> bool:
         return limits.seconds is not None and time.monotonic() - began > limits.seconds
@@ -189,22 +193,16 @@ def drawn_out(network: LeakyResNet, effective_depth: float) -> LeakyResNet:
     return drawn
 
 
-def _row(  # noqa: PLR0913, PLR0917
-    network: LeakyResNet, x: Tensor, y: Tensor, ridge: float, solver: PreconditionedLBFGS, rows: list[Row]
-) -> Row:
-    """Train at this Lt and read."""
-    found = fit(network, x, y, ridge=ridge, solver=solver)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NumericalWarning)  # the stationarity stands in the table
-        energies = leaky_diagnosis(network, x, y, ridge=ridge)
+def _row(network: LeakyResNet, objective: float, energies: xr.Dataset, ridge: float, rows: list[Row]) -> Row:
+    """What is read at this Lt, after those before it."""
     slope = math.nan
     if rows:
-        rise = found.objective - rows[-1]["objective"]
+        rise = objective - rows[-1]["objective"]
         slope = 2 / ridge * rise / (network.effective_depth - rows[-1]["effective_depth"])
     return {
         "effective_depth": network.effective_depth,
         "depth": float(network.depth),
-        "objective": found.objective,
+        "objective": objective,
         "stationarity": float(energies.attrs["stationarity"]),
         "rank_from_hamiltonian": float(energies["rank_from_hamiltonian"].median()),
         "cost_of_identity": float(energies["cost_of_identity"].min()),

@@ -85,7 +85,7 @@ class Request:
         if self.depth_path and workshop.out_of_time():
             told = (*told, "The time limit cut the depth path short; give more seconds for straight lines.")
         beside = self._control(workshop) if self.control else None
-        return replace(self._assembled(findings, problem, told=told, control=beside), depth_path=path)
+        return replace(self._assembled(findings, told=told, control=beside), depth_path=path)
 
     def _workshop(self, problem: Problem) -> Workshop:
         """Where units of work are done, kept in the folder if there is one."""
@@ -113,16 +113,10 @@ class Request:
             problem = posed(_surrogate(self.data), self.held, self.settings)
         assert problem is not None
         findings = Search(problem, self.settings, workshop, prefix="control-").run()
-        return self._assembled(findings, problem, told=(), control=None)
+        return self._assembled(findings, told=(), control=None)
 
-    def _assembled(
-        self, findings: Findings, problem: Problem, *, told: tuple[str, ...], control: Discovery | None
-    ) -> Discovery:
-        names = (self.data.input_names, self.data.target_names)
-        return assemble(
-            findings, problem, names=names, task=self.data.task, warnings=told, extra_settings=self._about(),
-            control=control,
-        )  # fmt: skip
+    def _assembled(self, findings: Findings, *, told: tuple[str, ...], control: Discovery | None) -> Discovery:
+        return assemble(findings, self.data, warnings=told, about=self._about(), control=control)
 
     def _about(self) -> dict[str, object]:
         """What a run folder says of where its numbers come from."""

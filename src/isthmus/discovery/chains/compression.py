@@ -5,6 +5,7 @@ The search: `chains.compression_search`. How a module is taken apart: `networks.
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -65,6 +66,14 @@ class Compression:
         return not self.changes
 
 
+class _Told(NamedTuple):
+    """What a compression says of itself."""
+
+    changes: tuple[Change, ...]
+    refused: tuple[tuple[str, str], ...]
+    was_tried: bool
+
+
 def compress(module: nn.Module, x: Tensor, *, tolerance: float, heldout: Tensor | None = None) -> Compression:
     """The network with fewer neurons and layers, as long as its output stays within a tolerance on held-out samples.
 
@@ -111,7 +120,7 @@ def compress(module: nn.Module, x: Tensor, *, tolerance: float, heldout: Tensor 
     try:
         chain = read_chain(old, x)
     except UnreadableModule as error:
-        return _measured(old, old, heldout, target, (), ((_name(module), f"left as it is: {error}"),), was_tried=False)
+        return _measured(old, old, heldout, target, _Told((), ((_name(module), f"left as it is: {error}"),), False))
     chain, norms = without_batch_norms(chain)
     search = _searched(chain, x, heldout, target, tolerance)
     new = _finished(search, old, heldout, target, tolerance)
@@ -124,7 +133,8 @@ def compress(module: nn.Module, x: Tensor, *, tolerance: float, heldout: Tensor 
         )
     too_costly = [(site.partition(": ")[0], _cost(site, e, tolerance)) for site, e in search.refused.items()]
     refused = (*refusals(chain), *too_costly)
-    return _measured(old, new if changes else old, heldout, target, changes, refused, was_tried=has_sites(chain))
+    told = _Told(changes, refused, has_sites(chain))
+    return _measured(old, new if changes else old, heldout, target, told)
 
 
 def _searched(chain: list[Stage], x: Tensor, heldout: Tensor, target: Tensor, tolerance: float) -> Search:
@@ -158,10 +168,7 @@ def _as_network(module: nn.Module, old: FullyConnected) -> FullyConnected:
     return network.eval().requires_grad_(False)
 
 
-def _measured(  # noqa: PLR0913, PLR0917 - the fields of the result
-    old: nn.Module, new: nn.Module, heldout: Tensor, target: Tensor, changes: tuple[Change, ...],
-    refused: tuple[tuple[str, str], ...], *, was_tried: bool,
-) -> Compression:  # fmt: skip
+def _measured(old: nn.Module, new: nn.Module, heldout: Tensor, target: Tensor, told: _Told) -> Compression:
     before, after = median_seconds((old, new), heldout[:TIMED])
     return Compression(
         module=new,
@@ -173,9 +180,9 @@ def _measured(  # noqa: PLR0913, PLR0917 - the fields of the result
         flops_after=flops(new, heldout),
         parameters_before=num_parameters(old),
         parameters_after=num_parameters(new),
-        changes=changes,
-        refused=refused,
-        was_tried=was_tried,
+        changes=told.changes,
+        refused=told.refused,
+        was_tried=told.was_tried,
     )
 
 
