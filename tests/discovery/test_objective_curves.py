@@ -16,7 +16,7 @@ def objective_reading(objectives: Sequence[float]) -> CurveReading:
     return theory_reading(objectives, slack=1 + SLACK)
 
 
-OBJECTIVES = {1: 0.8, 2: 0.5, 3: 0.2, 4: 0.199, 5: 0.1985}
+OBJECTIVES = {1: 0.8, 2: 0.5, 3: 0.2, 4: 0.2 * (1 - SLACK / 2), 5: 0.2 * (1 - 0.75 * SLACK)}
 
 
 class Known:
@@ -200,7 +200,7 @@ def curve(*missing: int) -> dict[int, Minimum]:
 
 
 def test_a_curve_starts_at_the_constant_and_is_indexed_by_rank() -> None:
-    assert objectives_of(curve(), 1.0) == [1.0, 0.8, 0.5, 0.2, 0.199, 0.1985]
+    assert objectives_of(curve(), 1.0) == [1.0, *OBJECTIVES.values()]
     assert objectives_of({}, 1.0) == [1.0]
 
 

@@ -19,6 +19,7 @@ import discoveries
 from isthmus import plots
 from isthmus.diagnostics import reconstruction_arrows, representation_path
 from isthmus.discovery import interpret
+from isthmus.discovery.choices import SLACK
 from isthmus.plots.style import PALETTE, SIZE, SURFACE
 
 SRC = Path(__file__).parents[2] / "src"
@@ -203,7 +204,7 @@ def test_the_objective_curve_shows_the_excess_and_the_threshold() -> None:
     np.testing.assert_allclose(np.asarray(line.get_ydata()), expected, rtol=1e-12)
     others = [labelled(ax, f"ridge {ridge}") for ridge in ("0.01", "0.003")]
     assert line.get_linewidth() > max(other.get_linewidth() for other in others)
-    assert [1.0, 1.0] in [list(np.asarray(line.get_ydata())) for line in ax.get_lines()]
+    assert [100 * SLACK] * 2 in [list(np.asarray(line.get_ydata())) for line in ax.get_lines()]
 
 
 def test_the_objective_curve_skips_ridges_that_were_not_reached() -> None:

@@ -7,18 +7,14 @@ measured, at length: docs/notes/decision.md.
 import math
 from collections.abc import Mapping
 
-SLACK = (
-    0.01  # relative rise of the objective at which a rank is enough: teachers are flat to a fraction of it above theirs
-)
-SHARP = (
-    0.05  # log rise one rank below that is sharp: Kuramoto-Sivashinsky .23 to .29, its Gaussian surrogate .02 to .03
-)
+SLACK = 0.01  # relative rise of the objective at which a rank is enough: above theirs teachers are flat to less
+SHARP = 0.05  # log rise one rank below that is sharp: Kuramoto-Sivashinsky .23 to .29, its surrogate .02 to .03
 CLEAR_MARGIN = 0.2  # margin of the scree curve from which its bend is clear; plays the same part there
 FILLED = 0.5  # dimensions that rows may seem to lack locally and still fill all columns: it is an estimate
 AS_LINEAR = 1.02  # error over that of a linear map of at most that rank, above which the linear one predicts better
 FREE = 1e-3  # relative rise of the objective up to which a truncation costs nothing
 GAIN = SLACK / 2  # relative fall of the objective from which more dimensions gain something: half of what is read
-CLEARLY = 0.95  # error over that of the constant below which a network predicts more than the constant
+PREDICTIVE = 0.95  # error over that of the constant below which a network predicts more than the constant
 CLOSE = 1.1  # error over the least one up to which a ridge may be chosen instead
 OVERSHOOT = 2  # ranks above that of the trained network that the curves cover
 BELOW = 2  # ranks below a reading from which a neighbouring curve begins, and by which it goes on
@@ -84,7 +80,7 @@ def choose_ridge(
 
     Test: discovery/test_choices.
     """
-    enough = min(CLOSE * min(errors.values()), CLEARLY * constant_error)
+    enough = min(CLOSE * min(errors.values()), PREDICTIVE * constant_error)
     kept = [r for r in errors if objectives[r] < constant_objective and errors[r] <= enough]
     return min(kept or errors, key=lambda r: errors[r])
 

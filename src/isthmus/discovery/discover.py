@@ -49,8 +49,8 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
 
     Several starts are trained to minima of  data_loss + ridge * |theta|^2  along a path of ridges. At the ridge with
     the least held-out error, and at its neighbours, the middle of the best network is truncated to every rank r and
-    polished; the rank is the least r whose objective is within 1 % of the full one. Held-out error through r
-    coordinates and the Jacobian's spectrum are read beside it, and a verdict compares the three. The middle has room
+    polished; the rank is the least r whose objective is close to the full one (`choices.SLACK`). Held-out error through
+    r coordinates and the Jacobian's spectrum are read beside it, and a verdict compares the three. The middle has room
     for 24 dimensions at first and is widened, up to 96, where the objective asks for all of them.
 
     Args:

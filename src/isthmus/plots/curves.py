@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
+from isthmus.discovery.choices import SLACK
 from isthmus.plots.style import (
     BLUE,
     GREEN,
@@ -25,7 +26,6 @@ _ERRORS = (
     ("train_error", "training", GREEN, "^", "--"),
     ("linear_error", "linear, held out", ORANGE, "s", ":"),
 )
-_TOLERANCE = 0.01
 _FLOOR = 1e-4
 _BELOW = 30.0  # how far below the errors of the networks the axis of a scree plot goes, for those of linear maps
 
@@ -66,7 +66,7 @@ def scree(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = Non
 def objective_curve(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = None) -> Axes:
     """Excess of the least objective through r dimensions over that through the most, one line per ridge.
 
-        100 * (F(r) / F(K) - 1), cut off below at 0.01 per cent; the rank is the least r at or below 1 per cent
+        100 * (F(r) / F(K) - 1), cut off below at 0.01 per cent; the rank is the least r at or below the slack
 
     Args:
         dataset: `Discovery.objective_curve` (dimensions "ridge" and "rank"; `objective`, and `chosen` per ridge).
@@ -89,7 +89,7 @@ def objective_curve(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | 
         percent = 100 * np.clip(excess, _FLOOR, None)
         (line,) = ax.plot(dataset["rank"].values[finite], percent, marker=marker, markersize=4.5, label=label)
         line.set(color=BLUE if chosen else MUTED, linewidth=2.2 if chosen else 1.0, zorder=3 if chosen else 2)
-    ax.axhline(100 * _TOLERANCE, color=INK, linewidth=0.9, linestyle=":")
+    ax.axhline(100 * SLACK, color=INK, linewidth=0.9, linestyle=":")
     ax.set_yscale("log")
     ax.set_ylim(bottom=100 * _FLOOR * 0.8)
     ax.set_xlabel("dimensions allowed")

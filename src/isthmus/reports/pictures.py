@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from isthmus import plots
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
+from isthmus.discovery.choices import SLACK
 from isthmus.discovery.depth_path import DepthPath
 from isthmus.plots.style import own_settings
 from isthmus.reports.layer_pictures import layer_pictures, profile_pictures
@@ -97,7 +98,7 @@ def _curve_pictures(found: Discovery) -> list[Picture]:
         Picture(
             "objective_curve",
             "How much the least objective rises when fewer dimensions are allowed, for each ridge. The rank is the "
-            "least number below the dotted line at 1 %; the jump to its left says how sharp it is.",
+            f"least number below the dotted line at {100 * SLACK:g} %; the jump to its left says how sharp it is.",
             f"Excess objective against dimensions allowed, one line per ridge, with the chosen rank {rank} marked.",
             lambda: plots.objective_curve(found.objective_curve, rank=rank),
         ),
