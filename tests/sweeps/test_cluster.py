@@ -259,7 +259,8 @@ def test_three_hosts_of_a_network_one_of_which_is_cut_off(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_an_interrupt_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
-    plan = write_plan(tmp_path, "seed = [0, 1, 2]", evaluations=20_000)
+    # some seconds a run: one that is short is over before it is interrupted
+    plan = write_plan(tmp_path, "seed = [0, 1, 2]", evaluations=200_000)
     finish(start_sweep(plan, tmp_path / "whole", "--workers", "0"))
     for options in (["--workers", "0"], ["--workers", "2"]):
         out = tmp_path / f"out{options[1]}"
