@@ -12,8 +12,7 @@ import discoveries
 import isthmus
 from command_lines import line_of, write_table
 from foreign_modules import Images, Residual, samples, seeded
-from isthmus.cli.diagnose_run import print_diagnosis
-from isthmus.cli.diagnosis_data import diagnosis_data
+from isthmus.cli.diagnose_run import diagnosis_data, print_diagnosis
 from isthmus.cli.main import run
 from isthmus.discovery.files.models import read_model_file
 from isthmus.discovery.files.networks import write_network

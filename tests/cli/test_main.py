@@ -13,8 +13,9 @@ import pytest
 import discoveries
 import isthmus
 from command_lines import line_of, write_table
+from isthmus.cli.discover import LEAST_CONNECTED_DEPTH
+from isthmus.cli.discover import DiscoverRequest as Request
 from isthmus.cli.main import run
-from isthmus.cli.request import LEAST_CONNECTED_DEPTH, Request
 from isthmus.discovery import Discovery
 from isthmus.discovery.settings import Settings
 from isthmus.theory import Verdict
@@ -39,7 +40,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
         found.save(str(arguments["out"]))
         return found
 
-    monkeypatch.setattr("isthmus.cli.discovery_run.discover", answer)
+    monkeypatch.setattr("isthmus.cli.discover_run.discover", answer)
     return calls
 
 
@@ -51,7 +52,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         (folder / "report.html").write_text("page")
         return folder / "report.html"
 
-    monkeypatch.setattr("isthmus.cli.discovery_run.write_outputs", one_line)
+    monkeypatch.setattr("isthmus.cli.discover_run.write_outputs", one_line)
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -123,7 +124,7 @@ def test_a_disk_that_fills_up_is_one_line(
     def full(*_arguments: object) -> None:
         raise OSError(28, "No space left on device", "report.html")
 
-    monkeypatch.setattr("isthmus.cli.discovery_run.write_outputs", full)
+    monkeypatch.setattr("isthmus.cli.discover_run.write_outputs", full)
     assert run(["discover", str(inputs), "--autoencode", "--out", str(tmp_path / "run")]) == 2
     assert "report.html: No space left on device" in line_of(capsys.readouterr().err)
 
@@ -326,7 +327,7 @@ def test_a_bug_of_ours_is_one_line_with_a_code_of_its_own(
     def broken(*_arguments: object, **_named: object) -> None:
         raise KeyError("unforeseen")
 
-    monkeypatch.setattr("isthmus.cli.discovery_run.discover", broken)
+    monkeypatch.setattr("isthmus.cli.discover_run.discover", broken)
     options = ["discover", str(table), "--target", "y", "--out", str(tmp_path / "run")]
     monkeypatch.delenv("ISTHMUS_DEBUG", raising=False)
     assert run(options) == 1

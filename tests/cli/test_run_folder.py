@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 import discoveries
-from isthmus.cli.outcome import write_outputs
+from isthmus.cli.discover_run import write_outputs
 from isthmus.cli.run_folder import (
     FolderState,
     check_free,

@@ -12,11 +12,10 @@ from rich.console import Console
 
 from command_lines import line_of
 from isthmus.cli.main import run
+from isthmus.cli.progress_bar import line_of_sweep, table_of
 from isthmus.cli.sweep_folder import as_text
-from isthmus.cli.sweep_progress import line_of_sweep, table_of
 from isthmus.sweeps.folder import SweepFolder
-from isthmus.sweeps.progress import Running, SweepProgress
-from isthmus.sweeps.worker import Telling
+from isthmus.sweeps.progress import Running, SweepProgress, Telling
 from sweep_plans import attempts, write_plan
 from sweep_processes import finish, start
 

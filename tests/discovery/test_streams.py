@@ -9,8 +9,8 @@ import torch
 
 import isthmus
 from isthmus import LeakyResNet, Limits, ResNet, discover, tasks
+from isthmus.cli.discover import DiscoverRequest as Request
 from isthmus.cli.main import run
-from isthmus.cli.request import Request
 from isthmus.discovery.choices import is_full
 from isthmus.discovery.files.networks import architecture, network_from, read_network, tensors_of, write_network
 from isthmus.discovery.settings import Settings

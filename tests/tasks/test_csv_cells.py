@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import discoveries
 import isthmus
 from isthmus.cli.main import run
-from isthmus.cli.sweep_files import write_table
+from isthmus.cli.sweep_folder import write_table
 from isthmus.sweeps.index import Index, Row, Status
 from isthmus.sweeps.store import Store
 from isthmus.tasks import read_table

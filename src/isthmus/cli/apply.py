@@ -30,12 +30,13 @@ def apply(
 
     from isthmus.cli.data import rows_like
     from isthmus.cli.interrupts import warnings_as_lines
+    from isthmus.cli.terminal import notes
     from isthmus.discovery import load
     from isthmus.tasks.csv_cells import csv_text
     from isthmus.writing.atomic import write_text
 
     found = load(run_dir)
-    with warnings_as_lines(lambda text: typer.echo(f"note: {text}", err=True)):
+    with warnings_as_lines(notes()):
         x = rows_like(data, found.input_names, found.columns)
     if what is What.COORDINATES:
         table = pd.DataFrame(found.transform(x), columns=[f"coordinate {i + 1}" for i in range(found.rank)])

@@ -20,18 +20,16 @@ def compress(  # noqa: PLR0913 - one argument per option
     Exit codes: 0 done (also "nothing can be saved at this tolerance"), 2 bad input, 3 the structure allowed nothing to
     be tried, 130 interrupted.
     """
-    from isthmus.cli.export_folder import chosen_export_folder
     from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
+    from isthmus.cli.run_folder import chosen_export_folder
     from isthmus.errors import DataError
 
     if not 0 < tolerance < float("inf"):
         raise DataError(f"--tolerance {tolerance:g}: needs a positive number, relative to the output's spread: 0.01.")
     folder = chosen_export_folder(model, data, out, "compress", replace=replace)
 
-    from isthmus.cli.compress_run import compress_in  # torch and the rest: only once the request makes sense
+    from isthmus.cli.export_run import Given, compress_in  # torch and the rest: only once the request makes sense
+    from isthmus.cli.terminal import notes
 
-    def say(text: str) -> None:
-        typer.echo(f"note: {text}", err=True)
-
-    with terminate_like_interrupt(), warnings_as_lines(say):
-        return compress_in(folder, model, data, tolerance=tolerance, onnx=onnx, factory=factory, say=say)
+    with terminate_like_interrupt(), warnings_as_lines(notes()):
+        return compress_in(folder, Given(model, data, factory, onnx), tolerance=tolerance)

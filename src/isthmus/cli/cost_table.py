@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
-from rich.table import Table
 from torch import Tensor
 
-from isthmus.cli.terminal import terminal
+from isthmus.cli.terminal import labelled, terminal
 from isthmus.errors import DataError
 from isthmus.theory import diagonal_linear_cost, linear_cost, linear_cost_expansion, resnet_cost
 
@@ -96,12 +95,7 @@ def json_text(reading: CostReading) -> str:
 
 def print_reading(reading: CostReading) -> None:
     """The reading as a small table on the terminal."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for label, text in _lines(reading):
-        table.add_row(label, text)
-    terminal().print(table)
+    terminal().print(labelled(_lines(reading)))
 
 
 def _lines(found: CostReading) -> list[tuple[str, str]]:

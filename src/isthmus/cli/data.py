@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from isthmus.cli.run_folder import builtin_name
 from isthmus.errors import DataError, DataWarning
 from isthmus.tasks import Kind, Task, builtin
 from isthmus.tasks.arrays import check_rows, listing
@@ -18,7 +19,6 @@ from isthmus.tasks.files import column_names, columns_like, read_table
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.names import found_names, names_in, quoted
 
-_BUILTIN = "builtin:"
 _OWN_TARGETS = (".npz",)
 
 
@@ -86,7 +86,7 @@ def read_rows(  # noqa: PLR0913
     Raises:
         DataError: the data cannot be read or used; one line says where and what to do.
     """
-    if data.startswith(_BUILTIN):
+    if builtin_name(data) is not None:
         if candidates:
             raise DataError(f"{data}: has no columns beside its inputs. Leave out --candidates.")
         task = _builtin(data, choice, groups, seed)
@@ -131,8 +131,7 @@ def rows_like(data: str, names: Sequence[str], columns: Sequence[InputColumn] | 
             return [InputColumn(name) for name in own]
         return _assumed(data, names, own) if columns is None else columns
 
-    if data.startswith(_BUILTIN):
-        task = _builtin(data, Choice())
+    if (task := builtin_task(data)) is not None:
         found = dict(zip(task.x_names or [f"c{i + 1}" for i in range(task.x.shape[1])], task.x.T, strict=True))
         in_order = not task.x_names
     else:
@@ -146,6 +145,16 @@ def rows_like(data: str, names: Sequence[str], columns: Sequence[InputColumn] | 
         shown = ", ".join(quoted(name) for name in lost[:5]) + (", ..." if len(lost) > 5 else "")
         raise DataError(f"{data}: lacks {len(lost)} of the {len(names)} input columns of the run: {shown}.")
     return np.column_stack([found[name] for name in names])
+
+
+def builtin_task(data: str, *, seed: int = 0) -> Task | None:
+    """The task of "builtin:NAME"; None where DATA is a file.
+
+    Raises:
+        DataError: no such name.
+    """
+    name = builtin_name(data)
+    return None if name is None else builtin(name, seed=seed)
 
 
 def _assumed(data: str, names: Sequence[str], own: Sequence[str]) -> list[InputColumn]:
@@ -194,7 +203,8 @@ def _builtin(data: str, choice: Choice, groups: str | None = None, seed: int = 0
         raise DataError(f"{data}: has no column of labels. Leave out --groups.")
     if choice.target or choice.classes is not None:
         raise DataError(f"{data}: brings its own targets. Leave out --target and --classes, or give --autoencode.")
-    task = builtin(data.removeprefix(_BUILTIN), seed=seed)
+    task = builtin_task(data, seed=seed)
+    assert task is not None
     if not choice.autoencode or task.y is None:
         return task
     return replace(task, y=None, kind=Kind.AUTOENCODING, y_names=(), true_rank=None, jacobian_rank=None, flat_rank=None)
@@ -224,7 +234,7 @@ def _table(data: str, choice: Choice, groups: str | None, aside: Sequence[str]) 
 
 
 def _note(data: str, choice: Choice, task: Task) -> str | None:
-    if choice != Choice() or task.kind is not Kind.AUTOENCODING or data.startswith(_BUILTIN):
+    if choice != Choice() or task.kind is not Kind.AUTOENCODING or builtin_name(data) is not None:
         return None
     what = "has no y" if Path(data).suffix.lower() in _OWN_TARGETS else "no --target, --classes or --autoencode given"
     return f"{data}: {what}, so all {task.x.shape[1]} columns are autoencoded (the rank of the data themselves)."

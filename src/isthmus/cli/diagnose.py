@@ -1,9 +1,72 @@
-"""`isthmus diagnose MODEL`: what every layer of any network does on data. The numbers: `diagnostics`."""
+"""`isthmus diagnose MODEL`: what every layer of any network does on data. The numbers: `diagnostics`.
 
+What is asked for as plain values: here. What is done with it: `diagnose_run`.
+"""
+
+import math
+import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from isthmus.cli.output_file import checked_output
+from isthmus.cli.run_folder import check_writable
+from isthmus.errors import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnosisRequest:
+    """The options of `isthmus diagnose`, by their names on the command line.
+
+    Raises:
+        DataError: --ridge or --memory is not positive.
+    """
+
+    model: Path
+    data: str
+    target: str | None = None
+    classes: str | None = None
+    ridge: float | None = None
+    out: Path | None = None
+    factory: str | None = None
+    memory: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("ridge", "memory"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise DataError(f"--{name} {value:g}: needs a positive number.")
+
+    @property
+    def bytes_of_memory(self) -> int | None:
+        """Working memory in bytes, None where nothing was asked for."""
+        return None if self.memory is None else int(self.memory * 2**20)
+
+    @property
+    def command(self) -> str:
+        """The command line that asks for the same, without the place of the page."""
+        words = ["isthmus", "diagnose", str(self.model), "--data", self.data]
+        for name in ("target", "classes", "ridge", "factory", "memory"):
+            value = getattr(self, name)
+            if value is not None:
+                words += [f"--{name}", f"{value:g}" if isinstance(value, float) else value]
+        return shlex.join(words)
+
+    def writable_page(self, *, replace: bool) -> Path:
+        """The page to write, --out or runs/MODEL-diagnosis.html, after checking that it may be.
+
+        Raises:
+            DataError: it cannot be written, is an input, or is there and is not to be replaced.
+        """
+        page = self.out
+        if page is None:
+            check_writable(Path("runs"))
+            page = Path("runs") / f"{self.model.name if self.model.is_dir() else self.model.stem}-diagnosis.html"
+            if not page.parent.is_dir():
+                return page
+        return checked_output(page, inputs=[self.model, self.data], replace=replace)
 
 
 def diagnose(  # noqa: PLR0913 - one argument per option
@@ -21,16 +84,13 @@ def diagnose(  # noqa: PLR0913 - one argument per option
 
     Exit codes: 0 done, 2 bad input, 130 interrupted.
     """
-    from isthmus.cli.diagnosis_request import DiagnosisRequest
-    from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
-
     request = DiagnosisRequest(model, data, target, classes, ridge, out, factory, memory)
     page = request.writable_page(replace=replace)
 
     from isthmus.cli.diagnose_run import diagnose_to  # torch and the rest: only once the page may be written
+    from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
+    from isthmus.cli.terminal import notes
 
-    def say(text: str) -> None:
-        typer.echo(f"note: {text}", err=True)
-
+    say = notes()
     with terminate_like_interrupt(), warnings_as_lines(say):
         return diagnose_to(page, request, say=say)

@@ -1,29 +1,55 @@
-"""What `isthmus diagnose` does: model and data in, a page, the verdict and a table by layer out."""
+"""What `isthmus diagnose` does: model and data in, a page, the verdict and a table by layer out.
+
+Samples without targets: `model_data`. Columns of tables and their refusals: `tasks`.
+"""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import torch
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from torch import Tensor
 
-from isthmus.cli.diagnosis_data import DiagnosisData, diagnosis_data
-from isthmus.cli.diagnosis_request import DiagnosisRequest
+from isthmus.cli.data import builtin_task, choice_of, rows_like
+from isthmus.cli.diagnose import DiagnosisRequest
 from isthmus.cli.exit_codes import ExitCode
-from isthmus.cli.outcome import print_lines
-from isthmus.cli.terminal import terminal
+from isthmus.cli.model_data import model_rows, own_arrays, whole_numbers
+from isthmus.cli.run_folder import builtin_name
+from isthmus.cli.terminal import print_headed, terminal
 from isthmus.diagnostics import Diagnosis, diagnose
 from isthmus.diagnostics.samples import Inputs
 from isthmus.discovery.chains.running_cost import num_parameters
-from isthmus.discovery.files.models import read_model_file
+from isthmus.discovery.files.models import LoadedModel, read_model_file
 from isthmus.errors import DataError, IsthmusError
 from isthmus.reports import report, short_layer_table, verdict_of
 from isthmus.reports.tables import TableText
+from isthmus.tasks import Kind, read_table
+from isthmus.tasks.arrays import check_same_length
 from isthmus.training import Limits
 
 MOST_ROWS = 40  # of the table on the terminal; the page has them all
 SHORTEST_NAME = 12
 LONG = 1e9  # samples times parameters from which on the cost is said before the work starts
+OWN_TARGETS = "y"  # of an .npz, or of builtin data
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DiagnosisData:
+    """What a module is diagnosed on.
+
+    Attributes:
+        x: the samples, float64; a dict by argument name from an .npz without x.
+        whole: the samples of an array of whole numbers as such (tokens), or None.
+        y: targets, numbers or classes (whole numbers), or None.
+    """
+
+    x: Inputs
+    whole: Tensor | None = None
+    y: Tensor | None = None
 
 
 def diagnose_to(page: Path, request: DiagnosisRequest, *, say: Callable[[str], None]) -> int:
@@ -78,10 +104,75 @@ def _in_one_line(diagnosed: Callable[[Inputs], Diagnosis], x: Inputs) -> Diagnos
         raise DataError(str(error)) from error
 
 
+def diagnosis_data(data: str, model: LoadedModel, *, target: str | None, classes: str | None) -> DiagnosisData:
+    """The samples and targets of DATA.
+
+    Args:
+        data: a table, an array, or "builtin:NAME"; an .npz without x holds the module's arguments by their names.
+        model: whose columns are found by name where it knows them.
+        target: columns of numbers; "y" is the y of an .npz or the targets of builtin data.
+        classes: the column of classes, likewise.
+
+    Raises:
+        DataError: the data cannot be read, have NaN, or lack a column; one line says where.
+    """
+    choice = choice_of(target, classes, autoencode=False)
+    if not choice.target and choice.classes is None:
+        by_name = _arguments(Path(data))
+        if by_name is not None:
+            return DiagnosisData(by_name)
+        return DiagnosisData(model_rows(data, model), whole_numbers(Path(data)))
+    if builtin_name(data) is not None or Path(data).suffix.lower() == ".npz":
+        if choice.target not in {(), (OWN_TARGETS,)} or choice.classes not in {None, OWN_TARGETS}:
+            raise DataError(f"{data}: has its own targets, called y. Give --target y, or --classes y.")
+        x, y = model_rows(data, model), _own_targets(data, as_classes=choice.classes is not None)
+        check_same_length(len(x), len(y), name=data)
+        return DiagnosisData(x, whole_numbers(Path(data)), y)
+    task = read_table(data, target=choice.target, classes=choice.classes, drop_constant=False)
+    x = rows_like(data, model.input_names, model.columns) if model.input_names else task.x
+    assert task.y is not None
+    y = task.y.argmax(1) if task.kind is Kind.CLASSIFICATION else task.y
+    return DiagnosisData(torch.from_numpy(np.array(x)), None, torch.from_numpy(y))
+
+
+def _own_targets(data: str, *, as_classes: bool) -> Tensor:
+    """Y of an .npz in its own shape, or of builtin data."""
+    if (task := builtin_task(data)) is not None:
+        if task.y is None:
+            raise DataError(f"{data}: has no targets. Leave out --target and --classes.")
+        y = task.y.argmax(1) if as_classes and task.kind is Kind.CLASSIFICATION else task.y
+    else:
+        read_table(data, autoencode=True, drop_constant=False)  # whatever is wrong with the file, it says
+        y = own_arrays(Path(data)).get(OWN_TARGETS)
+        if y is None:
+            raise DataError(f"{data}: holds no array y. Leave out --target and --classes, or save y in it.")
+    if as_classes:
+        if y.ndim > 1 and y.shape[1:] != (1,):
+            raise DataError(f"{data}: --classes y needs one class per row, got y of shape {y.shape}.")
+        return torch.from_numpy(np.unique(y.reshape(-1), return_inverse=True)[1].astype(np.int64))
+    if y.dtype.kind not in "fiub":
+        raise DataError(f"{data}: y holds {y.dtype}, not numbers. Give --classes y.")
+    return torch.from_numpy(y.astype(np.float64))
+
+
+def _arguments(path: Path) -> dict[str, Tensor] | None:
+    """The arrays of an .npz without x, by name; None for anything else."""
+    arrays = own_arrays(path)
+    if not arrays or path.suffix.lower() != ".npz" or "x" in arrays:
+        return None
+    found: dict[str, Tensor] = {}
+    for name, array in arrays.items():
+        if array.dtype.kind not in "fiub" or not array.ndim or not array.size:
+            raise DataError(f"{path}: {name} holds {array.dtype} of shape {array.shape}; needs numbers, rows first.")
+        found[name] = torch.from_numpy(array.astype(np.float64) if array.dtype.kind == "f" else array.astype(np.int64))
+    return found
+
+
 def print_diagnosis(found: Diagnosis, page: Path) -> None:
     """Say the rank with its evidence, what each layer does, what was skipped, and where the page lies."""
     console = terminal()
-    print_lines(console, verdict_of(found), "bold")
+    verdict = verdict_of(found)
+    print_headed(console, verdict.headline, ((line.label, line.text) for line in verdict.lines), style="bold")
     _print_layers(console, short_layer_table(found))
     console.print()
     for warning in found.warnings:

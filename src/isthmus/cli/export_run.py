@@ -1,27 +1,178 @@
-"""What `factor` and `compress` write: modules as files, and export.json last, which says what they are.
+"""What `isthmus factor` and `isthmus compress` do: model and data in, smaller networks and a short table out.
 
-Only files of isthmus are ever removed. The files themselves: `discovery.files.export`.
+Modules are written as files, then export.json, which says what they are; only files of isthmus are ever removed. The
+cut and the moves: `discovery`. The files: `discovery.files.export`.
 """
 
 import json
+import re
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
+from rich.table import Table
+from rich.text import Text
 from torch import Tensor, nn
 
 from isthmus import __version__
-from isthmus.cli.export_folder import SUMMARY
-from isthmus.discovery.files.export import files_of, write_module
+from isthmus.cli.exit_codes import ExitCode
+from isthmus.cli.model_data import module_rows
+from isthmus.cli.run_folder import SUMMARY
+from isthmus.cli.terminal import notes, terminal
+from isthmus.discovery import Compression, compress, factorise
+from isthmus.discovery.chains.module_input import checked_input
+from isthmus.discovery.chains.running_cost import num_parameters
+from isthmus.discovery.files.export import check_onnx_extra, files_of, write_module
 from isthmus.discovery.files.json_values import plain
+from isthmus.discovery.files.models import LoadedModel, read_model_file
+from isthmus.errors import DataError, IsthmusError
 from isthmus.writing.atomic import remove_leftovers, write_text
 from isthmus.writing.folder_lock import only_writer
 
 FORMAT, FORMAT_VERSION = "isthmus export", 1
 PARTS = ("encoder", "decoder", "network")
+MOST_PLACES = 3  # named of each kind on the terminal
+_PARTICULAR = re.compile(r" \([^()]*\)$")
+_NUMBERS = (
+    "relative_error", "parameters_before", "parameters_after", "flops_before", "flops_after", "seconds_before",
+    "seconds_after", "speedup",
+)  # fmt: skip
 
 
-def write_export(
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What both commands are given.
+
+    Attributes:
+        model: file or folder of the network.
+        data: its samples.
+        factory: module:callable that makes the network.
+        onnx: whether ONNX files are written too.
+    """
+
+    model: Path
+    data: str
+    factory: str | None
+    onnx: bool
+
+
+def factor_in(folder: Path, given: Given, *, rank: int | None, layer: str | None) -> int:
+    """Cut the network of a file and write the halves into a folder; returns the exit code.
+
+    Raises:
+        DataError: the model or the data cannot be read, do not fit, or the cut is impossible; one line says why.
+    """
+    read, x = _read("factor", given)
+    number = int(layer) if layer is not None and layer.isdecimal() else layer
+    try:
+        halves = factorise(read.module, x, rank, layer=number)
+    except IsthmusError:
+        raise
+    except ValueError as error:
+        raise DataError(str(error)) from error
+    with torch.no_grad():
+        coordinates = halves.encoder(checked_input("factor", halves.encoder, x, least_rows=2))
+    facts = {
+        "command": "factor", "model": str(given.model), "data": given.data, "rank": halves.rank, "layer": halves.layer,
+        "relative_error": halves.relative_error,
+    }  # fmt: skip
+    x = x.to(coordinates.dtype) if x.is_floating_point() else x
+    files = _write(
+        folder, {"encoder": (halves.encoder, x), "decoder": (halves.decoder, coordinates)}, facts, onnx=given.onnx
+    )
+    table = Table.grid(padding=(0, 2))
+    table.add_row("network", f"{read.what}, {num_parameters(read.module)} parameters")
+    table.add_row("cut at", f"layer {halves.layer}, through {halves.rank} coordinates")
+    table.add_row("relative error", f"{halves.relative_error:.3g} on {len(x)} samples")
+    table.add_row("encoder", f"{num_parameters(halves.encoder)} parameters")
+    table.add_row("decoder", f"{num_parameters(halves.decoder)} parameters")
+    _show(table, folder, files)
+    return ExitCode.DONE
+
+
+def compress_in(folder: Path, given: Given, *, tolerance: float) -> int:
+    """Compress the network of a file and write it into a folder; returns the exit code.
+
+    Raises:
+        DataError: the model or the data cannot be read or do not fit; one line says why.
+    """
+    read, x = _read("compress", given)
+    found = compress(read.module, x, tolerance=tolerance)
+    numbers = {name: getattr(found, name) for name in _NUMBERS}
+    facts = {
+        "command": "compress", "model": str(given.model), "data": given.data, "tolerance": tolerance, **numbers,
+        "changes": [asdict(change) for change in found.changes], "refused": found.refused,
+    }  # fmt: skip
+    files = _write(folder, {"network": (found.module, x)}, facts, onnx=given.onnx)
+    _print_moves(found)
+    _show(_table(found), folder, files)
+    return ExitCode.DONE if found.changes or found.was_tried else ExitCode.DOUBTFUL
+
+
+def _print_moves(found: Compression) -> None:
+    """Say the moves and what was left alone, one line for all places of one kind; export.json has every place."""
+    console = terminal()
+    saved, moved = Counter[str](), dict[str, list[str]]()
+    for change in found.changes:
+        saved[change.what] += change.parameters
+        moved.setdefault(change.what, []).append(" to ".join(dict.fromkeys(change.layers)))
+    if moved:
+        console.print("parameters saved:")
+        console.print(_by_kind({what: (f"{saved[what]:,}", places) for what, places in moved.items()}))
+    if found.refused:
+        console.print(f"places where no more was saved ({SUMMARY} has all of them):")
+        console.print(_by_kind(_left_alone(found)))
+    if found.is_unchanged:
+        console.print("Nothing was saved: the network that is written is the one that came.")
+
+
+def _left_alone(found: Compression) -> dict[str, tuple[str, list[str]]]:
+    """Reason -> (number of places, their names); a reason loses what is particular to a place where others share it."""
+    kinds: dict[str, list[tuple[str, str]]] = {}
+    for name, reason in found.refused:
+        kinds.setdefault(_PARTICULAR.sub("", reason), []).append((name, reason))
+    return {
+        kind if len(places) > 1 else places[0][1]: (str(len(places)), [name for name, _ in places])
+        for kind, places in kinds.items()
+    }
+
+
+def _by_kind(kinds: Mapping[str, tuple[str, list[str]]]) -> Table:
+    """A number, what it counts, and the first few places, as one row for each kind."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(overflow="fold")
+    for what, (number, places) in kinds.items():
+        places = [*dict.fromkeys(places)]
+        more = len(places) - MOST_PLACES
+        named = ", ".join(places[:MOST_PLACES]) + (f" and {more} more" if more > 0 else "")
+        table.add_row(Text(f"  {number}"), Text(f"{what}: {named}" if named else what))
+    return table
+
+
+def _table(found: Compression) -> Table:
+    table = Table("", "before", "after", box=None, pad_edge=False)
+    table.add_row("parameters", f"{found.parameters_before}", f"{found.parameters_after}")
+    table.add_row("operations per sample", f"{found.flops_before}", f"{found.flops_after}")
+    table.add_row("ms per pass (median)", f"{1e3 * found.seconds_before:.3g}", f"{1e3 * found.seconds_after:.3g}")
+    table.add_row("speed", "1", f"{found.speedup:.2f}")
+    table.add_row("relative error, held out", "0", f"{found.relative_error:.4g}")
+    return table
+
+
+def _read(command: str, given: Given) -> tuple[LoadedModel, Tensor]:
+    """The network and its samples; what is done for it is said."""
+    if given.onnx:
+        check_onnx_extra()
+    if given.factory is not None:
+        notes()(f"--factory {given.factory}: runs your code to make the network.")
+    read = read_model_file(given.model, factory=given.factory)
+    return read, module_rows(command, given.data, read)
+
+
+def _write(
     folder: Path, modules: Mapping[str, tuple[nn.Module, Tensor]], facts: Mapping[str, object], *, onnx: bool
 ) -> list[str]:
     """Write every module with its samples into the folder, then export.json; returns the names of the files.
@@ -57,3 +208,10 @@ def _written(
     content = plain({**head, **facts, "modules": described}, "export")
     write_text(folder / SUMMARY, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     return [*written, SUMMARY]
+
+
+def _show(table: Table, folder: Path, files: list[str]) -> None:
+    """Print a table, and where the files are."""
+    console = terminal()
+    console.print(table)
+    console.print(f"written: {folder} ({', '.join(files)})", soft_wrap=True)

@@ -20,15 +20,13 @@ def factor(  # noqa: PLR0913 - one argument per option
 
     Exit codes: 0 done, 2 bad input, 130 interrupted.
     """
-    from isthmus.cli.export_folder import chosen_export_folder
     from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
+    from isthmus.cli.run_folder import chosen_export_folder
 
     folder = chosen_export_folder(model, data, out, "factor", replace=replace)
 
-    from isthmus.cli.factor_run import factor_in  # torch and the rest: only once the folder may be written
+    from isthmus.cli.export_run import Given, factor_in  # torch and the rest: only once the folder may be written
+    from isthmus.cli.terminal import notes
 
-    def say(text: str) -> None:
-        typer.echo(f"note: {text}", err=True)
-
-    with terminate_like_interrupt(), warnings_as_lines(say):
-        return factor_in(folder, model, data, rank=rank, layer=layer, onnx=onnx, factory=factory, say=say)
+    with terminate_like_interrupt(), warnings_as_lines(notes()):
+        return factor_in(folder, Given(model, data, factory, onnx), rank=rank, layer=layer)

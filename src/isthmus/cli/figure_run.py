@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.table import Table
+from rich.text import Text
 
 from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.interrupts import heard_again, terminate_like_interrupt, warnings_as_lines
+from isthmus.cli.progress_bar import shown_sweep
 from isthmus.cli.run_folder import check_writable, is_free
-from isthmus.cli.sweep_progress import shown_sweep
-from isthmus.cli.terminal import terminal
+from isthmus.cli.terminal import notes, terminal
 from isthmus.errors import DataError, SweepError
 from isthmus.figures import Finished, Judgement, Preset, Workshop, gallery, named_figures, with_mnist
 from isthmus.figures.gallery import PAGE, VERDICTS, headline
@@ -37,9 +38,7 @@ def run_figures(name: str, preset: str, folder: Path, workers: int | None, mnist
     _check_ours(folder)
     command = f"isthmus figure {name} --preset {preset}{'' if mnist is None else ' --mnist FILES'}"
 
-    def say(text: str) -> None:
-        errors.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)
-
+    say = notes(errors)
     try:
         with (
             terminate_like_interrupt() as stop_again,
@@ -74,9 +73,8 @@ def _print(found: Sequence[Finished], page: Path) -> None:
         table.add_column(heading, overflow="fold", justify="right" if heading == "measured" else "left")
     for done in found:
         for claim in done.claims:
-            judgement = f"[{_STYLES[claim.judgement]}]{claim.judgement.value}[/]"
-            words = claim.statement.replace("[", r"\[")
-            table.add_row(done.figure.name, judgement, words, f"{claim.measured:.4g}", claim.refutation)
+            judgement = Text(claim.judgement.value, style=_STYLES[claim.judgement])
+            table.add_row(done.figure.name, judgement, claim.statement, f"{claim.measured:.4g}", claim.refutation)
     console.print(table)
-    console.print(headline(found), markup=False, highlight=False)
-    console.print(f"Gallery: {page}", markup=False, highlight=False, soft_wrap=True)
+    console.print(headline(found))
+    console.print(f"Gallery: {page}", soft_wrap=True)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from isthmus.cli.request import LARGEST
+from isthmus.cli.discover import LARGEST
 from isthmus.cli.run_folder import default_folder
 from isthmus.errors import DataError
 

@@ -29,7 +29,7 @@ from isthmus.cli.run_folder import (
     tidy,
 )
 from isthmus.cli.shard_data import ShardData, read_shard
-from isthmus.cli.terminal import terminal
+from isthmus.cli.terminal import notes, terminal
 from isthmus.discovery.files.json_values import plain
 from isthmus.discovery.files.networks import write_network
 from isthmus.discovery.progress import Progress, ProgressListener, silent
@@ -144,7 +144,7 @@ def _train(request: FitRequest, folder: Path, shard: ShardData, team: Team, came
         except DamagedCheckpoint as error:
             team.told_by_first(lambda: remove_checkpoint(checkpoint))
             if team.rank == 0:
-                typer.echo(f"note: {str(error).partition(';')[0]}. The fit starts over.", err=True)
+                notes()(f"{str(error).partition(';')[0]}. The fit starts over.")
             result = _fitted(request, shard, team, checkpoint, hear)
     if result.outcome is Outcome.INTERRUPTED:
         _say(team, f"isthmus: interrupted. Go on with the same command and --resume {shlex.quote(str(folder))}")

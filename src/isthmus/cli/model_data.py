@@ -9,15 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isthmus.cli.data import rows_like
+from isthmus.cli.data import builtin_task, rows_like
 from isthmus.discovery.chains.module_input import checked_input
 from isthmus.discovery.files.models import LoadedModel
 from isthmus.errors import DataError
-from isthmus.tasks import builtin, read_table
+from isthmus.tasks import read_table
 from isthmus.tasks.array_files import arrays_of
 from isthmus.tasks.arrays import check_finite
-
-_BUILTIN = "builtin:"
 
 
 def model_rows(data: str, model: LoadedModel) -> Tensor:
@@ -30,8 +28,8 @@ def model_rows(data: str, model: LoadedModel) -> Tensor:
     """
     if model.input_names:
         return torch.from_numpy(np.array(rows_like(data, model.input_names, model.columns)))
-    if data.startswith(_BUILTIN):
-        return torch.from_numpy(np.array(builtin(data.removeprefix(_BUILTIN)).x))
+    if (task := builtin_task(data)) is not None:
+        return torch.from_numpy(np.array(task.x))
     array = _many_dimensions(Path(data))
     if array is not None:
         check_finite(array.reshape(len(array), -1), data)

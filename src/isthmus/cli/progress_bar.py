@@ -1,6 +1,6 @@
-"""A live bar of a running discovery on a terminal, one plain line every ten seconds elsewhere; both on stderr.
+"""How far a discovery or a sweep is, on stderr: live on a terminal, elsewhere a plain line every ten seconds.
 
-What is told: `discovery.progress`. The verdict at the end: `outcome`.
+What is told: `discovery.progress`, `sweeps.progress`.
 """
 
 import time
@@ -9,21 +9,24 @@ from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from rich.console import Console
+from rich.live import Live
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
-from rich.table import Column
+from rich.table import Column, Table
 
 from isthmus.discovery.progress import Progress, ProgressListener
+from isthmus.sweeps.progress import Running, SweepListener, SweepProgress
 
 Event = TypeVar("Event")
 SECONDS_BETWEEN_LINES = 10.0
+MOST_ROWS = 16  # of a sweep: a screen holds no more; the rest is counted
 
 
 @contextmanager
 def shown_progress(console: Console) -> Generator[ProgressListener]:
     """A listener that shows events on `console` while the block runs."""
     if not console.is_terminal:
-        yield PlainLines(lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True), words=line_of)
+        yield PlainLines(lambda text: console.print(text, soft_wrap=True), words=line_of)
         return
     rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")
     columns = (
@@ -103,3 +106,55 @@ def seconds_as_text(seconds_left: float | None) -> str:
     minutes, seconds = divmod(round(max(seconds_left, 0.0)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02} left" if hours else f"{minutes}:{seconds:02} left"
+
+
+@contextmanager
+def shown_sweep(console: Console) -> Generator[SweepListener]:
+    """A listener that shows events on `console` while the block runs."""
+    if not console.is_terminal:
+        lines = PlainLines(lambda text: console.print(text, soft_wrap=True), words=line_of_sweep)
+        yield lines
+        lines.say_last()
+        return
+    with Live(console=console, refresh_per_second=4, transient=True) as live:
+        yield lambda event: live.update(table_of(event))
+
+
+def head(event: SweepProgress) -> str:
+    """Runs done, running, failed and waiting, and the time left."""
+    waiting = event.total - event.done - event.failed - len(event.running)
+    counts = f"{event.done}/{event.total} done, {len(event.running)} running, {event.failed} failed, {waiting} waiting"
+    left = seconds_as_text(event.seconds_left)
+    return f"{counts}, {left}" if left else counts
+
+
+def line_of_sweep(event: SweepProgress) -> str:
+    """All of it in one line, for a log."""
+    return "; ".join([head(event), *(f"{run.label}: {_words(run)}" for run in event.running[:MOST_ROWS])])
+
+
+def table_of(event: SweepProgress) -> Table:
+    """All of it as a table."""
+    table = Table(title=head(event), title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for name in ("run", "step", "objective", "rank"):
+        table.add_column(name, justify="left" if name == "run" else "right", overflow="fold")
+    for run in event.running[:MOST_ROWS]:
+        table.add_row(run.label, *_cells(run))
+    if len(event.running) > MOST_ROWS:
+        table.add_row(f"and {len(event.running) - MOST_ROWS} more")
+    return table
+
+
+def _cells(run: Running) -> tuple[str, str, str]:
+    told = run.telling
+    if told is None:
+        return ("starting", "", "")
+    rank = "" if told.rank is None else str(told.rank)
+    return (f"{told.evaluations}/{told.total}", f"{told.objective:.4g}", rank)
+
+
+def _words(run: Running) -> str:
+    step, objective, rank = _cells(run)
+    parts = [step if run.telling is None else f"step {step}"]
+    parts += [f"objective {objective}"] if objective else []
+    return ", ".join(parts + ([f"rank {rank}"] if rank else []))

@@ -39,11 +39,10 @@ def region(  # noqa: PLR0913 - one argument per option
     checked_output(out, inputs=[model, data], replace=replace)
 
     from isthmus.cli.interrupts import warnings_as_lines
-    from isthmus.cli.region_model import read_model
-    from isthmus.cli.region_slice import plane
-    from isthmus.cli.region_table import draw, measure, print_measured
+    from isthmus.cli.region_run import draw, measure, plane, print_measured, read_model
+    from isthmus.cli.terminal import notes
 
-    with warnings_as_lines(lambda text: typer.echo(f"note: {text}", err=True)):
+    with warnings_as_lines(notes()):
         chosen = read_model(model, data)
         where = plane(chosen, through, at)
     by_class = chosen.is_classifier if colour is None else colour is Colour.CLASS

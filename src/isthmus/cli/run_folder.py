@@ -1,6 +1,6 @@
-"""The folder of a run before the run: named, new, continued or replaced; refused early when it cannot be written.
+"""The folder of a run or an export before it is written: named, new, continued or replaced, or refused early.
 
-What is written into it: `discovery.files` and `reports`. Only files of isthmus are ever removed.
+What is written into it: `discovery.files`, `reports`, `export_run`. Only files of isthmus are ever removed.
 """
 
 import hashlib
@@ -15,6 +15,8 @@ from isthmus.writing.atomic import is_leftover, remove_leftovers
 from isthmus.writing.folder_lock import is_bookkeeping
 
 RESULT, WORK = "result.json", "work"
+SUMMARY = "export.json"  # of `factor` and `compress`
+_BUILTIN = "builtin:"
 _LONGEST_NAME = 60  # characters; a name of a file may have 255 bytes
 _TABLES = ("curves.nc", "runs.nc", "layers.nc", "interpretation.nc")
 _FILES = (RESULT, *_TABLES, "weights.safetensors", "report.html", "network.safetensors")
@@ -76,6 +78,26 @@ def check_free(folder: Path, *, resumed: bool, replace: bool) -> None:
         raise DataError(f"{folder}: holds {state.value}. Go on with --resume {folder}, or start over with --replace.")
 
 
+def chosen_export_folder(model: Path, data: str, out: Path | None, command: str, *, replace: bool) -> Path:
+    """The folder that `factor` or `compress` may write, after checks: --out, or runs/MODEL-command.
+
+    Raises:
+        DataError: it holds an older export and `replace` is false, or other files, or the model or the data, or cannot
+            be written.
+    """
+    folder = out if out is not None else Path("runs") / f"{model.name if model.is_dir() else model.stem}-{command}"
+    if not is_free(folder):
+        if not (folder / SUMMARY).is_file():
+            raise DataError(f"{folder}: holds other files. Give a new or empty folder with --out.")
+        for given in (model, Path(data)):
+            if given.exists() and folder.resolve() in {given.resolve(), *given.resolve().parents}:
+                raise DataError(f"{folder}: {given} is an input of this command. Give another folder with --out.")
+        if not replace:
+            raise DataError(f"{folder}: holds an older export. Add --replace, or give another folder with --out.")
+    check_writable(folder)
+    return folder
+
+
 def tidy(folder: Path) -> None:
     """Remove what killed processes left half-written; only where no other process writes."""
     for place in (folder, *(folder / name for name in (WORK, "plots", "control"))):
@@ -119,6 +141,11 @@ def clear(folder: Path) -> None:
             place.rmdir()
 
 
+def builtin_name(data: str) -> str | None:
+    """NAME where DATA is builtin:NAME; None where it is a file."""
+    return data.removeprefix(_BUILTIN) if data.startswith(_BUILTIN) else None
+
+
 def default_folder(data: str, words: Iterable[str], options: Mapping[str, object]) -> Path:
     """A folder in runs for a request, so that two different ones on the same data have two.
 
@@ -129,8 +156,7 @@ def default_folder(data: str, words: Iterable[str], options: Mapping[str, object
         words: columns and kind of run.
         options: options by name that were given; None, False and empty ones are left out, True is the name alone.
     """
-    stem = data.removeprefix("builtin:") if data.startswith("builtin:") else Path(data).stem
-    parts = [_plain(stem) or "run", *words]
+    parts = [_plain(builtin_name(data) or Path(data).stem) or "run", *words]
     for name, value in options.items():
         if value is not None and value is not False and value != "":
             parts.append(name if value is True else f"{name}-{value}")

@@ -1,9 +1,9 @@
 """`isthmus sweep PLAN.toml`, and `isthmus sweep status|table|plot|reindex DIR`: options in, lines and exit codes out.
 
-The sweep itself: `sweeps`. How progress looks: `sweep_progress`; what a folder holds: `sweep_folder`, as
-files: `sweep_files`, drawn: `sweep_picture`.
+The sweep itself: `sweeps`. How progress looks: `progress_bar`. What stands in a folder: `sweep_folder`.
 """
 
+from dataclasses import replace as changed
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,16 +52,46 @@ def run(
 
     Exit codes: 0 done, 2 bad input, 3 some runs failed or the scheduler was lost, 130 interrupted.
     """
-    from isthmus.cli.sweep_run import run_in  # torch and the rest: only once the command line makes sense
     from isthmus.errors import DataError
-    from isthmus.sweeps.engines import Certificates, EngineChoice
+    from isthmus.sweeps.engines import Certificates, EngineChoice  # torch and the rest: not for the help
 
     files = [path for path in (tls_ca_file, tls_cert, tls_key) if path is not None]
     if len(files) not in {0, 3}:
         raise DataError("--tls-cert: needs all of --tls-ca-file, --tls-cert and --tls-key. Give the others.")
     certificates = Certificates(*files) if files else None
     choice = EngineChoice(workers, scheduler, slurm, patience, certificates, dashboard)
-    return run_in(plan, out or Path("runs") / plan.stem, choice, retries=retries, most_runs=most_runs)
+    return _carried_out(plan, out or Path("runs") / plan.stem, choice, retries=retries, most_runs=most_runs)
+
+
+def _carried_out(path: Path, folder: Path, choice: Any, *, retries: int, most_runs: int | None) -> int:
+    """Notes and progress on stderr, the end in words."""
+    from isthmus.cli.exit_codes import ExitCode
+    from isthmus.cli.interrupts import heard_again, terminate_like_interrupt, warnings_as_lines
+    from isthmus.cli.progress_bar import shown_sweep
+    from isthmus.cli.run_folder import check_writable
+    from isthmus.cli.terminal import notes, terminal
+    from isthmus.sweeps.driver import Summary, SweepOutcome
+    from isthmus.sweeps.plan import Plan
+    from isthmus.sweeps.plan_check import checked_runs
+    from isthmus.sweeps.sitting import run_plan
+
+    errors = terminal(stderr=True)
+    say = notes(errors)
+    try:
+        with terminate_like_interrupt() as stop_again, warnings_as_lines(say):
+            plan = Plan.read(path)
+            runs = checked_runs(plan if most_runs is None else changed(plan, most_runs=most_runs))
+            check_writable(folder)
+            with shown_sweep(errors) as listener:
+                summary = run_plan(
+                    runs, folder, choice, retries=retries, listener=heard_again(listener, stop_again), say=say
+                )
+    except KeyboardInterrupt:
+        summary = Summary(SweepOutcome.INTERRUPTED)
+    counts = f"{summary.computed} computed, {summary.found} found, {len(summary.failed)} failed"
+    terminal().print(f"{folder}: {counts}. {summary.outcome.value}", soft_wrap=True)
+    codes = {SweepOutcome.DONE: ExitCode.DONE, SweepOutcome.INTERRUPTED: ExitCode.INTERRUPTED}
+    return codes.get(summary.outcome, ExitCode.DOUBTFUL)
 
 
 @app.command()
@@ -79,13 +109,9 @@ def table(
     replace: Annotated[bool, typer.Option("--replace", help="Replace an older file at --out.")] = False,
 ) -> int:
     """One row per run: the settings that differ, and the numbers."""
-    if out is None:
-        from isthmus.cli.sweep_folder import print_table
+    from isthmus.cli.sweep_folder import print_table, write_table
 
-        return print_table(folder)
-    from isthmus.cli.sweep_files import write_table
-
-    return write_table(folder, out, replace=replace)
+    return print_table(folder) if out is None else write_table(folder, out, replace=replace)
 
 
 @app.command()
@@ -100,7 +126,7 @@ def plot(
     replace: Annotated[bool, typer.Option("--replace", help="Replace an older file of that name.")] = False,
 ) -> int:
     """Draw numbers against a setting, one panel each."""
-    from isthmus.cli.sweep_picture import draw
+    from isthmus.cli.sweep_folder import draw
 
     return draw(folder, axis, by, quantity.split(","), out or folder / "sweep.png", replace=replace)
 
@@ -108,6 +134,6 @@ def plot(
 @app.command()
 def reindex(folder: _Folder) -> int:
     """Make the index again from the folders of the runs; damaged runs are set aside."""
-    from isthmus.cli.sweep_files import reindex as again
+    from isthmus.cli.sweep_folder import reindex as again
 
     return again(folder)

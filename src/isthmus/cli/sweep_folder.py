@@ -1,18 +1,23 @@
-"""What stands in the folder of a sweep, on the terminal: status and table, before torch or pandas would be imported.
+"""What stands in the folder of a sweep: on the terminal, as a file, as a picture; and a new index for it.
 
-The table itself: `sweeps.table`. As a file, and a new index: `sweep_files`. The picture: `sweep_picture`.
+The table itself: `sweeps.table`; lines of the picture: `plots.sweeps`. Torch, pandas and matplotlib are imported where
+they are needed, so that status and table are there before them.
 """
 
+import difflib
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
 import typer
 
-from isthmus.errors import SweepError
+from isthmus.cli.output_file import checked_output
+from isthmus.errors import DataError, SweepError
 from isthmus.sweeps.folder import FAILED, SweepFolder
 from isthmus.sweeps.index import Row, Status
+from isthmus.sweeps.numbers import NUMBERS
 from isthmus.sweeps.table import run_columns
+from isthmus.writing.atomic import atomic_path
 
 _SHOWN = ("outcome", "objective", "data_loss", "penalty", "rank", "rank_estimate", "seconds", "error")
 _MOST_FAILURES = 10
@@ -75,3 +80,100 @@ def _cell(value: object) -> str:
         return f"{value:.6g}"
     # a folder of somebody else must not write to the terminal what the terminal obeys
     return "".join(letter if letter.isprintable() else "?" for letter in str(value))
+
+
+def write_table(folder: Path, path: Path, *, replace: bool = False) -> int:
+    """The whole table as a file; exit code 0.
+
+    Raises:
+        DataError: an extension that is neither .csv nor .parquet, or pyarrow is missing.
+    """
+    if path.suffix.lower() not in {".csv", ".parquet"}:
+        raise DataError(f"--out {path}: unknown extension {path.suffix!r}. Use .csv or .parquet.")
+    from isthmus.sweeps.frames import run_table
+    from isthmus.tasks.csv_cells import csv_text
+
+    checked_output(path, inputs=[folder], replace=replace)
+    table = run_table(rows_of(SweepFolder(folder)))
+    with atomic_path(path) as temporary:
+        if path.suffix.lower() == ".csv":
+            temporary.write_text(csv_text(table), encoding="utf-8", newline="")
+        else:
+            try:
+                table.to_parquet(temporary, index=False, engine="pyarrow")
+            except ImportError:
+                raise DataError(f"--out {path}: needs pyarrow. Install isthmus[tables], or write a .csv.") from None
+    typer.echo(f"{path}: {len(table)} runs")
+    return 0
+
+
+def reindex(folder: Path) -> int:
+    """A new index from the folders; exit code 0.
+
+    Raises:
+        SweepError: no sweep is there, or a driver is at work.
+    """
+    from isthmus.cli.terminal import notes
+    from isthmus.sweeps.store import Store
+
+    store = Store(folder)
+    with store.place.locked(), closing(store.rebuilt_index(notes())) as index:
+        statuses = list(index.statuses().values())
+    done = sum(status is Status.DONE for status in statuses)
+    typer.echo(f"{folder}: {done} finished and {len(statuses) - done} failed runs in the index")
+    return 0
+
+
+def draw(
+    folder: Path, axis: str | None, by: str | None, quantities: Sequence[str], path: Path, *, replace: bool = False
+) -> int:
+    """Numbers against a setting, one panel each, as a file; exit code 0.
+
+    Raises:
+        DataError: a name that is no setting or number of these runs, or an extension that is no picture.
+    """
+    if path.suffix.lower() not in {".png", ".svg"}:
+        raise DataError(f"--out {path}: unknown extension {path.suffix!r}. Use .png or .svg.")
+    place = SweepFolder(folder)
+    checked_output(path, inputs=[folder], replace=replace)
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from isthmus import plots
+    from isthmus.plots.style import SIZE, own_settings
+    from isthmus.sweeps.frames import run_table
+
+    table = run_table(rows_of(place))
+    numeric = [name for name in table.columns if "." in name and pd.api.types.is_numeric_dtype(table[name])]
+    if not numeric:
+        raise DataError(f"{folder}: no setting differs between its runs. Sweep over one to draw it.")
+    many_first = sorted(
+        (name for name in numeric if name.rpartition(".")[2] != "seed"), key=lambda n: -table[n].nunique()
+    )
+    settings = [name for name in table.columns if "." in name]
+    lines = _column(by, settings, "--by") if by else None
+    free = [name for name in (many_first or numeric) if name != lines]
+    along = _column(axis, numeric, "--axis") if axis else (free or numeric)[0]
+    if along == lines:
+        raise DataError(f"--by {by}: that is the axis already. Give another setting, or another one with --axis.")
+    if lines is None:
+        lines = next((name for name in many_first if name != along), None)
+    names = [_column(name, NUMBERS, "--quantity") for name in quantities]
+    with own_settings():
+        figure = Figure(figsize=(SIZE[0] * len(names), SIZE[1]), layout="constrained")
+        for number, name in enumerate(names, 1):
+            plots.sweep_lines(table, figure.add_subplot(1, len(names), number), axis=along, quantity=name, by=lines)
+        with atomic_path(path) as temporary:
+            figure.savefig(temporary, dpi=200)
+    typer.echo(f"{path}: {', '.join(names)} against {along}" + (f", by {lines}" if lines else ""))
+    return 0
+
+
+def _column(name: str, known: Sequence[str], option: str) -> str:
+    """The column called `name`, or by its key alone."""
+    for column in known:
+        if name in {column, column.rpartition(".")[2]}:
+            return column
+    near = difflib.get_close_matches(name, [*known, *(column.rpartition(".")[2] for column in known)], n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise DataError(f"{option} {name}: unknown.{hint} Known are {', '.join(known)}.")

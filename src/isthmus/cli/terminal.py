@@ -1,8 +1,39 @@
-"""The terminal as every command writes to it. What is said: `outcome`, and the file of each command."""
+"""The terminal as every command writes to it: text as it stands, notes on stderr, labelled lines.
+
+What is said: the file of each command. Progress: `progress_bar`.
+"""
+
+from collections.abc import Callable, Iterable
 
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 
 def terminal(*, stderr: bool = False) -> Console:
     """A console that takes all text as it stands: names of columns, classes, layers and folders are no markup."""
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+
+
+def notes(console: Console | None = None) -> Callable[[str], None]:
+    """Says one sentence after another on stderr, each as a line of its own."""
+    errors = terminal(stderr=True) if console is None else console
+    return lambda text: errors.print(f"note: {text}", soft_wrap=True)
+
+
+def labelled(lines: Iterable[tuple[str, str]]) -> Table:
+    """Sentences or numbers beside their labels, folded where the terminal is narrow."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for label, text in lines:
+        grid.add_row(Text(label), Text(text))
+    return grid
+
+
+def print_headed(console: Console, headline: str, lines: Iterable[tuple[str, str]], *, style: str) -> None:
+    """Print a verdict: its headline in a style, its sentences beside their labels."""
+    for part in (Text(headline, style=style), labelled(lines)):
+        console.print()
+        console.print(part)
+    console.print()

@@ -4,7 +4,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from isthmus.sweeps.worker import Telling
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """How far a running job is."""
+
+    id: str
+    evaluations: int
+    total: int
+    objective: float
+    rank: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from isthmus import __version__
 from isthmus.errors import CheckpointError, SweepError
 from isthmus.sweeps.execution import Computed, compute, middle_reading
 from isthmus.sweeps.folder import DAMAGED, HEAD, WORK
+from isthmus.sweeps.progress import Telling
 from isthmus.sweeps.run_files import RESULT, read_files, read_result, write_run
 from isthmus.sweeps.runs import SCHEMA
 from isthmus.sweeps.setup import Sections
@@ -88,17 +89,6 @@ class Report:
     files: Mapping[str, bytes] | None = None
     fresh: bool = True
     note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Telling:
-    """How far a running job is."""
-
-    id: str
-    evaluations: int
-    total: int
-    objective: float
-    rank: int | None
 
 
 def versions() -> dict[str, str]:

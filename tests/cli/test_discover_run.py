@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 import discoveries
-from isthmus.cli.outcome import exit_code, print_verdict, write_outputs
+from isthmus.cli.discover_run import exit_code, print_verdict, write_outputs
 from isthmus.discovery import Discovery
 from isthmus.discovery.files.netcdf import read_table
 from isthmus.theory import Verdict

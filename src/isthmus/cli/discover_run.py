@@ -1,34 +1,41 @@
 """A request carried out in its folder: data in, search, files and verdict out; an interrupt says how to go on.
 
-The options: `request`. The folder: `run_folder`. The search itself: `discovery`.
+The options: `discover`. The folder: `run_folder`. The search itself: `discovery`; its words: `reports.verdict`.
 """
 
 import json
 import shlex
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
+from rich.text import Text
 
 from isthmus.cli.data import Rows, choice_of, read_rows
+from isthmus.cli.discover import DiscoverRequest
 from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
-from isthmus.cli.outcome import exit_code, print_verdict, write_outputs
 from isthmus.cli.progress_bar import shown_progress
-from isthmus.cli.request import Request
 from isthmus.cli.run_folder import WORK, FolderState, check_free, clear, state_of, tidy
-from isthmus.cli.terminal import terminal
-from isthmus.discovery import Discovery, discover, load
+from isthmus.cli.terminal import notes, print_headed, terminal
+from isthmus.discovery import Discovery, discover, interpret, load
 from isthmus.discovery.arguments import adapted_settings, base_settings, checked_data
+from isthmus.discovery.files.netcdf import write_tables
 from isthmus.discovery.scaling import Scaling
 from isthmus.discovery.settings import Settings
 from isthmus.errors import DataError, IsthmusError
+from isthmus.reports import report, verdict_of, write_pictures
+from isthmus.theory import Verdict
 from isthmus.training import Limits
 from isthmus.writing.folder_lock import only_writer
 
+_COLORS = {Verdict.CONFIDENT: "green", Verdict.DOUBTFUL: "yellow", Verdict.NO_SHARP_RANK: "magenta"}
+
 
 def run_in(
-    folder: Path, request: Request, *, resumed: bool = False, replace: bool = False, pictures: bool = True
+    folder: Path, request: DiscoverRequest, *, resumed: bool = False, replace: bool = False, pictures: bool = True
 ) -> int:
     """Carry out `request` in `folder`, with pictures and page or without; returns the exit code.
 
@@ -38,10 +45,7 @@ def run_in(
         OSError: a file cannot be written.
     """
     errors = terminal(stderr=True)
-
-    def say(text: str) -> None:
-        errors.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)
-
+    say = notes(errors)
     begun = resumed
     try:
         with terminate_like_interrupt(), warnings_as_lines(say):
@@ -63,7 +67,7 @@ def run_in(
                 page = write_outputs(found, folder, rows.x.to_numpy(), command, rows.candidates) if pictures else None
     except KeyboardInterrupt:
         text = f"isthmus: interrupted. {how_to_go_on(request, folder, begun=begun)}"
-        errors.print(text, markup=False, highlight=False, soft_wrap=True)
+        errors.print(text, soft_wrap=True)
         return ExitCode.INTERRUPTED
     except IsthmusError:
         raise
@@ -75,7 +79,7 @@ def run_in(
     return exit_code(found.verdict)
 
 
-def _rows(request: Request) -> Rows:
+def _rows(request: DiscoverRequest) -> Rows:
     """The data, read and checked."""
     choice = choice_of(request.target, request.classes, autoencode=request.autoencode)
     rows = read_rows(
@@ -86,14 +90,14 @@ def _rows(request: Request) -> Rows:
     return rows
 
 
-def how_to_go_on(request: Request, folder: Path, *, begun: bool = True) -> str:
+def how_to_go_on(request: DiscoverRequest, folder: Path, *, begun: bool = True) -> str:
     """What to type after an interrupt; before the run has begun, what lies in the folder is not of this one."""
     if begun and state_of(folder) in {FolderState.UNFINISHED, FolderState.FINISHED}:
         return f"The work so far is saved; go on with: {request.command} --resume {shlex.quote(str(folder))}"
     return f"Nothing was saved yet; start again with: {request.command}"
 
 
-def _finished(folder: Path, rows: Rows, request: Request) -> Discovery:
+def _finished(folder: Path, rows: Rows, request: DiscoverRequest) -> Discovery:
     """The result that stands in the folder, if it is the one that was asked for."""
     found = load(folder)
     shutil.rmtree(folder / WORK, ignore_errors=True)  # of a kill just before it was removed
@@ -120,11 +124,11 @@ def _finished(folder: Path, rows: Rows, request: Request) -> Discovery:
     return found
 
 
-def _limits(request: Request) -> Limits:
+def _limits(request: DiscoverRequest) -> Limits:
     return Limits(seconds=request.max_seconds, evaluations=request.evaluations)
 
 
-def _search(rows: Rows, folder: Path, request: Request, errors: Console) -> Discovery:
+def _search(rows: Rows, folder: Path, request: DiscoverRequest, errors: Console) -> Discovery:
     with shown_progress(errors) as listener:
         return discover(
             rows.x,
@@ -144,3 +148,30 @@ def _search(rows: Rows, folder: Path, request: Request, errors: Console) -> Disc
             depth_path=request.depth_path,
             columns=rows.columns,
         )
+
+
+def exit_code(verdict: Verdict) -> int:
+    """0 for an answer ("no sharp rank" is one), 3 for a doubtful one."""
+    return ExitCode.DOUBTFUL if verdict is Verdict.DOUBTFUL else ExitCode.DONE
+
+
+def write_outputs(
+    found: Discovery, folder: Path, x: np.ndarray, command: str, candidates: Mapping[str, np.ndarray] | None = None
+) -> Path:
+    """Write the pictures, what the coordinates mean, and the page of a discovery; returns the path of the page."""
+    meaning = interpret(found, x, candidates=candidates) if found.rank else None
+    if meaning is not None:
+        write_tables(folder / "interpretation.nc", {"interpretation": meaning})
+    pictures = write_pictures(found, folder / "plots", x, meaning)
+    page = folder / "report.html"
+    report(found, page, x=x, command=command, pictures=pictures, meaning=meaning)
+    return page
+
+
+def print_verdict(console: Console, found: Discovery, place: Path, *, label: str = "Report") -> None:
+    """Say the rank, how sure it is and why, what one dimension fewer costs, and where the page lies, or the folder."""
+    verdict = verdict_of(found)
+    lines = ((line.label, line.text) for line in verdict.lines)
+    print_headed(console, verdict.headline, lines, style=f"bold {_COLORS[found.verdict]}")
+    # a path is never broken into two lines: it is there to be copied
+    console.print(Text(f"{label}: {place}"), soft_wrap=True)
