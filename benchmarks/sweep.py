@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 from distributed import Client, LocalCluster
 
@@ -36,8 +37,8 @@ from isthmus import FullyConnected
 from isthmus.discovery.work import one_thread_each
 from isthmus.sweeps import Plan, SweepProgress, sweep
 from isthmus.sweeps.folder import INDEX
-from isthmus.sweeps.frames import run_table
 from isthmus.sweeps.index import Index, Row, Status
+from isthmus.sweeps.run_table import run_columns
 from isthmus.sweeps.setup import prepared
 from isthmus.sweeps.store import Store, run_folder
 from isthmus.sweeps.worker import Ending, Job, Report, versions
@@ -82,7 +83,7 @@ def listing(folder: Path, template: Row, records: int) -> tuple[float, float, fl
         index.put(rows)
     began, worked = time.perf_counter(), time.process_time()
     with closing(Index(path, read_only=True)) as index:
-        table = run_table(index.rows())
+        table = pd.DataFrame(run_columns(index.rows()))
     seconds, work = time.perf_counter() - began, time.process_time() - worked
     assert len(table) == records
     return seconds, work, path.stat().st_size / records

@@ -96,7 +96,7 @@ def carried_out(words: list[str], out: Path, draw: random.Random) -> list[str]:
 def main() -> None:
     """See above."""
     wanted, seed, folder, words = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4:]
-    for heavy in ("isthmus.cli.discover_run", "isthmus.sweeps.sitting"):  # once, and not in every child
+    for heavy in ("isthmus.cli.discover_run", "isthmus.sweeps.sweeping"):  # once, and not in every child
         importlib.import_module(heavy)
     draw, kills, number = random.Random(seed), 0, 0
     while kills < wanted:

@@ -20,10 +20,10 @@ from isthmus.discovery import Discovery
 from isthmus.discovery.progress import Progress
 from isthmus.errors import DataError, DataWarning
 from isthmus.figures import Workshop
-from isthmus.sweeps.engines import EngineChoice
+from isthmus.sweeps.engine_choice import EngineChoice
 from isthmus.sweeps.plan_check import checked_runs
 from isthmus.sweeps.run_files import WEIGHTS
-from isthmus.sweeps.sitting import run_plan
+from isthmus.sweeps.sweeping import run_plan
 from isthmus.training import fitting
 from sweep_plans import contents, tiny
 

@@ -22,7 +22,7 @@ from pathlib import Path
 import torch, discoveries, isthmus
 from isthmus.discovery.files.netcdf import write_tables
 from isthmus.discovery.files.networks import write_network
-from isthmus.sweeps.arrays import write_arrays
+from isthmus.sweeps.run_files import write_arrays
 from isthmus.training.checkpoint import save_state
 place, found = Path(sys.argv[1]), discoveries.discovery()
 writers = {

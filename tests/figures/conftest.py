@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from isthmus.figures import FIGURES, Finished, Preset, Workshop, gallery
-from isthmus.sweeps.engines import EngineChoice
+from isthmus.sweeps.engine_choice import EngineChoice
 
 # all twelve take 75 s of one core; the rest of them are slow tests
 SHORT = ("narrowness", "linear-networks")

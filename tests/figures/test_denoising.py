@@ -8,7 +8,7 @@ import pytest
 from isthmus.errors import DataError
 from isthmus.figures import Finished, Preset, Workshop, named_figures, with_mnist
 from isthmus.figures.denoising_images import varying, whole
-from isthmus.sweeps.engines import EngineChoice
+from isthmus.sweeps.engine_choice import EngineChoice
 
 
 def bars(count: int = 60) -> np.ndarray:

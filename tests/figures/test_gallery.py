@@ -9,7 +9,7 @@ from playwright.sync_api import Browser
 from isthmus.errors import DataError
 from isthmus.figures import FIGURES, Finished, Judgement, PaperFigure, Preset, Workshop, gallery, named_figures
 from isthmus.figures.gallery import headline
-from isthmus.sweeps.engines import EngineChoice
+from isthmus.sweeps.engine_choice import EngineChoice
 from pages import Page, shown_in
 
 

@@ -11,7 +11,7 @@ from isthmus.figures import Workshop
 from isthmus.figures.parts import Part, opened
 from isthmus.figures.provenance import code_of
 from isthmus.sweeps import SweepProgress
-from isthmus.sweeps.engines import EngineChoice
+from isthmus.sweeps.engine_choice import EngineChoice
 from isthmus.writing.atomic import atomic_folder
 
 

@@ -16,7 +16,7 @@ from isthmus.errors import PlanError, SweepError
 from isthmus.sweeps import Plan
 from isthmus.sweeps.folder import SweepFolder
 from isthmus.sweeps.plan_check import checked_runs
-from isthmus.sweeps.toml_files import MOST_BYTES
+from isthmus.tasks.door import MOST_BYTES
 from sweep_plans import NETWORK, TASK, TOML, TRAINING, write_plan
 from sweep_processes import ENVIRONMENT
 

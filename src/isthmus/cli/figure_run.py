@@ -15,7 +15,7 @@ from isthmus.errors import DataError, SweepError
 from isthmus.figures import Finished, Judgement, Preset, Workshop, gallery, named_figures, with_mnist
 from isthmus.figures.gallery import PAGE, VERDICTS, headline
 from isthmus.figures.workshop import PARTS, RUNS
-from isthmus.sweeps.engines import EngineChoice
+from isthmus.sweeps.engine_choice import EngineChoice
 from isthmus.sweeps.folder import HEAD
 from isthmus.writing.atomic import remove_leftovers
 from isthmus.writing.folder_lock import only_writer

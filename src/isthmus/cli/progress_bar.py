@@ -1,6 +1,6 @@
 """How far a discovery or a sweep is, on stderr: live on a terminal, elsewhere a plain line every ten seconds.
 
-What is told: `discovery.progress`, `sweeps.progress`.
+What is told: `discovery.progress`, `sweeps.sweep_progress`.
 """
 
 import time
@@ -15,7 +15,7 @@ from rich.progress import Progress as Bar
 from rich.table import Column, Table
 
 from isthmus.discovery.progress import Progress, ProgressListener
-from isthmus.sweeps.progress import Running, SweepListener, SweepProgress
+from isthmus.sweeps.sweep_progress import Running, SweepListener, SweepProgress
 
 Event = TypeVar("Event")
 SECONDS_BETWEEN_LINES = 10.0

@@ -53,7 +53,7 @@ def run(
     Exit codes: 0 done, 2 bad input, 3 some runs failed or the scheduler was lost, 130 interrupted.
     """
     from isthmus.errors import DataError
-    from isthmus.sweeps.engines import Certificates, EngineChoice  # torch and the rest: not for the help
+    from isthmus.sweeps.engine_choice import Certificates, EngineChoice  # torch and the rest: not for the help
 
     files = [path for path in (tls_ca_file, tls_cert, tls_key) if path is not None]
     if len(files) not in {0, 3}:
@@ -73,7 +73,7 @@ def _carried_out(path: Path, folder: Path, choice: Any, *, retries: int, most_ru
     from isthmus.sweeps.driver import Summary, SweepOutcome
     from isthmus.sweeps.plan import Plan
     from isthmus.sweeps.plan_check import checked_runs
-    from isthmus.sweeps.sitting import run_plan
+    from isthmus.sweeps.sweeping import run_plan
 
     errors = terminal(stderr=True)
     say = notes(errors)

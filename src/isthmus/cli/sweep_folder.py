@@ -1,7 +1,7 @@
 """What stands in the folder of a sweep: on the terminal, as a file, as a picture; and a new index for it.
 
-The table itself: `sweeps.table`; lines of the picture: `plots.sweeps`. Torch, pandas and matplotlib are imported where
-they are needed, so that status and table are there before them.
+The table itself: `sweeps.run_table`; lines of the picture: `plots.sweeps`. Torch, pandas and matplotlib are imported
+where they are needed, so that status and table are there before them.
 """
 
 import difflib
@@ -15,8 +15,7 @@ from isthmus.cli.output_file import checked_output
 from isthmus.errors import DataError, SweepError
 from isthmus.sweeps.folder import FAILED, SweepFolder
 from isthmus.sweeps.index import Row, Status
-from isthmus.sweeps.numbers import NUMBERS
-from isthmus.sweeps.table import run_columns
+from isthmus.sweeps.run_table import NUMBERS, run_columns
 from isthmus.writing.atomic import atomic_path
 
 _SHOWN = ("outcome", "objective", "data_loss", "penalty", "rank", "rank_estimate", "seconds", "error")
@@ -90,11 +89,12 @@ def write_table(folder: Path, path: Path, *, replace: bool = False) -> int:
     """
     if path.suffix.lower() not in {".csv", ".parquet"}:
         raise DataError(f"--out {path}: unknown extension {path.suffix!r}. Use .csv or .parquet.")
-    from isthmus.sweeps.frames import run_table
+    import pandas as pd
+
     from isthmus.tasks.csv_cells import csv_text
 
     checked_output(path, inputs=[folder], replace=replace)
-    table = run_table(rows_of(SweepFolder(folder)))
+    table = pd.DataFrame(run_columns(rows_of(SweepFolder(folder))))
     with atomic_path(path) as temporary:
         if path.suffix.lower() == ".csv":
             temporary.write_text(csv_text(table), encoding="utf-8", newline="")
@@ -141,9 +141,8 @@ def draw(
 
     from isthmus import plots
     from isthmus.plots.style import SIZE, own_settings
-    from isthmus.sweeps.frames import run_table
 
-    table = run_table(rows_of(place))
+    table = pd.DataFrame(run_columns(rows_of(place)))
     numeric = [name for name in table.columns if "." in name and pd.api.types.is_numeric_dtype(table[name])]
     if not numeric:
         raise DataError(f"{folder}: no setting differs between its runs. Sweep over one to draw it.")

@@ -18,7 +18,7 @@ from isthmus.diagnostics import leaky_diagnosis, leaky_path
 from isthmus.diagnostics.principal_planes import representation_path
 from isthmus.figures.parts import Hear, Part
 from isthmus.networks import LeakyResNet
-from isthmus.sweeps.readings import heard_warnings
+from isthmus.sweeps.run_readings import heard_warnings
 from isthmus.training import fit
 from isthmus.training.schedule import default_schedule
 

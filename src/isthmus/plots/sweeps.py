@@ -1,6 +1,6 @@
 """A number of a sweep against one of its settings, one line for each value of another.
 
-The table comes from `sweeps.table`; files: `cli`.
+The table comes from `sweeps.run_table`; files: `cli`.
 """
 
 from typing import Any

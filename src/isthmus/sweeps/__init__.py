@@ -2,7 +2,8 @@
 
 One run is a `fit` (training) with its readings (diagnostics). The terminal: `cli`. Pictures: `plots`.
 
-Names are looked up on first use: what only reads a folder (`folder`, `index`, `table`) answers before torch is there.
+Names are looked up on first use: what only reads a folder (`folder`, `index`, `run_table`) answers before torch is
+there.
 """
 
 from importlib import import_module
@@ -10,11 +11,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from isthmus.sweeps.plan import Plan as Plan
-    from isthmus.sweeps.progress import SweepProgress as SweepProgress
-    from isthmus.sweeps.sitting import sweep as sweep
+    from isthmus.sweeps.sweep_progress import SweepProgress as SweepProgress
+    from isthmus.sweeps.sweeping import sweep as sweep
 
 # no module may have one of these names: once imported it would stand in its place
-_HOME = {"Plan": "plan", "SweepProgress": "progress", "sweep": "sitting"}
+_HOME = {"Plan": "plan", "SweepProgress": "sweep_progress", "sweep": "sweeping"}
 __all__ = ["Plan", "SweepProgress", "sweep"]
 
 

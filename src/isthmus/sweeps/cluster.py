@@ -17,9 +17,8 @@ from distributed import CancelledError, Client, Future
 from distributed.scheduler import KilledWorker
 
 from isthmus.errors import SweepError
-from isthmus.sweeps.cluster_check import check_workers
 from isthmus.sweeps.engine import WorkersLost
-from isthmus.sweeps.on_worker import drop_delivered, stop_session, topic, work
+from isthmus.sweeps.on_worker import check_workers, drop_delivered, stop_session, topic, work
 from isthmus.sweeps.runs import Run
 from isthmus.sweeps.worker import Ending, Job, Report, Telling
 

@@ -12,10 +12,10 @@ from enum import Enum
 from isthmus.errors import SweepError
 from isthmus.sweeps.engine import Engine, WorkersLost
 from isthmus.sweeps.index import Index, Row, Status
-from isthmus.sweeps.progress import Pace, Running, SweepListener, SweepProgress
 from isthmus.sweeps.run_files import write_files
 from isthmus.sweeps.runs import Run
 from isthmus.sweeps.store import Store, done_row, run_folder, waiting_row
+from isthmus.sweeps.sweep_progress import Pace, Running, SweepListener, SweepProgress
 from isthmus.sweeps.worker import Ending, Job, Report, versions
 
 POLL_SECONDS = 0.25

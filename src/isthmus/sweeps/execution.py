@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from isthmus.discovery.work import one_thread_each
 from isthmus.networks import FullyConnected
-from isthmus.sweeps.numbers import READINGS
-from isthmus.sweeps.readings import heard_warnings, rank_readings
+from isthmus.sweeps.run_readings import heard_warnings, rank_readings
+from isthmus.sweeps.run_table import READINGS
 from isthmus.sweeps.setup import Prepared, Sections, prepared
 from isthmus.training import FitEvent, FitResult, Limits, Outcome, fit
 from isthmus.training.moves import middle_rank
@@ -27,7 +27,7 @@ class Computed:
 
     Attributes:
         numbers: objective, data_loss, penalty, stationarity, outcome, gradient_evaluations, steps, seconds, true_rank,
-            rank and the readings of `readings`; None where one does not apply.
+            rank and the readings of `run_readings`; None where one does not apply.
         warnings: sentences.
         arrays: the objective over "evaluation" and the table over "layer", as far as they were asked for.
         tensors: the parameters and buffers of the network, if they were asked for.

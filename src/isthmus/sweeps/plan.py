@@ -13,7 +13,7 @@ from isthmus.errors import PlanError
 from isthmus.sweeps.fields import KIND, NETWORKS, RECORD, TRAINING, canonical, shown, unknown
 from isthmus.sweeps.runs import Run, label_of
 from isthmus.sweeps.task_fields import canonical_task
-from isthmus.sweeps.toml_files import read_toml
+from isthmus.tasks.door import read_toml
 
 _SECTIONS = ("task", "network", "training")
 MOST_RUNS = 100_000  # 11 s and .2 GB before the first of them starts
@@ -59,7 +59,7 @@ class Plan:
             PlanError: no such file, not TOML, an unknown or missing section.
         """
         path = Path(path)
-        content = read_toml(path, where=str(path), needs="a plan")
+        content = read_toml(path, needs="a plan", error=PlanError)
         for key, value in content.items():
             if key not in _KEYS:
                 raise unknown(key, _KEYS, str(path))

@@ -1,8 +1,10 @@
 """A finished run as a folder: result.json with checksums, arrays.nc, weights.safetensors; whole or absent.
 
-Where the folders lie and which are good: `store`. Nothing is ever unpickled.
+Where the folders lie and which are good: `store`. Nothing is ever unpickled. Arrays are classic netCDF: a table by
+layer takes 7 ms to write instead of 125 ms as HDF5, which would be most of a short run.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +18,6 @@ from isthmus import __version__
 from isthmus.discovery.files.json_values import plain, restored
 from isthmus.discovery.files.netcdf import checksum
 from isthmus.errors import SweepError
-from isthmus.sweeps.arrays import read_arrays, write_arrays
 from isthmus.sweeps.execution import Computed
 from isthmus.sweeps.runs import canonical_json, run_id
 from isthmus.sweeps.setup import Sections, prepared
@@ -140,3 +141,34 @@ def read_network(folder: Path, *, source: str | None = None) -> nn.Module:
     tensors: dict[str, Tensor] = load_file(folder / WEIGHTS)
     network.load_state_dict(tensors)
     return network
+
+
+def write_arrays(path: Path, arrays: xr.Dataset) -> None:
+    """Write a dataset; whole numbers come back with 32 bits, all else as it was.
+
+    Raises:
+        OSError: the file cannot be written. ValueError: whole numbers beyond 32 bits.
+    """
+    bare = arrays.copy()
+    # netCDF attributes refuse None and bool, so they travel as one JSON string
+    bare.attrs = {"json": json.dumps(plain(arrays.attrs, "attrs"))}
+    for variable in bare.variables.values():
+        variable.attrs = {}
+        variable.encoding = {"_FillValue": None}  # NaN stays the very NaN it was
+    # as bytes first: a full disk is then met by a write of ours, which says so
+    path.write_bytes(bytes(bare.to_netcdf(engine="scipy")))
+
+
+def read_arrays(path: Path) -> xr.Dataset:
+    """The dataset that `write_arrays` wrote, in memory.
+
+    Raises:
+        OSError, ValueError, TypeError, KeyError: no such file, or a damaged one.
+    """
+    arrays = xr.load_dataset(path, engine="scipy")
+    attributes: Any = restored(json.loads(arrays.attrs["json"]))
+    arrays.attrs = attributes
+    arrays.encoding = {}
+    for variable in arrays.variables.values():
+        variable.encoding = {}
+    return arrays

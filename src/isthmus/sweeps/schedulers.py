@@ -14,10 +14,10 @@ import dask
 from distributed import Client, LocalCluster
 
 from isthmus.errors import ExposureWarning, SweepError
-from isthmus.sweeps.certificates import fresh_security, joining
 from isthmus.sweeps.children import safe_path
 from isthmus.sweeps.cluster import CONNECT_SECONDS, MOST_DEATHS, Cluster
-from isthmus.sweeps.engines import Certificates
+from isthmus.sweeps.engine_choice import Certificates
+from isthmus.sweeps.security import fresh_security, joining
 
 LOOPBACK = "127.0.0.1:0"  # of the dashboard, which asks nobody who they are; any port, the usual one may be taken
 _STARTS = 3  # a worker that is killed while it starts takes the whole cluster with it

@@ -21,14 +21,14 @@ from typing import Any
 from dask_jobqueue import SLURMCluster
 from distributed import Client
 
-from isthmus.errors import SweepError
-from isthmus.sweeps.certificates import fresh_security, written
+from isthmus.errors import PlanError, SweepError
 from isthmus.sweeps.children import SAFE_LINE
 from isthmus.sweeps.cluster import Cluster
 from isthmus.sweeps.fields import Field, canonical, listed, optional, whole, words
 from isthmus.sweeps.folder import WORK
 from isthmus.sweeps.schedulers import LOOPBACK
-from isthmus.sweeps.toml_files import read_toml
+from isthmus.sweeps.security import fresh_security, written
+from isthmus.tasks.door import read_toml
 
 _PREFIX = "isthmus-certificates-"
 QUEUE_SECONDS = 24 * 3600.0  # how long a job may wait in the queue
@@ -50,7 +50,7 @@ def slurm_options(path: Path, *, dashboard: str | None = None) -> tuple[int, dic
     Raises:
         PlanError: no such file, not TOML, an unknown key or a value out of range.
     """
-    content = read_toml(path, where=f"--slurm {path}", needs="a file")
+    content = read_toml(path, where="--slurm ", needs="a file", error=PlanError)
     found: dict[str, Any] = canonical(content, FIELDS, section="slurm", where=f"--slurm {path}")
     jobs, processes = found.pop("jobs"), found.pop("processes")
     options = {name: value for name, value in found.items() if value is not None}

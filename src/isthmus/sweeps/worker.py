@@ -24,11 +24,11 @@ from isthmus import __version__
 from isthmus.errors import CheckpointError, SweepError
 from isthmus.sweeps.execution import Computed, compute, middle_reading
 from isthmus.sweeps.folder import DAMAGED, HEAD, WORK
-from isthmus.sweeps.progress import Telling
 from isthmus.sweeps.run_files import RESULT, read_files, read_result, write_run
 from isthmus.sweeps.runs import SCHEMA
 from isthmus.sweeps.setup import Sections
 from isthmus.sweeps.store import checkpoint_path, run_folder
+from isthmus.sweeps.sweep_progress import Telling
 from isthmus.training import FitEvent
 from isthmus.writing.atomic import write_bytes
 from isthmus.writing.checksums import opened_json

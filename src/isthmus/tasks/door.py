@@ -7,7 +7,7 @@ import json
 import os
 import stat
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +15,8 @@ from isthmus.errors import DataError, IsthmusError
 from isthmus.tasks.memory import check_memory
 
 T = TypeVar("T")
+MOST_BYTES = 16 << 20  # of a TOML file: a hundred thousand runs written out one by one
+MOST_LEVELS = 16  # of tables within its tables; nothing of ours has more than 4
 _LONGEST_REASON = 200
 _OBJECTS_PER_BYTE = 20  # what parsed text takes at most, measured on [[],[],...]: 16 bytes for each
 
@@ -114,15 +116,44 @@ def read_json(path: str | os.PathLike[str], *, remedy: str = "Write the file aga
     return through_door(path, lambda place: json.loads(_text_of(place)), kind="JSON", remedy=remedy)
 
 
-def read_toml(path: str | os.PathLike[str], *, error: type[IsthmusError] = DataError) -> dict[str, Any]:
-    """The tables of a TOML file (UTF-8).
+def read_toml(
+    path: str | os.PathLike[str], *, where: str = "", needs: str = "tables", error: type[IsthmusError] = DataError
+) -> dict[str, Any]:
+    """The tables of a TOML file (UTF-8) that somebody else wrote.
+
+    Args:
+        path: of the file; a regular one of at most `MOST_BYTES`.
+        where: stands before its name in an error: "--slurm ".
+        needs: what it should be, in words.
+        error: the type to raise.
 
     Raises:
-        DataError: it cannot be read, is nested too deeply, or would take more memory than there is; or of type `error`.
+        DataError: it cannot be read, is too long, would take more memory than there is, or has tables within tables
+            without end; or of type `error`.
     """
-    return through_door(
-        path, lambda place: tomllib.loads(_text_of(place)), kind="TOML", remedy="Mend that place.", error=error
-    )
+    hint = f"Give {needs}, a TOML file."
+    try:
+        place = checked_file(path, error=error, hint=hint)
+        if place.stat().st_size > MOST_BYTES:
+            raise error(f"{place}: is longer than {MOST_BYTES >> 20} MiB. {hint}")
+        content = through_door(
+            place, lambda place: tomllib.loads(_text_of(place)), kind="TOML", remedy="Mend that place.", error=error
+        )
+        if _levels(content) > MOST_LEVELS:
+            raise error(f"{place}: has tables within tables, more than {MOST_LEVELS} deep. Mend that place.")
+    except error as reason:
+        raise error(f"{where}{reason}") from None
+    return content
+
+
+def _levels(content: Mapping[str, object]) -> int:
+    """How deep it goes; without recursion, for dotted keys nest without limit."""
+    levels, found = 0, list[object]([content])
+    while found and levels <= MOST_LEVELS:
+        levels += 1
+        inner = [item for value in found for item in (value.values() if isinstance(value, Mapping) else value)]  # pyright: ignore[reportGeneralTypeIssues] - lists and tables only
+        found = [item for item in inner if isinstance(item, Mapping | list)]
+    return levels
 
 
 def _text_of(place: Path) -> str:

@@ -1,6 +1,6 @@
 """Labelled tables as netCDF files, whole or absent, and back without loss; nothing is ever unpickled.
 
-Which tables a discovery consists of: `files.storage`; the arrays of a sweep's runs: `sweeps.arrays`.
+Which tables a discovery consists of: `files.storage`; the arrays of a sweep's runs: `sweeps.run_files`.
 """
 
 import hashlib

@@ -21,9 +21,9 @@ from distributed.security import Security
 
 from isthmus.errors import PlanError, SweepError
 from isthmus.sweeps import sweep
-from isthmus.sweeps.certificates import fresh_security, joining, written
-from isthmus.sweeps.engines import Certificates, EngineChoice
+from isthmus.sweeps.engine_choice import Certificates, EngineChoice
 from isthmus.sweeps.schedulers import local_cluster
+from isthmus.sweeps.security import fresh_security, joining, written
 from sweep_plans import contents, tiny, write_plan
 from sweep_processes import ENVIRONMENT, finish, start, start_sweep, until
 

@@ -3,8 +3,10 @@
 from contextlib import closing
 from pathlib import Path
 
-from isthmus.sweeps.frames import run_table
+import pandas as pd
+
 from isthmus.sweeps.index import Index, Row, Status
+from isthmus.sweeps.run_table import run_columns
 
 NETWORK = {"kind": "fully_connected", "width": [6, 7], "depth": 4}
 
@@ -16,18 +18,18 @@ def row(key: str, *, error: str = "", ridge: float = 0.1, **network: object) -> 
 
 def test_settings_that_differ_are_columns_in_the_order_of_their_values() -> None:
     rows = [row("a", depth=10), row("b", width=8, error="Traceback\nValueError: no"), row("c", depth=2, bias=False)]
-    table = run_table(rows)
+    table = pd.DataFrame(run_columns(rows))
     assert [name for name in table.columns if "." in name] == ["network.width", "network.depth", "network.bias"]
     assert table["id"].tolist() == ["b", "c", "a"]
     assert table["network.width"].tolist() == [8, "6 7", "6 7"]
     assert table["network.bias"].tolist() == [None, False, None]
     assert table["error"].tolist() == ["ValueError: no", "", ""]
     assert table["objective"].tolist() == [0.25] * 3
-    assert "training.ridge" in run_table([*rows, row("d", ridge=0.2)]).columns
+    assert "training.ridge" in pd.DataFrame(run_columns([*rows, row("d", ridge=0.2)])).columns
 
 
 def test_equal_settings_are_no_columns() -> None:
-    assert [name for name in run_table([row("a"), row("b")]).columns if "." in name] == []
+    assert [name for name in pd.DataFrame(run_columns([row("a"), row("b")])).columns if "." in name] == []
 
 
 def test_thousands_of_rows_come_back_from_the_index_each_once(tmp_path: Path) -> None:

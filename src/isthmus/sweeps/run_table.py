@@ -1,12 +1,16 @@
 """The results of a sweep as columns, one row per run; no more is imported than reading them takes.
 
-As frames and datasets: `frames`. Where results lie: `store`.
+Over the grid of a plan: `sweeping`. Where results lie: `store`. What the numbers mean: `execution.Computed`.
 """
 
 from collections.abc import Sequence
 
 from isthmus.sweeps.index import Row
-from isthmus.sweeps.numbers import NUMBERS
+
+READINGS = ("rank_estimate", "rank_lower", "rank_upper", "rank_jacobian", "rank_hamiltonian")
+FLOATS = ("objective", "data_loss", "penalty", "stationarity", "seconds")
+COUNTS = ("gradient_evaluations", "steps", "rank", *READINGS, "true_rank")
+NUMBERS = (*FLOATS, *COUNTS)
 
 
 def run_columns(rows: Sequence[Row]) -> dict[str, list[object]]:

@@ -1,25 +1,27 @@
 """`sweep`: a plan carried out in a folder, and its numbers over the grid.
 
-The parts: `plan` and `plan_check`, `store`, `engine` and `cluster`, `driver`, `frames`.
+The parts: `plan` and `plan_check`, `store`, `engine` and `cluster`, `driver`. One row per run: `run_table`.
 """
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import xarray as xr
 
 from isthmus.errors import PlanError, SweepError
 from isthmus.sweeps.driver import Driver, Summary, SweepOutcome
-from isthmus.sweeps.engines import EngineChoice, opened_engine
+from isthmus.sweeps.engine_choice import EngineChoice, opened_engine
 from isthmus.sweeps.folder import SweepFolder
-from isthmus.sweeps.frames import grid_dataset
+from isthmus.sweeps.index import Row, Status
 from isthmus.sweeps.plan import Plan
 from isthmus.sweeps.plan_check import checked_runs
-from isthmus.sweeps.progress import SweepListener
+from isthmus.sweeps.run_table import NUMBERS, scalar
 from isthmus.sweeps.runs import Run
 from isthmus.sweeps.store import Store
+from isthmus.sweeps.sweep_progress import SweepListener
 
 RETRIES = 1
 
@@ -112,6 +114,40 @@ def run_plan(
                 return driver.summary
             with closing(opened_engine(choice, runs, folder, say)) as engine:
                 return driver.run(engine, waiting)
+
+
+def grid_dataset(runs: Sequence[Run], axes: Mapping[str, Sequence[object]], rows: Sequence[Row]) -> xr.Dataset:
+    """The numbers of every run over the axes of the plan.
+
+    Args:
+        runs: of the plan, in the order of the grid.
+        axes: of the grid; empty for a list of settings, which gives the one dimension "run".
+        rows: of the index; runs that are not among them count as waiting.
+
+    Returns:
+        One dimension per axis. Variables: the numbers (NaN where there is none), "outcome", "status" and "id".
+    """
+    found = {row.id: row for row in rows}
+    shape = tuple(len(values) for values in axes.values()) if axes else (len(runs),)
+    dims = tuple(axes) if axes else ("run",)
+    table = {name: np.full(len(runs), np.nan) for name in NUMBERS}
+    words = {name: np.full(len(runs), "", dtype=object) for name in ("outcome", "status", "id")}
+    for i, run in enumerate(runs):
+        row = found.get(run.id)
+        words["id"][i], words["status"][i] = run.id, (row.status if row else Status.WAITING).value
+        if row is None or row.status is not Status.DONE:
+            continue
+        words["outcome"][i] = str(row.numbers["outcome"])
+        for name in NUMBERS:
+            if (value := row.numbers.get(name)) is not None:
+                table[name][i] = float(value)
+    variables = {name: (dims, values.reshape(shape)) for name, values in {**table, **words}.items()}
+    coordinates = {axis: [scalar(value) for value in values] for axis, values in axes.items()}
+    if not axes:
+        coordinates = {"run": list(range(1, len(runs) + 1))}
+        for axis in dict.fromkeys(axis for run in runs for axis in run.axes):
+            variables[axis] = (dims, np.array([scalar(run.axes.get(axis, "")) for run in runs], dtype=object))
+    return xr.Dataset(variables, coords=coordinates)
 
 
 def _silent(_progress: object) -> None:

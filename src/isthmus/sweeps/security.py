@@ -11,7 +11,7 @@ from pathlib import Path
 from distributed.security import Security
 
 from isthmus.errors import SweepError
-from isthmus.sweeps.engines import Certificates
+from isthmus.sweeps.engine_choice import Certificates
 
 _ROLES = ("client", "scheduler", "worker")
 

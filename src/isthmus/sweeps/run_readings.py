@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from isthmus.diagnostics import diagnose, leaky_diagnosis
 from isthmus.networks import FullyConnected, LeakyResNet
-from isthmus.sweeps.numbers import READINGS
+from isthmus.sweeps.run_table import READINGS
 from isthmus.theory.spectra import spectral_gap_rank
 
 POINTS = 64  # data points at which Jacobians are taken
