@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isthmus.cli.data import Choice, choice_of, read_rows, rows_like
+from isthmus.cli.data import TargetChoice, choice_of, read_rows, rows_like
 from isthmus.errors import DataError, DataWarning
 from isthmus.tasks.input_columns import InputColumn, Made
 
@@ -18,9 +18,9 @@ def table(tmp_path: Path) -> str:
 
 
 def test_the_three_choices_exclude_each_other() -> None:
-    assert choice_of(" u, v ", None, autoencode=False) == Choice(target=("u", "v"))
-    assert choice_of(None, "kind", autoencode=False) == Choice(classes="kind")
-    assert choice_of(None, None, autoencode=True) == Choice(autoencode=True)
+    assert choice_of(" u, v ", None, autoencode=False) == TargetChoice(target=("u", "v"))
+    assert choice_of(None, "kind", autoencode=False) == TargetChoice(classes="kind")
+    assert choice_of(None, None, autoencode=True) == TargetChoice(autoencode=True)
     with pytest.raises(DataError, match="--target and --autoencode exclude each other"):
         choice_of("u", None, autoencode=True)
     with pytest.raises(DataError, match="--target: names no column"):
@@ -29,7 +29,7 @@ def test_the_three_choices_exclude_each_other() -> None:
 
 @pytest.mark.filterwarnings("ignore:.*became one 0/1 column")
 def test_targets_classes_and_groups_are_taken_apart(table: str) -> None:
-    rows = read_rows(table, Choice(target=("v",)), groups="site")
+    rows = read_rows(table, TargetChoice(target=("v",)), groups="site")
     assert list(rows.x.columns) == ["u", "kind=x", "kind=y", "kind=z"]
     assert rows.y is not None
     assert list(rows.y.columns) == ["v"]
@@ -37,13 +37,13 @@ def test_targets_classes_and_groups_are_taken_apart(table: str) -> None:
     np.testing.assert_array_equal(rows.groups, np.arange(30) // 5)
     assert (rows.loss, rows.note) == (None, None)
 
-    rows = read_rows(table, Choice(classes="kind"))
+    rows = read_rows(table, TargetChoice(classes="kind"))
     assert rows.loss == "cross_entropy"
     assert rows.y is not None
     assert list(rows.y.columns) == ["x", "y", "z"]
     np.testing.assert_array_equal(rows.y.to_numpy().argmax(1), np.arange(30) % 3)
 
-    rows = read_rows(table, Choice(target=("v",)), groups="kind")
+    rows = read_rows(table, TargetChoice(target=("v",)), groups="kind")
     assert list(rows.x.columns) == ["u", "site"]
     assert rows.groups is not None
     np.testing.assert_array_equal(rows.groups, np.arange(30) % 3)
@@ -51,79 +51,79 @@ def test_targets_classes_and_groups_are_taken_apart(table: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*became one 0/1 column")
 def test_candidates_are_kept_beside_and_are_no_inputs(table: str) -> None:
-    rows = read_rows(table, Choice(target=("v",)), candidates=("site", "kind"))
+    rows = read_rows(table, TargetChoice(target=("v",)), candidates=("site", "kind"))
     assert list(rows.x.columns) == ["u"]
     np.testing.assert_array_equal(rows.candidates["site"][:, 0], np.arange(30) // 5)
     np.testing.assert_array_equal(rows.candidates["kind"].argmax(1), np.arange(30) % 3)
-    assert not read_rows(table, Choice(target=("v",))).candidates
+    assert not read_rows(table, TargetChoice(target=("v",))).candidates
     with pytest.raises(DataError, match="nowhere"):
-        read_rows(table, Choice(target=("v",)), candidates=("nowhere",))
+        read_rows(table, TargetChoice(target=("v",)), candidates=("nowhere",))
     with pytest.raises(DataError, match="no column is left"):
-        read_rows(table, Choice(target=("v",)), candidates=("u", "site", "kind"))
+        read_rows(table, TargetChoice(target=("v",)), candidates=("u", "site", "kind"))
     with pytest.raises(DataError, match="Leave out --candidates"):
-        read_rows("builtin:iris", Choice(), candidates=("u",))
+        read_rows("builtin:iris", TargetChoice(), candidates=("u",))
 
 
 @pytest.mark.filterwarnings("ignore:.*became one 0/1 column")
 def test_a_table_without_a_choice_is_autoencoded_and_that_is_said(table: str) -> None:
-    rows = read_rows(table, Choice())
+    rows = read_rows(table, TargetChoice())
     assert rows.y is None
     assert rows.note is not None
     assert "so all 6 columns are autoencoded" in rows.note
-    assert read_rows(table, Choice(autoencode=True)).note is None
+    assert read_rows(table, TargetChoice(autoencode=True)).note is None
 
 
 def test_an_npz_brings_its_own_targets(tmp_path: Path) -> None:
     x = np.random.default_rng(0).normal(size=(25, 3))
     np.savez(tmp_path / "both.npz", x=x, y=x[:, :1])
     np.savez(tmp_path / "one.npz", x=x)
-    rows = read_rows(str(tmp_path / "both.npz"), Choice())
+    rows = read_rows(str(tmp_path / "both.npz"), TargetChoice())
     assert rows.y is not None
     assert rows.note is None
-    rows = read_rows(str(tmp_path / "one.npz"), Choice())
+    rows = read_rows(str(tmp_path / "one.npz"), TargetChoice())
     assert rows.y is None
     assert "has no y" in str(rows.note)
 
 
 def test_builtin_data_know_what_they_are() -> None:
-    rows = read_rows("builtin:iris", Choice())
+    rows = read_rows("builtin:iris", TargetChoice())
     assert (rows.loss, rows.note, rows.ordered) == ("cross_entropy", None, False)
-    assert read_rows("builtin:iris", Choice(autoencode=True)).y is None
+    assert read_rows("builtin:iris", TargetChoice(autoencode=True)).y is None
     with pytest.raises(DataError, match="brings its own targets"):
-        read_rows("builtin:iris", Choice(target=("a",)))
+        read_rows("builtin:iris", TargetChoice(target=("a",)))
     with pytest.raises(DataError, match=r"builtin:irs: unknown\. Did you mean 'iris'"):
-        read_rows("builtin:irs", Choice())
+        read_rows("builtin:irs", TargetChoice())
 
 
 def test_too_few_rows_and_missing_groups_are_refused(tmp_path: Path, table: str) -> None:
     np.save(tmp_path / "few.npy", np.random.default_rng(0).normal(size=(19, 3)))
     with pytest.raises(DataError, match="has 19 rows"):
-        read_rows(str(tmp_path / "few.npy"), Choice())
+        read_rows(str(tmp_path / "few.npy"), TargetChoice())
     np.save(tmp_path / "many.npy", np.random.default_rng(0).normal(size=(30, 1)))
     with pytest.raises(DataError, match="has no column 'site'"):
-        read_rows(str(tmp_path / "many.npy"), Choice(), groups="site")
+        read_rows(str(tmp_path / "many.npy"), TargetChoice(), groups="site")
     with pytest.raises(DataError, match="no column is left as input beside the groups"):
-        read_rows(str(tmp_path / "many.npy"), Choice(), groups="c1")
+        read_rows(str(tmp_path / "many.npy"), TargetChoice(), groups="c1")
 
 
 def test_groups_may_be_any_text_however_many(tmp_path: Path) -> None:
     path = tmp_path / "patients.csv"
     path.write_text("\n".join(["patient,u,v", *(f"p{i // 2:03},{i}.5,{i * i}" for i in range(160))]) + "\n")
-    rows = read_rows(str(path), Choice(target=("v",)), groups="patient")  # 80 labels: too many for 0/1 columns
+    rows = read_rows(str(path), TargetChoice(target=("v",)), groups="patient")  # 80 labels: too many for 0/1 columns
     assert list(rows.x.columns) == ["u"]
     assert rows.groups is not None
     np.testing.assert_array_equal(rows.groups, np.arange(160) // 2)
     with pytest.raises(DataError, match="'patient' has 80 different values"):
-        read_rows(str(path), Choice(target=("v",)))
+        read_rows(str(path), TargetChoice(target=("v",)))
     path.write_text("patient,u\n" + "".join(f"{'' if i == 4 else 'p'},{i}\n" for i in range(30)))
     with pytest.raises(DataError, match="'patient' holds a missing value or NaN in row 5"):
-        read_rows(str(path), Choice(), groups="patient")
+        read_rows(str(path), TargetChoice(), groups="patient")
     with pytest.raises(DataError, match="has no column of labels"):
-        read_rows("builtin:iris", Choice(), groups="species")
+        read_rows("builtin:iris", TargetChoice(), groups="species")
 
 
 def test_builtin_data_are_drawn_with_the_seed() -> None:
-    zero, one, again = (read_rows("builtin:circle", Choice(), seed=s).x.to_numpy() for s in (0, 1, 1))
+    zero, one, again = (read_rows("builtin:circle", TargetChoice(), seed=s).x.to_numpy() for s in (0, 1, 1))
     assert not np.array_equal(zero, one)
     np.testing.assert_array_equal(one, again)
 

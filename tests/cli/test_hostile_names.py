@@ -19,7 +19,7 @@ import isthmus
 from command_lines import line_of
 from hostile_names import NAMES, REFUSED
 from isthmus import plots
-from isthmus.cli.data import Choice, read_rows
+from isthmus.cli.data import TargetChoice, read_rows
 from isthmus.cli.main import run
 from isthmus.discovery.files.netcdf import read_table
 from isthmus.reports.picture import Picture, inline_svg
@@ -57,10 +57,10 @@ def test_every_name_is_read_as_it_is(tmp_path: Path, name: str) -> None:
     table = write(tmp_path / "t.csv", [name, "b", "c"], g=[label, "other"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", isthmus.errors.DataWarning)  # text becomes 0/1 columns
-        as_input = read_rows(str(table), Choice(target=("c",)), groups="g")
-        as_target = read_rows(str(table), Choice(target=(name,)))
-        as_class = read_rows(str(table), Choice(classes="g"))
-        beside = read_rows(str(table), Choice(target=("c",)), candidates=(name,))
+        as_input = read_rows(str(table), TargetChoice(target=("c",)), groups="g")
+        as_target = read_rows(str(table), TargetChoice(target=(name,)))
+        as_class = read_rows(str(table), TargetChoice(classes="g"))
+        beside = read_rows(str(table), TargetChoice(target=("c",)), candidates=(name,))
     assert list(as_input.x.columns) == [name, "b"]
     assert as_target.y is not None
     assert list(as_target.y.columns) == [name]

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser
 
 import discoveries
 from isthmus.reports import report
-from isthmus.reports.gallery import Section, write_gallery
+from isthmus.reports.gallery_page import Section, write_gallery
 from isthmus.reports.tables import TableText
 
 # every way in that a page of ours could offer: markup that nobody escaped

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 
-class Kind(StrEnum):
+class CostKind(StrEnum):
     """Which networks compete."""
 
     CONNECTED = "connected"
@@ -20,7 +20,7 @@ class Kind(StrEnum):
 def cost(
     matrix: Annotated[Path, typer.Argument(help="A .csv, .tsv, .npy or .npz file with one matrix.")],
     depth: Annotated[int, typer.Option(min=1, max=2**53, help="Weight matrices, or residual blocks.")],
-    kind: Annotated[Kind, typer.Option(help="Linear networks: plain, diagonal, residual with blocks of 1 or 2.")],
+    kind: Annotated[CostKind, typer.Option(help="Linear networks: plain, diagonal, residual with blocks of 1 or 2.")],
     residual_weight: Annotated[float | None, typer.Option(help="Weight of the blocks in a resnet; default 1.")] = None,
     rank: Annotated[
         int | None, typer.Option(min=0, help="Singular values to keep; default those above rounding.")
@@ -30,7 +30,7 @@ def cost(
     """Least parameter norm with which a linear network computes MATRIX, and how it hangs on the rank."""
     from isthmus.errors import DataError
 
-    is_residual = kind in {Kind.RESNET1, Kind.RESNET2}
+    is_residual = kind in {CostKind.RESNET1, CostKind.RESNET2}
     if residual_weight is not None and not is_residual:
         raise DataError(f"--residual-weight: means nothing for --kind {kind}. Leave it out, or ask for a resnet.")
     lam = 1.0 if residual_weight is None else residual_weight

@@ -23,7 +23,7 @@ _OWN_TARGETS = (".npz",)
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class TargetChoice:
     """What is to be predicted from DATA, as the options say; none of the three leaves it to the data."""
 
     target: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Rows:
     candidates: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
 
 
-def choice_of(target: str | None, classes: str | None, *, autoencode: bool) -> Choice:
+def choice_of(target: str | None, classes: str | None, *, autoencode: bool) -> TargetChoice:
     """The choice that the options make.
 
     Raises:
@@ -69,12 +69,12 @@ def choice_of(target: str | None, classes: str | None, *, autoencode: bool) -> C
     names = names_in(target or "")
     if target is not None and not names:
         raise DataError("--target: names no column. Give one or several, separated by commas.")
-    return Choice(names, classes, autoencode)
+    return TargetChoice(names, classes, autoencode)
 
 
 def read_rows(  # noqa: PLR0913
     data: str,
-    choice: Choice,
+    choice: TargetChoice,
     *,
     groups: str | None = None,
     ordered: bool = False,
@@ -198,7 +198,7 @@ def _check_positions(data: str, num_columns: int, names: Sequence[str]) -> None:
     )
 
 
-def _builtin(data: str, choice: Choice, groups: str | None = None, seed: int = 0) -> Task:
+def _builtin(data: str, choice: TargetChoice, groups: str | None = None, seed: int = 0) -> Task:
     if groups is not None:
         raise DataError(f"{data}: has no column of labels. Leave out --groups.")
     if choice.target or choice.classes is not None:
@@ -220,7 +220,7 @@ def _candidates(data: str, names: Sequence[str]) -> dict[str, np.ndarray]:
     return {name: task.x[:, sources == name] for name in names}
 
 
-def _table(data: str, choice: Choice, groups: str | None, aside: Sequence[str]) -> Task:
+def _table(data: str, choice: TargetChoice, groups: str | None, aside: Sequence[str]) -> Task:
     # constant columns stay: discover leaves them out and says so, and rows to come have them too
     return read_table(
         data,
@@ -233,8 +233,8 @@ def _table(data: str, choice: Choice, groups: str | None, aside: Sequence[str]) 
     )
 
 
-def _note(data: str, choice: Choice, task: Task) -> str | None:
-    if choice != Choice() or task.kind is not Kind.AUTOENCODING or builtin_name(data) is not None:
+def _note(data: str, choice: TargetChoice, task: Task) -> str | None:
+    if choice != TargetChoice() or task.kind is not Kind.AUTOENCODING or builtin_name(data) is not None:
         return None
     what = "has no y" if Path(data).suffix.lower() in _OWN_TARGETS else "no --target, --classes or --autoencode given"
     return f"{data}: {what}, so all {task.x.shape[1]} columns are autoencoded (the rank of the data themselves)."

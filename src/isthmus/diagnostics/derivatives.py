@@ -1,6 +1,7 @@
-"""Jacobians by the input of every layer, and traces of tangent kernels, for any module, by automatic differentiation.
+"""Jacobians by the input of every layer, and traces of tangent kernels.
 
-Of fully connected networks in closed form: `fully_connected`. At a kink this is torch's derivative, 0 for the ReLU.
+For any module by automatic differentiation, where a kink has torch's derivative, 0 for the ReLU; of fully connected
+networks in closed form, where it is 1. By the network's input only: `networks.jacobians`.
 """
 
 import math
@@ -8,11 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from isthmus.diagnostics.matrix_calls import MatrixCall
 from isthmus.diagnostics.recording import Listener, Reading
+from isthmus.networks import FullyConnected, walk
+from isthmus.networks.layers import activation_derivative
 
 EXACT_OUTPUTS = 128  # up to here every output is differentiated; above, random combinations of them
 PROJECTIONS = 64
@@ -227,3 +231,46 @@ def joined(parts: list[Derivatives]) -> Derivatives:
         by_input=torch.cat([p.by_input for p in parts]),
         num_projections=first.num_projections,
     )
+
+
+def derivatives_of_layers(network: FullyConnected, points: Tensor) -> Derivatives:
+    """Jacobians by layer and tangent kernel traces, (|a_{l-1}|^2 + 1) |df/dz_l|_F^2 (FC-38; no 1 without bias)."""
+    jacobians = layer_jacobians(network, points)
+    spectra = [torch.linalg.svdvals(j) for j in jacobians]
+    return Derivatives(spectra=spectra, traces=_traces(network, points, jacobians), by_input=spectra[0])
+
+
+def _traces(network: FullyConnected, points: Tensor, jacobians: list[Tensor]) -> list[Tensor]:
+    states = walk(network, points)
+    inputs = [points, *(s.activation for s in states[:-1])]
+    traces: list[Tensor] = []
+    for l in range(1, network.depth + 1):
+        if l < network.depth:
+            by_preactivation = jacobians[l]
+            if network.is_activated(l):
+                derivative = activation_derivative(states[l - 1].preactivation, network.negative_slope)
+                by_preactivation = by_preactivation * derivative[:, None, :]
+            square = by_preactivation.square().sum((1, 2))
+        else:
+            square = torch.full((len(points),), float(network.dimensions[-1]), dtype=torch.float64)
+        features = inputs[l - 1].square().sum(1) + (1.0 if network.has_bias else 0.0)
+        traces.append(features * square)
+    return traces
+
+
+def layer_jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> list[Float[Tensor, "n d_out width"]]:
+    """df/da_{l-1} for l = 1..L: the Jacobian of the outputs with respect to the input of each weight layer.
+
+    The first is df/dx, the last W_L repeated. The derivative of the activation at 0 is 1.
+    """
+    with torch.no_grad():
+        states = walk(network, x)
+        product = network.weights[-1].detach().expand(len(x), -1, -1)
+        out = [product]
+        for l in range(network.depth - 1, 0, -1):
+            if network.is_activated(l):
+                derivative = activation_derivative(states[l - 1].preactivation, network.negative_slope)
+                product = product * derivative[:, None, :]
+            product = product @ network.weights[l - 1].detach()
+            out.append(product)
+    return out[::-1]

@@ -11,7 +11,6 @@ from torch.export import ExportedProgram
 
 from isthmus.diagnostics.budget import announcement
 from isthmus.diagnostics.derivatives import Derivatives
-from isthmus.diagnostics.diagnosis import Diagnosis
 from isthmus.diagnostics.layer_sums import LayerSums
 from isthmus.diagnostics.leaves import skipped_leaves
 from isthmus.diagnostics.objective import LossOverData, penalty_of
@@ -28,6 +27,24 @@ from isthmus.theory.inputs import Real
 from isthmus.training.limits import Limits, limits_argument
 
 _LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What a network does layer by layer.
+
+    Attributes:
+        layers: table with dimension "layer" (one entry per weight layer, in order; coordinate "name") and, for spectra,
+            dimension "component" (padded with NaN).
+        rank: the rank that the spectra suggest, with its certified interval.
+        skipped: (module name, reason) of each leaf module that was not analysed.
+        warnings: what may mislead, in sentences.
+    """
+
+    layers: xr.Dataset
+    rank: RankEstimate
+    skipped: list[tuple[str, str]]
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +99,7 @@ def diagnose(
           (4-point average), rank_from_hamiltonian, momentum_norm, stationarity (see `leaky_diagnosis`);
         - of residual sums A + F(A) in any other module, in the row of the last matrix of F: block, position,
           cost_of_identity, kinetic_energy, and with y and ridge hamiltonian, the derivative by a gate on the branch and
-          on its penalty, and momentum_norm (*heuristic*, see `streams`).
+          on its penalty, and momentum_norm (*heuristic*, see `stream_costs`).
 
     Raises:
         TypeError: neither a module nor an exported program, or x holds something that is no tensor.

@@ -5,7 +5,7 @@ import warnings
 from torch import Tensor
 
 from isthmus.diagnostics.matrix_calls import MatrixCall
-from isthmus.diagnostics.names import Names
+from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.recording import Listener, Reading, Recorder
 from isthmus.diagnostics.replica import Replica
 from isthmus.diagnostics.samples import Samples

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from isthmus.diagnostics.evaluation import evaluate
 from isthmus.diagnostics.logging_writer import LoggingWriter, log_layer
-from isthmus.diagnostics.names import Names
+from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.recording import Listener, Reading
 from isthmus.diagnostics.replica import lent, random_state_kept
 from isthmus.diagnostics.samples import Inputs, Samples

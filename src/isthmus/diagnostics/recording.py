@@ -1,7 +1,7 @@
 """Watches one evaluation of any module: every product with a weight matrix, and the activation that follows it.
 
 Works on torch functions, not on module classes, so that functional code, attention and exported programs are seen too.
-What a listener does with a reading: `layer_sums`, `derivatives`, `streams`. The list of functions: `functions`.
+What a listener does with a reading: `layer_sums`, `derivatives`, `stream_costs`. Lists of functions: `matrix_calls`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,17 +11,19 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from isthmus.diagnostics.attention import by_products
-from isthmus.diagnostics.functions import (
+from isthmus.diagnostics.matrix_calls import (
     ACTIVATIONS,
     ARITHMETIC,
     HOMOGENEOUS,
     NORMALISATIONS,
     REGROUPINGS,
     SUMS,
+    MatrixCall,
+    function_name,
     is_in_place,
+    matrix_call,
 )
-from isthmus.diagnostics.matrix_calls import MatrixCall, function_name, matrix_call
-from isthmus.diagnostics.names import Names
+from isthmus.diagnostics.module_names import Names
 
 OPEN = 4  # readings whose activation is still looked for: query, key and value, or a gate beside its value
 

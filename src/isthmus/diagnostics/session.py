@@ -8,17 +8,24 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import torch
+from threadpoolctl import ThreadpoolController
 from torch import Tensor, nn
 
-from isthmus.diagnostics.blas_threads import threads_of_torch
 from isthmus.diagnostics.budget import Budget, budget_for
-from isthmus.diagnostics.derivatives import EXACT_OUTPUTS, PROJECTIONS, Derivatives, Taps, derivatives_at, joined
+from isthmus.diagnostics.data_flow import Provenance
+from isthmus.diagnostics.derivatives import (
+    EXACT_OUTPUTS,
+    PROJECTIONS,
+    Derivatives,
+    Taps,
+    derivatives_at,
+    derivatives_of_layers,
+    joined,
+)
 from isthmus.diagnostics.derivatives import sample_axes as axes_of
 from isthmus.diagnostics.evaluation import evaluate, record
-from isthmus.diagnostics.fully_connected import derivatives_of_layers
 from isthmus.diagnostics.layer_sums import LayerSums, SumOverData
-from isthmus.diagnostics.names import Names
-from isthmus.diagnostics.provenance import Provenance
+from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.replica import Replica, float64_copy, lent
 from isthmus.diagnostics.samples import Samples
 from isthmus.errors import DataError, IsthmusError
@@ -197,3 +204,14 @@ def _looked_at(replica: Replica, samples: Samples, size: int) -> Session:
 
 def _one_line(error: BaseException | None) -> str:
     return " ".join(str(error).split())[:300]
+
+
+@contextmanager
+def threads_of_torch() -> Generator[None]:
+    """Hold the libraries of numpy and scipy to `torch.get_num_threads()`; what they had before comes back.
+
+    They compute the squares of `moments`, and have a pool of their own beside torch's: the two wait for each other on
+    busy cores.
+    """
+    with ThreadpoolController().limit(limits=torch.get_num_threads(), user_api="blas"):
+        yield

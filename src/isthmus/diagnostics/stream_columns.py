@@ -1,6 +1,6 @@
 """Columns of the table for networks with a residual stream: a leaky network's own, and those of any residual module.
 
-The numbers come from `leaky` and `streams`; here they find their rows: a block stands at its last weight layer.
+The numbers come from `leaky` and `stream_costs`; here they find their rows: a block stands at its last weight layer.
 """
 
 import math
@@ -16,7 +16,7 @@ from isthmus.diagnostics.layer_sums import LayerSums
 from isthmus.diagnostics.leaky import leaky_diagnosis
 from isthmus.diagnostics.objective import LossOverData
 from isthmus.diagnostics.session import Session
-from isthmus.diagnostics.streams import block_penalty, gate_derivatives, stream_costs
+from isthmus.diagnostics.stream_costs import block_penalty, gate_derivatives, stream_costs
 from isthmus.errors import NumericalWarning
 from isthmus.networks import LeakyResNet, walk
 from isthmus.theory import features, layer_gamma, relaxed_norm

@@ -1,5 +1,6 @@
 """What the three estimators share: their arguments, the call of `discover`, the coordinates. The rest: their files."""
 
+import sys
 from operator import index
 from typing import Any, TypeAlias
 
@@ -13,7 +14,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from isthmus.discovery import Discovery, discover
-from isthmus.estimators.progress import Lines
+from isthmus.discovery.progress import Progress
 from isthmus.training import Limits
 
 FLOATS: Any = [np.float64, np.float32]
@@ -81,7 +82,7 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             sample_weight=sample_weight,
             seed=self._seed(),
             limits=Limits(seconds=self.max_seconds, evaluations=_whole(self.evaluations)),
-            progress=Lines(type(self).__name__) if self.verbose else None,
+            progress=VerboseLines(type(self).__name__) if self.verbose else None,
             workers=_num_threads(self.n_jobs),
         )
         self.discovery_: Discovery = found
@@ -125,3 +126,20 @@ def _num_threads(n_jobs: Any) -> int:
     """What scikit-learn means by `n_jobs`: None is 1, or what `joblib.parallel_config` says; -1 is every core."""
     found: Any = effective_n_jobs(n_jobs)
     return int(found)
+
+
+class VerboseLines:
+    """What `verbose` shows: hears progress and writes a line on stderr when a new tenth of the work is done."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.shown = name, -1
+
+    def __call__(self, progress: Progress) -> None:
+        """Hear one event."""
+        tenth = int(10 * progress.fraction)
+        if tenth <= self.shown:
+            return
+        self.shown = tenth
+        rank = "" if progress.rank is None else f", rank {progress.rank} so far"
+        left = "" if progress.seconds_left is None else f", about {progress.seconds_left:.0f} s left"
+        sys.stderr.write(f"[{self.name}] {10 * tenth:3d} % {progress.stage}{rank}{left}\n")

@@ -8,7 +8,7 @@ import xarray as xr
 from isthmus.figures import leaky_depth
 from isthmus.figures.claims import Claim
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
-from isthmus.figures.leaky_depth import Sizes
+from isthmus.figures.leaky_depth import LeakyDepthSizes
 from isthmus.figures.leaky_training import doubt_of
 from isthmus.figures.panels import Curve, Frame, panel
 from isthmus.figures.workshop import Workshop
@@ -17,12 +17,12 @@ from isthmus.reports.picture import Picture
 BOUND = 2.0  # growth from the least to the largest effective depth: above it a norm counts as growing
 
 
-def plan(preset: Preset) -> FigurePlan[Sizes]:
+def plan(preset: Preset) -> FigurePlan[LeakyDepthSizes]:
     """The networks of `leaky_depth` (LEAKY-23; the picture of the paper is lost)."""
     return leaky_depth.plan(preset)
 
 
-def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
+def compute(plan: FigurePlan[LeakyDepthSizes], workshop: Workshop) -> xr.Dataset:
     """Length of the path, norms of momenta and of B sigma(A)^T at every effective depth."""
     table = leaky_depth.compute(plan, workshop)
     return table[["path_length", "momentum_norm", "product_norm", "stationarity"]]

@@ -15,7 +15,7 @@ from isthmus import plots
 from isthmus.figures.claims import Claim
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.parts import Hear, Part
-from isthmus.figures.workshop import Trained, Workshop
+from isthmus.figures.workshop import FinishedTraining, Workshop
 from isthmus.networks import FullyConnected
 from isthmus.networks.class_regions import ClassRegions, class_regions
 from isthmus.networks.slices import slice_cells
@@ -28,7 +28,7 @@ DOTS = 150  # samples drawn
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class ClassBoundariesSizes:
     """Numbers of a preset.
 
     Attributes:
@@ -49,13 +49,13 @@ class Sizes:
 
 
 PRESETS = {
-    Preset.PAPER: Sizes((2, 200), (9, 50), (0.0, 1e-3), (0, 1, 2, 3), 1000, 4000),
-    Preset.QUICK: Sizes((2, 100), (9, 24), (0.0, 1e-3), (0,), 400, 2000),
-    Preset.TINY: Sizes((2, 12), (4, 6), (0.0, 1e-3), (0,), 80, 150),
+    Preset.PAPER: ClassBoundariesSizes((2, 200), (9, 50), (0.0, 1e-3), (0, 1, 2, 3), 1000, 4000),
+    Preset.QUICK: ClassBoundariesSizes((2, 100), (9, 24), (0.0, 1e-3), (0,), 400, 2000),
+    Preset.TINY: ClassBoundariesSizes((2, 12), (4, 6), (0.0, 1e-3), (0,), 80, 150),
 }
 
 
-def plan(preset: Preset) -> FigurePlan[Sizes]:
+def plan(preset: Preset) -> FigurePlan[ClassBoundariesSizes]:
     """Four overhanging inverted S (FC-48, whose geometry is ours), cross-entropy."""
     sizes = PRESETS[preset]
     settings = [
@@ -74,7 +74,7 @@ def plan(preset: Preset) -> FigurePlan[Sizes]:
     return FigurePlan(sizes, {"classes": sweep})
 
 
-def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
+def compute(plan: FigurePlan[ClassBoundariesSizes], workshop: Workshop) -> xr.Dataset:
     """Tripoints and errors of every network, the regions of the first start of each kind."""
     runs = workshop.trained(plan.sweeps["classes"])
     x, labels = runs[0].data()
@@ -91,11 +91,11 @@ def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
     return data.merge(xr.concat(numbered, "place", join="outer"))  # of different sizes: filled up with NaN
 
 
-def _part(run: Trained) -> Part:
+def _part(run: FinishedTraining) -> Part:
     return Part("class regions", {"run": run.run.id, "margin": MARGIN}, partial(_classified, run))
 
 
-def _classified(run: Trained, _checkpoint: Path, _hear: Hear) -> xr.Dataset:
+def _classified(run: FinishedTraining, _checkpoint: Path, _hear: Hear) -> xr.Dataset:
     """Regions, tripoints and error of one network, padded with NaN."""
     x, labels = run.data()
     network = run.network()

@@ -1,6 +1,6 @@
 """Autoencoders of a curve in the plane and of images, deep and shallow: deep ones project onto the data (figure 3).
 
-Data: `tasks.manifolds`, `denoising_images`. Numbers: `denoising_measures`. Pictures: `denoising_panels`. Exact: FC-46.
+Data: `tasks.manifolds`, `denoising_images`. Numbers: `denoising_measures`. Exact: FC-46.
 """
 
 from dataclasses import dataclass, replace
@@ -9,23 +9,26 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
+from isthmus import plots
 from isthmus.figures.claims import Claim
 from isthmus.figures.denoising_images import NOISE as IMAGE_NOISE
 from isthmus.figures.denoising_images import ImageSizes, digit_pixels, digits_plan, mnist_pixels, mnist_plan, whole
 from isthmus.figures.denoising_measures import NOISE, RankOneStart, defect, measured
-from isthmus.figures.denoising_panels import SETS, draw
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
-from isthmus.figures.workshop import Trained, Workshop
+from isthmus.figures.workshop import FinishedTraining, Workshop
 from isthmus.networks import FullyConnected
+from isthmus.reports.picture import Picture
 from isthmus.sweeps import Plan
 
+KINDS = ("shallow", "deep")
+SETS = ("curve", "digits", "MNIST")  # in the order of the dimension "set", as many as there are
 NUMBERS = ("depth", "gain", "lost")
 DRAWN = 60  # arrows in each picture
 FITTED, SEEN = 0.05, 0.3  # of the variance: a curve, images that are lost beyond it were not learned
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class DenoisingSizes:
     """Numbers of a preset.
 
     Attributes:
@@ -50,13 +53,13 @@ class Sizes:
 
 
 PRESETS = {
-    Preset.PAPER: Sizes(2, 12, 100, 1000, 1e-4, (0, 1, 2), 6000, ImageSizes(2, 12, 200, 10_000, 1e-4, 6000)),
-    Preset.QUICK: Sizes(2, 12, 30, 200, 1e-3, (0, 1), 3000, ImageSizes(2, 8, 64, 1000, 1e-3, 1000)),
-    Preset.TINY: Sizes(2, 4, 10, 40, 1e-3, (0,), 150, ImageSizes(2, 4, 12, 60, 1e-3, 40)),
+    Preset.PAPER: DenoisingSizes(2, 12, 100, 1000, 1e-4, (0, 1, 2), 6000, ImageSizes(2, 12, 200, 10_000, 1e-4, 6000)),
+    Preset.QUICK: DenoisingSizes(2, 12, 30, 200, 1e-3, (0, 1), 3000, ImageSizes(2, 8, 64, 1000, 1e-3, 1000)),
+    Preset.TINY: DenoisingSizes(2, 4, 10, 40, 1e-3, (0,), 150, ImageSizes(2, 4, 12, 60, 1e-3, 40)),
 }
 
 
-def plan(preset: Preset, *, images: Path | None = None, folder: Path = Path()) -> FigurePlan[Sizes]:
+def plan(preset: Preset, *, images: Path | None = None, folder: Path = Path()) -> FigurePlan[DenoisingSizes]:
     """A random piecewise linear curve and images (FC-49; depths, widths and the amount of noise are lost, ours).
 
     Args:
@@ -91,7 +94,7 @@ def with_mnist(path: Path, folder: Path) -> PaperFigure:
     return replace(FIGURE, plan=lambda preset: plan(preset, images=path, folder=folder))
 
 
-def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
+def compute(plan: FigurePlan[DenoisingSizes], workshop: Workshop) -> xr.Dataset:
     """What both autoencoders make of noisy points and images, distances to the data, defects of the Jacobian."""
     curve = _of_curve(plan, workshop)
     images = {
@@ -112,11 +115,11 @@ def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
     return data
 
 
-def _pixels(name: str, plan: FigurePlan[Sizes]) -> np.ndarray:
+def _pixels(name: str, plan: FigurePlan[DenoisingSizes]) -> np.ndarray:
     return mnist_pixels(plan.files[name], plan.sizes.images.num_samples) if name in plan.files else digit_pixels()
 
 
-def _of_curve(plan: FigurePlan[Sizes], workshop: Workshop) -> list[xr.Dataset]:
+def _of_curve(plan: FigurePlan[DenoisingSizes], workshop: Workshop) -> list[xr.Dataset]:
     """The shallow and the deep autoencoder of the curve: of cold starts and of the one from rank 1 the least objective.
 
     Cold starts of every depth tried end in the identity of the plane, whose squared norm is twice the depth.
@@ -126,14 +129,14 @@ def _of_curve(plan: FigurePlan[Sizes], workshop: Workshop) -> list[xr.Dataset]:
     return [min(pair, key=lambda table: float(table["objective"])) for pair in pairs]
 
 
-def _tables(runs: list[Trained], noise: float, *, with_defect: bool = False) -> list[xr.Dataset]:
+def _tables(runs: list[FinishedTraining], noise: float, *, with_defect: bool = False) -> list[xr.Dataset]:
     """Of the least depth and of the largest, each time the start of least objective."""
     depths = sorted({run.axis("depth") for run in runs})
     starts = [[run for run in runs if run.axis("depth") == depth] for depth in depths]
     return [_table(min(same, key=lambda run: run.number("objective")), noise, with_defect) for same in starts]
 
 
-def _table(run: Trained, noise: float, with_defect: bool) -> xr.Dataset:
+def _table(run: FinishedTraining, noise: float, with_defect: bool) -> xr.Dataset:
     network = run.network()
     assert isinstance(network, FullyConnected)
     network, x = network.double(), run.data()[0].double()
@@ -185,6 +188,38 @@ def _image_claims(data: xr.Dataset, place: int) -> tuple[Claim, ...]:
 def _doubt(data: xr.Dataset, place: int, most: float) -> str:
     lost = float(data["lost"].values[place].max())
     return "" if lost <= most else f"an autoencoder loses {100 * lost:.0f} % of the variance"
+
+
+def draw(data: xr.Dataset) -> tuple[Picture, ...]:
+    """Images with noise and without, and the arrows of both autoencoders of the curve."""
+    images = [_images(data, place, SETS[place]) for place in range(1, data.sizes["set"])]
+    return (*images, *(_arrows(data.isel(kind=kind, set=0), name) for kind, name in enumerate(KINDS)))
+
+
+def _images(data: xr.Dataset, place: int, name: str) -> Picture:
+    shallow, deep = (float(depth) for depth in data["depth"].values[place])
+    kept = [f"{100 * float(gain):.0f} %" for gain in data["gain"].values[place]]
+    versions = ["data", "with noise", f"depth {shallow:.0f}", f"depth {deep:.0f}"]
+    rows = xr.Dataset({"images": (("version", "sample", "pixel"), data[name].values)}, coords={"version": versions})
+    return Picture(
+        f"denoising-{name.lower()}",
+        f"Images of {name}, the same with noise, and what autoencoders of depth {shallow:.0f} and {deep:.0f} make of "
+        f"the noisy ones: their mean distance to the nearest image of the data becomes {kept[0]} and {kept[1]} of what "
+        "it was.",
+        f"Four rows of images of {name}: the data, with noise, and the outputs of two autoencoders.",
+        lambda: plots.image_rows(rows),
+    )
+
+
+def _arrows(data: xr.Dataset, name: str) -> Picture:
+    depth, gain = float(data["depth"]), float(data["gain"])
+    return Picture(
+        f"denoising-{name}",
+        f"Noisy points around the curve and where the autoencoder of depth {depth:.0f} sends them: their mean distance "
+        f"to the samples of the curve becomes {100 * gain:.0f} % of what it was.",
+        f"Arrows from noisy points in the plane to the outputs of an autoencoder of depth {depth:.0f}.",
+        lambda: plots.autoencoder_arrows(data, names=("noisy input", "output"), axis_names=("x1", "x2")),
+    )
 
 
 FIGURE = PaperFigure(

@@ -12,7 +12,7 @@ from isthmus import plots
 from isthmus.figures.claims import Claim
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.panels import Curve, Frame, panel
-from isthmus.figures.workshop import Trained, Workshop
+from isthmus.figures.workshop import FinishedTraining, Workshop
 from isthmus.reports.picture import Picture
 from isthmus.sweeps import Plan
 
@@ -20,7 +20,7 @@ RANK, COUNTED, FITTED, SHOWN = 2, 0.1, 0.1, 10  # the paper's thresholds of sing
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class DepthPlateausSizes:
     """Numbers of a preset.
 
     Attributes:
@@ -41,13 +41,13 @@ class Sizes:
 
 
 PRESETS = {
-    Preset.PAPER: Sizes((*range(3, 25), 26, 28, 30, 33, 36, 40, 44), (0, 1, 2), 100, 500, 0.01, 4000),
-    Preset.QUICK: Sizes((4, 6, 8, 10, 13, 17, 22, 30, 40), (0, 1, 2), 24, 150, 0.01, 1500),
-    Preset.TINY: Sizes((4, 6, 30), (0,), 8, 40, 0.01, 80),
+    Preset.PAPER: DepthPlateausSizes((*range(3, 25), 26, 28, 30, 33, 36, 40, 44), (0, 1, 2), 100, 500, 0.01, 4000),
+    Preset.QUICK: DepthPlateausSizes((4, 6, 8, 10, 13, 17, 22, 30, 40), (0, 1, 2), 24, 150, 0.01, 1500),
+    Preset.TINY: DepthPlateausSizes((4, 6, 30), (0,), 8, 40, 0.01, 80),
 }
 
 
-def plan(preset: Preset) -> FigurePlan[Sizes]:
+def plan(preset: Preset) -> FigurePlan[DepthPlateausSizes]:
     """A teacher of rank 2 behind 8 latent coordinates (FC-50; the number of outputs and inputs is ours)."""
     sizes = PRESETS[preset]
     sweep = Plan(
@@ -60,7 +60,7 @@ def plan(preset: Preset) -> FigurePlan[Sizes]:
     return FigurePlan(sizes, {"depths": sweep})
 
 
-def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
+def compute(plan: FigurePlan[DepthPlateausSizes], workshop: Workshop) -> xr.Dataset:
     """Of the best start at every depth: penalty, losses, counts; weight spectra at four depths."""
     runs = workshop.trained(plan.sweeps["depths"])
     best = [
@@ -85,7 +85,7 @@ def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
     return data
 
 
-def _count(run: Trained) -> float:
+def _count(run: FinishedTraining) -> float:
     """The paper's rank: singular values of the middle matrix above 0.1."""
     values = run.table()["weight_singular_values"]
     return float((values.isel(layer=values.sizes["layer"] // 2) > COUNTED).sum())

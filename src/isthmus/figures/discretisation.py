@@ -11,9 +11,8 @@ import xarray as xr
 from isthmus import plots
 from isthmus.figures.claims import Claim
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
-from isthmus.figures.leaky_panels import weight_spectra
 from isthmus.figures.leaky_training import Leaky, doubt_of, leaky_part
-from isthmus.figures.panels import Curve, Frame, panel
+from isthmus.figures.panels import Curve, Frame, panel, weight_spectra
 from isthmus.figures.workshop import Workshop
 from isthmus.reports.picture import Picture
 
@@ -21,7 +20,7 @@ SCHEMES = ("equidistant", "irregular", "adaptive")
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class DiscretisationSizes:
     """Numbers of a preset.
 
     Attributes:
@@ -34,20 +33,22 @@ class Sizes:
 
 
 PRESETS = {
-    Preset.PAPER: Sizes((4, 6, 8, 10, 14, 18, 24, 30), Leaky(3, 30, 1000, 200, 18, 3.0, "adaptive", 0.002, 30_000)),
-    Preset.QUICK: Sizes((5, 8, 14), Leaky(2, 6, 40, 14, 14, 3.0, "adaptive", 0.02, 3000)),
-    Preset.TINY: Sizes((4, 6), Leaky(1, 3, 12, 6, 6, 2.0, "adaptive", 0.05, 40)),
+    Preset.PAPER: DiscretisationSizes(
+        (4, 6, 8, 10, 14, 18, 24, 30), Leaky(3, 30, 1000, 200, 18, 3.0, "adaptive", 0.002, 30_000)
+    ),
+    Preset.QUICK: DiscretisationSizes((5, 8, 14), Leaky(2, 6, 40, 14, 14, 3.0, "adaptive", 0.02, 3000)),
+    Preset.TINY: DiscretisationSizes((4, 6), Leaky(1, 3, 12, 6, 6, 2.0, "adaptive", 0.05, 40)),
 }
 
 
-def plan(preset: Preset) -> FigurePlan[Sizes]:
+def plan(preset: Preset) -> FigurePlan[DiscretisationSizes]:
     """Effective depth 3 (LEAKY-22); a teacher of rank 3 in 30 dimensions in the paper's sizes."""
     sizes = PRESETS[preset]
     settings = [replace(sizes.network, depth=depth, steps=scheme) for scheme in SCHEMES for depth in sizes.depths]
     return FigurePlan(sizes, parts=tuple(leaky_part(setting) for setting in settings))
 
 
-def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
+def compute(plan: FigurePlan[DiscretisationSizes], workshop: Workshop) -> xr.Dataset:
     """Errors of every scheme and depth; positions, spectra and paths of the deepest adaptive network."""
     sizes = plan.sizes
     found = workshop.parts(plan.parts)

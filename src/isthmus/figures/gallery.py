@@ -1,6 +1,6 @@
 """Figures one after the other: computed, judged, drawn, and put on one page.
 
-What a figure is: `figure`. Where it computes: `workshop`. The page: `reports.gallery`.
+What a figure is: `figure`. Where it computes: `workshop`. The page: `reports.gallery_page`.
 """
 
 import json
@@ -14,7 +14,7 @@ from isthmus.figures.claims import Claim, Judgement, tally
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.parts import Part
 from isthmus.figures.workshop import Workshop
-from isthmus.reports.gallery import Section, write_gallery
+from isthmus.reports.gallery_page import Section, write_gallery
 from isthmus.reports.picture import Picture
 from isthmus.reports.pictures import save_pictures
 from isthmus.reports.tables import TableText

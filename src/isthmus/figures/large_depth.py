@@ -31,7 +31,7 @@ NOISE = 0.02  # of the neurons that are added to an interpolator, so that traini
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class LargeDepthSizes:
     """Numbers of a preset.
 
     Attributes:
@@ -54,13 +54,13 @@ class Sizes:
 
 
 PRESETS = {
-    Preset.PAPER: Sizes((32, 64, 128, 256, 512, 1024), 20, (10, 20, 40, 80, 160), 10, 20, 1e-5, 4000),
-    Preset.QUICK: Sizes((32, 64, 128, 256, 512), 20, (10, 20, 40, 80), 6, 10, 1e-5, 800),
-    Preset.TINY: Sizes((8, 16, 32), 6, (6, 12), 4, 5, 1e-5, 40),
+    Preset.PAPER: LargeDepthSizes((32, 64, 128, 256, 512, 1024), 20, (10, 20, 40, 80, 160), 10, 20, 1e-5, 4000),
+    Preset.QUICK: LargeDepthSizes((32, 64, 128, 256, 512), 20, (10, 20, 40, 80), 6, 10, 1e-5, 800),
+    Preset.TINY: LargeDepthSizes((8, 16, 32), 6, (6, 12), 4, 5, 1e-5, 40),
 }
 
 
-def plan(preset: Preset) -> FigurePlan[Sizes]:
+def plan(preset: Preset) -> FigurePlan[LargeDepthSizes]:
     """The identity on points of the unit square, rank 2 with constant 0 (the paper shows no picture; sizes ours)."""
     sizes = PRESETS[preset]
     trained = [_training(depth, sizes) for depth in sizes.trained_depths]
@@ -71,7 +71,7 @@ def _slopes(count: int, depth: int) -> Part:
     return Part("interpolator of rank one", {"count": count, "depth": depth}, partial(_interpolated, count, depth))
 
 
-def _training(depth: int, sizes: Sizes) -> Part:
+def _training(depth: int, sizes: LargeDepthSizes) -> Part:
     settings = {"depth": depth, "count": sizes.trained_count, "width": sizes.width, "ridge": sizes.ridge}
     settings |= {"evaluations": sizes.evaluations, "noise": NOISE, "seed": 0}
     return Part("rank one, trained on", settings, partial(_trained, depth, sizes))
@@ -82,7 +82,7 @@ def square(count: int) -> torch.Tensor:
     return torch.rand(LARGEST, RANK, generator=torch.Generator().manual_seed(0), dtype=torch.float64)[:count]
 
 
-def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
+def compute(plan: FigurePlan[LargeDepthSizes], workshop: Workshop) -> xr.Dataset:
     """Costs, slopes and windows over N; profiles of trained networks over depth."""
     sizes = plan.sizes
     parts = [part.drop_attrs() for part in workshop.parts(plan.parts)]
@@ -111,7 +111,7 @@ def between(found: RankOneInterpolation, points: torch.Tensor) -> torch.Tensor:
     return (points[order][1:] + points[order][:-1]) / 2
 
 
-def _trained(depth: int, sizes: Sizes, checkpoint: Path, hear: Hear) -> xr.Dataset:
+def _trained(depth: int, sizes: LargeDepthSizes, checkpoint: Path, hear: Hear) -> xr.Dataset:
     """Trained on from an interpolator of rank 1 with added neurons: what it costs, and s2 / s1 along its depth."""
     points = square(sizes.trained_count)
     start = rank_one_interpolator(points, points, depth=depth)

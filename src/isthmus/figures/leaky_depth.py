@@ -10,15 +10,14 @@ import xarray as xr
 
 from isthmus.figures.claims import Claim
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
-from isthmus.figures.leaky_panels import weight_spectra
 from isthmus.figures.leaky_training import Leaky, doubt_of, leaky_part, over_effective_depths
-from isthmus.figures.panels import Curve, Frame, panel
+from isthmus.figures.panels import Curve, Frame, panel, weight_spectra
 from isthmus.figures.workshop import Workshop
 from isthmus.reports.picture import Picture
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class LeakyDepthSizes:
     """Numbers of a preset.
 
     Attributes:
@@ -31,23 +30,23 @@ class Sizes:
 
 
 PRESETS = {
-    Preset.PAPER: Sizes(
+    Preset.PAPER: LeakyDepthSizes(
         (4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0, 22.0),
         Leaky(5, 20, 1000, 200, 50, 4.0, "adaptive", 0.002, 30_000),
     ),
-    Preset.QUICK: Sizes((2.0, 3.0, 5.0, 8.0), Leaky(2, 6, 40, 16, 16, 2.0, "equidistant", 0.02, 12_000)),
-    Preset.TINY: Sizes((2.0, 4.0), Leaky(1, 3, 12, 6, 6, 2.0, "equidistant", 0.05, 60)),
+    Preset.QUICK: LeakyDepthSizes((2.0, 3.0, 5.0, 8.0), Leaky(2, 6, 40, 16, 16, 2.0, "equidistant", 0.02, 12_000)),
+    Preset.TINY: LeakyDepthSizes((2.0, 4.0), Leaky(1, 3, 12, 6, 6, 2.0, "equidistant", 0.05, 60)),
 }
 
 
-def plan(preset: Preset) -> FigurePlan[Sizes]:
+def plan(preset: Preset) -> FigurePlan[LeakyDepthSizes]:
     """Paper: width 200, L = 50, adaptive steps, rank 5 in 20 dimensions (LEAKY-20, LEAKY-21)."""
     sizes = PRESETS[preset]
     settings = [replace(sizes.network, effective_depth=depth) for depth in sizes.effective_depths]
     return FigurePlan(sizes, parts=tuple(leaky_part(setting) for setting in settings))
 
 
-def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
+def compute(plan: FigurePlan[LeakyDepthSizes], workshop: Workshop) -> xr.Dataset:
     """Energies by layer at every effective depth."""
     table = over_effective_depths(workshop.parts(plan.parts), plan.sizes.effective_depths)
     return table.assign(rank=((), float(plan.sizes.network.rank)))

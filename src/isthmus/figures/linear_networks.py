@@ -15,7 +15,7 @@ from isthmus.figures.claims import Claim
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.panels import Curve, Frame, panel
 from isthmus.figures.parts import Hear, Part
-from isthmus.figures.workshop import Trained, Workshop
+from isthmus.figures.workshop import FinishedTraining, Workshop
 from isthmus.networks import FullyConnected
 from isthmus.networks.jacobians import jacobians
 from isthmus.reports.picture import Picture
@@ -31,7 +31,7 @@ LARGE = 0.01  # of the largest singular value: what counts as a dimension
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class LinearNetworksSizes:
     """Numbers of a preset.
 
     Attributes:
@@ -60,13 +60,15 @@ class Sizes:
 
 
 PRESETS = {
-    Preset.PAPER: Sizes(10_000, (1, 2, 3, 5, 8, 12), 0.02, 8000, 1000, 0.1, (0.25, 0.5, 1.0, 2.0), 8, 60, 3e-3),
-    Preset.QUICK: Sizes(1000, (1, 2, 3, 5, 8), 0.02, 4000, 400, 0.1, (0.25, 0.5, 1.0, 2.0), 8, 40, 3e-3),
-    Preset.TINY: Sizes(1000, (2, 3), 0.02, 600, 100, 0.1, (0.5, 1.0), 8, 16, 1e-2),
+    Preset.PAPER: LinearNetworksSizes(
+        10_000, (1, 2, 3, 5, 8, 12), 0.02, 8000, 1000, 0.1, (0.25, 0.5, 1.0, 2.0), 8, 60, 3e-3
+    ),
+    Preset.QUICK: LinearNetworksSizes(1000, (1, 2, 3, 5, 8), 0.02, 4000, 400, 0.1, (0.25, 0.5, 1.0, 2.0), 8, 40, 3e-3),
+    Preset.TINY: LinearNetworksSizes(1000, (2, 3), 0.02, 600, 100, 0.1, (0.5, 1.0), 8, 16, 1e-2),
 }
 
 
-def plan(preset: Preset) -> FigurePlan[Sizes]:
+def plan(preset: Preset) -> FigurePlan[LinearNetworksSizes]:
     """Closed forms, small trainings, and one network on a noisy teacher; every size is ours."""
     sizes = PRESETS[preset]
     teacher = Plan(
@@ -80,12 +82,12 @@ def plan(preset: Preset) -> FigurePlan[Sizes]:
     return FigurePlan(sizes, {"teacher": teacher}, tuple(_part(depth, sizes) for depth in sizes.trained_depths))
 
 
-def _part(depth: int, sizes: Sizes) -> Part:
+def _part(depth: int, sizes: LinearNetworksSizes) -> Part:
     settings = {"depth": depth, "ridge": sizes.ridge, "evaluations": sizes.evaluations, "values": VALUES, "seed": 0}
     return Part("linear network", settings, partial(_trained, depth, sizes))
 
 
-def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
+def compute(plan: FigurePlan[LinearNetworksSizes], workshop: Workshop) -> xr.Dataset:
     """Costs over depth, penalties of trained networks, spectra of Jacobians."""
     sizes = plan.sizes
     depths = np.unique(np.geomspace(1, sizes.deepest, 40).round().astype(int))
@@ -115,7 +117,7 @@ def rotated(values: torch.Tensor) -> torch.Tensor:
     return left * values @ right.T
 
 
-def _trained(depth: int, sizes: Sizes, checkpoint: Path, hear: Hear) -> xr.Dataset:
+def _trained(depth: int, sizes: LinearNetworksSizes, checkpoint: Path, hear: Hear) -> xr.Dataset:
     """Penalty of a trained linear network, and the closed form for what it learned, both per layer."""
     matrix = rotated(torch.tensor(VALUES, dtype=torch.float64))
     size = len(matrix)
@@ -134,7 +136,7 @@ def _trained(depth: int, sizes: Sizes, checkpoint: Path, hear: Hear) -> xr.Datas
     return xr.Dataset({"trained_penalty": ((), result.penalty / depth), "trained_closed": ((), closed / depth)})
 
 
-def _spectra(trained: Trained, sizes: Sizes) -> xr.Dataset:
+def _spectra(trained: FinishedTraining, sizes: LinearNetworksSizes) -> xr.Dataset:
     """Median singular values of Jacobians at the samples: of kernels of several bandwidths and of a network."""
     x, y = trained.data()
     network = trained.network()

@@ -6,9 +6,8 @@ Where the numbers come from: `linear_resnets`.
 import numpy as np
 import xarray as xr
 
-from isthmus.figures.linear_resnet_training import BLOCKS, VALUES
+from isthmus.figures.linear_resnet_training import BLOCKS, RANK, VALUES
 from isthmus.figures.panels import Curve, Frame, panel
-from isthmus.figures.residual_compositions import RANK
 from isthmus.reports.picture import Picture
 
 NAMES = {1: "one matrix per block", 2: "two matrices per block"}

@@ -1,6 +1,6 @@
 """Linear ResNets between the nuclear norm and the rank: closed forms, trained networks, both limits (figure 11).
 
-Trainings: `linear_resnet_training`. Networks written down: `residual_compositions`. Pictures: `linear_resnet_panels`.
+Trainings, and networks written down: `linear_resnet_training`. Pictures: `linear_resnet_panels`.
 """
 
 from collections.abc import Iterator
@@ -13,14 +13,13 @@ import xarray as xr
 from isthmus.figures.claims import Claim
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.linear_resnet_panels import draw, small_weight_ratio
-from isthmus.figures.linear_resnet_training import BLOCKS, VALUES, LinearTraining
-from isthmus.figures.residual_compositions import RANK, compositions
+from isthmus.figures.linear_resnet_training import BLOCKS, RANK, VALUES, LinearTraining, compositions
 from isthmus.figures.workshop import Workshop
 from isthmus.theory import resnet_cost
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class LinearResnetsSizes:
     """Numbers of a preset.
 
     Attributes:
@@ -43,26 +42,26 @@ class Sizes:
 
 
 PRESETS = {
-    Preset.PAPER: Sizes((1, 4, 16, 64), 121, (1, 3, 8, 16), (0.05, 0.1, 0.5, 2.0, 10.0), 0.05, 6000, 4000),
-    Preset.QUICK: Sizes((1, 4, 16, 64), 61, (1, 3, 8), (0.1, 0.5, 2.0), 0.05, 1500, 1000),
-    Preset.TINY: Sizes((1, 16), 11, (3,), (0.5,), 0.05, 200, 600),
+    Preset.PAPER: LinearResnetsSizes((1, 4, 16, 64), 121, (1, 3, 8, 16), (0.05, 0.1, 0.5, 2.0, 10.0), 0.05, 6000, 4000),
+    Preset.QUICK: LinearResnetsSizes((1, 4, 16, 64), 61, (1, 3, 8), (0.1, 0.5, 2.0), 0.05, 1500, 1000),
+    Preset.TINY: LinearResnetsSizes((1, 16), 11, (3,), (0.5,), 0.05, 200, 600),
 }
 
 
-def plan(preset: Preset) -> FigurePlan[Sizes]:
+def plan(preset: Preset) -> FigurePlan[LinearResnetsSizes]:
     """Closed forms and small trainings; the paper shows no experiment, so every size is ours."""
     sizes = PRESETS[preset]
     return FigurePlan(sizes, parts=tuple(case.part() for case in _trainings(sizes)))
 
 
-def _trainings(sizes: Sizes) -> Iterator[LinearTraining]:
+def _trainings(sizes: LinearResnetsSizes) -> Iterator[LinearTraining]:
     for block in BLOCKS:
         for depth in sizes.trained_depths:
             for weight in sizes.trained_weights:
                 yield LinearTraining(block, depth, weight, sizes.ridge, sizes.evaluations)
 
 
-def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
+def compute(plan: FigurePlan[LinearResnetsSizes], workshop: Workshop) -> xr.Dataset:
     """Costs over lambda at every depth, penalties of trained networks, costs of the construction."""
     sizes = plan.sizes
     wide = np.logspace(-4, 3, sizes.num_weights)

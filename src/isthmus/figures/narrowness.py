@@ -25,7 +25,7 @@ from isthmus.theory import rank1_stretch, suffix_jacobians, tangent_kernel_trace
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class NarrownessSizes:
     """Numbers of a preset.
 
     Attributes:
@@ -38,13 +38,13 @@ class Sizes:
 
 
 PRESETS = {
-    Preset.PAPER: Sizes((8, 16, 32, 64, 128, 256, 512), (10, 20, 40)),
-    Preset.QUICK: Sizes((8, 16, 32, 64, 128, 256), (10, 20, 40)),
-    Preset.TINY: Sizes((8, 16, 32), (6, 12)),
+    Preset.PAPER: NarrownessSizes((8, 16, 32, 64, 128, 256, 512), (10, 20, 40)),
+    Preset.QUICK: NarrownessSizes((8, 16, 32, 64, 128, 256), (10, 20, 40)),
+    Preset.TINY: NarrownessSizes((8, 16, 32), (6, 12)),
 }
 
 
-def plan(preset: Preset) -> FigurePlan[Sizes]:
+def plan(preset: Preset) -> FigurePlan[NarrownessSizes]:
     """The identity on points of the unit square by networks of rank 1 and of rank 2 (no picture in the paper)."""
     sizes = PRESETS[preset]
     return FigurePlan(sizes, parts=tuple(_part(count, sizes.depths) for count in sizes.counts))
@@ -54,7 +54,7 @@ def _part(count: int, depths: tuple[int, ...]) -> Part:
     return Part("tangent kernels", {"count": count, "depths": depths}, partial(_kernels, count, depths))
 
 
-def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
+def compute(plan: FigurePlan[NarrownessSizes], workshop: Workshop) -> xr.Dataset:
     """Largest trace of the tangent kernel per layer, of both kinds of networks, over N and depth."""
     parts = [part.drop_attrs() for part in workshop.parts(plan.parts)]
     return xr.concat(parts, xr.Variable("count", np.array(plan.sizes.counts, dtype=float)))

@@ -145,3 +145,18 @@ def _draw(ax: Axes, curve: Curve, look: int) -> None:
         label=curve.label or None,
         zorder=3 if curve.kind == "points" else 2,
     )
+
+
+def weight_spectra(table: xr.Dataset, name: str, caption: str) -> Picture:
+    """Every singular value of the weights against the position of the layer, marks where the steps are.
+
+    Args:
+        table: `position` by "layer", `weight_singular_values` by "layer" and "component".
+        name: of the picture.
+        caption: what it shows.
+    """
+    spectra = [table["weight_singular_values"].isel(component=i) for i in range(table.sizes["component"])]
+    shown = [
+        Curve("" if i else "singular values", table["position"], values, "both", 0) for i, values in enumerate(spectra)
+    ]
+    return panel(name, caption, shown, Frame("position", "singular value", limits=(0, None)))

@@ -24,7 +24,7 @@ _VARIABLES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class RankRecoverySizes:
     """Numbers of a preset.
 
     Attributes:
@@ -45,13 +45,13 @@ class Sizes:
 
 
 PRESETS = {
-    Preset.PAPER: Sizes(13, 100, 500, 0.05, (0, 1, 2), 6000),
-    Preset.QUICK: Sizes(13, 100, 500, 0.05, (0,), 6000),
-    Preset.TINY: Sizes(6, 12, 60, 0.05, (0,), 150),
+    Preset.PAPER: RankRecoverySizes(13, 100, 500, 0.05, (0, 1, 2), 6000),
+    Preset.QUICK: RankRecoverySizes(13, 100, 500, 0.05, (0,), 6000),
+    Preset.TINY: RankRecoverySizes(6, 12, 60, 0.05, (0,), 150),
 }
 
 
-def plan(preset: Preset) -> FigurePlan[Sizes]:
+def plan(preset: Preset) -> FigurePlan[RankRecoverySizes]:
     """The teacher of FC-47: 15 latent coordinates, 5 of which matter, 50 inputs and outputs, E|y|^2 = 1."""
     sizes = PRESETS[preset]
     training = {"ridge": sizes.lam / sizes.depth, "evaluations": sizes.evaluations, "scaling": "none"}
@@ -65,7 +65,7 @@ def plan(preset: Preset) -> FigurePlan[Sizes]:
     return FigurePlan(sizes, {"teacher": sweep})
 
 
-def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
+def compute(plan: FigurePlan[RankRecoverySizes], workshop: Workshop) -> xr.Dataset:
     """The table by layer of the start with the least objective."""
     best = min(workshop.trained(plan.sweeps["teacher"]), key=lambda trained: trained.number("objective"))
     table = best.table()

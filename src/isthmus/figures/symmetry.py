@@ -16,7 +16,7 @@ from isthmus.discovery.scaling import Scaling, Standardiser
 from isthmus.figures.claims import Claim
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.panels import Curve, Frame, panel
-from isthmus.figures.workshop import Trained, Workshop
+from isthmus.figures.workshop import FinishedTraining, Workshop
 from isthmus.networks import FullyConnected, walk
 from isthmus.reports.picture import Picture
 from isthmus.sweeps import Plan
@@ -28,7 +28,7 @@ LEARNED = 0.1  # of the variance: a data loss above it says that the task was no
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class SymmetrySizes:
     """Numbers of a preset.
 
     Attributes:
@@ -51,13 +51,13 @@ class Sizes:
 
 
 PRESETS = {
-    Preset.PAPER: Sizes(30, 30, 3000, 25, 200, 0.0002, 10_000),
-    Preset.QUICK: Sizes(10, 10, 600, 8, 30, 0.01, 2000),
-    Preset.TINY: Sizes(4, 4, 60, 4, 8, 0.01, 120),
+    Preset.PAPER: SymmetrySizes(30, 30, 3000, 25, 200, 0.0002, 10_000),
+    Preset.QUICK: SymmetrySizes(10, 10, 600, 8, 30, 0.01, 2000),
+    Preset.TINY: SymmetrySizes(4, 4, 60, 4, 8, 0.01, 120),
 }
 
 
-def plan(preset: Preset) -> FigurePlan[Sizes]:
+def plan(preset: Preset) -> FigurePlan[SymmetrySizes]:
     """Losses along gradient descent from v (FC-51; dimension, steps, step size and samples are lost, ours)."""
     sizes = PRESETS[preset]
     sweep = Plan(
@@ -71,7 +71,7 @@ def plan(preset: Preset) -> FigurePlan[Sizes]:
     return FigurePlan(sizes, {"descent": sweep})
 
 
-def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
+def compute(plan: FigurePlan[SymmetrySizes], workshop: Workshop) -> xr.Dataset:
     """Learned coordinates and true statistics of the samples, trajectories in both, how well one gives the other."""
     sizes = plan.sizes
     [run] = workshop.trained(plan.sweeps["descent"])
@@ -101,7 +101,7 @@ def compute(plan: FigurePlan[Sizes], workshop: Workshop) -> xr.Dataset:
 class _Middle:
     """The two principal components of the activations of the middle layer."""
 
-    def __init__(self, run: Trained, x: np.ndarray) -> None:
+    def __init__(self, run: FinishedTraining, x: np.ndarray) -> None:
         network = run.network()
         assert isinstance(network, FullyConnected)
         self.network = network.double()

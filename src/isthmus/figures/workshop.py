@@ -21,7 +21,7 @@ from isthmus.sweeps.driver import SweepOutcome
 from isthmus.sweeps.engine_choice import EngineChoice, num_cores
 from isthmus.sweeps.plan_check import checked_runs
 from isthmus.sweeps.run_files import Result, arrays_of, read_network, read_result
-from isthmus.sweeps.runs import Run
+from isthmus.sweeps.runs import SweepRun
 from isthmus.sweeps.setup import prepared
 from isthmus.sweeps.store import run_folder
 from isthmus.sweeps.sweep_progress import Pace, Running, SweepListener, SweepProgress
@@ -31,7 +31,7 @@ RUNS, PARTS = "runs", "parts"
 
 
 @dataclass(frozen=True, slots=True)
-class Trained:
+class FinishedTraining:
     """One finished training.
 
     Attributes:
@@ -40,7 +40,7 @@ class Trained:
         folder: where it lies.
     """
 
-    run: Run
+    run: SweepRun
     result: Result
     folder: Path
 
@@ -105,7 +105,7 @@ class Workshop:
         if summary.outcome is not SweepOutcome.DONE:
             raise SweepError(f"{self.folder / RUNS}: {summary.outcome.value}.")
 
-    def trained(self, plan: Plan) -> list[Trained]:
+    def trained(self, plan: Plan) -> list[FinishedTraining]:
         """The finished runs of a plan in its order, after those that are missing were computed.
 
         Raises:
@@ -113,7 +113,7 @@ class Workshop:
         """
         self.train([plan])
         folders = [(run, run_folder(self.folder / RUNS, run.id)) for run in plan.runs()]
-        return [Trained(run, read_result(folder), folder) for run, folder in folders]
+        return [FinishedTraining(run, read_result(folder), folder) for run, folder in folders]
 
     def make(self, parts: Iterable[Part]) -> None:
         """Compute every part that is not there yet, all together, so that every worker has work.

@@ -3,16 +3,14 @@
 The tables come from `discovery`, `diagnostics` and `sweeps`; files and pages with these pictures in them: `reports`.
 """
 
-from isthmus.plots.coordinates import coordinates
-from isthmus.plots.curves import objective_curve, scree
+from isthmus.plots.curves import objective_curve, scree, starts
 from isthmus.plots.depth_path import depth_path
 from isthmus.plots.images import image_rows
-from isthmus.plots.interpretation import attributions, candidates, errors_saved, symmetry_defects
+from isthmus.plots.interpretation import attributions, candidates, coordinates, errors_saved, symmetry_defects
 from isthmus.plots.planes import autoencoder_arrows, decision_regions, representation_path
 from isthmus.plots.profiles import balance, departures, dimensions, energies, hamiltonian, tangent_kernel
 from isthmus.plots.regions import regions
 from isthmus.plots.spectra import jacobian_spectrum, layer_spectra
-from isthmus.plots.starts import starts
 from isthmus.plots.sweeps import sweep_lines
 
 __all__ = [

@@ -19,7 +19,7 @@ from distributed.scheduler import KilledWorker
 from isthmus.errors import SweepError
 from isthmus.sweeps.engine import WorkersLost
 from isthmus.sweeps.on_worker import check_workers, drop_delivered, stop_session, topic, work
-from isthmus.sweeps.runs import Run
+from isthmus.sweeps.runs import SweepRun
 from isthmus.sweeps.worker import Ending, Job, Report, Telling
 
 CONNECT_SECONDS = 10.0
@@ -88,7 +88,7 @@ class Cluster:
                 return str(self._client.dashboard_link)
         return "none, bokeh is missing where the scheduler runs (isthmus[cluster] has it), or it was told to show none"
 
-    def check(self, runs: Sequence[Run]) -> None:
+    def check(self, runs: Sequence[SweepRun]) -> None:
         """Refuse workers that cannot do these runs, before anything starts.
 
         Raises:

@@ -13,7 +13,7 @@ from isthmus.errors import SweepError
 from isthmus.sweeps.engine import Engine, WorkersLost
 from isthmus.sweeps.index import Index, Row, Status
 from isthmus.sweeps.run_files import write_files
-from isthmus.sweeps.runs import Run
+from isthmus.sweeps.runs import SweepRun
 from isthmus.sweeps.store import Store, done_row, run_folder, waiting_row
 from isthmus.sweeps.sweep_progress import Pace, Running, SweepListener, SweepProgress
 from isthmus.sweeps.worker import Ending, Job, Report, versions
@@ -62,7 +62,7 @@ class Driver:
 
     def __init__(
         self,
-        runs: Sequence[Run],
+        runs: Sequence[SweepRun],
         store: Store,
         index: Index,
         *,

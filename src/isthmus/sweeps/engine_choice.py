@@ -11,7 +11,7 @@ from pathlib import Path
 
 from isthmus.errors import PlanError, SweepError
 from isthmus.sweeps.engine import Engine, InProcess
-from isthmus.sweeps.runs import Run
+from isthmus.sweeps.runs import SweepRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class EngineChoice:
             )
 
 
-def opened_engine(choice: EngineChoice, runs: Sequence[Run], folder: Path, say: Callable[[str], None]) -> Engine:
+def opened_engine(choice: EngineChoice, runs: Sequence[SweepRun], folder: Path, say: Callable[[str], None]) -> Engine:
     """The chosen engine, its workers checked.
 
     Args:

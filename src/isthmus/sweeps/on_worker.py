@@ -13,7 +13,7 @@ from distributed import get_worker
 
 from isthmus.errors import SweepError
 from isthmus.sweeps.plan_check import task_files
-from isthmus.sweeps.runs import Run
+from isthmus.sweeps.runs import SweepRun
 from isthmus.sweeps.store import run_folder
 from isthmus.sweeps.task_fields import check_source
 from isthmus.sweeps.worker import Job, Report, Telling, differences, execute, own_folder, versions
@@ -64,7 +64,7 @@ def work(job: Job, session: str) -> Report:
     return execute(job, scratch=_scratch(worker), tell=tell, stop=lambda: session in _stopped)
 
 
-def check_workers(client: Any, runs: Sequence[Run], *, address: str, first_worker: float) -> None:
+def check_workers(client: Any, runs: Sequence[SweepRun], *, address: str, first_worker: float) -> None:
     """Refuse workers that cannot do these runs.
 
     Args:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from isthmus.errors import PlanError
 from isthmus.sweeps.fields import KIND, NETWORKS, RECORD, TRAINING, canonical, shown, unknown
-from isthmus.sweeps.runs import Run, label_of
+from isthmus.sweeps.runs import SweepRun, label_of
 from isthmus.sweeps.task_fields import canonical_task
 from isthmus.tasks.door import read_toml
 
@@ -89,7 +89,7 @@ class Plan:
             found[axis] = list(values)
         return found
 
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[SweepRun, ...]:
         """Every run, in the order of the grid (the last axis fastest).
 
         Raises:
@@ -126,7 +126,7 @@ class Plan:
             raise unknown(section, _SECTIONS, f"{self.name}, {of} {axis}")
         return section, key
 
-    def _run(self, number: int, point: Mapping[str, object], record: Mapping[str, object]) -> Run:
+    def _run(self, number: int, point: Mapping[str, object], record: Mapping[str, object]) -> SweepRun:
         where = f"{self.name}, run {number} ({label_of(point)})"
         given: dict[str, dict[str, object]] = {name: dict(getattr(self, name)) for name in _SECTIONS}
         for axis, value in point.items():
@@ -142,7 +142,7 @@ class Plan:
             "training": canonical(given["training"], TRAINING, section="training", where=where),
             "record": record,
         }
-        return Run(settings, source, dict(point))
+        return SweepRun(settings, source, dict(point))
 
 
 def _flat(table: Mapping[str, object], prefix: str = "") -> list[tuple[str, object]]:

@@ -9,11 +9,11 @@ from itertools import pairwise
 
 from isthmus.errors import IsthmusError, PlanError
 from isthmus.sweeps.plan import Plan
-from isthmus.sweeps.runs import Run, canonical_json
+from isthmus.sweeps.runs import SweepRun, canonical_json
 from isthmus.sweeps.setup import prepared
 
 
-def checked_runs(plan: Plan) -> tuple[Run, ...]:
+def checked_runs(plan: Plan) -> tuple[SweepRun, ...]:
     """The runs of a plan, after each combination of task, network and training was set up once.
 
     Seeds and ridges cannot make a run impossible, so they are left out of the combinations.
@@ -56,6 +56,6 @@ def _seedless(section: Mapping[str, object]) -> dict[str, object]:
     return {key: value for key, value in section.items() if key not in {"seed", "ridge"}}
 
 
-def task_files(runs: Sequence[Run]) -> dict[str, Mapping[str, object]]:
+def task_files(runs: Sequence[SweepRun]) -> dict[str, Mapping[str, object]]:
     """File -> settings of its task, for every file that the runs read."""
     return {run.source: run.settings["task"] for run in runs if run.source is not None}

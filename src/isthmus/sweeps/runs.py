@@ -14,7 +14,7 @@ SCHEMA = 1  # raised whenever the same settings would mean another computation
 
 
 @dataclass(frozen=True)
-class Run:
+class SweepRun:
     """Settings of one run.
 
     Attributes:

@@ -19,7 +19,7 @@ from isthmus.sweeps.index import Row, Status
 from isthmus.sweeps.plan import Plan
 from isthmus.sweeps.plan_check import checked_runs
 from isthmus.sweeps.run_table import NUMBERS, scalar
-from isthmus.sweeps.runs import Run
+from isthmus.sweeps.runs import SweepRun
 from isthmus.sweeps.store import Store
 from isthmus.sweeps.sweep_progress import SweepListener
 
@@ -80,7 +80,7 @@ def sweep(
 
 
 def run_plan(
-    runs: tuple[Run, ...],
+    runs: tuple[SweepRun, ...],
     folder: Path,
     choice: EngineChoice,
     *,
@@ -116,7 +116,7 @@ def run_plan(
                 return driver.run(engine, waiting)
 
 
-def grid_dataset(runs: Sequence[Run], axes: Mapping[str, Sequence[object]], rows: Sequence[Row]) -> xr.Dataset:
+def grid_dataset(runs: Sequence[SweepRun], axes: Mapping[str, Sequence[object]], rows: Sequence[Row]) -> xr.Dataset:
     """The numbers of every run over the axes of the plan.
 
     Args:

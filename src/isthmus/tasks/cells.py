@@ -15,7 +15,7 @@ _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class CellProblem:
     """What is wrong with a column.
 
     Attributes:
@@ -33,18 +33,18 @@ class Problem:
     is_text: bool = False
 
 
-def unusable_type(column: pd.Series) -> Problem | None:
+def unusable_type(column: pd.Series) -> CellProblem | None:
     """What is wrong with a column whose type is neither numbers nor text."""
     name, dtype = quoted(column.name), column.dtype
     if dtype.kind == "c":
-        return Problem(f"column {name} holds complex numbers", "Store real and imaginary parts as two columns.")
+        return CellProblem(f"column {name} holds complex numbers", "Store real and imaginary parts as two columns.")
     if dtype.kind in "mMV" or isinstance(dtype, pd.ArrowDtype):
         held = str(dtype).removesuffix("[pyarrow]")[:60]
-        return Problem(f"column {name} holds {held}", "Turn it into numbers or remove it.")
+        return CellProblem(f"column {name} holds {held}", "Turn it into numbers or remove it.")
     return None
 
 
-def as_numbers(column: pd.Series) -> np.ndarray | Problem | None:
+def as_numbers(column: pd.Series) -> np.ndarray | CellProblem | None:
     """The column as float64; None when it is text; what is wrong with it else."""
     if (unusable := unusable_type(column)) is not None:
         return unusable
@@ -82,7 +82,7 @@ def _number(cell: object) -> float:
         return float("nan")
 
 
-def _text_among_numbers(column: object, values: np.ndarray, is_text: np.ndarray, present: int) -> Problem | None:
+def _text_among_numbers(column: object, values: np.ndarray, is_text: np.ndarray, present: int) -> CellProblem | None:
     """What is wrong with the numbers, or None where the column is text."""
     name, rows = quoted(column), is_text.nonzero()[0]
     cells = [str(cell) for cell in values[rows[:1000]]]
@@ -92,15 +92,17 @@ def _text_among_numbers(column: object, values: np.ndarray, is_text: np.ndarray,
     ):
         if all(pattern.fullmatch(cell) for cell in cells):
             listed = listing((rows + 1).tolist(), "row")
-            return Problem(f"column {name} holds {what} in {listed} ({cells[0]!r})", remedy, tuple(rows[:1].tolist()))
+            return CellProblem(
+                f"column {name} holds {what} in {listed} ({cells[0]!r})", remedy, tuple(rows[:1].tolist())
+            )
     if 2 * len(rows) >= present:
         return None
     listed = listing((rows + 1).tolist(), "row")
     what = f"column {name} holds text in {listed} ({cells[0][:40]!r}), numbers elsewhere"
-    return Problem(what, _CORRECT, tuple(rows[:5].tolist()), is_text=True)
+    return CellProblem(what, _CORRECT, tuple(rows[:5].tolist()), is_text=True)
 
 
-def _checked(column: pd.Series, numbers: np.ndarray) -> np.ndarray | Problem:
+def _checked(column: pd.Series, numbers: np.ndarray) -> np.ndarray | CellProblem:
     """The numbers, or what is wrong with some of them."""
     with np.errstate(invalid="ignore"):
         usable = np.abs(numbers) <= LARGEST
@@ -111,17 +113,17 @@ def _checked(column: pd.Series, numbers: np.ndarray) -> np.ndarray | Problem:
     first = tuple(rows[:5].tolist())
     if np.isfinite(value):
         what = f"column {name} holds {value:.3g} in {listed}; numbers above {LARGEST:g} overflow"
-        return Problem(what, "Rescale or remove them.", first)
+        return CellProblem(what, "Rescale or remove them.", first)
     if np.isnan(value):
-        return Problem(f"column {name} holds a missing value or NaN in {listed}", _FILL_IN, first, is_missing=True)
-    return Problem(f"column {name} holds infinity in {listed}", _FILL_IN, first)
+        return CellProblem(f"column {name} holds a missing value or NaN in {listed}", _FILL_IN, first, is_missing=True)
+    return CellProblem(f"column {name} holds infinity in {listed}", _FILL_IN, first)
 
 
-def missing_cells(column: pd.Series) -> Problem | None:
+def missing_cells(column: pd.Series) -> CellProblem | None:
     """What is wrong with a column of text in which cells are missing."""
     rows = column.isna().to_numpy().nonzero()[0]
     if not len(rows):
         return None
     listed = listing((rows + 1).tolist(), "row")
     what = f"column {quoted(column.name)} holds a missing value or NaN in {listed}"
-    return Problem(what, _FILL_IN, tuple(rows[:5].tolist()), is_missing=True)
+    return CellProblem(what, _FILL_IN, tuple(rows[:5].tolist()), is_missing=True)

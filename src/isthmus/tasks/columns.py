@@ -14,7 +14,7 @@ from jaxtyping import Float64
 
 from isthmus.errors import DataError, DataWarning
 from isthmus.tasks.arrays import listing
-from isthmus.tasks.cells import Problem, as_numbers, missing_cells, unusable_type
+from isthmus.tasks.cells import CellProblem, as_numbers, missing_cells, unusable_type
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.names import checked_names, quoted
 
@@ -25,7 +25,7 @@ _MOST_TOLD = 3
 class ColumnError(DataError):
     """Columns that cannot be used, with their problems, for those who know more about the rows."""
 
-    def __init__(self, where: str, problems: Sequence[Problem]) -> None:
+    def __init__(self, where: str, problems: Sequence[CellProblem]) -> None:
         self.where, self.problems = where, tuple(problems)
         super().__init__(self.told())
 
@@ -53,7 +53,7 @@ def check_present(columns: Sequence[str], wanted: Sequence[str], where: str) -> 
 
 
 def input_columns(
-    table: pd.DataFrame, where: str, problems: list[Problem]
+    table: pd.DataFrame, where: str, problems: list[CellProblem]
 ) -> tuple[Float64[np.ndarray, "n d"], tuple[InputColumn, ...]]:
     """All columns as numbers, and how each was made; a DataWarning says which text became one 0/1 column per value.
 
@@ -65,7 +65,7 @@ def input_columns(
     for column in _series(table):
         name = str(column.name)
         numbers = as_numbers(column)
-        if isinstance(numbers, Problem):
+        if isinstance(numbers, CellProblem):
             problems.append(numbers)
         elif numbers is not None:
             parts.append(numbers)
@@ -86,15 +86,17 @@ def input_columns(
     return np.column_stack(parts) if parts else np.zeros((len(table), 0)), tuple(made)
 
 
-def target_columns(table: pd.DataFrame, problems: list[Problem]) -> tuple[Float64[np.ndarray, "n d"], tuple[str, ...]]:
+def target_columns(
+    table: pd.DataFrame, problems: list[CellProblem]
+) -> tuple[Float64[np.ndarray, "n d"], tuple[str, ...]]:
     """Columns that are predicted as numbers, with their names; those that cannot be are added to `problems`."""
     parts: list[np.ndarray] = []
     for column in _series(table):
         numbers = as_numbers(column)
         if numbers is None:
-            numbers = Problem(f"target column {quoted(column.name)} holds text",
+            numbers = CellProblem(f"target column {quoted(column.name)} holds text",
                               "To predict classes name it as classes.")  # fmt: skip
-        if isinstance(numbers, Problem):
+        if isinstance(numbers, CellProblem):
             problems.append(numbers)
         else:
             parts.append(numbers)
@@ -103,7 +105,7 @@ def target_columns(table: pd.DataFrame, problems: list[Problem]) -> tuple[Float6
 
 
 def class_columns(
-    labels: pd.Series, where: str, problems: list[Problem]
+    labels: pd.Series, where: str, problems: list[CellProblem]
 ) -> tuple[Float64[np.ndarray, "n classes"], tuple[str, ...]]:
     """One 0/1 column per class in sorted order, and the names of the classes."""
     unusable = unusable_type(labels)
@@ -113,7 +115,7 @@ def class_columns(
     classes, index = np.unique(sortable(labels), return_inverse=True)
     if len(classes) > max(2, len(labels) // 2):
         problems.append(
-            Problem(
+            CellProblem(
                 f"class column {quoted(labels.name)} has {len(classes)} different values in {len(labels)} rows",
                 "For numbers use target instead of classes.",
             )
@@ -154,11 +156,11 @@ def numeric_as(column: pd.Series, where: str) -> np.ndarray:
     Raises:
         DataError: it holds text, or cells that cannot be used.
     """
-    problems: list[Problem] = []
+    problems: list[CellProblem] = []
     values, _names = target_columns(column.to_frame(), problems)
     if problems:
         text = f"column {quoted(column.name)} holds text, which was numbers in the run"
-        told = [Problem(text, "Correct it.") if "target column" in p.what else p for p in problems]
+        told = [CellProblem(text, "Correct it.") if "target column" in p.what else p for p in problems]
         raise ColumnError(where, told)
     return values[:, 0]
 
@@ -167,7 +169,7 @@ def _series(table: pd.DataFrame) -> list[pd.Series]:
     return [cast(pd.Series, table.iloc[:, place]) for place in range(table.shape[1])]
 
 
-def _one_hot_text(column: pd.Series, problems: list[Problem]) -> tuple[list[str], list[np.ndarray]] | None:
+def _one_hot_text(column: pd.Series, problems: list[CellProblem]) -> tuple[list[str], list[np.ndarray]] | None:
     """The values of a column of text, and one 0/1 column for each; None where something is wrong with it."""
     if (missing := missing_cells(column)) is not None:
         problems.append(missing)
@@ -176,7 +178,7 @@ def _one_hot_text(column: pd.Series, problems: list[Problem]) -> tuple[list[str]
     categories = sorted(set(values))
     if len(categories) > min(MOST_CATEGORIES, max(2, len(values) // 2)):
         problems.append(
-            Problem(
+            CellProblem(
                 f"text column {quoted(column.name)} has {len(categories)} different values in {len(values)} rows",
                 "Remove it, or replace it by numbers.",
             )

@@ -14,7 +14,7 @@ import pandas as pd
 from isthmus.errors import DataError
 from isthmus.tasks.array_files import opened_arrays
 from isthmus.tasks.arrays import as_samples, check_same_length, drop_constant_columns
-from isthmus.tasks.cells import Problem
+from isthmus.tasks.cells import CellProblem
 from isthmus.tasks.columns import (
     ColumnError,
     check_present,
@@ -174,7 +174,7 @@ def _without_labels(content: _Content, groups: str | None, where: str) -> tuple[
 
 
 def _task(inputs: pd.DataFrame, outputs: pd.DataFrame | None, kind: Kind, where: str, *, drop_constant: bool) -> Task:
-    problems: list[Problem] = []
+    problems: list[CellProblem] = []
     x, made = input_columns(inputs, where, problems)
     y, y_names = None, ()
     if outputs is not None:

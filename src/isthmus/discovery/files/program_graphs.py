@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from isthmus.discovery.files.program_operators import CHECKS, SHAPE_ARITHMETIC, arguments_of, pure_operator
-from isthmus.discovery.files.program_tensors import TYPES, Refused
+from isthmus.discovery.files.program_tensors import TYPES, RefusedProgram
 from isthmus.discovery.files.program_texts import Attributes, check_texts, input_names, owner_of, structured
 
 # of the JSON that torch.export writes; its minor versions only add fields
@@ -42,18 +42,18 @@ def program_module(description: Any, tensors: Mapping[str, Tensor]) -> fx.GraphM
         A module of the positional and named tensors that the program took, with the structure of outputs that it gave.
 
     Raises:
-        Refused: it calls something that is not known to be pure, or is no program of this version; says what.
+        RefusedProgram: it calls something that is not known to be pure, or is no program of this version; says what.
     """
     try:
         check_texts(description)
         version = description["schema_version"]["major"]
         if version != SCHEMA:
-            raise Refused(f"has version {str(version)[:20]!r} of the format; this reader knows {SCHEMA}")
+            raise RefusedProgram(f"has version {str(version)[:20]!r} of the format; this reader knows {SCHEMA}")
         return _Reader(description["graph_module"], tensors).module()
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RuntimeError, MemoryError) as error:
-        if isinstance(error, Refused):
+        if isinstance(error, RefusedProgram):
             raise
-        raise Refused(f"is no graph of torch.export ({type(error).__name__}: {str(error)[:80]})") from error
+        raise RefusedProgram(f"is no graph of torch.export ({type(error).__name__}: {str(error)[:80]})") from error
 
 
 class _Reader:
@@ -79,7 +79,7 @@ class _Reader:
         leaves = iter(wanted)
         result = structured(json.loads(call["out_spec"])[1], leaves)
         if next(leaves, self) is not self:
-            raise Refused("gives more outputs than its structure has room for")
+            raise RefusedProgram("gives more outputs than its structure has room for")
         self.graph.output(result)
         return fx.GraphModule(self.root, self.graph)
 
@@ -87,7 +87,7 @@ class _Reader:
     def _is_output(kind: str) -> bool:
         """Whether an entry is given back; what a program would write into its own buffers is left alone."""
         if kind not in {"user_output", "buffer_mutation", "user_input_mutation"}:
-            raise Refused(f"gives back a {kind[:80]!r}; a program of torch.export in eval mode has outputs only")
+            raise RefusedProgram(f"gives back a {kind[:80]!r}; a program of torch.export in eval mode has outputs only")
         return kind == "user_output"
 
     def _read_inputs(self, specs: Sequence[Any], call: Mapping[str, Any]) -> None:
@@ -103,12 +103,12 @@ class _Reader:
                 attribute = self._kept(str(entry[f"{kind}_name"]), is_parameter=kind == "parameter")
                 self.values[str(entry["arg"]["name"])] = self.graph.get_attr(attribute)
             elif kind not in {"user_input", "constant_input"}:
-                raise Refused(f"takes a {kind[:80]!r}, which is no tensor")
+                raise RefusedProgram(f"takes a {kind[:80]!r}, which is no tensor")
 
     def _kept(self, name: str, *, is_parameter: bool) -> str:
         """Keep a tensor of the file under its dotted name in the module."""
         if name not in self.tensors:
-            raise Refused(f"takes the tensor {name[:80]!r}, which the archive lacks")
+            raise RefusedProgram(f"takes the tensor {name[:80]!r}, which the archive lacks")
         if name in self.kept:  # an input that stands there twice
             return self.kept[name]
         *path, last = segments = self.attributes.of(name)
@@ -141,7 +141,7 @@ class _Reader:
             return self.graph.call_function(function, tuple(self._argument(i["arg"]) for i in inputs))
         found = pure_operator(target)
         if found is None:
-            raise Refused(f"calls {target[:80]!r}, which is no operator on tensors that is known to be pure")
+            raise RefusedProgram(f"calls {target[:80]!r}, which is no operator on tensors that is known to be pure")
         function, overload = found
         given = {str(i["name"]): self._argument(i["arg"]) for i in inputs}
         given.pop("pin_memory", None)  # of a machine with a GPU
@@ -156,7 +156,7 @@ class _Reader:
             else:
                 kwargs[name] = given.pop(name)
         if given:
-            raise Refused(f"calls {target[:80]!r} with {next(iter(given))[:80]!r}, which it does not take")
+            raise RefusedProgram(f"calls {target[:80]!r} with {next(iter(given))[:80]!r}, which it does not take")
         return self.graph.call_function(function, tuple(args), kwargs)
 
     def _read_region(self, entry: Mapping[str, Any]) -> None:
@@ -215,7 +215,7 @@ class _Reader:
             return _known(_LAYOUTS, value, "layout")
         if kind == "as_device":  # wherever it was exported: here it runs where its weights are
             return torch.device("cpu")
-        raise Refused(f"calls an operator with {kind[:80]!r}, which is no tensor or number")
+        raise RefusedProgram(f"calls an operator with {kind[:80]!r}, which is no tensor or number")
 
     def _value(self, value: Mapping[str, Any]) -> Any:
         """A node by its name, or the number that stands among such names."""
@@ -224,7 +224,7 @@ class _Reader:
                 return _constant(kind, value[kind])
         name = str(value.get("name") or value["as_name"])
         if name not in self.values:
-            raise Refused(f"uses {name[:80]!r} before it is computed")
+            raise RefusedProgram(f"uses {name[:80]!r} before it is computed")
         return self.values[name]
 
 
@@ -237,7 +237,7 @@ def _only(union: Mapping[str, Any]) -> tuple[str, Any]:
 def _value_name(argument: Mapping[str, Any]) -> str:
     kind, value = _only(argument)
     if kind not in {"as_tensor", "as_sym_int", "as_sym_float", "as_sym_bool"}:
-        raise Refused(f"names a {kind[:80]!r}, which is no tensor")
+        raise RefusedProgram(f"names a {kind[:80]!r}, which is no tensor")
     return str(value.get("name") or value["as_name"])
 
 
@@ -255,10 +255,10 @@ def _constant(kind: str, value: Any) -> Any:
         return float(value)
     if kind == "as_string" and isinstance(value, str) and _PLAIN_WORD.fullmatch(value):
         return value
-    raise Refused(f"holds {str(value)[:80]!r} in place of {kind.removeprefix('as_')}")
+    raise RefusedProgram(f"holds {str(value)[:80]!r} in place of {kind.removeprefix('as_')}")
 
 
 def _known(table: Mapping[int, Any], value: Any, what: str) -> Any:
     if type(value) is not int or value not in table:
-        raise Refused(f"asks for the {what} {str(value)[:80]!r}, which is none of plain tensors")
+        raise RefusedProgram(f"asks for the {what} {str(value)[:80]!r}, which is none of plain tensors")
     return table[value]

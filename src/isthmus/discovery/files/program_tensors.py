@@ -22,7 +22,7 @@ _MOST_DIMENSIONS = 64
 _MOST_REPEATED = 1 << 20
 
 
-class Refused(ValueError):  # noqa: N818 - the sentence goes on after the name of the member
+class RefusedProgram(ValueError):  # noqa: N818 - the sentence goes on after the name of the member
     """A part of a program that is not read; the text says why."""
 
 
@@ -36,20 +36,20 @@ def read_tensors(config: Any, members: Mapping[str, bytes], folder: str, prefix:
         prefix: with which the name of every member of the kind begins.
 
     Raises:
-        Refused: the list names something that is no tensor of plain numbers, or does not fit its member.
+        RefusedProgram: the list names something that is no tensor of plain numbers, or does not fit its member.
     """
     try:
         entries = {str(name): entry for name, entry in config["config"].items()}
         facts = [(e["path_name"], e["use_pickle"], e["tensor_meta"]) for e in entries.values()]
     except (KeyError, TypeError, AttributeError):
-        raise Refused("does not list its tensors") from None
+        raise RefusedProgram("does not list its tensors") from None
     storages: dict[tuple[str, int], Tensor] = {}
     found: dict[str, Tensor] = {}
     for name, (path, pickled, meta) in zip(entries, facts, strict=True):
         if not isinstance(path, str) or not path.startswith(prefix) or pickled is not False:
-            raise Refused(f"names {str(path)[:80]!r}, which is no tensor of plain numbers")
+            raise RefusedProgram(f"names {str(path)[:80]!r}, which is no tensor of plain numbers")
         if folder + path not in members:
-            raise Refused(f"names {path[:80]!r}, which the archive lacks")
+            raise RefusedProgram(f"names {path[:80]!r}, which the archive lacks")
         try:
             number = int(meta["dtype"])
             key = (path, number)
@@ -57,7 +57,7 @@ def read_tensors(config: Any, members: Mapping[str, bytes], folder: str, prefix:
                 storages[key] = _storage(members[folder + path], TYPES[number])
             found[name] = _view(storages[key], meta)
         except (KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:
-            raise Refused(f"describes the tensor {name[:80]!r} so that it does not fit {path[:80]!r}") from error
+            raise RefusedProgram(f"describes the tensor {name[:80]!r} so that it does not fit {path[:80]!r}") from error
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import fx, nn
 
-from isthmus.discovery.files.program_tensors import Refused
+from isthmus.discovery.files.program_tensors import RefusedProgram
 
 _SEGMENT = re.compile(r"(?!__)\w{1,200}", re.ASCII)
 # attributes of a module of torch.fx, those included that it sets on some modules only
@@ -44,11 +44,11 @@ def check_texts(description: Any) -> None:
     """Refuse what is code in the place of a shape, although nothing here would run it."""
     for key, item in _entries(description):
         if key == "expr_str" and not (isinstance(item, str) and _SHAPE.fullmatch(item)):
-            raise Refused(f"holds code in place of a shape: {str(item)[:80]!r}")
+            raise RefusedProgram(f"holds code in place of a shape: {str(item)[:80]!r}")
         if key == "guards_code" and not all(isinstance(g, str) and _CONDITION.fullmatch(g) for g in item or ()):
-            raise Refused(f"holds code in place of a condition on shapes: {str(item)[:80]!r}")
+            raise RefusedProgram(f"holds code in place of a condition on shapes: {str(item)[:80]!r}")
         if key in {"as_custom_obj", "as_opaque", "custom_obj"}:
-            raise Refused("holds an object that is no tensor")
+            raise RefusedProgram("holds an object that is no tensor")
 
 
 def _entries(value: Any) -> Iterator[tuple[str, Any]]:
@@ -74,7 +74,7 @@ class Attributes:
         """The attributes on the way to a tensor; different names never share one.
 
         Raises:
-            Refused: a part of it is empty, private to Python, or too long.
+            RefusedProgram: a part of it is empty, private to Python, or too long.
         """
         above, found = "", list[str]()
         for part in name.split("."):
@@ -87,7 +87,7 @@ class Attributes:
     def _new(self, above: str, part: str, name: str) -> str:
         attribute = re.sub(r"\W", "_", part, flags=re.ASCII)
         if not _SEGMENT.fullmatch(attribute):
-            raise Refused(f"calls a tensor {name[:80]!r}")
+            raise RefusedProgram(f"calls a tensor {name[:80]!r}")
         while keyword.iskeyword(attribute) or attribute in _TAKEN or (above, attribute) in self._used:
             attribute += "_"
         self._used.add((above, attribute))
@@ -101,7 +101,7 @@ def input_names(call: Mapping[str, Any], count: int) -> list[str]:
         raise _odd_structure(call["in_spec"])
     for part in (*positional[1], *named[1]):
         if _spec(part)[0] is not None:
-            raise Refused("takes a structure of tensors; only tensors one by one can be given to it here")
+            raise RefusedProgram("takes a structure of tensors; only tensors one by one can be given to it here")
     if len(positional[1]) + len(named[1]) != count:
         raise _odd_structure(call["in_spec"])
     keys = [str(key) for key in json.loads(named[2] or "[]")]
@@ -129,12 +129,12 @@ def _spec(spec: Mapping[str, Any]) -> tuple[str | None, list[Any], Any]:
 def structured(spec: Mapping[str, Any], leaves: Iterator[Any], *, most_levels: int = _MOST_LEVELS) -> Any:
     """The outputs in the structure that the program gave them."""
     if not most_levels:
-        raise Refused(f"gives back a structure of more than {_MOST_LEVELS} levels")
+        raise RefusedProgram(f"gives back a structure of more than {_MOST_LEVELS} levels")
     kind, children, context = _spec(spec)
     if kind is None:
         found = next(leaves, spec)
         if found is spec:
-            raise Refused("has fewer outputs than its structure has places")
+            raise RefusedProgram("has fewer outputs than its structure has places")
         return found
     keys = json.loads(context or "null") or []
     if not isinstance(keys, list) or not all(isinstance(key, str | int) for key in keys):
@@ -142,8 +142,8 @@ def structured(spec: Mapping[str, Any], leaves: Iterator[Any], *, most_levels: i
     return _CONTAINERS[kind]([structured(child, leaves, most_levels=most_levels - 1) for child in children], keys)
 
 
-def _odd_structure(spec: Any) -> Refused:
-    return Refused(f"takes or gives a structure other than tuples, lists and dictionaries: {str(spec)[:80]!r}")
+def _odd_structure(spec: Any) -> RefusedProgram:
+    return RefusedProgram(f"takes or gives a structure other than tuples, lists and dictionaries: {str(spec)[:80]!r}")
 
 
 def owner_of(metadata: Mapping[str, Any]) -> dict[str, Any]:

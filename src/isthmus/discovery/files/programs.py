@@ -17,7 +17,7 @@ from torch import Tensor, fx
 
 from isthmus.discovery.files.pickles import odd_global
 from isthmus.discovery.files.program_graphs import program_module
-from isthmus.discovery.files.program_tensors import Refused, read_tensors
+from isthmus.discovery.files.program_tensors import RefusedProgram, read_tensors
 from isthmus.errors import DataError
 
 _GRAPH = "models/model.json"
@@ -46,10 +46,10 @@ def read_program(path: Path) -> fx.GraphModule:
             tensors |= read_tensors(_json(members, where), members, folder, prefix)
         for where, content in members.items():
             if objection := _objection(where, content):
-                raise Refused(objection)
+                raise RefusedProgram(objection)
         where = _GRAPH
         return program_module(_json(members, _GRAPH), tensors).eval().requires_grad_(False)
-    except Refused as error:
+    except RefusedProgram as error:
         raise DataError(f"{path}: refused without running it: its member {where!r} {error}. {_REMEDY}") from error
 
 
@@ -57,9 +57,9 @@ def _json(members: Mapping[str, bytes], name: str) -> Any:
     try:
         return json.loads(members[name])
     except KeyError:
-        raise Refused("is missing") from None
+        raise RefusedProgram("is missing") from None
     except (ValueError, RecursionError) as error:
-        raise Refused(f"is no JSON ({str(error)[:80]})") from error
+        raise RefusedProgram(f"is no JSON ({str(error)[:80]})") from error
 
 
 def _members(path: Path) -> dict[str, bytes]:

@@ -1,6 +1,6 @@
 """What came from what in one evaluation: which layers cut the network in two, and where branches rejoin a stream.
 
-Structure only, from two samples; the numbers of a residual stream: `streams`.
+Structure only, from two samples; the numbers of a residual stream: `stream_costs`.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,6 +1,6 @@
 """Energies of residual streams A+ = A + F(A) in any module: gates on the branches, and what the stream costs.
 
-Where the blocks are: `provenance`. Formulas, and leaky networks, for which they are exact: `theory.leaky`, `leaky`.
+Where the blocks are: `data_flow`. Formulas, and leaky networks, for which they are exact: `theory.leaky`, `leaky`.
 Everything here is *heuristic* beyond ReLU streams: cost of identity and kinetic energy take sigma(A) = [relu(A), 1] as
 what a block sees, whatever normalisation or attention it begins with.
 """
@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
+from isthmus.diagnostics.data_flow import ResidualBlock
 from isthmus.diagnostics.evaluation import record
 from isthmus.diagnostics.layer_sums import LayerSums
-from isthmus.diagnostics.names import Names
+from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.objective import LossOverData
-from isthmus.diagnostics.provenance import ResidualBlock
 from isthmus.diagnostics.recording import Listener, Reading
 from isthmus.diagnostics.replica import Replica
 from isthmus.diagnostics.samples import Samples
