@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
+from isthmus.cli.main import run
 from isthmus.errors import DataError
 from isthmus.figures import FIGURES, Finished, Judgement, PaperFigure, Preset, Workshop, gallery, named_figures
 from isthmus.figures.gallery import headline
@@ -115,3 +116,13 @@ def test_every_figure_is_computed_judged_and_drawn(name: str, tmp_path: Path) ->
     assert len(done.claims) >= 2
     assert len(list((tmp_path / "pictures").glob("*.svg"))) == len(done.pictures) >= 2
     assert Page((tmp_path / "gallery.html").read_text()).attributes("svg")
+
+
+def test_the_command_line_says_the_verdicts_in_words(
+    tiny: dict[str, Finished], tiny_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["figure", "narrowness", "--preset", "tiny", "--workers", "0", "--out", str(tiny_folder)]) == 0
+    said = capsys.readouterr().out
+    assert any(claim.judgement.value in said for claim in tiny["narrowness"].claims)
+    assert "[green]" not in said
+    assert "[/]" not in said

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 
-def compress(  # noqa: PLR0913 - one argument per option
+def compress(
     model: Annotated[Path, typer.Argument(help="A folder of discover, .safetensors, a state dict (.pt), or .pt2.")],
     data: Annotated[str, typer.Option(help="Samples that the network takes: a file, or builtin:NAME.")],
     tolerance: Annotated[float, typer.Option(help="Largest relative error of the output on held-out samples.")],

@@ -72,7 +72,7 @@ def choice_of(target: str | None, classes: str | None, *, autoencode: bool) -> T
     return TargetChoice(names, classes, autoencode)
 
 
-def read_rows(  # noqa: PLR0913
+def read_rows(
     data: str,
     choice: TargetChoice,
     *,

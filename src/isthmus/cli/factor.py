@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 
-def factor(  # noqa: PLR0913 - one argument per option
+def factor(
     model: Annotated[Path, typer.Argument(help="A folder of discover, .safetensors, a state dict (.pt), or .pt2.")],
     data: Annotated[str, typer.Option(help="Samples that the network takes: a file, or builtin:NAME.")],
     rank: Annotated[int | None, typer.Option(min=1, help="Number of coordinates; default: the gap.")] = None,

@@ -14,7 +14,7 @@ class Colour(StrEnum):
     CLASS = "class"
 
 
-def region(  # noqa: PLR0913 - one argument per option
+def region(
     model: Annotated[Path, typer.Argument(help="A folder that discover wrote, or a network saved as .safetensors.")],
     data: Annotated[str, typer.Option(help="A file with the input columns, or builtin:NAME.")],
     through: Annotated[

@@ -4,7 +4,7 @@ Needs the extra `cluster`. Who asks: `cluster`.
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ def topic(session: str) -> str:
     return f"isthmus-sweep-{session}"
 
 
-def fitness(files: dict[str, Any], dask_worker: Any) -> tuple[dict[str, str], str, int]:
+def fitness(files: Mapping[str, Mapping[str, object]], dask_worker: Any) -> tuple[dict[str, str], str, int]:
     """Its versions, what is wrong with the task files there, and its threads."""
     threads = int(dask_worker.state.nthreads)
     for source, settings in files.items():

@@ -16,7 +16,7 @@ from isthmus.tasks.teachers import ShallowNetwork, latent_dim_for
 REACH = 1.2  # mean distance of the centres from 0, relative to that of the latent points
 
 
-def mixture_classes(  # noqa: PLR0913
+def mixture_classes(
     rank: int,
     *,
     d_in: int,

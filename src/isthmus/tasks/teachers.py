@@ -129,7 +129,7 @@ def teacher(
     return Task(maps.observe(z).numpy(), y.numpy(), rank, source, latent=z.numpy(), jacobian_rank=rank)
 
 
-def teacher_maps(  # noqa: PLR0913
+def teacher_maps(
     rank: int,
     *,
     d_in: int,
@@ -143,7 +143,7 @@ def teacher_maps(  # noqa: PLR0913
     return _teacher_maps(rank, latent_dim, d_in=d_in, d_out=d_out, generator=generator, activation=activation)
 
 
-def _teacher_maps(  # noqa: PLR0913
+def _teacher_maps(
     rank: int, latent_dim: int, *, d_in: int, d_out: int, generator: torch.Generator, activation: Activation
 ) -> TeacherMaps:
     shallow = partial(ShallowNetwork.random, generator=generator, dtype=torch.float64, activation=activation)

@@ -91,7 +91,7 @@ def relaxed_energies(
     )
 
 
-def energies_of_features(  # noqa: PLR0913
+def energies_of_features(
     S: Float[Tensor, "n p"],
     gram: Float[Tensor, "p p"],
     A: Float[Tensor, "n width"],
