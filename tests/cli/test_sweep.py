@@ -47,6 +47,12 @@ def test_status(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert capsys.readouterr().out == f"{finished}: 4 done; a sweep is at work\n"
 
 
+def test_nothing_is_left_beside_the_index(finished: Path) -> None:
+    for command in ("status", "table"):
+        assert run(["sweep", command, str(finished)]) == 0
+    assert [path.name for path in finished.glob("index.sqlite*")] == ["index.sqlite"]
+
+
 def test_the_table_has_the_settings_that_differ(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["sweep", "table", str(finished)]) == 0
     head, *rows = capsys.readouterr().out.splitlines()
@@ -148,6 +154,9 @@ REFUSED = {
     "task file missing": Refusal(RUN, ("task.file", "no.csv"), TEACHER, 'file = "no.csv"'),
     "no plan": Refusal(("sweep", "NO.toml", "--workers", "0"), ("NO.toml", "no such file")),
     "two engines": Refusal((*RUN, "--scheduler", "tcp://127.0.0.1:9"), ("--workers", "--scheduler", "exclude")),
+    "a thousand million workers": Refusal((*RUN[:-1], "1000000000"), ("--workers 1000000000", "from 0 to 4096")),
+    "patience that is no number": Refusal((*RUN, "--patience", "nan"), ("--patience",)),
+    "a seed beyond 2^63": Refusal(RUN, ("network.seed is 1000", "< 2^63"), "[0, 1]", f"[{10**20}]"),
     "unreachable scheduler": Refusal(
         ("sweep", "PLAN", "--out", "OUT", "--scheduler", "tcp://127.0.0.1:9"),
         ("tcp://127.0.0.1:9", "cannot be reached"),

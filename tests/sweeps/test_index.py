@@ -46,6 +46,22 @@ def test_a_reader_beside_a_writer_sees_what_is_committed(tmp_path: Path) -> None
                 reader.put([row("c")])
 
 
+def test_nothing_is_left_beside_a_closed_index_unless_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "i.sqlite"
+    with closing(Index(path)) as index:
+        index.put([row("a")])
+        reader = Index(path, read_only=True)
+        index.put([row("b")])
+    with closing(reader):
+        assert list(reader.statuses()) == ["a", "b"]
+    with closing(Index(path)) as index:
+        assert list(index.statuses()) == ["a", "b"]
+    for _ in range(2):
+        assert [file.name for file in tmp_path.iterdir()] == ["i.sqlite"]
+        with closing(Index(path, read_only=True)) as reader:
+            assert list(reader.statuses()) == ["a", "b"]
+
+
 def test_rows_are_written_all_or_none(tmp_path: Path) -> None:
     with closing(Index(tmp_path / "i.sqlite")) as index:
         bad = Row("z", Status.DONE, {"network": {"depth": object()}})

@@ -240,9 +240,10 @@ def test_running_is_not_left_behind(whole: Path) -> None:
     [
         ({"workers": 0, "scheduler": "tcp://127.0.0.1:1"}, "exclude each other"),
         ({"workers": -1}, "--workers -1"),
+        ({"workers": 10**9}, "--workers 1000000000: needs a number from 0 to 4096"),
         ({"retries": -1, "workers": 0}, "retries"),
     ],
-    ids=["two engines", "workers", "retries"],
+    ids=["two engines", "workers", "too many workers", "retries"],
 )
 def test_options_that_contradict_each_other_are_refused(options: dict[str, int], words: str, tmp_path: Path) -> None:
     with pytest.raises(PlanError, match=words):

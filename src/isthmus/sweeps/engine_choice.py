@@ -13,6 +13,8 @@ from isthmus.errors import PlanError, SweepError
 from isthmus.sweeps.engine import Engine, InProcess
 from isthmus.sweeps.runs import SweepRun
 
+MOST_WORKERS = 4096  # processes of one machine; a thousand million would be started until it stands still
+
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
@@ -43,7 +45,7 @@ class EngineChoice:
             loopback, at any port.
 
     Raises:
-        PlanError: more than one of the first three, a number < 0, or what belongs to another engine.
+        PlanError: more than one of the first three, a number out of range, or what belongs to another engine.
     """
 
     workers: int | None = None
@@ -61,8 +63,8 @@ class EngineChoice:
         ]
         if len(given) > 1:
             raise PlanError(f"--{given[0]} and --{given[1]} exclude each other. Give one of them.")
-        if self.workers is not None and self.workers < 0:
-            raise PlanError(f"--workers {self.workers}: needs a number >= 0.")
+        if self.workers is not None and not 0 <= self.workers <= MOST_WORKERS:
+            raise PlanError(f"--workers {self.workers}: needs a number from 0 to {MOST_WORKERS}.")
         if not self.patience >= 0:
             raise PlanError(f"--patience {self.patience}: needs a number >= 0.")
         if self.certificates is not None and self.scheduler is None:

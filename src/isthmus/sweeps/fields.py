@@ -34,7 +34,7 @@ class Field:
 
 def whole(least: int, *, default: object = REQUIRED, most: int = 2**63 - 1) -> Field:
     """A whole number in a range."""
-    limit = f">= {least}" if most == 2**63 - 1 else f"from {least} to {most}"
+    limit = f">= {least} and < 2^63" if most == 2**63 - 1 else f"from {least} to {most}"
 
     def read(value: object) -> object:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:

@@ -1,4 +1,4 @@
-"""The index of a sweep: one SQLite file in WAL mode with one row per run; one process writes it, any may read it.
+"""The index of a sweep: one SQLite file with one row per run, in WAL mode while one process writes; any may read it.
 
 The folders of the runs are the truth and the index can be made from them again: `store`.
 """
@@ -8,7 +8,7 @@ import json
 import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -80,7 +80,7 @@ class Index:
     """
 
     def __init__(self, path: Path, *, read_only: bool = False, migrations: Sequence[str] = MIGRATIONS) -> None:
-        self._path = path
+        self._path, self._read_only = path, read_only
         address = f"{path.resolve().as_uri()}?mode={'ro' if read_only else 'rwc'}"
         self._connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=30.0)
         try:
@@ -132,7 +132,11 @@ class Index:
         self._read()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; a writer puts everything into it first, so that nothing is left beside it."""
+        if not self._read_only:
+            # whoever reads now keeps the log alive: then the next writer to close does this
+            with suppress(sqlite3.Error):
+                self._connection.executescript("PRAGMA busy_timeout = 0; PRAGMA journal_mode = DELETE;")
         self._connection.close()
 
     def put(self, rows: Iterable[Row]) -> None:
