@@ -79,7 +79,7 @@ def test_a_run_folder_shows_no_other_file(tmp_path: Path) -> None:
     result = folder / "result.json"
     content = json.dumps(opened_json(result.read_bytes())).replace(before, checksum(folder / "runs.nc"))
     result.write_bytes(sealed_json(json.loads(content)))
-    with pytest.raises(DataError, match=r"runs\.nc cannot be read.*another file"):
+    with pytest.raises(DataError, match=r"runs\.nc: cannot be read.*another file"):
         isthmus.load(folder)
 
 

@@ -18,7 +18,7 @@ from isthmus.discovery.files.json_values import plain, restored
 from isthmus.discovery.files.netcdf import checksum, read_table, write_tables
 from isthmus.discovery.files.networks import architecture, network_from, tensors_of
 from isthmus.errors import DataError
-from isthmus.tasks.door import file_inside
+from isthmus.tasks.door import file_inside, through_door
 from isthmus.theory import RankEstimate, Verdict
 from isthmus.writing.atomic import remove_leftovers, write_bytes
 from isthmus.writing.checksums import opened_json, sealed_json
@@ -134,19 +134,10 @@ def _result_content(place: Path) -> dict[str, Any]:
 
 
 def _guarded(path: Path, read: Callable[[Path], T]) -> T:
-    """`read(path)`, with everything that a damaged file raises in one line as `DataError`.
-
-    A link out of the folder, a device or a pipe in the place of a file is not opened.
-    """
-    try:
-        if not path.exists():
-            raise DataError(f"load: {path} is missing; the folder is incomplete, run again.")
-        return read(file_inside(path.parent, path.name))
-    except DataError:
-        raise
-    except Exception as error:  # h5py, safetensors and json raise types of their own, down to RuntimeError
-        detail = " ".join(str(error).split())[:200]
-        raise DataError(f"load: {path} cannot be read, it is damaged ({detail}); run again.") from error
+    """`read(path)` through the door; a link out of the folder, a device or a pipe in the place of a file stays shut."""
+    if not os.path.lexists(path):
+        raise DataError(f"load: {path} is missing; the folder is incomplete, run again.")
+    return through_door(file_inside(path.parent, path.name), read, kind="a part of a run", remedy="Run again.")
 
 
 def _read_table(path: Path, group: str) -> xr.Dataset:
