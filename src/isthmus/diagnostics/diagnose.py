@@ -17,7 +17,7 @@ from isthmus.diagnostics.objective import LossOverData, penalty_of
 from isthmus.diagnostics.rank import rank_of, upper_bound
 from isthmus.diagnostics.replica import random_state_kept
 from isthmus.diagnostics.samples import Inputs, Samples
-from isthmus.diagnostics.session import Session, open_session
+from isthmus.diagnostics.session import DiagnosisSession, open_session
 from isthmus.diagnostics.stream_columns import add_leaky_columns, add_stream_columns
 from isthmus.diagnostics.table import table_of
 from isthmus.networks import LeakyResNet
@@ -138,7 +138,7 @@ def diagnose(
     return Diagnosis(layers=table, rank=rank, skipped=skipped, warnings=warnings)
 
 
-def _streamed(session: Session, given: _Given, batch: int) -> tuple[list[LayerSums], dict[str, Real]]:
+def _streamed(session: DiagnosisSession, given: _Given, batch: int) -> tuple[list[LayerSums], dict[str, Real]]:
     """The sums over all data; with targets the data loss, with a ridge too the objective."""
     loss, parts = given.loss, list[float]()
 
@@ -155,7 +155,9 @@ def _streamed(session: Session, given: _Given, batch: int) -> tuple[list[LayerSu
     return layers, losses
 
 
-def _rank(session: Session, layers: list[LayerSums], derivatives: Derivatives, table: xr.Dataset) -> RankEstimate:
+def _rank(
+    session: DiagnosisSession, layers: list[LayerSums], derivatives: Derivatives, table: xr.Dataset
+) -> RankEstimate:
     """The rank, between what a Jacobian shows and what the structure allows."""
     upper = upper_bound(
         layers, session.structure.cuts(session.output), num_samples=session.samples.num,
@@ -165,7 +167,9 @@ def _rank(session: Session, layers: list[LayerSums], derivatives: Derivatives, t
     return rank_of(derivatives.by_input, gaps, upper=upper, num_projections=derivatives.num_projections)
 
 
-def _add_streams(table: xr.Dataset, session: Session, layers: list[LayerSums], given: _Given, batch: int) -> list[str]:
+def _add_streams(
+    table: xr.Dataset, session: DiagnosisSession, layers: list[LayerSums], given: _Given, batch: int
+) -> list[str]:
     """The columns of a residual stream; sentences that warn."""
     network = session.exact.module
     if not isinstance(network, LeakyResNet):
@@ -188,7 +192,7 @@ def _num_inputs(samples: Samples) -> int | None:
     return sum(t[0].numel() for t in floats) if len(floats) == len(tensors) else None
 
 
-def _precision(session: Session) -> str:
+def _precision(session: DiagnosisSession) -> str:
     exact, streamed = session.exact.dtype, session.streamed.dtype
     return f"derivatives in {exact}, activations in {streamed}, sums in {torch.float64}".replace("torch.", "")
 

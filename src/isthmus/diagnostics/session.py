@@ -38,7 +38,7 @@ DECOMPOSING = 3e9  # multiplications spent on singular values of Jacobians beyon
 
 
 @dataclass(slots=True, eq=False)
-class Session:
+class DiagnosisSession:
     """What is known after the module was run on two samples.
 
     Attributes:
@@ -139,7 +139,7 @@ class Session:
 
 
 @contextmanager
-def open_session(module: nn.Module, samples: Samples) -> Generator[Session]:
+def open_session(module: nn.Module, samples: Samples) -> Generator[DiagnosisSession]:
     """Finds how the module can be evaluated, and evaluates it on two samples.
 
     Raises:
@@ -168,7 +168,7 @@ def open_session(module: nn.Module, samples: Samples) -> Generator[Session]:
 
 def _first_that_works(
     attempts: list[Callable[[], Replica]], samples: Samples
-) -> tuple[Session | None, BaseException | None]:
+) -> tuple[DiagnosisSession | None, BaseException | None]:
     error: BaseException | None = None
     sizes = [2] if samples.num == 2 else [2, samples.num]
     opened: list[Replica] = []
@@ -185,7 +185,7 @@ def _first_that_works(
     return None, error
 
 
-def _looked_at(replica: Replica, samples: Samples, size: int) -> Session:
+def _looked_at(replica: Replica, samples: Samples, size: int) -> DiagnosisSession:
     names = Names(replica.module)
     part = samples.at(slice(0, size), replica.dtype, replica.device)
     with torch.no_grad():
@@ -199,7 +199,7 @@ def _looked_at(replica: Replica, samples: Samples, size: int) -> Session:
             record(replica, names, more, again)
             shapes = [(r.enters.shape, s.enters.shape) for r, s in zip(structure.readings, again.readings, strict=True)]
             axes = axes_of(shapes, (2, 3))
-    return Session(replica, replica, samples, names, structure, output, axes, size, fixed_size)
+    return DiagnosisSession(replica, replica, samples, names, structure, output, axes, size, fixed_size)
 
 
 def _one_line(error: BaseException | None) -> str:

@@ -15,7 +15,7 @@ from torch import Tensor
 from isthmus.diagnostics.layer_sums import LayerSums
 from isthmus.diagnostics.leaky import leaky_diagnosis
 from isthmus.diagnostics.objective import LossOverData
-from isthmus.diagnostics.session import Session
+from isthmus.diagnostics.session import DiagnosisSession
 from isthmus.diagnostics.stream_costs import block_penalty, gate_derivatives, stream_costs
 from isthmus.errors import NumericalWarning
 from isthmus.networks import LeakyResNet, walk
@@ -69,7 +69,7 @@ def _put(table: xr.Dataset, name: str, values: np.ndarray) -> None:
 
 def add_stream_columns(
     table: xr.Dataset,
-    session: Session,
+    session: DiagnosisSession,
     layers: Sequence[LayerSums],
     *,
     batch: int,
