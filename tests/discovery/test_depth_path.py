@@ -23,7 +23,7 @@ from isthmus.discovery.problem import Problem, pose
 from isthmus.discovery.progress import silent
 from isthmus.discovery.scaling import Standardiser
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.work import Session, Tracker, Workshop
+from isthmus.discovery.work import Session, Tracker, UnitRunner
 from isthmus.reports.depth_words import depth_sentence
 from isthmus.theory import Verdict
 from isthmus.theory.depth_lines import STRAIGHT_FROM
@@ -130,7 +130,7 @@ def test_each_rank_starts_from_the_one_above_too(monkeypatch: pytest.MonkeyPatch
     x = arc(0.85)
     inputs, targets = Standardiser.of(x), Standardiser.of(x, total=True)
     problem = pose(x, x, np.arange(120) % 5 == 2, loss=Loss.SQUARED, inputs=inputs, targets=targets)
-    search = DepthSearch(connected(Settings(), problem), DepthSettings(), Workshop(None, Tracker(silent, 1)))
+    search = DepthSearch(connected(Settings(), problem), DepthSettings(), UnitRunner(None, Tracker(silent, 1)))
     anchors = {r: minimum(1.0, rank=r, kind="random") for r in (3, 2, 1)}
     last = search.descend(anchors, None)
     assert steps == [(3, 3), (3, 2), (2, 1)]
@@ -174,7 +174,7 @@ def test_all_ranks_of_a_depth_path_are_foreseen_until_the_lower_ones_are_left_ou
     fake_units(monkeypatch, between, heldout)
     settings, depth, tracker = Settings(), DepthSettings(), Tracker(silent, 1)
     problem = rows_in_six_columns()
-    search = DepthSearch(connected(settings, problem), depth, Workshop(None, tracker), afterwards=70)
+    search = DepthSearch(connected(settings, problem), depth, UnitRunner(None, tracker), afterwards=70)
     path = search.run({r: minimum(1.0, rank=r) for r in range(1, 7)}, 6)
     assert path is not None
     assert int(path.table["objective"].notnull().all("middle_layers").sum()) == trained
@@ -187,7 +187,7 @@ def test_the_first_rank_of_a_depth_path_is_a_small_part_of_its_progress(monkeypa
     fake_units(monkeypatch, 0.0, 0.0)
     settings, depth, tracker = Settings(), DepthSettings(), Tracker(silent, 1)
     problem, shares = rows_in_six_columns(), []
-    search = DepthSearch(connected(settings, problem), depth, Workshop(None, tracker))
+    search = DepthSearch(connected(settings, problem), depth, UnitRunner(None, tracker))
     descend = search.descend
 
     def recorded(anchors: dict[int, Minimum], above: Minimum | None) -> Minimum | None:

@@ -11,7 +11,7 @@ import torch
 from isthmus import FullyConnected, fit
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.progress import Progress, silent
-from isthmus.discovery.work import Session, Stopped, Tracker, Unit, Workshop, check_same_run, one_thread_each
+from isthmus.discovery.work import Session, Stopped, Tracker, Unit, UnitRunner, check_same_run, one_thread_each
 from isthmus.errors import DataError, DataWarning
 from isthmus.training import FitEvent, Outcome
 from isthmus.training.solvers import LBFGS, Adam
@@ -34,8 +34,8 @@ class Counted:
         return Unit(key, compute, cost, "training")
 
 
-def workshop(folder: Path | None = None, *, planned: int = 100) -> Workshop:
-    return Workshop(folder, Tracker(silent, planned))
+def runner(folder: Path | None = None, *, planned: int = 100) -> UnitRunner:
+    return UnitRunner(folder, Tracker(silent, planned))
 
 
 def event(evaluations: int, *, objective: float = 1.0) -> FitEvent:
@@ -55,7 +55,7 @@ def trained(path: Path | None, hear: Hear) -> Minimum:
 
 @pytest.mark.parametrize("workers", [1, 2, 8])
 def test_results_come_in_the_order_of_the_units(workers: int) -> None:
-    shop, release = workshop(), threading.Event()
+    shop, release = runner(), threading.Event()
     shop.workers = workers
 
     def unit(number: int) -> Unit:
@@ -72,8 +72,8 @@ def test_results_come_in_the_order_of_the_units(workers: int) -> None:
 
 def test_nothing_is_computed_twice(tmp_path: Path) -> None:
     counted = Counted()
-    first = workshop(tmp_path).run([counted.unit("a"), counted.unit("bb")])
-    again = workshop(tmp_path).run([counted.unit("bb"), counted.unit("a"), counted.unit("ccc")])
+    first = runner(tmp_path).run([counted.unit("a"), counted.unit("bb")])
+    again = runner(tmp_path).run([counted.unit("bb"), counted.unit("a"), counted.unit("ccc")])
     assert sorted(counted.calls) == ["a", "bb", "ccc"]
     assert [r.kind for r in again] == ["bb", "a", "ccc"]
     assert torch.equal(first[0].theta, again[1].theta)
@@ -81,7 +81,7 @@ def test_nothing_is_computed_twice(tmp_path: Path) -> None:
 
 
 def test_what_is_foreseen_anew_takes_the_place_of_the_plan(tmp_path: Path) -> None:
-    shop = workshop(tmp_path, planned=100)
+    shop = runner(tmp_path, planned=100)
     shop.run([Counted().unit("a", cost=30)])
     assert shop.tracker.left() == 70
     shop.tracker.foresee(200)
@@ -99,23 +99,23 @@ def test_what_a_time_limit_cut_short_goes_on_another_day(tmp_path: Path) -> None
 
         return Unit("fit", compute, 10, "training")
 
-    assert workshop(tmp_path).run([unit(Outcome.TIME_LIMIT, 1.0)])[0].kind == ""
+    assert runner(tmp_path).run([unit(Outcome.TIME_LIMIT, 1.0)])[0].kind == ""
     assert [path.name for path in tmp_path.glob("fit*")] == ["fit.partial.pt"]
-    assert workshop(tmp_path).run([unit(Outcome.STEP_LIMIT, 2.0)])[0].kind == "half"
+    assert runner(tmp_path).run([unit(Outcome.STEP_LIMIT, 2.0)])[0].kind == "half"
     assert [path.name for path in tmp_path.glob("fit*")] == ["fit.pt"]
-    assert workshop(tmp_path).run([unit(Outcome.STEP_LIMIT, 3.0)])[0].seconds == 2.0
+    assert runner(tmp_path).run([unit(Outcome.STEP_LIMIT, 3.0)])[0].seconds == 2.0
 
 
 def test_without_a_folder_everything_is_computed_again() -> None:
     counted = Counted()
     for _ in range(2):
-        workshop().run([counted.unit("a")])
+        runner().run([counted.unit("a")])
     assert counted.calls == ["a", "a"]
 
 
 def test_a_stopped_unit_resumes_bit_for_bit(tmp_path: Path) -> None:
     whole = trained(None, lambda _event: False)
-    shop, under_way, evaluations = workshop(tmp_path), threading.Event(), list[int]()
+    shop, under_way, evaluations = runner(tmp_path), threading.Event(), list[int]()
     shop.workers = 2
 
     def interrupt(_session: Session) -> Minimum:
@@ -144,7 +144,7 @@ def test_a_stopped_unit_resumes_bit_for_bit(tmp_path: Path) -> None:
     def rest(session: Session) -> Minimum:
         return trained(session.checkpoint, lambda event: evaluations.append(event.evaluations) or session.hear(event))
 
-    [resumed] = workshop(tmp_path).run([Unit("fit", rest, 100, "training")])
+    [resumed] = runner(tmp_path).run([Unit("fit", rest, 100, "training")])
     assert torch.equal(resumed.theta, whole.theta)
     assert (resumed.gradient_evaluations, resumed.outcome) == (whole.gradient_evaluations, whole.outcome)
     assert evaluations[0] > first[-1], "what was done is not done again"
@@ -155,7 +155,7 @@ def test_a_stopped_unit_resumes_bit_for_bit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("first", ["fails", "waits"])
 def test_an_error_in_a_unit_comes_out_and_stops_the_others(tmp_path: Path, first: str) -> None:
-    shop, under_way, stopped = workshop(tmp_path), threading.Event(), threading.Event()
+    shop, under_way, stopped = runner(tmp_path), threading.Event(), threading.Event()
     shop.workers = 2
 
     def fails(_session: Session) -> Minimum:
@@ -223,15 +223,15 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 def test_a_damaged_result_is_set_aside_and_computed_again(damage: str, tmp_path: Path) -> None:
     counted = Counted()
     units = [counted.unit("a"), counted.unit("bb")]
-    whole = workshop(tmp_path).run(units)
+    whole = runner(tmp_path).run(units)
     change, words = DAMAGES[damage]
     change(tmp_path / "a.pt")
     with pytest.warns(DataWarning, match=rf"\.pt: .*{words}.*set aside as .*\.pt\.damaged.*computed again"):
-        found = workshop(tmp_path).run(units)
+        found = runner(tmp_path).run(units)
     assert [r.kind for r in found] == ["a", "bb"]
     assert all(torch.equal(one.theta, other.theta) for one, other in zip(whole, found, strict=True))
     assert sorted(counted.calls) == (["a", "a", "bb", "bb"] if damage == "swapped" else ["a", "a", "bb"])
-    assert workshop(tmp_path).run(units)[0].kind == "a"
+    assert runner(tmp_path).run(units)[0].kind == "a"
 
 
 def told(tracker: Tracker, steps: Sequence[tuple[str, Unit, int]], heard: list[Progress]) -> list[float]:
@@ -266,8 +266,8 @@ def test_the_share_done_never_falls_and_never_passes_1() -> None:
 
 def test_work_of_an_earlier_sitting_counts_as_done_but_not_for_the_pace(tmp_path: Path) -> None:
     counted = Counted()
-    workshop(tmp_path).run([counted.unit("a", cost=60)])
-    again = workshop(tmp_path)
+    runner(tmp_path).run([counted.unit("a", cost=60)])
+    again = runner(tmp_path)
     again.run([counted.unit("a", cost=60), counted.unit("b", cost=10)])
     assert (again.tracker.done, again.tracker.fresh) == (70, 10)
 
@@ -291,8 +291,8 @@ def test_units_run_on_one_thread_each_and_the_number_is_put_back() -> None:
 
 
 def test_the_deadline_is_told_to_units() -> None:
-    assert workshop().seconds_left() is None
-    assert not workshop().out_of_time()
-    late = Workshop(None, Tracker(silent, 1), deadline=0.0)
+    assert runner().seconds_left() is None
+    assert not runner().out_of_time()
+    late = UnitRunner(None, Tracker(silent, 1), deadline=0.0)
     assert late.out_of_time()
     assert late.seconds_left() == 0.05

@@ -26,7 +26,7 @@ from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.work import Session, Unit, Workshop
+from isthmus.discovery.work import Session, Unit, UnitRunner
 from isthmus.theory.depth_lines import DepthReading, depth_reading
 
 _COLUMNS = ("objective", "train_error", "heldout_error", "penalty", "between", "true_rank", "stationarity")
@@ -92,12 +92,12 @@ class DepthSearch:
     Args:
         family: networks of the size that the objective curve was found with.
         depth: which depths, and how the ranks start.
-        workshop: where units run.
+        runner: where units run.
         afterwards: gradient evaluations that are planned after the path, for the time left.
     """
 
-    def __init__(self, family: Connected, depth: DepthSettings, workshop: Workshop, *, afterwards: int = 0) -> None:
-        self.family, self.depth, self.workshop, self.afterwards = family, depth, workshop, afterwards
+    def __init__(self, family: Connected, depth: DepthSettings, runner: UnitRunner, *, afterwards: int = 0) -> None:
+        self.family, self.depth, self.runner, self.afterwards = family, depth, runner, afterwards
         problem = family.problem
         self.lines = None if problem.classes else LinesBetweenRows.of(problem)  # between classes there is no error
 
@@ -119,7 +119,7 @@ class DepthSearch:
             anchors = self._anchors({r: bases[r] for r in descending[first : first + TOGETHER]})
             above = self.descend(anchors, above)
             units = [self._move(anchors[r], m) for r in anchors for m in self.depth.middle_layers]
-            found |= {_place(m): m for m in self.workshop.run(units) if m.usable}
+            found |= {_place(m): m for m in self.runner.run(units) if m.usable}
             if two_do_not_hold(self._table(found, most, ridge)):
                 self._foresee(0)
                 break
@@ -131,7 +131,7 @@ class DepthSearch:
     def _foresee(self, ranks: int) -> None:
         settings, problem = self.family.settings, self.family.problem
         planned = planned_depth_evaluations(settings, problem, self.depth, ranks=ranks)
-        self.workshop.tracker.foresee(planned + self.afterwards)
+        self.runner.tracker.foresee(planned + self.afterwards)
 
     def _anchors(self, bases: Mapping[int, Minimum]) -> dict[int, Minimum]:
         """The start of least objective for each rank, at the anchoring depth."""
@@ -148,7 +148,7 @@ class DepthSearch:
             for number, kind in enumerate(kinds)
         ]  # fmt: skip
         best: dict[int, Minimum] = {}
-        for minimum in self.workshop.run(units):
+        for minimum in self.runner.run(units):
             rank = minimum.dimensions
             if minimum.usable and (rank not in best or minimum.objective < best[rank].objective):
                 best[rank] = minimum
@@ -160,10 +160,10 @@ class DepthSearch:
         cost = settings.descent_steps + settings.descent_evaluations
         for rank in sorted(anchors, reverse=True):
             here = anchors[rank]
-            if self.workshop.out_of_time():
+            if self.runner.out_of_time():
                 return above
             compute = partial(descended, self.family, rank=rank, base=above or here)
-            for minimum in self.workshop.run([self._unit(f"descend-{rank}", compute, cost, here.ridge, rank)]):
+            for minimum in self.runner.run([self._unit(f"descend-{rank}", compute, cost, here.ridge, rank)]):
                 if minimum.usable and minimum.objective < here.objective:
                     anchors[rank] = minimum
             above = anchors[rank]
@@ -181,12 +181,12 @@ class DepthSearch:
             units: list[Unit] = []
             for rank in ranks:
                 base, here = found.get((rank, before)), found.get((rank, middle))
-                if base is None or here is None or self.workshop.out_of_time():
+                if base is None or here is None or self.runner.out_of_time():
                     continue
                 if objective_at_depth(self.family, base, middle) < here.objective:
                     units.append(self._move(base, middle, way))
-            self.workshop.tracker.foresee(sum(unit.cost for unit in units) + self.afterwards)
-            for minimum in self.workshop.run(units):
+            self.runner.tracker.foresee(sum(unit.cost for unit in units) + self.afterwards)
+            for minimum in self.runner.run(units):
                 if minimum.usable and minimum.objective < found[_place(minimum)].objective:
                     found[_place(minimum)] = minimum
 

@@ -26,7 +26,7 @@ from isthmus.discovery.result import Discovery
 from isthmus.discovery.scaling import Scaling, Standardiser
 from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.work import Tracker, Workshop, check_same_run
+from isthmus.discovery.work import Tracker, UnitRunner, check_same_run
 from isthmus.tasks import covariance_surrogate
 from isthmus.tasks.input_columns import recorded
 from isthmus.training.losses import Loss
@@ -77,17 +77,17 @@ class Request:
         return self._searched(problem, tuple(str(w.message) for w in caught))
 
     def _searched(self, problem: Problem, told: tuple[str, ...]) -> Discovery:
-        workshop = self._workshop(problem)
-        findings = Search(problem, self.settings, workshop).run()
-        path = self._depth_path(problem, findings, workshop) if self.depth_path else None
-        if path is not None and not workshop.out_of_time():
+        runner = self._runner(problem)
+        findings = Search(problem, self.settings, runner).run()
+        path = self._depth_path(problem, findings, runner) if self.depth_path else None
+        if path is not None and not runner.out_of_time():
             findings = findings.with_deep_rank(path.deep_rank, sure=path.is_sure, local=local_dimension(problem))
-        if self.depth_path and workshop.out_of_time():
+        if self.depth_path and runner.out_of_time():
             told = (*told, "The time limit cut the depth path short; give more seconds for straight lines.")
-        beside = self._control(workshop) if self.control else None
+        beside = self._control(runner) if self.control else None
         return replace(self._assembled(findings, told=told, control=beside), depth_path=path)
 
-    def _workshop(self, problem: Problem) -> Workshop:
+    def _runner(self, problem: Problem) -> UnitRunner:
         """Where units of work are done, kept in the folder if there is one."""
         planned = _foreseen(problem, self.settings) * (1 + self.control)
         if self.depth_path:  # the ranks are known when the objective curve is: see `DepthSearch`
@@ -98,21 +98,21 @@ class Request:
             work.mkdir(parents=True, exist_ok=True)
             asked = f"{self.settings}{self.control}{DEPTHS if self.depth_path else ''}"
             run = check_same_run(work, {"data": problem.fingerprint(), "settings": asked})
-        return Workshop(work, Tracker(self.progress, planned), deadline=deadline, workers=self.workers, run=run)
+        return UnitRunner(work, Tracker(self.progress, planned), deadline=deadline, workers=self.workers, run=run)
 
-    def _depth_path(self, problem: Problem, findings: Findings, workshop: Workshop) -> DepthPath | None:
+    def _depth_path(self, problem: Problem, findings: Findings, runner: UnitRunner) -> DepthPath | None:
         afterwards = _foreseen(problem, self.settings) * self.control
         assert isinstance(findings.family, Connected)
-        search = DepthSearch(findings.family, DEPTHS, workshop, afterwards=afterwards)
+        search = DepthSearch(findings.family, DEPTHS, runner, afterwards=afterwards)
         return search.run(findings.curve, findings.decision.rank)
 
-    def _control(self, workshop: Workshop) -> Discovery:
+    def _control(self, runner: UnitRunner) -> Discovery:
         """The same search on the Gaussian surrogate of the same covariance."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the same columns are constant, which was said already
             problem = posed(_surrogate(self.data), self.held, self.settings)
         assert problem is not None
-        findings = Search(problem, self.settings, workshop, prefix="control-").run()
+        findings = Search(problem, self.settings, runner, prefix="control-").run()
         return self._assembled(findings, told=(), control=None)
 
     def _assembled(self, findings: Findings, *, told: tuple[str, ...], control: Discovery | None) -> Discovery:

@@ -27,22 +27,22 @@ from isthmus.discovery.minimum import Minimum, least
 from isthmus.discovery.objective_curves import Curve, Ladder, Wanted, objective_curves, objectives_of, reading_of
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.work import Session, Stage, Unit, Workshop
+from isthmus.discovery.work import Phase, Session, Unit, UnitRunner
 from isthmus.errors import NotConverged
 from isthmus.theory.curve_readings import CurveReading, running_minimum, scree_reading, with_gaps_filled
 from isthmus.training import Outcome
 
-START = Stage("start", "training")
-RAISE = Stage("raise", "higher ranks")
-TRUNCATE = Stage("truncate", "objective curve")
-REFINE = Stage("scree", "scree curve")
+START = Phase("start", "training")
+RAISE = Phase("raise", "higher ranks")
+TRUNCATE = Phase("truncate", "objective curve")
+REFINE = Phase("scree", "scree curve")
 
 
 class Search:
     """One discovery's search; the key prefix keeps a control run apart in the same folder."""
 
-    def __init__(self, problem: Problem, settings: Settings, workshop: Workshop, *, prefix: str = "") -> None:
-        self.problem, self.workshop, self.prefix = problem, workshop, prefix
+    def __init__(self, problem: Problem, settings: Settings, runner: UnitRunner, *, prefix: str = "") -> None:
+        self.problem, self.runner, self.prefix = problem, runner, prefix
         self.size = self._of_size(settings, prefix)
 
     def run(self) -> Findings:
@@ -60,7 +60,7 @@ class Search:
             scree = dict(sorted({**scree, **self.size.scree_curve(found)}.items()))
             readings = self._read(trained, scree)
             decision = decide(readings)
-        self.workshop.tracker.rank = decision.rank
+        self.runner.tracker.rank = decision.rank
         return Findings(
             family=self.size.family, ridge=trained.ridge, readings=readings, decision=decision,
             shares=self._shares(decision.rank, trained, scree), starts=trained.starts, curves=trained.curves,
@@ -69,10 +69,10 @@ class Search:
 
     def _wide_enough(self) -> SizeFindings:
         """The starts and curves of the first networks with room to spare, or of the widest that the time allows."""
-        tracker = self.workshop.tracker
+        tracker = self.runner.tracker
         afterwards = max(tracker.left() - self.size.foresight.all, 0)  # control, depth path
         trained = self.size.trained()
-        while self._is_full(trained) and self._has_time(trained.seconds / self.workshop.workers):
+        while self._is_full(trained) and self._has_time(trained.seconds / self.runner.workers):
             narrow, wider = self.size, self.size.settings.wider(self.problem.most_rank)
             self.size = self._of_size(wider, f"{narrow.prefix}wide-{wider.linear_width}-")
             tracker.foresee(self.size.foresight.all + afterwards)
@@ -89,7 +89,7 @@ class Search:
 
     def _of_size(self, settings: Settings, prefix: str) -> "OneSize":
         label = "control: " if self.prefix else ""
-        return OneSize(self.problem, settings, self.workshop, prefix=prefix, label=label)
+        return OneSize(self.problem, settings, self.runner, prefix=prefix, label=label)
 
     def _is_full(self, trained: SizeFindings) -> bool:
         read = reading_of(trained.curve, self.problem.constant_loss()).rank
@@ -98,7 +98,7 @@ class Search:
 
     def _has_time(self, spent: float) -> bool:
         growth = self.size.settings.wider(self.problem.most_rank).width / self.size.settings.width
-        return not self.workshop.out_of_time() and leaves_room(self.workshop.seconds_left(), spent, growth=growth)
+        return not self.runner.out_of_time() and leaves_room(self.runner.seconds_left(), spent, growth=growth)
 
     def _untrained(self, decision: Decision, readings: Readings, trained: SizeFindings) -> set[int]:
         """The ranks in gaps that are read, or lie beside one that is."""
@@ -147,8 +147,8 @@ class Search:
 class OneSize:
     """The part of a search that trains networks of one size; what cut it short, or was left out, is in `warnings`."""
 
-    def __init__(self, problem: Problem, settings: Settings, workshop: Workshop, *, prefix: str, label: str) -> None:
-        self.problem, self.settings, self.workshop = problem, settings, workshop
+    def __init__(self, problem: Problem, settings: Settings, runner: UnitRunner, *, prefix: str, label: str) -> None:
+        self.problem, self.settings, self.runner = problem, settings, runner
         self.prefix, self.label = prefix, label
         self.family = family_of(problem, settings)
         self.foresight = Foresight.of(self.family)
@@ -178,16 +178,16 @@ class OneSize:
         errors: dict[int, float] = {}
         useless = self.problem.heldout_error_of_constant()
         while (i := next_ridge(errors, len(ridges), patience=patience, useless=useless)) is not None:
-            if found and self.workshop.out_of_time():
+            if found and self.runner.out_of_time():
                 self._say_out_of_time()
                 break
             usable = self._starts_at(ridges[i])
             errors[i] = least(usable).heldout_error if usable else math.inf
             if usable:
                 found[ridges[i]] = usable
-                self.workshop.tracker.rank = least(usable).jacobian_rank
+                self.runner.tracker.rank = least(usable).jacobian_rank
         spared = self.foresight.ridges - len(errors)  # below 0 where the best lay far from the middle
-        self.workshop.tracker.skip(spared * len(self.settings.starts) * self.settings.start_evaluations)
+        self.runner.tracker.skip(spared * len(self.settings.starts) * self.settings.start_evaluations)
         if not found:
             raise NotConverged("discover: every start diverged at every ridge; scale the data or give larger ridges.")
         return dict(sorted(found.items(), reverse=True))
@@ -217,7 +217,7 @@ class OneSize:
         """The chosen ridge is not always that of least error, whose neighbours alone were trained."""
         i = self.settings.ridges.index(ridge)
         beside = [r for r in self.settings.ridges[max(i - 1, 0) : i + 2] if r not in self.tried]
-        if beside and not self.workshop.out_of_time():
+        if beside and not self.runner.out_of_time():
             starts = starts | {r: found for r in beside if (found := self._starts_at(r))}
         return dict(sorted(starts.items(), reverse=True))
 
@@ -252,7 +252,7 @@ class OneSize:
             self._unit(TRUNCATE, partial(self.family.truncated, base=l.base, rank=rank), l.ridge, rank, cost=cost)
             for l, rank in wanted
         ]
-        if self.workshop.out_of_time():
+        if self.runner.out_of_time():
             self._say_out_of_time()
         return self._run(units)
 
@@ -280,7 +280,7 @@ class OneSize:
 
     def _run(self, units: Sequence[Unit]) -> list[Minimum]:
         """The minima that can be used."""
-        minima = self.workshop.run(units)
+        minima = self.runner.run(units)
         if any(minimum.outcome is Outcome.TIME_LIMIT for minimum in minima):
             self._say_out_of_time()
         return [minimum for minimum in minima if minimum.usable]
@@ -291,7 +291,7 @@ class OneSize:
             self.warnings.append(text)
 
     def _unit(
-        self, stage: Stage, compute: Callable[[Session], Minimum], ridge: float, index: int, *, cost: int
+        self, phase: Phase, compute: Callable[[Session], Minimum], ridge: float, index: int, *, cost: int
     ) -> Unit:
-        key = f"{self.prefix}{stage.key}-{ridge:g}-{index}"
-        return Unit(key=key, compute=compute, cost=cost, stage=self.label + stage.words, ridge=ridge, start=index)
+        key = f"{self.prefix}{phase.key}-{ridge:g}-{index}"
+        return Unit(key=key, compute=compute, cost=cost, stage=self.label + phase.words, ridge=ridge, start=index)

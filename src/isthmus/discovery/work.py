@@ -49,7 +49,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class Phase:
     """One kind of unit: what its files are called, and what a progress bar says of it."""
 
     key: str
@@ -133,7 +133,7 @@ class Tracker:
         )  # fmt: skip
 
 
-class Workshop:
+class UnitRunner:
     """Runs units in threads, with files of finished and half-finished work in `folder` if there is one.
 
     A file there that is damaged, or of another unit or `run`, is set aside, and what it held is computed again.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from isthmus.discovery.chains.layers import folded, mixed_inputs, weighted
+from isthmus.discovery.chains.weighted_layers import folded, mixed_inputs, weighted
 from isthmus.networks.residual_sums import branch_of, with_branch
 from isthmus.networks.stage_kinds import BATCH_NORMS, Stage, is_flatten, is_weighted
 

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from isthmus.discovery.chains.batch_norms import without_batch_norms
-from isthmus.discovery.chains.compression_search import Change, Search, error_against, error_of
-from isthmus.discovery.chains.layers import numbers
+from isthmus.discovery.chains.compression_search import Change, CompressionSearch, error_against, error_of
 from isthmus.discovery.chains.module_input import checked_input, checked_output
 from isthmus.discovery.chains.running_cost import flops, median_seconds, num_parameters
 from isthmus.discovery.chains.sites import has_sites, refusals
+from isthmus.discovery.chains.weighted_layers import numbers
 from isthmus.discovery.splitting import heldout_rows
 from isthmus.networks import FullyConnected
 from isthmus.networks.arguments import module_argument
@@ -137,14 +137,16 @@ def compress(module: nn.Module, x: Tensor, *, tolerance: float, heldout: Tensor 
     return _measured(old, new if changes else old, heldout, target, told)
 
 
-def _searched(chain: list[Stage], x: Tensor, heldout: Tensor, target: Tensor, tolerance: float) -> Search:
+def _searched(chain: list[Stage], x: Tensor, heldout: Tensor, target: Tensor, tolerance: float) -> CompressionSearch:
     judged = error_against(target[:MOST_JUDGING], heldout[:MOST_JUDGING])
-    search = Search(chain, x[:MOST_FITTING], judged, tolerance)
+    search = CompressionSearch(chain, x[:MOST_FITTING], judged, tolerance)
     search.run()
     return search
 
 
-def _finished(search: Search, old: nn.Module, heldout: Tensor, target: Tensor, tolerance: float) -> nn.Module:
+def _finished(
+    search: CompressionSearch, old: nn.Module, heldout: Tensor, target: Tensor, tolerance: float
+) -> nn.Module:
     """The network of the search, with the last moves taken back while all held-out rows disagree with those judged."""
     while True:
         new = as_module(search.stages)

@@ -1,6 +1,6 @@
 """The greedy search of a compression: what saves most first, kept while the error on held-out samples stays allowed.
 
-The sites: `chains.sites`. The moves: `chains.moves`, `chains.exact_moves`. The public function: `chains.compression`.
+The sites: `sites`. The moves: `compression_moves`, `exact_moves`. The public function: `compression`.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
+from isthmus.discovery.chains.compression_moves import MovePlan, plan
 from isthmus.discovery.chains.exact_moves import stretches, without_redundant_neurons
-from isthmus.discovery.chains.moves import Plan, plan
 from isthmus.discovery.chains.rows import BATCH
-from isthmus.discovery.chains.sites import Kind, Site, sites
+from isthmus.discovery.chains.sites import Site, SiteKind, sites
 from isthmus.networks.chain import run
 from isthmus.networks.residual_sums import branch_of, with_branch
 from isthmus.networks.stage_kinds import Stage
@@ -40,7 +40,7 @@ class Change:
 
 
 @dataclass(slots=True, eq=False)
-class Search:
+class CompressionSearch:
     """A chain on its way down.
 
     Attributes:
@@ -85,7 +85,7 @@ class Search:
         def around(steps: Sequence[Stage]) -> list[Stage]:
             return _replaced(self.stages, (place, place), [with_branch(stage, steps)])
 
-        inner = Search(
+        inner = CompressionSearch(
             steps, stream_at(self.stages[:place], self.fitting), lambda new: self.error(around(new)), self.tolerance
         )
         inner.go_down(budget)
@@ -144,14 +144,14 @@ class Search:
         saving = parameters(self.stages) - parameters(trial)
         return (saving, error, trial) if saving > 0 else None
 
-    def _trial(self, site: Site, found: Plan, index: int) -> tuple[float, list[Stage]]:
+    def _trial(self, site: Site, found: MovePlan, index: int) -> tuple[float, list[Stage]]:
         trial = _replaced(self.stages, (site.first, site.last), found.build(found.sizes[index]))
         return self.error(trial), trial
 
     def _most_saving(self, site: Site) -> int:
         """Parameters of the site: more than these cannot be saved there."""
         layers = self.stages[site.first : site.last + 1]
-        outside = 1 if site.kind is Kind.MERGE else 0
+        outside = 1 if site.kind is SiteKind.MERGE else 0
         return parameters(layers) - outside
 
     def _keep(self, trial: list[Stage], what: str, span: tuple[int, int], error: float) -> None:

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from isthmus.discovery.chains.compression_search import error_of
-from isthmus.discovery.chains.layers import numbers, weighted, with_numbers
 from isthmus.discovery.chains.module_input import checked_input, checked_output
 from isthmus.discovery.chains.row_factor import RowFactor, row_factor
 from isthmus.discovery.chains.rows import row_batches
 from isthmus.discovery.chains.sites import branches
+from isthmus.discovery.chains.weighted_layers import numbers, weighted, with_numbers
 from isthmus.discovery.factors import Factorisation, principal_axes
 from isthmus.networks.chain import UnreadableModule, as_module, linear_layer, read_chain
 from isthmus.networks.export_noise import copied_module

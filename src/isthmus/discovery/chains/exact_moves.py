@@ -1,6 +1,6 @@
 """The exact moves of `networks` (dead, constant, parallel neurons) on the stretches of a chain that are ReLU networks.
 
-Moves that cost something: `chains.moves`.
+Moves that cost something: `chains.compression_moves`.
 """
 
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from isthmus.discovery.chains.layers import numbers, weighted, with_numbers
 from isthmus.discovery.chains.rows import row_batches
+from isthmus.discovery.chains.weighted_layers import numbers, weighted, with_numbers
 from isthmus.networks import FullyConnected, delete_dead_neurons, fold_constant_neurons, merge_parallel_neurons
 from isthmus.networks.stage_kinds import Stage, relu_slope
 

@@ -1,6 +1,6 @@
 """The places of a chain where something could be saved, and the reasons why others are left alone.
 
-What can be saved there: `chains.moves`. What a step is: `networks.stage_kinds`.
+What can be saved there: `chains.compression_moves`. What a step is: `networks.stage_kinds`.
 """
 
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ from enum import Enum
 
 from torch import nn
 
-from isthmus.discovery.chains.layers import is_activation, weighted
+from isthmus.discovery.chains.weighted_layers import is_activation, weighted
 from isthmus.networks.residual_sums import branch_of
 from isthmus.networks.stage_kinds import CHANNELWISE, Stage, is_flatten, is_weighted
 
 
-class Kind(Enum):
+class SiteKind(Enum):
     """What is done at a site; the value is how the report says it."""
 
     PRUNE = "neurons dropped, the next layer refitted"
@@ -26,22 +26,22 @@ class Kind(Enum):
 class Site:
     """Steps `first` .. `last` of a chain at which something could be saved; both have weights."""
 
-    kind: Kind
+    kind: SiteKind
     first: int
     last: int
 
 
 def sites(stages: Sequence[Stage]) -> list[Site]:
     """Every place where something could be saved, from the input on."""
-    found = [Site(Kind.NARROW, i, j) for i, j in _linear_runs(stages)]
+    found = [Site(SiteKind.NARROW, i, j) for i, j in _linear_runs(stages)]
     for i, j in _hidden_layers(stages):
         between = stages[i + 1 : j]
         if not between:
             continue
-        found.append(Site(Kind.PRUNE, i, j))
+        found.append(Site(SiteKind.PRUNE, i, j))
         linear = all(isinstance(stages[l].module, nn.Linear) for l in (i, j))
         if linear and len(between) == 1 and is_activation(between[0]):
-            found.append(Site(Kind.MERGE, i, j))
+            found.append(Site(SiteKind.MERGE, i, j))
     return found
 
 

@@ -12,16 +12,23 @@ import scipy.linalg
 import torch
 from torch import Tensor, nn
 
-from isthmus.discovery.chains.layers import by_input, kept_outputs, mixed_inputs, numbers, weighted, with_numbers
 from isthmus.discovery.chains.row_factor import RowFactor, row_factor
 from isthmus.discovery.chains.rows import row_batches
-from isthmus.discovery.chains.sites import Kind, Site, makes_channels
+from isthmus.discovery.chains.sites import Site, SiteKind, makes_channels
+from isthmus.discovery.chains.weighted_layers import (
+    by_input,
+    kept_outputs,
+    mixed_inputs,
+    numbers,
+    weighted,
+    with_numbers,
+)
 from isthmus.networks.chain import linear_layer
 from isthmus.networks.stage_kinds import Stage
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class MovePlan:
     """The ways of saving at a site.
 
     Attributes:
@@ -33,12 +40,12 @@ class Plan:
     build: Callable[[int], list[Stage]]
 
 
-def plan(site: Site, stages: Sequence[Stage], x: Tensor) -> Plan:
+def plan(site: Site, stages: Sequence[Stage], x: Tensor) -> MovePlan:
     """What can be saved at a site, read off samples `x` at the input of the chain."""
-    return {Kind.PRUNE: _pruned, Kind.NARROW: _narrowed, Kind.MERGE: _merged}[site.kind](site, stages, x)
+    return {SiteKind.PRUNE: _pruned, SiteKind.NARROW: _narrowed, SiteKind.MERGE: _merged}[site.kind](site, stages, x)
 
 
-def _pruned(site: Site, stages: Sequence[Stage], x: Tensor) -> Plan:
+def _pruned(site: Site, stages: Sequence[Stage], x: Tensor) -> MovePlan:
     """Hidden neurons dropped in the order of a pivoted QR of a diag|w_out|, the rest refitted to replace them.
 
     a ~ mean + X^T (a_S - mean_S),   X = argmin |R - R_S X|:   the next layer takes a_S through X.
@@ -47,7 +54,7 @@ def _pruned(site: Site, stages: Sequence[Stage], x: Tensor) -> Plan:
     first, last = weighted(stages[site.first]), weighted(stages[site.last])
     width = len(first.weight)
     if width < 2:
-        return Plan((), lambda _: [])
+        return MovePlan((), lambda _: [])
     factor = _factor(stages, x, site.last, width)
     has_offset = isinstance(last, nn.Linear) or set(last.padding) == {0}
     rows = factor.centred if has_offset else factor.raw
@@ -63,10 +70,10 @@ def _pruned(site: Site, stages: Sequence[Stage], x: Tensor) -> Plan:
             Stage(stages[site.last].name, mixed_inputs(last, mixing, offset)),
         ]
 
-    return Plan(range(1, width), build)
+    return MovePlan(range(1, width), build)
 
 
-def _narrowed(site: Site, stages: Sequence[Stage], x: Tensor) -> Plan:
+def _narrowed(site: Site, stages: Sequence[Stage], x: Tensor) -> MovePlan:
     """A run of linear layers as one of rank k: its outputs projected on their k principal axes.
 
     z = W a + b ~ Q Q^T W a + b + (I - Q Q^T) W mean,   Q the first k right singular vectors of R W^T
@@ -80,7 +87,7 @@ def _narrowed(site: Site, stages: Sequence[Stage], x: Tensor) -> Plan:
     full, present = min(d_out, d_in), sum(layer.weight.numel() for layer in layers)
     sizes = [k for k in range(1, full + 1) if _cost(k, d_in, d_out) < present]
     if not sizes:
-        return Plan((), lambda _: [])
+        return MovePlan((), lambda _: [])
     factor = _factor(stages, x, site.first, d_in)
     axes = torch.linalg.svd(factor.centred @ weight.T, full_matrices=False).Vh.T
     names = (stages[site.first].name, stages[site.last].name)
@@ -93,10 +100,10 @@ def _narrowed(site: Site, stages: Sequence[Stage], x: Tensor) -> Plan:
         inner = linear_layer((q.T @ weight).to(layers[0].weight), None)
         return [Stage(names[0], inner), Stage(names[1], with_numbers(layers[-1], q, bias + moved - q @ (q.T @ moved)))]
 
-    return Plan([k for k in sizes if k <= axes.shape[1] or k == full], build)
+    return MovePlan([k for k in sizes if k <= axes.shape[1] or k == full], build)
 
 
-def _merged(site: Site, stages: Sequence[Stage], x: Tensor) -> Plan:
+def _merged(site: Site, stages: Sequence[Stage], x: Tensor) -> MovePlan:
     """A layer whose activation is replaced, neuron by neuron, by the best line on the data, and multiplied away.
 
     sigma(z) ~ g z + c,   g = cov(z, sigma(z)) / var(z):   W_2 (g (W_1 a + b_1) + c) + b_2
@@ -104,7 +111,7 @@ def _merged(site: Site, stages: Sequence[Stage], x: Tensor) -> Plan:
     first, last = weighted(stages[site.first]), weighted(stages[site.last])
     (inner, inner_bias), (outer, outer_bias) = numbers(first), numbers(last)
     if outer.shape[0] * inner.shape[1] >= inner.numel() + outer.numel():
-        return Plan((), lambda _: [])
+        return MovePlan((), lambda _: [])
     width = len(inner)
     pairs = zip(
         row_batches(stages[: site.first + 1], x, width, channels_first=False),
@@ -115,7 +122,7 @@ def _merged(site: Site, stages: Sequence[Stage], x: Tensor) -> Plan:
     weight = (outer * gain) @ inner
     bias = outer @ (gain * inner_bias + offset) + outer_bias
     merged = Stage(stages[site.last].name, with_numbers(last, weight, bias))
-    return Plan((width,), lambda _: [merged])
+    return MovePlan((width,), lambda _: [merged])
 
 
 def _factor(stages: Sequence[Stage], x: Tensor, place: int, channels: int) -> RowFactor:

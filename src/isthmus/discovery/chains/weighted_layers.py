@@ -1,6 +1,6 @@
 """Layers of a chain with their weights mixed: fewer inputs, fewer outputs, or two of them for one.
 
-Which mixing to choose from data: `chains.moves`. All numbers are made in float64 and stored in the layer's own type.
+Which mixing to choose from data: `compression_moves`. All numbers are made in float64 and stored in the layer's type.
 """
 
 import torch
