@@ -1,4 +1,4 @@
-"""Networks with weights written down, each with the facts it realises and its ledger id.
+"""Networks with weights written down, each with the facts it realises and its id in docs/theorems.md.
 
 Moves that rewrite a network: `networks`. Closed-form costs: `theory`. Weights found by training: `training`.
 """

@@ -80,7 +80,7 @@ def divergent_representation_example(
     Raises:
         ValueError: an odd depth or one below 2, alpha < 0, epsilon < 0 or beyond 300 / L, where numbers overflow.
 
-    Source: Example 20 of the follow-up paper, ledger FC-36. Test: FC-36.
+    Source: Example 20 of the follow-up paper, FC-36. Test: FC-36.
     """
     if depth < 2 or depth % 2 or not 0 <= alpha < inf or not 0 <= epsilon * depth <= 300:
         raise ValueError(

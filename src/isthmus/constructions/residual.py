@@ -71,7 +71,7 @@ def residual_composition(
             one of x, box and shift.
 
     Source: Theorem 3.3 with three misprints corrected (sqrt(tau^{1/L'} - 1), beta = sqrt(lambda), parenthesis of the
-    cost), ledger RES-13. Test: RES-13.
+    cost), RES-13. Test: RES-13.
     """
     call = "residual_composition"
     s = check_residual(call, inner, outer, residual_weight=residual_weight, embedding_scale=embedding_scale)
@@ -99,7 +99,7 @@ def best_embedding_scale(residual_weight: float, *, rank: int, d_in: int, d_out:
     Raises:
         ValueError: lambda <= 0 or not finite, k < 1, or neither inputs nor outputs.
 
-    Source: ledger RES-13. Test: RES-13.
+    Source: RES-13. Test: RES-13.
     """
     if not 0 < residual_weight < inf or rank < 1 or d_in + d_out < 1:
         raise ValueError(

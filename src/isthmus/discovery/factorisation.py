@@ -58,7 +58,7 @@ def factorise(
         ValueError: no such layer, a smoothed relu, a layer that is bypassed by a skip connection (says which), a module
             that cannot be taken apart, or a rank larger than the width.
 
-    Source: ledger section 5.1, `extract_factorization`.
+    Source: ours.
     """
     module_argument(module, "factorise(module, x)")
     x = tensor_argument(x, "factorise(module, x): x")

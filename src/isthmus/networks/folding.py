@@ -34,7 +34,7 @@ def fold_constant_neurons(
     Raises:
         ShapeError: `x` does not fit the network, or has no rows.
 
-    Source: ledger section 5 item 3 and FC-29. Test: laws/test_moves.
+    Source: ours, and FC-29. Test: laws/test_moves.
     """
     if x is not None:
         check_samples("fold_constant_neurons(network, x)", x, network.dimensions[0])
@@ -61,7 +61,7 @@ def balance_linear_runs(network: FullyConnected) -> FullyConnected:
     Returns:
         A new network. The penalty never rises.
 
-    Source: ledger FC-09 and section 5 item 3. Test: laws/test_moves.
+    Source: FC-09. Test: laws/test_moves.
     """
     layers = network.written_layers()
     start = 1

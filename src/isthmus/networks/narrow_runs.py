@@ -21,7 +21,7 @@ def narrow_linear_run(network: FullyConnected, rank: int) -> FullyConnected:
         network: any fully connected network; it is not changed.
         rank: neurons of each linear hidden layer; layers that are as narrow already stay.
 
-    Source: ledger section 5 item 3. Test: networks/test_narrow_runs.
+    Source: ours. Test: networks/test_narrow_runs.
     """
     weights, biases = network.written_layers()
     for l in sorted(network.linear, reverse=True):

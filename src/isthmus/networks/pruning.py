@@ -1,4 +1,4 @@
-"""Deleting and merging neurons: the same function with fewer neurons and never a larger penalty (ledger section 5).
+"""Deleting and merging neurons: the same function with fewer neurons and never a larger penalty.
 
 First list of moves (exact, the penalty never rises): `rebalance`, `min_norm_projection`, the two functions here,
 `caratheodory_prune`, `balance_linear_runs`, and `fold_constant_neurons` as called by default.
@@ -32,7 +32,7 @@ def delete_dead_neurons(network: FullyConnected, x: Float[Tensor, "n d_in"] | No
     Raises:
         ShapeError: `x` does not fit the network, or has no rows.
 
-    Source: ledger section 5, item 3. Test: laws/test_moves.
+    Source: ours. Test: laws/test_moves.
     """
     layers = network.written_layers()
     if x is not None:
@@ -63,7 +63,7 @@ def merge_parallel_neurons(network: FullyConnected, *, relative: float = 1e-12) 
     Raises:
         ValueError: `relative` is not in [0, 1).
 
-    Source: ledger section 5, item 3. Test: laws/test_moves.
+    Source: ours. Test: laws/test_moves.
     """
     if not 0 <= relative < 1:
         raise ValueError(f"merge_parallel_neurons(relative={relative}): needs 0 <= relative < 1; 1e-12 is rounding.")

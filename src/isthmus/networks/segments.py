@@ -74,7 +74,7 @@ def segment_pieces(
         ValueError: points that are not finite.
 
     Cost: one pass through the network per layer, on all breakpoints found so far.
-    Source: ledger section 5 item 4. Test: networks/test_segments.
+    Source: ours. Test: networks/test_segments.
     """
     d_in = network.dimensions[0]
     if tuple(start.shape) != (d_in,) or tuple(end.shape) != (d_in,):

@@ -102,7 +102,7 @@ def slice_cells(
 
     Cost: a few microseconds per cell and cutting neuron; the number of cells grows like (neurons)^2 / 2 at most per
     layer.
-    Source: ledger section 5 item 4. Test: networks/test_slices.
+    Source: ours. Test: networks/test_slices.
     """
     _check_slice(network, origin, basis, lower, upper)
     network, origin, basis = in_float64(network).cpu(), origin.double().cpu(), basis.double().cpu()

@@ -1,4 +1,4 @@
-"""Pure mathematics of the bottleneck rank: tensors in, tensors out, one function per ledger statement.
+"""Pure mathematics of the bottleneck rank: tensors in, tensors out, one function for each row of docs/theorems.md.
 
 No module, file or hidden randomness here. Networks that attain the costs: `constructions`. Training: `training`.
 """

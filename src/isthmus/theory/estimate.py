@@ -1,6 +1,6 @@
 """An integer rank with its certified interval, and the words for how sure a reading is.
 
-Plain data only. Who fills it: `theory.ranks` (bounds), `diagnostics` (a network), `discovery` (a task).
+Plain data only. Who fills it: `diagnostics` (a network), `discovery` (a task).
 """
 
 from collections.abc import Mapping

@@ -101,7 +101,7 @@ def compress(module: nn.Module, x: Tensor, *, tolerance: float, heldout: Tensor 
         ShapeError: fewer than 5 samples.
         DataError: NaN in the samples, or the module fails on them; says with what.
 
-    Accuracy: the error is measured in the module's own type. Source: ledger section 5 item 2 (merging); pivoted QR and
+    Accuracy: the error is measured in the module's own type. Source: ours (merging); pivoted QR and
     reduced-rank regression elsewhere. Test: discovery/chains/test_compression.
     """
     if not 0 < tolerance < math.inf:
