@@ -96,7 +96,7 @@ def discovered(known: Known, x: np.ndarray) -> Interval:
     from isthmus.discovery.certificates import certified_interval
     from isthmus.discovery.problem import pose
     from isthmus.discovery.scaling import Standardiser
-    from isthmus.training.losses import Loss
+    from isthmus.training.losses import SQUARED
 
     with torch.no_grad():
         y = known.network.double()(torch.from_numpy(x)).numpy()
@@ -108,7 +108,7 @@ def discovered(known: Known, x: np.ndarray) -> Interval:
             break
     inputs, targets = Standardiser.of(x), Standardiser.of(y, total=True)
     assert halves is not None
-    problem = pose(x, y, np.zeros(len(x), dtype=bool), loss=Loss.SQUARED, inputs=inputs, targets=targets)
+    problem = pose(x, y, np.zeros(len(x), dtype=bool), loss=SQUARED, inputs=inputs, targets=targets)
     found = certified_interval((halves.encoder, halves.decoder), problem, rank)
     return found.lower, found.upper, found.estimate
 

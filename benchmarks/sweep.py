@@ -43,7 +43,7 @@ from isthmus.sweeps.setup import prepared
 from isthmus.sweeps.store import Store, run_folder
 from isthmus.sweeps.worker import Ending, Job, Report, versions
 from isthmus.training import Limits, fit
-from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.losses import SQUARED, DataLoss
 from isthmus.training.steps import step_of
 
 TASK: dict[str, object] = {
@@ -191,7 +191,7 @@ def gradient(rows: int, repeats: int) -> float:
     """Seconds of the processor per row of one gradient: float32, 50 columns in and out, depth 9, width 64."""
     generator = torch.Generator().manual_seed(0)
     x, y = (torch.randn(rows, 50, generator=generator) for _ in range(2))
-    step = step_of(FullyConnected(50, 50, width=64, depth=9, seed=0), x, DataLoss(Loss.SQUARED, y), 1e-3)
+    step = step_of(FullyConnected(50, 50, width=64, depth=9, seed=0), x, DataLoss(SQUARED, y), 1e-3)
     with torch.no_grad(), one_thread_each():
         step()
         worked = time.process_time()

@@ -12,7 +12,7 @@ from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.problem import Problem, pose
 from isthmus.discovery.scaling import Standardiser
 from isthmus.discovery.settings import Settings
-from isthmus.training.losses import Loss
+from isthmus.training.losses import SQUARED
 
 
 def minimum(objective: float = 1.0, *, ridge: float = 1e-3, **known: Any) -> Minimum:
@@ -23,7 +23,7 @@ def minimum(objective: float = 1.0, *, ridge: float = 1e-3, **known: Any) -> Min
 def problem_of(x: np.ndarray, y: np.ndarray) -> Problem:
     """Squared error, in the units of the arrays, the first fifth of the rows held out."""
     held = np.arange(len(x)) < len(x) // 5
-    return pose(x, y, held, loss=Loss.SQUARED, inputs=Standardiser.of(x), targets=Standardiser.of(y, total=True))
+    return pose(x, y, held, loss=SQUARED, inputs=Standardiser.of(x), targets=Standardiser.of(y, total=True))
 
 
 def noise_problem(d_in: int, d_out: int, *, rows: int = 50) -> Problem:

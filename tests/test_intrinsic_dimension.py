@@ -13,7 +13,7 @@ from isthmus.discovery.problem import pose
 from isthmus.discovery.scaling import Standardiser
 from isthmus.discovery.splitting import heldout_rows
 from isthmus.tasks import Kind, Task
-from isthmus.training.losses import Loss
+from isthmus.training.losses import SQUARED
 from measured.rivals import explained, heldout_errors
 
 ASKED = {"helix": 1, "swiss_roll": 2, "circle": 2, "torus": 3, "M1_Sphere": 11, "M6_Nonlinear": 6, "cube_17": 17}
@@ -38,7 +38,7 @@ def test_every_row_that_is_asked_for_is_there_and_gets_its_depth_path() -> None:
 def test_principal_components_err_as_the_baseline_of_a_discovery_does() -> None:
     x = tasks.swiss_roll(num_samples=300).x @ np.random.default_rng(0).normal(size=(3, 5))
     scaled = Standardiser.of(x), Standardiser.of(x, total=True)
-    problem = pose(x, x, heldout_rows(300, seed=0), loss=Loss.SQUARED, inputs=scaled[0], targets=scaled[1])
+    problem = pose(x, x, heldout_rows(300, seed=0), loss=SQUARED, inputs=scaled[0], targets=scaled[1])
     expected = linear_errors(problem, most=3)
     task = Task(x, None, None, "", Kind.AUTOENCODING)
     for k in (1, 2):

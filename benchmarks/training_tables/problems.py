@@ -10,7 +10,7 @@ from torch import Tensor
 
 from isthmus import FullyConnected, LeakyResNet, tasks
 from isthmus.tasks.teachers import ShallowNetwork
-from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.losses import SQUARED, DataLoss
 from isthmus.training.steps import Step, step_of
 
 
@@ -54,7 +54,7 @@ class Problem:
     def step(self, seed: int = 0) -> Step:
         """Objective and gradient at fresh weights."""
         x, y = self.data()
-        return step_of(self.network(seed), x, DataLoss(Loss.SQUARED, y), self.ridge)
+        return step_of(self.network(seed), x, DataLoss(SQUARED, y), self.ridge)
 
 
 def _through_five(rows: int) -> tuple[Tensor, Tensor]:

@@ -9,7 +9,7 @@ import torch
 from isthmus.discovery.baseline import linear_errors
 from isthmus.discovery.problem import Problem
 from isthmus.discovery.scaling import Standardiser
-from isthmus.training.losses import Loss
+from isthmus.training.losses import CROSS_ENTROPY, SQUARED, Loss
 from tolerances import rounding
 
 NUM_SAMPLES = 60
@@ -21,9 +21,9 @@ def samples(d: int = 5) -> torch.Tensor:
     return x
 
 
-def posed(x: torch.Tensor, y: torch.Tensor, *, loss: Loss = Loss.SQUARED, unit: float = 1.0) -> Problem:
+def posed(x: torch.Tensor, y: torch.Tensor, *, loss: Loss = SQUARED, unit: float = 1.0) -> Problem:
     """A problem whose held-out rows are the training rows, so that errors have a closed form."""
-    d_out = int(y.max()) + 1 if loss is Loss.CROSS_ENTROPY else y.shape[1]
+    d_out = int(y.max()) + 1 if loss.classes else y.shape[1]
     standardiser = Standardiser.of(x.numpy())
     return Problem(x, y, x, y, loss, d_out, standardiser, None, unit, autoencoding=y is x)
 
@@ -66,7 +66,7 @@ def test_beyond_the_last_dimension_the_error_stays() -> None:
 def test_held_out_rows_are_measured_with_the_training_map() -> None:
     x = samples()
     problem = posed(x, x)
-    shifted = Problem(x, x, x + 10, x + 10, Loss.SQUARED, 5, problem.inputs, None, 1.0, autoencoding=True)
+    shifted = Problem(x, x, x + 10, x + 10, SQUARED, 5, problem.inputs, None, 1.0, autoencoding=True)
     assert linear_errors(shifted, most=0)[0] == pytest.approx(
         float((x + 10 - x.mean(0)).square().sum() / NUM_SAMPLES), rel=rounding(size=NUM_SAMPLES)
     )
@@ -77,18 +77,18 @@ def test_classes_along_the_first_component_need_one_dimension() -> None:
     labels = np.arange(NUM_SAMPLES) % 2
     x = torch.from_numpy(np.stack([8.0 * labels, generator.normal(size=NUM_SAMPLES)], 1))
     y = torch.from_numpy(labels)
-    found = linear_errors(posed(x, y, loss=Loss.CROSS_ENTROPY, unit=float(np.log(2))), most=2)
+    found = linear_errors(posed(x, y, loss=CROSS_ENTROPY, unit=float(np.log(2))), most=2)
     assert found[0] == pytest.approx(1.0, rel=rounding(size=NUM_SAMPLES))
     assert found[1] < 0.05
     across = torch.from_numpy(np.stack([labels * 0.1, 9 * generator.normal(size=NUM_SAMPLES)], 1))
-    blind = linear_errors(posed(across, y, loss=Loss.CROSS_ENTROPY, unit=float(np.log(2))), most=1)
+    blind = linear_errors(posed(across, y, loss=CROSS_ENTROPY, unit=float(np.log(2))), most=1)
     assert blind[1] > 0.8, "the first component says nothing about these classes"
 
 
 def test_a_training_split_with_one_class_alone_keeps_the_constant() -> None:
     x = samples()
     labels = torch.arange(NUM_SAMPLES) % 2
-    both = posed(x, labels, loss=Loss.CROSS_ENTROPY, unit=1.0)
+    both = posed(x, labels, loss=CROSS_ENTROPY, unit=1.0)
     lone = dataclasses.replace(both, y=torch.zeros_like(labels))
     errors = linear_errors(lone, most=3)
     assert errors == [errors[0]] * 4

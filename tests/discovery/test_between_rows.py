@@ -8,7 +8,7 @@ from isthmus.discovery.between_rows import LinesBetweenRows
 from isthmus.discovery.problem import Problem, pose
 from isthmus.discovery.scaling import Standardiser
 from isthmus.networks import FullyConnected
-from isthmus.training.losses import Loss
+from isthmus.training.losses import SQUARED
 
 
 def line_of(num_rows: int) -> Problem:
@@ -16,7 +16,7 @@ def line_of(num_rows: int) -> Problem:
     x = np.linspace(0, 1, num_rows)[:, None]
     inputs, targets = Standardiser.of(x), Standardiser.of(x, total=True)
     held = np.arange(num_rows) % 5 == 2
-    return pose(x, x, held, loss=Loss.SQUARED, inputs=inputs, targets=targets)
+    return pose(x, x, held, loss=SQUARED, inputs=inputs, targets=targets)
 
 
 def with_bump(problem: Problem, height: float) -> FullyConnected:
@@ -49,7 +49,7 @@ def test_an_error_on_the_rows_counts_too() -> None:
 def autoencoded(x: np.ndarray) -> Problem:
     held = np.arange(len(x)) % 5 == 2
     inputs, targets = Standardiser.of(x), Standardiser.of(x, total=True)
-    return pose(x, x, held, loss=Loss.SQUARED, inputs=inputs, targets=targets)
+    return pose(x, x, held, loss=SQUARED, inputs=inputs, targets=targets)
 
 
 def close(problem: Problem) -> bool:

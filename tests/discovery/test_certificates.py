@@ -17,7 +17,7 @@ from isthmus.discovery.scaling import Standardiser
 from isthmus.networks import FullyConnected
 from isthmus.recheck import check
 from isthmus.theory import RankEstimate
-from isthmus.training.losses import Loss
+from isthmus.training.losses import SQUARED
 from isthmus.writing.checksums import opened_json
 
 
@@ -40,7 +40,7 @@ def posed(networks: tuple[FullyConnected, FullyConnected], units: np.ndarray) ->
     into, out = Standardiser(np.zeros(9), units, np.arange(9)), Standardiser(np.ones(8), units[:8], np.arange(8))
     data, target = x * units, y * units[:8] + 1
     problem = pose(
-        data, target, np.arange(80) >= 60, loss=Loss.SQUARED,
+        data, target, np.arange(80) >= 60, loss=SQUARED,
         inputs=Standardiser.of(data), targets=Standardiser.of(target),
     )  # fmt: skip
     return problem, (into.fold_into_encoder(encoder), out.fold_into_decoder(decoder))
@@ -107,7 +107,7 @@ def saved(tmp_path: Path) -> Path:
     x = discoveries.inputs()
     target = found.predict(x)
     problem = pose(
-        x, target, np.arange(len(x)) >= 50, loss=Loss.SQUARED,
+        x, target, np.arange(len(x)) >= 50, loss=SQUARED,
         inputs=Standardiser.of(x), targets=Standardiser.of(target),
     )  # fmt: skip
     interval = certified_interval((found.encoder, found.decoder), problem, found.rank)

@@ -27,7 +27,7 @@ from isthmus.discovery.work import Session, Tracker, UnitRunner
 from isthmus.reports.depth_words import depth_sentence
 from isthmus.theory import Verdict
 from isthmus.theory.depth_lines import STRAIGHT_FROM
-from isthmus.training.losses import Loss
+from isthmus.training.losses import SQUARED
 from minima import connected, minimum
 
 SLOPE = 0.15  # relative error allowed to a fitted slope
@@ -129,7 +129,7 @@ def test_each_rank_starts_from_the_one_above_too(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(depth_path, "descended", fake)
     x = arc(0.85)
     inputs, targets = Standardiser.of(x), Standardiser.of(x, total=True)
-    problem = pose(x, x, np.arange(120) % 5 == 2, loss=Loss.SQUARED, inputs=inputs, targets=targets)
+    problem = pose(x, x, np.arange(120) % 5 == 2, loss=SQUARED, inputs=inputs, targets=targets)
     search = DepthSearch(connected(Settings(), problem), DepthSettings(), UnitRunner(None, Tracker(silent, 1)))
     anchors = {r: minimum(1.0, rank=r, kind="random") for r in (3, 2, 1)}
     last = search.descend(anchors, None)
@@ -161,7 +161,7 @@ def fake_units(monkeypatch: pytest.MonkeyPatch, between: float, heldout: float) 
 def rows_in_six_columns() -> Problem:
     x = np.random.default_rng(0).normal(size=(300, 6))
     inputs, targets = Standardiser.of(x), Standardiser.of(x, total=True)
-    return pose(x, x, np.arange(300) % 5 == 2, loss=Loss.SQUARED, inputs=inputs, targets=targets)
+    return pose(x, x, np.arange(300) % 5 == 2, loss=SQUARED, inputs=inputs, targets=targets)
 
 
 @pytest.mark.parametrize(

@@ -230,7 +230,7 @@ def test_any_array_gives_the_right_answer(convert) -> None:  # noqa: ANN001  # p
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"loss": "huber"}, ValueError, "'squared', 'cross_entropy'"),
+        ({"loss": "hinge"}, ValueError, "'squared', 'cross_entropy'"),
         ({"network": "transformer"}, ValueError, "'connected'"),
         ({"network": "leaky", "depth_path": True}, ValueError, "leave out one of the two"),
         ({"ridge": -1.0}, ValueError, "positive ridges"),

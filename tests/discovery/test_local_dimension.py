@@ -9,12 +9,12 @@ from isthmus import tasks
 from isthmus.discovery.local_dimension import local_dimension
 from isthmus.discovery.problem import Problem, pose
 from isthmus.discovery.scaling import Standardiser
-from isthmus.training.losses import Loss
+from isthmus.training.losses import SQUARED
 
 
 def posed(x: np.ndarray) -> Problem:
     inputs, targets = Standardiser.of(x), Standardiser.of(x, total=True)
-    return pose(x, x, np.arange(len(x)) % 5 == 2, loss=Loss.SQUARED, inputs=inputs, targets=targets)
+    return pose(x, x, np.arange(len(x)) % 5 == 2, loss=SQUARED, inputs=inputs, targets=targets)
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ from torch import nn
 
 from isthmus.discovery.problem import Problem, pose
 from isthmus.discovery.scaling import Standardiser
-from isthmus.training.losses import Loss
+from isthmus.training.losses import CROSS_ENTROPY, SQUARED
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 HELD = np.arange(60) % 5 == 2
 
 
 def classes(y: np.ndarray) -> Problem:
-    return pose(X, y, HELD, loss=Loss.CROSS_ENTROPY, inputs=Standardiser.of(X), targets=None)
+    return pose(X, y, HELD, loss=CROSS_ENTROPY, inputs=Standardiser.of(X), targets=None)
 
 
 def test_the_best_constant_of_classes_has_their_entropy() -> None:
@@ -36,7 +36,7 @@ def test_rows_of_one_class_alone_leave_a_loss_that_has_a_logarithm() -> None:
 def test_targets_that_vary_among_held_out_rows_alone_leave_one_too() -> None:
     y = np.where(HELD, 1.0, 0.0)[:, None] * X[:, :1]
     targets = Standardiser.of(y, total=True)
-    problem = pose(X, y, HELD, loss=Loss.SQUARED, inputs=Standardiser.of(X), targets=targets)
+    problem = pose(X, y, HELD, loss=SQUARED, inputs=Standardiser.of(X), targets=targets)
     assert 0 < problem.constant_loss() < 1e-6
 
 
@@ -46,7 +46,7 @@ def test_scores_of_classes_count_up_to_a_common_shift() -> None:
     assert (classes(y).d_out, classes(y).most_rank) == (2, 1)
     numbers = np.stack([y, X[:, 0]], axis=1).astype(np.float64)
     targets = Standardiser.of(numbers, total=True)
-    posed = pose(X, numbers, HELD, loss=Loss.SQUARED, inputs=Standardiser.of(X), targets=targets)
+    posed = pose(X, numbers, HELD, loss=SQUARED, inputs=Standardiser.of(X), targets=targets)
     assert (posed.d_out, posed.most_rank) == (2, 2)
     assert classes(np.arange(60) % 12.0).most_rank == 3  # as many as there are inputs
 
@@ -73,7 +73,7 @@ def test_accuracy_counts_rows_by_weight() -> None:
         sign.weight.copy_(torch.tensor([[0.0, 0, 0], [1, 0, 0]]))
         sign.bias.copy_(torch.tensor([0.0, float(inputs.mean[0] / inputs.scale[0])]))
     assert classes(y).heldout_accuracy(sign) == pytest.approx(9 / 12)
-    weighted = pose(X, y, HELD, loss=Loss.CROSS_ENTROPY, inputs=inputs, targets=None, weight=weight)
+    weighted = pose(X, y, HELD, loss=CROSS_ENTROPY, inputs=inputs, targets=None, weight=weight)
     heavy = weight[HELD]
     assert weighted.heldout_accuracy(sign) == pytest.approx(1 - heavy[:3].sum() / heavy.sum())
     assert heavy[:3].sum() / heavy.sum() > 0.3

@@ -5,7 +5,7 @@ from torch import Tensor
 from isthmus.errors import ShapeError
 from isthmus.networks import LeakyResNet, ResNet, Waist, walk
 from isthmus.training.linearisation import linearised
-from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.losses import SQUARED, DataLoss
 from isthmus.training.steps import AutogradStep, step_of
 from leaky_networks import small_data
 from theorem_checks import assert_close, normal
@@ -47,8 +47,8 @@ def test_the_step_by_hand_is_that_of_autograd(layer: int, smoothing: float) -> N
     network, other = leaky(layer), leaky(layer)
     for each in (network, other):
         each.smoothing.fill_(smoothing)
-    step, reference = step_of(network, x, DataLoss(Loss.SQUARED, y), 0.1), AutogradStep(
-        other, x, DataLoss(Loss.SQUARED, y), 0.1
+    step, reference = step_of(network, x, DataLoss(SQUARED, y), 0.1), AutogradStep(
+        other, x, DataLoss(SQUARED, y), 0.1
     )  # fmt: skip
     with torch.no_grad():
         assert step() == pytest.approx(reference(), rel=1e-12)
@@ -58,7 +58,7 @@ def test_the_step_by_hand_is_that_of_autograd(layer: int, smoothing: float) -> N
 @pytest.mark.parametrize("layer", [0, 2, 4])
 def test_the_linearisation_is_that_of_autograd(layer: int) -> None:
     x, y = small_data()
-    network, data = leaky(layer), DataLoss(Loss.SQUARED, y)
+    network, data = leaky(layer), DataLoss(SQUARED, y)
     network.smoothing.fill_(0.2)
     step = step_of(network, x, data, 0.1)
     model, c = linearised(network, x, data), step.curvature

@@ -9,11 +9,12 @@ from isthmus import FitResult, FullyConnected, Outcome, fit
 from isthmus.errors import ShapeError
 from isthmus.training.batched import WIDEST, BatchSchedule, batching_pays, fit_batch, fit_many
 from isthmus.training.batched_step import BatchedStep
-from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.losses import LOSSES, SQUARED, DataLoss, Loss
 from isthmus.training.moves import least_norm, rebalancing
 from isthmus.training.solvers import LBFGS, Adam
 from isthmus.training.steps import FullyConnectedStep
 from isthmus.training.trials import ExactMoves
+from loss_targets import targets_of
 from tolerances import rounding
 
 RIDGES = [0.003, 0.01, 0.03, 0.003]
@@ -31,7 +32,7 @@ def data_of(loss: Loss, dtype: torch.dtype = torch.float64) -> tuple[torch.Tenso
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(60, 5, generator=generator, dtype=dtype)
     y = torch.relu(x @ torch.randn(5, 3, generator=generator, dtype=dtype))
-    return x, y.argmax(1) if loss is Loss.CROSS_ENTROPY else y
+    return x, targets_of(loss, y)
 
 
 def networks(count: int = 4, **shape: Any) -> list[FullyConnected]:
@@ -39,7 +40,7 @@ def networks(count: int = 4, **shape: Any) -> list[FullyConnected]:
     return [FullyConnected(5, 3, seed=seed, **shape) for seed in range(count)]
 
 
-def separately(ridges: list[float], solver: BatchSchedule, loss: Loss = Loss.SQUARED, **shape: Any) -> list[FitResult]:
+def separately(ridges: list[float], solver: BatchSchedule, loss: Loss = SQUARED, **shape: Any) -> list[FitResult]:
     x, y = data_of(loss)
     pairs = zip(networks(len(ridges), **shape), ridges, strict=True)
     return [fit(network, x, y, ridge=ridge, loss=loss, solver=solver) for network, ridge in pairs]
@@ -50,7 +51,7 @@ def parameters(network: torch.nn.Module) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("loss", list(Loss), ids=lambda l: l.value)
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=lambda l: l.name)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
 def test_a_row_is_the_step_of_its_network(shape: dict[str, Any], loss: Loss, dtype: torch.dtype) -> None:
     x, y = data_of(loss, dtype)
@@ -71,7 +72,7 @@ def test_a_row_is_the_step_of_its_network(shape: dict[str, Any], loss: Loss, dty
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("loss", list(Loss), ids=lambda l: l.value)
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=lambda l: l.name)
 def test_the_first_steps_are_those_of_each_alone(shape: dict[str, Any], loss: Loss) -> None:
     x, y = data_of(loss)
     batch = fit_batch(networks(**shape), x, y, ridges=RIDGES, loss=loss, solver=SHORT)
@@ -84,7 +85,7 @@ def test_the_first_steps_are_those_of_each_alone(shape: dict[str, Any], loss: Lo
 
 
 def test_smooth_problems_end_in_the_same_minima_each_on_its_own() -> None:
-    x, y = data_of(Loss.SQUARED)
+    x, y = data_of(SQUARED)
     solver = (Adam(20), LBFGS(150, plateau=0.0))
     shape: dict[str, Any] = {"linear": (1, 2)}
     ridges = [0.03, 0.1, 0.2]
@@ -97,7 +98,7 @@ def test_smooth_problems_end_in_the_same_minima_each_on_its_own() -> None:
 
 
 def test_a_network_that_collapses_gets_its_second_attempt() -> None:
-    x, y = data_of(Loss.SQUARED)
+    x, y = data_of(SQUARED)
     made = networks(3)
     batch = fit_batch(made, x, y, ridges=[0.01, 50.0, 0.01], solver=SHORT)
     alone = separately([0.01, 50.0, 0.01], SHORT)
@@ -108,7 +109,7 @@ def test_a_network_that_collapses_gets_its_second_attempt() -> None:
 
 
 def test_a_network_that_diverges_leaves_the_others_alone() -> None:
-    x, y = data_of(Loss.SQUARED)
+    x, y = data_of(SQUARED)
     made = networks(3)
     with torch.no_grad():
         made[0].weights[0].mul_(1e160)
@@ -119,7 +120,7 @@ def test_a_network_that_diverges_leaves_the_others_alone() -> None:
 
 
 def test_the_width_decides_how_many_are_trained() -> None:
-    x, y = data_of(Loss.SQUARED)
+    x, y = data_of(SQUARED)
     assert [batching_pays(networks(1, width=width)[0]) for width in (WIDEST, WIDEST + 1)] == [True, False]
     solver = (Adam(5), LBFGS(5))
     for width, at_once in ((6, True), (WIDEST + 1, False)):
@@ -133,7 +134,7 @@ def test_the_width_decides_how_many_are_trained() -> None:
 
 
 def test_what_does_not_fit_together_is_refused() -> None:
-    x, y = data_of(Loss.SQUARED)
+    x, y = data_of(SQUARED)
     two = networks(2)
     with pytest.raises(ShapeError, match="needs one shape and precision, got 2 kinds"):
         fit_batch([two[0], networks(1, width=7)[0]], x, y, ridges=[0.1, 0.1])

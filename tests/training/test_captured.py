@@ -11,9 +11,10 @@ from isthmus import FullyConnected, LeakyResNet, fit
 from isthmus.errors import NumericalWarning
 from isthmus.training.captured import Captured
 from isthmus.training.leaky_step import LeakyStep
-from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.losses import LOSSES, SQUARED, DataLoss, Loss
 from isthmus.training.solvers import LBFGS, Adam
 from isthmus.training.steps import FullyConnectedStep, step_of
+from loss_targets import targets_of
 from tolerances import rounding
 
 GPU = [
@@ -44,7 +45,7 @@ def made(kind: str, loss: Loss, device: str) -> FullyConnectedStep | LeakyStep:
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(50, 5, generator=generator, dtype=torch.float64)
     y = torch.randn(50, 4, generator=generator, dtype=torch.float64)
-    data = DataLoss(loss, (y if loss is Loss.SQUARED else y.argmax(1)).to(device))
+    data = DataLoss(loss, targets_of(loss, y).to(device))
     if kind.endswith("leaky"):
         network = LeakyResNet(5, 4, width=9, depth=6, effective_depth=3.0, maps="learned", seed=1, dtype=torch.float64)
         network.smoothing.fill_(0.3 if kind == "smoothed leaky" else 0.0)
@@ -56,7 +57,7 @@ def made(kind: str, loss: Loss, device: str) -> FullyConnectedStep | LeakyStep:
     return step
 
 
-@pytest.mark.parametrize("loss", list(Loss), ids=lambda l: l.value)
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=lambda l: l.name)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_step_looks_at_no_number_while_it_computes(kind: str, loss: Loss) -> None:
     step = made(kind, loss, "cpu")
@@ -89,7 +90,7 @@ def gpu(test: Any) -> Any:
 
 
 @gpu
-@pytest.mark.parametrize("loss", list(Loss), ids=lambda l: l.value)
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=lambda l: l.name)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_captured_step_gives_the_numbers_of_the_cpu(kind: str, loss: Loss) -> None:
     steps = [made(kind, loss, device) for device in ("cpu", "cuda")]
@@ -111,7 +112,7 @@ def test_a_captured_step_gives_the_numbers_of_the_cpu(kind: str, loss: Loss) -> 
 def test_a_fit_on_a_gpu_ends_where_one_on_the_cpu_does(kind: str) -> None:
     ends: list[float] = []
     for device in ("cpu", "cuda"):
-        step = made(kind, Loss.SQUARED, device)
+        step = made(kind, SQUARED, device)
         x, y = step.x.cpu().numpy(), step.data.y.cpu().numpy()  # goes to the network's device
         found = fit(step.network, x, y, ridge=0.1, solver=(Adam(30), LBFGS(30)))
         assert next(found.network.parameters()).device.type == device

@@ -10,13 +10,14 @@ import torch
 
 from isthmus import FullyConnected, LeakyResNet, Limits, fit
 from isthmus.training.chunks import FEWEST, MEMORY, bytes_of_row, rows_at_once, step_within
-from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.losses import LOSSES, SQUARED, DataLoss, Loss
 from isthmus.training.moves import rebalancing
 from isthmus.training.objective import ROWS_AT_ONCE, in_float64
 from isthmus.training.sharded_step import ShardedStep
 from isthmus.training.solvers import LBFGS, Adam
 from isthmus.training.steps import AutogradStep, FullyConnectedStep
 from isthmus.training.trials import ExactMoves
+from loss_targets import targets_of
 from tolerances import rounding
 
 ROWS = 2100  # four leaves of 525
@@ -42,12 +43,12 @@ def budget(rows: int) -> int:
     return low
 
 
-@pytest.mark.parametrize("loss", list(Loss), ids=lambda l: l.value)
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=lambda l: l.name)
 @pytest.mark.parametrize("weighted", [False, True], ids=["uniform", "weighted"])
 def test_gradients_do_not_depend_on_the_rows_at_once(loss: Loss, weighted: bool) -> None:
     x, y = data()
     weight = torch.arange(1.0, ROWS + 1, dtype=torch.float64) if weighted else None
-    targets = y if loss is Loss.SQUARED else y.argmax(1)
+    targets = targets_of(loss, y)
     loss_of = DataLoss(loss, targets, None if weight is None else weight / weight.sum())
     whole = step_within(network(), x, loss_of, 0.01, memory=None)
     assert isinstance(whole, FullyConnectedStep)
@@ -85,18 +86,18 @@ def test_a_row_of_any_module_is_counted_without_a_trace_in_it() -> None:
     assert bytes_of_row(module, x) == 2 * 8 * (7 + 7 + 2 + 2)  # the outputs of the parts, and of the whole
     assert module.training
     assert all(torch.equal(before[name], value) for name, value in module.state_dict().items())
-    y = DataLoss(Loss.SQUARED, torch.zeros(ROWS, 2, dtype=torch.float64))
+    y = DataLoss(SQUARED, torch.zeros(ROWS, 2, dtype=torch.float64))
     assert isinstance(step_within(module, x, y, 0.1, memory=None), AutogradStep)
     assert isinstance(step_within(module, x, y, 0.1, memory=1), ShardedStep)
 
 
-@pytest.mark.parametrize("loss", list(Loss), ids=lambda l: l.value)
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=lambda l: l.name)
 @pytest.mark.parametrize("weighted", [False, True], ids=["uniform", "weighted"])
 def test_the_reported_loss_is_that_of_all_rows_however_many(loss: Loss, weighted: bool) -> None:
     rows = ROWS_AT_ONCE + 100
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(rows, 5, generator=generator, dtype=torch.float64)
-    y = torch.arange(rows) % 3 if loss is Loss.CROSS_ENTROPY else x[:, :3] ** 2
+    y = targets_of(loss, x[:, :3] ** 2)
     weight = torch.arange(1.0, rows + 1, dtype=torch.float64) if weighted else None
     data = DataLoss(loss, y, None if weight is None else weight / weight.sum())
     whole = data.value(network()(x).detach())
@@ -107,7 +108,7 @@ def test_the_reported_loss_is_that_of_all_rows_however_many(loss: Loss, weighted
 def test_a_leaky_network_takes_all_rows() -> None:
     x = data()[0]
     leaky = LeakyResNet(5, 5, width=6, depth=3, effective_depth=2.0, seed=0, dtype=torch.float64)
-    step = step_within(leaky, x, DataLoss(Loss.SQUARED, x), 0.1, memory=1)
+    step = step_within(leaky, x, DataLoss(SQUARED, x), 0.1, memory=1)
     assert not isinstance(step, ShardedStep)
     assert len(step.x) == ROWS
 

@@ -223,7 +223,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
     ("change", "error", "message"),
     [
         ({"ridge": -1.0}, ValueError, "needs a finite number >= 0"),
-        ({"loss": "huber"}, ValueError, "'squared', 'cross_entropy'"),
+        ({"loss": "hinge"}, ValueError, "'squared', 'cross_entropy'"),
         ({"sample_weight": [1.0] * 59}, ValueError, "one non-negative weight per row"),
         ({"y": torch.zeros(59, 3)}, ShapeError, "as many rows in x as in y, got 60 and 59"),
         ({"y": torch.zeros(60, 2)}, ShapeError, "3 outputs, y has 2 columns"),

@@ -6,7 +6,7 @@ import torch
 from isthmus import FullyConnected, Limits
 from isthmus.training.fitting import FitEvent, Fitting
 from isthmus.training.limits import FIRST_SECONDS, Clock, seconds_left
-from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.losses import SQUARED, DataLoss
 from isthmus.training.solvers import LBFGS, Adam
 from isthmus.training.steps import step_of
 from isthmus.training.trials import RankTrials
@@ -30,7 +30,7 @@ def test_a_fit_tells_its_callback_how_long_it_will_still_take() -> None:
     x = torch.ones(4, 2)
     network = FullyConnected(2, 1, width=3, depth=2)
     with torch.no_grad():
-        step = step_of(network, x, DataLoss(Loss.SQUARED, x[:, :1].clone()), 0.1)
+        step = step_of(network, x, DataLoss(SQUARED, x[:, :1].clone()), 0.1)
         fitting = Fitting(step, (Adam(100),), Limits(evaluations=50), None, lambda event: events.append(event))
         fitting.clock = Clock(1000.0)  # as where a run goes on that took so long
         fitting.run()
@@ -46,7 +46,7 @@ def test_more_rank_trials_than_usual_take_longer_than_foretold_first() -> None:
     network = FullyConnected(5, 5, width=8, depth=4, seed=0)
     solvers = (LBFGS(30), RankTrials(LBFGS(20), most=4))
     with torch.no_grad():
-        step = step_of(network, x, DataLoss(Loss.SQUARED, x[:, :1] * torch.ones(5)), 0.01)
+        step = step_of(network, x, DataLoss(SQUARED, x[:, :1] * torch.ones(5)), 0.01)
         Fitting(step, solvers, Limits(), None, lambda event: events.append(event)).run()
     assert all(event.evaluations <= event.total + 6 for event in events)  # a change and its way back take some too
     assert events[0].total == 30 + 2 * 20

@@ -9,7 +9,7 @@ import torch
 
 from isthmus import FullyConnected, Outcome, fit
 from isthmus.training import FitEvent
-from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.losses import LOSSES, SQUARED, DataLoss, Loss
 from isthmus.training.minibatches import MiniBatches, batch_of
 from isthmus.training.moves import rebalancing
 from isthmus.training.schedule import MANY_ROWS, cheaper, default_schedule
@@ -17,6 +17,7 @@ from isthmus.training.sharded_step import ShardedStep
 from isthmus.training.solvers import LBFGS, Adam
 from isthmus.training.steps import step_of
 from isthmus.training.team import Team
+from loss_targets import targets_of
 
 ROWS = 700
 
@@ -32,11 +33,11 @@ def network() -> FullyConnected:
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["uniform", "weighted"])
-@pytest.mark.parametrize("loss", list(Loss), ids=lambda l: l.value)
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=lambda l: l.name)
 def test_the_gradients_of_an_epoch_have_that_of_all_rows_as_their_mean(weighted: bool, loss: Loss) -> None:
     x, y = data()
     weight = torch.arange(1.0, ROWS + 1, dtype=torch.float64) if weighted else None
-    targets = y if loss is Loss.SQUARED else y.argmax(1)
+    targets = targets_of(loss, y)
     step = step_of(network(), x, DataLoss(loss, targets, None if weight is None else weight / weight.sum()), 0.01)
     other = step_of(network(), x, step.data, 0.01)
     batches = list(itertools.islice(MiniBatches(Adam(7), batch=100).batches(0, ROWS), 7))
@@ -105,7 +106,7 @@ def test_many_rows_are_warmed_up_in_batches_at_least_an_epoch_long() -> None:
 
 def test_rows_in_several_processes_are_refused() -> None:
     x, y = data()
-    step = ShardedStep(network(), x, DataLoss(Loss.SQUARED, y), 0.1, total=ROWS, team=Team())
+    step = ShardedStep(network(), x, DataLoss(SQUARED, y), 0.1, total=ROWS, team=Team())
     step.rows.team = Team(size=2)
     with pytest.raises(ValueError, match="one process, got 2 processes. Use Adam"):
         MiniBatches(Adam(5)).start(step)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from isthmus import FullyConnected, Outcome, fit
-from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.losses import SQUARED, DataLoss
 from isthmus.training.precision import BURST, InPrecision
 from isthmus.training.schedule import cheaper
 from isthmus.training.sharded_step import ShardedStep
@@ -34,7 +34,7 @@ def test_the_warm_up_is_the_fit_of_a_network_in_that_precision() -> None:
     assert found.gradient_evaluations == BURST + 5
     exact = fit(network(), *data(), ridge=0.01, solver=solver)
     assert not torch.equal(next(exact.network.parameters()), next(found.network.parameters()))
-    reread = DataLoss(Loss.SQUARED, data()[1]).value(found.network(data()[0]).detach())
+    reread = DataLoss(SQUARED, data()[1]).value(found.network(data()[0]).detach())
     assert found.data_loss == pytest.approx(reread, rel=1e-14), "what is reported is float64"
 
 
@@ -74,8 +74,8 @@ def test_a_stopped_warm_up_goes_on_bit_for_bit(tmp_path: Path) -> None:
 def test_rows_that_are_gone_over_in_runs_stay_so() -> None:
     x, y = data()
     steps = [
-        step_of(network(), x, DataLoss(Loss.SQUARED, y), 0.01),
-        ShardedStep(network(), x, DataLoss(Loss.SQUARED, y), 0.01, total=60, team=Team(), at_once=7),
+        step_of(network(), x, DataLoss(SQUARED, y), 0.01),
+        ShardedStep(network(), x, DataLoss(SQUARED, y), 0.01, total=60, team=Team(), at_once=7),
     ]
     with torch.no_grad():
         for step in steps:

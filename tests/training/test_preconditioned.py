@@ -11,7 +11,7 @@ from isthmus.networks import FullyConnected, LeakyResNet
 from isthmus.training import FitResult, Limits, Outcome, fit, preconditioned
 from isthmus.training.line_search import wolfe_search
 from isthmus.training.linearisation import linearised, random_mix
-from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.losses import SQUARED, DataLoss
 from isthmus.training.preconditioned import MOST_DAMPING, TO_RELU, PreconditionedLBFGS, conjugate_gradients, damped
 from isthmus.training.steps import step_of
 from leaky_networks import RIDGE, small_data
@@ -32,7 +32,7 @@ def network_of(maps: str, bias: bool = True) -> LeakyResNet:
 def test_the_linearisation_is_that_of_autograd(maps: str, bias: bool, combined: int) -> None:
     x, y = small_data()
     network, weight = network_of(maps, bias), torch.rand(12, generator=torch.Generator().manual_seed(0)).double()
-    data = DataLoss(Loss.SQUARED, y, weight / weight.sum())
+    data = DataLoss(SQUARED, y, weight / weight.sum())
     step = step_of(network, x, data, RIDGE)
     mix = random_mix(12, combined, 3, torch.Generator().manual_seed(1)) if combined else None
     model, c = linearised(network, x, data, mix), step.curvature
@@ -91,7 +91,7 @@ def test_what_it_cannot_do_is_refused_in_words() -> None:
 def test_conjugate_gradients_solve_with_the_tangent_kernel_that_they_never_form() -> None:
     x, y = small_data()
     network = network_of("learned")
-    model = linearised(network, x, DataLoss(Loss.SQUARED, y))
+    model = linearised(network, x, DataLoss(SQUARED, y))
     right = normal(3, 12, 3)
     kernel = model.gram() + RIDGE * torch.eye(36, dtype=torch.float64)
     expected = torch.linalg.solve(kernel, right.reshape(-1, 1)).view(12, 3)
@@ -138,7 +138,7 @@ def test_random_combinations_of_outputs_stand_for_all_of_them_on_the_mean() -> N
 def test_a_sampled_model_combines_the_outputs_of_all_rows_anew_each_time() -> None:
     x, y = small_data()
     network = network_of("learned")
-    step = step_of(network, x, DataLoss(Loss.SQUARED, y), RIDGE)
+    step = step_of(network, x, DataLoss(SQUARED, y), RIDGE)
     solver = PreconditionedLBFGS(memory=0, sampled=24, refresh=1)
     state = solver.start(step)
     seen: list[Tensor] = []
@@ -163,7 +163,7 @@ def test_where_rows_outnumber_the_sample_each_gives_one_combination(weighted: bo
     x, y = small_data()
     weight = torch.rand(12, generator=torch.Generator().manual_seed(0)).double() if weighted else None
     network = network_of("learned")
-    step = step_of(network, x, DataLoss(Loss.SQUARED, y, None if weight is None else weight / weight.sum()), RIDGE)
+    step = step_of(network, x, DataLoss(SQUARED, y, None if weight is None else weight / weight.sum()), RIDGE)
     solver = PreconditionedLBFGS(memory=0, sampled=4, refresh=1)
     state = solver.start(step)
     seen: list[Tensor] = []

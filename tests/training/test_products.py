@@ -12,7 +12,7 @@ from isthmus import FullyConnected, LeakyResNet, fit
 from isthmus.training.checkpoint import load_state, save_state
 from isthmus.training.fitting import Fitting
 from isthmus.training.limits import Limits
-from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.losses import SQUARED, DataLoss
 from isthmus.training.products import (
     FEWEST,
     MOST,
@@ -138,7 +138,7 @@ def test_a_checkpoint_without_choices_is_gone_on_from(tmp_path: Path) -> None:
 
 def test_where_processes_share_the_rows_nothing_is_measured() -> None:
     x, y = data()
-    step = ShardedStep(network(), x, DataLoss(Loss.SQUARED, y), 0.01, total=len(x), team=Team())
+    step = ShardedStep(network(), x, DataLoss(SQUARED, y), 0.01, total=len(x), team=Team())
     step()
     assert not step.products.choice(x, torch.empty(SIZE, SIZE)).by_onednn
     assert step.products.chosen() == {}
@@ -156,7 +156,7 @@ def network() -> FullyConnected:
 def step_like(kind: str) -> Step:
     leaky = LeakyResNet(SIZE, SIZE, width=SIZE, depth=3, effective_depth=2.0, seed=2)
     x, y = data()
-    return step_of(leaky if kind == "leaky" else network(), x, DataLoss(Loss.SQUARED, y), 0.01)
+    return step_of(leaky if kind == "leaky" else network(), x, DataLoss(SQUARED, y), 0.01)
 
 
 def opposite(step: Step) -> dict[str, bool]:
@@ -187,7 +187,7 @@ def test_the_choices_of_many_fits_are_kept_in_a_file_that_another_process_takes_
         "    print(choice.by_onednn)"
     )
     with kept_choices(kept):
-        step_of(network, x, DataLoss(Loss.SQUARED, x), 1e-3)
+        step_of(network, x, DataLoss(SQUARED, x), 1e-3)
         known = load_state(kept)
     assert known is not None
     shape = str(measured_shape(x, torch.ones(SIZE, SIZE)))

@@ -14,7 +14,7 @@ from isthmus.errors import DataError
 from isthmus.training import FitResult, Limits, Outcome, fit_shards
 from isthmus.training.coordinates import PIECES
 from isthmus.training.fitting import FitEvent, Fitting
-from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.losses import LOSSES, SQUARED, DataLoss, Loss
 from isthmus.training.moves import least_norm, middle_rank, rebalancing
 from isthmus.training.rank_raising import raise_rank
 from isthmus.training.schedule import Schedule
@@ -34,6 +34,7 @@ from isthmus.training.solvers import LBFGS, Adam
 from isthmus.training.steps import Step
 from isthmus.training.team import Team
 from isthmus.training.trials import ExactMoves, RankTrials, lower_rank
+from loss_targets import targets_of
 from tolerances import rounding
 
 ROWS = 5000  # four leaves
@@ -42,11 +43,11 @@ SHAPES: list[dict[str, object]] = [
 ]  # fmt: skip
 
 
-def data_of(loss: Loss = Loss.SQUARED, rows: int = ROWS) -> tuple[torch.Tensor, DataLoss]:
+def data_of(loss: Loss = SQUARED, rows: int = ROWS) -> tuple[torch.Tensor, DataLoss]:
     generator = torch.Generator().manual_seed(3)
     x = torch.randn(rows, 5, generator=generator, dtype=torch.float64)
     y = torch.randn(rows, 4, generator=generator, dtype=torch.float64)
-    return x, DataLoss(loss, torch.randint(4, (rows,), generator=generator) if loss is Loss.CROSS_ENTROPY else y)
+    return x, DataLoss(loss, targets_of(loss, y))
 
 
 def network(**shape: object) -> FullyConnected:
@@ -78,7 +79,7 @@ def assert_same(whole: Step, split: Step) -> None:
         assert split.computes_constant() == whole.computes_constant()
 
 
-@pytest.mark.parametrize("loss", list(Loss), ids=lambda l: l.value)
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=lambda l: l.name)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_it_is_the_step_with_whole_parameters(loss: Loss, shape: dict[str, object]) -> None:
     x, data = data_of(loss)

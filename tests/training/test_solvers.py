@@ -7,7 +7,7 @@ import torch
 
 from isthmus import FullyConnected
 from isthmus.training.line_search import wolfe_search
-from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.losses import SQUARED, DataLoss
 from isthmus.training.moves import best_of_rank, middle_layers, middle_rank, rebalancing, truncate_middle
 from isthmus.training.solvers import LBFGS, Adam, Decay, GradientDescent, Solver, stationarity
 from isthmus.training.steps import FullyConnectedStep
@@ -19,7 +19,7 @@ def affine_problem() -> tuple[FullyConnectedStep, float]:
     x = torch.randn(50, 6, generator=generator, dtype=torch.float64) @ torch.diag(torch.logspace(0, 2, 6).double())
     y = torch.randn(50, 3, generator=generator, dtype=torch.float64)
     step = FullyConnectedStep(
-        FullyConnected(6, 3, width=1, depth=1, seed=0, dtype=torch.float64), x, DataLoss(Loss.SQUARED, y), 0.1
+        FullyConnected(6, 3, width=1, depth=1, seed=0, dtype=torch.float64), x, DataLoss(SQUARED, y), 0.1
     )
     design = torch.cat([x, torch.ones(50, 1, dtype=torch.float64)], 1)
     best = torch.linalg.solve(design.T @ design / 50 + 0.1 * torch.eye(7, dtype=torch.float64), design.T @ y / 50)
@@ -59,7 +59,7 @@ def relu_problem() -> FullyConnectedStep:
     generator = torch.Generator().manual_seed(1)
     x, y = (torch.randn(40, d, generator=generator, dtype=torch.float64) for d in (5, 4))
     network = FullyConnected(5, 4, width=9, depth=3, seed=0, dtype=torch.float64)
-    return FullyConnectedStep(network, x, DataLoss(Loss.SQUARED, y), 1e-3)
+    return FullyConnectedStep(network, x, DataLoss(SQUARED, y), 1e-3)
 
 
 @pytest.mark.parametrize("history", [1, 3, 12])
@@ -198,7 +198,7 @@ def test_rebalancing_keeps_the_function_and_lowers_the_norm() -> None:
     x = torch.randn(20, 4, generator=generator, dtype=torch.float64)
     y = torch.randn(20, 3, generator=generator, dtype=torch.float64)
     network = FullyConnected(4, 3, width=9, depth=4, seed=0, dtype=torch.float64)
-    step = FullyConnectedStep(network, x, DataLoss(Loss.SQUARED, y), 0.1)
+    step = FullyConnectedStep(network, x, DataLoss(SQUARED, y), 0.1)
     outputs, penalty = step.outputs(), float(network.penalty().detach())
     rebalancing(step)
     torch.testing.assert_close(step.outputs(), outputs, rtol=1e-12, atol=1e-12)

@@ -5,7 +5,7 @@ import torch
 
 import isthmus
 from isthmus.networks import LeakyResNet
-from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.losses import SQUARED, DataLoss
 from isthmus.training.solvers import stationarity
 from isthmus.training.steps import step_of
 from theorem_checks import assert_close, normal
@@ -14,7 +14,7 @@ from theorem_checks import assert_close, normal
 def test_it_is_the_relative_residual_of_the_critical_weights() -> None:
     Lt, ridge, x, y = 2.0, 0.3, normal(0, 8, 3), normal(1, 8, 2)
     network = LeakyResNet(3, 2, width=4, depth=5, effective_depth=Lt, steps="irregular", seed=0, dtype=torch.float64)
-    step = step_of(network, x, DataLoss(Loss.SQUARED, y), ridge)
+    step = step_of(network, x, DataLoss(SQUARED, y), ridge)
     step()
     states = isthmus.walk(network, x.clone().requires_grad_())  # so that A_0 carries a gradient
     stream = [s.activation for s in states[:-1]]

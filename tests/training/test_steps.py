@@ -5,8 +5,9 @@ import torch
 
 from isthmus import FullyConnected, LeakyResNet
 from isthmus.training.leaky_step import LeakyStep
-from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.losses import CROSS_ENTROPY, LOSSES, SQUARED, DataLoss, Loss
 from isthmus.training.steps import AutogradStep, FullyConnectedStep, step_of
+from loss_targets import targets_of
 from tolerances import rounding
 
 SHAPES = [
@@ -25,8 +26,7 @@ def pair(
     generator = torch.Generator().manual_seed(3)
     x = torch.randn(40, 5, generator=generator, dtype=dtype)
     y = torch.randn(40, 4, generator=generator, dtype=dtype)
-    if loss is Loss.CROSS_ENTROPY:
-        y = torch.randint(4, (40,), generator=generator)
+    y = targets_of(loss, y)
     weight = torch.rand(40, generator=generator, dtype=dtype) if weighted else None
     data = DataLoss(loss, y, None if weight is None else weight / weight.sum())
     networks = [FullyConnected(5, 4, **shape, seed=1, dtype=dtype) for _ in range(2)]  # pyright: ignore[reportArgumentType]
@@ -49,7 +49,7 @@ def by_name(step: AutogradStep | FullyConnectedStep) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
-@pytest.mark.parametrize("loss", list(Loss), ids=lambda l: l.value)
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=lambda l: l.name)
 @pytest.mark.parametrize("weighted", [False, True], ids=["uniform", "weighted"])
 def test_gradient_by_hand_equals_autograd(
     shape: dict[str, object], dtype: torch.dtype, loss: Loss, weighted: bool
@@ -72,13 +72,13 @@ LEAKY = [
 
 @pytest.mark.parametrize(("shape", "smoothing"), LEAKY)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
-@pytest.mark.parametrize("loss", list(Loss), ids=lambda l: l.value)
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=lambda l: l.name)
 def test_leaky_gradient_by_hand_equals_autograd(
     shape: dict[str, object], smoothing: float, dtype: torch.dtype, loss: Loss
 ) -> None:
     x = torch.randn(40, 5, generator=torch.Generator().manual_seed(3), dtype=dtype)
     y = torch.randn(40, 4, generator=torch.Generator().manual_seed(4), dtype=dtype)
-    data = DataLoss(loss, y if loss is Loss.SQUARED else y.argmax(1))
+    data = DataLoss(loss, targets_of(loss, y))
     sizes = {"width": 9, "depth": 6, "effective_depth": 3.0} | shape
     networks = [LeakyResNet(5, 4, **sizes, seed=1, dtype=dtype) for _ in range(2)]  # pyright: ignore[reportArgumentType]
     for network in networks:
@@ -100,7 +100,7 @@ def test_leaky_gradient_by_hand_equals_autograd(
 
 
 def test_the_comparison_sees_a_wrong_gradient() -> None:
-    automatic, by_hand = pair({"width": 7, "depth": 4}, torch.float64, Loss.SQUARED, False)
+    automatic, by_hand = pair({"width": 7, "depth": 4}, torch.float64, SQUARED, False)
     by_hand.ridge *= 1.001
     automatic()
     by_hand()
@@ -109,7 +109,7 @@ def test_the_comparison_sees_a_wrong_gradient() -> None:
 
 
 def test_parameters_are_views_of_one_vector() -> None:
-    _, step = pair({"width": 7, "depth": 3}, torch.float64, Loss.SQUARED, False)
+    _, step = pair({"width": 7, "depth": 3}, torch.float64, SQUARED, False)
     step.theta.zero_()
     assert all(not p.any() for p in step.network.parameters())
     assert step.theta.numel() == sum(p.numel() for p in step.network.parameters())
@@ -123,7 +123,7 @@ def test_losses_follow_their_formulas(weighted: bool) -> None:
     w = torch.arange(1.0, 10.0, dtype=torch.float64) / 45 if weighted else torch.full((9,), 1 / 9, dtype=torch.float64)
     given = w if weighted else None
     squared = float((w * (outputs - y).square().sum(1)).sum())
-    assert DataLoss(Loss.SQUARED, y, given).value(outputs) == pytest.approx(squared, rel=1e-12)
+    assert DataLoss(SQUARED, y, given).value(outputs) == pytest.approx(squared, rel=1e-12)
     entropy = float((w * torch.nn.functional.cross_entropy(outputs, labels, reduction="none")).sum())
-    assert DataLoss(Loss.CROSS_ENTROPY, labels, given).value(outputs) == pytest.approx(entropy, rel=1e-12)
+    assert DataLoss(CROSS_ENTROPY, labels, given).value(outputs) == pytest.approx(entropy, rel=1e-12)
     assert entropy != pytest.approx(squared, rel=1e-3)

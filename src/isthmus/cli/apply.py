@@ -42,9 +42,9 @@ def apply(
         table = pd.DataFrame(found.transform(x), columns=[f"coordinate {i + 1}" for i in range(found.rank)])
     else:
         table = pd.DataFrame(found.predict(x), columns=list(found.target_names))
-        if found.task == "classification":
-            best = table.to_numpy().argmax(axis=1)
-            table = table.add_prefix("logit of ")
+        best = table.to_numpy().argmax(axis=1)
+        table = table.add_prefix(found.loss.words.output)
+        if found.loss.classes:
             table.insert(0, "class", [found.target_names[i] for i in best])
     text = csv_text(table)
     if out is None:

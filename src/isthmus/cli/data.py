@@ -18,6 +18,7 @@ from isthmus.tasks.arrays import check_rows, listing
 from isthmus.tasks.files import column_names, columns_like, read_table
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.names import found_names, names_in, quoted
+from isthmus.training.losses import CROSS_ENTROPY, Loss, known, loss_argument
 
 _OWN_TARGETS = (".npz",)
 
@@ -72,6 +73,18 @@ def choice_of(target: str | None, classes: str | None, *, autoencode: bool) -> T
     return TargetChoice(names, classes, autoencode)
 
 
+def loss_option(text: str | None) -> Loss | None:
+    """The loss that --loss names, None where nothing was asked for.
+
+    Raises:
+        DataError: there is none of that name.
+    """
+    try:
+        return None if text is None else loss_argument(text, "--loss")
+    except ValueError:
+        raise DataError(f"--loss {text}: needs one of {known()}.") from None
+
+
 def read_rows(
     data: str,
     choice: TargetChoice,
@@ -98,7 +111,7 @@ def read_rows(
     y = None
     if task.y is not None:
         y = pd.DataFrame(task.y, columns=list(task.y_names or (f"y{i}" for i in range(task.y.shape[1]))))
-    loss = "cross_entropy" if task.kind is Kind.CLASSIFICATION else None
+    loss = CROSS_ENTROPY.name if task.kind is Kind.CLASSIFICATION else None
     beside = _candidates(data, candidates) if candidates else {}
     return Rows(x, y, loss, task.groups, ordered or task.ordered, _note(data, choice, task), task.x_columns, beside)
 

@@ -7,15 +7,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isthmus.cli.data import choice_of
-from isthmus.discovery.scaling import Standardiser
+from isthmus.cli.data import choice_of, loss_option
+from isthmus.discovery.scaling import Array, Standardiser
 from isthmus.discovery.sharded_scaling import shared_standardiser
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.tasks.arrays import LEAST_ROWS
 from isthmus.tasks.names import found_names
 from isthmus.tasks.shards import RowSource, open_rows, read_labels, read_numbers
-from isthmus.training.losses import Loss
+from isthmus.training.losses import Loss, usual_loss
 from isthmus.training.team import Team
 
 
@@ -25,14 +25,14 @@ class ShardData:
 
     Attributes:
         x: standardised inputs of this process.
-        y: their standardised targets, or class numbers.
+        y: their targets, standardised where the loss asks for it.
         total: rows of all processes.
-        loss: squared error, or cross-entropy of classes.
+        loss: of the fit.
         num_outputs: of the network.
         inputs: names of the columns that are inputs.
         outputs: names of the columns, or of the classes, that are predicted.
         input_scaling: of the inputs.
-        output_scaling: of the targets; None for classes.
+        output_scaling: of the targets; None where they are taken as they are.
     """
 
     x: Tensor
@@ -52,7 +52,14 @@ class ShardData:
 
 
 def read_shard(
-    data: str, *, target: str | None, classes: str | None, autoencode: bool, dtype: torch.dtype, team: Team
+    data: str,
+    *,
+    target: str | None,
+    classes: str | None,
+    autoencode: bool,
+    dtype: torch.dtype,
+    team: Team,
+    loss: str | None = None,
 ) -> ShardData:
     """Read the rows of this process.
 
@@ -60,6 +67,9 @@ def read_shard(
         DataError: options or data that cannot be used, found by whichever process; one line says where.
     """
     choice = choice_of(target, classes, autoencode=autoencode)
+    named = loss_option(loss) or usual_loss(classes=choice.classes is not None)
+    if named.classes != (choice.classes is not None):
+        raise DataError(f"--loss {loss}: needs {'--classes' if named.classes else '--target or --autoencode'}.")
     source = open_rows(Path(data))
     if source.rows < LEAST_ROWS:
         raise DataError(f"{data}: has {source.rows} rows; a fit needs at least {LEAST_ROWS}. Add rows.")
@@ -73,22 +83,28 @@ def read_shard(
     input_scaling = shared_standardiser(x, rows=source.rows, team=team)
     if not len(input_scaling.kept):
         raise DataError(f"{data}: all {source.rows} rows have the same inputs. Pass varied rows.")
-    y, outputs, output_scaling = x, inputs, input_scaling
-    if target_names:
-        y, outputs = team.together_own(lambda: read_numbers(source, rows, target_names, data)), target_names
-    if choice.classes is None:
-        output_scaling = shared_standardiser(y, rows=source.rows, team=team, total=True)
-        if not len(output_scaling.kept):
-            raise DataError(f"{data}: the targets are the same in all rows. Name other columns.")
-        scaled = torch.from_numpy(output_scaling.apply(y)).to(dtype)
-        loss, width = Loss.SQUARED, len(output_scaling.kept)
+    output_scaling = None
+    if choice.classes is not None:
+        targets, outputs = _class_numbers(source, rows, choice.classes, data, team)
+        width = len(outputs)
     else:
-        scaled, outputs = _class_numbers(source, rows, choice.classes, data, team)
-        loss, width, output_scaling = Loss.CROSS_ENTROPY, len(outputs), None
+        outputs = target_names or inputs
+        y = team.together_own(lambda: read_numbers(source, rows, target_names, data)) if target_names else x
+        targets, output_scaling = _numbers(y, named, source.rows, data, team)
+        width = targets.shape[1]
     return ShardData(
-        torch.from_numpy(input_scaling.apply(x)).to(dtype), scaled, source.rows, loss, width, inputs, outputs,
-        input_scaling, output_scaling,
+        torch.from_numpy(input_scaling.apply(x)).to(dtype), named.targets(targets, dtype), source.rows, named, width,
+        inputs, outputs, input_scaling, output_scaling,
     )  # fmt: skip
+
+
+def _numbers(y: Array, loss: Loss, total: int, where: str, team: Team) -> tuple[Tensor, Standardiser | None]:
+    """The targets as the loss takes them, and their standardiser if it takes them standardised."""
+    team.together_own(lambda: loss.check(torch.from_numpy(y), where))
+    scaling = shared_standardiser(y, rows=total, team=team, total=True)
+    if not len(scaling.kept):
+        raise DataError(f"{where}: the targets are the same in all rows. Name other columns.")
+    return (torch.from_numpy(scaling.apply(y)), scaling) if loss.standardised else (torch.from_numpy(y), None)
 
 
 def _class_numbers(

@@ -25,6 +25,7 @@ from isthmus.networks.arguments import module_argument
 from isthmus.theory import RankEstimate
 from isthmus.theory.inputs import Real
 from isthmus.training.limits import Limits, limits_argument
+from isthmus.training.losses import Loss, loss_argument
 
 _LOG = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ def diagnose(
     y: Tensor | None = None,
     *,
     ridge: Real | None = None,
+    loss: str | Loss | None = None,
     limits: Limits | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Diagnosis:
@@ -73,10 +75,10 @@ def diagnose(
     Args:
         module: evaluated in evaluation mode, and left as it was.
         x: samples as rows: one tensor, a tuple, or a dict by argument name; whole numbers where the module takes them.
-        y: targets; with them the data loss (squared error, or cross-entropy for whole numbers) stands in the table's
-            attributes.
+        y: targets; with them the data loss stands in the table's attributes.
         ridge: with it the objective stands there too: data loss + ridge * module.penalty(), or ridge times the sum of
             squares of all parameters.
+        loss: of the training, by name or as an object; None: squared error, or cross-entropy for whole numbers.
         limits: `memory` bounds the bytes of working memory beyond the data and the module, 2 GiB unless given.
         progress: hears one sentence, what it will cost, before the work starts; so does the log.
 
@@ -104,7 +106,7 @@ def diagnose(
     Raises:
         TypeError: neither a module nor an exported program, or x holds something that is no tensor.
         DataError: x has NaN or infinity, or fewer than 2 rows; the module fails on it; `limits.memory` is too small.
-        ShapeError: x or y does not fit. ValueError: no weight matrix is used.
+        ShapeError: x or y does not fit. ValueError: no weight matrix is used, or an unknown loss.
 
     Accuracy: float64, by a copy of the module where it can be copied; above 1e10 samples times parameters batches run
         in the module's own precision, with float64 sums. Spectra of activations are exact to rounding where samples *
@@ -113,7 +115,8 @@ def diagnose(
     network = _as_module(module)
     limits = limits_argument(limits, "diagnose")
     samples = Samples.of(x)
-    given = _Given(samples, y, ridge, None if y is None else LossOverData(y, samples.num))
+    named = None if loss is None else loss_argument(loss, "diagnose")
+    given = _Given(samples, y, ridge, None if y is None else LossOverData(y, samples.num, named))
     with random_state_kept(network), open_session(network, samples) as session:
         budget = session.budget(limits.memory)
         points = session.num_points()
@@ -176,7 +179,9 @@ def _add_streams(
         add_stream_columns(table, session, layers, batch=batch, loss=given.loss, ridge=given.ridge)
         return []
     x = given.samples.positional[0].double().to(session.exact.device)
-    y = None if given.y is None else torch.as_tensor(given.y).to(x)
+    named = given.loss.loss if given.loss else None
+    is_other = named is not None and not named.is_quadratic  # the energies are those of the squared error
+    y = None if given.y is None or is_other else torch.as_tensor(given.y).to(x)
     return add_leaky_columns(table, network, x, y, given.ridge)
 
 

@@ -7,6 +7,7 @@ from numbers import Integral
 
 import numpy as np
 import pandas as pd
+import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
@@ -21,7 +22,7 @@ from isthmus.tasks.memory import check_memory
 from isthmus.tasks.names import checked_names
 from isthmus.training import Limits
 from isthmus.training.limits import limits_argument
-from isthmus.training.losses import Loss
+from isthmus.training.losses import SQUARED, Loss, loss_argument
 
 Array = NDArray[np.float64]
 # the least that one takes, so that what can never fit is refused before a list is made of it: a layer of 24 x 24 as an
@@ -45,7 +46,7 @@ class CheckedData:
 
     def fingerprint(self) -> str:
         """Hash of the data, by which a finished run knows its own."""
-        digest = hashlib.sha256(f"{self.loss.value} {self.task} {self.input_names} {self.target_names}".encode())
+        digest = hashlib.sha256(f"{self.loss.name} {self.task} {self.input_names} {self.target_names}".encode())
         for array in (self.x, self.y, np.zeros(0) if self.weight is None else self.weight):
             digest.update(f"{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
@@ -59,9 +60,7 @@ def checked_data(
     columns: Sequence[InputColumn] | None = None,
 ) -> CheckedData:
     """Data as float64 rows, without those of weight 0; raises before any work."""
-    if loss is not None and loss not in {l.value for l in Loss} and not isinstance(loss, Loss):
-        raise ValueError(f"discover(loss={loss!r}): needs one of {', '.join(repr(l.value) for l in Loss)}.")
-    kind = Loss(loss) if loss is not None else Loss.SQUARED
+    kind = SQUARED if loss is None else loss_argument(loss, "discover")
     for name, values in (("x", x), ("y", y)):
         if isinstance(values, Tensor):  # what is sparse or has no data is no array
             tensor_argument(values, f"discover({name})")
@@ -73,11 +72,12 @@ def checked_data(
     if bool(constant_columns(samples).all()):
         raise DataError(f"discover(x): all {len(samples)} rows of x are identical; there is nothing to learn from.")
     check_rows(len(samples))
-    if y is None and kind is Loss.CROSS_ENTROPY:
-        raise DataError("discover(loss='cross_entropy'): needs class labels y; leave out loss to autoencode x.")
+    if y is None and kind.classes:
+        raise DataError(f"discover(loss={kind.name!r}): needs class labels y; leave out loss to autoencode x.")
     if y is None:
-        return CheckedData(samples, samples, Loss.SQUARED, "autoencoding", inputs, inputs, weight, made)
-    if kind is Loss.CROSS_ENTROPY:
+        kind.check(torch.from_numpy(samples), "discover(x)")
+        return CheckedData(samples, samples, kind, "autoencoding", inputs, inputs, weight, made)
+    if kind.classes:
         labels, classes = _classes(y)
         check_same_length(len(everything), len(labels))
         if weight is not None:
@@ -86,6 +86,7 @@ def checked_data(
         return CheckedData(samples, labels, kind, "classification", inputs, classes, weight, made)
     targets = as_samples(y, "y")
     check_same_length(len(everything), len(targets))
+    kind.check(torch.from_numpy(targets), "discover(y)")
     names = _names(y, targets.shape[1], "y")
     return CheckedData(samples, targets[kept], kind, "regression", inputs, names, weight, made)
 

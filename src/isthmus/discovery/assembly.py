@@ -16,6 +16,7 @@ from isthmus.discovery.interpretation import by_error_saved
 from isthmus.discovery.kinds.family import Family
 from isthmus.discovery.objective_curves import Curve
 from isthmus.discovery.result import Discovery
+from isthmus.discovery.scaling import shifted
 from isthmus.networks import FullyConnected
 from isthmus.theory import RankEstimate
 from isthmus.theory.curve_readings import running_minimum
@@ -38,7 +39,7 @@ def assemble(
     halves = halves_of(family, findings.curve, findings.scree, rank)
     encoder = problem.inputs.fold_into_encoder(halves.encoder)
     targets = problem.targets
-    decoder = targets.fold_into_decoder(halves.decoder) if targets else halves.decoder
+    decoder = targets.fold_into_decoder(halves.decoder) if targets else shifted(halves.decoder, problem.shift)
     network = family.network_of(family.shown(findings.starts[findings.ridge], findings.curve, rank)).double()
     diagnosis, energies = diagnosed(network, problem, findings.ridge)
     return Discovery(

@@ -1,30 +1,58 @@
 """The linear baseline that a network has to beat: reduced-rank regression, PCA when autoencoding."""
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
 from isthmus.discovery.linear_maps import reduced_rank_map
-from isthmus.discovery.problem import Problem, weighted_mean
-from isthmus.training.losses import Loss
+from isthmus.discovery.problem import Problem
+from isthmus.networks import FullyConnected
+from isthmus.training import fit
+from isthmus.training.losses import weighted_mean
+from isthmus.training.solvers import LBFGS
+
+ITS_RIDGE = 1e-6  # relative to the unit of errors: keeps a linear map bounded where the least loss is at infinity
+ITS_EVALUATIONS = 200
 
 
 def linear_errors(problem: Problem, *, most: int) -> list[float]:
     """Held-out error, relative to the best constant, of linear maps of rank 0, 1, ..., `most`.
 
-    Squared error: the reduced-rank regression of the targets on the inputs, PCA when they are the same. Cross-entropy:
-    logistic regression on the leading principal components of the inputs.
+    Squared error: the reduced-rank regression of the targets on the inputs, PCA when they are the same. Other losses of
+    numbers: that map, trained on to a minimum of the loss itself. Classes: logistic regression on the leading principal
+    components of the inputs.
     """
-    if problem.loss is Loss.CROSS_ENTROPY:
+    if problem.classes:
         return _logistic_errors(problem, most)
-    offset_x, offset_y = (weighted_mean(values, problem.weight) for values in (problem.x, problem.y))
-    root = _root(problem.weight)
-    coordinates, back = reduced_rank_map((problem.x - offset_x) * root, (problem.y - offset_y) * root)
+    offset_x = weighted_mean(problem.x, problem.weight)
     held = problem.x_held.double() - offset_x
     errors = [
-        problem.loss_of(held @ coordinates[:, :k] @ back[:, :k].T + offset_y, problem.y_held, problem.weight_held)
-        for k in range(min(most, coordinates.shape[1]) + 1)
+        problem.loss_of(outputs, problem.y_held, problem.weight_held)
+        for outputs in _linear_outputs(problem, problem.x - offset_x, held, most)
     ]
     return errors + [errors[-1]] * (most + 1 - len(errors))
+
+
+def _linear_outputs(problem: Problem, x: Tensor, held: Tensor, most: int) -> Iterator[Tensor]:
+    """Outputs on the held-out rows of linear maps of rank 0, 1, ... of centred inputs."""
+    scores, root = problem.loss.scores(problem.y, problem.d_out), _root(problem.weight)
+    offset = weighted_mean(scores, problem.weight)
+    coordinates, back = reduced_rank_map(x * root, (scores - offset) * root)
+    for k in range(min(most, coordinates.shape[1]) + 1):
+        if problem.loss.is_quadratic:
+            yield held @ coordinates[:, :k] @ back[:, :k].T + offset
+        elif k == 0:
+            yield problem.best_constant().expand(len(held), -1)
+        else:
+            halves, zero = [coordinates[:, :k].T, back[:, :k]], torch.zeros(k, dtype=torch.float64)
+            network = FullyConnected.from_layers(halves, [zero, offset], linear=(1,))
+            fit(
+                network, x, problem.y, ridge=ITS_RIDGE * problem.unit, loss=problem.loss, solver=LBFGS(ITS_EVALUATIONS),
+                sample_weight=problem.weight,
+            )  # fmt: skip
+            with torch.no_grad():
+                yield network(held)
 
 
 def _logistic_errors(problem: Problem, most: int) -> list[float]:

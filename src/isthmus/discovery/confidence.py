@@ -14,7 +14,6 @@ from torch import nn
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.problem import Problem
 from isthmus.theory.curve_readings import scree_reading, with_gaps_filled
-from isthmus.training.losses import Loss
 
 RESAMPLES = 200
 BLOCKS = 10  # held-out rows of a time series are drawn in so many blocks, for neighbours resemble each other
@@ -44,11 +43,7 @@ def row_losses(problem: Problem, network: nn.Module | None) -> Array:
     else:
         with torch.no_grad():
             outputs = network(problem.x_held.to(next(network.parameters()).dtype)).double()
-    if problem.loss is Loss.CROSS_ENTROPY:
-        losses = nn.functional.cross_entropy(outputs, problem.y_held, reduction="none")
-    else:
-        losses = (outputs - problem.y_held.double()).square().sum(1)
-    return losses.numpy() / problem.unit
+    return problem.loss.row_losses(outputs, problem.loss.cast(problem.y_held, outputs.dtype)).numpy() / problem.unit
 
 
 def scree_share(

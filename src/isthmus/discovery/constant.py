@@ -11,15 +11,17 @@ from isthmus.discovery.result import Discovery
 from isthmus.discovery.settings import Settings
 from isthmus.networks import FullyConnected
 from isthmus.theory import RankEstimate, Verdict
+from isthmus.training.losses import Loss
 
 Array = NDArray[np.float64]
 
 
 def constant_discovery(
-    x: Array, y: Array, settings: Settings, *, names: tuple[tuple[str, ...], tuple[str, ...]], task: str
+    x: Array, y: Array, settings: Settings, *, names: tuple[tuple[str, ...], tuple[str, ...]], task: str, loss: Loss
 ) -> Discovery:
     """Rank 0: the constant itself as decoder, an encoder to no coordinate."""
-    value = np.eye(int(y.max()) + 1)[int(y[0])] if task == "classification" else y[0]
+    targets = loss.targets(torch.from_numpy(y), torch.float64)
+    value = y[0] if loss.standardised else loss.best_constant(targets, None, loss.num_outputs(targets)).numpy()
     encoder = FullyConnected.from_layers([torch.zeros(0, x.shape[1])], [torch.zeros(0)])
     decoder = FullyConnected.from_layers([torch.zeros(len(value), 0)], [torch.from_numpy(np.array(value))])
     network = FullyConnected.from_layers([torch.zeros(len(value), x.shape[1])], [torch.from_numpy(np.array(value))])

@@ -99,7 +99,7 @@ class DepthSearch:
     def __init__(self, family: Connected, depth: DepthSettings, runner: UnitRunner, *, afterwards: int = 0) -> None:
         self.family, self.depth, self.runner, self.afterwards = family, depth, runner, afterwards
         problem = family.problem
-        self.lines = None if problem.classes else LinesBetweenRows.of(problem)  # between classes there is no error
+        self.lines = LinesBetweenRows.of(problem) if problem.loss.is_quadratic else None  # theirs is a squared error
 
     def run(self, curve: Mapping[int, Minimum], rank: int) -> DepthPath | None:
         """The path for ranks 1 to `rank` and a little beyond, from the objective curve at one ridge.
@@ -216,7 +216,7 @@ class DepthSearch:
                 "middle_layers": np.array(depths, dtype=np.int64),
                 "depth": ("middle_layers", np.array(depths, dtype=np.int64) + layers),
             },
-            attrs={"ridge": ridge, "loss": self.family.problem.loss.value},
+            attrs={"ridge": ridge, "loss": self.family.problem.loss.name},
         )
         table["regularity"] = table["penalty"] - table["rank"] * table["depth"]
         return with_holds(table, close=self.lines is None or self.lines.close)

@@ -16,7 +16,6 @@ from isthmus.discovery.rank_starts import geodesic_network
 from isthmus.discovery.work import Session
 from isthmus.networks import FullyConnected, rebalance
 from isthmus.networks.folding import with_linear_run
-from isthmus.training.losses import Loss
 from isthmus.training.moves import truncate_middle
 from isthmus.training.solvers import LBFGS
 from isthmus.training.trials import ExactMoves
@@ -49,8 +48,8 @@ class DepthSettings:
 
 
 def kinds_of(problem: Problem, depth: DepthSettings) -> list[RankStart]:
-    """The starts of each rank; classes have no distances along the data."""
-    geodesic = [RankStart.GEODESIC] if problem.loss is Loss.SQUARED else []
+    """The starts of each rank; targets that are not standardised, as classes, have no distances along the data."""
+    geodesic = [RankStart.GEODESIC] if problem.loss.standardised else []
     return [*geodesic, RankStart.TRUNCATED, *[RankStart.RANDOM] * depth.random_starts]
 
 

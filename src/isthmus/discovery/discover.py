@@ -59,7 +59,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         network: None, "connected" or "fully-connected": ReLU layers around linear ones, the stand-in for a very deep
             network; "leaky" or "resnet": a `LeakyResNet` (Lt = 8) or `ResNet` whose stream is led through r dimensions
             in its middle layer instead. Of a leaky one the readings tell cost of identity and Hamiltonian besides.
-        loss: None or "squared", or "cross_entropy".
+        loss: by name or as an object of `training.losses`; None: "squared". Classes are predicted by "cross_entropy".
         depth: number of weight matrices; more depth prefers fewer, more curved coordinates. Default 11. Of residual
             networks the number of layers or blocks, default 16.
         ridge: one ridge or several; default 1e-1 ... 3e-4, for targets of total variance 1.

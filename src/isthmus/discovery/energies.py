@@ -13,7 +13,6 @@ from isthmus.diagnostics import Diagnosis, diagnose, leaky_diagnosis
 from isthmus.discovery.problem import Problem
 from isthmus.errors import NumericalWarning
 from isthmus.networks import LeakyResNet
-from isthmus.training.losses import Loss
 
 Readings = dict[str, float | int | None]
 
@@ -37,7 +36,7 @@ def diagnosed(network: nn.Module, problem: Problem, ridge: float) -> tuple[Diagn
     """
     if not isinstance(network, LeakyResNet):
         return diagnose(network, problem.x), {}
-    if problem.loss is not Loss.SQUARED or problem.weight is not None:
+    if not problem.loss.is_quadratic or problem.weight is not None:
         found = diagnose(network, problem.x)
         return found, {"identity_rank": _finite(np.nanmin(found.layers["cost_of_identity"].values))}
     found = diagnose(network, problem.x, problem.y, ridge=ridge)

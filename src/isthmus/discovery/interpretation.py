@@ -40,7 +40,7 @@ def interpret(
         distance_correlation_cv = dCov(z_c, v) / sqrt(dCov(z_c, z_c) dCov(v, v))
 
     D divides each output by its standard deviation where the discovery counted every target column alike; it is 1 with
-    scaling="global" and for classes.
+    scaling="global" and where the loss takes targets as they are, as of classes.
 
     Args:
         found: of rank at least 1.
@@ -71,7 +71,7 @@ def interpret(
         needed = found.encoder.dimensions[0]
         raise ShapeError(f"interpret(found, x): needs the {needed} input columns of the run, got {samples.shape[1]}.")
     coordinates = found.transform(samples)
-    alike = found.task != "classification" and found.settings.get("scaling") == Scaling.COLUMN.value
+    alike = found.loss.standardised and found.settings.get("scaling") == Scaling.COLUMN.value
     saved = errors_saved(found.decoder, coordinates, columns_alike=alike)
     # a rank that only one reading gives may exceed the coordinates of the network found
     numbers = np.arange(1, coordinates.shape[1] + 1)

@@ -25,8 +25,6 @@ def reduced_rank_map(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def regression_target(problem: Problem) -> Tensor:
-    """What a linear start regresses on: the targets, or centred class indicators."""
-    if problem.y.is_floating_point():
-        return problem.y
-    indicators = torch.nn.functional.one_hot(problem.y, problem.d_out).float()
-    return indicators - indicators.mean(0)
+    """What a linear start, which has no bias, regresses on: outputs that stand for the targets, centred."""
+    scores = problem.loss.scores(problem.y, problem.d_out)
+    return scores if problem.loss.standardised else scores - scores.mean(0)

@@ -16,6 +16,7 @@ from isthmus.discovery.work import Session
 from isthmus.networks import FullyConnected
 from isthmus.networks.folding import with_linear_run
 from isthmus.training import Limits, fit
+from isthmus.training.losses import SQUARED
 from isthmus.training.solvers import LBFGS
 
 NEIGHBOURS = 12  # of each row in the graph whose shortest paths are the distances along the data
@@ -33,10 +34,16 @@ def geodesic_network(family: Connected, *, rank: int, middle: int, ridge: float,
     coordinates = geodesic_coordinates(problem.y, rank, seed=settings.seed)
     encoder = _half(settings.encoder, problem.d_in, rank, seed=settings.seed)
     decoder = _half(settings.decoder, rank, problem.d_out, seed=settings.seed + 1)
-    for half, x, y in ((encoder, problem.x, coordinates), (decoder, coordinates, problem.y)):
+    for half, x, y, loss in (
+        (encoder, problem.x, coordinates, SQUARED),
+        (decoder, coordinates, problem.y, problem.loss),
+    ):
         solver = (family.adam(settings.adam_steps, RATE), LBFGS(settings.polish_evaluations))
         limits = Limits(seconds=session.seconds)
-        fit(half, x, y, ridge=ridge, solver=solver, sample_weight=problem.weight, limits=limits, callback=session.hear)
+        fit(
+            half, x, y, ridge=ridge, loss=loss, solver=solver, sample_weight=problem.weight, limits=limits,
+            callback=session.hear,
+        )  # fmt: skip
     return with_linear_run(joined(encoder, decoder, dtype=problem.x.dtype), rank=rank, middle=middle)
 
 

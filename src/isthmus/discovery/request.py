@@ -29,7 +29,6 @@ from isthmus.discovery.settings import Settings
 from isthmus.discovery.work import Tracker, UnitRunner, check_same_run
 from isthmus.tasks import covariance_surrogate
 from isthmus.tasks.input_columns import recorded
-from isthmus.training.losses import Loss
 
 CONTROL_SEED = 5
 DEPTHS = DepthSettings()
@@ -71,7 +70,12 @@ class Request:
         if problem is None:
             data = self.data
             found = constant_discovery(
-                data.x, data.y, self.settings, names=(data.input_names, data.target_names), task=data.task
+                data.x,
+                data.y,
+                self.settings,
+                names=(data.input_names, data.target_names),
+                task=data.task,
+                loss=data.loss,
             )
             return replace(found, settings={**found.settings, "input_columns": recorded(data.columns)})
         return self._searched(problem, tuple(str(w.message) for w in caught))
@@ -125,7 +129,7 @@ class Request:
         about: dict[str, object] = {
             "held_out_rows": int(self.held.sum()),
             "rows": len(self.held),
-            "loss": self.data.loss.value,
+            "loss": self.data.loss.name,
             "isthmus": __version__,
             "torch": str(torch.__version__),
             "numpy": np.__version__,
@@ -144,8 +148,10 @@ def _surrogate(data: CheckedData) -> CheckedData:
     same = data.y is data.x
     target = None if same else data.y if data.y.ndim == 2 else np.eye(int(data.y.max()) + 1)[data.y.astype(int)]
     drawn = covariance_surrogate(data.x, CONTROL_SEED, y=target)
-    y = drawn.x if drawn.y is None else drawn.y if data.loss is Loss.SQUARED else drawn.y.argmax(1).astype(np.float64)
-    return replace(data, x=drawn.x, y=y)
+    if target is None or drawn.y is None:
+        x = data.loss.from_gaussian(drawn.x, data.x)
+        return replace(data, x=x, y=x)
+    return replace(data, x=drawn.x, y=data.loss.from_gaussian(drawn.y, target))
 
 
 def posed(data: CheckedData, held: NDArray[np.bool_], settings: Settings) -> Problem | None:
@@ -153,13 +159,9 @@ def posed(data: CheckedData, held: NDArray[np.bool_], settings: Settings) -> Pro
     scaling = Scaling(settings.scaling)
     inputs = Standardiser.of(data.x, scaling=scaling)
     inputs.warn_of_constants("input", data.input_names)
-    if data.loss is Loss.CROSS_ENTROPY:
-        if len(np.unique(data.y)) < 2:
-            return None
-        return pose(data.x, data.y, held, loss=data.loss, inputs=inputs, targets=None, weight=data.weight)
-    targets = Standardiser.of(data.y, scaling=scaling, total=True)
-    if not len(targets.kept):
+    targets = Standardiser.of(data.y, scaling=scaling, total=True) if data.loss.standardised else None
+    if not (len(targets.kept) if targets else bool((data.y != data.y[0]).any())):
         return None
-    if data.y is not data.x:
+    if targets and data.y is not data.x:
         targets.warn_of_constants("target", data.target_names)
     return pose(data.x, data.y, held, loss=data.loss, inputs=inputs, targets=targets, weight=data.weight)

@@ -15,9 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery.depth_path import DepthPath
 from isthmus.discovery.files.storage import CONTROL, read_fields, write_fields
+from isthmus.errors import DataError
 from isthmus.networks import FullyConnected, LeakyResNet, ResNet
 from isthmus.tasks.input_columns import InputColumn, columns_of
 from isthmus.theory import RankEstimate, Verdict
+from isthmus.training.losses import Loss, loss_argument, usual_loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,8 @@ class Discovery:
         interval: certified lower and upper bound for the returned network, each with its reason.
         scree: dimension "rank" (1, 2, ...): `train_error`, `heldout_error` (network through that many dimensions) and
             `linear_error` (held-out error of reduced-rank regression, PCA when autoencoding); each is relative to the
-            variance of the targets (1 is the error of the mean), for classes to the cross-entropy of their shares.
-            Of classes also `heldout_accuracy`, the share of held-out rows whose class has the largest output.
+            loss of the best constant, for squared error the variance of the targets. Of classes also
+            `heldout_accuracy`, the share of held-out rows whose class has the largest output.
         objective_curve: dimensions "ridge" and "rank": `objective` (least objective reached through at most that many
             dimensions), and `chosen` (bool, per ridge).
         encoder: maps samples in the user's units to `rank` coordinates, float64: centred and decorrelated on the
@@ -80,6 +82,19 @@ class Discovery:
     depth_path: DepthPath | None = None
 
     @property
+    def loss(self) -> Loss:
+        """The data loss; runs from before it was recorded had the usual one.
+
+        Raises:
+            DataError: the run names one that is not known here.
+        """
+        name = str(self.settings.get("loss", usual_loss(classes=self.task == "classification").name))
+        try:
+            return loss_argument(name, "Discovery")
+        except ValueError:
+            raise DataError(f"the run has the loss {name!r}, which this version of isthmus does not know.") from None
+
+    @property
     def columns(self) -> tuple[InputColumn, ...] | None:
         """How each input was made from the columns of a table; None for a run from before that was recorded."""
         return columns_of(self.input_names, self.settings.get("input_columns"))
@@ -89,7 +104,10 @@ class Discovery:
         return _apply(self.encoder, self.in_order(x))
 
     def predict(self, x: ArrayLike) -> NDArray[np.float64]:
-        """Predictions in the user's units, shape (n, d_out), through `rank` dimensions (logits when classifying)."""
+        """Predictions (n, d_out) in the user's units through `rank` dimensions, or logits, or log rates.
+
+        What they are depends on the loss; `loss.means` turns them into expected targets.
+        """
         with torch.no_grad():
             return self.decoder(self.encoder(_rows(self.in_order(x)))).numpy()
 

@@ -107,6 +107,15 @@ class Standardiser:
         )
 
 
+def shifted(network: FullyConnected, shift: float) -> FullyConnected:
+    """The network that gives its outputs, each with the same number added."""
+    biases = _biases(network)
+    return FullyConnected.from_layers(
+        [w.detach().double() for w in network.weights], [*biases[:-1], biases[-1] + shift],
+        negative_slope=network.negative_slope, linear=network.linear,
+    ) if shift else network  # fmt: skip
+
+
 def _biases(network: FullyConnected) -> list[torch.Tensor]:
     if network.has_bias:
         return [b.detach().double() for b in network.biases]

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from isthmus.discovery.scaling import Array, Standardiser
-from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.losses import SQUARED, DataLoss
 from isthmus.training.shared_rows import SharedRows
 from isthmus.training.team import Team
 
@@ -19,7 +19,7 @@ def shared_standardiser(values: Array, *, rows: int, team: Team, total: bool = F
         total: total variance 1 in place of unit variance per column.
     """
     samples = torch.from_numpy(values)
-    shared = SharedRows(samples, DataLoss(Loss.SQUARED, samples), total=rows, team=team)
+    shared = SharedRows(samples, DataLoss(SQUARED, samples), total=rows, team=team)
     place = range(team.rank, team.rank + 1)
     # divided by the largest magnitude first: the variance of 1e300 overflows
     magnitude = team.gathered(samples.abs().amax(0)[None], place, team.size).amax(0)

@@ -51,7 +51,7 @@ class BottleneckAutoencoder(Bottleneck):
             raise ShapeError(
                 f"inverse_transform(X): needs {self.n_components_} coordinates as columns, got shape {rows.shape}."
             )
-        return self.discovery_.decode(rows).astype(rows.dtype)
+        return self.discovery_.loss.means(self.discovery_.decode(rows)).astype(rows.dtype)
 
     def score(self, X: Samples, y: Samples = None, sample_weight: Samples = None) -> float:
         """Share of the variance of X that the coordinates keep, R^2 over all columns together; 1 is best.
@@ -65,5 +65,5 @@ class BottleneckAutoencoder(Bottleneck):
             R^2 in the user's units.
         """
         rows = self._rows(X)
-        back = self.discovery_.predict(rows)
+        back = self.discovery_.loss.means(self.discovery_.predict(rows))
         return float(r2_score(rows, back, sample_weight=sample_weight, multioutput="variance_weighted"))

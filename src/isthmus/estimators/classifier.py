@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
@@ -41,7 +40,7 @@ class BottleneckClassifier(ClassifierMixin, Bottleneck):
         labels = column_or_1d(labels, warn=True)
         weights = checked_weights(sample_weight, len(labels))
         self.classes_: NDArray[Any] = np.unique(labels if weights is None else labels[weights > 0])
-        self.rank_: int = self._discover(rows, labels, weights, loss="cross_entropy").rank
+        self.rank_: int = self._discover(rows, labels, weights, classes=True).rank
         return self
 
     def predict_proba(self, X: Samples) -> Array:
@@ -53,7 +52,7 @@ class BottleneckClassifier(ClassifierMixin, Bottleneck):
         Returns:
             Probabilities (n, number of classes), in the order of `classes_` and the precision of X.
         """
-        return softmax(self._predictions(X), axis=1)
+        return self._predictions(X)
 
     def predict(self, X: Samples) -> NDArray[Any]:
         """The likeliest class of each sample.

@@ -13,6 +13,7 @@ class BottleneckRegressor(RegressorMixin, Bottleneck):
     """Regression through the least number of coordinates; `isthmus.discover` says what is computed.
 
     Args:
+        loss: by name, "squared" or another one of numbers, or as an object of `training.losses`. None: squared error.
         depth: number of weight matrices; more depth prefers fewer, more curved coordinates. None: 11.
         ridge: one ridge or several, of which the one with the least held-out error is kept. None: 1e-1 ... 3e-4, for
             targets of total variance 1.

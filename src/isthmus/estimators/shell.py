@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from isthmus.discovery import Discovery, discover
 from isthmus.discovery.progress import Progress
 from isthmus.training import Limits
+from isthmus.training.losses import loss_argument, usual_loss
 
 FLOATS: Any = [np.float64, np.float32]
 Array = NDArray[np.floating[Any]]
@@ -34,6 +35,7 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def __init__(  # noqa: PLR0913 - the arguments are a public contract
         self,
         *,
+        loss: Argument = None,
         depth: Argument = None,
         ridge: Argument = None,
         starts: Argument = None,
@@ -44,6 +46,7 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         n_jobs: Argument = None,
         verbose: Argument = False,
     ) -> None:
+        self.loss = loss
         self.depth = depth
         self.ridge = ridge
         self.starts = starts
@@ -68,8 +71,12 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         rows = self._rows(X)
         return self.discovery_.transform(rows).astype(rows.dtype)
 
-    def _discover(self, X: Samples, y: Samples, sample_weight: Samples, *, loss: str | None = None) -> Discovery:
+    def _discover(self, X: Samples, y: Samples, sample_weight: Samples, *, classes: bool = False) -> Discovery:
         """Run `discover` on checked data and keep the discovery with its curve."""
+        loss = usual_loss(classes=classes) if self.loss is None else loss_argument(self.loss, type(self).__name__)
+        if loss.classes != classes:
+            needed = f"a loss of {'classes' if classes else 'numbers'}"
+            raise ValueError(f"{type(self).__name__}(loss={loss.name!r}): needs {needed}. Leave it out for the usual.")
         names = getattr(self, "feature_names_in_", None)
         found = discover(
             X if names is None else pd.DataFrame(X, columns=names),
@@ -100,9 +107,9 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return np.asarray(validate_data(self, X, reset=False, dtype=FLOATS))
 
     def _predictions(self, X: Samples) -> Array:
-        """Outputs of the decoder in the precision of X, shape (n, d_out)."""
+        """Expected targets, of classes their probabilities, in the precision of X, shape (n, d_out)."""
         rows = self._rows(X)
-        return self.discovery_.predict(rows).astype(rows.dtype)
+        return self.discovery_.loss.means(self.discovery_.predict(rows).astype(rows.dtype))
 
     @property
     def _n_features_out(self) -> int:

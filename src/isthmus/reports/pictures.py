@@ -85,13 +85,14 @@ def save_pictures(pictures: Sequence[Picture], folder: str | os.PathLike[str]) -
 
 
 def _curve_pictures(found: Discovery) -> list[Picture]:
-    linear = "PCA" if found.task == "autoencoding" else "reduced-rank regression"
+    words = found.loss.words
+    linear = words.autoencoder if found.task == "autoencoding" else words.linear
     last, rank = found.scree["rank"].values.max(initial=0), found.rank
     return [
         Picture(
             "scree",
-            "Error through each number of dimensions. A rank stands out where the held-out error falls steeply up to "
-            f"it and no further; the dotted line is the best linear map ({linear}).",
+            f"Error through each number of dimensions, over {words.unit}. A rank stands out where the held-out error "
+            f"falls steeply up to it and no further; the dotted line is {linear}.",
             f"Error against the number of dimensions from 1 to {last}, with the chosen rank {rank} marked.",
             lambda: plots.scree(found.scree, rank=rank),
         ),

@@ -72,8 +72,7 @@ def _error(found: Discovery) -> str:
     error = float(found.scree["heldout_error"].sel(rank=found.rank))
     if not math.isfinite(error):
         return ""
-    what = "the loss of the best constant is left" if found.task == "classification" else "the variance is missed"
-    return f"through {dimensions(found.rank)}, {_percent(error)} of {what} on held-out data."
+    return f"through {dimensions(found.rank)}, {_percent(error)} of {found.loss.words.left} on held-out data."
 
 
 def _accuracy(found: Discovery) -> str:
@@ -111,8 +110,8 @@ def _stability(found: Discovery) -> str:
 def _linear(found: Discovery) -> str:
     if "linear_rank" not in found.readings:
         return ""
-    names = {"autoencoding": "PCA", "classification": "logistic regression on principal components"}
-    name = names.get(found.task, "a linear map (reduced-rank regression)")
+    words = found.loss.words
+    name = words.autoencoder if found.task == "autoencoding" else words.linear
     needed = found.readings["linear_rank"]
     if needed is None:
         most = dimensions(int(found.scree["rank"].max()))

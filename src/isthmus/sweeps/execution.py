@@ -62,7 +62,7 @@ def compute(settings: Sections, source: str | None, checkpoint: Path, listener: 
         numbers, arrays = _numbers(result, start), xr.Dataset()
         record = settings["record"]
         if record["ranks"] and result.outcome is not Outcome.DIVERGED:
-            readings, arrays = rank_readings(result.network, start.x, start.y, ridge=_ridge(settings))
+            readings, arrays = rank_readings(result.network, start, ridge=_ridge(settings))
             numbers |= readings
         if record["history"]:
             arrays = arrays.merge(result.history)
@@ -83,7 +83,7 @@ def _trained(start: Prepared, settings: Sections, checkpoint: Path, listener: Li
         start.x,
         start.y,
         ridge=_ridge(settings),
-        loss=str(training["loss"]),
+        loss=start.loss,
         solver=start.solver,
         limits=Limits(evaluations=int(str(evaluations))) if evaluations is not None else None,
         checkpoint=checkpoint,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from isthmus.errors import PlanError
+from isthmus.training.losses import SQUARED, known, loss_argument
 
 REQUIRED = object()
 MOST_LAYERS = 100_000  # each is an object of its own: a hundred million would be hours before anything is said
@@ -141,7 +142,7 @@ KIND = choice(*NETWORKS, default="fully_connected")
 TRAINING: Mapping[str, Field] = MappingProxyType(
     {
         "ridge": real("a number >= 0", lambda v: v >= 0),
-        "loss": choice("squared", "cross_entropy", default="squared"),
+        "loss": Field(f"one of {known()}", lambda value: loss_argument(str(value), "loss").name, SQUARED.name),
         "solver": choice("default", "preconditioned", default="default"),
         "evaluations": optional(whole(1)),
         "dtype": choice("float32", "float64", default="float32"),

@@ -16,19 +16,19 @@ from torch import Tensor, nn
 from isthmus.diagnostics import diagnose, leaky_diagnosis
 from isthmus.networks import FullyConnected, LeakyResNet
 from isthmus.sweeps.run_table import READINGS
+from isthmus.sweeps.setup import Prepared
 from isthmus.theory.spectra import spectral_gap_rank
 
 POINTS = 64  # data points at which Jacobians are taken
 Numbers = dict[str, object]
 
 
-def rank_readings(network: nn.Module, x: Tensor, y: Tensor, *, ridge: float) -> tuple[Numbers, xr.Dataset]:
+def rank_readings(network: nn.Module, start: Prepared, *, ridge: float) -> tuple[Numbers, xr.Dataset]:
     """Readings of the rank of a trained network on its data, None where a reading does not apply.
 
     Args:
         network: not changed.
-        x: inputs (n, d_in).
-        y: targets (n, d_out), or class numbers (n,).
+        start: the data and the loss.
         ridge: of the training.
 
     Returns:
@@ -36,6 +36,7 @@ def rank_readings(network: nn.Module, x: Tensor, y: Tensor, *, ridge: float) -> 
         singular values of Df over 64 points), rank_hamiltonian (leaky, squared loss: mean over the layers); and the
         table by layer, empty where there is none. All *estimates* but for the two bounds.
     """
+    x = start.x
     numbers: Numbers = {name: None for name in READINGS}
     if isinstance(network, FullyConnected):
         found = diagnose(network, x)
@@ -45,8 +46,8 @@ def rank_readings(network: nn.Module, x: Tensor, y: Tensor, *, ridge: float) -> 
     points = x[torch.linspace(0, len(x) - 1, min(POINTS, len(x))).long()]
     spectra = torch.linalg.svdvals(output_jacobians(network, points))
     numbers["rank_jacobian"] = int(spectral_gap_rank(spectra.median(0).values))
-    if isinstance(network, LeakyResNet) and y.ndim == 2 and ridge > 0:
-        layers = leaky_diagnosis(network, x.double(), y.double(), ridge=ridge)
+    if isinstance(network, LeakyResNet) and start.loss.is_quadratic and ridge > 0:
+        layers = leaky_diagnosis(network, x.double(), start.y.double(), ridge=ridge)
         mean = float(layers["rank_from_hamiltonian"].mean())
         numbers["rank_hamiltonian"] = mean if math.isfinite(mean) else None
         return numbers, layers

@@ -19,6 +19,7 @@ from isthmus.networks import FullyConnected, LeakyResNet, ResNet
 from isthmus.sweeps.runs import canonical_json
 from isthmus.sweeps.task_fields import make_task
 from isthmus.tasks import Kind
+from isthmus.training.losses import Loss, loss_argument
 from isthmus.training.preconditioned import PreconditionedLBFGS
 from isthmus.training.solvers import Solver
 
@@ -36,6 +37,7 @@ class Prepared:
         network: untrained, of its seed.
         x: inputs (n, d_in), scaled.
         y: targets (n, d_out), scaled, or class numbers (n,).
+        loss: of its training.
         solver: None for the default schedule.
         true_rank: of the task, where it is known.
     """
@@ -43,6 +45,7 @@ class Prepared:
     network: nn.Module
     x: Tensor
     y: Tensor
+    loss: Loss
     solver: Solver | None
     true_rank: int | None
 
@@ -58,32 +61,32 @@ def prepared(settings: Sections, source: str | None) -> Prepared:
         DataError: the data cannot be used with this loss. ValueError: arguments that do not fit together.
     """
     training = settings["training"]
-    x, y, d_out, true_rank = _data(
-        canonical_json(settings["task"]), source, str(training["loss"]), str(training["scaling"])
-    )
+    loss = loss_argument(str(training["loss"]), "training")
+    x, y, d_out, true_rank = _data(canonical_json(settings["task"]), source, loss, str(training["scaling"]))
     arguments: dict[str, Any] = {k: v for k, v in settings["network"].items() if k != "kind"}
     kind, dtype = str(settings["network"]["kind"]), getattr(torch, str(training["dtype"]))
     network = _CLASSES[kind](x.shape[1], d_out, **arguments, dtype=dtype)
     solver = None
     if training["solver"] == "preconditioned":
-        if kind != "leaky" or training["loss"] != "squared":
+        if kind != "leaky" or not loss.is_quadratic:
             raise ValueError("training.solver 'preconditioned' needs a leaky network and the squared loss.")
         solver = PreconditionedLBFGS(int(str(training["evaluations"] or 5000)))
-    return Prepared(network, x, y, solver, true_rank)
+    return Prepared(network, x, y, loss, solver, true_rank)
 
 
 @lru_cache(maxsize=4)
-def _data(task: str, source: str | None, loss: str, scaling: str) -> tuple[Tensor, Tensor, int, int | None]:
+def _data(task: str, source: str | None, loss: Loss, scaling: str) -> tuple[Tensor, Tensor, int, int | None]:
     """x, y, the number of outputs, the true rank; kept for the next run on the same task."""
     made = make_task(json.loads(task), source)
     x, target = made.x, made.target
-    if loss == "cross_entropy":
+    if loss.classes:
         if made.kind is not Kind.CLASSIFICATION:
-            raise DataError("training.loss 'cross_entropy' needs a task of classes. Use 'squared', or name classes.")
+            raise DataError(f"training.loss {loss.name!r} needs a task of classes. Use 'squared', or name classes.")
         labels = torch.from_numpy(target.argmax(1))
         return torch.from_numpy(_scaled(x, scaling, total=False)), labels, target.shape[1], made.true_rank
-    y = _scaled(target, scaling, total=True)
-    return torch.from_numpy(_scaled(x, scaling, total=False)), torch.from_numpy(y), y.shape[1], made.true_rank
+    y = torch.from_numpy(_scaled(target, scaling if loss.standardised else "none", total=True))
+    loss.check(y, f"training.loss {loss.name!r}")
+    return torch.from_numpy(_scaled(x, scaling, total=False)), y, y.shape[1], made.true_rank
 
 
 def _scaled(values: np.ndarray, scaling: str, *, total: bool) -> np.ndarray:

@@ -18,7 +18,7 @@ from isthmus.training.batched_solvers import BatchedLBFGS, Member, run_adam
 from isthmus.training.batched_step import BatchedStep
 from isthmus.training.ending import finish
 from isthmus.training.fit import checked_data, fit
-from isthmus.training.losses import Loss
+from isthmus.training.losses import SQUARED, Loss, loss_argument
 from isthmus.training.moves import middle_rank, rebalancing
 from isthmus.training.result import FitResult
 from isthmus.training.solvers import LBFGS, Adam
@@ -34,7 +34,7 @@ def fit_batch(
     y: ArrayLike | Tensor,
     *,
     ridges: Sequence[float],
-    loss: Loss = Loss.SQUARED,
+    loss: str | Loss = SQUARED,
     solver: BatchSchedule = DEFAULT,
 ) -> list[FitResult]:
     """Train networks of one shape at once, in place, each to a minimum of its own penalised objective.
@@ -50,7 +50,7 @@ def fit_batch(
         x: inputs (n, d_in).
         y: targets (n, d_out), or class numbers (n,) for cross-entropy.
         ridges: one for each network, >= 0.
-        loss: squared error or cross-entropy.
+        loss: as in `fit`.
         solver: Adam and L-BFGS, run one after the other; the only move between steps of Adam is rebalancing.
 
     Returns:
@@ -61,7 +61,7 @@ def fit_batch(
         ValueError: no network, not one ridge >= 0 for each, or a solver that does not run on batches.
     """
     _check(networks, ridges, solver)
-    inputs, data = checked_data(networks[0], x, y, loss, None)
+    inputs, data = checked_data(networks[0], x, y, loss_argument(loss, "fit_batch"), None)
     began = time.monotonic()
     with torch.no_grad():
         step = BatchedStep.of(networks, inputs, data, ridges)
@@ -90,7 +90,7 @@ def fit_many(
     y: ArrayLike | Tensor,
     *,
     ridges: Sequence[float],
-    loss: Loss = Loss.SQUARED,
+    loss: str | Loss = SQUARED,
     solver: BatchSchedule = DEFAULT,
 ) -> list[FitResult]:
     """`fit_batch` where `batching_pays`, else `fit` for one network after the other; arguments and results as there."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from isthmus.networks import FullyConnected
 from isthmus.networks.layers import activation_derivative
 from isthmus.networks.rebalancing import balance_layers
-from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.losses import DataLoss
 
 
 class BatchedStep:
@@ -66,7 +66,7 @@ class BatchedStep:
             slope = self._slopes[l]
             if slope is not None:
                 torch.nn.functional.leaky_relu_(a[l + 1], slope) if slope else a[l + 1].relu_()
-        losses, g = self._losses(a[-1])
+        losses, g = self._data.loss.batched(a[-1], self._data.y)
         self._backward(g)
         self.gradient.add_(self.theta * (2 * self.ridges).to(self.theta.dtype))
         return losses.double() + self.ridges[:, 0] * self.theta.square().sum(1).double()
@@ -89,19 +89,6 @@ class BatchedStep:
             torch.bmm(self._a[l], weight.mT, out=out)
         else:
             torch.baddbmm(bias[:, None, :], self._a[l], weight.mT, out=out)
-
-    def _losses(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
-        """As `DataLoss.value_and_gradient`, for each network; `outputs` is overwritten."""
-        n, y = len(self._x), self._data.y
-        if self._data.loss is Loss.SQUARED:
-            residual = outputs.sub_(y)
-            weighted = residual / n
-            return (weighted * residual).sum((1, 2)), weighted.mul_(2.0)
-        log_normaliser = outputs.logsumexp(2, keepdim=True)
-        place = y[None, :, None].expand(len(outputs), -1, 1)
-        losses = ((log_normaliser - outputs.gather(2, place)) / n).sum((1, 2))
-        gradient = outputs.sub_(log_normaliser).exp_()
-        return losses, gradient.scatter_add_(2, place, -torch.ones_like(log_normaliser)).div_(n)
 
     def _backward(self, g: Tensor) -> None:
         for l in range(len(self._layers) - 1, -1, -1):

@@ -14,7 +14,7 @@ from isthmus.networks import FullyConnected
 from isthmus.training.coordinates import PIECES
 from isthmus.training.fitting import FitEvent, Fitting
 from isthmus.training.limits import Limits
-from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.losses import SQUARED, DataLoss, Loss, loss_argument
 from isthmus.training.result import FitResult
 from isthmus.training.schedule import Schedule, default_schedule, on_all_rows
 from isthmus.training.sharded_checkpoint import run_with_checkpoint
@@ -32,7 +32,7 @@ def fit_shards(  # noqa: PLR0913 - the arguments of `fit`, and whose rows they a
     total: int,
     team: Team,
     ridge: float,
-    loss: Loss = Loss.SQUARED,
+    loss: str | Loss = SQUARED,
     schedule: Schedule | None = None,
     limits: Limits | None = None,
     checkpoint: Path | None = None,
@@ -53,7 +53,7 @@ def fit_shards(  # noqa: PLR0913 - the arguments of `fit`, and whose rows they a
         total: number of rows n of all processes.
         team: the processes; `Team()` is one alone.
         ridge: total coefficient of the penalty, >= 0.
-        loss: squared error or cross-entropy.
+        loss: as in `fit`.
         schedule: solvers run one after the other; None: as `fit`.
         limits: seconds (of the slowest process) and gradient evaluations.
         checkpoint: written by the first process every few seconds; read by it, and sent to the others, if it is there.
@@ -83,7 +83,9 @@ def fit_shards(  # noqa: PLR0913 - the arguments of `fit`, and whose rows they a
             f"{rows.stop - 1}, got {len(x)} in x and {len(y)} in y. Slice with team.rows(total)."
         )
     chosen = schedule or default_schedule(network, evaluations=limits.evaluations if limits else None)
-    data, limits = DataLoss(loss, y.contiguous()), limits or Limits()
+    kind, limits = loss_argument(loss, "fit_shards"), limits or Limits()
+    kind.check(y, "fit_shards(x, y): y")
+    data = DataLoss(kind, y.contiguous())
     with torch.no_grad():
         if not split_parameters:
             step = ShardedStep(network, x.contiguous(), data, ridge, total=total, team=team)

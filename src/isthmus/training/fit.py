@@ -13,7 +13,7 @@ from isthmus.networks.arguments import check_ridge, module_argument, seed_argume
 from isthmus.training.chunks import step_within
 from isthmus.training.fitting import FitEvent, Fitting
 from isthmus.training.limits import Limits, limits_argument
-from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.losses import SQUARED, DataLoss, Loss, loss_argument
 from isthmus.training.result import FitResult
 from isthmus.training.schedule import Schedule, default_schedule, on_all_rows
 from isthmus.training.sharded_step import ShardedStep
@@ -26,7 +26,7 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
     y: ArrayLike | Tensor,
     *,
     ridge: float,
-    loss: str | Loss = Loss.SQUARED,
+    loss: str | Loss = SQUARED,
     solver: Solver | Schedule | None = None,
     sample_weight: ArrayLike | Tensor | None = None,
     seed: int | None = None,
@@ -36,14 +36,14 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
 ) -> FitResult:
     """Train a network to a minimum of `data_loss + ridge * network.penalty()`, in place.
 
-        data_loss = sum_i w_i |f(x_i) - y_i|^2   (w_i = 1/n unless given),  or the mean cross-entropy of logits
+        data_loss = sum_i w_i loss(f(x_i), y_i)   (w_i = 1/n unless given),   squared error: loss(f, y) = |f - y|^2
 
     Args:
         network: any module; `FullyConnected` has a step written by hand. Its parameters are changed.
         x: inputs (n, d_in), converted to the network's precision and device.
         y: targets (n, d_out), or class numbers (n,) for cross-entropy.
         ridge: total coefficient of the penalty, >= 0 (the paper's lambda / L for fully connected networks).
-        loss: "squared" or "cross_entropy".
+        loss: by name, "squared" or "cross_entropy" (of logits) among others, or an object of `training.losses`.
         solver: a solver or a tuple of them, run one after the other; see `training.schedule` for the default.
         sample_weight: non-negative weights (n,); normalised to sum 1.
         seed: new initial weights of a `FullyConnected`; None keeps the weights that it has.
@@ -63,9 +63,7 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
         ValueError: ridge < 0, an unknown loss, negative weights.
         DataError: the checkpoint is damaged, or belongs to another fit. OSError: it cannot be written.
     """
-    kind = Loss(loss) if loss in {l.value for l in Loss} else loss
-    if not isinstance(kind, Loss):
-        raise ValueError(f"fit(loss={loss!r}): needs one of {', '.join(repr(l.value) for l in Loss)}.")
+    kind = loss_argument(loss, "fit")
     module_argument(network, "fit(network, x, y)")
     check_ridge(ridge, "fit")
     limits = limits_argument(limits, "fit")
@@ -105,13 +103,13 @@ def checked_data(
         raise ShapeError(
             f"fit(network, x, y): the network takes rows of {features}, x has shape {tuple(inputs.shape)}."
         )
-    targets = targets.to(dtype) if loss is Loss.SQUARED else targets.long().reshape(-1)
-    targets = targets[:, None] if loss is Loss.SQUARED and targets.ndim == 1 else targets.contiguous()
+    loss.check(targets, "fit(network, x, y): y")
+    targets = loss.targets(targets, dtype)
     if len(inputs) != len(targets) or len(inputs) == 0:
         raise ShapeError(f"fit(network, x, y): needs as many rows in x as in y, got {len(inputs)} and {len(targets)}.")
     # one column of y would be spread silently over all outputs
     outputs = network.dimensions[-1] if isinstance(network, FullyConnected) else getattr(network, "d_out", None)
-    if outputs is not None and loss is Loss.SQUARED and targets.shape[1] != outputs:
+    if outputs is not None and not loss.classes and targets.shape[1] != outputs:
         raise ShapeError(f"fit(network, x, y): the network has {outputs} outputs, y has {targets.shape[1]} columns.")
     if weight is None:
         return inputs, DataLoss(loss, targets)

@@ -278,6 +278,6 @@ class Fitting:
 def stamp_of(step: Step, schedule: Schedule) -> str:
     """What a checkpoint belongs to: data, ridge and the kinds of the solvers."""
     kinds = " ".join(type(solver).__name__ for solver in schedule)
-    digest = hashlib.sha256(f"{step.ridge} {step.data.loss.value} {kinds}".encode())
+    digest = hashlib.sha256(f"{step.ridge} {step.data.loss.name} {kinds}".encode())
     step.identify(digest)
     return digest.hexdigest()

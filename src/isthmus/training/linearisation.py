@@ -11,7 +11,7 @@ from torch import Tensor
 
 from isthmus.networks import LeakyResNet, walk
 from isthmus.theory.representation_costs import lifted, lifted_slope
-from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.losses import DataLoss
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +123,8 @@ def linearised(network: LeakyResNet, x: Tensor, data: DataLoss, mix: Tensor | No
     eps = float(network.smoothing)
     with torch.no_grad():
         stream = torch.stack([s.activation for s in walk(network, x)[:-1]])
-    # the curvature of cross-entropy in the logits is at most 1/2
     weight = data.weight if data.weight is not None else x.new_full((len(x),), 1 / len(x))
-    curvature = weight * (2.0 if data.loss is Loss.SQUARED else 0.5)
+    curvature = weight * data.loss.curvature(stream[-1] @ network.unembedding.detach().T)
     return Linearisation(
         V=network.weights.detach()[:, :, : network.width].clone(),
         S=lifted(stream[:-1], bias=network.has_bias, smoothing=eps),

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from isthmus.networks import FullyConnected, LeakyResNet, ResNet
-from isthmus.training.losses import DataLoss, Loss
+from isthmus.training.losses import DataLoss
 
 ROWS_AT_ONCE = 128  # float64 activations of 1024 rows were the largest thing in a fit of 50 layers, four times the rest
 
@@ -22,7 +22,7 @@ def in_float64(network: nn.Module, x: Tensor, data: DataLoss) -> tuple[float, fl
         for start in range(0, len(x), rows):
             part = slice(start, start + rows)
             weight = None if data.weight is None else data.weight[part].double()
-            y = data.y[part].double() if data.loss is Loss.SQUARED else data.y[part]
+            y = data.loss.cast(data.y[part], torch.float64)
             share = len(y) / len(x) if weight is None else 1.0
             value += share * DataLoss(data.loss, y, weight).value(exact(x[part].double()))
         return value, float(penalty_of(exact))

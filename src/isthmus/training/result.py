@@ -26,7 +26,7 @@ class FitResult:
     Attributes:
         network: the trained network (the object that was given, its parameters changed).
         objective: data_loss + ridge * penalty, recomputed in float64.
-        data_loss: squared error summed over outputs and averaged over samples, or mean cross-entropy; float64.
+        data_loss: the loss summed over outputs and averaged over samples; float64.
         penalty: `network.penalty()`, float64.
         gradient_evaluations: how often objective and gradient were computed.
         outcome: why it ended.

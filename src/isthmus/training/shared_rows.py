@@ -4,13 +4,12 @@ Who owns which rows: `team`. The objective on them: `sharded_step`.
 """
 
 import hashlib
-import math
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from isthmus.training.losses import DataLoss, Digest, Loss, identify
+from isthmus.training.losses import DataLoss, Digest, identify
 from isthmus.training.team import Leaves, Team
 
 ROWS_AT_ONCE = 4096  # activations are kept for so many rows only
@@ -68,13 +67,8 @@ class SharedRows:
         return float(squares) / total
 
     def target_spread(self) -> float:
-        """As `losses.target_spread`, over all processes."""
-        if self.data.loss is Loss.CROSS_ENTROPY:
-            ends = torch.stack([-self.data.y.min(), self.data.y.max()]).double()
-            place = range(self.team.rank, self.team.rank + 1)
-            return 1.0 if float(self.team.gathered(ends[None], place, self.team.size).amax(0).sum()) > 0 else 0.0
-        spread = self.spread(lambda _, data: data.y)
-        return spread if math.isfinite(spread) and spread > 0 else -1.0
+        """As `Loss.spread` of the targets of all processes."""
+        return self.data.loss.spread(self.spread(lambda _, data: data.loss.scatter(data.y)))
 
     def identify(self, digest: Digest) -> None:
         """Add all rows to a digest, which does not depend on the team."""
