@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from isthmus.cli.discover import LOSS_HELP
 from isthmus.cli.output_file import checked_output
 from isthmus.cli.run_folder import check_writable
 from isthmus.errors import DataError
@@ -32,6 +33,7 @@ class DiagnosisRequest:
     out: Path | None = None
     factory: str | None = None
     memory: float | None = None
+    loss: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("ridge", "memory"):
@@ -48,7 +50,7 @@ class DiagnosisRequest:
     def command(self) -> str:
         """The command line that asks for the same, without the place of the page."""
         words = ["isthmus", "diagnose", str(self.model), "--data", self.data]
-        for name in ("target", "classes", "ridge", "factory", "memory"):
+        for name in ("target", "classes", "ridge", "factory", "memory", "loss"):
             value = getattr(self, name)
             if value is not None:
                 words += [f"--{name}", f"{value:g}" if isinstance(value, float) else value]
@@ -78,13 +80,14 @@ def diagnose(  # noqa: PLR0913 - one argument per option
     out: Annotated[Path | None, typer.Option(help="The page to write; default runs/MODEL-diagnosis.html.")] = None,
     factory: Annotated[str | None, typer.Option(help="module:callable that makes the network; runs your code.")] = None,
     memory: Annotated[float | None, typer.Option(help="Working memory in MiB; default 2048.")] = None,
+    loss: Annotated[str | None, typer.Option(help=LOSS_HELP)] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace an older file of that name.")] = False,
 ) -> int:
     """What each layer of a network does: its dimensions, how linear it is, what depends on it; and a page about it.
 
     Exit codes: 0 done, 2 bad input, 130 interrupted.
     """
-    request = DiagnosisRequest(model, data, target, classes, ridge, out, factory, memory)
+    request = DiagnosisRequest(model, data, target, classes, ridge, out, factory, memory, loss)
     page = request.writable_page(replace=replace)
 
     from isthmus.cli.diagnose_run import diagnose_to  # torch and the rest: only once the page may be written

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 from torch import Tensor
 
-from isthmus.cli.data import builtin_task, choice_of, rows_like
+from isthmus.cli.data import builtin_task, choice_of, loss_option, rows_like
 from isthmus.cli.diagnose import DiagnosisRequest
 from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.model_data import model_rows, own_arrays, whole_numbers
@@ -62,12 +62,13 @@ def diagnose_to(page: Path, request: DiagnosisRequest, *, say: Callable[[str], N
     given = diagnosis_data(request.data, read, target=request.target, classes=request.classes)
     if request.ridge is not None and given.y is None:
         raise DataError("--ridge: is used together with targets. Add --target or --classes, or leave it out.")
+    loss = loss_option(request.loss)
     num_samples = len(next(iter(given.x.values())) if isinstance(given.x, dict) else given.x)
     is_long = num_samples * num_parameters(read.module) >= LONG
 
     def diagnosed(x: Inputs) -> Diagnosis:
         return diagnose(
-            read.module, x, given.y, ridge=request.ridge, limits=Limits(memory=request.bytes_of_memory),
+            read.module, x, given.y, ridge=request.ridge, loss=loss, limits=Limits(memory=request.bytes_of_memory),
             progress=say if is_long else None,
         )  # fmt: skip
 

@@ -17,6 +17,7 @@ from isthmus.errors import DataError
 # three ReLU layers on either side, one linear layer between them, and the output
 LEAST_CONNECTED_DEPTH = 8
 LARGEST = 2**63 - 1  # of seeds and counts: what generators and files take
+LOSS_HELP = "The data loss by name; default squared, or cross_entropy of classes. An unknown name lists them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class DiscoverRequest:
     network: str | None = None
     depth_path: bool = False
     candidates: str | None = None
+    loss: str | None = None
 
     def __post_init__(self) -> None:
         if self.max_seconds is not None and not 0 < self.max_seconds < float("inf"):
@@ -142,6 +144,7 @@ def discover(  # noqa: PLR0913 - one argument per option
     candidates: Annotated[
         str | None, typer.Option(help="Columns to compare the coordinates with, no inputs: COL,COL.")
     ] = None,
+    loss: Annotated[str | None, typer.Option(help=LOSS_HELP)] = None,
 ) -> int:
     """How many dimensions DATA needs: writes a run folder with a report, and says the verdict.
 
@@ -149,7 +152,7 @@ def discover(  # noqa: PLR0913 - one argument per option
     """
     request = DiscoverRequest(
         data, target, autoencode, classes, seed, max_seconds, ordered, groups, control, ridge, starts, depth,
-        evaluations, None if network is None else network.value, depth_path, candidates,
+        evaluations, None if network is None else network.value, depth_path, candidates, loss,
     )  # fmt: skip
     folder = chosen_folder(request.default_folder, out, resume, replace=replace)
     check_writable(folder)

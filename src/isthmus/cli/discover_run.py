@@ -3,6 +3,7 @@
 The options: `discover`. The folder: `run_folder`. The search itself: `discovery`; its words: `reports.verdict`.
 """
 
+import dataclasses
 import json
 import shlex
 import shutil
@@ -13,7 +14,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from isthmus.cli.data import Rows, choice_of, read_rows
+from isthmus.cli.data import Rows, choice_of, loss_option, read_rows
 from isthmus.cli.discover import DiscoverRequest
 from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
@@ -86,6 +87,8 @@ def _rows(request: DiscoverRequest) -> Rows:
         request.data, choice, groups=request.groups, ordered=request.ordered, seed=request.seed,
         candidates=request.candidate_names,
     )  # fmt: skip
+    if named := loss_option(request.loss):
+        rows = dataclasses.replace(rows, loss=named.name)
     checked_data(rows.x, rows.y, rows.loss)
     return rows
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from isthmus.cli.discover import LARGEST
+from isthmus.cli.discover import LARGEST, LOSS_HELP
 from isthmus.cli.run_folder import default_folder
 from isthmus.errors import DataError
 
@@ -35,6 +35,7 @@ class FitRequest:
     dtype: str
     evaluations: int | None
     split_parameters: bool = False
+    loss: str | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.ridge < float("inf"):
@@ -65,7 +66,7 @@ class FitRequest:
         ]
         options: dict[str, object] = {"ridge": f"{self.ridge:g}"}
         usual = {"depth": 4, "width": 64, "slope": 0.0, "seed": 0, "dtype": "float64"}
-        for name in ("depth", "width", "linear", "slope", "seed", "dtype", "evaluations", "split_parameters"):
+        for name in ("depth", "width", "linear", "slope", "seed", "dtype", "evaluations", "split_parameters", "loss"):
             value = getattr(self, name)
             options[name.replace("_", "-")] = None if value == usual.get(name) else value
         return default_folder(self.data, words, options)
@@ -96,6 +97,7 @@ def fit(  # noqa: PLR0913 - one argument per option
             "activations of its rows must fit instead. Any number of processes ends with the same bits, one too.",
         ),
     ] = False,
+    loss: Annotated[str | None, typer.Option(help=LOSS_HELP)] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run; default runs/DATA-TARGET-fit-....")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Remove an older run from the folder first.")] = False,
@@ -109,7 +111,7 @@ def fit(  # noqa: PLR0913 - one argument per option
         raise DataError(f"--timeout {timeout:g}: needs a finite number of seconds.")
     request = FitRequest(
         data, target, autoencode, classes, ridge, depth, width, linear, slope, seed, dtype, evaluations,
-        split_parameters,
+        split_parameters, loss,
     )  # fmt: skip
     from isthmus.cli.fit_run import run_fit  # torch and the rest: only once the request makes sense
 

@@ -125,7 +125,7 @@ def _dtype(request: FitRequest) -> torch.dtype:
 def _shard(request: FitRequest, team: Team) -> ShardData:
     return read_shard(
         request.data, target=request.target, classes=request.classes, autoencode=request.autoencode,
-        dtype=_dtype(request), team=team,
+        dtype=_dtype(request), team=team, loss=request.loss,
     )  # fmt: skip
 
 
@@ -233,7 +233,7 @@ def stored_result(folder: Path, request: FitRequest) -> dict[str, object]:
         asked = content["request"]
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{folder / RESULT}: is damaged ({error}). Start over with --replace.") from error
-    if asked != request.as_dict():
+    if {"loss": None, **asked} != request.as_dict():  # runs from before it could be chosen
         raise DataError(f"{folder}: holds another run. Give another folder with --out.")
     return content
 
