@@ -14,7 +14,8 @@ from torch import Tensor
 from isthmus.networks import LeakyResNet, walk
 from isthmus.training.leaky_step import LeakyStep
 from isthmus.training.preconditioned import PreconditionedLBFGS
-from isthmus.training.solvers import State
+from isthmus.training.result import Ending
+from isthmus.training.solvers import State, end
 from isthmus.training.steps import Step
 
 _UNMOVED: State = {"spent": 0, "minimum": None, "uneven": math.inf, "shrunk": 1.0}  # before the first minimum
@@ -94,24 +95,24 @@ class AdaptiveSteps:
 
     def _close_round(self, step: LeakyStep, known: State, state: State) -> None:
         """Move on to the next round, or end; `known` is the state with what one of an older version lacks."""
-        reason, number = state["inner"]["reason"], state["round"]
+        ending, number = Ending(state["inner"]["reason"]), state["round"]
         if number < self.rounds:
-            if reason == "diverged":
-                state["done"], state["reason"] = True, reason
+            if ending is Ending.DIVERGED:
+                end(state, ending)
                 return
             following = number + 1 if self._move(step, self.damping) else self.rounds
         else:
             following = number + 1
             state["spent"] = known["spent"] + state["inner"]["evaluations"]
-            if reason in {"limit", "diverged"}:
+            if ending in {Ending.LIMIT, Ending.DIVERGED}:
                 minimum = known["minimum"]
                 self.settle(step, known)
-                state["done"], state["reason"] = True, minimum["reason"] if minimum else reason
+                end(state, Ending(minimum["reason"]) if minimum else ending)
                 state["value"] = minimum["value"] if minimum else state["value"]
                 return
             state["minimum"] = {
                 "theta": step.theta.clone(), "steps": step.network.steps.clone(), "value": state["value"],
-                "smoothing": step.network.smoothing.clone(), "reason": reason,
+                "smoothing": step.network.smoothing.clone(), "reason": ending.value,
             }  # fmt: skip
             # a layer beside those that are as long as they may be can go back and forth
             uneven = self.unevenness(step.network, step.x)
@@ -119,7 +120,7 @@ class AdaptiveSteps:
             state["uneven"] = uneven
             is_last = number == self.rounds + self.final_rounds or state["spent"] >= self.solver.evaluations
             if is_last or not self._move(step, self.damping * state["shrunk"]):
-                state["done"], state["reason"] = True, reason
+                end(state, ending)
                 return
         state["round"] = following
         state["inner"] = self._solver(following, state.get("spent", 0)).start(step)

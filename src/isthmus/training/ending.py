@@ -5,25 +5,15 @@ import math
 import numpy as np
 import xarray as xr
 
-from isthmus.training.result import FitResult, Outcome
+from isthmus.training.result import Ending, FitResult, Outcome
 from isthmus.training.solvers import default_tolerance, stationarity
 from isthmus.training.steps import Step
-
-_OUTCOMES = {
-    "": Outcome.STEP_LIMIT,
-    "limit": Outcome.STEP_LIMIT,
-    "time": Outcome.TIME_LIMIT,
-    "plateau": Outcome.PLATEAU,
-    "converged": Outcome.CONVERGED,
-    "diverged": Outcome.DIVERGED,
-    "interrupted": Outcome.INTERRUPTED,
-}
 
 
 def finish(
     step: Step,
     *,
-    reason: str,
+    reason: Ending,
     evaluations: int,
     steps: int,
     seconds: float,
@@ -35,7 +25,7 @@ def finish(
     step()
     relative = stationarity(step)
     data_loss, penalty = step.in_float64()
-    outcome = _OUTCOMES[reason]
+    outcome = reason.outcome
     if outcome in {Outcome.STEP_LIMIT, Outcome.PLATEAU, Outcome.CONVERGED}:
         outcome = Outcome.CONVERGED if relative <= default_tolerance(step.theta.dtype) else outcome
         outcome = Outcome.COLLAPSED if lost else outcome

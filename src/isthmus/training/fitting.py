@@ -21,7 +21,7 @@ from isthmus.training.ending import finish
 from isthmus.training.leaky_step import LeakyStep
 from isthmus.training.limits import Clock, Limits, seconds_left
 from isthmus.training.moves import middle_rank
-from isthmus.training.result import FitResult
+from isthmus.training.result import Ending, FitResult
 from isthmus.training.schedule import Schedule, cheaper
 from isthmus.training.solvers import State
 from isthmus.training.steps import Step
@@ -29,7 +29,6 @@ from isthmus.training.team import Team
 
 CHECKPOINT_SECONDS = 5.0  # between two checkpoints, and
 CHECKPOINT_PAUSE = 20.0  # so many times what the last one took: the pairs of a large network are a gigabyte
-STOPPED = {"interrupted", "time"}  # before the end: the same call goes on
 RESCUE_RIDGE = 0.1  # the second attempt warms up with a tenth of the ridge: what collapses at full ridge survives there
 
 
@@ -131,30 +130,30 @@ class Fitting:
     def run(self) -> FitResult:
         """Run all phases, once more from the start if they ended in a collapse, and report."""
         ended = self.ended or self._to_the_end()
-        network = self.step.network
+        network, reason = self.step.network, Ending(ended["reason"])
         return finish(
             self.step,
-            reason=ended["reason"],
+            reason=reason,
             evaluations=ended["evaluations"],
             steps=ended["steps"],
             seconds=ended["seconds"],
             history=ended["history"],
-            lost=self._is_lost(ended["reason"]),
+            lost=self._is_lost(reason),
             rank=middle_rank(network) if isinstance(network, FullyConnected) else None,
         )
 
     def _to_the_end(self) -> Ended:
         run = self.run_state
         reason = self._phases()
-        if reason in {"", "converged", "plateau", "limit", "diverged"} and run.attempt == 0 and self._is_lost(reason):
-            end = float("inf") if reason == "diverged" else self.step()
+        if not reason.is_stop and run.attempt == 0 and self._is_lost(reason):
+            end = float("inf") if reason is Ending.DIVERGED else self.step()
             run.rejected, run.rejected_buffers = (self.step.theta.clone(), end), self._buffers()
             self.step.theta.copy_(run.initial)
             self._put_buffers(run.initial_buffers)
             run.attempt, run.phase, run.state, run.before = 1, 0, None, run.evaluations()
             reason = self._phases()
         # saved before the two attempts are compared: the checkpoint goes on from the parameters of this one
-        if self.path and reason in STOPPED:
+        if self.path and reason.is_stop:
             self._save()
         self.step.ridge = self.ridge  # a second attempt may have stopped in its gentler warm-up
         self._settle()
@@ -162,10 +161,10 @@ class Fitting:
             self.step.theta.copy_(run.rejected[0])
             self._put_buffers(run.rejected_buffers)
         ended = Ended(
-            call=self.call, starts=[], reason=reason, evaluations=run.evaluations(), steps=run.steps,
+            call=self.call, starts=[], reason=reason.value, evaluations=run.evaluations(), steps=run.steps,
             seconds=self.clock.seconds(), history=run.history,
         )  # fmt: skip
-        if reason not in STOPPED and self.at_end:
+        if not reason.is_stop and self.at_end:
             self.at_end(ended)
         return ended
 
@@ -187,13 +186,13 @@ class Fitting:
         if isinstance(solver, AdaptiveSteps) and isinstance(step, LeakyStep) and run.state is not None:
             solver.settle(step, run.state)
 
-    def _phases(self) -> str:
+    def _phases(self) -> Ending:
         run = self.run_state
         schedule = cheaper(self.schedule, rate=1 / 3) if run.attempt else self.schedule
-        reason = ""
+        reason = Ending.STEPS_MADE
         # gone on from the very iteration that reached the limit: it was saved there, and ended before that was
         if run.state is not None and self._is_spent(run):
-            return "limit"
+            return Ending.LIMIT
         while run.phase < len(schedule):
             solver = schedule[run.phase]
             # a schedule of one phase has no warm-up that could be gentler: it must minimise the objective itself
@@ -206,15 +205,15 @@ class Fitting:
                 run.steps += 1
                 if stop := self._after_iteration(run):
                     return stop
-            reason = run.state["reason"]
+            reason = Ending(run.state["reason"])
             run.before += run.state["evaluations"]
             run.state, run.phase = None, run.phase + 1
-            if reason == "diverged":
+            if reason is Ending.DIVERGED:
                 return reason
         self.step.ridge = self.ridge
         return reason
 
-    def _after_iteration(self, run: Run) -> str:
+    def _after_iteration(self, run: Run) -> Ending | None:
         assert run.state is not None
         evaluations, value = run.evaluations(), run.state["value"]
         run.history.append((evaluations, value))
@@ -229,10 +228,10 @@ class Fitting:
         if save:
             self._save()
         if stop:
-            return "interrupted"
+            return Ending.INTERRUPTED
         if late:
-            return "time"
-        return "limit" if self._is_spent(run) else ""
+            return Ending.TIME
+        return Ending.LIMIT if self._is_spent(run) else None
 
     def _is_spent(self, run: Run) -> bool:
         return self.limits.evaluations is not None and run.evaluations() >= self.limits.evaluations
@@ -268,9 +267,9 @@ class Fitting:
         self.team.check_in_step(self.step.theta)
         self.team.told_by_first(lambda: save_state(path, {**common, **state, "products": self.step.products.chosen()}))
 
-    def _is_lost(self, reason: str) -> bool:
+    def _is_lost(self, reason: Ending) -> bool:
         """Whether the network diverged or computes a constant although its targets vary."""
-        if reason == "diverged" or not bool(torch.isfinite(self.step.theta).all()):
+        if reason is Ending.DIVERGED or not bool(torch.isfinite(self.step.theta).all()):
             return True
         return self.step.computes_constant()
 

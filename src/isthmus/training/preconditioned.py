@@ -15,7 +15,8 @@ from isthmus.networks import LeakyResNet
 from isthmus.training.line_search import wolfe_search
 from isthmus.training.linearisation import Linearisation, linearised, random_mix
 from isthmus.training.minibatches import batch_of
-from isthmus.training.solvers import State, default_tolerance, stationarity
+from isthmus.training.result import Ending
+from isthmus.training.solvers import State, default_tolerance, end, stationarity
 from isthmus.training.steps import Step
 
 TO_RELU = (0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 0.0)  # ends at the relu; see `PreconditionedLBFGS`
@@ -101,7 +102,7 @@ class PreconditionedLBFGS:
     def advance(self, step: Step, state: State) -> None:
         """One iteration, in place."""
         if not math.isfinite(state["value"]):
-            state["done"], state["reason"] = True, "diverged"
+            end(state, Ending.DIVERGED)
             return
         lasts = self.refresh * (SAMPLED_REFRESH if state["combined"] else 1)
         if state["anchor"] is None or state["age"] >= lasts:
@@ -198,7 +199,7 @@ class PreconditionedLBFGS:
         state["value"] = step()
         state["evaluations"] += 1
         if not state["moved"]:
-            self._close_stage(step, state, "plateau")
+            self._close_stage(step, state, Ending.PLATEAU)
             return
         state["gradient"] = step.gradient / _metric(step)
         state["moved"], state["changes"], state["anchor"] = [], [], None
@@ -209,21 +210,21 @@ class PreconditionedLBFGS:
         del past[: -self.window - 1]
         last = state["stage"] == self._last_descent()
         if stationarity(step) <= ((self.tolerance or default_tolerance(step.theta.dtype)) if last else EARLY):
-            self._close_stage(step, state, "converged")
+            self._close_stage(step, state, Ending.CONVERGED)
         elif len(past) > self.window and past[0] - past[-1] <= self.plateau * abs(past[-1]):
-            self._close_stage(step, state, "plateau")
+            self._close_stage(step, state, Ending.PLATEAU)
         elif state["evaluations"] >= self.evaluations:
-            state["done"], state["reason"] = True, "limit"
+            end(state, Ending.LIMIT)
 
     def _last_descent(self) -> int:
         """Number of the last stage that makes steps: one of width 0 after others makes none."""
         count = len(self.smoothing)
         return count - 2 if count > 1 and self.smoothing[-1] == 0 else count - 1
 
-    def _close_stage(self, step: Step, state: State, reason: str) -> None:
+    def _close_stage(self, step: Step, state: State, ending: Ending) -> None:
         is_last = state["stage"] == self._last_descent()
         if is_last:
-            state["done"], state["reason"] = True, reason
+            end(state, ending)
         if state["stage"] + 1 < len(self.smoothing):
             state["stage"] += 1
             self._open_stage(step, state)

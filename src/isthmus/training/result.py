@@ -1,7 +1,7 @@
 """How a training run ended: the network, the numbers, and the reason in words."""
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 
 import xarray as xr
 from torch import nn
@@ -17,6 +17,39 @@ class Outcome(Enum):
     DIVERGED = "diverged: the objective became infinite or NaN; use a smaller step or a larger ridge"
     COLLAPSED = "collapsed: the network is the zero function; use a smaller ridge, less depth or another start"
     INTERRUPTED = "interrupted: the state was saved; resume from the checkpoint"
+
+
+class Ending(StrEnum):
+    """Why a solver, or the fit, ended; a checkpoint holds the value, as plain text."""
+
+    STEPS_MADE = ""  # all that were asked for
+    CONVERGED = "converged"
+    PLATEAU = "plateau"
+    LIMIT = "limit"
+    TIME = "time"
+    DIVERGED = "diverged"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def is_stop(self) -> bool:
+        """Whether it came before the end: the same call goes on."""
+        return self in {Ending.INTERRUPTED, Ending.TIME}
+
+    @property
+    def outcome(self) -> Outcome:
+        """What it is to whoever asked for the fit, if its network is good."""
+        return _OUTCOMES[self]
+
+
+_OUTCOMES = {
+    Ending.STEPS_MADE: Outcome.STEP_LIMIT,
+    Ending.CONVERGED: Outcome.CONVERGED,
+    Ending.PLATEAU: Outcome.PLATEAU,
+    Ending.LIMIT: Outcome.STEP_LIMIT,
+    Ending.TIME: Outcome.TIME_LIMIT,
+    Ending.DIVERGED: Outcome.DIVERGED,
+    Ending.INTERRUPTED: Outcome.INTERRUPTED,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,15 @@ from torch import Tensor
 from isthmus.training.line_search import CURVATURE, Point, wolfe_search
 from isthmus.training.moves import Move
 from isthmus.training.pairs import direction, forget, no_pairs, remember
+from isthmus.training.result import Ending
 from isthmus.training.steps import Step
 
 State = dict[str, Any]  # plain Python and tensors only: it goes through torch.save and back with weights_only=True
+
+
+def end(state: State, ending: Ending) -> None:
+    """Note that the solver has nothing left to do, and why."""
+    state["done"], state["reason"] = True, ending.value
 
 
 @runtime_checkable
@@ -78,7 +84,7 @@ class Adam:
         state["value"] = step()
         state["evaluations"] += 1
         if not math.isfinite(state["value"]):
-            state["done"], state["reason"] = True, "diverged"
+            end(state, Ending.DIVERGED)
             return
         state["t"] = t = state["t"] + 1
         rate = self.rate_at(t)
@@ -132,9 +138,9 @@ class GradientDescent:
         state["value"] = step()
         state["evaluations"] += 1
         if not math.isfinite(state["value"]):
-            state["done"], state["reason"] = True, "diverged"
+            end(state, Ending.DIVERGED)
         elif stationarity(step) <= (self.tolerance or default_tolerance(step.theta.dtype)):
-            state["done"], state["reason"] = True, "converged"
+            end(state, Ending.CONVERGED)
         else:
             step.theta.add_(step.gradient, alpha=-self.rate)
             state["done"] = state["evaluations"] >= self.steps
@@ -183,7 +189,7 @@ class LBFGS:
             state["count"] = 0
             along, slope = direction(step.coordinates, state)
         if slope == 0 or not math.isfinite(slope) or not math.isfinite(state["value"]):
-            state["done"], state["reason"] = True, "converged" if slope == 0 else "diverged"
+            end(state, Ending.CONVERGED if slope == 0 else Ending.DIVERGED)
             return
         origin = step.theta.clone()
         found = self._search(step, state, origin, along, slope)
@@ -222,7 +228,7 @@ class LBFGS:
         """After a failed line search: forget the history once, then call it a plateau."""
         state["failures"] += 1
         if state["failures"] > 1 or state["count"] == 0:
-            state["done"], state["reason"] = True, "plateau"
+            end(state, Ending.PLATEAU)
         state["value"] = step()
         state["evaluations"] += 1
         forget(step.coordinates, state, step.gradient)
@@ -232,11 +238,11 @@ class LBFGS:
         if len(past) > self.window:
             past.pop(0)
             if past[0] - past[-1] <= self.plateau * abs(past[-1]):
-                state["done"], state["reason"] = True, "plateau"
+                end(state, Ending.PLATEAU)
         if self._is_stationary(step, state):
-            state["done"], state["reason"] = True, "converged"
+            end(state, Ending.CONVERGED)
         elif state["evaluations"] >= self.evaluations:
-            state["done"], state["reason"] = True, state["reason"] or "limit"
+            end(state, Ending(state["reason"] or Ending.LIMIT))
 
     def _is_stationary(self, step: Step, state: State) -> bool:
         """Whether the relative gradient is below the tolerance; read off exactly only where it may be.
