@@ -6,8 +6,8 @@ from tests.tolerances import rounding
 
 from isthmus.networks import FullyConnected
 from isthmus.networks.narrow_runs import narrow_linear_run, widen_linear_run
+from isthmus.networks.network import penalty_of as penalty
 from isthmus.training.moves import truncate_middle
-from isthmus.training.objective import penalty_of as penalty
 
 WIDTHS, LINEAR = (8, 7, 6, 7, 9), (2, 3, 4)
 

@@ -13,7 +13,7 @@ from isthmus.diagnostics.budget import announcement
 from isthmus.diagnostics.derivatives import Derivatives
 from isthmus.diagnostics.layer_sums import LayerSums
 from isthmus.diagnostics.leaves import skipped_leaves
-from isthmus.diagnostics.objective import LossOverData, penalty_of
+from isthmus.diagnostics.objective import LossOverData
 from isthmus.diagnostics.rank import rank_of, upper_bound
 from isthmus.diagnostics.replica import random_state_kept
 from isthmus.diagnostics.samples import Inputs, Samples
@@ -22,6 +22,7 @@ from isthmus.diagnostics.stream_columns import add_leaky_columns, add_stream_col
 from isthmus.diagnostics.table import table_of
 from isthmus.networks import LeakyResNet
 from isthmus.networks.arguments import module_argument
+from isthmus.networks.network import penalised, penalty_of
 from isthmus.theory import RankEstimate
 from isthmus.theory.inputs import Real
 from isthmus.training.limits import Limits, limits_argument
@@ -54,6 +55,7 @@ class _Given:
     y: Tensor | None
     ridge: Real | None
     loss: LossOverData | None
+    penalised: frozenset[str]  # parameters
 
 
 def diagnose(
@@ -77,7 +79,7 @@ def diagnose(
         x: samples as rows: one tensor, a tuple, or a dict by argument name; whole numbers where the module takes them.
         y: targets; with them the data loss stands in the table's attributes.
         ridge: with it the objective stands there too: data loss + ridge * module.penalty(), or ridge times the sum of
-            squares of all parameters.
+            squares of all trainable parameters (of all, where none is), as `fit` has it.
         loss: of the training, by name or as an object; None: squared error, or cross-entropy for whole numbers.
         limits: `memory` bounds the bytes of working memory beyond the data and the module, 2 GiB unless given.
         progress: hears one sentence, what it will cost, before the work starts; so does the log.
@@ -116,7 +118,8 @@ def diagnose(
     limits = limits_argument(limits, "diagnose")
     samples = Samples.of(x)
     named = None if loss is None else loss_argument(loss, "diagnose")
-    given = _Given(samples, y, ridge, None if y is None else LossOverData(y, samples.num, named))
+    over_data = None if y is None else LossOverData(y, samples.num, named)
+    given = _Given(samples, y, ridge, over_data, penalised(network))
     with random_state_kept(network), open_session(network, samples) as session:
         budget = session.budget(limits.memory)
         points = session.num_points()
@@ -154,7 +157,7 @@ def _streamed(session: DiagnosisSession, given: _Given, batch: int) -> tuple[lis
         return layers, {}
     losses: dict[str, Real] = {"data_loss": sum(parts)}
     if given.ridge is not None:
-        losses["objective"] = sum(parts) + given.ridge * penalty_of(session.exact.module)
+        losses["objective"] = sum(parts) + given.ridge * float(penalty_of(session.exact.module, given.penalised))
     return layers, losses
 
 

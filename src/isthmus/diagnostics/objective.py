@@ -4,7 +4,7 @@ Training has its own, differentiated by hand: `training.losses`.
 """
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks.arguments import tensor_argument
@@ -53,11 +53,3 @@ class LossOverData:
             got = tuple(self.y.shape) if self.y.ndim == 1 and output.shape[1:] != (1,) else got
             raise ShapeError(f"diagnose(module, x, y): needs y of shape {needed}, as the network answers; got {got}.")
         return loss.summed(output, y) / self.num
-
-
-def penalty_of(module: nn.Module) -> float:
-    """What `ridge` multiplies: the module's own `penalty()`, else the sum of squares of all parameters."""
-    own = getattr(module, "penalty", None)
-    if callable(own):
-        return float(own())  # pyright: ignore[reportArgumentType]
-    return sum(float(p.detach().double().square().sum()) for p in module.parameters())

@@ -3,7 +3,8 @@
 The training step that is fast by hand lives in `training.steps`, and is tested against `forward`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
 
 import torch
 from jaxtyping import Float
@@ -11,9 +12,10 @@ from torch import Tensor, nn
 
 from isthmus.errors import ShapeError
 from isthmus.networks.layers import LayerState, activation, check_features
+from isthmus.networks.network import Network
 
 
-class FullyConnected(nn.Module):
+class FullyConnected(Network):
     """Fully connected network of `depth` weight matrices, no activation after the last.
 
         a_0 = x;   z_l = a_{l-1} W_l^T + b_l;   a_l = sigma_a(z_l), or z_l where l is in `linear`;   f(x) = z_L
@@ -52,6 +54,7 @@ class FullyConnected(nn.Module):
         widths = _hidden_widths(width, depth)
         self.linear = frozenset(int(l) for l in linear)
         self.dimensions: tuple[int, ...] = (d_in, *widths, d_out)
+        self.d_in, self.d_out = d_in, d_out
         self.negative_slope = float(negative_slope)
         _check_shape(self.dimensions, depth, self.negative_slope, self.linear)
         generator = torch.Generator().manual_seed(torch.seed() % 2**63 if seed is None else seed)
@@ -134,13 +137,9 @@ class FullyConnected(nn.Module):
         """b_l of weight layer `position`, or None."""
         return self.biases[position - 1] if self.has_bias else None
 
-    def forward(self, x: Float[Tensor, "n d_in"]) -> Float[Tensor, "n d_out"]:
-        """f(x), samples as rows."""
-        return self.layer_states(x)[-1].activation
-
     def layer_states(self, x: Float[Tensor, "n d_in"]) -> list[LayerState]:
         """See `isthmus.walk`."""
-        check_features("FullyConnected(x)", x, self.dimensions[0])
+        check_features("FullyConnected(x)", x, self.d_in)
         states: list[LayerState] = []
         a = x
         for l, weight in enumerate(self.weights, 1):
@@ -153,6 +152,41 @@ class FullyConnected(nn.Module):
     def penalty(self) -> Float[Tensor, ""]:
         """sum_l |W_l|_F^2 + |b_l|^2, the norm that `ridge` multiplies (no factor 1/2, no division by L)."""
         return torch.stack([p.square().sum() for p in self.parameters()]).sum()
+
+    def reseed(self, seed: int) -> None:
+        """Draw new initial weights, in place."""
+        fresh = FullyConnected(
+            self.d_in, self.d_out, width=self.dimensions[1:-1], depth=self.depth, negative_slope=self.negative_slope,
+            linear=self.linear, bias=self.has_bias, seed=seed, dtype=self.weights[0].dtype,
+        )  # fmt: skip
+        with torch.no_grad():
+            for mine, theirs in zip(self.parameters(), fresh.parameters(), strict=True):
+                mine.copy_(theirs)
+
+    def description(self) -> dict[str, object]:
+        """See `Network`."""
+        return {
+            "class": "FullyConnected",
+            "dimensions": list(self.dimensions),
+            "negative_slope": self.negative_slope,
+            "linear": sorted(self.linear),
+            "bias": self.has_bias,
+        }
+
+    @classmethod
+    def from_description(cls, description: Mapping[str, Any], tensors: Mapping[str, Tensor], name: str) -> Self:
+        """See `Network`."""
+        dimensions = description["dimensions"]
+        shapes = [tuple(tensors[f"weights.{l}"].shape) for l in range(len(dimensions) - 1)]
+        if shapes != list(zip(dimensions[1:], dimensions[:-1], strict=True)):
+            raise ValueError(f"{name}: weights of shapes {shapes} do not fit dimensions {dimensions}")
+        network = cls(
+            dimensions[0], dimensions[-1], width=dimensions[1:-1], depth=len(dimensions) - 1,
+            negative_slope=float(description["negative_slope"]), linear=description["linear"],
+            bias=bool(description["bias"]), seed=0, dtype=tensors["weights.0"].dtype,
+        )  # fmt: skip
+        network.load_state_dict(dict(tensors))
+        return network
 
     def extra_repr(self) -> str:
         """Dimensions and what differs from a plain ReLU network."""

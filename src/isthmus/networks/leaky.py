@@ -4,20 +4,25 @@ What their momenta and Hamiltonian say: `diagnostics.leaky_diagnosis`. Formulas:
 `networks.leaky_steps`. Moves that keep their function: `networks.leaky_moves`.
 """
 
+from collections.abc import Mapping
+from typing import Any, Self
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.layers import LayerState, check_features
 from isthmus.networks.leaky_steps import SCHEMES, check_leak, step_sizes
-from isthmus.networks.waist import Waist, check_waist
+from isthmus.networks.residual_rewriting import Map, chained, narrowed
+from isthmus.networks.residual_stream import ResidualStream
 from isthmus.theory.inputs import Real, check_positive
 from isthmus.theory.representation_costs import lifted
 
 MAPS = ("fixed", "learned")
 
 
-class LeakyResNet(nn.Module):
+class LeakyResNet(ResidualStream):
     """Leaky residual network of `depth` layers between an input and an output map.
 
         A_0 = x E^T;   A_l = (1 - rho_l Lt) A_{l-1} + rho_l sigma(A_{l-1}) W_l^T;   f(x) = A_L U^T
@@ -51,7 +56,6 @@ class LeakyResNet(nn.Module):
 
     smoothing: Tensor
     steps: Tensor
-    waist: Waist | None
 
     def __init__(  # noqa: PLR0913 - the arguments are a public contract
         self,
@@ -72,7 +76,7 @@ class LeakyResNet(nn.Module):
         _check_leaky(d_in, d_out, width, depth, maps, scheme)
         check_positive("LeakyResNet", "effective_depth", effective_depth)
         Lt = float(effective_depth)
-        self.d_in, self.d_out, self.width, self.depth = d_in, d_out, width, depth
+        self.d_in, self.d_out, self.width, self.matrices_per_layer = d_in, d_out, width, 1
         self.effective_depth, self.maps, self.has_bias, self.scheme = Lt, maps, bias, scheme
         sizes = step_sizes(steps, depth)
         self.adaptive = isinstance(steps, str) and steps == "adaptive"
@@ -93,25 +97,15 @@ class LeakyResNet(nn.Module):
         self.unembedding = nn.Parameter(U, requires_grad=learned)
         self.waist = None
 
-    def narrow(self, waist: Waist | None) -> None:
-        """Put a waist into the stream, or take it away.
-
-        Raises:
-            ShapeError: it does not fit the stream.
-        """
-        if waist is not None:
-            check_waist("LeakyResNet.narrow", waist, width=self.width, depth=self.depth)
-            waist = waist.to(self.weights)
-        self.waist = waist
+    @property
+    def depth(self) -> int:
+        """Number of layers L, without the two maps."""
+        return len(self.weights)
 
     def layer_steps(self) -> Float[Tensor, " depth"]:
         """The step of explicit Euler that each layer makes: rho_l, or (1 - exp(-rho_l Lt)) / Lt if exponential."""
         Lt = self.effective_depth
         return self.steps if self.scheme == "euler" else -torch.expm1(-self.steps * Lt) / Lt
-
-    def forward(self, x: Float[Tensor, "n d_in"]) -> Float[Tensor, "n d_out"]:
-        """f(x), samples as rows."""
-        return self.layer_states(x)[-1].activation
 
     def layer_states(self, x: Float[Tensor, "n d_in"]) -> list[LayerState]:
         """See `isthmus.walk`: input map, L layers, output map; the activation of layer l is the stream A_l.
@@ -130,16 +124,61 @@ class LeakyResNet(nn.Module):
         y = a @ self.unembedding.mT
         return [*states, LayerState(self.depth + 2, y, y, self.unembedding, None, "unembedding")]
 
-    def behind(self, layer: int, a: Tensor) -> Tensor:
-        """The stream behind a layer: `a`, but through the waist where there is one."""
-        return self.waist(a) if self.waist is not None and self.waist.layer == layer else a
-
     def penalty(self) -> Float[Tensor, ""]:
         """(1 / (2 Lt)) sum rho_l |W_l|^2, and half the squared norms of learned maps; `ridge` multiplies it."""
         layers = (self.layer_steps() * self.weights.square().sum((1, 2))).sum() / (2 * self.effective_depth)
         if self.maps == "fixed":
             return layers
         return layers + (self.embedding.square().sum() + self.unembedding.square().sum()) / 2
+
+    def as_fully_connected(self) -> FullyConnected:
+        """See `isthmus.networks.as_fully_connected`."""
+        if float(self.smoothing):
+            raise ValueError(
+                f"as_fully_connected: needs a LeakyResNet with an exact relu; its smoothing is "
+                f"{float(self.smoothing):g}. Train it to the end with PreconditionedLBFGS(smoothing=(..., 0.0))."
+            )
+        W, width, Lt = self.weights.detach().double(), self.width, self.effective_depth
+        eye = torch.eye(width, dtype=torch.float64)
+        maps: list[Map] = [(self.embedding.detach().double(), eye.new_zeros(width))]
+        for weight, rho in zip(W, self.layer_steps().double().tolist(), strict=True):
+            kept = (1 - rho * Lt) * eye
+            bias = rho * weight[:, width] if self.has_bias else eye.new_zeros(width)
+            maps.append((torch.cat([kept + rho * weight[:, :width], -kept], 1), bias))
+        end = self.unembedding.detach().double()
+        parts = [torch.cat([eye, -eye]) for _ in maps]
+        return chained(
+            narrowed(maps, self.waist), [(p, p.new_zeros(len(p))) for p in parts],
+            (torch.cat([end, -end], 1), end.new_zeros(self.d_out)), linear=False,
+        )  # fmt: skip
+
+    def description(self) -> dict[str, object]:
+        """See `Network`."""
+        self.check_storable()
+        return {
+            "dimensions": [self.d_in, self.width, self.d_out],
+            "depth": self.depth,
+            "class": "LeakyResNet",
+            "effective_depth": self.effective_depth,
+            "maps": self.maps,
+            "bias": self.has_bias,
+            "scheme": self.scheme,
+        }
+
+    @classmethod
+    def from_description(cls, description: Mapping[str, Any], tensors: Mapping[str, Tensor], name: str) -> Self:
+        """See `Network`."""
+        d_in, width, d_out = cls.check_maps(description, tensors, name)
+        depth, bias = int(description["depth"]), bool(description["bias"])
+        if tuple(tensors["weights"].shape) != (depth, width, width + bias):
+            raise ValueError(f"{name}: weights of shape {tuple(tensors['weights'].shape)} do not fit depth {depth}")
+        network = cls(
+            d_in, d_out, width=width, depth=depth, effective_depth=float(description["effective_depth"]),
+            steps=tensors["steps"], maps=description["maps"], bias=bias, scheme=description["scheme"], seed=0,
+            dtype=tensors["embedding"].dtype,
+        )  # fmt: skip
+        network.load_state_dict(dict(tensors))
+        return network
 
     def extra_repr(self) -> str:
         """Dimensions, depth and leak."""

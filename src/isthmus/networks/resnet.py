@@ -3,18 +3,21 @@
 Networks that attain the costs: `constructions.residual`. The leaky network of the Hamiltonian theory is another class.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from isthmus.errors import ShapeError
+from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.layers import LayerState, check_features
-from isthmus.networks.waist import Waist, check_waist
+from isthmus.networks.residual_rewriting import Map, chained, narrowed
+from isthmus.networks.residual_stream import ResidualStream
 
 
-class ResNet(nn.Module):
+class ResNet(ResidualStream):
     """Residual network of `depth` blocks between an embedding and an unembedding.
 
         s_0 = x W_e^T + b_e;   f(x) = s_L W_u^T + b_u
@@ -44,8 +47,6 @@ class ResNet(nn.Module):
         ValueError: a dimension < 1, depth < 0, a block depth other than 1 and 2, or residual_weight <= 0.
     """
 
-    waist: Waist | None
-
     def __init__(  # noqa: PLR0913 - the arguments are a public contract
         self,
         d_in: int,
@@ -64,7 +65,8 @@ class ResNet(nn.Module):
         inner_width = width if inner_width is None else inner_width
         _check_resnet((d_in, width, inner_width, d_out), depth, block_depth, residual_weight)
         self.residual_weight = float(residual_weight)
-        self.block_depth, self.linear = block_depth, linear
+        self.block_depth = self.matrices_per_layer = block_depth
+        self.linear = linear
         self.d_in, self.d_out, self.width, self.inner_width = d_in, d_out, width, inner_width
         generator = torch.Generator().manual_seed(torch.seed() % 2**63 if seed is None else seed)
 
@@ -123,17 +125,6 @@ class ResNet(nn.Module):
                 parameter.copy_(value)
         return network
 
-    def narrow(self, waist: Waist | None) -> None:
-        """Put a waist into the stream, or take it away.
-
-        Raises:
-            ShapeError: it does not fit the stream.
-        """
-        if waist is not None:
-            check_waist("ResNet.narrow", waist, width=self.width, depth=self.depth)
-            waist = waist.to(self.embedding)
-        self.waist = waist
-
     @property
     def depth(self) -> int:
         """Number of residual blocks L."""
@@ -142,10 +133,6 @@ class ResNet(nn.Module):
     def weight_layers(self) -> list[Tensor]:
         """W_e, the block matrices in the order in which they act, W_u."""
         return [self.embedding, *self.block_weights, self.unembedding]
-
-    def forward(self, x: Float[Tensor, "n d_in"]) -> Float[Tensor, "n d_out"]:
-        """f(x), samples as rows."""
-        return self.layer_states(x)[-1].activation
 
     def layer_states(self, x: Float[Tensor, "n d_in"]) -> list[LayerState]:
         """See `isthmus.walk`: the activation of the embedding and of a block's last matrix is the residual stream."""
@@ -161,9 +148,8 @@ class ResNet(nn.Module):
             activated = in_block and not self.linear and (self.block_depth == 1 or not ends_block)
             a = z.relu() if activated else z
             a = stream + a if ends_block else a
-            if self.waist is not None and (ends_block or i == 0) and self.waist.layer * self.block_depth == i:
-                a = self.waist(a)
-            stream = a if ends_block or i == 0 else stream
+            if ends_block or i == 0:
+                a = stream = self.behind(i // self.block_depth, a)
             states.append(LayerState(i + 1, z, a, weight, bias, self._name(i)))
         return states
 
@@ -174,6 +160,64 @@ class ResNet(nn.Module):
             return ends
         factor = self.residual_weight * (self.depth if self.block_depth == 1 else 0.5)
         return ends + factor * torch.stack([w.square().sum() for w in self.block_weights]).sum()
+
+    def as_fully_connected(self) -> FullyConnected:
+        """See `isthmus.networks.as_fully_connected`."""
+        return self._linear_rewritten() if self.linear else self._rewritten()
+
+    def _rewritten(self) -> FullyConnected:
+        first, *inner, last = [w.detach().double() for w in self.weight_layers()]
+        b_first, *b_inner, b_last = [b.detach().double() for b in self.biases]
+        eye, size = torch.eye(self.width, dtype=torch.float64), self.block_depth
+        maps, parts = [(first, b_first)], list[Map]()
+        for i in range(0, len(inner), size):
+            parts.append((torch.cat([eye, -eye, inner[i]]), torch.cat([eye.new_zeros(2 * self.width), b_inner[i]])))
+            added, bias = (eye, torch.zeros_like(b_first)) if size == 1 else (inner[i + 1], b_inner[i + 1])
+            maps.append((torch.cat([eye, -eye, added], 1), bias))
+        parts.append((torch.cat([eye, -eye]), eye.new_zeros(2 * self.width)))
+        return chained(narrowed(maps, self.waist), parts, (torch.cat([last, -last], 1), b_last), linear=False)
+
+    def _linear_rewritten(self) -> FullyConnected:
+        first, *inner, last = [w.detach().double() for w in self.weight_layers()]
+        eye, size = torch.eye(self.width, dtype=torch.float64), self.block_depth
+        zero = eye.new_zeros(self.width)
+        blocks = [inner[i] if size == 1 else inner[i + 1] @ inner[i] for i in range(0, len(inner), size)]
+        maps = [(first, zero), *((eye + block, zero) for block in blocks)]
+        return chained(
+            narrowed(maps, self.waist), [(eye, zero) for _ in maps], (last, zero.new_zeros(len(last))), linear=True
+        )
+
+    def description(self) -> dict[str, object]:
+        """See `Network`."""
+        self.check_storable()
+        return {
+            "dimensions": [self.d_in, self.width, self.d_out],
+            "depth": self.depth,
+            "class": "ResNet",
+            "block_depth": self.block_depth,
+            "residual_weight": self.residual_weight,
+            "linear": self.linear,
+            "inner_width": self.inner_width,
+        }
+
+    @classmethod
+    def from_description(cls, description: Mapping[str, Any], tensors: Mapping[str, Tensor], name: str) -> Self:
+        """See `Network`."""
+        d_in, width, d_out = cls.check_maps(description, tensors, name)
+        depth, size, inner = (int(description[key]) for key in ("depth", "block_depth", "inner_width"))
+        if sum(key.startswith("block_weights.") for key in tensors) != depth * size:
+            raise ValueError(f"{name}: the weights do not number {depth} blocks of {size}")
+        needed = [(width, width)] if size == 1 else [(inner, width), (width, inner)]
+        stored = [tuple(tensors[f"block_weights.{l}"].shape) for l in range(depth * size)]
+        if stored != needed * depth:
+            raise ValueError(f"{name}: blocks of shapes {stored[:size]} do not fit {needed}")
+        network = cls(
+            d_in, d_out, width=width, depth=depth, block_depth=size, inner_width=inner, seed=0,
+            residual_weight=float(description["residual_weight"]), linear=bool(description["linear"]),
+            dtype=tensors["embedding"].dtype,
+        )  # fmt: skip
+        network.load_state_dict(dict(tensors))
+        return network
 
     def extra_repr(self) -> str:
         """Dimensions and what differs from a plain residual network."""

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from isthmus.errors import PlanError
-from isthmus.sweeps.fields import KIND, NETWORKS, RECORD, TRAINING, canonical, shown, unknown
+from isthmus.networks.kinds import kinds
+from isthmus.sweeps.fields import RECORD, TRAINING, canonical, kind_field, network_fields, shown, unknown
 from isthmus.sweeps.runs import SweepRun, label_of
 from isthmus.sweeps.task_fields import canonical_task
 from isthmus.tasks.door import read_toml
@@ -18,10 +19,6 @@ from isthmus.tasks.door import read_toml
 _SECTIONS = ("task", "network", "training")
 MOST_RUNS = 100_000  # 11 s and .2 GB before the first of them starts
 _KEYS = (*_SECTIONS, "record", "grid", "settings")
-# a grid names these without their section
-_BARE = {key: f"network.{key}" for fields in NETWORKS.values() for key in fields} | {
-    key: f"training.{key}" for key in TRAINING
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +116,10 @@ class Plan:
 
     def _place(self, axis: str, of: str = "[grid]") -> tuple[str, str]:
         """Section and key of an axis."""
-        section, dot, key = (axis if "." in axis else _BARE.get(axis, axis)).partition(".")
+        bare = _bare()
+        section, dot, key = (axis if "." in axis else bare.get(axis, axis)).partition(".")
         if not dot:
-            raise unknown(axis, [*_BARE, "task.seed"], f"{self.name}, {of}")
+            raise unknown(axis, [*bare, "task.seed"], f"{self.name}, {of}")
         if section not in _SECTIONS:
             raise unknown(section, _SECTIONS, f"{self.name}, {of} {axis}")
         return section, key
@@ -133,9 +131,9 @@ class Plan:
             section, key = self._place(axis, f"[[settings]] of run {number}")
             given[section][key] = value
         task, source = canonical_task(given["task"], where=where, folder=self.folder)
-        kind = canonical({k: v for k, v in given["network"].items() if k == "kind"}, {"kind": KIND}, section="network",
-                         where=where)  # fmt: skip
-        fields = {"kind": KIND, **NETWORKS[str(kind["kind"])]}
+        named = {key: value for key, value in given["network"].items() if key == "kind"}
+        kind = canonical(named, {"kind": kind_field()}, section="network", where=where)
+        fields = network_fields(str(kind["kind"]))
         settings = {
             "task": task,
             "network": canonical(given["network"], fields, section="network", where=where),
@@ -143,6 +141,12 @@ class Plan:
             "record": record,
         }
         return SweepRun(settings, source, dict(point))
+
+
+def _bare() -> dict[str, str]:
+    """The keys that a grid names without their section."""
+    of_networks = {key: f"network.{key}" for kind in kinds() for key in kind.arguments}
+    return of_networks | {key: f"training.{key}" for key in TRAINING}
 
 
 def _flat(table: Mapping[str, object], prefix: str = "") -> list[tuple[str, object]]:

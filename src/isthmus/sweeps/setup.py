@@ -4,7 +4,7 @@ The settings: `fields`. Training and recording: `execution`.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from isthmus.discovery.scaling import Scaling, Standardiser
 from isthmus.errors import DataError
-from isthmus.networks import FullyConnected, LeakyResNet, ResNet
+from isthmus.networks.kinds import kind_named
 from isthmus.sweeps.runs import canonical_json
 from isthmus.sweeps.task_fields import make_task
 from isthmus.tasks import Kind
@@ -24,9 +24,6 @@ from isthmus.training.preconditioned import PreconditionedLBFGS
 from isthmus.training.solvers import Solver
 
 Sections = Mapping[str, Mapping[str, object]]
-_CLASSES: Mapping[str, Callable[..., nn.Module]] = {
-    "fully_connected": FullyConnected, "leaky": LeakyResNet, "resnet": ResNet,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +62,7 @@ def prepared(settings: Sections, source: str | None) -> Prepared:
     x, y, d_out, true_rank = _data(canonical_json(settings["task"]), source, loss, str(training["scaling"]))
     arguments: dict[str, Any] = {k: v for k, v in settings["network"].items() if k != "kind"}
     kind, dtype = str(settings["network"]["kind"]), getattr(torch, str(training["dtype"]))
-    network = _CLASSES[kind](x.shape[1], d_out, **arguments, dtype=dtype)
+    network = kind_named(kind).made(x.shape[1], d_out, dtype=dtype, **arguments)
     solver = None
     if training["solver"] == "preconditioned":
         if kind != "leaky" or not loss.is_quadratic:

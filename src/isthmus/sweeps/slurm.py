@@ -22,9 +22,10 @@ from dask_jobqueue import SLURMCluster
 from distributed import Client
 
 from isthmus.errors import PlanError, SweepError
+from isthmus.networks.argument_fields import Field, listed, optional, whole, words
 from isthmus.sweeps.children import SAFE_LINE
 from isthmus.sweeps.cluster import Cluster
-from isthmus.sweeps.fields import Field, canonical, listed, optional, whole, words
+from isthmus.sweeps.fields import canonical
 from isthmus.sweeps.folder import WORK
 from isthmus.sweeps.schedulers import LOOPBACK
 from isthmus.sweeps.security import fresh_security, written

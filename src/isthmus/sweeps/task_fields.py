@@ -11,20 +11,8 @@ from pathlib import Path
 from isthmus import tasks
 from isthmus.discovery.files.netcdf import checksum
 from isthmus.errors import DataError, PlanError
-from isthmus.sweeps.fields import (
-    Field,
-    Settings,
-    canonical,
-    choice,
-    listed,
-    optional,
-    real,
-    shown,
-    switch,
-    unknown,
-    whole,
-    words,
-)
+from isthmus.networks.argument_fields import Field, choice, listed, optional, real, switch, whole, words
+from isthmus.sweeps.fields import Settings, canonical, shown, unknown
 from isthmus.tasks import BUILTIN, Task, builtin, read_table
 
 _FILE: Mapping[str, Field] = {

@@ -5,7 +5,7 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from isthmus.networks import FullyConnected, LeakyResNet, ResNet
+from isthmus.networks.network import Network, penalty_of
 from isthmus.training.losses import DataLoss
 
 ROWS_AT_ONCE = 128  # float64 activations of 1024 rows were the largest thing in a fit of 50 layers, four times the rest
@@ -14,7 +14,7 @@ ROWS_AT_ONCE = 128  # float64 activations of 1024 rows were the largest thing in
 def in_float64(network: nn.Module, x: Tensor, data: DataLoss) -> tuple[float, float]:
     """Data loss and penalty, both computed in float64; a run of rows at a time where each stands for itself."""
     exact = copy.deepcopy(network).double()
-    rows = ROWS_AT_ONCE if isinstance(network, FullyConnected | LeakyResNet | ResNet) else len(x)
+    rows = ROWS_AT_ONCE if isinstance(network, Network) and network.rows_stand_alone else len(x)
     with torch.no_grad():
         if len(x) <= rows:
             return data.to(torch.float64).value(exact(x.double())), float(penalty_of(exact))
@@ -26,13 +26,3 @@ def in_float64(network: nn.Module, x: Tensor, data: DataLoss) -> tuple[float, fl
             share = len(y) / len(x) if weight is None else 1.0
             value += share * DataLoss(data.loss, y, weight).value(exact(x[part].double()))
         return value, float(penalty_of(exact))
-
-
-def penalty_of(network: nn.Module) -> Tensor:
-    """`network.penalty()` where the class defines one, else the squared norm of all trainable parameters."""
-    own = getattr(network, "penalty", None)
-    if callable(own):
-        value = own()
-        assert isinstance(value, Tensor)
-        return value
-    return torch.stack([p.square().sum() for p in network.parameters() if p.requires_grad]).sum()

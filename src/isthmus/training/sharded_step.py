@@ -8,11 +8,12 @@ import copy
 import torch
 from torch import Tensor, nn
 
+from isthmus.networks.network import penalty_of
 from isthmus.training.coordinates import Coordinates, SharedCoordinates
 from isthmus.training.losses import CONSTANT, DataLoss, Digest
 from isthmus.training.products import Products
 from isthmus.training.shared_rows import ROWS_AT_ONCE, SharedRows
-from isthmus.training.steps import penalty_of, step_of
+from isthmus.training.steps import step_of
 from isthmus.training.team import Team
 
 

@@ -11,12 +11,13 @@ from torch import Tensor, nn
 
 from isthmus.networks import FullyConnected, LeakyResNet
 from isthmus.networks.layers import activation_derivative
+from isthmus.networks.network import penalty_of
 from isthmus.training.captured import Captured
 from isthmus.training.coordinates import AllCoordinates, Coordinates
 from isthmus.training.flat import flatten_parameters, views
 from isthmus.training.leaky_step import LeakyStep
 from isthmus.training.losses import DataLoss, Digest, identify, is_constant
-from isthmus.training.objective import in_float64, penalty_of
+from isthmus.training.objective import in_float64
 from isthmus.training.products import Choice, Products, activated, product
 
 

@@ -14,9 +14,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from isthmus.discovery.files.streams import STREAMS, Stream, stream_architecture, stream_from
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
+from isthmus.networks.kinds import class_named, kinds
+from isthmus.networks.network import Network
 from isthmus.writing.atomic import write_bytes
 from isthmus.writing.checksums import Damaged, check_tensors, sealed_tensors
 
@@ -27,63 +28,38 @@ def architecture(network: object) -> dict[str, object]:
     """What rebuilds `network` apart from its numbers, in terms of JSON.
 
     Raises:
-        TypeError: the network is of another class.
+        TypeError: the network is of no registered class, or has a waist.
     """
-    if isinstance(network, Stream):
-        return stream_architecture(network)
-    if type(network) is not FullyConnected:
-        raise TypeError(f"save: needs FullyConnected networks, LeakyResNet or ResNet; got {type(network).__name__}.")
-    return {
-        "class": "FullyConnected",
-        "dimensions": list(network.dimensions),
-        "negative_slope": network.negative_slope,
-        "linear": sorted(network.linear),
-        "bias": network.has_bias,
-    }
+    if not isinstance(network, Network) or type(network) is not class_named(type(network).__name__):
+        known = ", ".join(kind.network.__name__ for kind in kinds())
+        raise TypeError(f"save: needs a network of one of the classes {known}; got {type(network).__name__}.")
+    return network.description()
 
 
 def tensors_of(networks: Mapping[str, object]) -> dict[str, Tensor]:
     """Every parameter under "<network>.<parameter>", as tensors that share no memory."""
     found: dict[str, Tensor] = {}
     for name, network in networks.items():
-        assert isinstance(network, FullyConnected | Stream)
+        assert isinstance(network, Network)
         for key, tensor in network.state_dict().items():
             found[f"{name}.{key}"] = tensor.detach().cpu().clone().contiguous()
     return found
 
 
-def network_from(description: Mapping[str, Any], name: str, tensors: Mapping[str, Tensor]) -> FullyConnected | Stream:
+def network_from(description: Mapping[str, Any], name: str, tensors: Mapping[str, Tensor]) -> Network:
     """The network that `architecture` and `tensors_of` described.
 
     Raises:
         ValueError: the class is unknown, or the tensors do not fit the dimensions.
     """
-    own = {key.removeprefix(f"{name}."): tensor for key, tensor in tensors.items() if key.startswith(f"{name}.")}
-    if description["class"] in STREAMS:
-        return stream_from(description, name, own)
-    if description["class"] != "FullyConnected":
+    found = class_named(description["class"])
+    if found is None:
         raise ValueError(f"unknown network class {description['class']!r}")
-    dimensions, linear = description["dimensions"], description["linear"]
-    # before anything is allocated: dimensions that the stored tensors do not have
-    shapes = [tuple(own[f"weights.{l}"].shape) for l in range(len(dimensions) - 1)]
-    if shapes != list(zip(dimensions[1:], dimensions[:-1], strict=True)):
-        raise ValueError(f"{name}: weights of shapes {shapes} do not fit dimensions {dimensions}")
-    network = FullyConnected(
-        dimensions[0],
-        dimensions[-1],
-        width=dimensions[1:-1],
-        depth=len(dimensions) - 1,
-        negative_slope=float(description["negative_slope"]),
-        linear=linear,
-        bias=bool(description["bias"]),
-        seed=0,
-        dtype=own["weights.0"].dtype,
-    )
-    network.load_state_dict(own)
-    return network
+    own = {key.removeprefix(f"{name}."): tensor for key, tensor in tensors.items() if key.startswith(f"{name}.")}
+    return found.from_description(description, own, name)
 
 
-def write_network(path: str | os.PathLike[str], network: FullyConnected | Stream) -> None:
+def write_network(path: str | os.PathLike[str], network: Network) -> None:
     """Write one network as safetensors that say, in their metadata, how to rebuild it.
 
     Raises:
