@@ -1,8 +1,10 @@
 """One evaluation of a module under a listener: by its functions, or for a leaky network by its own layers."""
 
 import warnings
+from collections.abc import Callable
+from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from isthmus.diagnostics.matrix_calls import MatrixCall
 from isthmus.diagnostics.module_names import Names
@@ -10,6 +12,7 @@ from isthmus.diagnostics.recording import Listener, Reading, Recorder
 from isthmus.diagnostics.replica import Replica
 from isthmus.diagnostics.samples import Samples
 from isthmus.networks import LeakyResNet, walk
+from isthmus.networks.kinds import of_class
 from isthmus.theory.representation_costs import lifted
 
 
@@ -22,8 +25,9 @@ def evaluate(replica: Replica, names: Names, samples: Samples, listener: Listene
         samples: rows in the replica's precision.
         listener: hears every reading; of a `LeakyResNet` the activation is the stream, and what enters is the stream.
     """
-    if isinstance(replica.module, LeakyResNet):
-        return _leaky_readings(replica.module, samples.positional[0], listener)
+    by_layers = of_class(_BY_LAYERS, replica.module, None)
+    if by_layers is not None:
+        return by_layers(replica.module, samples.positional[0], listener)
     return record(replica, names, samples, listener)
 
 
@@ -52,3 +56,6 @@ def _leaky_readings(network: LeakyResNet, x: Tensor, listener: Listener) -> Tens
         listener.closed(reading)
         before = state.activation
     return states[-1].activation
+
+
+_BY_LAYERS: dict[type[nn.Module], Callable[[Any, Tensor, Listener], Tensor]] = {LeakyResNet: _leaky_readings}

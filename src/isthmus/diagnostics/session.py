@@ -6,6 +6,7 @@
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from threadpoolctl import ThreadpoolController
@@ -30,9 +31,11 @@ from isthmus.diagnostics.replica import Replica, float64_copy, lent
 from isthmus.diagnostics.samples import Samples
 from isthmus.errors import DataError, IsthmusError
 from isthmus.networks import FullyConnected
+from isthmus.networks.kinds import of_class
 
 POINTS = 64  # data points at which Jacobians are taken, at most
 FEW_POINTS = 8
+_CLOSED_FORMS: dict[type[nn.Module], Callable[[Any, Tensor], Derivatives]] = {FullyConnected: derivatives_of_layers}
 LARGE = 1e10  # samples times parameters above which batches run in the module's own precision
 DECOMPOSING = 3e9  # multiplications spent on singular values of Jacobians beyond the few points
 
@@ -67,6 +70,10 @@ class DiagnosisSession:
         """Numbers per sample that come out."""
         return self.output.numel() // max(self.size, 1)
 
+    @property
+    def _in_closed_form(self) -> Callable[[Any, Tensor], Derivatives] | None:
+        return of_class(_CLOSED_FORMS, self.exact.module, None)
+
     def budget(self, memory: int | None) -> Budget:
         """Batches that keep within so many bytes."""
         scale = 8 / max(self.output.element_size(), 1)
@@ -82,7 +89,7 @@ class DiagnosisSession:
 
     def num_points(self) -> int:
         """Points at which derivatives are taken: all 64, or fewer where that would cost more than the data pass."""
-        if isinstance(self.exact.module, FullyConnected):
+        if self._in_closed_form is not None:
             return min(POINTS, self.samples.num)
         if self.fixed_size:
             return self.samples.num
@@ -119,11 +126,10 @@ class DiagnosisSession:
     def derivatives(self, num_points: int, size: int) -> Derivatives:
         """Derivatives at points spread evenly over the data."""
         rows = torch.linspace(0, self.samples.num - 1, num_points).long()
-        module = self.exact.module
-        if isinstance(module, FullyConnected):
+        if self._in_closed_form is not None:
             points = self.samples.at(rows, torch.float64, self.exact.device)
             with torch.no_grad():
-                return derivatives_of_layers(module, points.positional[0])
+                return self._in_closed_form(self.exact.module, points.positional[0])
         return joined([self._derivatives_at(part) for part in rows.split(size)])
 
     def _derivatives_at(self, rows: Tensor) -> Derivatives:

@@ -11,14 +11,15 @@ from torch import Tensor, nn
 from isthmus.discovery.chains.cutting import cut_module
 from isthmus.discovery.factors import Factorisation, principal_axes
 from isthmus.errors import ShapeError
-from isthmus.networks import FullyConnected, LeakyResNet, ResNet, as_fully_connected, walk
+from isthmus.networks import FullyConnected, walk
 from isthmus.networks.arguments import module_argument, tensor_argument
+from isthmus.networks.residual_stream import ResidualStream
 from isthmus.theory.spectra import spectral_gap_rank
 
 
 @overload
 def factorise(
-    module: FullyConnected | LeakyResNet | ResNet, x: Tensor, rank: int | None = None, *, layer: int | str | None = None
+    module: FullyConnected | ResidualStream, x: Tensor, rank: int | None = None, *, layer: int | str | None = None
 ) -> Factorisation[FullyConnected]: ...
 
 
@@ -62,8 +63,8 @@ def factorise(
     """
     module_argument(module, "factorise(module, x)")
     x = tensor_argument(x, "factorise(module, x): x")
-    if isinstance(module, LeakyResNet | ResNet):
-        module = as_fully_connected(module)
+    if isinstance(module, ResidualStream):
+        module = module.as_fully_connected()
     if not isinstance(module, FullyConnected):
         return cut_module(module, x, rank, layer=layer)
     if isinstance(layer, str):

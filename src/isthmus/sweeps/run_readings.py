@@ -5,8 +5,9 @@ The tables: `diagnostics`. How a rank is read off a spectrum: `theory.spectra`. 
 
 import math
 import warnings
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 import xarray as xr
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 
 from isthmus.diagnostics import diagnose, leaky_diagnosis
 from isthmus.networks import FullyConnected, LeakyResNet
+from isthmus.networks.kinds import of_class
 from isthmus.sweeps.run_table import READINGS
 from isthmus.sweeps.setup import Prepared
 from isthmus.theory.spectra import spectral_gap_rank
@@ -36,22 +38,35 @@ def rank_readings(network: nn.Module, start: Prepared, *, ridge: float) -> tuple
         singular values of Df over 64 points), rank_hamiltonian (leaky, squared loss: mean over the layers); and the
         table by layer, empty where there is none. All *estimates* but for the two bounds.
     """
+    found, layers = of_class(_READ, network, _of_outputs)(network, start, ridge)
+    return {name: None for name in READINGS} | found, layers
+
+
+def _of_outputs(network: nn.Module, start: Prepared, _ridge: float) -> tuple[Numbers, xr.Dataset]:
     x = start.x
-    numbers: Numbers = {name: None for name in READINGS}
-    if isinstance(network, FullyConnected):
-        found = diagnose(network, x)
-        numbers |= {"rank_estimate": found.rank.estimate, "rank_lower": found.rank.lower}
-        numbers |= {"rank_upper": found.rank.upper, "rank_jacobian": found.rank.evidence["jacobian_gap"]}
-        return numbers, found.layers
     points = x[torch.linspace(0, len(x) - 1, min(POINTS, len(x))).long()]
     spectra = torch.linalg.svdvals(output_jacobians(network, points))
-    numbers["rank_jacobian"] = int(spectral_gap_rank(spectra.median(0).values))
-    if isinstance(network, LeakyResNet) and start.loss.is_quadratic and ridge > 0:
-        layers = leaky_diagnosis(network, x.double(), start.y.double(), ridge=ridge)
+    return {"rank_jacobian": int(spectral_gap_rank(spectra.median(0).values))}, xr.Dataset()
+
+
+def _of_layers(network: FullyConnected, start: Prepared, _ridge: float) -> tuple[Numbers, xr.Dataset]:
+    found = diagnose(network, start.x)
+    numbers: Numbers = {"rank_estimate": found.rank.estimate, "rank_lower": found.rank.lower}
+    numbers |= {"rank_upper": found.rank.upper, "rank_jacobian": found.rank.evidence["jacobian_gap"]}
+    return numbers, found.layers
+
+
+def _of_energies(network: LeakyResNet, start: Prepared, ridge: float) -> tuple[Numbers, xr.Dataset]:
+    numbers, layers = _of_outputs(network, start, ridge)
+    if start.loss.is_quadratic and ridge > 0:
+        layers = leaky_diagnosis(network, start.x.double(), start.y.double(), ridge=ridge)
         mean = float(layers["rank_from_hamiltonian"].mean())
         numbers["rank_hamiltonian"] = mean if math.isfinite(mean) else None
-        return numbers, layers
-    return numbers, xr.Dataset()
+    return numbers, layers
+
+
+Read = Callable[[Any, Prepared, float], tuple[Numbers, xr.Dataset]]
+_READ: dict[type[nn.Module], Read] = {FullyConnected: _of_layers, LeakyResNet: _of_energies}
 
 
 def output_jacobians(network: nn.Module, x: Float[Tensor, "n d_in"]) -> Float[Tensor, "n d_out d_in"]:
