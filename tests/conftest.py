@@ -35,9 +35,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Networks draw their weights in one place each; data, and processes that tests start anew, stay as they are."""
     if shift := config.getoption("--seed-shift"):
-        networks = importlib.import_module("isthmus.networks")
-        for kind in (networks.FullyConnected, networks.LeakyResNet, networks.ResNet):
-            kind.__init__ = with_other_seeds(kind.__init__, shift)
+        for kind in importlib.import_module("isthmus.networks.kinds").kinds():
+            kind.network.__init__ = with_other_seeds(kind.network.__init__, shift)
 
 
 def with_other_seeds(init: Any, shift: int) -> Any:

@@ -15,6 +15,7 @@ SAID = {
         "same numbers as before: True",
         "another start ends at the same objective: True",
     ],
+    "gated_resnet": ["10 rows in the table by layer", "cut at layer "],
     "layers_of_a_network": ["rank of the middle 2", "through 2 dimensions"],
     "rank_of_an_autoencoder": [
         "narrow layers: [8, 8, 8, 8, 8]; rank of the whole: 8",

@@ -9,13 +9,15 @@ import pytest
 import torch
 
 from isthmus import FullyConnected, LeakyResNet, Limits, fit
-from isthmus.training.chunks import FEWEST, MEMORY, bytes_of_row, rows_at_once, step_within
+from isthmus.networks.kinds import kind_named
+from isthmus.training.chunks import FEWEST, MEMORY, rows_at_once, step_within
 from isthmus.training.losses import LOSSES, SQUARED, DataLoss, Loss
 from isthmus.training.moves import rebalancing
 from isthmus.training.objective import ROWS_AT_ONCE, in_float64
+from isthmus.training.result import FitResult
 from isthmus.training.sharded_step import ShardedStep
 from isthmus.training.solvers import LBFGS, Adam
-from isthmus.training.steps import AutogradStep, FullyConnectedStep
+from isthmus.training.steps import AutogradStep, FullyConnectedStep, maker_of
 from isthmus.training.trials import ExactMoves
 from loss_targets import targets_of
 from tolerances import rounding
@@ -83,7 +85,8 @@ def test_a_row_of_any_module_is_counted_without_a_trace_in_it() -> None:
     x = data()[0]
     module = torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.BatchNorm1d(7), torch.nn.Linear(7, 2)).double()
     before = {name: value.clone() for name, value in module.state_dict().items()}
-    assert bytes_of_row(module, x) == 2 * 8 * (7 + 7 + 2 + 2)  # the outputs of the parts, and of the whole
+    # what the three take in and give out, and gradients at three layers
+    assert maker_of(module).bytes_of_row(module, x) == 8 * ((5 + 7 + 7 + 2) + 3 * 7)
     assert module.training
     assert all(torch.equal(before[name], value) for name, value in module.state_dict().items())
     y = DataLoss(SQUARED, torch.zeros(ROWS, 2, dtype=torch.float64))
@@ -105,38 +108,53 @@ def test_the_reported_loss_is_that_of_all_rows_however_many(loss: Loss, weighted
     assert in_float64(network(), x[:-100], DataLoss(loss, y[:-100]))[0] != pytest.approx(whole, rel=1e-6)
 
 
-def test_a_leaky_network_takes_all_rows() -> None:
-    x = data()[0]
-    leaky = LeakyResNet(5, 5, width=6, depth=3, effective_depth=2.0, seed=0, dtype=torch.float64)
-    step = step_within(leaky, x, DataLoss(SQUARED, x), 0.1, memory=1)
-    assert not isinstance(step, ShardedStep)
-    assert len(step.x) == ROWS
+@pytest.mark.parametrize("steps", ["equidistant", "adaptive"])
+def test_a_leaky_network_is_trained_within_little_memory_too(steps: str) -> None:
+    def end(memory: int | None) -> FitResult:
+        leaky = LeakyResNet(
+            5, 5, width=6, depth=3, effective_depth=2.0, steps=steps, scheme="exponential", seed=0, dtype=torch.float64
+        )
+        return fit(leaky, data()[0], data()[0] / 2, ridge=0.01, limits=Limits(memory=memory, evaluations=1500))
+
+    whole, within = end(None), end(1)
+    assert within.objective == pytest.approx(whole.objective, rel=1e-3)  # another model of the curvature
+    assert within.objective != whole.objective
 
 
 GROWTH = """
 import sys, torch
-from isthmus import FullyConnected, Limits, fit
+from isthmus import Limits, fit
+from isthmus.networks.kinds import kind_named
 from isthmus.training.process_group import peak_memory
 from isthmus.training.solvers import LBFGS, Adam
 torch.set_num_threads(1)
-def peak():
-    return peak_memory(torch.device("cpu"))
 def act(rows, memory):
-    network = FullyConnected(5, 3, width=50, depth=8, seed=0)
-    return lambda: fit(network, x[:rows], y[:rows], ridge=0.1, solver=(Adam(1), LBFGS(2)), limits=Limits(memory=memory))
-x, y = torch.ones(150_000, 5), torch.ones(150_000, 3)
-act(100, None)()
-before = peak()
-act(150_000, int(sys.argv[1]))()
-print(peak() - before)
+    made = kind_named(sys.argv[1]).made(5, 3, seed=0, dtype=torch.float64, **eval(sys.argv[2]))
+    solver = None if sys.argv[1] == "leaky" else (Adam(1), LBFGS(2))
+    fit(made, x[:rows], y[:rows], ridge=0.1, solver=solver, limits=Limits(memory=memory, evaluations=6))
+x = torch.randn(60_000, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+y = x[:, :3].clone()
+act(300, None)
+before = peak_memory(torch.device("cpu"))
+act(60_000, int(sys.argv[3]))
+print(peak_memory(torch.device("cpu")) - before)
 """
+# arguments, and bytes that a row needs in any case: its activations
+WIDE = {
+    "fully_connected": ({"width": 50, "depth": 8}, 8 * 7 * 50),
+    "resnet": ({"width": 50, "depth": 8, "block_depth": 1}, 8 * 2 * 8 * 50),
+    "leaky": ({"width": 40, "depth": 8, "effective_depth": 2.0}, 8 * 2 * 8 * 40),
+}
 
 
 @pytest.mark.slow
-def test_a_fit_takes_the_memory_that_it_may() -> None:
+@pytest.mark.parametrize("kind", WIDE)
+def test_a_fit_takes_the_memory_that_it_may(kind: str) -> None:
+    arguments, of_row = WIDE[kind]
+
     def growth(memory: int) -> int:
         done = subprocess.run(
-            [sys.executable, "-c", GROWTH, str(memory)],
+            [sys.executable, "-c", GROWTH, kind, repr(arguments), str(memory)],
             capture_output=True,
             text=True,
             check=True,
@@ -144,6 +162,7 @@ def test_a_fit_takes_the_memory_that_it_may() -> None:
         )
         return int(done.stdout)
 
-    assert growth(40_000_000) < 1.3 * 40_000_000
-    activations = 150_000 * (7 * 50 + 3) * 4
-    assert activations < growth(2_000_000_000) < 1.3 * (activations + 2 * 150_000 * 50 * 4)
+    assert growth(60_000_000) < 1.3 * 60_000_000
+    made = kind_named(kind).made(5, 3, dtype=torch.float64, **arguments)
+    announced = maker_of(made).bytes_of_row(made, torch.ones(2, 5, dtype=torch.float64)) * 60_000
+    assert of_row * 60_000 < growth(2_000_000_000) < 1.3 * announced

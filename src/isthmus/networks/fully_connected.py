@@ -4,7 +4,7 @@ The training step that is fast by hand lives in `training.steps`, and is tested 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -174,7 +174,9 @@ class FullyConnected(Network):
         }
 
     @classmethod
-    def from_description(cls, description: Mapping[str, Any], tensors: Mapping[str, Tensor], name: str) -> Self:
+    def from_description(
+        cls, description: Mapping[str, Any], tensors: Mapping[str, Tensor], name: str
+    ) -> "FullyConnected":
         """See `Network`."""
         dimensions = description["dimensions"]
         shapes = [tuple(tensors[f"weights.{l}"].shape) for l in range(len(dimensions) - 1)]

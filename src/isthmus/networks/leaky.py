@@ -5,7 +5,7 @@ What their momenta and Hamiltonian say: `diagnostics.leaky_diagnosis`. Formulas:
 """
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -166,7 +166,9 @@ class LeakyResNet(ResidualStream):
         }
 
     @classmethod
-    def from_description(cls, description: Mapping[str, Any], tensors: Mapping[str, Tensor], name: str) -> Self:
+    def from_description(
+        cls, description: Mapping[str, Any], tensors: Mapping[str, Tensor], name: str
+    ) -> "LeakyResNet":
         """See `Network`."""
         d_in, width, d_out = cls.check_maps(description, tensors, name)
         depth, bias = int(description["depth"]), bool(description["bias"])

@@ -5,7 +5,7 @@ How a class is named, made from a plan and tried: `kinds`. The classes: `fully_c
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -49,7 +49,7 @@ class Network(nn.Module, ABC):
 
     @classmethod
     @abstractmethod
-    def from_description(cls, description: Mapping[str, Any], tensors: Mapping[str, Tensor], name: str) -> Self:
+    def from_description(cls, description: Mapping[str, Any], tensors: Mapping[str, Tensor], name: str) -> "Network":
         """The network that `description` described, with the tensors of its `state_dict`.
 
         Args:

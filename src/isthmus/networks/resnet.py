@@ -4,7 +4,7 @@ Networks that attain the costs: `constructions.residual`. The leaky network of t
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -201,7 +201,7 @@ class ResNet(ResidualStream):
         }
 
     @classmethod
-    def from_description(cls, description: Mapping[str, Any], tensors: Mapping[str, Tensor], name: str) -> Self:
+    def from_description(cls, description: Mapping[str, Any], tensors: Mapping[str, Tensor], name: str) -> "ResNet":
         """See `Network`."""
         d_in, width, d_out = cls.check_maps(description, tensors, name)
         depth, size, inner = (int(description[key]) for key in ("depth", "block_depth", "inner_width"))

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import xarray as xr
-from torch import Tensor, nn
+from torch import Tensor
 
 from isthmus.discovery.work import one_thread_each
-from isthmus.networks import FullyConnected
 from isthmus.sweeps.run_readings import heard_warnings, rank_readings
 from isthmus.sweeps.run_table import READINGS
 from isthmus.sweeps.setup import Prepared, Sections, prepared
 from isthmus.training import FitEvent, FitResult, Limits, Outcome, fit
-from isthmus.training.moves import middle_rank
 
 Listener = Callable[[FitEvent], bool]
 
@@ -95,8 +93,3 @@ def _numbers(result: FitResult, start: Prepared) -> dict[str, object]:
     names = ("objective", "data_loss", "penalty", "stationarity", "gradient_evaluations", "steps", "seconds", "rank")
     numbers: dict[str, object] = {name: getattr(result, name) for name in names}
     return numbers | {"outcome": result.outcome.name, "true_rank": start.true_rank} | dict.fromkeys(READINGS)
-
-
-def middle_reading(network: nn.Module) -> int | None:
-    """The rank of a network in training, for the progress table: see `training.moves.middle_rank`."""
-    return middle_rank(network) if isinstance(network, FullyConnected) else None

@@ -22,7 +22,7 @@ import torch
 
 from isthmus import __version__
 from isthmus.errors import CheckpointError, SweepError
-from isthmus.sweeps.execution import Computed, compute, middle_reading
+from isthmus.sweeps.execution import Computed, compute
 from isthmus.sweeps.folder import DAMAGED, HEAD, WORK
 from isthmus.sweeps.run_files import RESULT, read_files, read_result, write_run
 from isthmus.sweeps.runs import SCHEMA
@@ -30,6 +30,7 @@ from isthmus.sweeps.setup import Sections
 from isthmus.sweeps.store import checkpoint_path, run_folder
 from isthmus.sweeps.sweep_progress import Telling
 from isthmus.training import FitEvent
+from isthmus.training.moves import rank_shown
 from isthmus.writing.atomic import write_bytes
 from isthmus.writing.checksums import opened_json
 
@@ -186,7 +187,7 @@ def _listener(run: str, tell: Callable[[Telling], None], stop: Callable[[], bool
         now = time.monotonic()
         if now - last >= TELL_SECONDS:
             last = now
-            tell(Telling(run, event.evaluations, event.total, event.objective, middle_reading(event.network)))
+            tell(Telling(run, event.evaluations, event.total, event.objective, rank_shown(event.network)))
         return stop()
 
     return hear

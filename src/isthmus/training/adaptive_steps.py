@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.networks import LeakyResNet, walk
-from isthmus.training.leaky_step import LeakyStep
+from isthmus.training.leaky_step import leaky_network
 from isthmus.training.preconditioned import PreconditionedLBFGS
 from isthmus.training.result import Ending
 from isthmus.training.solvers import State, end
@@ -55,11 +55,8 @@ class AdaptiveSteps:
         Raises:
             ValueError: too few layers for steps within `largest`.
         """
-        if not isinstance(step, LeakyStep):
-            raise TypeError(
-                f"AdaptiveSteps: needs a LeakyResNet, got {type(step.network).__name__}. Use another solver."
-            )
-        depth, Lt = step.network.depth, step.network.effective_depth
+        network = leaky_network(step.network, "AdaptiveSteps")
+        depth, Lt = network.depth, network.effective_depth
         if depth > 1 and not self.largest * depth > Lt:
             raise ValueError(
                 f"AdaptiveSteps(largest={self.largest:g}): {depth} steps of rho Lt <= {self.largest:g} cannot add up "
@@ -72,7 +69,6 @@ class AdaptiveSteps:
 
     def advance(self, step: Step, state: State) -> None:
         """One iteration, in place."""
-        assert isinstance(step, LeakyStep)
         inner: State = state["inner"]
         before = inner["evaluations"]
         self._solver(state["round"], state.get("spent", 0)).advance(step, inner)
@@ -85,16 +81,18 @@ class AdaptiveSteps:
         """About how many gradient evaluations the phase takes, for time estimates."""
         return self.rounds * self.round_evaluations + self.solver.iterations()
 
-    def settle(self, step: LeakyStep, state: State) -> None:
+    def settle(self, step: Step, state: State) -> None:
         """Put the last minimum back, if there was one: what came after it is not trained."""
         if minimum := state.get("minimum"):
+            network = leaky_network(step.network, "AdaptiveSteps")
             step.theta.copy_(minimum["theta"])
-            step.network.steps.copy_(minimum["steps"])
-            step.network.smoothing.copy_(minimum["smoothing"])
+            network.steps.copy_(minimum["steps"])
+            network.smoothing.copy_(minimum["smoothing"])
             step.refresh()
 
-    def _close_round(self, step: LeakyStep, known: State, state: State) -> None:
+    def _close_round(self, step: Step, known: State, state: State) -> None:
         """Move on to the next round, or end; `known` is the state with what one of an older version lacks."""
+        network = leaky_network(step.network, "AdaptiveSteps")
         ending, number = Ending(state["inner"]["reason"]), state["round"]
         if number < self.rounds:
             if ending is Ending.DIVERGED:
@@ -111,11 +109,11 @@ class AdaptiveSteps:
                 state["value"] = minimum["value"] if minimum else state["value"]
                 return
             state["minimum"] = {
-                "theta": step.theta.clone(), "steps": step.network.steps.clone(), "value": state["value"],
-                "smoothing": step.network.smoothing.clone(), "reason": ending.value,
+                "theta": step.theta.clone(), "steps": network.steps.clone(), "value": state["value"],
+                "smoothing": network.smoothing.clone(), "reason": ending.value,
             }  # fmt: skip
             # a layer beside those that are as long as they may be can go back and forth
-            uneven = self.unevenness(step.network, step.x)
+            uneven = self.unevenness(network, step.x, at_once=step.at_once)
             state["shrunk"] = known["shrunk"] / (2 if uneven >= known["uneven"] else 1)
             state["uneven"] = uneven
             is_last = number == self.rounds + self.final_rounds or state["spent"] >= self.solver.evaluations
@@ -134,7 +132,7 @@ class AdaptiveSteps:
             )
         return self.solver if number == self.rounds else self.solver.continued(spent)
 
-    def unevenness(self, network: LeakyResNet, x: Float[Tensor, "n d_in"]) -> float:
+    def unevenness(self, network: LeakyResNet, x: Float[Tensor, "n d_in"], *, at_once: int | None = None) -> float:
         """By what factor one step would change against another one, were all layers to move alike; 1 for one layer.
 
         Steps that are as long as they may be, and would have to be longer, do not count.
@@ -142,15 +140,15 @@ class AdaptiveSteps:
         if network.depth == 1:
             return 1.0
         old, largest = network.steps.double(), self.largest / network.effective_depth
-        change = even_steps(old, relative_moves(network, x), damping=1.0, largest=largest) / old
+        change = even_steps(old, relative_moves(network, x, at_once=at_once), damping=1.0, largest=largest) / old
         return float(change.max() / change.min())
 
-    def _move(self, step: LeakyStep, damping: float) -> bool:
+    def _move(self, step: Step, damping: float) -> bool:
         """Move the steps once; False where they are even already."""
-        network = step.network
-        if self.unevenness(network, step.x) <= self.even:
+        network = leaky_network(step.network, "AdaptiveSteps")
+        if self.unevenness(network, step.x, at_once=step.at_once) <= self.even:
             return False
-        old, moves = network.steps.double(), relative_moves(network, step.x)
+        old, moves = network.steps.double(), relative_moves(network, step.x, at_once=step.at_once)
         new = even_steps(old, moves, damping=damping, largest=self.largest / network.effective_depth)
         network.weights.copy_(resampled(network.weights, old, new))
         network.steps.copy_(new)
@@ -158,12 +156,19 @@ class AdaptiveSteps:
         return True
 
 
-def relative_moves(network: LeakyResNet, x: Float[Tensor, "n d_in"]) -> Float[Tensor, " depth"]:
-    """|A_l - A_{l-1}| / |A_l| of every layer, float64 (*exact*)."""
-    with torch.no_grad():
-        stream = [state.activation.double() for state in walk(network, x)[:-1]]
-    sizes = torch.stack([torch.linalg.matrix_norm(a - b) for b, a in zip(stream[:-1], stream[1:], strict=True)])
-    norms = torch.stack([torch.linalg.matrix_norm(a) for a in stream[1:]])
+def relative_moves(
+    network: LeakyResNet, x: Float[Tensor, "n d_in"], *, at_once: int | None = None
+) -> Float[Tensor, " depth"]:
+    """|A_l - A_{l-1}| / |A_l| of every layer, float64 (*exact*), of so many rows at once."""
+    runs: list[Tensor] = []
+    for rows in x.split(at_once or len(x)):
+        with torch.no_grad():
+            stream = [state.activation.double() for state in walk(network, rows)[:-1]]
+        pairs = zip(stream[:-1], stream[1:], strict=True)
+        runs.append(
+            torch.stack([torch.stack([torch.linalg.matrix_norm(a - b), torch.linalg.matrix_norm(a)]) for b, a in pairs])
+        )
+    sizes, norms = (torch.linalg.vector_norm(torch.stack(runs), dim=0) if len(runs) > 1 else runs[0]).unbind(1)
     tiny = torch.finfo(torch.float64).tiny
     return (sizes / norms.clamp_min(tiny)).clamp_min(1e-6)  # a layer that does not move at all: no infinite step
 

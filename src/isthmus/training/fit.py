@@ -8,15 +8,14 @@ from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from isthmus.errors import DataError, ShapeError
-from isthmus.networks import FullyConnected
 from isthmus.networks.arguments import check_ridge, module_argument, seed_argument, tensor_argument
+from isthmus.networks.network import Network
 from isthmus.training.chunks import step_within
 from isthmus.training.fitting import FitEvent, Fitting
 from isthmus.training.limits import Limits, limits_argument
 from isthmus.training.losses import SQUARED, DataLoss, Loss, loss_argument
 from isthmus.training.result import FitResult
 from isthmus.training.schedule import Schedule, default_schedule, on_all_rows
-from isthmus.training.sharded_step import ShardedStep
 from isthmus.training.solvers import Solver
 
 
@@ -71,10 +70,12 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
         _reseed(network, seed_argument(seed, "fit(seed=...)"))
     inputs, data = checked_data(network, x, y, kind, sample_weight)
     schedule = solver if isinstance(solver, tuple) else (solver,) if solver else None
-    chosen = schedule or default_schedule(network, evaluations=limits.evaluations, ridge=ridge, rows=len(inputs))
+    chosen = schedule or default_schedule(
+        network, evaluations=limits.evaluations, ridge=ridge, rows=len(inputs), memory=limits.memory
+    )
     with torch.no_grad():
         step = step_within(network, inputs, data, ridge, memory=limits.memory)
-        chosen = on_all_rows(chosen) if isinstance(step, ShardedStep) else chosen
+        chosen = on_all_rows(chosen) if step.at_once < len(step.x) else chosen
         return Fitting(step, chosen, limits, Path(checkpoint) if checkpoint else None, callback).run()
 
 
@@ -98,17 +99,16 @@ def checked_data(
             f"fit(network, x, y): needs rows, got shapes {tuple(inputs.shape)} and {tuple(targets.shape)}."
         )
     # our own networks take rows of so many numbers; what others take, they say themselves
-    features = network.dimensions[0] if isinstance(network, FullyConnected) else None
-    if features is not None and inputs.shape[1:] != (features,):
+    if isinstance(network, Network) and inputs.shape[1:] != (network.d_in,):
         raise ShapeError(
-            f"fit(network, x, y): the network takes rows of {features}, x has shape {tuple(inputs.shape)}."
+            f"fit(network, x, y): the network takes rows of {network.d_in}, x has shape {tuple(inputs.shape)}."
         )
     loss.check(targets, "fit(network, x, y): y")
     targets = loss.targets(targets, dtype)
     if len(inputs) != len(targets) or len(inputs) == 0:
         raise ShapeError(f"fit(network, x, y): needs as many rows in x as in y, got {len(inputs)} and {len(targets)}.")
     # one column of y would be spread silently over all outputs
-    outputs = network.dimensions[-1] if isinstance(network, FullyConnected) else getattr(network, "d_out", None)
+    outputs = getattr(network, "d_out", None)
     if outputs is not None and not loss.classes and targets.shape[1] != outputs:
         raise ShapeError(f"fit(network, x, y): the network has {outputs} outputs, y has {targets.shape[1]} columns.")
     if weight is None:
@@ -120,15 +120,9 @@ def checked_data(
 
 
 def _reseed(network: nn.Module, seed: int) -> None:
-    if not isinstance(network, FullyConnected):
+    reseed = getattr(network, "reseed", None)
+    if not callable(reseed):
         raise ValueError(
             "fit(seed=...): new initial weights need a FullyConnected; seed other networks when making them."
         )
-    d = network.dimensions
-    fresh = FullyConnected(
-        d[0], d[-1], width=d[1:-1], depth=network.depth, negative_slope=network.negative_slope, linear=network.linear,
-        bias=network.has_bias, seed=seed, dtype=network.weights[0].dtype,
-    )  # fmt: skip
-    with torch.no_grad():
-        for mine, theirs in zip(network.parameters(), fresh.parameters(), strict=True):
-            mine.copy_(theirs)
+    reseed(seed)

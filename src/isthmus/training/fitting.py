@@ -11,19 +11,16 @@ import torch
 from torch import Tensor, nn
 
 from isthmus.errors import CheckpointError
-from isthmus.networks import FullyConnected
-from isthmus.training.adaptive_steps import AdaptiveSteps
 from isthmus.training.checkpoint import load_state, save_state
 from isthmus.training.coordinates import with_memory
 from isthmus.training.denormals import without_denormals
 from isthmus.training.ended import Ended, digest_of_start, is_end_of, stamp_of_call
 from isthmus.training.ending import finish
-from isthmus.training.leaky_step import LeakyStep
 from isthmus.training.limits import Clock, Limits, seconds_left
-from isthmus.training.moves import middle_rank
+from isthmus.training.moves import rank_shown
 from isthmus.training.result import Ending, FitResult
 from isthmus.training.schedule import Schedule, cheaper
-from isthmus.training.solvers import State
+from isthmus.training.solvers import Settling, State
 from isthmus.training.steps import Step
 from isthmus.training.team import Team
 
@@ -130,7 +127,7 @@ class Fitting:
     def run(self) -> FitResult:
         """Run all phases, once more from the start if they ended in a collapse, and report."""
         ended = self.ended or self._to_the_end()
-        network, reason = self.step.network, Ending(ended["reason"])
+        reason = Ending(ended["reason"])
         return finish(
             self.step,
             reason=reason,
@@ -139,7 +136,7 @@ class Fitting:
             seconds=ended["seconds"],
             history=ended["history"],
             lost=self._is_lost(reason),
-            rank=middle_rank(network) if isinstance(network, FullyConnected) else None,
+            rank=rank_shown(self.step.network),
         )
 
     def _to_the_end(self) -> Ended:
@@ -176,15 +173,14 @@ class Fitting:
         for name, buffer in self.step.network.named_buffers():
             if name in saved:
                 buffer.copy_(saved[name])
-        if isinstance(self.step, LeakyStep):
-            self.step.refresh()
+        self.step.refresh()
 
     def _settle(self) -> None:
-        """Where a limit ended the fit between two minima of adaptive steps, go back to the last one."""
-        run, step = self.run_state, self.step
+        """Where a limit ended the fit between two minima of its solver, go back to the last one."""
+        run = self.run_state
         solver = self.schedule[run.phase] if run.phase < len(self.schedule) else None
-        if isinstance(solver, AdaptiveSteps) and isinstance(step, LeakyStep) and run.state is not None:
-            solver.settle(step, run.state)
+        if isinstance(solver, Settling) and run.state is not None:
+            solver.settle(self.step, run.state)
 
     def _phases(self) -> Ending:
         run = self.run_state

@@ -4,7 +4,7 @@ The reference that it is tested against, and steps of other networks: `training.
 """
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from isthmus.networks import LeakyResNet
 from isthmus.training.captured import Captured
@@ -13,6 +13,19 @@ from isthmus.training.flat import flatten_parameters, views
 from isthmus.training.losses import DataLoss, Digest, identify, is_constant
 from isthmus.training.objective import in_float64
 from isthmus.training.products import Products, added, product
+
+
+def leaky_network(network: nn.Module, solver: str) -> LeakyResNet:
+    """The network itself.
+
+    Raises:
+        TypeError: it is no leaky one, for which alone the solver is.
+    """
+    if not isinstance(network, LeakyResNet):
+        raise TypeError(
+            f"{solver}: needs a LeakyResNet, got {type(network).__name__}. Use isthmus.training.solvers.LBFGS."
+        )
+    return network
 
 
 class LeakyStep:
@@ -45,6 +58,17 @@ class LeakyStep:
         self.products = products or Products()
         self._set(x, data)
         self.refresh()
+
+    @staticmethod
+    def bytes_of_row(network: LeakyResNet, x: Tensor) -> int:
+        """Features and roots of all layers, and five such pieces of the linearisation that its solver makes."""
+        w, p = network.width, network.weights.shape[2]
+        return (network.depth * (2 * p + 5 * w) + 3 * w + network.d_out) * x.element_size()
+
+    @property
+    def at_once(self) -> int:
+        """All rows."""
+        return len(self.x)
 
     def use(self, x: Tensor, data: DataLoss) -> None:
         """Go over to other samples, at most as many as the step was made with."""

@@ -7,7 +7,7 @@ memory (`sharded_step`). The update itself: `solvers.Adam`.
 import copy
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -71,6 +71,10 @@ class MiniBatches:
         state.update(adam)
         state["value"] = sum(values) / len(values)
         state["evaluations"] = -(-state["t"] * size // count)
+
+    def gentler(self, rate: float) -> "MiniBatches":
+        """The same with its step size multiplied by `rate`."""
+        return replace(self, adam=self.adam.gentler(rate))
 
     def batches(self, t: int, count: int) -> Iterator[Tensor]:
         """Row numbers of the batches from number t on, of `count` rows.

@@ -3,7 +3,7 @@
 from typing import Protocol, runtime_checkable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from isthmus.networks import FullyConnected, min_norm_projection
 from isthmus.networks.rebalancing import balance_sweep
@@ -58,6 +58,11 @@ def middle_rank(network: FullyConnected, *, tolerance: float = 0.1) -> int:
         s = torch.linalg.svdvals(weight)
         counts.append(int((s > tolerance * s[0]).sum()) if float(s[0]) > 0 else 0)
     return min(counts, default=0)
+
+
+def rank_shown(network: nn.Module) -> int | None:
+    """`middle_rank`, or None of a network that is not made of one matrix after the other."""
+    return middle_rank(network) if isinstance(network, FullyConnected) else None
 
 
 def truncate_middle(network: FullyConnected, rank: int) -> None:

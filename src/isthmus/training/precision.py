@@ -4,12 +4,12 @@ The precision of the data of a fit is that of the network: `fit`. The objective 
 """
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from isthmus.training.sharded_step import ShardedStep
-from isthmus.training.solvers import Solver, State
+from isthmus.training.solvers import Solver, State, gentler
 from isthmus.training.steps import Step, step_of
 
 BURST = 32  # iterations between two returns to the precision of the network
@@ -49,6 +49,10 @@ class InPrecision:
     def iterations(self) -> int:
         """About how many gradient evaluations the phase takes, for time estimates."""
         return self.solver.iterations()
+
+    def gentler(self, rate: float) -> "InPrecision":
+        """The same with the step size of its solver, if it has one, multiplied by `rate`."""
+        return replace(self, solver=gentler(self.solver, rate))
 
     @staticmethod
     def _kept(step: Step, lowered: Step, inner: State) -> State:

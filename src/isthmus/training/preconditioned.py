@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor
 
-from isthmus.networks import LeakyResNet
+from isthmus.training.leaky_step import leaky_network
 from isthmus.training.line_search import wolfe_search
 from isthmus.training.linearisation import Linearisation, linearised, random_mix
 from isthmus.training.minibatches import batch_of
@@ -24,6 +24,7 @@ SHORT, LONG = 0.5, 0.8  # median length of the steps between two linearisations 
 MOST_DAMPING = 1e6
 SAMPLED_DAMPING = 1e3  # with which a sampled model begins, see docs/notes/training.md; that of all outputs: 1
 EARLY = 1e-2  # stationarity at which a stage before the last one ends
+LEAST_SAMPLED = 256  # combinations, however little memory there is
 SAMPLED_REFRESH = 2  # a sampled kernel serves so many times as long
 
 
@@ -48,7 +49,7 @@ class PreconditionedLBFGS:
         window: see `plateau`.
         memory: bytes that the tangent kernel of all outputs may take, (n d_out)^2 numbers. Where it would take more,
             a few random combinations of the outputs of each row stand for all in the model of the curvature, drawn
-            anew with every linearisation.
+            anew with every linearisation. So it is done where the step does not hold all rows at once.
         sampled: combinations of all rows together; where there are more rows, so many rows are drawn, with one each.
             0: none; the equations of the whole kernel are solved by conjugate gradients, without forming it.
         conjugate: iterations of conjugate gradients at most, each of the cost of a gradient evaluation and counted so.
@@ -69,18 +70,15 @@ class PreconditionedLBFGS:
 
     def start(self, step: Step) -> State:
         """The state before the first iteration."""
-        if not isinstance(step.network, LeakyResNet):
-            raise TypeError(
-                f"PreconditionedLBFGS: needs a LeakyResNet, got {type(step.network).__name__}. "
-                "Use isthmus.training.solvers.LBFGS."
-            )
+        network = leaky_network(step.network, "PreconditionedLBFGS")
         if not step.ridge > 0:
             raise ValueError(f"PreconditionedLBFGS: needs a ridge > 0, got {step.ridge}: without it nothing is unique.")
-        kernel_size = (len(step.x) * step.network.d_out) ** 2 * step.theta.element_size()
+        kernel_size = (len(step.x) * network.d_out) ** 2 * step.theta.element_size()
         rows, combined = len(step.x), 0
-        if kernel_size > self.memory and self.sampled:
-            rows = min(rows, self.sampled)
-            combined = min(self.sampled // rows, step.network.d_out)
+        if (kernel_size > self.memory or rows > step.at_once) and self.sampled:
+            sampled = min(self.sampled, max(math.isqrt(self.memory // step.theta.element_size()), LEAST_SAMPLED))
+            rows = min(rows, sampled, step.at_once)
+            combined = min(sampled // rows, network.d_out)
         state: State = {"done": False, "reason": "", "evaluations": 0, "stage": 0, "age": 0, "factor": None}
         state |= {
             "matrix_free": kernel_size > self.memory and not self.sampled,
@@ -162,8 +160,7 @@ class PreconditionedLBFGS:
         )
 
     def _open_stage(self, step: Step, state: State) -> None:
-        assert isinstance(step.network, LeakyResNet)
-        step.network.smoothing.fill_(self.smoothing[state["stage"]])
+        leaky_network(step.network, "PreconditionedLBFGS").smoothing.fill_(self.smoothing[state["stage"]])
         state["moved"], state["changes"], state["anchor"] = [], [], None
         state["value"] = step()
         state["evaluations"] += 1
@@ -251,15 +248,15 @@ def damped(damping: float, lengths: list[float]) -> float:
 
 def _anchor(step: Step, state: State) -> None:
     """Linearise here, all outputs or combinations of them; the factor of ridge + J J^T serves until the next time."""
-    assert isinstance(step.network, LeakyResNet)
+    network = leaky_network(step.network, "PreconditionedLBFGS")
     x, data, mix = step.x, step.data, None
     generator = torch.Generator().manual_seed(state["anchors"])
     if state["rows"] < len(x):
         x, data = batch_of(step, torch.randperm(len(x), generator=generator)[: state["rows"]])
-    if 0 < state["combined"] < step.network.d_out:
-        mix = random_mix(len(x), state["combined"], step.network.d_out, generator)
+    if 0 < state["combined"] < network.d_out:
+        mix = random_mix(len(x), state["combined"], network.d_out, generator)
     state["anchors"] += 1
-    model = linearised(step.network, x, data, mix)
+    model = linearised(network, x, data, mix)
     state["anchor"], state["age"] = {field.name: getattr(model, field.name) for field in fields(model)}, 0
     if not state["matrix_free"]:
         gram = model.gram()

@@ -1,44 +1,96 @@
 """Which solvers run one after the other when the caller names none."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 from torch import nn
 
 from isthmus.networks import FullyConnected, LeakyResNet
+from isthmus.networks.kinds import of_class
 from isthmus.training.adaptive_steps import AdaptiveSteps
 from isthmus.training.minibatches import BATCH, MiniBatches
 from isthmus.training.moves import least_norm, rebalancing
-from isthmus.training.precision import InPrecision
 from isthmus.training.preconditioned import PreconditionedLBFGS
 from isthmus.training.sharded_moves import sharded_least_norm
-from isthmus.training.solvers import LBFGS, Adam, Solver
+from isthmus.training.solvers import LBFGS, Adam, Solver, gentler
 from isthmus.training.trials import ExactMoves, RankTrials
 
 Schedule = tuple[Solver, ...]
+USUAL = 3700  # gradients
+KERNELS = (
+    8  # share of the memory that is left to the tangent kernel: of its size are its factor and the parts of its sum
+)
 MANY_ROWS = 20_000  # more, and a step of Adam is better made on some of them
 
 
-def default_schedule(
-    network: nn.Module, *, evaluations: int | None = None, ridge: float = 1.0, rows: int = 0
-) -> Schedule:
-    """Adam with rebalancing, exact moves, L-BFGS, then rank trials; shares of `evaluations` when they are bounded.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a default schedule is made for.
 
-    Leaky networks: preconditioned L-BFGS, which moves adaptive steps in between; without a ridge, as the others. Above
-    20,000 rows Adam goes over batches of 1024, as many as it else takes steps, but an epoch at least.
+    Attributes:
+        evaluations: gradients that it may take, None: as many as it usually does.
+        ridge: of the objective.
+        rows: number of samples.
+        memory: bytes of working memory, None: as much as it usually takes.
+    """
+
+    evaluations: int | None
+    ridge: float
+    rows: int
+    memory: int | None
+
+
+def default_schedule(
+    network: nn.Module,
+    *,
+    evaluations: int | None = None,
+    ridge: float = 1.0,
+    rows: int = 0,
+    memory: int | None = None,
+) -> Schedule:
+    """The solvers for networks of this class, see `SCHEDULES`; of any other module, Adam and L-BFGS.
+
+    Above 20,000 rows Adam goes over batches of 1024, as many as it else takes steps, but an epoch at least.
+    """
+    return of_class(SCHEDULES, network, _descent)(network, Wanted(evaluations, ridge, rows, memory))
+
+
+def _descent(_network: nn.Module, wanted: Wanted) -> Schedule:
+    total = wanted.evaluations or USUAL
+    first = round(total * 1000 / USUAL)
+    return (_warm_up(Adam(first), wanted.rows), LBFGS(total - first))
+
+
+def _with_moves(network: FullyConnected, wanted: Wanted) -> Schedule:
+    """Adam with rebalancing, exact moves, L-BFGS, then rank trials; shares of the evaluations when they are bounded.
 
     On the small reference problem (L = 9, width 64, 256 samples) this ends at the rank-5 branch from every one of five
     starts after 2,700 gradients; Adam and gradient descent alone end at rank 6 after 30,000.
     """
-    if isinstance(network, LeakyResNet) and ridge > 0:
-        solver = PreconditionedLBFGS(evaluations=evaluations or PreconditionedLBFGS().evaluations)
-        return (AdaptiveSteps(solver),) if network.adaptive else (solver,)
-    total = evaluations or 3700
-    first, second = round(total * 1000 / 3700), round(total * 1200 / 3700)
+    if network.depth <= 2:
+        return _descent(network, wanted)
+    total = wanted.evaluations or USUAL
+    first, second = round(total * 1000 / USUAL), round(total * 1200 / USUAL)
     adam = Adam(first, moves=(rebalancing,), move_every=10)
-    if not isinstance(network, FullyConnected) or network.depth <= 2:
-        return (_warm_up(Adam(first), rows), LBFGS(total - first))
     third = (total - first - second) // 3
-    return (_warm_up(adam, rows), ExactMoves(), LBFGS(second), RankTrials(LBFGS(max(third, 1)), most=3))
+    return (_warm_up(adam, wanted.rows), ExactMoves(), LBFGS(second), RankTrials(LBFGS(max(third, 1)), most=3))
+
+
+def _preconditioned(network: LeakyResNet, wanted: Wanted) -> Schedule:
+    """Preconditioned L-BFGS, which moves adaptive steps in between; without a ridge, as any other module."""
+    if not wanted.ridge > 0:
+        return _descent(network, wanted)
+    usual = PreconditionedLBFGS()
+    room = usual.memory if wanted.memory is None else min(usual.memory, wanted.memory // KERNELS)
+    solver = replace(usual, evaluations=wanted.evaluations or usual.evaluations, memory=room)
+    return (AdaptiveSteps(solver),) if network.adaptive else (solver,)
+
+
+SCHEDULES: dict[type[nn.Module], Callable[[Any, Wanted], Schedule]] = {
+    FullyConnected: _with_moves,
+    LeakyResNet: _preconditioned,
+}
 
 
 def _warm_up(adam: Adam, rows: int) -> Solver:
@@ -49,18 +101,8 @@ def _warm_up(adam: Adam, rows: int) -> Solver:
 
 
 def cheaper(schedule: Schedule, *, rate: float) -> Schedule:
-    """The same schedule with every Adam step size multiplied by `rate`, for a second attempt."""
-    return tuple(_cheaper(solver, rate) for solver in schedule)
-
-
-def _cheaper(solver: Solver, rate: float) -> Solver:
-    if isinstance(solver, Adam):
-        return replace(solver, rate=solver.rate * rate)
-    if isinstance(solver, MiniBatches):
-        return replace(solver, adam=replace(solver.adam, rate=solver.adam.rate * rate))
-    if isinstance(solver, InPrecision):
-        return replace(solver, solver=_cheaper(solver.solver, rate))
-    return solver
+    """The same schedule with every step size multiplied by `rate`, for a second attempt."""
+    return tuple(gentler(solver, rate) for solver in schedule)
 
 
 def on_all_rows(schedule: Schedule) -> Schedule:

@@ -57,6 +57,14 @@ class LayerwiseStep:
         self._leaves = [leaf for leaf in self.rows.own for _ in self.rows.runs(leaf)]
 
     @property
+    def at_once(self) -> int:
+        """All rows of this process."""
+        return len(self.x)
+
+    def refresh(self) -> None:
+        """Nothing: all of the network are parameters."""
+
+    @property
     def x(self) -> Tensor:
         """The inputs of this process."""
         return self.rows.x

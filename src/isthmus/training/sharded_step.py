@@ -56,6 +56,16 @@ class ShardedStep:
         self.coordinates: Coordinates = SharedCoordinates(team, len(self.theta))
 
     @property
+    def at_once(self) -> int:
+        """Rows of a run, at most."""
+        return self.rows.at_once
+
+    def refresh(self) -> None:
+        """Take over what is no parameter of the network, after it changed."""
+        self._inner.refresh()
+        self.curvature = self._inner.curvature
+
+    @property
     def x(self) -> Tensor:
         """The inputs of this process."""
         return self.rows.x

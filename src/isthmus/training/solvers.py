@@ -5,7 +5,7 @@ that the solver has nothing left to do and `state["reason"]` why. Exact moves an
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Protocol, runtime_checkable
 
@@ -40,6 +40,29 @@ class Solver(Protocol):
 
     def iterations(self) -> int:
         """About how many gradient evaluations the phase takes, for time estimates."""
+        ...
+
+
+@runtime_checkable
+class Paced(Protocol):
+    """A solver with a step size."""
+
+    def gentler(self, rate: float) -> Solver:
+        """The same with its step size multiplied by `rate`."""
+        ...
+
+
+def gentler(solver: Solver, rate: float) -> Solver:
+    """The solver with its step size multiplied by `rate`, if it has one."""
+    return solver.gentler(rate) if isinstance(solver, Paced) else solver
+
+
+@runtime_checkable
+class Settling(Protocol):
+    """A solver that goes from one minimum to the next."""
+
+    def settle(self, step: Step, state: State) -> None:
+        """Put the last minimum back, if there was one."""
         ...
 
 
@@ -97,6 +120,10 @@ class Adam:
             for move in self.moves:
                 move(step)
         state["done"] = t >= self.steps
+
+    def gentler(self, rate: float) -> "Adam":
+        """The same with its step size multiplied by `rate`."""
+        return replace(self, rate=self.rate * rate)
 
     def rate_at(self, t: int) -> float:
         """The step size of step t = 1 .. steps."""

@@ -1,21 +1,24 @@
 """Objective and gradient of a network on its training data, written into one flat vector: what the solvers call.
 
 `FullyConnectedStep` is written by hand on preallocated buffers, as is `leaky_step.LeakyStep`; `AutogradStep` serves
-every other module and is the reference that these are tested against.
+every other module and is the reference that these are tested against. Which class has which step: `STEPS`.
 """
 
-from typing import NamedTuple, Protocol, runtime_checkable
+import copy
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from isthmus.networks import FullyConnected, LeakyResNet
+from isthmus.networks.kinds import of_class
 from isthmus.networks.layers import activation_derivative
 from isthmus.networks.network import penalty_of
 from isthmus.training.captured import Captured
 from isthmus.training.coordinates import AllCoordinates, Coordinates
 from isthmus.training.flat import flatten_parameters, views
 from isthmus.training.leaky_step import LeakyStep
+from isthmus.training.live_bytes import bytes_of_row
 from isthmus.training.losses import DataLoss, Digest, identify, is_constant
 from isthmus.training.objective import in_float64
 from isthmus.training.products import Choice, Products, activated, product
@@ -44,8 +47,17 @@ class Step(Protocol):
         """The training inputs."""
         ...
 
+    @property
+    def at_once(self) -> int:
+        """Of how many rows the activations are held at once."""
+        ...
+
     def __call__(self) -> float:
         """Objective at `theta`; fills `gradient` and `data_value`."""
+        ...
+
+    def refresh(self) -> None:
+        """Take over what is no parameter of the network, after it changed."""
         ...
 
     def outputs(self) -> Tensor:
@@ -66,6 +78,21 @@ class Step(Protocol):
 
     def identify(self, digest: Digest) -> None:
         """Add the training data to a digest."""
+        ...
+
+
+@runtime_checkable
+class StepMaker(Protocol):
+    """A class of steps, for one class of networks."""
+
+    def __call__(
+        self, network: Any, x: Tensor, data: DataLoss, ridge: float, products: Products | None = None
+    ) -> Step:  # fmt: skip
+        """The step on these data."""
+        ...
+
+    def bytes_of_row(self, network: Any, x: Tensor) -> int:
+        """Bytes that one row of x takes while such a step, and the solver that goes with it, work."""
         ...
 
 
@@ -162,10 +189,24 @@ class FullyConnectedStep:
         self.gradient.add_(self.theta, alpha=2 * self.ridge)
         return total, torch.dot(self.theta, self.theta)
 
+    @staticmethod
+    def bytes_of_row(network: FullyConnected, x: Tensor) -> int:
+        """Activations of all layers, gradients at two, and what a slope other than 0 is made of."""
+        d = network.dimensions
+        return (sum(d) + (6 if network.negative_slope else 2) * max(d)) * x.element_size()
+
     @property
     def x(self) -> Tensor:
         """The training inputs."""
         return self._a[0]
+
+    @property
+    def at_once(self) -> int:
+        """All rows."""
+        return len(self.x)
+
+    def refresh(self) -> None:
+        """Nothing: all of the network are parameters."""
 
     def outputs(self) -> Tensor:
         """What the network gives on its training data, a new tensor."""
@@ -222,7 +263,9 @@ class FullyConnectedStep:
 class AutogradStep:
     """Objective and gradient of any module; its penalty is `penalty()`, or the squared norm of all parameters."""
 
-    def __init__(self, network: nn.Module, x: Tensor, data: DataLoss, ridge: float) -> None:
+    def __init__(
+        self, network: nn.Module, x: Tensor, data: DataLoss, ridge: float, products: Products | None = None
+    ) -> None:
         self._parameters = [p for p in network.parameters() if p.requires_grad]
         self.network = network
         self.theta, self.gradient = flatten_parameters(self._parameters)
@@ -232,7 +275,21 @@ class AutogradStep:
         self.ridge, self.data, self.data_value = ridge, data, float("nan")
         self.curvature: Tensor | float = self._penalty_curvature()
         self.coordinates: Coordinates = AllCoordinates()
-        self.products = Products(measuring=False)
+        self.products = products or Products(measuring=False)
+
+    @staticmethod
+    def bytes_of_row(network: nn.Module, x: Tensor) -> int:
+        """What autograd holds of a row, measured on two."""
+        # a row through the network itself would count in its running averages
+        return bytes_of_row(copy.deepcopy(network).eval(), x)
+
+    @property
+    def at_once(self) -> int:
+        """All rows."""
+        return len(self.x)
+
+    def refresh(self) -> None:
+        """Nothing: the network itself is called."""
 
     def use(self, x: Tensor, data: DataLoss) -> None:
         """Go over to other samples."""
@@ -275,13 +332,17 @@ class AutogradStep:
         identify(digest, self.x, self.data)
 
 
+STEPS: dict[type[nn.Module], StepMaker] = {FullyConnected: FullyConnectedStep, LeakyResNet: LeakyStep}
+
+
+def maker_of(network: nn.Module) -> StepMaker:
+    """The fastest exact step for networks of this class."""
+    return of_class(STEPS, network, AutogradStep)
+
+
 def step_of(network: nn.Module, x: Tensor, data: DataLoss, ridge: float, *, products: Products | None = None) -> Step:
     """The fastest exact step for this network, with the products that a fit has chosen already."""
-    if isinstance(network, FullyConnected):
-        return FullyConnectedStep(network, x, data, ridge, products)
-    if isinstance(network, LeakyResNet):
-        return LeakyStep(network, x, data, ridge, products)
-    return AutogradStep(network, x, data, ridge)
+    return maker_of(network)(network, x, data, ridge, products)
 
 
 def _layers(network: FullyConnected) -> list[tuple[nn.Parameter, nn.Parameter | None]]:
