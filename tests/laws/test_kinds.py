@@ -17,7 +17,7 @@ from torch import Tensor
 
 import isthmus
 from isthmus.discovery.files.networks import architecture, network_from, tensors_of
-from isthmus.discovery.settings import NetworkKind
+from isthmus.discovery.kinds import KINDS
 from isthmus.errors import PlanError
 from isthmus.networks import Waist, walk
 from isthmus.networks.kinds import KindOfNetwork, kind_named, kinds, register
@@ -85,7 +85,7 @@ def step(network: Network) -> Step:
 
 def test_the_kind_of_the_recipe_is_among_those_that_are_checked_and_so_are_all_of_discovery() -> None:
     assert f"{ADDED} 0" in CASES
-    assert {kind_named(kind.value).name for kind in NetworkKind} == {"fully_connected", "leaky", "resnet"}
+    assert {kind_named(name).name for name in KINDS} == {"fully_connected", "leaky", "resnet"}
     with pytest.raises(ValueError, match="needs one of 'fully_connected', 'leaky', 'resnet'"):
         kind_named("transformer")
     taken = KindOfNetwork("leaky", kind_named(ADDED).network, {}, ())

@@ -16,7 +16,7 @@ from isthmus.training.losses import SQUARED, DataLoss
 from isthmus.training.products import (
     FEWEST,
     MOST,
-    Choice,
+    ProductChoice,
     Products,
     activated,
     added,
@@ -53,11 +53,11 @@ def test_products_by_either_library_agree_however_the_factors_lie() -> None:
     w = whole[:, :40]  # a part of rows that are longer, as the weights of a leaky layer without its bias
     factors = {"N T": (x, w.t()), "T N": (torch.ones(60, 30).t(), x), "N N": (torch.ones(60, 30), w)}
     for name, (left, right) in factors.items():
-        outs = [product(left, right, torch.empty(len(left), right.shape[1]), Choice(c)) for c in (True, False)]
+        outs = [product(left, right, torch.empty(len(left), right.shape[1]), ProductChoice(c)) for c in (True, False)]
         torch.testing.assert_close(outs[0], outs[1], rtol=0, atol=rounding(size=60, dtype=torch.float32), msg=name)
         starts = [torch.ones_like(outs[0]) for _ in outs]
         for start, by_onednn in zip(starts, (True, False), strict=True):
-            result = added(start, left, right, beta=0.5, alpha=-2.0, out=start, choice=Choice(by_onednn))
+            result = added(start, left, right, beta=0.5, alpha=-2.0, out=start, choice=ProductChoice(by_onednn))
             assert result is start
         torch.testing.assert_close(starts[0], 0.5 - 2 * outs[1], rtol=0, atol=rounding(size=120, dtype=torch.float32))
         torch.testing.assert_close(starts[1], starts[0], rtol=0, atol=rounding(size=120, dtype=torch.float32))
@@ -72,7 +72,7 @@ def test_activated_products_follow_their_formula(slope: float | None, biased: bo
     expected = z if slope is None else torch.where(z > 0, z, slope * z)
     for by_onednn in (True, False):
         out = torch.empty(60, 30)
-        activated(x, w.t(), bias, slope=slope, out=out, choice=Choice(by_onednn))
+        activated(x, w.t(), bias, slope=slope, out=out, choice=ProductChoice(by_onednn))
         torch.testing.assert_close(out, expected, rtol=0, atol=rounding(size=60, dtype=torch.float32))
 
 

@@ -59,7 +59,7 @@ def test_leaves_longer_than_what_is_computed_at_once_add_up() -> None:
     assert len(step.rows.runs(0)) == 5
     assert_same_step(step_of(network(), x, data, 0.01), step)
     assert isinstance(step.network, FullyConnected)
-    for r, a in zip(input_factors(step), layer_inputs(step.network, x), strict=True):
+    for r, a in zip(input_factors(step, step.network), layer_inputs(step.network, x), strict=True):
         torch.testing.assert_close(r.T @ r, a.T @ a, rtol=rounding(size=ROWS), atol=rounding(size=ROWS, condition=10.0))
 
 
@@ -76,7 +76,7 @@ def test_factors_of_the_inputs_give_the_projection_of_the_whole(bias: bool) -> N
     x = torch.cat([x[:, :3], x[:, :2]], 1)  # rank 3, so that there is something to project
     step = ShardedStep(network(bias=bias), x, data, 0.01, total=ROWS, team=Team())
     assert isinstance(step.network, FullyConnected)
-    for r, a in zip(input_factors(step), layer_inputs(step.network, x), strict=True):
+    for r, a in zip(input_factors(step, step.network), layer_inputs(step.network, x), strict=True):
         torch.testing.assert_close(r.T @ r, a.T @ a, rtol=rounding(size=ROWS), atol=rounding(size=ROWS, condition=10.0))
     expected = min_norm_projection(step.network, x)
     before = step()

@@ -46,9 +46,7 @@ def read_chain(module: nn.Module, x: Tensor) -> list[Stage]:
         own = copied_module(module).eval().requires_grad_(False)
     except Exception as error:
         raise UnreadableModule(f"it cannot be copied ({type(error).__name__}: {_line(error)})") from error
-    stages = [] if isinstance(own, FullyConnected) else _graph_steps(own, x[:_PROBE])
-    stages = [Stage("", own)] if isinstance(own, FullyConnected) else stages
-    stages = _plain(stages)
+    stages = _plain([Stage("", own)] if isinstance(own, FullyConnected) else _graph_steps(own, x[:_PROBE]))
     with torch.no_grad():
         wanted, found = own(x[:_PROBE]), run(stages, x[:_PROBE])
     allowed = torch.finfo(wanted.dtype).eps ** 0.5 if wanted.is_floating_point() else 0.0

@@ -49,7 +49,7 @@ class FitEvent:
 
 
 @dataclass(slots=True)
-class Run:
+class FitState:
     """Everything of a running fit that a checkpoint holds, besides theta."""
 
     initial: Tensor
@@ -91,13 +91,13 @@ class Fitting:
         self.clock = Clock(saved["seconds"] if saved else 0.0)
         self.next_save = time.monotonic() + CHECKPOINT_SECONDS
         self.at_end: Callable[[Ended], None] | None = self._save_end if path else None
-        self.run_state = Run(step.theta.clone(), initial_buffers=self._buffers())
+        self.run_state = FitState(step.theta.clone(), initial_buffers=self._buffers())
         if saved:
             step.theta.copy_(saved["theta"])
             step.products.adopt(saved.get("products", {}))  # not noted by versions that always used torch.mm
             self._put_buffers(saved["buffers"])
         if saved and self.ended is None:
-            self.run_state = run = Run(**saved["run"])
+            self.run_state = run = FitState(**saved["run"])
             run.state = with_memory(run.state, step.coordinates.own) if run.state is not None else None
 
     def _saved(self) -> dict[str, Any] | None:
@@ -209,7 +209,7 @@ class Fitting:
         self.step.ridge = self.ridge
         return reason
 
-    def _after_iteration(self, run: Run) -> Ending | None:
+    def _after_iteration(self, run: FitState) -> Ending | None:
         assert run.state is not None
         evaluations, value = run.evaluations(), run.state["value"]
         run.history.append((evaluations, value))
@@ -229,10 +229,10 @@ class Fitting:
             return Ending.TIME
         return Ending.LIMIT if self._is_spent(run) else None
 
-    def _is_spent(self, run: Run) -> bool:
+    def _is_spent(self, run: FitState) -> bool:
         return self.limits.evaluations is not None and run.evaluations() >= self.limits.evaluations
 
-    def _expected(self, run: Run) -> int:
+    def _expected(self, run: FitState) -> int:
         """About how many gradients the fit takes in the end; more once a phase knows that it takes longer."""
         assert run.state is not None
         total = max(self.total * (1 + run.attempt), run.before + run.state.get("expected", 0))
@@ -241,7 +241,7 @@ class Fitting:
     def _save(self) -> None:
         assert self.path is not None
         began = time.monotonic()
-        run = {name: getattr(self.run_state, name) for name in Run.__slots__}
+        run = {name: getattr(self.run_state, name) for name in FitState.__slots__}
         if run["state"] is not None:
             run["state"] = with_memory(run["state"], self.step.coordinates.whole)
         self._write(self.path, {"run": run, "seconds": self.clock.seconds()})

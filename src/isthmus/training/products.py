@@ -42,7 +42,7 @@ class Shape(NamedTuple):
 
 
 @dataclass(slots=True)
-class Choice:
+class ProductChoice:
     """Whether oneDNN computes the products of a shape; asked at every product, for it may be changed."""
 
     by_onednn: bool
@@ -57,17 +57,19 @@ class Products:
 
     def __init__(self, *, measuring: bool = True) -> None:
         self._measuring = measuring and torch.backends.mkldnn.is_available()
-        self._choices: dict[str, Choice] = {}
+        self._choices: dict[str, ProductChoice] = {}
 
-    def choice(self, left: Tensor, right: Tensor) -> Choice:
+    def choice(self, left: Tensor, right: Tensor) -> ProductChoice:
         """The one for left @ right; measured where it is not known: some milliseconds."""
         if not self._measuring or left.dtype != torch.float32 or left.device.type != "cpu":
-            return Choice(by_onednn=False)  # oneDNN multiplies no float64, and torch.mm itself calls it for bfloat16
+            return ProductChoice(
+                by_onednn=False
+            )  # oneDNN multiplies no float64, and torch.mm itself calls it for bfloat16
         shape = measured_shape(left, right)
         if shape.rows * shape.inner * shape.columns < FEWEST:
-            return Choice(by_onednn=False)
+            return ProductChoice(by_onednn=False)
         if str(shape) not in self._choices:
-            self._choices[str(shape)] = Choice(onednn_is_faster(shape))
+            self._choices[str(shape)] = ProductChoice(onednn_is_faster(shape))
         return self._choices[str(shape)]
 
     def chosen(self) -> dict[str, bool]:
@@ -77,10 +79,10 @@ class Products:
     def adopt(self, chosen: Mapping[str, bool]) -> None:
         """Take over the choices of a checkpoint, also where others were made already."""
         for shape, by_onednn in chosen.items():
-            self._choices.setdefault(shape, Choice(by_onednn)).by_onednn = by_onednn
+            self._choices.setdefault(shape, ProductChoice(by_onednn)).by_onednn = by_onednn
 
 
-def product(left: Tensor, right: Tensor, out: Tensor, choice: Choice) -> Tensor:
+def product(left: Tensor, right: Tensor, out: Tensor, choice: ProductChoice) -> Tensor:
     """The product left @ right, written to `out`."""
     if choice.by_onednn:
         return out.copy_(_onednn(left, right.t()))
@@ -88,7 +90,7 @@ def product(left: Tensor, right: Tensor, out: Tensor, choice: Choice) -> Tensor:
 
 
 def added(
-    start: Tensor, left: Tensor, right: Tensor, *, beta: float, alpha: float, out: Tensor, choice: Choice
+    start: Tensor, left: Tensor, right: Tensor, *, beta: float, alpha: float, out: Tensor, choice: ProductChoice
 ) -> Tensor:
     """The sum beta * start + alpha * left @ right, written to `out`, which may be `start`."""
     if choice.by_onednn:
@@ -97,7 +99,7 @@ def added(
 
 
 def activated(
-    x: Tensor, weight_t: Tensor, bias: Tensor | None, *, slope: float | None, out: Tensor, choice: Choice
+    x: Tensor, weight_t: Tensor, bias: Tensor | None, *, slope: float | None, out: Tensor, choice: ProductChoice
 ) -> Tensor:
     """sigma(x W^T + b), written to `out`; without an activation where `slope` is None. The bias must be contiguous."""
     if choice.by_onednn:
@@ -178,7 +180,7 @@ def _measured(shape: Shape) -> bool:
         for _ in range(ROUNDS):  # in turns: what else runs on the machine slows both alike
             for by_onednn, taken in seconds.items():
                 began = time.perf_counter()
-                product(left, right, out, Choice(by_onednn))
+                product(left, right, out, ProductChoice(by_onednn))
                 taken.append(time.perf_counter() - began)
     except (RuntimeError, AttributeError):  # a torch that was built without these products
         return False

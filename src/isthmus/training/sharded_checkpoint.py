@@ -20,7 +20,7 @@ from isthmus.errors import CheckpointError, DamagedCheckpoint
 from isthmus.training.checkpoint import load_state, save_state
 from isthmus.training.coordinates import MEMORY
 from isthmus.training.ended import Ended, digest_of_start, is_end_of
-from isthmus.training.fitting import CHECKPOINT_SECONDS, FitEvent, Fitting, Run
+from isthmus.training.fitting import CHECKPOINT_SECONDS, FitEvent, FitState, Fitting
 from isthmus.training.limits import Clock
 from isthmus.training.result import FitResult
 from isthmus.training.sharded_vector import Split, SplitVector, plain
@@ -73,7 +73,7 @@ class _Kept:
 
     def _save(self) -> None:
         fitting = self._fitting
-        run = {name: getattr(fitting.run_state, name) for name in Run.__slots__}
+        run = {name: getattr(fitting.run_state, name) for name in FitState.__slots__}
         reached = [fitting.run_state.evaluations(), run["history"][-1][1]]
         self._split.team.check_in_step(torch.tensor(reached, dtype=torch.float64))
         self._write({"run": packed(run)}, {"seconds": fitting.clock.seconds()})
@@ -113,7 +113,7 @@ class _Kept:
         state = team.together_own(lambda: self._joined(before))
         fitting.step.theta.copy_(state["theta"])
         fitting.ended = ended
-        fitting.run_state = fitting.run_state if ended else Run(**state["run"])
+        fitting.run_state = fitting.run_state if ended else FitState(**state["run"])
         fitting.clock = Clock(head["seconds"])
 
     def _joined(self, processes: int) -> Mapping[str, Any]:

@@ -14,21 +14,20 @@ def sharded_least_norm(step: Step) -> None:
     assert isinstance(step, ShardedStep)
     network = step.network
     if isinstance(network, FullyConnected):
-        projected = projected_on(network, input_factors(step))
+        projected = projected_on(network, input_factors(step, network))
         with torch.no_grad():
             for mine, theirs in zip(network.parameters(), projected.parameters(), strict=True):
                 mine.copy_(theirs)
 
 
-def input_factors(step: ShardedStep) -> list[Tensor]:
+def input_factors(step: ShardedStep, network: FullyConnected) -> list[Tensor]:
     """For each layer a triangular R, (inputs, inputs), with R^T R = A^T A, A what the layer receives on all rows.
 
     Triangles of the leaves, factored again in pairs (Demmel, Grigori, Hoemmen and Langou 2012): as accurate as a
     factorisation of the whole A. The Gram matrix A^T A would be easier to sum, but squares the condition: singular
     values below 1e-8 of the largest drown in it, and `moves.least_norm` keeps those above 1e-12.
     """
-    rows, network = step.rows, step.network
-    assert isinstance(network, FullyConnected)
+    rows = step.rows
     sides = [d + network.has_bias for d in network.dimensions[:-1]]
 
     def unpacked(flat: Tensor) -> list[Tensor]:

@@ -21,7 +21,7 @@ from isthmus.training.leaky_step import LeakyStep
 from isthmus.training.live_bytes import bytes_of_row
 from isthmus.training.losses import DataLoss, Digest, identify, is_constant
 from isthmus.training.objective import in_float64
-from isthmus.training.products import Choice, Products, activated, product
+from isthmus.training.products import ProductChoice, Products, activated, product
 
 
 @runtime_checkable
@@ -109,9 +109,9 @@ class _Layer(NamedTuple):
 class _Choices(NamedTuple):
     """By which library the three products of a layer are computed."""
 
-    forward: Choice
-    gradient: Choice
-    below: Choice
+    forward: ProductChoice
+    gradient: ProductChoice
+    below: ProductChoice
 
 
 class FullyConnectedStep:

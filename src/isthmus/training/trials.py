@@ -91,7 +91,6 @@ class RankTrials:
 
     def advance(self, step: Step, state: State) -> None:
         """One iteration, in place."""
-        assert isinstance(step.network, FullyConnected)
         if state["inner"] is None:
             self._change(step, state)
             return
