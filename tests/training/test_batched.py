@@ -9,10 +9,10 @@ from isthmus import FitResult, FullyConnected, Outcome, fit
 from isthmus.errors import ShapeError
 from isthmus.training.batched import WIDEST, BatchSchedule, batching_pays, fit_batch, fit_many
 from isthmus.training.batched_step import BatchedStep
+from isthmus.training.fully_connected_step import FullyConnectedStep
 from isthmus.training.losses import LOSSES, SQUARED, DataLoss, Loss
 from isthmus.training.moves import least_norm, rebalancing
 from isthmus.training.solvers import LBFGS, Adam
-from isthmus.training.steps import FullyConnectedStep
 from isthmus.training.trials import ExactMoves
 from loss_targets import targets_of
 from tolerances import rounding

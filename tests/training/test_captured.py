@@ -10,10 +10,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from isthmus import FullyConnected, LeakyResNet, fit
 from isthmus.errors import NumericalWarning
 from isthmus.training.captured import Captured
+from isthmus.training.fully_connected_step import FullyConnectedStep
 from isthmus.training.leaky_step import LeakyStep
 from isthmus.training.losses import LOSSES, SQUARED, DataLoss, Loss
 from isthmus.training.solvers import LBFGS, Adam
-from isthmus.training.steps import FullyConnectedStep, step_of
+from isthmus.training.steps import step_of
 from loss_targets import targets_of
 from tolerances import rounding
 

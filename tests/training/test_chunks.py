@@ -11,13 +11,14 @@ import torch
 from isthmus import FullyConnected, LeakyResNet, Limits, fit
 from isthmus.networks.kinds import kind_named
 from isthmus.training.chunks import FEWEST, MEMORY, rows_at_once, step_within
+from isthmus.training.fully_connected_step import FullyConnectedStep
 from isthmus.training.losses import LOSSES, SQUARED, DataLoss, Loss
 from isthmus.training.moves import rebalancing
 from isthmus.training.objective import ROWS_AT_ONCE, in_float64
 from isthmus.training.result import FitResult
 from isthmus.training.sharded_step import ShardedStep
 from isthmus.training.solvers import LBFGS, Adam
-from isthmus.training.steps import AutogradStep, FullyConnectedStep, maker_of
+from isthmus.training.steps import AutogradStep, maker_of
 from isthmus.training.trials import ExactMoves
 from loss_targets import targets_of
 from tolerances import rounding

@@ -8,7 +8,7 @@ import torch
 from isthmus import FullyConnected, fit
 from isthmus.training.checkpoint import load_state
 from isthmus.training.precision import InPrecision
-from isthmus.training.result import Ending, Outcome
+from isthmus.training.result import Outcome, StopReason
 from isthmus.training.solvers import LBFGS, Adam, State, end
 
 
@@ -20,17 +20,17 @@ def kinds_of_reasons(value: Any) -> set[type]:
 
 
 def test_every_ending_has_an_outcome_and_only_two_of_them_come_before_the_end() -> None:
-    assert {ending.outcome for ending in Ending} == set(Outcome) - {Outcome.COLLAPSED}
-    assert {ending for ending in Ending if ending.is_stop} == {Ending.INTERRUPTED, Ending.TIME}
-    assert Ending("") is Ending.STEPS_MADE
+    assert {ending.outcome for ending in StopReason} == set(Outcome) - {Outcome.COLLAPSED}
+    assert {ending for ending in StopReason if ending.is_stop} == {StopReason.INTERRUPTED, StopReason.TIME}
+    assert StopReason("") is StopReason.STEPS_MADE
 
 
 def test_a_checkpoint_holds_the_reasons_as_plain_text(tmp_path: Path) -> None:
     state: State = {}
-    end(state, Ending.PLATEAU)
+    end(state, StopReason.PLATEAU)
     assert state == {"done": True, "reason": "plateau"}
     assert kinds_of_reasons({"inner": state}) == {str}
-    assert kinds_of_reasons({"inner": {"reason": Ending.PLATEAU}}) == {Ending}  # which a checkpoint would not give back
+    assert kinds_of_reasons({"inner": {"reason": StopReason.PLATEAU}}) == {StopReason}
     x = torch.linspace(-1, 1, 40, dtype=torch.float64)[:, None]
     network = FullyConnected(1, 1, width=4, depth=3, seed=0, dtype=torch.float64)
     path, seen = tmp_path / "fit.pt", []

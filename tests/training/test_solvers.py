@@ -6,11 +6,12 @@ import pytest
 import torch
 
 from isthmus import FullyConnected
+from isthmus.training.ending import stationarity
+from isthmus.training.fully_connected_step import FullyConnectedStep
 from isthmus.training.line_search import wolfe_search
 from isthmus.training.losses import SQUARED, DataLoss
 from isthmus.training.moves import best_of_rank, middle_layers, middle_rank, rebalancing, truncate_middle
-from isthmus.training.solvers import LBFGS, Adam, Decay, GradientDescent, Solver, stationarity
-from isthmus.training.steps import FullyConnectedStep
+from isthmus.training.solvers import LBFGS, Adam, Decay, GradientDescent, Solver
 
 
 def affine_problem() -> tuple[FullyConnectedStep, float]:

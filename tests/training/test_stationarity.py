@@ -5,8 +5,8 @@ import torch
 
 import isthmus
 from isthmus.networks import LeakyResNet
+from isthmus.training.ending import stationarity
 from isthmus.training.losses import SQUARED, DataLoss
-from isthmus.training.solvers import stationarity
 from isthmus.training.steps import step_of
 from theorem_checks import assert_close, normal
 

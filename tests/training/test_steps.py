@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from isthmus import FullyConnected, LeakyResNet
+from isthmus.training.fully_connected_step import FullyConnectedStep
 from isthmus.training.leaky_step import LeakyStep
 from isthmus.training.losses import CROSS_ENTROPY, LOSSES, SQUARED, DataLoss, Loss
-from isthmus.training.steps import AutogradStep, FullyConnectedStep, step_of
+from isthmus.training.steps import AutogradStep, step_of
 from loss_targets import targets_of
 from tolerances import rounding
 

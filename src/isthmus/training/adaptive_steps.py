@@ -14,7 +14,7 @@ from torch import Tensor
 from isthmus.networks import LeakyResNet, walk
 from isthmus.training.leaky_step import leaky_network
 from isthmus.training.preconditioned import PreconditionedLBFGS
-from isthmus.training.result import Ending
+from isthmus.training.result import StopReason
 from isthmus.training.solvers import State, end
 from isthmus.training.steps import Step
 
@@ -93,19 +93,19 @@ class AdaptiveSteps:
     def _close_round(self, step: Step, known: State, state: State) -> None:
         """Move on to the next round, or end; `known` is the state with what one of an older version lacks."""
         network = leaky_network(step.network, "AdaptiveSteps")
-        ending, number = Ending(state["inner"]["reason"]), state["round"]
+        ending, number = StopReason(state["inner"]["reason"]), state["round"]
         if number < self.rounds:
-            if ending is Ending.DIVERGED:
+            if ending is StopReason.DIVERGED:
                 end(state, ending)
                 return
             following = number + 1 if self._move(step, self.damping) else self.rounds
         else:
             following = number + 1
             state["spent"] = known["spent"] + state["inner"]["evaluations"]
-            if ending in {Ending.LIMIT, Ending.DIVERGED}:
+            if ending in {StopReason.LIMIT, StopReason.DIVERGED}:
                 minimum = known["minimum"]
                 self.settle(step, known)
-                end(state, Ending(minimum["reason"]) if minimum else ending)
+                end(state, StopReason(minimum["reason"]) if minimum else ending)
                 state["value"] = minimum["value"] if minimum else state["value"]
                 return
             state["minimum"] = {

@@ -18,11 +18,11 @@ from isthmus.training.batched_solvers import BatchedLBFGS, Member, run_adam
 from isthmus.training.batched_step import BatchedStep
 from isthmus.training.ending import finish
 from isthmus.training.fit import checked_data, fit
+from isthmus.training.fully_connected_step import FullyConnectedStep
 from isthmus.training.losses import SQUARED, Loss, loss_argument
 from isthmus.training.moves import middle_rank, rebalancing
-from isthmus.training.result import Ending, FitResult
+from isthmus.training.result import FitResult, StopReason
 from isthmus.training.solvers import LBFGS, Adam
-from isthmus.training.steps import FullyConnectedStep
 
 BatchSchedule = tuple[Adam | LBFGS, ...]
 DEFAULT: BatchSchedule = (Adam(1000, moves=(rebalancing,), move_every=10), LBFGS(2700))
@@ -69,7 +69,7 @@ def fit_batch(
         members = [Member(index) for index in range(len(networks))]
         for settings in solver:
             _run(settings, step, members)
-        ended = [m.reason is Ending.DIVERGED for m in members]
+        ended = [m.reason is StopReason.DIVERGED for m in members]
         for member, network in zip(members, networks, strict=True):
             step.write(member.index, network)
         share = (time.monotonic() - began) / len(networks)
@@ -114,7 +114,7 @@ def batching_pays(network: FullyConnected) -> bool:
 
 def _run(settings: Adam | LBFGS, step: BatchedStep, members: list[Member]) -> None:
     """One phase for the members that have not diverged; `step.theta` holds all of them."""
-    going = [m for m in members if m.reason is not Ending.DIVERGED]
+    going = [m for m in members if m.reason is not StopReason.DIVERGED]
     if not going:
         return
     rows = torch.tensor([m.index for m in going], device=step.theta.device)

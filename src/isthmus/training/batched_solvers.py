@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from isthmus.training.batched_step import BatchedStep
+from isthmus.training.ending import default_tolerance
 from isthmus.training.line_search import Point, wolfe_steps
-from isthmus.training.result import Ending
-from isthmus.training.solvers import LBFGS, Adam, default_tolerance
+from isthmus.training.result import StopReason
+from isthmus.training.solvers import LBFGS, Adam
 
 Search = Generator[float, tuple[float, float], Point | None]
 
@@ -35,7 +36,7 @@ class Member:
 
     index: int
     before: int = 0
-    reason: Ending = Ending.STEPS_MADE
+    reason: StopReason = StopReason.STEPS_MADE
     done: bool = False
     value: float = math.nan
     evaluations: int = 0
@@ -51,10 +52,10 @@ class Member:
     def restart(self) -> None:
         """Before another solver: what the last one used is spent."""
         self.before += self.evaluations
-        self.reason, self.done, self.evaluations = Ending.STEPS_MADE, False, 0
+        self.reason, self.done, self.evaluations = StopReason.STEPS_MADE, False, 0
         self.count, self.failures, self.past = 0, 0, []
 
-    def end(self, reason: Ending) -> None:
+    def end(self, reason: StopReason) -> None:
         """The solver has nothing left to do for this network."""
         self.done, self.reason, self.search, self.length = True, reason, None, 0.0
 
@@ -74,7 +75,7 @@ def run_adam(settings: Adam, step: BatchedStep, members: list[Member]) -> None:
             member.value, member.evaluations = value, t
             member.note()
             if not math.isfinite(value):
-                member.end(Ending.DIVERGED)
+                member.end(StopReason.DIVERGED)
         rate = settings.rate_at(t)
         first.lerp_(step.gradient, 0.1)
         second.mul_(0.999).addcmul_(step.gradient, step.gradient, value=0.001)
@@ -166,7 +167,7 @@ class BatchedLBFGS:
             member.length = 0.0
             member.failures += 1
             if member.failures > 1 or member.count == 0:
-                member.reason = Ending.PLATEAU  # ends after one more evaluation, as the solver for one network
+                member.reason = StopReason.PLATEAU  # ends after one more evaluation, as the solver for one network
             member.count = 0
             return False
         member.length = member.settling.step
@@ -197,11 +198,11 @@ class BatchedLBFGS:
         if len(past) > settings.window:
             past.pop(0)
             if past[0] - past[-1] <= settings.plateau * abs(past[-1]):
-                member.end(Ending.PLATEAU)
+                member.end(StopReason.PLATEAU)
         if stationarity <= (settings.tolerance or default_tolerance(self.origin.dtype)):
-            member.end(Ending.CONVERGED)
+            member.end(StopReason.CONVERGED)
         elif member.evaluations >= settings.evaluations:
-            member.end(member.reason or Ending.LIMIT)
+            member.end(member.reason or StopReason.LIMIT)
 
     def _remember(self, rows: list[int], moved: Tensor, change: Tensor) -> None:
         if not rows:
@@ -217,8 +218,8 @@ class BatchedLBFGS:
 
     def _aim(self, rows: list[int]) -> None:
         """New directions and searches for some rows; rows that cannot go on end."""
-        for b in [b for b in rows if self.members[b].reason is Ending.PLATEAU]:
-            self.members[b].end(Ending.PLATEAU)
+        for b in [b for b in rows if self.members[b].reason is StopReason.PLATEAU]:
+            self.members[b].end(StopReason.PLATEAU)
         rows = [b for b in rows if not self.members[b].done]
         if not rows:
             return
@@ -234,7 +235,7 @@ class BatchedLBFGS:
         for b in rows:
             member, slope = self.members[b], slopes[b]
             if slope == 0 or not math.isfinite(slope) or not math.isfinite(member.value):
-                member.end(Ending.CONVERGED if slope == 0 else Ending.DIVERGED)
+                member.end(StopReason.CONVERGED if slope == 0 else StopReason.DIVERGED)
                 continue
             first = 1.0 if member.count else min(1.0, 1.0 / sums[b])
             noise = 4 * eps * abs(member.value)

@@ -3,17 +3,18 @@
 import math
 
 import numpy as np
+import torch
 import xarray as xr
+from torch import Tensor
 
-from isthmus.training.result import Ending, FitResult, Outcome
-from isthmus.training.solvers import default_tolerance, stationarity
+from isthmus.training.result import FitResult, Outcome, StopReason
 from isthmus.training.steps import Step
 
 
 def finish(
     step: Step,
     *,
-    reason: Ending,
+    reason: StopReason,
     evaluations: int,
     steps: int,
     seconds: float,
@@ -45,3 +46,23 @@ def finish(
         history=xr.Dataset({"objective": ("evaluation", curve[:, 1])}, coords={"evaluation": curve[:, 0].astype(int)}),
         rank=rank,
     )
+
+
+def default_tolerance(dtype: torch.dtype) -> float:
+    """The stationarity that counts as converged: 1e-6 in float64, 1e-3 below."""
+    return 1e-6 if dtype == torch.float64 else 1e-3
+
+
+def stationarity(step: Step) -> float:
+    """|gradient of the objective| / |ridge * gradient of the penalty| at the last evaluation: NaN without ridge.
+
+    Both in the coordinates sqrt(c_i) theta_i, in which the penalty sum c_i theta_i^2 / 2 is Euclidean; a parameter that
+    the penalty leaves free counts with the largest c.
+    """
+    c = step.curvature
+    if not isinstance(c, Tensor):  # the same for all parameters: it goes out of the norms
+        scale = step.ridge * c * float(step.theta.norm())
+        return float(step.gradient.norm()) / scale if scale else math.nan
+    scale = step.ridge * float((step.theta * c.sqrt()).norm())
+    metric = torch.where(c > 0, c, c.max())
+    return float((step.gradient / metric.sqrt()).norm()) / scale if scale else math.nan

@@ -18,7 +18,7 @@ from isthmus.training.ended import Ended, digest_of_start, is_end_of, stamp_of_c
 from isthmus.training.ending import finish
 from isthmus.training.limits import Clock, Limits, seconds_left
 from isthmus.training.moves import rank_shown
-from isthmus.training.result import Ending, FitResult
+from isthmus.training.result import FitResult, StopReason
 from isthmus.training.schedule import Schedule, cheaper
 from isthmus.training.solvers import Settling, State
 from isthmus.training.steps import Step
@@ -127,7 +127,7 @@ class Fitting:
     def run(self) -> FitResult:
         """Run all phases, once more from the start if they ended in a collapse, and report."""
         ended = self.ended or self._to_the_end()
-        reason = Ending(ended["reason"])
+        reason = StopReason(ended["reason"])
         return finish(
             self.step,
             reason=reason,
@@ -143,7 +143,7 @@ class Fitting:
         run = self.run_state
         reason = self._phases()
         if not reason.is_stop and run.attempt == 0 and self._is_lost(reason):
-            end = float("inf") if reason is Ending.DIVERGED else self.step()
+            end = float("inf") if reason is StopReason.DIVERGED else self.step()
             run.rejected, run.rejected_buffers = (self.step.theta.clone(), end), self._buffers()
             self.step.theta.copy_(run.initial)
             self._put_buffers(run.initial_buffers)
@@ -182,13 +182,13 @@ class Fitting:
         if isinstance(solver, Settling) and run.state is not None:
             solver.settle(self.step, run.state)
 
-    def _phases(self) -> Ending:
+    def _phases(self) -> StopReason:
         run = self.run_state
         schedule = cheaper(self.schedule, rate=1 / 3) if run.attempt else self.schedule
-        reason = Ending.STEPS_MADE
+        reason = StopReason.STEPS_MADE
         # gone on from the very iteration that reached the limit: it was saved there, and ended before that was
         if run.state is not None and self._is_spent(run):
-            return Ending.LIMIT
+            return StopReason.LIMIT
         while run.phase < len(schedule):
             solver = schedule[run.phase]
             # a schedule of one phase has no warm-up that could be gentler: it must minimise the objective itself
@@ -201,15 +201,15 @@ class Fitting:
                 run.steps += 1
                 if stop := self._after_iteration(run):
                     return stop
-            reason = Ending(run.state["reason"])
+            reason = StopReason(run.state["reason"])
             run.before += run.state["evaluations"]
             run.state, run.phase = None, run.phase + 1
-            if reason is Ending.DIVERGED:
+            if reason is StopReason.DIVERGED:
                 return reason
         self.step.ridge = self.ridge
         return reason
 
-    def _after_iteration(self, run: FitState) -> Ending | None:
+    def _after_iteration(self, run: FitState) -> StopReason | None:
         assert run.state is not None
         evaluations, value = run.evaluations(), run.state["value"]
         run.history.append((evaluations, value))
@@ -224,10 +224,10 @@ class Fitting:
         if save:
             self._save()
         if stop:
-            return Ending.INTERRUPTED
+            return StopReason.INTERRUPTED
         if late:
-            return Ending.TIME
-        return Ending.LIMIT if self._is_spent(run) else None
+            return StopReason.TIME
+        return StopReason.LIMIT if self._is_spent(run) else None
 
     def _is_spent(self, run: FitState) -> bool:
         return self.limits.evaluations is not None and run.evaluations() >= self.limits.evaluations
@@ -263,9 +263,9 @@ class Fitting:
         self.team.check_in_step(self.step.theta)
         self.team.told_by_first(lambda: save_state(path, {**common, **state, "products": self.step.products.chosen()}))
 
-    def _is_lost(self, reason: Ending) -> bool:
+    def _is_lost(self, reason: StopReason) -> bool:
         """Whether the network diverged or computes a constant although its targets vary."""
-        if reason is Ending.DIVERGED or not bool(torch.isfinite(self.step.theta).all()):
+        if reason is StopReason.DIVERGED or not bool(torch.isfinite(self.step.theta).all()):
             return True
         return self.step.computes_constant()
 

@@ -11,12 +11,13 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor
 
+from isthmus.training.ending import default_tolerance, stationarity
 from isthmus.training.leaky_step import leaky_network
 from isthmus.training.line_search import wolfe_search
 from isthmus.training.linearisation import Linearisation, linearised, random_mix
 from isthmus.training.minibatches import batch_of
-from isthmus.training.result import Ending
-from isthmus.training.solvers import State, default_tolerance, end, stationarity
+from isthmus.training.result import StopReason
+from isthmus.training.solvers import State, end
 from isthmus.training.steps import Step
 
 TO_RELU = (0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 0.0)  # ends at the relu; see `PreconditionedLBFGS`
@@ -100,7 +101,7 @@ class PreconditionedLBFGS:
     def advance(self, step: Step, state: State) -> None:
         """One iteration, in place."""
         if not math.isfinite(state["value"]):
-            end(state, Ending.DIVERGED)
+            end(state, StopReason.DIVERGED)
             return
         lasts = self.refresh * (SAMPLED_REFRESH if state["combined"] else 1)
         if state["anchor"] is None or state["age"] >= lasts:
@@ -196,7 +197,7 @@ class PreconditionedLBFGS:
         state["value"] = step()
         state["evaluations"] += 1
         if not state["moved"]:
-            self._close_stage(step, state, Ending.PLATEAU)
+            self._close_stage(step, state, StopReason.PLATEAU)
             return
         state["gradient"] = step.gradient / _metric(step)
         state["moved"], state["changes"], state["anchor"] = [], [], None
@@ -207,18 +208,18 @@ class PreconditionedLBFGS:
         del past[: -self.window - 1]
         last = state["stage"] == self._last_descent()
         if stationarity(step) <= ((self.tolerance or default_tolerance(step.theta.dtype)) if last else EARLY):
-            self._close_stage(step, state, Ending.CONVERGED)
+            self._close_stage(step, state, StopReason.CONVERGED)
         elif len(past) > self.window and past[0] - past[-1] <= self.plateau * abs(past[-1]):
-            self._close_stage(step, state, Ending.PLATEAU)
+            self._close_stage(step, state, StopReason.PLATEAU)
         elif state["evaluations"] >= self.evaluations:
-            end(state, Ending.LIMIT)
+            end(state, StopReason.LIMIT)
 
     def _last_descent(self) -> int:
         """Number of the last stage that makes steps: one of width 0 after others makes none."""
         count = len(self.smoothing)
         return count - 2 if count > 1 and self.smoothing[-1] == 0 else count - 1
 
-    def _close_stage(self, step: Step, state: State, ending: Ending) -> None:
+    def _close_stage(self, step: Step, state: State, ending: StopReason) -> None:
         is_last = state["stage"] == self._last_descent()
         if is_last:
             end(state, ending)

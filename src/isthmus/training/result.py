@@ -19,7 +19,7 @@ class Outcome(Enum):
     INTERRUPTED = "interrupted: the state was saved; resume from the checkpoint"
 
 
-class Ending(StrEnum):
+class StopReason(StrEnum):
     """Why a solver, or the fit, ended; a checkpoint holds the value, as plain text."""
 
     STEPS_MADE = ""  # all that were asked for
@@ -33,7 +33,7 @@ class Ending(StrEnum):
     @property
     def is_stop(self) -> bool:
         """Whether it came before the end: the same call goes on."""
-        return self in {Ending.INTERRUPTED, Ending.TIME}
+        return self in {StopReason.INTERRUPTED, StopReason.TIME}
 
     @property
     def outcome(self) -> Outcome:
@@ -42,13 +42,13 @@ class Ending(StrEnum):
 
 
 _OUTCOMES = {
-    Ending.STEPS_MADE: Outcome.STEP_LIMIT,
-    Ending.CONVERGED: Outcome.CONVERGED,
-    Ending.PLATEAU: Outcome.PLATEAU,
-    Ending.LIMIT: Outcome.STEP_LIMIT,
-    Ending.TIME: Outcome.TIME_LIMIT,
-    Ending.DIVERGED: Outcome.DIVERGED,
-    Ending.INTERRUPTED: Outcome.INTERRUPTED,
+    StopReason.STEPS_MADE: Outcome.STEP_LIMIT,
+    StopReason.CONVERGED: Outcome.CONVERGED,
+    StopReason.PLATEAU: Outcome.PLATEAU,
+    StopReason.LIMIT: Outcome.STEP_LIMIT,
+    StopReason.TIME: Outcome.TIME_LIMIT,
+    StopReason.DIVERGED: Outcome.DIVERGED,
+    StopReason.INTERRUPTED: Outcome.INTERRUPTED,
 }
 
 

@@ -12,16 +12,17 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from isthmus.training.ending import default_tolerance, stationarity
 from isthmus.training.line_search import CURVATURE, Point, wolfe_search
 from isthmus.training.moves import Move
 from isthmus.training.pairs import direction, forget, no_pairs, remember
-from isthmus.training.result import Ending
+from isthmus.training.result import StopReason
 from isthmus.training.steps import Step
 
 State = dict[str, Any]  # plain Python and tensors only: it goes through torch.save and back with weights_only=True
 
 
-def end(state: State, ending: Ending) -> None:
+def end(state: State, ending: StopReason) -> None:
     """Note that the solver has nothing left to do, and why."""
     state["done"], state["reason"] = True, ending.value
 
@@ -107,7 +108,7 @@ class Adam:
         state["value"] = step()
         state["evaluations"] += 1
         if not math.isfinite(state["value"]):
-            end(state, Ending.DIVERGED)
+            end(state, StopReason.DIVERGED)
             return
         state["t"] = t = state["t"] + 1
         rate = self.rate_at(t)
@@ -165,9 +166,9 @@ class GradientDescent:
         state["value"] = step()
         state["evaluations"] += 1
         if not math.isfinite(state["value"]):
-            end(state, Ending.DIVERGED)
+            end(state, StopReason.DIVERGED)
         elif stationarity(step) <= (self.tolerance or default_tolerance(step.theta.dtype)):
-            end(state, Ending.CONVERGED)
+            end(state, StopReason.CONVERGED)
         else:
             step.theta.add_(step.gradient, alpha=-self.rate)
             state["done"] = state["evaluations"] >= self.steps
@@ -216,7 +217,7 @@ class LBFGS:
             state["count"] = 0
             along, slope = direction(step.coordinates, state)
         if slope == 0 or not math.isfinite(slope) or not math.isfinite(state["value"]):
-            end(state, Ending.CONVERGED if slope == 0 else Ending.DIVERGED)
+            end(state, StopReason.CONVERGED if slope == 0 else StopReason.DIVERGED)
             return
         origin = step.theta.clone()
         found = self._search(step, state, origin, along, slope)
@@ -255,7 +256,7 @@ class LBFGS:
         """After a failed line search: forget the history once, then call it a plateau."""
         state["failures"] += 1
         if state["failures"] > 1 or state["count"] == 0:
-            end(state, Ending.PLATEAU)
+            end(state, StopReason.PLATEAU)
         state["value"] = step()
         state["evaluations"] += 1
         forget(step.coordinates, state, step.gradient)
@@ -265,11 +266,11 @@ class LBFGS:
         if len(past) > self.window:
             past.pop(0)
             if past[0] - past[-1] <= self.plateau * abs(past[-1]):
-                end(state, Ending.PLATEAU)
+                end(state, StopReason.PLATEAU)
         if self._is_stationary(step, state):
-            end(state, Ending.CONVERGED)
+            end(state, StopReason.CONVERGED)
         elif state["evaluations"] >= self.evaluations:
-            end(state, Ending(state["reason"] or Ending.LIMIT))
+            end(state, StopReason(state["reason"] or StopReason.LIMIT))
 
     def _is_stationary(self, step: Step, state: State) -> bool:
         """Whether the relative gradient is below the tolerance; read off exactly only where it may be.
@@ -286,23 +287,3 @@ class LBFGS:
     def iterations(self) -> int:
         """About how many gradient evaluations the phase takes, for time estimates."""
         return self.evaluations
-
-
-def default_tolerance(dtype: torch.dtype) -> float:
-    """The stationarity that counts as converged: 1e-6 in float64, 1e-3 below."""
-    return 1e-6 if dtype == torch.float64 else 1e-3
-
-
-def stationarity(step: Step) -> float:
-    """|gradient of the objective| / |ridge * gradient of the penalty| at the last evaluation: NaN without ridge.
-
-    Both in the coordinates sqrt(c_i) theta_i, in which the penalty sum c_i theta_i^2 / 2 is Euclidean; a parameter that
-    the penalty leaves free counts with the largest c.
-    """
-    c = step.curvature
-    if not isinstance(c, Tensor):  # the same for all parameters: it goes out of the norms
-        scale = step.ridge * c * float(step.theta.norm())
-        return float(step.gradient.norm()) / scale if scale else math.nan
-    scale = step.ridge * float((step.theta * c.sqrt()).norm())
-    metric = torch.where(c > 0, c, c.max())
-    return float((step.gradient / metric.sqrt()).norm()) / scale if scale else math.nan
