@@ -204,7 +204,7 @@ def fits() -> dict[str, Case]:
         ),
         "many": lambda: fit_many(
             [connected(5, 3, width=8, depth=3, seed=s, dtype=torch.float64) for s in range(2)], x, labels,
-            ridges=[1e-2, 1e-3], loss=_cross_entropy(), solver=(Adam(60), LBFGS(100)),
+            ridges=[1e-2, 1e-3], loss="cross_entropy", solver=(Adam(60), LBFGS(100)),
         ),
         "several": lambda: fit_several(
             [connected(5, 2, width=8, depth=3, seed=s, dtype=torch.float64) for s in range(3)], x, y, ridge=1e-3,
@@ -212,16 +212,6 @@ def fits() -> dict[str, Case]:
         ).results,
         "resumed": lambda: _resumed_fit(connected(5, 2, width=16, depth=4, **seeded), x, y),
     }  # fmt: skip
-
-
-def _cross_entropy() -> Any:
-    from isthmus.training import losses
-
-    return (
-        losses.Loss.CROSS_ENTROPY
-        if hasattr(losses, "Loss") and hasattr(losses.Loss, "CROSS_ENTROPY")
-        else "cross_entropy"
-    )
 
 
 def _resumed_fit(network: nn.Module, x: Any, y: Any) -> object:
