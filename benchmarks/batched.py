@@ -19,9 +19,9 @@ from collections.abc import Callable
 import torch
 
 from isthmus import FullyConnected, fit
-from isthmus.training.batched import BatchSchedule, fit_batch
+from isthmus.training.batched.fit_batch import BatchSchedule, fit_batch
 from isthmus.training.moves import rebalancing
-from isthmus.training.solvers import LBFGS, Adam
+from isthmus.training.solvers.solver import LBFGS, Adam
 
 WIDTHS = (4, 8, 16, 24, 32, 48, 64)
 SCHEDULE: BatchSchedule = (Adam(60, moves=(rebalancing,), move_every=10), LBFGS(60, plateau=0.0))

@@ -93,9 +93,9 @@ def diagnosed(known: Known, x: np.ndarray) -> Interval:
 def discovered(known: Known, x: np.ndarray) -> Interval:
     """Lower end, upper end and estimate of a discovery that ended in this network."""
     from isthmus import factorise
-    from isthmus.discovery.certificates import certified_interval
-    from isthmus.discovery.problem import pose
-    from isthmus.discovery.scaling import Standardiser
+    from isthmus.discovery.data.problem import pose
+    from isthmus.discovery.data.scaling import Standardiser
+    from isthmus.discovery.evidence.certificates import certified_interval
     from isthmus.training.losses import SQUARED
 
     with torch.no_grad():

@@ -60,9 +60,9 @@ from isthmus import LeakyResNet, effective_depth, fit, tasks, walk
 from isthmus.diagnostics import kink_stationarity, leaky_diagnosis, leaky_path
 from isthmus.theory import alignment_changes, balancedness_slope, features
 from isthmus.training import FitEvent
-from isthmus.training.adaptive_steps import AdaptiveSteps, resampled
-from isthmus.training.preconditioned import TO_RELU, PreconditionedLBFGS
-from isthmus.training.solvers import Adam, GradientDescent, Solver
+from isthmus.training.solvers.adaptive_steps import AdaptiveSteps, resampled
+from isthmus.training.solvers.preconditioned import TO_RELU, PreconditionedLBFGS
+from isthmus.training.solvers.solver import Adam, GradientDescent, Solver
 
 TOLD_EVERY = 150.0  # CPU seconds between two lines of a long part
 

@@ -37,8 +37,8 @@ from isthmus.discovery import effective_depth
 from isthmus.sweeps import Plan, sweep
 from isthmus.tasks import inverted_s_classes, kuramoto_sivashinsky, teacher
 from isthmus.training import fit_batch, fit_many, fit_several
-from isthmus.training.minibatches import MiniBatches
-from isthmus.training.solvers import LBFGS, Adam, GradientDescent
+from isthmus.training.solvers.minibatches import MiniBatches
+from isthmus.training.solvers.solver import LBFGS, Adam, GradientDescent
 
 LEFT_OUT = {
     "seconds",

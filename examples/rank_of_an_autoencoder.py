@@ -17,8 +17,7 @@ import isthmus
 from isthmus import tasks
 from isthmus.theory import numerical_rank
 from isthmus.training.moves import rebalancing
-from isthmus.training.solvers import LBFGS, Adam
-from isthmus.training.trials import ExactMoves
+from isthmus.training.solvers import LBFGS, Adam, ExactMoves
 
 NARROW = range(3, 8)  # the layers, of 10, that answer with 20 numbers
 SCHEDULE = (Adam(200, moves=(rebalancing,), move_every=10), ExactMoves(), LBFGS(500))

@@ -11,7 +11,7 @@ import xarray as xr
 
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
-from isthmus.discovery.depth_path import DepthPath
+from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.settings import Settings
 from isthmus.networks import FullyConnected, walk
 from isthmus.theory import RankEstimate, Verdict

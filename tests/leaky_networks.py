@@ -8,7 +8,7 @@ from torch import Tensor
 from isthmus.diagnostics import LeakyPath, leaky_path
 from isthmus.networks import LeakyResNet
 from isthmus.training import FitResult, fit
-from isthmus.training.preconditioned import PreconditionedLBFGS
+from isthmus.training.solvers.preconditioned import PreconditionedLBFGS
 from theorem_checks import normal
 
 RIDGE = 0.05

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from isthmus.discovery.data.problem import Problem, pose
+from isthmus.discovery.data.scaling import Standardiser
 from isthmus.discovery.kinds import family_of
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.kinds.streams import Streams
 from isthmus.discovery.minimum import Minimum
-from isthmus.discovery.problem import Problem, pose
-from isthmus.discovery.scaling import Standardiser
 from isthmus.discovery.settings import Settings
 from isthmus.training.losses import SQUARED
 

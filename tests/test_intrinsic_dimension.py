@@ -8,10 +8,10 @@ import torch
 
 from intrinsic_dimension import all_cases, line, summary
 from isthmus import tasks
-from isthmus.discovery.baseline import linear_errors
-from isthmus.discovery.problem import pose
-from isthmus.discovery.scaling import Standardiser
-from isthmus.discovery.splitting import heldout_rows
+from isthmus.discovery.data.problem import pose
+from isthmus.discovery.data.scaling import Standardiser
+from isthmus.discovery.data.splitting import heldout_rows
+from isthmus.discovery.evidence.baseline import linear_errors
 from isthmus.tasks import Kind, Task
 from isthmus.training.losses import SQUARED
 from measured.rivals import explained, heldout_errors

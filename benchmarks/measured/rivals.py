@@ -16,8 +16,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeCV
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 
-from isthmus.discovery.scaling import Standardiser
-from isthmus.discovery.splitting import heldout_rows
+from isthmus.discovery.data.scaling import Standardiser
+from isthmus.discovery.data.splitting import heldout_rows
 from isthmus.tasks import Kind, Task
 from isthmus.theory import neighbour_dimensions as nearest
 

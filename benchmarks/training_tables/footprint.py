@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, "benchmarks")
 from training_tables.problems import Problem
 from isthmus import fit
-from isthmus.training.solvers import LBFGS, Adam
+from isthmus.training.solvers.solver import LBFGS, Adam
 torch.set_num_threads(1)
 def in_use(name):
     lines = Path("/proc/self/status").read_text().splitlines()

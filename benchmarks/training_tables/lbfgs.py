@@ -5,8 +5,8 @@ import time
 from dataclasses import replace
 from typing import Any, cast
 
-from isthmus.training.solvers import LBFGS, Adam
-from isthmus.training.steps import Step
+from isthmus.training.solvers.solver import LBFGS, Adam
+from isthmus.training.steps.step import Step
 from training_tables.problems import DISCOVERY, W1, W1_SMALL, W2, W2_SMALL, W2_STEP, Problem
 
 SIZES = {

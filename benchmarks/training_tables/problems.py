@@ -11,7 +11,7 @@ from torch import Tensor
 from isthmus import FullyConnected, LeakyResNet, tasks
 from isthmus.tasks.teachers import ShallowNetwork
 from isthmus.training.losses import SQUARED, DataLoss
-from isthmus.training.steps import Step, step_of
+from isthmus.training.steps.step import Step, step_of
 
 
 @dataclass(frozen=True)

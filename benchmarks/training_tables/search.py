@@ -12,8 +12,8 @@ import numpy as np
 from isthmus import FitResult, FullyConnected, fit
 from isthmus.training.denormals import without_denormals
 from isthmus.training.moves import middle_rank
-from isthmus.training.schedule import Schedule
-from isthmus.training.solvers import LBFGS, Adam, GradientDescent
+from isthmus.training.solvers.schedule import Schedule
+from isthmus.training.solvers.solver import LBFGS, Adam, GradientDescent
 from training_tables.problems import W1, W1_SMALL, W2, W2_SMALL, Problem
 
 RECIPE = (20_000, 10_000)

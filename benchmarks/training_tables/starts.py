@@ -5,11 +5,11 @@ import time
 from isthmus import FullyConnected, fit
 from isthmus.training.culling import Culling
 from isthmus.training.moves import middle_rank, rebalancing, truncate_middle
-from isthmus.training.rank_raising import raise_rank
-from isthmus.training.schedule import default_schedule
 from isthmus.training.several import fit_several
-from isthmus.training.solvers import LBFGS, Adam
-from isthmus.training.trials import RankTrials
+from isthmus.training.solvers.rank_raising import raise_rank
+from isthmus.training.solvers.schedule import default_schedule
+from isthmus.training.solvers.solver import LBFGS, Adam
+from isthmus.training.solvers.trials import RankTrials
 from training_tables.problems import DISCOVERY, W1_SMALL, Problem
 
 QUICK = Problem(5, 16, 60)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from isthmus import FullyConnected, LeakyResNet
-from isthmus.training.solvers import Adam
+from isthmus.training.solvers.solver import Adam
 from training_tables.problems import W1, W2_STEP, Problem
 from training_tables.timing import interleaved
 

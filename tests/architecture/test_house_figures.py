@@ -18,13 +18,13 @@ Sources = Mapping[str, str]  # path below src/isthmus -> text
 
 # the figures with the most that each may be
 LIMITS = {
-    "files crossed by discover": 58,  # in cli and discovery; by hand, along one path, it was 45
+    "files crossed by discover": 56,  # in cli and discovery; by hand, along one path, it was 45
     "dict[str, Any] away from files": 14,
     "noqa: PLR0913": 13,
     "functions of more than 8 arguments": 14,
-    "files under 60 lines": 65,
+    "files under 60 lines": 44,
     "class names used twice": 0,
-    "module names used twice": 5,
+    "module names used twice": 0,
 }
 # where a dict[str, Any] is what JSON, TOML, a database or a checkpoint holds
 EDGES = (
@@ -55,7 +55,9 @@ def sources() -> dict[str, str]:
 
 
 def small_files(files: Sources) -> list[str]:
-    return [path for path, text in files.items() if len(text.splitlines()) < SMALL]
+    """Without those that Python asks for, which say what a room is."""
+    kept = {path: text for path, text in files.items() if Path(path).stem not in {"__init__", "__main__"}}
+    return [path for path, text in kept.items() if len(text.splitlines()) < SMALL]
 
 
 def twice(places: Mapping[str, list[str]]) -> dict[str, list[str]]:
@@ -207,8 +209,6 @@ def table() -> str:
     definitions = Definitions(files)
     for what, rooms in (("with training", (*CROSSED_ROOMS, "isthmus.training.")), ("in all rooms", ("isthmus.",))):
         rows.append(f"{len(definitions.modules_from(START, rooms)):6}         files crossed by discover {what}")
-    bare = sum(Path(path).stem in {"__init__", "__main__"} for path in small_files(files))
-    rows.append(f"{bare:6}         files under 60 lines that are an __init__ or __main__")
     rows.append(f"{sum(map(lines_of_code, files.values())):6}         lines of code")
     for listed in (classes_used_twice(files), modules_used_twice(files)):
         rows += [f"{name}: {', '.join(places)}" for name, places in listed.items()]

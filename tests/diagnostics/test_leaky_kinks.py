@@ -8,7 +8,7 @@ from isthmus.diagnostics import leaky_path
 from isthmus.diagnostics.leaky_kinks import kink_stationarity
 from isthmus.networks import LeakyResNet, walk
 from isthmus.training import fit
-from isthmus.training.preconditioned import TO_RELU, PreconditionedLBFGS
+from isthmus.training.solvers.preconditioned import TO_RELU, PreconditionedLBFGS
 from leaky_networks import RIDGE, random_leaky, small_data
 from theorem_checks import normal
 

@@ -14,7 +14,7 @@ PROGRAM = f"""
 import torch
 from torch import nn
 from isthmus import diagnose
-from isthmus.training.process_group import peak_memory
+from isthmus.training.sharded.process_group import peak_memory
 
 def resident():
     return peak_memory(torch.device("cpu")) / 2**20

@@ -9,7 +9,7 @@ import torch
 
 import isthmus
 from isthmus import Limits, Verdict, discover, tasks
-from isthmus.discovery.progress import Progress
+from isthmus.discovery.work.progress import Progress
 from isthmus.errors import DataError, DataWarning
 
 QUICK = Limits(evaluations=240)

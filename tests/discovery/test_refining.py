@@ -4,15 +4,15 @@ import pytest
 import torch
 
 from isthmus import tasks
-from isthmus.discovery.arguments import checked_data
+from isthmus.discovery.data.checking import checked_data
+from isthmus.discovery.data.problem import Problem
+from isthmus.discovery.data.splitting import heldout_rows
 from isthmus.discovery.minimum import flat_parameters
-from isthmus.discovery.problem import Problem
 from isthmus.discovery.request import posed
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.splitting import heldout_rows
-from isthmus.discovery.work import Session
+from isthmus.discovery.work.runner import Session
 from isthmus.networks import FullyConnected
-from isthmus.training.solvers import LBFGS
+from isthmus.training.solvers.solver import LBFGS
 from minima import connected
 
 SETTINGS = Settings(width=12, linear_width=4, refine_evaluations=60, refine_ridge=1e-3)

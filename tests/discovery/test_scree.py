@@ -9,8 +9,8 @@ from torch import nn
 
 from discoveries import discovery
 from isthmus import factorise, scree
+from isthmus.discovery.data.splitting import heldout_rows
 from isthmus.discovery.scree import BEYOND, REFINE_RIDGE
-from isthmus.discovery.splitting import heldout_rows
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected
 from tolerances import rounding

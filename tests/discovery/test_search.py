@@ -8,13 +8,13 @@ import pytest
 
 import isthmus
 from isthmus.discovery import search
-from isthmus.discovery.arguments import checked_data
+from isthmus.discovery.data.checking import checked_data
+from isthmus.discovery.data.splitting import heldout_rows
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.objective_curves import Curves, Ladder, Train, objective_curves
-from isthmus.discovery.progress import silent
 from isthmus.discovery.request import Request
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.splitting import heldout_rows
+from isthmus.discovery.work.progress import silent
 from isthmus.errors import NotConverged
 
 SMALL = Settings(

@@ -18,7 +18,7 @@ from isthmus.errors import DataError
 from isthmus.networks import Waist
 from isthmus.reports.verdict import energies_of
 from isthmus.training import fit
-from isthmus.training.solvers import LBFGS
+from isthmus.training.solvers.solver import LBFGS
 from leaky_networks import random_leaky
 from minima import minimum, noise_problem, streams
 from theorem_checks import assert_close, normal

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from isthmus import FullyConnected, discover, fit
-from isthmus.discovery.baseline import linear_errors
-from isthmus.discovery.problem import Problem, pose
-from isthmus.discovery.scaling import Standardiser
+from isthmus.discovery.data.problem import Problem, pose
+from isthmus.discovery.data.scaling import Standardiser
+from isthmus.discovery.evidence.baseline import linear_errors
 from isthmus.errors import DataError
 from isthmus.training import Limits
 from isthmus.training.losses import LOSSES, SQUARED, Loss

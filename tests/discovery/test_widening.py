@@ -9,16 +9,16 @@ import torch
 
 import isthmus
 from isthmus.discovery import objective_curves, search
-from isthmus.discovery.arguments import checked_data
 from isthmus.discovery.choices import is_full, leaves_room
+from isthmus.discovery.data.checking import checked_data
+from isthmus.discovery.data.splitting import heldout_rows
 from isthmus.discovery.decision import Decision, Readings
 from isthmus.discovery.findings import SizeFindings
 from isthmus.discovery.objective_curves import Curve, Ladder, reading_of
-from isthmus.discovery.progress import Progress, ProgressListener, silent
 from isthmus.discovery.request import Request
 from isthmus.discovery.search import OneSize
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.splitting import heldout_rows
+from isthmus.discovery.work.progress import Progress, ProgressListener, silent
 from isthmus.errors import NotConverged
 from isthmus.theory import Verdict
 from minima import minimum

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 import isthmus
 from isthmus import BottleneckAutoencoder, BottleneckClassifier, BottleneckRegressor, Limits, discover, tasks
-from isthmus.discovery.splitting import heldout_rows
+from isthmus.discovery.data.splitting import heldout_rows
 from isthmus.errors import DataError, ShapeError
 from tolerances import rounding
 

@@ -31,9 +31,9 @@ from isthmus.sweeps.run_files import arrays_of, read_result
 from isthmus.sweeps.run_files import read_network as network_of_run
 from isthmus.sweeps.store import Store
 from isthmus.training.checkpoint import load_state, load_twice, save_twice
-from isthmus.training.distributed import fit_shards
-from isthmus.training.solvers import LBFGS, Adam
-from isthmus.training.team import Team
+from isthmus.training.sharded.distributed import fit_shards
+from isthmus.training.sharded.team import Team
+from isthmus.training.solvers.solver import LBFGS, Adam
 from isthmus.writing.checksums import KEY, check_archive, check_tensors, opened_json, sealed_json
 from sweep_plans import tiny
 

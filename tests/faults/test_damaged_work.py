@@ -1,6 +1,6 @@
 """Work so far with flipped bits: set aside, computed again, which is said, and the end has the same bits.
 
-Which damage is seen at all: `test_bit_flips`. Single units: `tests/discovery/test_work.py`.
+Which damage is seen at all: `test_bit_flips`. Single units: `tests/discovery/work/test_runner.py`.
 """
 
 import random
@@ -17,7 +17,7 @@ from figure_parts import trainings
 from isthmus.cli import fit_run
 from isthmus.cli.main import run
 from isthmus.discovery import Discovery
-from isthmus.discovery.progress import Progress
+from isthmus.discovery.work.progress import Progress
 from isthmus.errors import DataError, DataWarning
 from isthmus.figures import Workshop
 from isthmus.sweeps.engine_choice import EngineChoice

@@ -16,7 +16,7 @@ import pytest
 
 import isthmus
 from isthmus.cli.main import run
-from isthmus.discovery.work import one_thread_each
+from isthmus.discovery.work.runner import one_thread_each
 from isthmus.sweeps import sweep
 from isthmus.training.checkpoint import load_state
 from isthmus.training.fitting import Fitting
@@ -30,7 +30,8 @@ ENVIRONMENT = os.environ | {
 SCRIPT = """
 import importlib, os, signal, sys
 from isthmus.cli.main import run
-from isthmus.training import fitting, sharded_checkpoint
+from isthmus.training import fitting
+from isthmus.training.sharded import checkpoint_parts as sharded_checkpoint
 fitting.CHECKPOINT_SECONDS = sharded_checkpoint.CHECKPOINT_SECONDS = 0.0
 def die(*arguments, **named):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -143,7 +144,7 @@ def test_a_unit_of_a_discovery_that_was_killed_before_its_record_is_not_trained_
     words.append("--no-pictures")
     whole, folder = data.with_name("whole"), data.with_name("run")
     assert ends(data, "", *words, "--out", str(whole)) in {0, 3}
-    assert ends(data, "isthmus.discovery.work:save_state", *words, "--out", str(folder)) == -signal.SIGKILL
+    assert ends(data, "isthmus.discovery.work.runner:save_state", *words, "--out", str(folder)) == -signal.SIGKILL
     partial = next(folder.glob("work/*.partial.pt"))
     assert "ended" in (load_state(partial) or {})
     unit = partial.name.removesuffix(".partial.pt")

@@ -26,11 +26,11 @@ from isthmus.networks.residual_stream import ResidualStream
 from isthmus.sweeps import Plan
 from isthmus.sweeps.execution import compute
 from isthmus.training import FitEvent, FitResult, Outcome
-from isthmus.training.chunks import step_within
-from isthmus.training.live_bytes import LiveBytes
 from isthmus.training.losses import SQUARED, DataLoss
-from isthmus.training.sharded_step import ShardedStep
-from isthmus.training.steps import AutogradStep, Step, maker_of, step_of
+from isthmus.training.sharded.row_step import ShardedStep
+from isthmus.training.steps.chunks import step_within
+from isthmus.training.steps.live_bytes import LiveBytes
+from isthmus.training.steps.step import AutogradStep, Step, maker_of, step_of
 from sweep_plans import TASK, TRAINING
 from theorem_checks import assert_close, normal
 

@@ -17,18 +17,18 @@ import isthmus
 from command_lines import line_of
 from isthmus import FullyConnected, LeakyResNet, Limits
 from isthmus.cli.main import run
-from isthmus.discovery.baseline import linear_errors
-from isthmus.discovery.problem import pose
-from isthmus.discovery.progress import Progress
-from isthmus.discovery.scaling import Standardiser
+from isthmus.discovery.data.problem import pose
+from isthmus.discovery.data.scaling import Standardiser
+from isthmus.discovery.evidence.baseline import linear_errors
+from isthmus.discovery.work.progress import Progress
 from isthmus.errors import DataError, PlanError
 from isthmus.reports import verdict_of
 from isthmus.reports.pictures import pictures_of
 from isthmus.sweeps import Plan, sweep
 from isthmus.training import fit_batch, fit_many, fit_several, fit_shards
 from isthmus.training.losses import LOSSES, Loss
-from isthmus.training.solvers import LBFGS, Adam
-from isthmus.training.team import Team
+from isthmus.training.sharded.team import Team
+from isthmus.training.solvers.solver import LBFGS, Adam
 from loss_targets import targets_of
 from tolerances import rounding
 

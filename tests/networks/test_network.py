@@ -6,7 +6,7 @@ from torch import nn
 
 from isthmus import diagnose, fit
 from isthmus.networks.network import penalised, penalty_of
-from isthmus.training.solvers import LBFGS
+from isthmus.training.solvers.solver import LBFGS
 
 
 def half_frozen() -> nn.Sequential:

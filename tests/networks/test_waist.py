@@ -4,9 +4,9 @@ from torch import Tensor
 
 from isthmus.errors import ShapeError
 from isthmus.networks import LeakyResNet, ResNet, Waist, walk
-from isthmus.training.linearisation import linearised
 from isthmus.training.losses import SQUARED, DataLoss
-from isthmus.training.steps import AutogradStep, step_of
+from isthmus.training.solvers.curvature_model import linearised
+from isthmus.training.steps.step import AutogradStep, step_of
 from leaky_networks import small_data
 from theorem_checks import assert_close, normal
 

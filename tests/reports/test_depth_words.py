@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import discoveries
-from isthmus.discovery.depth_path import DepthPath
+from isthmus.discovery.depth.path import DepthPath
 from isthmus.reports.depth_words import depth_sentence, depth_table
 from isthmus.reports.page import report
 from isthmus.reports.verdict import verdict_of

@@ -5,8 +5,8 @@ from isthmus.diagnostics import leaky_diagnosis
 from isthmus.networks import LeakyResNet
 from isthmus.tasks import teacher
 from isthmus.training import Outcome, fit
-from isthmus.training.preconditioned import PreconditionedLBFGS
-from isthmus.training.solvers import LBFGS
+from isthmus.training.solvers.preconditioned import PreconditionedLBFGS
+from isthmus.training.solvers.solver import LBFGS
 from leaky_networks import RIDGE, small_data, trained
 
 pytestmark = pytest.mark.theorem("LEAKY-25")

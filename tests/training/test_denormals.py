@@ -5,7 +5,7 @@ import torch
 
 from isthmus import FullyConnected, fit
 from isthmus.training.denormals import without_denormals
-from isthmus.training.solvers import Adam
+from isthmus.training.solvers.solver import Adam
 
 TINY = torch.tensor(1e-39, dtype=torch.float32)
 

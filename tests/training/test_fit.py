@@ -13,8 +13,8 @@ from isthmus import FullyConnected, LeakyResNet, Limits, Outcome, ResNet, fit, t
 from isthmus.errors import CheckpointError, DataError, ShapeError
 from isthmus.training import FitEvent, FitResult, fitting
 from isthmus.training.moves import rebalancing
-from isthmus.training.solvers import LBFGS, Adam
-from isthmus.training.trials import RankTrials
+from isthmus.training.solvers.solver import LBFGS, Adam
+from isthmus.training.solvers.trials import RankTrials
 
 REFERENCE_OBJECTIVE, REFERENCE_RIDGE = 0.3474, 0.05 / 9  # the small reference problem: L = 9, width 64, true rank 5
 

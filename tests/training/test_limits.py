@@ -7,9 +7,9 @@ from isthmus import FullyConnected, Limits
 from isthmus.training.fitting import FitEvent, Fitting
 from isthmus.training.limits import FIRST_SECONDS, Clock, seconds_left
 from isthmus.training.losses import SQUARED, DataLoss
-from isthmus.training.solvers import LBFGS, Adam
-from isthmus.training.steps import step_of
-from isthmus.training.trials import RankTrials
+from isthmus.training.solvers.solver import LBFGS, Adam
+from isthmus.training.solvers.trials import RankTrials
+from isthmus.training.steps.step import step_of
 
 
 def test_the_time_left_is_that_of_the_gradients_left_at_the_pace_so_far() -> None:

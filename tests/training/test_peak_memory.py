@@ -10,7 +10,7 @@ import pytest
 
 PROGRAM = """
 import resource, torch
-from isthmus.training.process_group import peak_memory
+from isthmus.training.sharded.process_group import peak_memory
 before = peak_memory(torch.device("cpu"))
 held = torch.ones(50_000_000)
 grown = peak_memory(torch.device("cpu"))

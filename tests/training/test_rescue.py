@@ -7,7 +7,7 @@ import torch
 
 from isthmus import FitResult, FullyConnected, Limits, Outcome, fit
 from isthmus.training import FitEvent
-from isthmus.training.solvers import LBFGS, Adam
+from isthmus.training.solvers.solver import LBFGS, Adam
 
 RIDGE, FIRST = 100.0, 60 + 1  # collapses: the first attempt takes this many evaluations at least
 

@@ -11,7 +11,7 @@ from isthmus.errors import ShapeError
 from isthmus.training.culling import Culling
 from isthmus.training.moves import rebalancing
 from isthmus.training.several import Starts, fit_several
-from isthmus.training.solvers import LBFGS, Adam
+from isthmus.training.solvers.solver import LBFGS, Adam
 
 RULE = Culling(every=20, first=60, margin=0.05)
 SCHEDULE = (Adam(100, moves=(rebalancing,), move_every=10), LBFGS(100, plateau=0.0))

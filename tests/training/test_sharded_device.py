@@ -8,8 +8,8 @@ import torch
 from isthmus import FullyConnected
 from isthmus.errors import DataError
 from isthmus.training import FitResult, Limits, Outcome, fit_shards
-from isthmus.training.process_group import own_device
-from isthmus.training.team import Team
+from isthmus.training.sharded.process_group import own_device
+from isthmus.training.sharded.team import Team
 
 CUDA = torch.device("cuda", 0)
 pytestmark = [

@@ -10,8 +10,8 @@ import torch
 
 import isthmus
 from isthmus.training import Limits, fit_shards
-from isthmus.training.process_group import process_group
-from isthmus.training.team import Team
+from isthmus.training.sharded.process_group import process_group
+from isthmus.training.sharded.team import Team
 
 SCRIPT = "import test_sharded_processes as here\nhere.told()\n"
 

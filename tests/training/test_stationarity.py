@@ -7,7 +7,7 @@ import isthmus
 from isthmus.networks import LeakyResNet
 from isthmus.training.ending import stationarity
 from isthmus.training.losses import SQUARED, DataLoss
-from isthmus.training.steps import step_of
+from isthmus.training.steps.step import step_of
 from theorem_checks import assert_close, normal
 
 

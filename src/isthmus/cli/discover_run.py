@@ -22,9 +22,9 @@ from isthmus.cli.progress_bar import shown_progress
 from isthmus.cli.run_folder import WORK, FolderState, check_free, clear, state_of, tidy
 from isthmus.cli.terminal import notes, print_headed, terminal
 from isthmus.discovery import Discovery, discover, interpret, load
-from isthmus.discovery.arguments import adapted_settings, base_settings, checked_data
+from isthmus.discovery.data.checking import adapted_settings, base_settings, checked_data
+from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.files.netcdf import write_tables
-from isthmus.discovery.scaling import Scaling
 from isthmus.discovery.settings import Settings
 from isthmus.errors import DataError, IsthmusError
 from isthmus.reports import report, verdict_of, write_pictures

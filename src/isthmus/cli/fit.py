@@ -1,6 +1,6 @@
 """`isthmus fit DATA`: options in, one trained network out; in one process or, under torchrun, in several.
 
-What is asked for as plain values: here. How it is carried out: `fit_run`. The training itself: `training.distributed`.
+What is asked for as plain values: here. How it is carried out: `fit_run`. The training: `training.sharded`.
 """
 
 from dataclasses import asdict, dataclass

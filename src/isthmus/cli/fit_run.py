@@ -1,6 +1,6 @@
 """A request of `isthmus fit` carried out by the processes of a team; the first one writes the files and speaks.
 
-The options: `fit`. The rows of each process: `shard_data`. The training: `training.distributed`.
+The options: `fit`. The rows of each process: `shard_data`. The training: `training.sharded.distributed`.
 """
 
 import os
@@ -32,17 +32,17 @@ from isthmus.cli.shard_data import ShardData, read_shard
 from isthmus.cli.terminal import notes, terminal
 from isthmus.discovery.files.json_values import plain
 from isthmus.discovery.files.networks import write_network
-from isthmus.discovery.progress import Progress, ProgressListener, silent
+from isthmus.discovery.work.progress import Progress, ProgressListener, silent
 from isthmus.errors import DamagedCheckpoint, DataError, IsthmusError, ProcessLost
 from isthmus.networks import FullyConnected
 from isthmus.tasks.memory import check_memory
 from isthmus.training import FitResult, Limits, Outcome
-from isthmus.training.distributed import fit_shards
 from isthmus.training.fitting import FitEvent
-from isthmus.training.process_group import peak_memory, process_group
-from isthmus.training.sharded_checkpoint import remove_checkpoint
-from isthmus.training.sharded_layers import brought_together
-from isthmus.training.team import Team
+from isthmus.training.sharded.checkpoint_parts import remove_checkpoint
+from isthmus.training.sharded.distributed import fit_shards
+from isthmus.training.sharded.layer_shares import brought_together
+from isthmus.training.sharded.process_group import peak_memory, process_group
+from isthmus.training.sharded.team import Team
 from isthmus.writing.atomic import write_bytes
 from isthmus.writing.checksums import opened_json, sealed_json
 from isthmus.writing.folder_lock import only_writer

@@ -8,15 +8,14 @@ import torch
 from torch import Tensor
 
 from isthmus.cli.data import choice_of, loss_option
-from isthmus.discovery.scaling import Array, Standardiser
-from isthmus.discovery.sharded_scaling import shared_standardiser
+from isthmus.discovery.data.scaling import Array, Standardiser, shared_standardiser
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.tasks.arrays import LEAST_ROWS
 from isthmus.tasks.names import found_names
 from isthmus.tasks.shards import RowSource, open_rows, read_labels, read_numbers
 from isthmus.training.losses import Loss, usual_loss
-from isthmus.training.team import Team
+from isthmus.training.sharded.team import Team
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,10 +4,10 @@ Training itself is in `training`, per-layer tables in `diagnostics`, files and p
 """
 
 from isthmus.discovery.chains.compression import Compression, compress
+from isthmus.discovery.depth.effective_depth import EffectiveDepth, effective_depth
 from isthmus.discovery.discover import discover
-from isthmus.discovery.effective_depth import EffectiveDepth, effective_depth
+from isthmus.discovery.evidence.interpretation import interpret, symmetry_defect
 from isthmus.discovery.factorisation import Factorisation, factorise
-from isthmus.discovery.interpretation import interpret, symmetry_defect
 from isthmus.discovery.result import Discovery, load
 from isthmus.discovery.scree import scree
 

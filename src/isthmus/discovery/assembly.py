@@ -6,17 +6,17 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
-from isthmus.discovery.arguments import CheckedData
-from isthmus.discovery.certificates import certified_interval
+from isthmus.discovery.data.checking import CheckedData
+from isthmus.discovery.data.scaling import shifted
 from isthmus.discovery.decision import error_ratio, linear_rank_for
-from isthmus.discovery.energies import diagnosed
+from isthmus.discovery.evidence.certificates import certified_interval
+from isthmus.discovery.evidence.energies import diagnosed
+from isthmus.discovery.evidence.interpretation import by_error_saved
 from isthmus.discovery.factorisation import Factorisation, factorise
 from isthmus.discovery.findings import Findings
-from isthmus.discovery.interpretation import by_error_saved
 from isthmus.discovery.kinds.family import Family
 from isthmus.discovery.objective_curves import Curve
 from isthmus.discovery.result import Discovery
-from isthmus.discovery.scaling import shifted
 from isthmus.networks import FullyConnected
 from isthmus.theory import RankEstimate
 from isthmus.theory.curve_readings import running_minimum

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from numpy.typing import ArrayLike
 
-from isthmus.discovery.arguments import adapted_settings, base_settings, checked_data, groups_of_rows
+from isthmus.discovery.data.checking import adapted_settings, base_settings, checked_data, groups_of_rows
+from isthmus.discovery.data.scaling import Scaling
+from isthmus.discovery.data.splitting import heldout_rows
 from isthmus.discovery.files.storage import RESULT
-from isthmus.discovery.progress import ProgressListener, silent
 from isthmus.discovery.request import Request
 from isthmus.discovery.result import Discovery
-from isthmus.discovery.scaling import Scaling
 from isthmus.discovery.settings import CONNECTED
-from isthmus.discovery.splitting import heldout_rows
+from isthmus.discovery.work.progress import ProgressListener, silent
 from isthmus.errors import DataError
 from isthmus.tasks.input_columns import InputColumn
 from isthmus.training import Limits

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass, field, replace
 
 from isthmus.discovery.choices import SLACK
-from isthmus.discovery.confidence import Shares
 from isthmus.discovery.decision import Decision, Readings, decide
+from isthmus.discovery.evidence.confidence import Shares
 from isthmus.discovery.kinds.family import Family
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.objective_curves import Curve, Curves, Ladder

@@ -10,23 +10,23 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from isthmus.discovery.arguments import CheckedData
 from isthmus.discovery.assembly import assemble
 from isthmus.discovery.constant import constant_discovery
-from isthmus.discovery.depth_path import DepthPath, DepthSearch, planned_depth_evaluations
-from isthmus.discovery.depth_units import DepthSettings
+from isthmus.discovery.data.checking import CheckedData
+from isthmus.discovery.data.problem import Problem, pose
+from isthmus.discovery.data.scaling import Scaling, Standardiser
+from isthmus.discovery.depth.between_rows import local_dimension
+from isthmus.discovery.depth.path import DepthPath, DepthSearch, planned_depth_evaluations
+from isthmus.discovery.depth.units import DepthSettings
 from isthmus.discovery.findings import Findings
 from isthmus.discovery.foresight import Foresight
 from isthmus.discovery.kinds import family_of
 from isthmus.discovery.kinds.connected import Connected
-from isthmus.discovery.local_dimension import local_dimension
-from isthmus.discovery.problem import Problem, pose
-from isthmus.discovery.progress import ProgressListener
 from isthmus.discovery.result import Discovery
-from isthmus.discovery.scaling import Scaling, Standardiser
 from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.work import Tracker, UnitRunner, check_same_run
+from isthmus.discovery.work.progress import ProgressListener
+from isthmus.discovery.work.runner import Tracker, UnitRunner, check_same_run
 from isthmus.tasks import covariance_surrogate
 from isthmus.tasks.input_columns import recorded
 

@@ -13,7 +13,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from isthmus.diagnostics import Diagnosis
-from isthmus.discovery.depth_path import DepthPath
+from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.files.storage import CONTROL, read_fields, write_fields
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected, LeakyResNet, ResNet
@@ -56,7 +56,7 @@ class Discovery:
             `one_fewer` (error through one dimension fewer over the error at the rank), `ridge`, `resample_share` (share
             of 200 resamples of the held-out rows whose scree curve reads `rank`), `start_share` (share of the starts at
             the chosen ridge and its neighbours whose Jacobian has that rank). The two are shown and do not decide. Of a
-            leaky network also what its energies say, see `discovery.energies`.
+            leaky network also what its energies say, see `discovery.evidence.energies`.
         control: the same pipeline run on the Gaussian surrogate of the same covariance, if it was asked for.
         depth_path: the rank as a function of depth, if it was asked for.
     """

@@ -8,14 +8,14 @@ import xarray as xr
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from isthmus.discovery.data.splitting import heldout_rows
 from isthmus.discovery.factorisation import factorise, gap_of, joined
 from isthmus.discovery.result import Discovery
-from isthmus.discovery.splitting import heldout_rows
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected
 from isthmus.networks.arguments import seed_argument, tensor_argument
 from isthmus.training import fit
-from isthmus.training.solvers import LBFGS
+from isthmus.training.solvers.solver import LBFGS
 
 REFINE_EVALUATIONS = 150
 REFINE_RIDGE = 1e-6  # relative to the variance of the targets: enough to keep the weights bounded, too little to cost

@@ -16,18 +16,18 @@ from functools import partial
 
 import numpy as np
 
-from isthmus.discovery.baseline import linear_errors
 from isthmus.discovery.choices import OVERSHOOT, choose_ridge, is_full, leaves_room, next_ridge
-from isthmus.discovery.confidence import Shares, row_losses, scree_share, start_share
+from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.decision import Decision, Readings, decide
+from isthmus.discovery.evidence.baseline import linear_errors
+from isthmus.discovery.evidence.confidence import Shares, row_losses, scree_share, start_share
 from isthmus.discovery.findings import Findings, SizeFindings, Starts
 from isthmus.discovery.foresight import Foresight
 from isthmus.discovery.kinds import family_of
 from isthmus.discovery.minimum import Minimum, least
 from isthmus.discovery.objective_curves import Curve, Ladder, Wanted, objective_curves, objectives_of, reading_of
-from isthmus.discovery.problem import Problem
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.work import Phase, Session, Unit, UnitRunner
+from isthmus.discovery.work.runner import Phase, Session, Unit, UnitRunner
 from isthmus.errors import NotConverged
 from isthmus.theory.curve_readings import CurveReading, running_minimum, scree_reading, with_gaps_filled
 from isthmus.training import Outcome

@@ -4,7 +4,7 @@ import dataclasses
 from dataclasses import dataclass
 from enum import StrEnum
 
-from isthmus.discovery.halves import Half
+from isthmus.discovery.kinds.halves import Half
 
 CONNECTED = "connected"  # the kind of network that is trained unless another is asked for
 

@@ -8,7 +8,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from isthmus.discovery.arguments import checked_weights
+from isthmus.discovery.data.checking import checked_weights
 from isthmus.estimators.shell import FLOATS, Array, Bottleneck, Samples
 
 

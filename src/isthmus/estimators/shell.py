@@ -14,7 +14,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from isthmus.discovery import Discovery, discover
-from isthmus.discovery.progress import Progress
+from isthmus.discovery.work.progress import Progress
 from isthmus.training import Limits
 from isthmus.training.losses import loss_argument, usual_loss
 

@@ -20,7 +20,7 @@ from isthmus.networks.widening import widened
 from isthmus.theory import idempotency_defect
 from isthmus.theory.inputs import Real
 from isthmus.training import fit
-from isthmus.training.solvers import LBFGS
+from isthmus.training.solvers.solver import LBFGS
 
 NOISE = 0.3  # of the spread of the curve
 ADDED = 0.02  # weights of the neurons that are added to that network, so that training can leave rank 1

@@ -1,6 +1,6 @@
 """Step sizes of leaky ResNets: test error against depth, spectra with an adaptive grid, the path of samples (figure 9).
 
-Trainings: `leaky_training`. How steps are chosen: `networks.leaky_steps`, `training.adaptive_steps`.
+Trainings: `leaky_training`. How steps are chosen: `networks.leaky_steps`, `training.solvers.adaptive_steps`.
 """
 
 from dataclasses import dataclass, replace

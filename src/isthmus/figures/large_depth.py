@@ -23,7 +23,7 @@ from isthmus.networks.widening import widened
 from isthmus.reports.picture import Picture
 from isthmus.theory import depth_window, rank1_stretch
 from isthmus.training import fit
-from isthmus.training.solvers import LBFGS
+from isthmus.training.solvers.solver import LBFGS
 
 RANK = 2  # of the identity on the square
 LARGEST = 1024  # number of samples

@@ -20,7 +20,7 @@ from isthmus.figures.parts import Hear, Part
 from isthmus.networks import LeakyResNet
 from isthmus.sweeps.run_readings import heard_warnings
 from isthmus.training import fit
-from isthmus.training.schedule import default_schedule
+from isthmus.training.solvers.schedule import default_schedule
 
 SHOWN = 10  # singular values of each layer
 CRITICAL = 0.05  # a relative stationarity above which energies say little

@@ -22,7 +22,7 @@ from isthmus.reports.picture import Picture
 from isthmus.sweeps import Plan
 from isthmus.theory import diagonal_linear_cost, kernel_ridge, linear_cost
 from isthmus.training import fit
-from isthmus.training.solvers import LBFGS
+from isthmus.training.solvers.solver import LBFGS
 
 VALUES = (3.0, 1.0, 0.3, 0.0, 0.0)  # singular values of the matrix, rank 3
 ENTRIES = (2.0, -0.5, 0.1, 0.02, 0.0)  # of the diagonal network, 4 of them not zero

@@ -18,7 +18,7 @@ from isthmus.networks import FullyConnected, ResNet
 from isthmus.networks.jacobians import jacobians
 from isthmus.theory import resnet_cost, resnet_jacobian_lower_bound
 from isthmus.training import fit
-from isthmus.training.solvers import LBFGS
+from isthmus.training.solvers.solver import LBFGS
 
 D_IN, D_OUT, VALUES = 4, 5, (3.0, 1.0, 0.3)
 BLOCKS = (1, 2)  # matrices per residual block

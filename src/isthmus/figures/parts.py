@@ -14,7 +14,7 @@ from pathlib import Path
 
 import xarray as xr
 
-from isthmus.discovery.work import one_thread_each
+from isthmus.discovery.work.runner import one_thread_each
 from isthmus.errors import CheckpointError, SweepError
 from isthmus.figures.provenance import provenance
 from isthmus.sweeps.execution import Computed

@@ -12,7 +12,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.neighbors import KNeighborsRegressor
 
 from isthmus import tasks
-from isthmus.discovery.scaling import Scaling, Standardiser
+from isthmus.discovery.data.scaling import Scaling, Standardiser
 from isthmus.figures.claims import Claim
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.panels import Curve, Frame, panel

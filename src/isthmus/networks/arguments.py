@@ -1,6 +1,6 @@
 """What a caller hands over as a network, as samples or as a seed: checked once, at the public edge, in words.
 
-What the numbers in it may be: `tasks.arrays`. Columns and classes of tables: `discovery.arguments`.
+What the numbers in it may be: `tasks.arrays`. Columns and classes of tables: `discovery.data.checking`.
 """
 
 from numbers import Integral

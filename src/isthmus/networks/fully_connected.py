@@ -1,6 +1,6 @@
 """Fully connected networks with penalised biases and optional linear hidden layers.
 
-The training step that is fast by hand lives in `training.fully_connected_step`, and is tested against `forward`.
+The training step that is fast by hand lives in `training.steps.connected_step`, and is tested against `forward`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

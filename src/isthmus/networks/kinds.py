@@ -1,7 +1,7 @@
 """The kinds of networks: one record each, by which plans, files and laws know it. A new kind is one file and one row.
 
-What a class has to offer: `network`, `residual_stream`. How it is trained by hand, if it is: `training.steps`,
-`training.schedule`. A network of its own outside of this library: `register`, see `examples/gated_resnet.py`.
+What a class has to offer: `network`, `residual_stream`. How it is trained by hand, if it is: `training.steps.step`,
+`training.solvers.schedule`. A network of its own outside of this library: `register`, see `examples/gated_resnet.py`.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """The coordinates of an encoder, two at a time; the error each saves, the inputs and the variables that it follows.
 
-How these are computed: `discovery.interpretation`, `Discovery.transform`.
+How these are computed: `discovery.evidence.interpretation`, `Discovery.transform`.
 """
 
 import numpy as np

@@ -1,11 +1,11 @@
-"""A depth path as a sentence and as a table of text. Its picture: `pictures`; its numbers: `discovery.depth_path`."""
+"""A depth path as a sentence and as a table of text. Its picture: `pictures`; its numbers: `discovery.depth.path`."""
 
 import math
 
 import numpy as np
 import xarray as xr
 
-from isthmus.discovery.depth_path import DepthPath
+from isthmus.discovery.depth.path import DepthPath
 from isthmus.reports.tables import TableText, rows_by
 from isthmus.reports.words import dimensions, numbered
 

@@ -1,4 +1,4 @@
-"""What the coordinates mean, as pictures and as a table of text. The numbers: `discovery.interpretation`."""
+"""What the coordinates mean, as pictures and as a table of text. The numbers: `discovery.evidence.interpretation`."""
 
 import numpy as np
 import xarray as xr

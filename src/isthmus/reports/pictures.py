@@ -15,7 +15,7 @@ from isthmus import plots
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
 from isthmus.discovery.choices import SLACK
-from isthmus.discovery.depth_path import DepthPath
+from isthmus.discovery.depth.path import DepthPath
 from isthmus.plots.style import own_settings
 from isthmus.reports.layer_pictures import layer_pictures, profile_pictures
 from isthmus.reports.meaning import meaning_pictures

@@ -10,7 +10,7 @@ from pathlib import Path
 import xarray as xr
 from torch import Tensor
 
-from isthmus.discovery.work import one_thread_each
+from isthmus.discovery.work.runner import one_thread_each
 from isthmus.sweeps.run_readings import heard_warnings, rank_readings
 from isthmus.sweeps.run_table import READINGS
 from isthmus.sweeps.setup import Prepared, Sections, prepared

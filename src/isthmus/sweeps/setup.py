@@ -13,15 +13,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from isthmus.discovery.scaling import Scaling, Standardiser
+from isthmus.discovery.data.scaling import Scaling, Standardiser
 from isthmus.errors import DataError
 from isthmus.networks.kinds import kind_named
 from isthmus.sweeps.runs import canonical_json
 from isthmus.sweeps.task_fields import make_task
 from isthmus.tasks import Kind
 from isthmus.training.losses import Loss, loss_argument
-from isthmus.training.preconditioned import PreconditionedLBFGS
-from isthmus.training.solvers import Solver
+from isthmus.training.solvers.preconditioned import PreconditionedLBFGS
+from isthmus.training.solvers.solver import Solver
 
 Sections = Mapping[str, Mapping[str, object]]
 

@@ -1,4 +1,4 @@
-"""How much memory a file may take once it is read. Who asks: the readers beside; rows of a training: `training.chunks`.
+"""How much memory a file may take once it is read. Who asks: the readers, and `training.steps.chunks`.
 
 Sizes are compared before anything is unpacked: a few kilobytes can name a table of a terabyte.
 """

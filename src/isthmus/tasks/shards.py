@@ -1,6 +1,6 @@
 """Tables on disk of which a process reads some rows and never the whole: .npy (memory-mapped) and .parquet.
 
-Whole tables of every kind, with text in their columns: `files`. Who reads which rows: `training.team`.
+Whole tables of every kind, with text in their columns: `files`. Who reads which rows: `training.sharded.team`.
 """
 
 from collections.abc import Iterator, Sequence

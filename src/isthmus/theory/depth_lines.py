@@ -1,6 +1,6 @@
 """Ranks read off objectives over depth: each rank a line, the rank that is best at each depth, and where they switch.
 
-Pure functions of numbers; how the objectives are computed is in `discovery.depth_path`.
+Pure functions of numbers; how the objectives are computed is in `discovery.depth.path`.
 """
 
 import math

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from isthmus.training.limits import Limits
-from isthmus.training.schedule import Schedule
-from isthmus.training.sharded_vector import SplitVector, plain
+from isthmus.training.sharded.vector import SplitVector, plain
+from isthmus.training.solvers.schedule import Schedule
 
 
 class Ended(TypedDict):

@@ -7,8 +7,8 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from isthmus.training.result import FitResult, Outcome, StopReason
-from isthmus.training.steps import Step
+from isthmus.training.fit_result import FitResult, Outcome, StopReason
+from isthmus.training.steps.step import Step
 
 
 def finish(

@@ -10,13 +10,13 @@ from torch import Tensor, nn
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks.arguments import check_ridge, module_argument, seed_argument, tensor_argument
 from isthmus.networks.network import Network
-from isthmus.training.chunks import step_within
+from isthmus.training.fit_result import FitResult
 from isthmus.training.fitting import FitEvent, Fitting
 from isthmus.training.limits import Limits, limits_argument
 from isthmus.training.losses import SQUARED, DataLoss, Loss, loss_argument
-from isthmus.training.result import FitResult
-from isthmus.training.schedule import Schedule, default_schedule, on_all_rows
-from isthmus.training.solvers import Solver
+from isthmus.training.solvers.schedule import Schedule, default_schedule, on_all_rows
+from isthmus.training.solvers.solver import Solver
+from isthmus.training.steps.chunks import step_within
 
 
 def fit(  # noqa: PLR0913 - the arguments are a public contract
@@ -43,7 +43,7 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
         y: targets (n, d_out), or class numbers (n,) for cross-entropy.
         ridge: total coefficient of the penalty, >= 0 (the paper's lambda / L for fully connected networks).
         loss: by name, "squared" or "cross_entropy" (of logits) among others, or an object of `training.losses`.
-        solver: a solver or a tuple of them, run one after the other; see `training.schedule` for the default.
+        solver: a solver or a tuple of them, run one after the other; see `training.solvers.schedule` for the default.
         sample_weight: non-negative weights (n,); normalised to sum 1.
         seed: new initial weights of a `FullyConnected`; None keeps the weights that it has.
         limits: seconds, gradient evaluations, and bytes: rows whose activations need more are gone over in runs.

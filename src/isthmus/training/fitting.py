@@ -12,17 +12,17 @@ from torch import Tensor, nn
 
 from isthmus.errors import CheckpointError
 from isthmus.training.checkpoint import load_state, save_state
-from isthmus.training.coordinates import with_memory
 from isthmus.training.denormals import without_denormals
 from isthmus.training.ended import Ended, digest_of_start, is_end_of, stamp_of_call
 from isthmus.training.ending import finish
+from isthmus.training.fit_result import FitResult, StopReason
 from isthmus.training.limits import Clock, Limits, seconds_left
 from isthmus.training.moves import rank_shown
-from isthmus.training.result import FitResult, StopReason
-from isthmus.training.schedule import Schedule, cheaper
-from isthmus.training.solvers import Settling, State
-from isthmus.training.steps import Step
-from isthmus.training.team import Team
+from isthmus.training.sharded.coordinates import with_memory
+from isthmus.training.sharded.team import Team
+from isthmus.training.solvers.schedule import Schedule, cheaper
+from isthmus.training.solvers.solver import Settling, State
+from isthmus.training.steps.step import Step
 
 CHECKPOINT_SECONDS = 5.0  # between two checkpoints, and
 CHECKPOINT_PAUSE = 20.0  # so many times what the last one took: the pairs of a large network are a gigabyte

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from isthmus.networks import FullyConnected, min_norm_projection
 from isthmus.networks.rebalancing import balance_sweep
-from isthmus.training.steps import Step
+from isthmus.training.steps.step import Step
 
 
 @runtime_checkable

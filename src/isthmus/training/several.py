@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from isthmus.training.culling import Culling, Race
 from isthmus.training.fit import fit
+from isthmus.training.fit_result import FitResult
 from isthmus.training.fitting import FitEvent
-from isthmus.training.result import FitResult
 
 
 @dataclass(frozen=True, slots=True)

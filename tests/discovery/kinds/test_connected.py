@@ -6,15 +6,15 @@ import pytest
 import torch
 
 from isthmus import tasks
-from isthmus.discovery.arguments import checked_data
+from isthmus.discovery.data.checking import checked_data
+from isthmus.discovery.data.problem import Problem
+from isthmus.discovery.data.splitting import heldout_rows
 from isthmus.discovery.kinds import connected as kind
-from isthmus.discovery.linear_maps import reduced_rank_map
+from isthmus.discovery.kinds.linear_maps import reduced_rank_map
 from isthmus.discovery.minimum import Minimum, flat_parameters
-from isthmus.discovery.problem import Problem
 from isthmus.discovery.request import posed
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.splitting import heldout_rows
-from isthmus.discovery.work import Session
+from isthmus.discovery.work.runner import Session
 from isthmus.networks import FullyConnected
 from isthmus.training.moves import truncate_middle
 from minima import connected, minimum, noise_problem

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from isthmus import FullyConnected, Limits, fit
-from isthmus.discovery.problem import Problem, pose
-from isthmus.discovery.scaling import Standardiser
+from isthmus.discovery.data.problem import Problem, pose
+from isthmus.discovery.data.scaling import Standardiser
 from isthmus.errors import ShapeError
 from isthmus.training.losses import LOSSES, DataLoss, Loss, is_constant, known, loss_argument
 from isthmus.training.losses.data_loss import variance
-from isthmus.training.shared_rows import SharedRows
-from isthmus.training.team import Team
+from isthmus.training.sharded.shared_rows import SharedRows
+from isthmus.training.sharded.team import Team
 from loss_targets import targets_of
 from tolerances import rounding
 

@@ -8,7 +8,7 @@ from torch import nn
 from isthmus import FullyConnected, Limits, Outcome, Verdict, discover, fit, tasks
 from isthmus.errors import DataError
 from isthmus.training.losses.poisson import Poisson
-from isthmus.training.solvers import LBFGS
+from isthmus.training.solvers.solver import LBFGS
 from tolerances import closed_form, rounding
 
 

@@ -16,7 +16,7 @@ from isthmus.discovery.chains.module_input import checked_input, checked_output
 from isthmus.discovery.chains.running_cost import flops, median_seconds, num_parameters
 from isthmus.discovery.chains.sites import has_sites, refusals
 from isthmus.discovery.chains.weighted_layers import numbers
-from isthmus.discovery.splitting import heldout_rows
+from isthmus.discovery.data.splitting import heldout_rows
 from isthmus.networks import FullyConnected
 from isthmus.networks.arguments import module_argument
 from isthmus.networks.chain import UnreadableModule, as_module, read_chain

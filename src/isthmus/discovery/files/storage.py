@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from isthmus.diagnostics import Diagnosis
-from isthmus.discovery.depth_path import DepthPath
+from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.files.json_values import plain, restored
 from isthmus.discovery.files.netcdf import checksum, read_table, write_tables
 from isthmus.discovery.files.networks import architecture, network_from, tensors_of

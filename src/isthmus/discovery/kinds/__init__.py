@@ -6,10 +6,10 @@ the same for all of them: `family`.
 
 from collections.abc import Mapping
 
+from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.kinds.family import Family
 from isthmus.discovery.kinds.streams import LeakyStreams, ResNetStreams
-from isthmus.discovery.problem import Problem
 from isthmus.discovery.settings import CONNECTED, Settings
 
 KINDS: Mapping[str, type[Connected | LeakyStreams | ResNetStreams]] = {

@@ -13,17 +13,17 @@ import torch
 from isthmus.discovery.choices import FREE
 from isthmus.discovery.factorisation import factorise, joined
 from isthmus.discovery.kinds.family import Family, fill
-from isthmus.discovery.linear_maps import LINEAR_START_NOISE, reduced_rank_map, regression_target
+from isthmus.discovery.kinds.linear_maps import LINEAR_START_NOISE, reduced_rank_map, regression_target
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.settings import Settings, StartKind
-from isthmus.discovery.work import Session
+from isthmus.discovery.work.runner import Session
 from isthmus.networks import FullyConnected
 from isthmus.networks.folding import merge_linear_runs
 from isthmus.networks.narrow_runs import narrow_linear_run, widen_linear_run
 from isthmus.training.moves import middle_rank, rebalancing, truncate_middle
-from isthmus.training.rank_raising import raise_rank
-from isthmus.training.solvers import LBFGS, Adam
-from isthmus.training.trials import RankTrials
+from isthmus.training.solvers.rank_raising import raise_rank
+from isthmus.training.solvers.solver import LBFGS, Adam
+from isthmus.training.solvers.trials import RankTrials
 
 RATE = 3e-3  # of Adam from random weights; a linear start takes a third
 MOVE_EVERY = 20

@@ -11,14 +11,14 @@ from typing import Any, ClassVar, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
+from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.minimum import Minimum, flat_parameters
-from isthmus.discovery.problem import Problem
 from isthmus.discovery.settings import Settings, StartKind
-from isthmus.discovery.work import Session
+from isthmus.discovery.work.runner import Session
 from isthmus.networks import FullyConnected, jacobians
 from isthmus.theory.spectra import spectral_gap_rank
 from isthmus.training import FitResult, Limits, fit
-from isthmus.training.solvers import LBFGS, Adam, Solver
+from isthmus.training.solvers.solver import LBFGS, Adam, Solver
 
 JACOBIAN_POINTS = 64
 N = TypeVar("N", bound=nn.Module)

@@ -14,12 +14,12 @@ from torch import Tensor
 
 from isthmus.discovery.factors import principal_axes
 from isthmus.discovery.kinds.family import Family, fill
-from isthmus.discovery.linear_maps import LINEAR_START_NOISE, reduced_rank_map, regression_target
+from isthmus.discovery.kinds.linear_maps import LINEAR_START_NOISE, reduced_rank_map, regression_target
 from isthmus.discovery.minimum import Minimum, least
 from isthmus.discovery.settings import Settings, StartKind
-from isthmus.discovery.work import Session
+from isthmus.discovery.work.runner import Session
 from isthmus.networks import FullyConnected, LeakyResNet, ResNet, Waist, as_fully_connected, walk
-from isthmus.training.solvers import Adam
+from isthmus.training.solvers.solver import Adam
 
 Stream = LeakyResNet | ResNet
 EVALUATIONS = 400  # of Adam, then of L-BFGS, in each start

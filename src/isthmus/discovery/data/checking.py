@@ -1,0 +1,222 @@
+"""The arguments of `discover` turned into checked data and settings, before any work begins."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from isthmus.discovery.data.scaling import Scaling
+from isthmus.discovery.kinds import KINDS, kind_of
+from isthmus.discovery.settings import Settings, StartKind
+from isthmus.errors import DataError
+from isthmus.networks.arguments import seed_argument, tensor_argument
+from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, constant_columns, listing
+from isthmus.tasks.input_columns import InputColumn, Made
+from isthmus.tasks.memory import check_memory
+from isthmus.tasks.names import checked_names
+from isthmus.training import Limits
+from isthmus.training.limits import limits_argument
+from isthmus.training.losses import SQUARED, Loss, loss_argument
+
+Array = NDArray[np.float64]
+# the least that one takes, so that what can never fit is refused before a list is made of it: a layer of 24 x 24 as an
+# object with its gradient and the 20 pairs of L-BFGS, a start as a name and a future
+BYTES_OF_LAYER, BYTES_OF_START = 200_000, 2_000
+MOST = 2**62  # a count that is compared as a float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CheckedData:
+    """Checked data in the user's units."""
+
+    x: Array
+    y: Array  # class numbers (n,) when classifying
+    loss: Loss
+    task: str
+    input_names: tuple[str, ...]
+    target_names: tuple[str, ...]
+    weight: Array | None = None  # of each row, > 0
+    columns: tuple[InputColumn, ...] = ()  # how the inputs were made
+
+    def fingerprint(self) -> str:
+        """Hash of the data, by which a finished run knows its own."""
+        digest = hashlib.sha256(f"{self.loss.name} {self.task} {self.input_names} {self.target_names}".encode())
+        for array in (self.x, self.y, np.zeros(0) if self.weight is None else self.weight):
+            digest.update(f"{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+
+def checked_data(
+    x: ArrayLike,
+    y: ArrayLike | None,
+    loss: str | Loss | None,
+    sample_weight: ArrayLike | None = None,
+    columns: Sequence[InputColumn] | None = None,
+) -> CheckedData:
+    """Data as float64 rows, without those of weight 0; raises before any work."""
+    kind = SQUARED if loss is None else loss_argument(loss, "discover")
+    for name, values in (("x", x), ("y", y)):
+        if isinstance(values, Tensor):  # what is sparse or has no data is no array
+            tensor_argument(values, f"discover({name})")
+    everything = as_samples(x, "x")
+    weight, kept = _weights_and_rows(sample_weight, len(everything))
+    samples = everything[kept]
+    inputs = _names(x, samples.shape[1], "x")
+    made = _made(x, inputs, columns)
+    if bool(constant_columns(samples).all()):
+        raise DataError(f"discover(x): all {len(samples)} rows of x are identical; there is nothing to learn from.")
+    check_rows(len(samples))
+    if y is None and kind.classes:
+        raise DataError(f"discover(loss={kind.name!r}): needs class labels y; leave out loss to autoencode x.")
+    if y is None:
+        kind.check(torch.from_numpy(samples), "discover(x)")
+        return CheckedData(samples, samples, kind, "autoencoding", inputs, inputs, weight, made)
+    if kind.classes:
+        labels, classes = _classes(y)
+        check_same_length(len(everything), len(labels))
+        if weight is not None:
+            present, labels = np.unique(labels[kept], return_inverse=True)
+            labels, classes = labels.astype(np.float64), tuple(classes[int(c)] for c in present)
+        return CheckedData(samples, labels, kind, "classification", inputs, classes, weight, made)
+    targets = as_samples(y, "y")
+    check_same_length(len(everything), len(targets))
+    kind.check(torch.from_numpy(targets), "discover(y)")
+    names = _names(y, targets.shape[1], "y")
+    return CheckedData(samples, targets[kept], kind, "regression", inputs, names, weight, made)
+
+
+def _weights_and_rows(sample_weight: ArrayLike | None, num_rows: int) -> tuple[Array | None, NDArray[np.bool_] | slice]:
+    """The positive weights, and which rows have them."""
+    weights = checked_weights(sample_weight, num_rows)
+    if weights is None:
+        return None, slice(None)
+    return weights[weights > 0], weights > 0
+
+
+def groups_of_rows(groups: ArrayLike | None, sample_weight: ArrayLike | None) -> ArrayLike | None:
+    """The group labels of the rows that `checked_data` keeps."""
+    if groups is None or sample_weight is None:
+        return groups
+    labels, weights = np.asarray(groups), np.asarray(sample_weight)
+    if labels.shape != weights.shape:
+        raise DataError(f"discover(groups=...): needs one label per row, {len(weights)}; got shape {labels.shape}.")
+    return labels[weights > 0]
+
+
+def checked_weights(sample_weight: ArrayLike | None, num_rows: int) -> Array | None:
+    """Weights as float64 (n,), finite, non-negative and not all zero; None where none were given."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (num_rows,):
+        raise DataError(
+            f"discover(sample_weight=...): needs one weight per row, {num_rows}; got shape {weights.shape}."
+        )
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(wrong):
+        where = listing((int(row) + 1 for row in wrong), "row")
+        raise DataError(
+            f"discover(sample_weight=...): needs finite weights >= 0, got {weights[wrong[0]]:g} in {where}."
+        )
+    if not weights.any():
+        raise DataError(
+            "discover(sample_weight=...): every weight is zero, so that no row is left. Give some rows a weight."
+        )
+    return weights
+
+
+def _classes(y: ArrayLike) -> tuple[Array, tuple[str, ...]]:
+    """Class numbers and names, from labels or from one 0/1 column per class."""
+    values = np.asarray(y)
+    if values.ndim == 2 and values.shape[1] > 1:
+        names, numbers = _names(y, values.shape[1], "class "), values.argmax(1)
+        if set(np.unique(values).tolist()) - {0, 1} or bool((values.sum(1) != 1).any()):
+            raise DataError("discover(y, loss='cross_entropy'): needs labels (n,), or 0/1 columns with one 1 per row.")
+        present, numbers = np.unique(numbers, return_inverse=True)  # a class without rows cannot be learnt
+        return numbers.astype(np.float64), tuple(names[int(c)] for c in present)
+    if missing := np.flatnonzero([v is None or v != v for v in values.reshape(-1).tolist()]).tolist():
+        raise DataError(f"discover(y): the label is missing in {listing((r + 1 for r in missing), 'row')}. Fill it in.")
+    if values.dtype.kind == "f" and bool((values != np.round(values)).any()):
+        raise DataError("discover(y, loss='cross_entropy'): the labels are fractions; for numbers leave out loss.")
+    classes, numbers = np.unique(values.reshape(-1), return_inverse=True)
+    return numbers.astype(np.float64), checked_names(classes.tolist(), "discover(y)", what="class")
+
+
+def _names(values: object, width: int, prefix: str) -> tuple[str, ...]:
+    columns = getattr(values, "columns", None)
+    if columns is None:
+        return tuple(f"{prefix}{i}" for i in range(width))
+    return checked_names(columns, f"discover({prefix.strip()})")
+
+
+def _made(x: object, names: Sequence[str], columns: Sequence[InputColumn] | None) -> tuple[InputColumn, ...]:
+    """How the inputs were made, as the caller knows it or as the types of a data frame say."""
+    if columns:
+        if [column.name for column in columns] != list(names):
+            raise ValueError(f"discover(columns=...): needs one for each column of x, in order; got {len(columns)}.")
+        return tuple(columns)
+    dtypes = getattr(x, "dtypes", None)
+    kinds = [getattr(dtype, "kind", "f") for dtype in dtypes] if isinstance(dtypes, pd.Series) else ["f"] * len(names)
+    return tuple(
+        InputColumn(name, Made.BOOLEAN if kind == "b" else Made.NUMERIC)
+        for name, kind in zip(names, kinds, strict=True)
+    )
+
+
+def base_settings(network: str | None, seed: int, *, ordered: bool, scaling: Scaling) -> Settings:
+    """The defaults of a kind of network.
+
+    Raises:
+        ValueError: there is no such kind, or the seed is no whole number in range.
+    """
+    seed = seed_argument(seed, "discover(seed=...)")
+    return Settings(seed=seed, ordered=ordered, scaling=scaling.value, network=kind_of(network))
+
+
+def adapted_settings(
+    settings: Settings,
+    *,
+    depth: int | None,
+    ridge: float | Sequence[float] | None,
+    starts: int | None,
+    limits: Limits | None,
+) -> Settings:
+    """The settings with what the caller chose.
+
+    Raises:
+        ValueError: counts that are no whole numbers or too small, ridges that are not positive.
+        DataError: more starts or layers than the memory can hold.
+    """
+    for name, count in (("depth", depth), ("starts", starts)):
+        if count is not None and not isinstance(count, Integral):
+            raise ValueError(f"discover({name}={str(count)[:40]}): needs a whole number, or None for the default.")
+    limits = limits_argument(limits, "discover")
+    if ridge is not None:
+        settings = replace(settings, ridges=_ridges(ridge))
+    if starts is not None:
+        check_memory(min(starts, MOST) * BYTES_OF_START, f"discover(starts={str(starts)[:40]})")
+        kinds = (StartKind.LINEAR, *(StartKind.RANDOM for _ in range(starts - 1))) if starts > 0 else ()
+        settings = replace(settings, starts=kinds)
+    kind = KINDS[settings.network]
+    settings = kind.adapted(settings, depth)
+    check_memory(min(kind.num_layers(settings), MOST) * BYTES_OF_LAYER, f"discover(depth={str(depth)[:40]})")
+    return settings if limits.evaluations is None else settings.scaled_to(limits.evaluations)
+
+
+def _ridges(ridge: float | Sequence[float]) -> tuple[float, ...]:
+    """The ridges, largest first."""
+    try:
+        ridges = (float(ridge),) if isinstance(ridge, int | float) else tuple(map(float, ridge))
+    except (TypeError, ValueError):
+        ridges = ()
+    if not ridges or isinstance(ridge, str) or not all(0 < value < float("inf") for value in ridges):
+        raise ValueError(
+            f"discover(ridge={str(ridge)[:60]!r}): needs positive ridges: one number, or several in a list."
+        )
+    return tuple(sorted(ridges, reverse=True))

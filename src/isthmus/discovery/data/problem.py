@@ -1,0 +1,154 @@
+"""The data of a discovery in the form that training takes: standardised, split, in float32, with its loss."""
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from isthmus.discovery.data.scaling import Standardiser
+from isthmus.training.losses import DataLoss, Loss, weighted_mean
+from isthmus.training.steps.exact_objective import in_float64
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """Training and held-out rows in standardised units, and how errors are counted.
+
+    Attributes:
+        x, y: training rows, float32; y is in the form that the loss takes.
+        x_held, y_held: held-out rows.
+        loss: which data loss.
+        d_out: number of outputs.
+        inputs, targets: the maps from the user's units (`targets` is None where the loss takes them as they are).
+        unit: data loss of the best constant on all rows, by which errors are divided.
+        autoencoding: whether the targets are the inputs.
+        weight, weight_held: of the training and of the held-out rows, each with sum 1; None: all rows count the same.
+        rows: numbers, in the user's data from 0, of the training rows.
+        shift: added to outputs in the user's units, where targets are not standardised; see `Loss.reduced`.
+    """
+
+    x: Tensor
+    y: Tensor
+    x_held: Tensor
+    y_held: Tensor
+    loss: Loss
+    d_out: int
+    inputs: Standardiser
+    targets: Standardiser | None
+    unit: float
+    autoencoding: bool
+    weight: Tensor | None = None
+    weight_held: Tensor | None = None
+    rows: tuple[int, ...] = ()
+    shift: float = 0.0
+
+    @property
+    def d_in(self) -> int:
+        """Number of inputs that vary."""
+        return self.x.shape[1]
+
+    @property
+    def most_rank(self) -> int:
+        """The rank that no map of these inputs to these targets exceeds; class scores count up to a common shift."""
+        return min(self.d_in, self.d_out - self.loss.unseen)
+
+    @property
+    def classes(self) -> bool:
+        """Whether the targets are classes."""
+        return self.loss.classes
+
+    def train_error(self, network: nn.Module) -> float:
+        """Data loss on the training rows relative to that of the best constant."""
+        return self._error(network, self.x, self.y, self.weight)
+
+    def heldout_error(self, network: nn.Module) -> float:
+        """Data loss on the held-out rows relative to that of the best constant."""
+        return self._error(network, self.x_held, self.y_held, self.weight_held)
+
+    def objective(self, network: nn.Module, ridge: float) -> float:
+        """What training minimises, data loss on the training rows + ridge * penalty, in float64."""
+        loss, penalty = in_float64(network, self.x, DataLoss(self.loss, self.y, self.weight))
+        return loss + ridge * penalty
+
+    def heldout_accuracy(self, network: nn.Module) -> float:
+        """Share, by weight, of the held-out rows whose class has the largest output."""
+        with torch.no_grad():
+            right = network(self.x_held.to(next(network.parameters()).dtype)).argmax(1) == self.y_held
+        return float(weighted_mean(right[:, None], self.weight_held))
+
+    def heldout_error_of_constant(self) -> float:
+        """`heldout_error` of the best constant of the training rows."""
+        return self.loss_of(self.best_constant().expand(len(self.x_held), -1), self.y_held, self.weight_held)
+
+    def constant_loss(self) -> float:
+        """Data loss of the best constant of the training rows, on those rows; positive, for its logarithm."""
+        return self.loss.constant_loss(self.y, self.weight, self.d_out)
+
+    def best_constant(self) -> Tensor:
+        """The constant outputs (d_out,) that fit the training rows best, float64."""
+        return self.loss.best_constant(self.y, self.weight, self.d_out)
+
+    def loss_of(self, outputs: Tensor, y: Tensor, weight: Tensor | None = None) -> float:
+        """Relative data loss of given outputs, whose weights sum to 1."""
+        return DataLoss(self.loss, y, weight).to(outputs.dtype).value(outputs) / self.unit
+
+    def _error(self, network: nn.Module, x: Tensor, y: Tensor, weight: Tensor | None) -> float:
+        with torch.no_grad():
+            return self.loss_of(network(x.to(next(network.parameters()).dtype)).double(), y, weight)
+
+    def fingerprint(self) -> str:
+        """Hash of everything above, so that a resumed run can tell whether its data are the same."""
+        digest = hashlib.sha256(self.loss.name.encode())
+        weights = [w for w in (self.weight, self.weight_held) if w is not None]
+        for tensor in (self.x, self.y, self.x_held, self.y_held, *weights):
+            digest.update(str(tuple(tensor.shape)).encode())
+            digest.update(tensor.contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+
+def pose(  # noqa: PLR0913
+    x: Array,
+    y: Array,
+    held: NDArray[np.bool_],
+    *,
+    loss: Loss,
+    inputs: Standardiser,
+    targets: Standardiser | None,
+    weight: Array | None = None,
+) -> Problem:
+    """Standardise and split; y is class numbers (n,) where the loss takes classes, else (n, d_out) in the user's units.
+
+    Weights, all positive, count in losses and errors; the standardisation leaves them aside.
+    """
+    z = torch.from_numpy(inputs.apply(x)).float()
+    values, shift = loss.reduced(y, weight) if targets is None else (targets.apply(y), 0.0)
+    t = loss.targets(torch.from_numpy(values), z.dtype)
+    mask = torch.from_numpy(held)
+    parts = (z[~mask], t[~mask], z[mask], t[mask])
+    x_train, y_train, x_held, y_held = (p.contiguous() for p in parts)
+    same = y is x
+    weights = (None, None) if weight is None else (_shares(weight[~held]), _shares(weight[held]))
+    return Problem(
+        x_train,
+        y_train,
+        x_held,
+        y_held,
+        loss,
+        loss.num_outputs(t),
+        inputs,
+        targets,
+        loss.unit(values, weight),
+        same,
+        *weights,
+        tuple(np.flatnonzero(~held).tolist()),
+        shift,
+    )
+
+
+def _shares(weight: Array) -> Tensor:
+    return torch.from_numpy(weight / weight.sum())

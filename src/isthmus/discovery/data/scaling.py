@@ -1,0 +1,146 @@
+"""Invertible affine standardisation of columns, and folding it back into the two halves of a network."""
+
+import warnings
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from isthmus.errors import DataWarning
+from isthmus.networks import FullyConnected
+from isthmus.tasks.arrays import counted
+from isthmus.training.losses import SQUARED, DataLoss
+from isthmus.training.sharded.shared_rows import SharedRows
+from isthmus.training.sharded.team import Team
+
+Array = NDArray[np.float64]
+CONSTANT = 1e-12  # spread over magnitude below which a column is constant to rounding
+
+
+class Scaling(Enum):
+    """How columns are scaled: each to variance 1, or all by one number so that their relative scale stays."""
+
+    COLUMN = "column"
+    GLOBAL = "global"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Standardiser:
+    """z = (x[:, kept] - mean) / scale, and back; columns that do not vary are left out and put back as constants.
+
+    Attributes:
+        mean: of every column, also of the constant ones.
+        scale: of the kept columns.
+        kept: numbers of the columns that vary.
+    """
+
+    mean: Array
+    scale: Array
+    kept: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, values: Array, *, scaling: Scaling = Scaling.COLUMN, total: bool = False) -> "Standardiser":
+        """The standardiser of these rows: unit variance per column, or total variance 1 with `total`."""
+        # divide by the largest magnitude first: the variance of 1e300 overflows
+        magnitude = np.abs(values).max(axis=0)
+        unit = np.where(magnitude > 0, magnitude, 1.0)
+        reduced = values / unit
+        centre = reduced.mean(axis=0)
+        spread = np.sqrt(np.square(reduced - centre).mean(axis=0))
+        return cls.of_moments(unit, centre, spread, scaling=scaling, total=total)
+
+    @classmethod
+    def of_moments(
+        cls, unit: Array, centre: Array, spread: Array, *, scaling: Scaling = Scaling.COLUMN, total: bool = False
+    ) -> "Standardiser":
+        """The standardiser of rows whose columns, divided by `unit`, have this mean and standard deviation."""
+        kept = np.flatnonzero(spread > CONSTANT)
+        scale = spread[kept] * unit[kept]
+        if scaling is Scaling.GLOBAL and len(kept):
+            top = scale.max()
+            scale = np.full(len(kept), top * np.sqrt(np.square(scale / top).mean()))
+        if total:
+            scale = scale * np.sqrt(max(len(kept), 1))
+        return cls(centre * unit, scale, kept)
+
+    def warn_of_constants(self, what: str, names: tuple[str, ...]) -> str | None:
+        """Warn that constant columns were left out; returns the sentence."""
+        constant = sorted(set(range(len(self.mean))) - set(self.kept.tolist()))
+        if not constant:
+            return None
+        listed = ", ".join(names[i] if names else str(i) for i in constant[:8]) + (", ..." if len(constant) > 8 else "")
+        text = f"{counted(len(constant), f'constant {what} column')} left out: {listed}."
+        warnings.warn(text, DataWarning, stacklevel=3)
+        return text
+
+    def apply(self, values: Array) -> Array:
+        """User's units to standardised units."""
+        return (values[:, self.kept] - self.mean[self.kept]) / self.scale
+
+    def restore(self, values: Array) -> Array:
+        """Standardised units (..., kept) to the user's units (..., d), constant columns with their constant."""
+        whole = np.broadcast_to(self.mean, (*values.shape[:-1], len(self.mean))).copy()
+        whole[..., self.kept] += values * self.scale
+        return whole
+
+    def fold_into_encoder(self, network: FullyConnected) -> FullyConnected:
+        """The network that takes the user's units: W' = W / scale on kept columns, b' = b - W' mean."""
+        first = torch.zeros(network.dimensions[1], len(self.mean), dtype=torch.float64)
+        first[:, self.kept] = network.weights[0].detach().double() / torch.from_numpy(self.scale)
+        shift = first[:, self.kept] @ torch.from_numpy(self.mean[self.kept])
+        bias = network.bias_of(1)
+        weights = [first, *(w.detach().double() for w in network.weights[1:])]
+        zero = torch.zeros(len(first), dtype=torch.float64)
+        biases = [(zero if bias is None else bias.detach().double()) - shift, *_biases(network)[1:]]
+        return FullyConnected.from_layers(weights, biases, negative_slope=network.negative_slope, linear=network.linear)
+
+    def fold_into_decoder(self, network: FullyConnected) -> FullyConnected:
+        """The network that gives the user's units; constant columns come out as their constant."""
+        last = network.weights[-1].detach().double()
+        weight = torch.zeros(len(self.mean), last.shape[1], dtype=torch.float64)
+        bias = torch.from_numpy(self.mean.copy())
+        scale = torch.from_numpy(self.scale)
+        weight[self.kept] = last * scale[:, None]
+        bias[self.kept] += _biases(network)[-1] * scale
+        weights = [*(w.detach().double() for w in network.weights[:-1]), weight]
+        return FullyConnected.from_layers(
+            weights, [*_biases(network)[:-1], bias], negative_slope=network.negative_slope, linear=network.linear
+        )
+
+
+def shifted(network: FullyConnected, shift: float) -> FullyConnected:
+    """The network that gives its outputs, each with the same number added."""
+    biases = _biases(network)
+    return FullyConnected.from_layers(
+        [w.detach().double() for w in network.weights], [*biases[:-1], biases[-1] + shift],
+        negative_slope=network.negative_slope, linear=network.linear,
+    ) if shift else network  # fmt: skip
+
+
+def _biases(network: FullyConnected) -> list[torch.Tensor]:
+    if network.has_bias:
+        return [b.detach().double() for b in network.biases]
+    return [torch.zeros(d, dtype=torch.float64) for d in network.dimensions[1:]]
+
+
+def shared_standardiser(values: Array, *, rows: int, team: Team, total: bool = False) -> Standardiser:
+    """As `Standardiser.of`, of the rows of all processes: the same bits in each, however many.
+
+    Args:
+        values: (n_own, d) the rows of this process.
+        rows: number of rows of all processes.
+        team: the processes.
+        total: total variance 1 in place of unit variance per column.
+    """
+    samples = torch.from_numpy(values)
+    shared = SharedRows(samples, DataLoss(SQUARED, samples), total=rows, team=team)
+    place = range(team.rank, team.rank + 1)
+    # divided by the largest magnitude first: the variance of 1e300 overflows
+    magnitude = team.gathered(samples.abs().amax(0)[None], place, team.size).amax(0)
+    unit = torch.where(magnitude > 0, magnitude, 1.0)
+    centre = shared.over_rows(lambda x, _: (x / unit).sum(0)) / rows
+    spread = (shared.over_rows(lambda x, _: (x / unit - centre).square().sum(0)) / rows).sqrt()
+    of_numpy: list[Array] = [np.asarray(tensor.numpy()) for tensor in (unit, centre, spread)]
+    return Standardiser.of_moments(*of_numpy, total=total)

@@ -1,0 +1,1 @@
+"""The rank as a function of depth, and how far networks hold the data together."""

@@ -1,0 +1,260 @@
+"""The depth path: each rank trained at several depths, its objective a line in depth, and the rank that wins at each.
+
+One unit of its work: `depth.units`. How lines are read: `theory.depth_lines`. The picture: `plots.depth_path`.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import xarray as xr
+
+from isthmus.discovery.choices import GLUED, GLUED_RATIO, LOST, LOST_RATIO, TOGETHER
+from isthmus.discovery.data.problem import Problem
+from isthmus.discovery.depth.between_rows import LinesBetweenRows
+from isthmus.discovery.depth.units import (
+    DepthSettings,
+    at_depth,
+    descended,
+    kinds_of,
+    objective_at_depth,
+    ranked_start,
+)
+from isthmus.discovery.kinds.connected import Connected
+from isthmus.discovery.minimum import Minimum
+from isthmus.discovery.settings import Settings
+from isthmus.discovery.work.runner import Session, Unit, UnitRunner
+from isthmus.theory.depth_lines import DepthReading, depth_reading
+
+_COLUMNS = ("objective", "train_error", "heldout_error", "penalty", "between", "true_rank", "stationarity")
+
+
+@dataclass(frozen=True, slots=True)
+class DepthPath:
+    """The rank of a task as a function of depth.
+
+    Attributes:
+        table: dimensions "rank" (1, 2, ...) and "middle_layers": `objective`, `train_error`, `heldout_error` (relative
+            to the variance of the targets), `between` (largest error between neighbouring rows; NaN for classes),
+            `penalty`, `regularity` (penalty - rank * depth, the theory's R1: how curved the two halves are),
+            `true_rank` (rank that the middle ended with), `holds` (whether the rank keeps the data together), `unsure`
+            (whether that is not known, because the rows lie too far apart: such a rank wins by 5 % only),
+            `stationarity`; NaN for low ranks that were not trained, because two above them do not hold, and for
+            those that the objective curve leaves out, of more than 24; coordinate
+            `depth` (weight matrices); attributes `ridge` and `loss`.
+        reading: lines, winner at each depth, flat rank, deep rank and where they switch.
+    """
+
+    table: xr.Dataset
+    reading: DepthReading
+
+    @classmethod
+    def of(cls, table: xr.Dataset) -> "DepthPath":
+        """The path whose table is this, read anew."""
+        depths = table["middle_layers"].values.tolist()
+        collapsed = table["true_rank"] < table["rank"]
+        objectives = table["objective"].where(~collapsed).transpose("rank", "middle_layers").values.tolist()
+        holds = table["holds"].transpose("rank", "middle_layers").values.tolist()
+        # paths saved by an older version have none
+        unsure = table.get("unsure", xr.zeros_like(table["holds"])).transpose("rank", "middle_layers").values.tolist()
+        return cls(table, depth_reading(depths, objectives, holds, unsure, ridge=float(table.attrs["ridge"])))
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the deep rank is known to hold the data together; else their rows lie too far apart to tell."""
+        deepest = self.table.isel(middle_layers=-1)
+        return "unsure" not in deepest or not self.deep_rank or not bool(deepest["unsure"].sel(rank=self.deep_rank))
+
+    @property
+    def flat_rank(self) -> int:
+        """The rank of the shallowest network: components that a nearly linear answer needs."""
+        return self.reading.flat_rank
+
+    @property
+    def deep_rank(self) -> int:
+        """The rank of the deepest network: the fewest coordinates, however curved, that pay at this depth."""
+        return self.reading.deep_rank
+
+
+def planned_depth_evaluations(settings: Settings, problem: Problem, depth: DepthSettings, *, ranks: int) -> int:
+    """About how many gradient evaluations a depth path over so many ranks takes."""
+    start, descent = settings.start_evaluations, settings.descent_steps + settings.descent_evaluations
+    of_each = len(kinds_of(problem, depth)) * start + descent + len(depth.middle_layers) * settings.polish_evaluations
+    return ranks * of_each
+
+
+class DepthSearch:
+    """Runs the units of a depth path in order.
+
+    Args:
+        family: networks of the size that the objective curve was found with.
+        depth: which depths, and how the ranks start.
+        runner: where units run.
+        afterwards: gradient evaluations that are planned after the path, for the time left.
+    """
+
+    def __init__(self, family: Connected, depth: DepthSettings, runner: UnitRunner, *, afterwards: int = 0) -> None:
+        self.family, self.depth, self.runner, self.afterwards = family, depth, runner, afterwards
+        problem = family.problem
+        self.lines = LinesBetweenRows.of(problem) if problem.loss.is_quadratic else None  # theirs is a squared error
+
+    def run(self, curve: Mapping[int, Minimum], rank: int) -> DepthPath | None:
+        """The path for ranks 1 to `rank` and a little beyond, from the objective curve at one ridge.
+
+        None where nothing could be trained.
+        """
+        most = min(rank + self.depth.beyond, self.family.problem.most_rank, max(curve, default=0))
+        bases = {r: curve[min(r, max(curve))] for r in range(1, most + 1) if r in curve}
+        if not bases:
+            self._foresee(0)
+            return None
+        found: dict[tuple[int, int], Minimum] = {}
+        descending, ridge = sorted(bases, reverse=True), next(iter(bases.values())).ridge
+        above: Minimum | None = None
+        self._foresee(len(descending))
+        for first in range(0, len(descending), TOGETHER):
+            anchors = self._anchors({r: bases[r] for r in descending[first : first + TOGETHER]})
+            above = self.descend(anchors, above)
+            units = [self._move(anchors[r], m) for r in anchors for m in self.depth.middle_layers]
+            found |= {_place(m): m for m in self.runner.run(units) if m.usable}
+            if two_do_not_hold(self._table(found, most, ridge)):
+                self._foresee(0)
+                break
+        ranks = sorted({rank for rank, _ in found})
+        self._hand_on(found, ranks, self.depth.middle_layers[::-1], "up")
+        self._hand_on(found, ranks, self.depth.middle_layers, "down")
+        return DepthPath.of(self._table(found, most, ridge)) if found else None
+
+    def _foresee(self, ranks: int) -> None:
+        settings, problem = self.family.settings, self.family.problem
+        planned = planned_depth_evaluations(settings, problem, self.depth, ranks=ranks)
+        self.runner.tracker.foresee(planned + self.afterwards)
+
+    def _anchors(self, bases: Mapping[int, Minimum]) -> dict[int, Minimum]:
+        """The start of least objective for each rank, at the anchoring depth."""
+        kinds = kinds_of(self.family.problem, self.depth)
+        units = [
+            self._unit(
+                f"start-{rank}-{number}",
+                partial(
+                    ranked_start, self.family, kind=kind, number=number, rank=rank, middle=self.depth.anchor, base=base
+                ),
+                self.family.settings.start_evaluations, base.ridge, number,
+            )
+            for rank, base in bases.items()
+            for number, kind in enumerate(kinds)
+        ]  # fmt: skip
+        best: dict[int, Minimum] = {}
+        for minimum in self.runner.run(units):
+            rank = minimum.dimensions
+            if minimum.usable and (rank not in best or minimum.objective < best[rank].objective):
+                best[rank] = minimum
+        return best
+
+    def descend(self, anchors: dict[int, Minimum], above: Minimum | None) -> Minimum | None:
+        """Train the highest rank on, and each lower one also from the one above it; the last is given back."""
+        settings = self.family.settings
+        cost = settings.descent_steps + settings.descent_evaluations
+        for rank in sorted(anchors, reverse=True):
+            here = anchors[rank]
+            if self.runner.out_of_time():
+                return above
+            compute = partial(descended, self.family, rank=rank, base=above or here)
+            for minimum in self.runner.run([self._unit(f"descend-{rank}", compute, cost, here.ridge, rank)]):
+                if minimum.usable and minimum.objective < here.objective:
+                    anchors[rank] = minimum
+            above = anchors[rank]
+        return above
+
+    def _hand_on(
+        self, found: dict[tuple[int, int], Minimum], ranks: list[int], depths: Sequence[int], way: str
+    ) -> None:
+        """Along these depths, go on from the neighbour's minimum where that is lower than the one found there.
+
+        A minimum of rank r is a network of rank r at every other depth. A deep network unrolls curves that a shallow
+        one, at equal effort, leaves coiled: without this the shallow ends of a line lie too high.
+        """
+        for before, middle in pairwise(depths):
+            units: list[Unit] = []
+            for rank in ranks:
+                base, here = found.get((rank, before)), found.get((rank, middle))
+                if base is None or here is None or self.runner.out_of_time():
+                    continue
+                if objective_at_depth(self.family, base, middle) < here.objective:
+                    units.append(self._move(base, middle, way))
+            self.runner.tracker.foresee(sum(unit.cost for unit in units) + self.afterwards)
+            for minimum in self.runner.run(units):
+                if minimum.usable and minimum.objective < found[_place(minimum)].objective:
+                    found[_place(minimum)] = minimum
+
+    def _move(self, base: Minimum, middle: int, way: str = "") -> Unit:
+        compute = partial(at_depth, self.family, base=base, middle=middle, lines=self.lines)
+        cost = self.family.settings.polish_evaluations
+        return self._unit(f"{base.rank}-{middle}{way}", compute, cost, base.ridge, middle)
+
+    def _unit(self, key: str, compute: Callable[[Session], Minimum], cost: int, ridge: float, number: int) -> Unit:
+        return Unit(f"path-{ridge:g}-{key}", compute, cost, "depth path", ridge, number)
+
+    def _table(self, found: Mapping[tuple[int, int], Minimum], most: int, ridge: float) -> xr.Dataset:
+        depths, ranks = self.depth.middle_layers, range(1, most + 1)
+        settings = self.family.settings
+        layers = settings.encoder.layers + settings.decoder.layers + 1
+        columns = {
+            name: (
+                ("rank", "middle_layers"),
+                np.array([[_number(found.get((r, m)), name) for m in depths] for r in ranks]),
+            )
+            for name in _COLUMNS
+        }
+        table = xr.Dataset(
+            columns,
+            coords={
+                "rank": np.array(ranks, dtype=np.int64),
+                "middle_layers": np.array(depths, dtype=np.int64),
+                "depth": ("middle_layers", np.array(depths, dtype=np.int64) + layers),
+            },
+            attrs={"ridge": ridge, "loss": self.family.problem.loss.name},
+        )
+        table["regularity"] = table["penalty"] - table["rank"] * table["depth"]
+        return with_holds(table, close=self.lines is None or self.lines.close)
+
+
+def _place(minimum: Minimum) -> tuple[int, int]:
+    """Where it stands in the table."""
+    assert minimum.middle is not None
+    return minimum.dimensions, minimum.middle
+
+
+def _number(minimum: Minimum | None, name: str) -> float:
+    return math.nan if minimum is None else float(getattr(minimum, name))
+
+
+def with_holds(table: xr.Dataset, *, close: bool) -> xr.Dataset:
+    """The table with `holds` and `unsure`.
+
+        close: a rank holds up to between = max(.25, 4 times that of the largest rank), and it is sure
+        far apart: between > .25 is unsure; it holds up to a held-out error of max(.05, twice that of the largest rank)
+
+    Test: discovery/test_depth_path.
+    """
+    trained = table["objective"].notnull()
+    largest = table.sel(rank=int(table["rank"].values[trained.any("middle_layers").values].max(initial=1)))
+    glued = table["between"] > (np.fmax(GLUED, GLUED_RATIO * largest["between"]) if close else GLUED)
+    lost = glued
+    if not close:
+        lost = glued & ~(table["heldout_error"] <= np.fmax(LOST, LOST_RATIO * largest["heldout_error"]))
+    holds = trained & ~lost
+    return table.assign(holds=holds, unsure=holds & glued & (table["rank"] < largest["rank"]))
+
+
+def two_do_not_hold(table: xr.Dataset) -> bool:
+    """Whether the two lowest ranks so far hold the data together at no depth.
+
+    Lower ones then do not either: what embeds in few dimensions embeds in more. One alone may be a failed training.
+    """
+    trained = table["objective"].notnull().any("middle_layers").values
+    holds = table["holds"].any("middle_layers").values[trained]
+    return len(holds) >= TOGETHER and not holds[:2].any()

@@ -1,0 +1,205 @@
+"""What the coordinates of an encoder mean: the error each saves, the inputs it follows, the variables it resembles.
+
+The coordinates themselves: `Discovery.transform`. Pictures: `plots.interpretation`.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import torch
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import pdist, squareform
+
+from isthmus.discovery.data.scaling import CONSTANT, Scaling
+from isthmus.discovery.factors import Factorisation
+from isthmus.discovery.result import Discovery
+from isthmus.errors import ShapeError
+from isthmus.networks import FullyConnected, jacobians
+from isthmus.tasks.arrays import as_samples, check_same_length
+
+ROWS = 1000  # rows at most for Jacobians and pairs of distances, drawn with a fixed seed
+Array = NDArray[np.float64]
+
+
+Transform = Callable[[Array], ArrayLike]
+
+
+def interpret(
+    found: Discovery,
+    x: ArrayLike,
+    *,
+    candidates: Mapping[str, ArrayLike] | None = None,
+    transforms: Mapping[str, Transform] | None = None,
+) -> xr.Dataset:
+    """What each coordinate of a discovery means, on given samples.
+
+        error_saved_c = mean |D (f(x) - h(z with z_c at its mean))|^2 / total variance of D f(x),   f = h o g, z = g(x)
+        attribution_cj = mean over rows of |dz_c / dx_j| * std(x_j) / std(z_c)
+        distance_correlation_cv = dCov(z_c, v) / sqrt(dCov(z_c, z_c) dCov(v, v))
+
+    D divides each output by its standard deviation where the discovery counted every target column alike; it is 1 with
+    scaling="global" and where the loss takes targets as they are, as of classes.
+
+    Args:
+        found: of rank at least 1.
+        x: samples (n, d_in) in the user's units; Jacobians and distances use at most 1000 of them (seeded choice).
+        candidates: variables (n,) or (n, k) by name that a coordinate may stand for.
+        transforms: maps of samples (n, d_in) by name under which the task may be invariant, such as a permutation of
+            the columns or a change of sign.
+
+    Returns:
+        Dimensions "coordinate" (1, 2, ...), "input" and, where asked for, "candidate" and "transform": `error_saved`
+        (relative to the outputs' variance), `order` (1 for the coordinate that saves most on these samples; they stand
+        in the order of the training rows), `attribution` (no units, 1 where the coordinate is that input),
+        `distance_correlation` (0 independent, 1 a similarity map), `symmetry_defect` (0 invariant). All are
+        *estimates*.
+
+    Raises:
+        ValueError: the rank is 0.
+        ShapeError: `x` has other columns than the discovery, or transformed samples another shape than the samples.
+        DataError: values that are not finite, or a candidate of another length than `x`.
+
+    Source: distance correlation of Szekely, Rizzo and Bakirov (2007), in its biased form. Test:
+    discovery/test_interpretation.
+    """
+    if found.rank < 1:
+        raise ValueError("interpret(found): a discovery of rank 0 has no coordinates; nothing is to be said of them.")
+    samples = as_samples(found.in_order(x), "x")
+    if samples.shape[1] != found.encoder.dimensions[0]:
+        needed = found.encoder.dimensions[0]
+        raise ShapeError(f"interpret(found, x): needs the {needed} input columns of the run, got {samples.shape[1]}.")
+    coordinates = found.transform(samples)
+    alike = found.loss.standardised and found.settings.get("scaling") == Scaling.COLUMN.value
+    saved = errors_saved(found.decoder, coordinates, columns_alike=alike)
+    # a rank that only one reading gives may exceed the coordinates of the network found
+    numbers = np.arange(1, coordinates.shape[1] + 1)
+    order = np.empty(len(numbers), dtype=np.int64)
+    order[np.argsort(-saved, kind="stable")] = numbers
+    table = xr.Dataset(
+        {
+            "error_saved": ("coordinate", saved),
+            "order": ("coordinate", order),
+            "attribution": (("coordinate", "input"), attributions(found.encoder, samples)),
+        },
+        coords={"coordinate": numbers, "input": list(found.input_names)},
+    )
+    if candidates:
+        columns = [_correlations(name, values, coordinates) for name, values in candidates.items()]
+        table = table.assign_coords(candidate=list(candidates))
+        table["distance_correlation"] = (("coordinate", "candidate"), np.stack(columns, 1))
+    if transforms:
+        defects = [symmetry_defect(found.encoder, transform, samples) for transform in transforms.values()]
+        table = table.assign_coords(transform=list(transforms)).assign(symmetry_defect=("transform", defects))
+    return table
+
+
+def errors_saved(decoder: FullyConnected, coordinates: Array, *, columns_alike: bool = False) -> Array:
+    """How much worse the outputs become when a coordinate is held at its mean, over their total variance (rank,).
+
+    With `columns_alike` every output that varies counts the same, whatever its units.
+    """
+    z = torch.from_numpy(coordinates)
+    with torch.no_grad():
+        outputs = decoder(z)
+        variances = (outputs - outputs.mean(0)).square().mean(0)
+        varying = variances.sqrt() > CONSTANT * outputs.abs().amax(0)
+        weights = varying / torch.where(varying, variances, 1.0) if columns_alike else torch.ones_like(variances)
+        total = float((weights * variances).sum())
+        saved: list[float] = []
+        for c in range(z.shape[1]):
+            held = z.clone()
+            held[:, c] = z[:, c].mean()
+            saved.append(float(((decoder(held) - outputs).square() @ weights).mean()) / (total or 1.0))
+    return np.array(saved)
+
+
+def by_error_saved(halves: Factorisation[FullyConnected], x: torch.Tensor) -> Factorisation[FullyConnected]:
+    """The same halves with the coordinate that saves most error on the rows `x` first; what each is stays as it was."""
+    with torch.no_grad():
+        saved = errors_saved(halves.decoder, halves.encoder(x.double()).numpy())
+    order = torch.from_numpy(np.argsort(-saved, kind="stable"))
+    encoder, decoder = halves.encoder, halves.decoder
+    weights, biases = encoder.written_layers()
+    ends = None if biases is None else [*biases[:-1], biases[-1][order]]
+    first, *others = decoder.written_layers()[0]
+    return dataclasses.replace(
+        halves,
+        encoder=encoder.rewritten([*weights[:-1], weights[-1][order]], ends),
+        decoder=decoder.rewritten([first[:, order], *others], decoder.written_layers()[1]),
+    )
+
+
+def attributions(encoder: FullyConnected, x: Array) -> Array:
+    """Mean size of the derivatives, times the spread of the input over that of the coordinate (rank, d_in)."""
+    rows = torch.from_numpy(x[_some(len(x))])
+    with torch.no_grad():
+        spread = encoder(torch.from_numpy(x)).std(0, correction=0).numpy()
+    slopes = jacobians(encoder, rows).abs().mean(0).numpy()
+    return slopes * x.std(0) / np.where(spread > 0, spread, 1.0)[:, None]
+
+
+def distance_correlation(a: ArrayLike, b: ArrayLike) -> float:
+    """Distance correlation of two variables (n,) or (n, k), between 0 and 1: 0 only for independent ones in the limit.
+
+        dCov(a, b) = mean_ij A_ij B_ij,   A the doubly centred matrix of distances |a_i - a_j|
+
+    Raises:
+        DataError: values that are not finite, or two lengths.
+
+    Accuracy: biased upwards by about 1 / n for independent variables. Memory: n^2.
+    """
+    first, second = as_samples(a, "a"), as_samples(b, "b")
+    check_same_length(len(first), len(second), name="a, b")
+    p, q = _centred(first), _centred(second)
+    scale = float(np.sqrt((p * p).mean() * (q * q).mean()))
+    return float(np.sqrt(max((p * q).mean(), 0.0) / scale)) if scale > 0 else 0.0
+
+
+def symmetry_defect(encoder: FullyConnected, transform: Transform, x: ArrayLike) -> float:
+    """How far the coordinates are from invariant under a transformation of the inputs (*estimate*).
+
+        mean |g(T x) - g(x)|^2 / (2 * total variance of g(x)):   0 invariant, 1 as different as two unrelated rows
+
+    Args:
+        encoder: g, that of a discovery or a factorisation.
+        transform: T, from samples (n, d_in) to samples of the same shape.
+        x: samples in the encoder's units.
+
+    Returns:
+        The defect >= 0, without units; 0 where the encoder is constant.
+
+    Raises:
+        ShapeError: the transformed samples have another shape.
+    """
+    samples = as_samples(x, "x")
+    moved = np.asarray(transform(samples.copy()), dtype=np.float64)
+    if moved.shape != samples.shape:
+        raise ShapeError(
+            f"symmetry_defect(encoder, transform, x): needs transformed samples of shape {samples.shape}, got "
+            f"{moved.shape}."
+        )
+    with torch.no_grad():
+        before, after = encoder(torch.from_numpy(samples)), encoder(torch.from_numpy(moved))
+    variance = float((before - before.mean(0)).square().sum(1).mean())
+    change = float((after - before).square().sum(1).mean())
+    return change / (2 * variance) if variance > 0 else 0.0
+
+
+def _correlations(name: str, values: ArrayLike, coordinates: Array) -> Array:
+    """Distance correlation of one candidate with each coordinate."""
+    variable = as_samples(values, name)
+    check_same_length(len(coordinates), len(variable), name=f"x, {name}")
+    rows = _some(len(coordinates))
+    return np.array([distance_correlation(z[rows], variable[rows]) for z in coordinates.T])
+
+
+def _centred(values: Array) -> Array:
+    """Distances between the rows, minus the means of their row and column, plus the mean of all."""
+    d = squareform(pdist(values))
+    return d - d.mean(0) - d.mean(1)[:, None] + d.mean()
+
+
+def _some(count: int) -> NDArray[np.int64]:
+    return np.sort(np.random.default_rng(0).permutation(count)[:ROWS])

@@ -1,0 +1,259 @@
+"""Units of work of a discovery: run in threads, one core each, kept in a folder so that nothing is computed twice.
+
+A unit is a deterministic function of its key, the data and the settings. Its result is written when it is finished,
+its training state every few seconds before that; a run that was stopped or killed goes on from these files and ends
+with the same numbers, bit for bit.
+"""
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from isthmus.discovery.minimum import Minimum
+from isthmus.discovery.work.progress import Progress, ProgressListener
+from isthmus.errors import CheckpointError, DataError
+from isthmus.training import FitEvent, Outcome
+from isthmus.training.checkpoint import load_state, load_twice, save_state, save_twice, set_aside
+from isthmus.training.several import num_cores
+from isthmus.training.steps.products import kept_choices
+
+
+class Stopped(Exception):  # noqa: N818 - not an error: the run was asked to stop
+    """Raised inside a unit when the run is being interrupted; its state is saved."""
+
+
+def _unheard(_event: FitEvent) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What a training inside of a unit knows of where it runs.
+
+    Attributes:
+        hear: the callback of `fit`.
+        checkpoint: the file of its state, or None.
+        seconds: it may take, or None.
+    """
+
+    hear: Callable[[FitEvent], bool] = _unheard
+    checkpoint: Path | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One kind of unit: what its files are called, and what a progress bar says of it."""
+
+    key: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One piece of work.
+
+    Attributes:
+        key: its name, also of its file.
+        compute: trains in the session that it is given.
+        cost: gradient evaluations that it takes, for the estimate of time left.
+        stage: what it does, in words.
+        ridge: its ridge.
+        start: its number within the stage.
+    """
+
+    key: str
+    compute: Callable[[Session], Minimum]
+    cost: int
+    stage: str
+    ridge: float | None = None
+    start: int | None = None
+
+
+@dataclass(slots=True)
+class Tracker:
+    """How far the whole run is, and how long it will take at the pace so far."""
+
+    listener: ProgressListener
+    planned: int
+    done: int = 0
+    fresh: int = 0  # computed in this sitting, the base of the pace
+    began: float = field(default_factory=time.monotonic)
+    rank: int | None = None
+    _running: dict[str, int] = field(default_factory=dict[str, int])
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _told: float = 0.0
+
+    def at(self, unit: Unit, event: FitEvent) -> None:
+        """Hear one iteration of a unit; tells the listener at most ten times a second."""
+        with self._lock:
+            self._running[unit.key] = min(event.evaluations, unit.cost)
+            now = time.monotonic()
+            if now - self._told < 0.1:
+                return
+            self._told = now
+            self._tell(unit, event)
+
+    def finished(self, unit: Unit, *, fresh: bool) -> None:
+        """A unit is done, now or in an earlier sitting."""
+        with self._lock:
+            self._running.pop(unit.key, None)
+            self.done += unit.cost
+            self.fresh += unit.cost if fresh else 0
+
+    def skip(self, cost: int) -> None:
+        """Work that was planned and turns out not to be needed."""
+        with self._lock:
+            self.planned = max(self.planned - cost, self.done)
+
+    def left(self) -> int:
+        """Planned work that is not done."""
+        return self.planned - self.done
+
+    def foresee(self, cost: int) -> None:
+        """So much work is left, whatever was planned before."""
+        with self._lock:
+            self.planned = self.done + cost
+
+    def _tell(self, unit: Unit, event: FitEvent) -> None:
+        running = sum(self._running.values())
+        fraction = min((self.done + running) / max(self.planned, 1), 1.0)
+        pace = (self.fresh + running) / max(time.monotonic() - self.began, 1e-9)
+        left = max(self.planned - self.done - running, 0) / pace if pace > 0 else None
+        self.listener(
+            Progress(unit.stage, fraction, unit.ridge, unit.start, event.evaluations, unit.cost, event.objective,
+                     self.rank, left)
+        )  # fmt: skip
+
+
+class UnitRunner:
+    """Runs units in threads, with files of finished and half-finished work in `folder` if there is one.
+
+    A file there that is damaged, or of another unit or `run`, is set aside, and what it held is computed again.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        tracker: Tracker,
+        *,
+        deadline: float | None = None,
+        workers: int | None = None,
+        run: str = "",
+    ) -> None:
+        self.folder, self.tracker, self.deadline, self.run_stamp = folder, tracker, deadline, run
+        self._stop = threading.Event()
+        self.workers = workers or num_cores()
+
+    def out_of_time(self) -> bool:
+        """Whether the time limit is over."""
+        return self.deadline is not None and time.monotonic() > self.deadline
+
+    def seconds_left(self) -> float | None:
+        """Until the time limit; at least a moment, so that a unit that was begun leaves something behind."""
+        return None if self.deadline is None else max(self.deadline - time.monotonic(), 0.05)
+
+    def run(self, units: Iterable[Unit]) -> list[Minimum]:
+        """The results of all units, in order. An interrupt stops the running ones, their states saved."""
+        choices = kept_choices(self.folder / "products.pt" if self.folder else None)
+        with one_thread_each(), choices, ThreadPoolExecutor(self.workers) as pool:
+            futures: list[Future[Minimum]] = []
+            try:  # an interrupt may come while units are handed out: those that began must hear of it
+                for unit in units:
+                    futures.append(pool.submit(self._one, unit))
+                finished, _ = wait(futures, return_when=FIRST_EXCEPTION)
+                for future in finished:  # one that failed is heard of before those that began earlier are through
+                    future.result()
+                return [future.result() for future in futures]
+            except BaseException:
+                self._stop.set()
+                for future in futures:
+                    future.cancel()
+                raise
+
+    def _one(self, unit: Unit) -> Minimum:
+        done = self.folder / f"{unit.key}.pt" if self.folder else None
+        saved = self._kept(done) if done else None
+        if saved is not None:
+            self.tracker.finished(unit, fresh=False)
+            return saved
+        partial = self.folder / f"{unit.key}.partial.pt" if self.folder else None
+
+        def hear(event: FitEvent) -> bool:
+            if self._stop.is_set():  # silently: a thread that had just begun may come after the last word
+                return True
+            self.tracker.at(unit, event)
+            return self._stop.is_set()
+
+        result = _computed(unit, Session(hear, partial, self.seconds_left()))
+        if self._stop.is_set():
+            raise Stopped(unit.key)
+        if done and partial and result.outcome is not Outcome.TIME_LIMIT:  # that one may go on another day
+            save_state(done, {"result": result.as_state(), "run": self.run_stamp})
+            partial.unlink(missing_ok=True)  # only now: it holds the fit while nothing else does
+        self.tracker.finished(unit, fresh=True)
+        return result
+
+    def _kept(self, done: Path) -> Minimum | None:
+        """What an earlier sitting made of a unit; None where it must be computed."""
+        try:
+            saved = load_state(done)
+            if saved is not None and saved.get("run", self.run_stamp) != self.run_stamp:
+                raise CheckpointError(f"{done}: is of another run.")
+        except CheckpointError as error:
+            set_aside(done, error)
+            return None
+        return None if saved is None else Minimum.of_state(saved["result"])
+
+
+def _computed(unit: Unit, session: Session) -> Minimum:
+    """The result of a unit, from its checkpoint on; from the start where that cannot be used."""
+    with torch.no_grad():
+        try:
+            return unit.compute(session)
+        except CheckpointError as error:
+            partial = session.checkpoint
+            if partial is None or not partial.exists():
+                raise
+            set_aside(partial, error)
+            return unit.compute(session)
+
+
+@contextmanager
+def one_thread_each() -> Generator[None]:
+    """One thread inside torch while units run side by side; put back afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def check_same_run(folder: Path, stamp: dict[str, str]) -> str:
+    """Write what the work in `folder` belongs to, or raise if it belongs to something else.
+
+    Returns:
+        A digest of it, by which units know each other.
+
+    Raises:
+        DataError: it does, or what says so is damaged together with its copy.
+    """
+    path = folder / "belongs.pt"
+    saved = load_twice(path)
+    if saved is None:
+        save_twice(path, stamp)
+    for name, value in stamp.items():
+        if saved is not None and saved.get(name) != value:
+            raise DataError(
+                f"{folder}: the unfinished run there has other {name}; resume it with the same command and data, "
+                "or start over in another folder."
+            )
+    return hashlib.sha256(repr(sorted(stamp.items())).encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""Many small networks of one shape trained at once."""

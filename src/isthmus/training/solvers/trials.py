@@ -1,0 +1,126 @@
+"""Phases that are no descent: exact moves made once, and rank trials kept only if the objective fell.
+
+A rank trial truncates the middle matrices by one rank, or adds a rank to them, and polishes. How a rank is added:
+`solvers.rank_raising`.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from isthmus.networks import FullyConnected
+from isthmus.training.moves import Move, least_norm, middle_rank, rebalancing, truncate_middle
+from isthmus.training.solvers.solver import LBFGS, State
+from isthmus.training.steps.step import Step
+
+USUAL_TRIALS = 2  # one that is kept and one that is not
+
+
+@dataclass(frozen=True, slots=True)
+class ExactMoves:
+    """Moves that keep the function and do not raise the penalty, once.
+
+    Attributes:
+        moves: made in this order.
+    """
+
+    moves: tuple[Move, ...] = (least_norm, rebalancing)
+
+    def start(self, step: Step) -> State:
+        """The state before the first iteration."""
+        return {"done": False, "reason": "", "value": step(), "evaluations": 1}
+
+    def advance(self, step: Step, state: State) -> None:
+        """Make the moves, in place; a move whose rounding raised the objective is taken back."""
+        before, value = step.theta.clone(), state["value"]
+        for move in self.moves:
+            move(step)
+        state["value"] = step()
+        state["evaluations"] += 1
+        if not state["value"] <= value:
+            step.theta.copy_(before)
+            state["value"] = value
+        state["done"] = True
+
+    def iterations(self) -> int:
+        """About how many gradient evaluations the phase takes, for time estimates."""
+        return 2
+
+
+@runtime_checkable
+class Attempt(Protocol):
+    """Changes the rank of the middle matrices in place."""
+
+    def __call__(self, step: Step) -> bool:
+        """Make the change; False, with nothing changed, where there is none to make."""
+        ...
+
+
+def lower_rank(step: Step) -> bool:
+    """Truncate the middle matrices to one rank less; nothing is below rank 1."""
+    assert isinstance(step.network, FullyConnected)
+    rank = middle_rank(step.network)
+    if rank > 1:
+        truncate_middle(step.network, rank - 1)
+    return rank > 1
+
+
+@dataclass(frozen=True, slots=True)
+class RankTrials:
+    """Change the rank of the middle matrices as long as that lowers the objective.
+
+    From the current minimum: change the rank by one (truncate, unless another attempt is given), polish, keep and go on
+    if the objective is lower; otherwise put the parameters back and stop.
+
+    Attributes:
+        polish: the solver run after each change.
+        most: trials allowed.
+        attempt: the change, `lower_rank` or `rank_raising.raise_rank`.
+    """
+
+    polish: LBFGS = field(default_factory=lambda: LBFGS(500))
+    most: int = 3
+    attempt: Attempt = lower_rank
+
+    def start(self, step: Step) -> State:
+        """The state before the first iteration."""
+        usable = isinstance(step.network, FullyConnected) and step.network.depth > 2
+        value = step()
+        state: State = {"done": not usable, "reason": "", "value": value, "evaluations": 1, "trials": 0, "inner": None}
+        return state | {"best": step.theta.clone(), "best_value": value}
+
+    def advance(self, step: Step, state: State) -> None:
+        """One iteration, in place."""
+        if state["inner"] is None:
+            self._change(step, state)
+            return
+        inner: State = state["inner"]
+        before = inner["evaluations"]
+        self.polish.advance(step, inner)
+        state["evaluations"] += inner["evaluations"] - before
+        state["value"] = min(state["best_value"], inner["value"])
+        if inner["done"]:
+            self._decide(step, state, inner["value"])
+
+    def _change(self, step: Step, state: State) -> None:
+        if state["trials"] >= self.most or not self.attempt(step):
+            state["done"] = True
+            return
+        state["inner"] = self.polish.start(step)
+        state["evaluations"] += 1
+        state["trials"] += 1
+        state["expected"] = max(USUAL_TRIALS, state["trials"]) * self.polish.evaluations
+
+    def _decide(self, step: Step, state: State, value: float) -> None:
+        state["inner"] = None
+        if math.isfinite(value) and value < state["best_value"]:
+            state["best_value"] = value
+            state["best"].copy_(step.theta)
+            return
+        step.theta.copy_(state["best"])
+        state["value"], state["done"] = step(), True
+        state["evaluations"] += 1
+
+    def iterations(self) -> int:
+        """About how many gradient evaluations the phase takes, for time estimates."""
+        return USUAL_TRIALS * self.polish.evaluations

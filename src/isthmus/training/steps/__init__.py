@@ -1,0 +1,1 @@
+"""Objective and gradient at the parameters: what solvers call."""

@@ -1,0 +1,79 @@
+"""What every stage of a discovery asks of its data."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from isthmus.discovery.data.problem import Problem, pose
+from isthmus.discovery.data.scaling import Standardiser
+from isthmus.training.losses import CROSS_ENTROPY, SQUARED
+
+X = np.random.default_rng(0).normal(size=(60, 3))
+HELD = np.arange(60) % 5 == 2
+
+
+def classes(y: np.ndarray) -> Problem:
+    return pose(X, y, HELD, loss=CROSS_ENTROPY, inputs=Standardiser.of(X), targets=None)
+
+
+def test_the_best_constant_of_classes_has_their_entropy() -> None:
+    y = np.zeros(60)
+    y[~HELD] = np.arange(48) % 2
+    assert classes(y).constant_loss() == pytest.approx(math.log(2))
+
+
+def test_rows_of_one_class_alone_leave_a_loss_that_has_a_logarithm() -> None:
+    """The other class lies among the held-out rows alone; weights that add up to 1 + 3e-8 gave -3e-8."""
+    y = np.zeros(60)
+    y[np.flatnonzero(HELD)[0]] = 1
+    loss = classes(y).constant_loss()
+    assert 0 < loss < 1e-6
+
+
+def test_targets_that_vary_among_held_out_rows_alone_leave_one_too() -> None:
+    y = np.where(HELD, 1.0, 0.0)[:, None] * X[:, :1]
+    targets = Standardiser.of(y, total=True)
+    problem = pose(X, y, HELD, loss=SQUARED, inputs=Standardiser.of(X), targets=targets)
+    assert 0 < problem.constant_loss() < 1e-6
+
+
+def test_scores_of_classes_count_up_to_a_common_shift() -> None:
+    """Two classes need one dimension; as many numbers need two."""
+    y = np.arange(60) % 2.0
+    assert (classes(y).d_out, classes(y).most_rank) == (2, 1)
+    numbers = np.stack([y, X[:, 0]], axis=1).astype(np.float64)
+    targets = Standardiser.of(numbers, total=True)
+    posed = pose(X, numbers, HELD, loss=SQUARED, inputs=Standardiser.of(X), targets=targets)
+    assert (posed.d_out, posed.most_rank) == (2, 2)
+    assert classes(np.arange(60) % 12.0).most_rank == 3  # as many as there are inputs
+
+
+def test_the_error_of_the_constant_is_that_of_a_network_that_answers_it() -> None:
+    problem = classes(np.where(X[:, 0] > 0.3, 1.0, 0.0))
+    constant = nn.Linear(3, 2)
+    with torch.no_grad():
+        constant.weight.zero_()
+        constant.bias.copy_(problem.best_constant())
+    assert problem.heldout_error_of_constant() == pytest.approx(problem.heldout_error(constant), rel=1e-6)
+    with torch.no_grad():
+        constant.bias.add_(torch.tensor([1.0, 0.0]))
+    assert problem.heldout_error_of_constant() < problem.heldout_error(constant)
+
+
+def test_accuracy_counts_rows_by_weight() -> None:
+    y = np.where(X[:, 0] > 0, 1.0, 0.0)
+    y[np.flatnonzero(HELD)[:3]] = 1 - y[HELD][:3]
+    weight = np.where(np.arange(60) < 15, 4.0, 1.0)
+    sign = nn.Linear(3, 2)
+    inputs = Standardiser.of(X)
+    with torch.no_grad():
+        sign.weight.copy_(torch.tensor([[0.0, 0, 0], [1, 0, 0]]))
+        sign.bias.copy_(torch.tensor([0.0, float(inputs.mean[0] / inputs.scale[0])]))
+    assert classes(y).heldout_accuracy(sign) == pytest.approx(9 / 12)
+    weighted = pose(X, y, HELD, loss=CROSS_ENTROPY, inputs=inputs, targets=None, weight=weight)
+    heavy = weight[HELD]
+    assert weighted.heldout_accuracy(sign) == pytest.approx(1 - heavy[:3].sum() / heavy.sum())
+    assert heavy[:3].sum() / heavy.sum() > 0.3

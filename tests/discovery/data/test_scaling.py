@@ -1,0 +1,139 @@
+"""Standardisation and its folding into the two halves: exact to rounding, at any magnitude."""
+
+import numpy as np
+import pytest
+import torch
+
+from isthmus.discovery.data.scaling import Scaling, Standardiser
+from isthmus.errors import DataWarning
+from isthmus.networks import FullyConnected
+from tolerances import rounding
+
+MAGNITUDES = (1e-140, 1.0, 1e140)
+
+
+def columns(magnitude: float = 1.0) -> np.ndarray:
+    """Five columns of different mean and spread, the fourth constant."""
+    values = np.random.default_rng(0).normal(size=(40, 5)) * [1.0, 3.0, 0.1, 0.0, 20.0] + [0.0, 2.0, -1.0, 7.0, 5.0]
+    return values * magnitude
+
+
+def condition(standardiser: Standardiser) -> float:
+    """How much subtracting the mean amplifies roundings."""
+    return 1 + float(np.abs(standardiser.mean[standardiser.kept] / standardiser.scale).max())
+
+
+def weight_scale(network: FullyConnected) -> float:
+    return float(np.prod([float(w.detach().norm()) + 1 for w in network.weights]))
+
+
+def random_network(d_in: int, d_out: int, *, bias: bool = True) -> FullyConnected:
+    network = FullyConnected(
+        d_in, d_out, width=6, depth=3, negative_slope=0.2, linear=(2,), bias=bias, seed=1, dtype=torch.float64
+    )
+    with torch.no_grad():
+        for b in network.biases:
+            b.copy_(torch.linspace(-1, 1, len(b), dtype=torch.float64))
+    return network
+
+
+@pytest.mark.parametrize("magnitude", [*MAGNITUDES, 1e300])
+@pytest.mark.parametrize("total", [False, True])
+def test_columns_get_mean_0_and_variance_1(magnitude: float, total: bool) -> None:
+    values = columns(magnitude)
+    standardiser = Standardiser.of(values, total=total)
+    z = standardiser.apply(values)
+    allowed = rounding(size=len(values), condition=condition(standardiser))
+    share = 1 / 4 if total else 1.0
+    assert standardiser.kept.tolist() == [0, 1, 2, 4]
+    assert np.abs(z.mean(0)).max() <= allowed
+    assert np.abs(np.square(z).mean(0) - share).max() <= allowed
+
+
+@pytest.mark.parametrize("magnitude", MAGNITUDES)
+def test_restoring_undoes_the_scaling_and_puts_constants_back(magnitude: float) -> None:
+    values = columns(magnitude)
+    standardiser = Standardiser.of(values)
+    restored = standardiser.restore(standardiser.apply(values))
+    allowed = rounding(size=len(values), condition=condition(standardiser)) * np.abs(values).max(0)
+    assert (np.abs(restored - values) <= allowed).all()
+    np.testing.assert_array_equal(standardiser.restore(standardiser.apply(values)[3]), restored[3])
+
+
+@pytest.mark.parametrize("magnitude", [*MAGNITUDES, 1e300])
+def test_global_scaling_keeps_the_relative_scale_of_columns(magnitude: float) -> None:
+    values = columns(magnitude)
+    standardiser = Standardiser.of(values, scaling=Scaling.GLOBAL)
+    z = standardiser.apply(values)
+    allowed = rounding(size=len(values), condition=condition(standardiser))
+    spread = np.sqrt(np.square(z).mean(0))
+    expected = (values / magnitude).std(0)[standardiser.kept]
+    assert np.square(spread).mean() == pytest.approx(1.0, rel=allowed)
+    assert np.abs(spread / spread[0] - expected / expected[0]).max() <= allowed * expected.max() / expected.min()
+    by_column = np.sqrt(np.square(Standardiser.of(values).apply(values)).mean(0))
+    assert np.abs(by_column / by_column[0] - expected / expected[0]).max() > 0.5
+
+
+def test_global_scaling_to_total_variance_1() -> None:
+    values = columns()
+    z = Standardiser.of(values, scaling=Scaling.GLOBAL, total=True).apply(values)
+    assert np.square(z).sum(1).mean() == pytest.approx(1.0, rel=rounding(size=z.size))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("magnitude", MAGNITUDES)
+@pytest.mark.parametrize("scaling", list(Scaling))
+def test_the_folded_encoder_takes_the_users_units(scaling: Scaling, magnitude: float, bias: bool) -> None:
+    values = columns(magnitude)
+    standardiser = Standardiser.of(values, scaling=scaling)
+    network = random_network(4, 3, bias=bias)
+    folded = standardiser.fold_into_encoder(network)
+    with torch.no_grad():
+        expected = network(torch.from_numpy(standardiser.apply(values)))
+        given = folded(torch.from_numpy(values))
+        unfolded = network(torch.from_numpy(values[:, standardiser.kept]))
+    allowed = rounding(size=10, condition=condition(standardiser) * weight_scale(network))
+    assert folded.dimensions[0] == 5
+    assert float((given - expected).abs().max()) <= allowed
+    assert not float((unfolded - expected).abs().max()) <= allowed  # NaN-proof: an overflow is no agreement either
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("magnitude", MAGNITUDES)
+def test_the_folded_decoder_gives_the_users_units_and_constants(magnitude: float, bias: bool) -> None:
+    values = columns(magnitude)
+    standardiser = Standardiser.of(values, total=True)
+    network = random_network(3, 4, bias=bias)
+    folded = standardiser.fold_into_decoder(network)
+    inputs = torch.randn(20, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    with torch.no_grad():
+        given, inner = folded(inputs).numpy(), network(inputs).numpy()
+    kept = standardiser.kept
+    expected = inner * standardiser.scale + standardiser.mean[kept]
+    allowed = rounding(size=10, condition=weight_scale(network)) * (
+        standardiser.scale + np.abs(standardiser.mean[kept])
+    )
+    assert given.shape == (20, 5)
+    assert (np.abs(given[:, kept] - expected) <= allowed).all()
+    assert not (np.abs(given[:, kept] - inner * standardiser.scale) <= allowed).all()
+    assert (np.abs(given[:, 3] - values[0, 3]) <= rounding(size=len(values)) * abs(values[0, 3])).all()
+
+
+def test_constant_columns_are_named_and_left_out() -> None:
+    values = columns()
+    with pytest.warns(DataWarning, match=r"^1 constant input column left out: d\.$"):
+        Standardiser.of(values).warn_of_constants("input", tuple("abcde"))
+    assert Standardiser.of(values[:, :3]).warn_of_constants("input", tuple("abc")) is None
+
+
+def test_a_column_constant_to_rounding_is_constant_and_a_small_one_is_not() -> None:
+    generator = np.random.default_rng(1)
+    noise = generator.normal(size=(50, 1))
+    values = np.concatenate([1e6 + 1e-10 * noise, 1e-200 * noise, 1e6 + 1e-3 * noise], 1)
+    assert Standardiser.of(values).kept.tolist() == [1, 2]
+
+
+def test_rows_without_any_varying_column_keep_nothing() -> None:
+    standardiser = Standardiser.of(np.ones((5, 3)), scaling=Scaling.GLOBAL, total=True)
+    assert len(standardiser.kept) == len(standardiser.scale) == 0
+    assert standardiser.apply(np.ones((5, 3))).shape == (5, 0)

@@ -1,0 +1,68 @@
+"""Held-out rows: how many, which stay together, and that the seed decides."""
+
+import numpy as np
+import pytest
+
+from isthmus.discovery.data.splitting import BLOCKS, heldout_rows
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("fraction", [0.01, 0.2, 0.5, 0.99])
+@pytest.mark.parametrize("num_rows", [2, 3, 19, 21, 500])
+def test_some_rows_are_held_out_and_never_all(num_rows: int, fraction: float, ordered: bool) -> None:
+    mask = heldout_rows(num_rows, seed=0, fraction=fraction, ordered=ordered)
+    assert mask.shape == (num_rows,)
+    assert 1 <= mask.sum() <= num_rows - 1
+
+
+def test_a_fifth_is_held_out_unless_asked_otherwise() -> None:
+    assert heldout_rows(500, seed=0).sum() == 100
+    assert heldout_rows(500, seed=0, fraction=0.3).sum() == 150
+    assert heldout_rows(500, seed=0, ordered=True).sum() == 100
+
+
+def test_the_seed_decides_which() -> None:
+    first, again, other = (heldout_rows(200, seed=seed) for seed in (3, 3, 4))
+    assert first.tolist() == again.tolist()
+    assert first.tolist() != other.tolist()
+
+
+def runs(mask: np.ndarray) -> list[int]:
+    """Lengths of the stretches of held-out rows."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(int), [0]])))
+    return (edges[1::2] - edges[::2]).tolist()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_ordered_rows_are_held_out_in_whole_blocks(seed: int) -> None:
+    size = 25
+    mask = heldout_rows(size * BLOCKS, seed=seed, ordered=True)
+    assert all(length % size == 0 for length in runs(mask))
+    shuffled = heldout_rows(size * BLOCKS, seed=seed)
+    assert not all(length % size == 0 for length in runs(shuffled))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_of_one_group_stay_on_one_side(seed: int) -> None:
+    groups = np.repeat([f"patient {i}" for i in range(12)], 7)
+    mask = heldout_rows(len(groups), seed=seed, groups=groups)
+    held, kept = set(groups[mask]), set(groups[~mask])
+    assert held
+    assert kept
+    assert held.isdisjoint(kept)
+    torn = heldout_rows(len(groups), seed=seed)
+    assert not set(groups[torn]).isdisjoint(groups[~torn])
+
+
+@pytest.mark.parametrize(
+    ("groups", "ordered", "message"),
+    [
+        (np.zeros(10), True, "give one of the two"),
+        (np.arange(9), False, "one label per row, 10"),
+        (np.zeros(10), False, "at least two different labels"),
+    ],
+    ids=["both", "length", "one-label"],
+)
+def test_groups_that_cannot_be_split_are_refused(groups: np.ndarray, ordered: bool, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        heldout_rows(10, seed=0, groups=groups, ordered=ordered)

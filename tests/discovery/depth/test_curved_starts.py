@@ -1,0 +1,60 @@
+"""Narrow starts: the same function at another depth, at the least cost, and coordinates that follow a curve."""
+
+import numpy as np
+import pytest
+import torch
+
+from isthmus.discovery.depth.curved_starts import geodesic_coordinates
+from isthmus.discovery.settings import Settings
+from isthmus.networks import FullyConnected
+from isthmus.networks.folding import with_linear_run
+from isthmus.theory import linear_cost
+from minima import connected
+
+SETTINGS = Settings(width=16)
+
+
+def random_run(middle: int) -> FullyConnected:
+    """A narrow network with random biases and a random linear run of rank 2, in float64."""
+    network = connected(SETTINGS, d_in=4, d_out=3).narrow(2, middle=middle, seed=3).double()
+    generator = torch.Generator().manual_seed(5)
+    with torch.no_grad():
+        for p in network.parameters():
+            p.add_(0.3 * torch.randn(p.shape, generator=generator, dtype=p.dtype))
+    return network
+
+
+@pytest.mark.parametrize("middle", [1, 2, 7])
+def test_another_depth_keeps_the_function_at_the_least_cost(middle: int) -> None:
+    network = random_run(3)
+    other = with_linear_run(network, rank=2, middle=middle)
+    x = torch.randn(20, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    torch.testing.assert_close(other(x), network(x), rtol=1e-10, atol=1e-10)
+    assert sorted(other.linear) == list(range(4, 4 + middle))
+    run = [w.detach() for w in other.weights[3 : 4 + middle]]
+    product = torch.linalg.multi_dot([w for w in reversed(run)])
+    paid = sum(float(w.square().sum()) for w in run)
+    assert paid == pytest.approx(float(linear_cost(product, depth=middle + 1, rank=2)), rel=1e-9)
+    before = [w.detach() for w in network.weights[3:7]]
+    assert sum(float(w.square().sum()) for w in before) > 1.05 * float(
+        linear_cost(torch.linalg.multi_dot([w for w in reversed(before)]), depth=4, rank=2)
+    )
+
+
+def test_a_wide_run_is_cut_to_the_rank() -> None:
+    network = random_run(2)
+    cut = with_linear_run(network, rank=1, middle=2)
+    assert cut.dimensions[4:6] == (1, 1)
+    x = torch.randn(20, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    assert float((cut(x) - network(x)).detach().abs().max()) > 1e-3
+
+
+def test_geodesic_coordinates_follow_a_coil_where_principal_ones_do_not() -> None:
+    t = np.sort(np.random.default_rng(0).uniform(0, 4 * np.pi, 400))
+    coil = np.stack([np.cos(t), np.sin(t), t / 4], 1)
+    found = geodesic_coordinates(torch.from_numpy(coil).float(), 1, seed=0)[:, 0].numpy()
+    assert abs(np.corrcoef(found, t)[0, 1]) > 0.999
+    centred = coil - coil.mean(0)
+    principal = np.linalg.svd(centred, full_matrices=False)[0][:, 0]
+    assert (np.diff(found) * np.sign(found[-1] - found[0]) > 0).mean() > 0.95
+    assert (np.diff(principal) * np.sign(principal[-1] - principal[0]) > 0).mean() < 0.9

@@ -1,0 +1,305 @@
+"""The rank as a function of depth: an open arc falls to one coordinate, a closed circle does not."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import isthmus
+from isthmus import Limits, discover, tasks
+from isthmus.discovery.data.problem import Problem, pose
+from isthmus.discovery.data.scaling import Standardiser
+from isthmus.discovery.depth import path as depth_path
+from isthmus.discovery.depth.path import (
+    DepthPath,
+    DepthSearch,
+    planned_depth_evaluations,
+    two_do_not_hold,
+    with_holds,
+)
+from isthmus.discovery.depth.units import DepthSettings
+from isthmus.discovery.minimum import Minimum
+from isthmus.discovery.settings import Settings
+from isthmus.discovery.work.progress import silent
+from isthmus.discovery.work.runner import Session, Tracker, UnitRunner
+from isthmus.reports.depth_words import depth_sentence
+from isthmus.theory import Verdict
+from isthmus.theory.depth_lines import STRAIGHT_FROM
+from isthmus.training.losses import SQUARED
+from minima import connected, minimum
+
+SLOPE = 0.15  # relative error allowed to a fitted slope
+
+
+def arc(turn: float) -> np.ndarray:
+    """120 points, evenly spread over this share of the unit circle."""
+    angle = 2 * np.pi * turn * np.arange(120) / 120
+    return np.stack([np.cos(angle), np.sin(angle)], 1)
+
+
+def small_path(turn: float) -> isthmus.Discovery:
+    return discover(arc(turn), ridge=3e-4, starts=1, limits=Limits(evaluations=224), depth_path=True)
+
+
+@pytest.fixture(scope="module")
+def discovered() -> isthmus.Discovery:
+    return small_path(0.85)
+
+
+@pytest.fixture(scope="module")
+def opened(discovered: isthmus.Discovery) -> DepthPath:
+    path = discovered.depth_path
+    assert path is not None
+    return path
+
+
+def test_the_verdict_knows_what_deeper_networks_do(discovered: isthmus.Discovery) -> None:
+    assert discovered.rank == 2
+    assert any("deeper networks do with 1" in reason for reason in discovered.reasons)
+
+
+def table(between: dict[int, list[float]], *, close: bool = True, heldout: float = 0.0) -> xr.Dataset:
+    """Ranks with these errors between rows at each depth; held-out error 0 through the largest, this through others."""
+    ranks, depths = range(1, max(between) + 1), range(len(next(iter(between.values()))))
+    values = np.array([between.get(rank, [math.nan] * len(depths)) for rank in ranks])
+    trained = np.array([[rank in between] * len(depths) for rank in ranks])
+    found = xr.Dataset(
+        {
+            "objective": (("rank", "middle_layers"), np.where(trained, 1.0, np.nan)),
+            "between": (("rank", "middle_layers"), values),
+            "heldout_error": (("rank", "middle_layers"), np.where(trained, heldout, np.nan)),
+        },
+        coords={"rank": list(ranks), "middle_layers": list(depths)},
+    )
+    found["heldout_error"].loc[{"rank": max(between)}] = 0.0
+    return with_holds(found, close=close)
+
+
+@pytest.mark.parametrize(
+    ("between", "stops"),
+    [
+        ({5: [0.01, 0.01], 4: [2.0, 2.0], 3: [1.5, 3.0]}, True),
+        ({5: [0.01, 0.01], 4: [2.0, 2.0], 3: [1.5, 0.1]}, False),  # it holds when deep
+        ({5: [0.01, 0.01], 4: [0.02, 0.02], 3: [2.0, 2.0]}, False),  # one alone may be a failed training
+        ({5: [0.5, 0.5], 4: [1.9, 1.9], 3: [1.9, 1.9]}, False),  # all are as far from the rows between
+        ({5: [0.01], 4: [0.01], 3: [0.01], 2: [3.0], 1: [3.0]}, True),
+        ({2: [3.0], 1: [3.0]}, False),
+        ({3: [math.nan], 2: [math.nan], 1: [math.nan]}, False),  # classes have no rows between
+    ],
+)
+def test_lower_ranks_are_given_up_when_two_do_not_hold(between: dict[int, list[float]], stops: bool) -> None:
+    assert two_do_not_hold(table(between)) is stops
+
+
+GLUED = {5: [0.01], 4: [2.0], 3: [1.5]}
+
+
+def test_where_rows_lie_far_apart_held_out_rows_have_to_be_lost_too() -> None:
+    lost, kept = (table(GLUED, close=False, heldout=error) for error in (0.06, 0.04))
+    assert two_do_not_hold(lost)
+    assert not lost["unsure"].any()
+    assert not two_do_not_hold(kept)
+    assert kept["unsure"].values[:, 0].tolist() == [False, False, True, True, False]  # 1 and 2 were not trained
+    near = table(GLUED, close=True, heldout=0.04)
+    assert two_do_not_hold(near)
+    assert not near["unsure"].any()
+
+
+def test_the_largest_rank_lends_its_own_error_where_rows_are_close_and_its_held_out_error_where_not() -> None:
+    errors = {5: [0.5], 4: [1.9]}
+    assert table(errors)["holds"].values[3:, 0].tolist() == [True, True]
+    far = table(errors, close=False, heldout=0.3)
+    assert far["holds"].values[3:, 0].tolist() == [False, True]
+    far["heldout_error"].loc[{"rank": 5}] = 0.16
+    again = with_holds(far, close=False)
+    assert again["holds"].values[3:, 0].tolist() == [True, True]
+    assert again["unsure"].values[3:, 0].tolist() == [True, False]
+
+
+def test_each_rank_starts_from_the_one_above_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The highest is trained on; what is better is kept, and handed down either way."""
+    steps: list[tuple[int, int]] = []
+
+    def fake(_family: object, _session: Session, *, rank: int, base: Minimum) -> Minimum:
+        steps.append((base.dimensions, rank))
+        return replace(base, rank=rank, objective=9.0 if rank == 2 else 0.5, kind="descended")
+
+    monkeypatch.setattr(depth_path, "descended", fake)
+    x = arc(0.85)
+    inputs, targets = Standardiser.of(x), Standardiser.of(x, total=True)
+    problem = pose(x, x, np.arange(120) % 5 == 2, loss=SQUARED, inputs=inputs, targets=targets)
+    search = DepthSearch(connected(Settings(), problem), DepthSettings(), UnitRunner(None, Tracker(silent, 1)))
+    anchors = {r: minimum(1.0, rank=r, kind="random") for r in (3, 2, 1)}
+    last = search.descend(anchors, None)
+    assert steps == [(3, 3), (3, 2), (2, 1)]
+    assert [anchors[r].kind for r in (3, 2, 1)] == ["descended", "random", "descended"]
+    assert last is anchors[1]
+
+
+def fake_units(monkeypatch: pytest.MonkeyPatch, between: float, heldout: float) -> None:
+    """Units of a depth path that train nothing; below rank 6 they lose so much between rows and on held-out ones."""
+
+    def start(_family: object, _session: Session, *, rank: int, base: Minimum, **_: object) -> Minimum:
+        return replace(base, rank=rank, objective=1.0)
+
+    def at_depth(_family: object, _session: Session, *, base: Minimum, middle: int, **_: object) -> Minimum:
+        rank = base.dimensions
+        of_rows, of_held = (0.0, 0.0) if rank >= 6 else (between, heldout)
+        return replace(
+            base, between=of_rows, heldout_error=of_held, train_error=0.0, penalty=1.0, middle=middle,
+            objective=rank * middle * 1e-3, true_rank=rank, stationarity=0.0,
+        )  # fmt: skip
+
+    monkeypatch.setattr(depth_path, "ranked_start", start)
+    monkeypatch.setattr(depth_path, "descended", start)
+    monkeypatch.setattr(depth_path, "at_depth", at_depth)
+    monkeypatch.setattr(depth_path, "objective_at_depth", lambda *_: math.inf)
+
+
+def rows_in_six_columns() -> Problem:
+    x = np.random.default_rng(0).normal(size=(300, 6))
+    inputs, targets = Standardiser.of(x), Standardiser.of(x, total=True)
+    return pose(x, x, np.arange(300) % 5 == 2, loss=SQUARED, inputs=inputs, targets=targets)
+
+
+@pytest.mark.parametrize(
+    ("between", "heldout", "trained"),
+    [(0.0, 0.0, 6), (9.0, 9.0, 3), (9.0, 0.0, 6)],  # the last: rows too far apart to say what lies between them
+)
+def test_all_ranks_of_a_depth_path_are_foreseen_until_the_lower_ones_are_left_out(
+    monkeypatch: pytest.MonkeyPatch, between: float, heldout: float, trained: int
+) -> None:
+    fake_units(monkeypatch, between, heldout)
+    settings, depth, tracker = Settings(), DepthSettings(), Tracker(silent, 1)
+    problem = rows_in_six_columns()
+    search = DepthSearch(connected(settings, problem), depth, UnitRunner(None, tracker), afterwards=70)
+    path = search.run({r: minimum(1.0, rank=r) for r in range(1, 7)}, 6)
+    assert path is not None
+    assert int(path.table["objective"].notnull().all("middle_layers").sum()) == trained
+    assert bool(path.table["unsure"].any()) is (heldout < between)
+    assert tracker.done == planned_depth_evaluations(settings, problem, depth, ranks=trained)
+    assert tracker.left() == 70
+
+
+def test_the_first_rank_of_a_depth_path_is_a_small_part_of_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_units(monkeypatch, 0.0, 0.0)
+    settings, depth, tracker = Settings(), DepthSettings(), Tracker(silent, 1)
+    problem, shares = rows_in_six_columns(), []
+    search = DepthSearch(connected(settings, problem), depth, UnitRunner(None, tracker))
+    descend = search.descend
+
+    def recorded(anchors: dict[int, Minimum], above: Minimum | None) -> Minimum | None:
+        shares.append(tracker.done / tracker.planned)
+        return descend(anchors, above)
+
+    monkeypatch.setattr(search, "descend", recorded)
+    search.run({r: minimum(1.0, rank=r) for r in range(1, 7)}, 6)
+    assert len(shares) == 2
+    assert shares[0] < 0.4
+    assert 0.5 <= shares[1] < 0.9
+
+
+@pytest.mark.slow
+def test_ranks_below_two_that_do_not_hold_are_left_out() -> None:
+    on_sphere = np.random.default_rng(0).normal(size=(150, 4))
+    on_sphere /= np.linalg.norm(on_sphere, axis=1, keepdims=True)
+    path = discover(on_sphere, ridge=3e-4, starts=1, limits=Limits(evaluations=224), depth_path=True).depth_path
+    assert path is not None
+    tried = path.table["objective"].notnull().all("middle_layers")
+    assert tried.values.tolist() == [False, True, True, True]
+    assert path.table["holds"].any("middle_layers").values.tolist() == [False, False, False, True]
+    assert path.deep_rank == 4
+    assert "Fewer than 2 were not tried: 2 and 3 cut" in depth_sentence(path)
+
+
+@pytest.mark.slow
+def test_a_curve_in_four_columns_is_followed_down_to_one() -> None:
+    t = np.linspace(0, 1, 150)[:, None]
+    path = discover(
+        np.hstack([t, np.sin(4 * t), np.cos(4 * t), t**2]), ridge=3e-4, starts=1, limits=Limits(evaluations=224),
+        depth_path=True,
+    ).depth_path  # fmt: skip
+    assert path is not None
+    assert bool(path.table["objective"].notnull().all())
+    assert "not tried" not in depth_sentence(path)
+
+
+def assert_lines_have_the_slope_of_theory(path: DepthPath) -> None:
+    for line in path.reading.lines:
+        assert line.slope == pytest.approx(path.table.attrs["ridge"] * line.rank, rel=SLOPE)
+
+
+def test_an_arc_is_a_plane_when_shallow_and_a_line_when_deep(opened: DepthPath) -> None:
+    assert (opened.flat_rank, opened.deep_rank) == (2, 1)
+    assert_lines_have_the_slope_of_theory(opened)
+    last = opened.table["middle_layers"].values[-1]
+    assert opened.table["middle_layers"].values[0] <= opened.reading.switch <= last
+    assert float(opened.table["between"].sel(rank=1).isel(middle_layers=-1)) < 0.1
+
+
+def test_the_slope_test_fails_for_the_wrong_rank(opened: DepthPath) -> None:
+    shifted = opened.table.assign(objective=opened.table["objective"] + 1e-3 * opened.table["middle_layers"])
+    with pytest.raises(AssertionError):
+        assert_lines_have_the_slope_of_theory(DepthPath.of(shifted))
+
+
+@pytest.mark.slow
+def test_a_closed_circle_keeps_two_dimensions_although_a_cut_one_costs_less() -> None:
+    found = small_path(1.0)
+    path = found.depth_path
+    assert path is not None
+    assert not any("columns are kept" in reason for reason in found.reasons)
+    assert (path.flat_rank, path.deep_rank) == (2, 2)
+    deepest = path.table.isel(middle_layers=-1)
+    assert float(deepest["between"].sel(rank=1)) > 1.0
+    assert not bool(deepest["holds"].sel(rank=1))
+
+
+def test_the_penalty_is_rank_times_depth_plus_regularity(opened: DepthPath) -> None:
+    table = opened.table
+    ridge, loss = table.attrs["ridge"], table["train_error"]
+    np.testing.assert_allclose(table["objective"], loss + ridge * table["penalty"], rtol=1e-4)
+    np.testing.assert_allclose(table["penalty"], table["rank"] * table["depth"] + table["regularity"])
+    # R1 hardly depends on depth: that is what makes the lines straight
+    deep = table["regularity"].where(table["middle_layers"] >= STRAIGHT_FROM, drop=True)
+    assert float((deep.max("middle_layers") - deep.min("middle_layers")).max()) < 0.2 * float(deep.max())
+
+
+def test_a_depth_path_that_was_cut_short_says_so() -> None:
+    found = discover(arc(0.85), ridge=3e-4, starts=1, limits=Limits(seconds=0.3), depth_path=True)
+    assert any("cut the depth path short" in text for text in found.warnings)
+    assert found.depth_path is not None
+    assert found.depth_path.table.sizes == {"rank": 2, "middle_layers": 6}
+
+
+@pytest.mark.slow
+def test_four_curved_dimensions_in_eight_columns_are_found_though_not_for_sure() -> None:
+    """Random starts of rank 4 end far above: each rank has to begin at the one above it, and be trained long."""
+    found = discover(tasks.benchmark_manifold("M4_Nonlinear").x, depth_path=True)
+    path = found.depth_path
+    assert path is not None
+    assert (path.flat_rank, path.deep_rank) == (8, 4)
+    assert not path.is_sure
+    assert found.verdict is Verdict.DOUBTFUL
+    assert any("may do with 4" in reason for reason in found.reasons)
+    assert "too far apart to tell whether 4 dimensions cut" in depth_sentence(path)
+
+
+MANIFOLDS = {"helix": (3, 1), "swiss_roll": (3, 2), "circle": (2, 2), "torus": (3, 3)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "ranks"), MANIFOLDS.items(), ids=MANIFOLDS)
+def test_manifolds_have_their_flat_and_deep_rank_by_default(name: str, ranks: tuple[int, int]) -> None:
+    path = discover(getattr(tasks, name)().x, depth_path=True).depth_path
+    assert path is not None
+    assert (path.flat_rank, path.deep_rank) == ranks
+    # a rank whose least network is one of a smaller rank has no line of its own
+    own = path.table["true_rank"] == path.table["rank"]
+    held = (path.table["holds"] & own).isel(middle_layers=-1).values
+    sound = [line for line, holds in zip(path.reading.lines, held, strict=True) if holds]
+    assert {path.flat_rank, path.deep_rank} <= {line.rank for line in sound}
+    for line in sound:
+        assert line.slope == pytest.approx(path.table.attrs["ridge"] * line.rank, rel=SLOPE)

@@ -1,0 +1,46 @@
+"""How a fit says that it ended, and how a checkpoint holds it."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from isthmus import FullyConnected, fit
+from isthmus.training.checkpoint import load_state
+from isthmus.training.fit_result import Outcome, StopReason
+from isthmus.training.solvers.precision import InPrecision
+from isthmus.training.solvers.solver import LBFGS, Adam, State, end
+
+
+def kinds_of_reasons(value: Any) -> set[type]:
+    """The types of all reasons in a state, however deep."""
+    if not isinstance(value, dict):
+        return set()
+    return {type(v) for k, v in value.items() if k == "reason"}.union(*(kinds_of_reasons(v) for v in value.values()))
+
+
+def test_every_ending_has_an_outcome_and_only_two_of_them_come_before_the_end() -> None:
+    assert {ending.outcome for ending in StopReason} == set(Outcome) - {Outcome.COLLAPSED}
+    assert {ending for ending in StopReason if ending.is_stop} == {StopReason.INTERRUPTED, StopReason.TIME}
+    assert StopReason("") is StopReason.STEPS_MADE
+
+
+def test_a_checkpoint_holds_the_reasons_as_plain_text(tmp_path: Path) -> None:
+    state: State = {}
+    end(state, StopReason.PLATEAU)
+    assert state == {"done": True, "reason": "plateau"}
+    assert kinds_of_reasons({"inner": state}) == {str}
+    assert kinds_of_reasons({"inner": {"reason": StopReason.PLATEAU}}) == {StopReason}
+    x = torch.linspace(-1, 1, 40, dtype=torch.float64)[:, None]
+    network = FullyConnected(1, 1, width=4, depth=3, seed=0, dtype=torch.float64)
+    path, seen = tmp_path / "fit.pt", []
+
+    def stop(event: object) -> bool:
+        seen.append(event)
+        return len(seen) == 8
+
+    fit(network, x, x.abs(), ridge=1e-3, solver=(Adam(2), InPrecision(LBFGS(3)), LBFGS(50)), checkpoint=path,
+        callback=stop)  # fmt: skip
+    saved = load_state(path)
+    assert saved is not None
+    assert kinds_of_reasons(saved) == {str}
