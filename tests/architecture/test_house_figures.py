@@ -19,7 +19,7 @@ Sources = Mapping[str, str]  # path below src/isthmus -> text
 # the figures with the most that each may be
 LIMITS = {
     "files crossed by discover": 56,  # in cli and discovery; by hand, along one path, it was 45
-    "dict[str, Any] away from files": 14,
+    "dict[str, Any] away from files": 3,
     "noqa: PLR0913": 13,
     "functions of more than 8 arguments": 14,
     "files under 60 lines": 44,

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from isthmus.training import Outcome
-
-State = dict[str, Any]  # plain Python and tensors, as torch.save takes them
+from isthmus.training.checkpoint import State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

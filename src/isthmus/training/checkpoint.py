@@ -16,9 +16,12 @@ from isthmus.writing.atomic import atomic_path
 from isthmus.writing.checksums import SealedFile, check_archive
 
 VERSION = 1
+State = dict[
+    str, Any
+]  # plain Python and tensors only: torch.save takes them, and gives them back with weights_only=True
 
 
-def save_state(path: Path, state: dict[str, Any]) -> None:
+def save_state(path: Path, state: State) -> None:
     """Write `state` so that `path` is at every moment either the old file or the new one.
 
     Raises:
@@ -36,7 +39,7 @@ def _here(storage: Any, location: str) -> Any:
     return storage.cuda() if location.startswith("cuda") and torch.cuda.is_available() else storage
 
 
-def load_state(path: Path, *, renamed: bool = False) -> dict[str, Any] | None:
+def load_state(path: Path, *, renamed: bool = False) -> State | None:
     """The saved state, or None where there is no file.
 
     Args:
@@ -52,7 +55,7 @@ def load_state(path: Path, *, renamed: bool = False) -> dict[str, Any] | None:
     try:
         if not check_archive(path):
             _check_members(path)
-        state: dict[str, Any] = torch.load(path, weights_only=True, map_location=_here)
+        state: State = torch.load(path, weights_only=True, map_location=_here)
     except Exception as error:
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and not path.is_dir()):
             raise
@@ -68,13 +71,13 @@ def load_state(path: Path, *, renamed: bool = False) -> dict[str, Any] | None:
     return state
 
 
-def save_twice(path: Path, state: dict[str, Any]) -> None:
+def save_twice(path: Path, state: State) -> None:
     """Write a small state that nothing could give again, and a copy of it."""
     save_state(path, state)
     save_state(_copy(path), state)
 
 
-def load_twice(path: Path) -> dict[str, Any] | None:
+def load_twice(path: Path) -> State | None:
     """The state, from its copy if need be, which is said; None where there is neither.
 
     Raises:

@@ -5,13 +5,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from isthmus.errors import CheckpointError
-from isthmus.training.checkpoint import load_state, save_state
+from isthmus.training.checkpoint import State, load_state, save_state
 from isthmus.training.denormals import without_denormals
 from isthmus.training.ended import Ended, digest_of_start, is_end_of, stamp_of_call
 from isthmus.training.ending import finish
@@ -21,7 +20,7 @@ from isthmus.training.moves import rank_shown
 from isthmus.training.sharded.coordinates import with_memory
 from isthmus.training.sharded.team import Team
 from isthmus.training.solvers.schedule import Schedule, cheaper
-from isthmus.training.solvers.solver import Settling, State
+from isthmus.training.solvers.solver import Settling
 from isthmus.training.steps.step import Step
 
 CHECKPOINT_SECONDS = 5.0  # between two checkpoints, and
@@ -100,7 +99,7 @@ class Fitting:
             self.run_state = run = FitState(**saved["run"])
             run.state = with_memory(run.state, step.coordinates.own) if run.state is not None else None
 
-    def _saved(self) -> dict[str, Any] | None:
+    def _saved(self) -> State | None:
         """What the checkpoint holds of this fit; None where there is none, or the end of another."""
         path = self.path
         assert path is not None
@@ -257,7 +256,7 @@ class Fitting:
             ended["starts"] = [self.start, digest_of_start(self.run_state.initial)]
             self._write(path, {"ended": ended, "seconds": ended["seconds"]})
 
-    def _write(self, path: Path, state: dict[str, Any]) -> None:
+    def _write(self, path: Path, state: State) -> None:
         buffers = dict(self.step.network.named_buffers())
         common = {"theta": self.step.theta, "buffers": buffers, "stamp": self.stamp}
         self.team.check_in_step(self.step.theta)

@@ -6,7 +6,7 @@ seconds, and it factors exactly. What is done with it: `family`. Residual networ
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 
@@ -140,9 +140,9 @@ class Connected(Family[FullyConnected]):
         """It is one."""
         return network
 
-    def about(self, network: FullyConnected) -> dict[str, Any]:
+    def with_middle(self, minimum: Minimum, network: FullyConnected) -> Minimum:
         """The rank of its middle matrices."""
-        return {"activation_rank": middle_rank(network)}
+        return replace(minimum, activation_rank=middle_rank(network))
 
     def spare_rank(self, base: Minimum, most: int) -> int:
         """Least rank, going down from `most`, to which a start is truncated without a rise of its objective."""

@@ -97,8 +97,8 @@ class Family(ABC, Generic[N]):
         """The same function as a fully connected network."""
 
     @abstractmethod
-    def about(self, network: N) -> dict[str, Any]:
-        """What a minimum tells of its network besides parameters: `activation_rank`, the waist."""
+    def with_middle(self, minimum: Minimum, network: N) -> Minimum:
+        """The minimum with what there is to say of the middle of its network: `activation_rank`, the waist."""
 
     @abstractmethod
     def spare_rank(self, base: Minimum, most: int) -> int:
@@ -156,7 +156,7 @@ class Family(ABC, Generic[N]):
     def measured(self, network: N, end: FitResult, *, ridge: float, **origin: Any) -> Minimum:
         """The numbers of a trained network that the decision needs, with its parameters."""
         problem, spectrum = self.problem, median_jacobian_spectrum(self.written(network), self.problem.x)
-        return Minimum(
+        minimum = Minimum(
             objective=end.objective,
             theta=flat_parameters(network),
             ridge=ridge,
@@ -171,9 +171,9 @@ class Family(ABC, Generic[N]):
             heldout_accuracy=problem.heldout_accuracy(network) if problem.classes else None,
             jacobian_spectrum=tuple(spectrum.tolist()),
             jacobian_rank=int(spectral_gap_rank(spectrum)),
-            **self.about(network),
             **origin,
         )
+        return self.with_middle(minimum, network)
 
 
 def median_jacobian_spectrum(network: FullyConnected, x: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ in r, as those of rank-r matrices are. What is done with it: `family`. Fully con
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -113,13 +113,13 @@ class Streams(Family[Stream]):
         """The stream as layers of neurons."""
         return as_fully_connected(network)
 
-    def about(self, network: Stream) -> dict[str, Any]:
+    def with_middle(self, minimum: Minimum, network: Stream) -> Minimum:
         """Its visible rank and its waist."""
-        found = {"activation_rank": self.visible_rank(network)}
+        minimum = replace(minimum, activation_rank=self.visible_rank(network))
         if (waist := network.waist) is None:
-            return found
+            return minimum
         axes = torch.linalg.eigh(waist.projection.double()).eigenvectors[:, -waist.rank :]
-        return found | {"waist_rank": waist.rank, "waist_axes": axes, "waist_mean": waist.offset.double()}
+        return replace(minimum, waist_rank=waist.rank, waist_axes=axes, waist_mean=waist.offset.double())
 
     def visible_rank(self, network: Stream) -> int:
         """Number of principal directions of the middle stream that stand out (*estimate*)."""

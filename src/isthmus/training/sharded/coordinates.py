@@ -5,11 +5,12 @@ products with whole vectors and combinations of its rows, and both split by coor
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
+from isthmus.training.checkpoint import State
 from isthmus.training.sharded.team import Team
 
 PIECES = 64  # of the flat vector, whatever the number of processes
@@ -157,9 +158,9 @@ class SharedCoordinates(InPieces):
         return memory[self.pieces.start : self.pieces.stop].clone()
 
 
-def with_memory(state: dict[str, Any], change: Callable[[Tensor], Tensor]) -> dict[str, Any]:
+def with_memory(state: State, change: Callable[[Tensor], Tensor]) -> State:
     """The state of a solver with its memory, and that of solvers within it, changed."""
-    changed: dict[str, Any] = {}
+    changed: State = {}
     for name, value in state.items():
         if name == MEMORY:
             changed[name] = change(value)

@@ -7,18 +7,17 @@ A vector of the length of the parameters is read from slow memory, so what an it
 all rows twice, once in `direction` and once in `remember`, and some ten more in the line search and here.
 """
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import torch
 from scipy.linalg.lapack import dtrtrs  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType] - compiled
 from torch import Tensor
 
+from isthmus.training.checkpoint import State
 from isthmus.training.sharded.coordinates import MEMORY, Coordinates
 
 Array = npt.NDArray[np.float64]
-Pairs = dict[str, Any]
+Pairs = State
 
 
 def no_pairs(coordinates: Coordinates, gradient: Tensor, *, most: int) -> Pairs:

@@ -7,19 +7,18 @@ that the solver has nothing left to do and `state["reason"]` why. Exact moves an
 import math
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
+from isthmus.training.checkpoint import State
 from isthmus.training.ending import default_tolerance, stationarity
 from isthmus.training.fit_result import StopReason
 from isthmus.training.moves import Move
 from isthmus.training.solvers.line_search import CURVATURE, Point, wolfe_search
 from isthmus.training.solvers.pairs import direction, forget, no_pairs, remember
 from isthmus.training.steps.step import Step
-
-State = dict[str, Any]  # plain Python and tensors only: it goes through torch.save and back with weights_only=True
 
 
 def end(state: State, ending: StopReason) -> None:
