@@ -3,6 +3,7 @@
 Each law is a function that raises, and is seen to raise where it is broken.
 """
 
+import contextlib
 import json
 import re
 import sys
@@ -17,7 +18,9 @@ from torch import Tensor
 
 import isthmus
 from isthmus.discovery.files.networks import architecture, network_from, tensors_of
-from isthmus.discovery.kinds import KINDS
+from isthmus.discovery.kinds import kind_of
+from isthmus.discovery.kinds.streams import PlainStreams
+from isthmus.discovery.work.progress import Progress
 from isthmus.errors import PlanError
 from isthmus.networks import Waist, walk
 from isthmus.networks.kinds import KindOfNetwork, kind_named, kinds, register
@@ -85,7 +88,11 @@ def step(network: Network) -> Step:
 
 def test_the_kind_of_the_recipe_is_among_those_that_are_checked_and_so_are_all_of_discovery() -> None:
     assert f"{ADDED} 0" in CASES
-    assert {kind_named(name).name for name in KINDS} == {"fully_connected", "leaky", "resnet"}
+    assert [kind_of(name) for name in (None, "fully-connected", "leaky", "resnet", ADDED)] == [
+        "connected", "connected", "leaky", "resnet", ADDED,
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match=f"needs one of 'connected', 'leaky', 'resnet', '{ADDED}'"):
+        kind_of("transformer")
     with pytest.raises(ValueError, match="needs one of 'fully_connected', 'leaky', 'resnet'"):
         kind_named("transformer")
     taken = KindOfNetwork("leaky", kind_named(ADDED).network, {}, ())
@@ -242,6 +249,44 @@ def obeys_rows(network: Network, num_layers: int) -> None:
     assert len(found.layers.layer) == num_layers
     assert bool(torch.isfinite(torch.from_numpy(found.layers["activation_singular_values"].values[:, 0])).all())
     assert found.layers.attrs["objective"] == pytest.approx(step(network)(), rel=1e-12)
+
+
+def check_discovery(kind: str, folder: Path) -> None:
+    """A rank with two halves that meet in it and predict; the same bits from the folder, and after a stop."""
+    task = isthmus.tasks.teacher(1, d_in=6, d_out=4, latent_dim=2, num_samples=100, seed=1)
+    arguments: dict[str, Any] = {"network": kind, "starts": 1, "ridge": [3e-3], "workers": 1, "depth": 8}
+    limits = isthmus.Limits(evaluations=300)
+    found = isthmus.discover(task.x, task.y, **arguments, limits=limits, out=folder / "whole")
+    assert found.transform(task.x).shape == (100, found.rank)
+    assert float(found.scree["heldout_error"].min()) < 0.5
+    assert task.y is not None
+    missed = ((found.predict(task.x) - task.y) ** 2).sum() / ((task.y - task.y.mean(0)) ** 2).sum()
+    assert missed < 0.5, f"its halves miss {missed:.2f} of the variance"
+    assert isinstance(found.network, kind_named("fully_connected" if kind == "connected" else kind).network)
+    loaded = isthmus.load(folder / "whole")
+    assert torch.equal(torch.from_numpy(loaded.predict(task.x)), torch.from_numpy(found.predict(task.x)))
+
+    def stop(progress: Progress) -> None:
+        if progress.fraction > 0.4:
+            raise KeyboardInterrupt
+
+    with contextlib.suppress(KeyboardInterrupt):
+        isthmus.discover(task.x, task.y, **arguments, limits=limits, out=folder / "stopped", progress=stop)
+    if not (folder / "stopped" / "result.json").exists():
+        isthmus.discover(task.x, task.y, **arguments, limits=limits, out=folder / "stopped")
+    again = isthmus.load(folder / "stopped")
+    assert torch.equal(torch.from_numpy(again.predict(task.x)), torch.from_numpy(found.predict(task.x)))
+
+
+@pytest.mark.parametrize("kind", ["connected", *(kind.name for kind in kinds() if kind.name != "fully_connected")])
+def test_a_discovery_trains_it_and_goes_on_bit_for_bit(kind: str, tmp_path: Path) -> None:
+    check_discovery(kind, tmp_path)
+
+
+def test_the_law_of_discovery_sees_halves_of_another_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PlainStreams, "written", lambda self, _: self.new(seed=5).as_fully_connected())
+    with pytest.raises(AssertionError, match="its halves miss"):
+        check_discovery(ADDED, tmp_path)
 
 
 def test_a_diagnosis_has_a_row_for_every_weight_layer(network: Network) -> None:

@@ -58,7 +58,8 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         y: targets (n, d_out), or class labels (n,) with loss="cross_entropy"; None: y = x, the dimension of the data.
         network: None, "connected" or "fully-connected": ReLU layers around linear ones, the stand-in for a very deep
             network; "leaky" or "resnet": a `LeakyResNet` (Lt = 8) or `ResNet` whose stream is led through r dimensions
-            in its middle layer instead. Of a leaky one the readings tell cost of identity and Hamiltonian besides.
+            in its middle layer instead, as is that of any kind registered in `networks.kinds`. Of a leaky one the
+            readings tell cost of identity and Hamiltonian besides.
         loss: by name or as an object of `training.losses`; None: "squared". Classes are predicted by "cross_entropy".
         depth: number of weight matrices; more depth prefers fewer, more curved coordinates. Default 11. Of residual
             networks the number of layers or blocks, default 16.

@@ -16,7 +16,8 @@ from isthmus.diagnostics import Diagnosis
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.files.storage import CONTROL, read_fields, write_fields
 from isthmus.errors import DataError
-from isthmus.networks import FullyConnected, LeakyResNet, ResNet
+from isthmus.networks import FullyConnected
+from isthmus.networks.network import Network
 from isthmus.tasks.input_columns import InputColumn, columns_of
 from isthmus.theory import RankEstimate, Verdict
 from isthmus.training.losses import Loss, loss_argument, usual_loss
@@ -69,7 +70,7 @@ class Discovery:
     objective_curve: xr.Dataset
     encoder: FullyConnected
     decoder: FullyConnected
-    network: FullyConnected | LeakyResNet | ResNet
+    network: Network
     runs: xr.Dataset
     diagnosis: Diagnosis
     warnings: tuple[str, ...] = ()

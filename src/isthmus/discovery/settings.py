@@ -43,7 +43,7 @@ class Settings:
         heldout: share of rows held out.
         scaling: "column" or "global".
         ordered: whole blocks of rows are held out.
-        network: name of a kind, see `kinds.KINDS`.
+        network: name of a kind, see `kinds`.
         stream_layers: layers or blocks of a residual network, whose depth knob it is for "resnet".
         stream_width: of its stream, more where the data are wider.
         effective_depth: Lt, the depth knob of a leaky network.

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from isthmus.discovery.data.scaling import Scaling
-from isthmus.discovery.kinds import KINDS, kind_of
+from isthmus.discovery.kinds import family_class, kind_of
 from isthmus.discovery.settings import Settings, StartKind
 from isthmus.errors import DataError
 from isthmus.networks.arguments import seed_argument, tensor_argument
@@ -203,7 +203,7 @@ def adapted_settings(
         check_memory(min(starts, MOST) * BYTES_OF_START, f"discover(starts={str(starts)[:40]})")
         kinds = (StartKind.LINEAR, *(StartKind.RANDOM for _ in range(starts - 1))) if starts > 0 else ()
         settings = replace(settings, starts=kinds)
-    kind = KINDS[settings.network]
+    kind = family_class(settings.network)
     settings = kind.adapted(settings, depth)
     check_memory(min(kind.num_layers(settings), MOST) * BYTES_OF_LAYER, f"discover(depth={str(depth)[:40]})")
     return settings if limits.evaluations is None else settings.scaled_to(limits.evaluations)

@@ -1,38 +1,39 @@
-"""The kinds of network that a discovery can train: one row each.
+"""The kinds of network that a discovery can train: fully connected ones, and whatever has a residual stream.
 
-Each kind is one file, which says how its networks are made, started, led through few dimensions and measured; what is
-the same for all of them: `family`.
+Each is one file, which says how its networks are made, started, led through few dimensions and measured; what is the
+same for all of them: `family`. The kinds as such, and how one from outside is registered: `networks.kinds`.
 """
-
-from collections.abc import Mapping
 
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.kinds.family import Family
-from isthmus.discovery.kinds.streams import LeakyStreams, ResNetStreams
+from isthmus.discovery.kinds.streams import LeakyStreams, PlainStreams
 from isthmus.discovery.settings import CONNECTED, Settings
-
-KINDS: Mapping[str, type[Connected | LeakyStreams | ResNetStreams]] = {
-    "connected": Connected,
-    "leaky": LeakyStreams,
-    "resnet": ResNetStreams,
-}
-_ALSO = {"fully-connected": CONNECTED}
+from isthmus.networks.kinds import kind_named, kinds
+from isthmus.networks.residual_stream import ResidualStream
 
 
 def kind_of(network: str | None) -> str:
     """The name of the kind that a caller means.
 
     Raises:
-        ValueError: there is none of this name.
+        ValueError: there is none of this name that a discovery can train.
     """
-    name = CONNECTED if network is None else _ALSO.get(network, network)
-    if name not in KINDS:
-        known = ", ".join(map(repr, KINDS))
+    streams = [kind.name for kind in kinds() if issubclass(kind.network, ResidualStream)]
+    name = CONNECTED if network in {None, "fully-connected"} else network
+    if name not in {CONNECTED, *streams}:
+        known = ", ".join(map(repr, (CONNECTED, *streams)))
         raise ValueError(f"discover(network={network!r}): needs one of {known}, or None for {CONNECTED!r}.")
-    return name
+    return str(name)
+
+
+def family_class(name: str) -> type[Connected | LeakyStreams | PlainStreams]:
+    """What a discovery does with networks of this kind."""
+    if name == CONNECTED:
+        return Connected
+    return LeakyStreams if kind_named(name).name == "leaky" else PlainStreams
 
 
 def family_of(problem: Problem, settings: Settings) -> Family:
     """The networks that the settings ask for."""
-    return KINDS[settings.network](problem, settings)
+    return family_class(settings.network)(problem, settings)

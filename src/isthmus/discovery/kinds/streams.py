@@ -18,15 +18,16 @@ from isthmus.discovery.kinds.linear_maps import LINEAR_START_NOISE, reduced_rank
 from isthmus.discovery.minimum import Minimum, least
 from isthmus.discovery.settings import Settings, StartKind
 from isthmus.discovery.work.runner import Session
-from isthmus.networks import FullyConnected, LeakyResNet, ResNet, Waist, as_fully_connected, walk
+from isthmus.networks import FullyConnected, Waist
+from isthmus.networks.kinds import kind_named
+from isthmus.networks.residual_stream import ResidualStream
 from isthmus.training.solvers.solver import Adam
 
-Stream = LeakyResNet | ResNet
 EVALUATIONS = 400  # of Adam, then of L-BFGS, in each start
 VISIBLE = 0.1  # share of the largest singular value of the middle stream above which a direction counts
 
 
-class Streams(Family[Stream]):
+class Streams(Family[ResidualStream]):
     """`Family` of residual networks with learned maps at both ends."""
 
     raises_ranks: ClassVar[bool] = False
@@ -63,14 +64,28 @@ class Streams(Family[Stream]):
         """Room for the data, and for the positive and the negative part of a linear start."""
         return max(self.settings.stream_width, self.problem.d_in, self.problem.d_out)
 
+    @property
     @abstractmethod
-    def carry(self, network: Stream, encoder: Tensor, decoder: Tensor) -> None:
+    def arguments(self) -> Mapping[str, object]:
+        """What the kind takes besides sizes and seed."""
+
+    def new(self, *, seed: int) -> ResidualStream:
+        """Of the depth of the settings, in float32."""
+        network = kind_named(self.settings.network).made(
+            self.problem.d_in, self.problem.d_out, width=self.width, depth=self.settings.stream_layers, seed=seed,
+            dtype=torch.float32, **self.arguments,
+        )  # fmt: skip
+        assert isinstance(network, ResidualStream)
+        return network
+
+    @abstractmethod
+    def carry(self, network: ResidualStream, encoder: Tensor, decoder: Tensor) -> None:
         """Add a linear map through m coordinates to weights near zero, in place: encoder (m, d_in), decoder (d_out, m).
 
         Of more coordinates than the stream can carry the first are taken.
         """
 
-    def start_linear(self, network: Stream) -> None:
+    def start_linear(self, network: ResidualStream) -> None:
         """C V^T of y ~ x C V^T, through coordinates that the stream carries."""
         x = self.problem.x
         coordinates, back = reduced_rank_map(x, regression_target(self.problem))
@@ -83,22 +98,22 @@ class Streams(Family[Stream]):
         """Adam at the rate of the kind."""
         return Adam(self.settings.adam_steps, self.rate / 3 if kind is StartKind.LINEAR else self.rate)
 
-    def narrowed(self, network: Stream, rank: int) -> Stream:
+    def narrowed(self, network: ResidualStream, rank: int) -> ResidualStream:
         """A waist through the leading principal directions of the middle stream, with its mean; in place."""
         stream = self._middle_stream(network)
         mean = stream.mean(0)
         network.narrow(Waist(self.waist_layer, principal_axes(stream - mean, rank), mean))
         return network
 
-    def restored(self, narrow: Stream, network: Stream) -> Stream:  # noqa: ARG002 - they are the same
+    def restored(self, narrow: ResidualStream, network: ResidualStream) -> ResidualStream:  # noqa: ARG002 - they are the same
         """The waist stays."""
         return narrow
 
-    def halves_of(self, base: Minimum) -> Stream:
+    def halves_of(self, base: Minimum) -> ResidualStream:
         """Both sides of the waist as they are."""
         return self.network_of(base)
 
-    def network_of(self, minimum: Minimum) -> Stream:
+    def network_of(self, minimum: Minimum) -> ResidualStream:
         """Its waist included."""
         network = fill(self.new(seed=0), minimum.theta)
         if minimum.waist_axes is not None and minimum.waist_mean is not None:
@@ -109,11 +124,11 @@ class Streams(Family[Stream]):
         """The free network of least objective: its energies say what the waists do not force upon it."""
         return least(starts)
 
-    def written(self, network: Stream) -> FullyConnected:
+    def written(self, network: ResidualStream) -> FullyConnected:
         """The stream as layers of neurons."""
-        return as_fully_connected(network)
+        return network.as_fully_connected()
 
-    def with_middle(self, minimum: Minimum, network: Stream) -> Minimum:
+    def with_middle(self, minimum: Minimum, network: ResidualStream) -> Minimum:
         """Its visible rank and its waist."""
         minimum = replace(minimum, activation_rank=self.visible_rank(network))
         if (waist := network.waist) is None:
@@ -121,7 +136,7 @@ class Streams(Family[Stream]):
         axes = torch.linalg.eigh(waist.projection.double()).eigenvectors[:, -waist.rank :]
         return replace(minimum, waist_rank=waist.rank, waist_axes=axes, waist_mean=waist.offset.double())
 
-    def visible_rank(self, network: Stream) -> int:
+    def visible_rank(self, network: ResidualStream) -> int:
         """Number of principal directions of the middle stream that stand out (*estimate*)."""
         stream = self._middle_stream(network)
         if not bool(torch.isfinite(stream).all()):
@@ -129,10 +144,9 @@ class Streams(Family[Stream]):
         s = torch.linalg.svdvals(stream - stream.mean(0))
         return int((s > VISIBLE * s[0]).sum()) if float(s[0]) > 0 else 0
 
-    def _middle_stream(self, network: Stream) -> Tensor:
-        """A_l; blocks of a ResNet made here hold one matrix each, so that its states are numbered alike."""
+    def _middle_stream(self, network: ResidualStream) -> Tensor:
         with torch.no_grad():
-            return walk(network, self.problem.x)[self.waist_layer].activation.double()
+            return network.stream(self.problem.x, self.waist_layer).double()
 
     def spare_rank(self, base: Minimum, most: int) -> int:  # noqa: ARG002
         """Not known beforehand."""
@@ -148,15 +162,12 @@ class LeakyStreams(Streams):
 
     rate: ClassVar[float] = 2e-2  # leaky weights are Lt times as large as those of a ResNet
 
-    def new(self, *, seed: int) -> Stream:
-        """Of the depth and leak of the settings."""
-        s = self.settings
-        return LeakyResNet(
-            self.problem.d_in, self.problem.d_out, width=self.width, depth=s.stream_layers,
-            effective_depth=s.effective_depth, maps="learned", scheme="exponential", seed=seed, dtype=torch.float32,
-        )  # fmt: skip
+    @property
+    def arguments(self) -> Mapping[str, object]:
+        """Learned maps, and the leak of the settings."""
+        return {"effective_depth": self.settings.effective_depth, "maps": "learned", "scheme": "exponential"}
 
-    def carry(self, network: Stream, encoder: Tensor, decoder: Tensor) -> None:
+    def carry(self, network: ResidualStream, encoder: Tensor, decoder: Tensor) -> None:
         """The positive and the negative part of each coordinate, which identities keep alive."""
         m = min(network.width // 2, len(encoder))
         for sign, rows in ((1, slice(m)), (-1, slice(m, 2 * m))):
@@ -164,21 +175,22 @@ class LeakyStreams(Streams):
             network.unembedding[:, rows] += sign * decoder[:, :m]
 
 
-class ResNetStreams(Streams):
-    """`ResNet`s of blocks of one matrix."""
+class PlainStreams(Streams):
+    """Any other residual network: its blocks add to the stream, and near zero they leave it as it is."""
 
     rate: ClassVar[float] = 3e-3
 
-    def new(self, *, seed: int) -> Stream:
-        """Of the depth of the settings."""
-        d_in, d_out, depth = self.problem.d_in, self.problem.d_out, self.settings.stream_layers
-        return ResNet(d_in, d_out, width=self.width, depth=depth, block_depth=1, seed=seed, dtype=torch.float32)
+    @property
+    def arguments(self) -> Mapping[str, object]:
+        """Of a ResNet one matrix in each block; of others what is usual."""
+        return {"block_depth": 1} if self.settings.network == "resnet" else {}
 
-    def carry(self, network: Stream, encoder: Tensor, decoder: Tensor) -> None:
+    def carry(self, network: ResidualStream, encoder: Tensor, decoder: Tensor) -> None:
         """Each coordinate as it is, through blocks near zero."""
-        assert isinstance(network, ResNet)
         m = min(network.width, len(encoder))
         network.embedding[:m] += encoder[:m]
         network.unembedding[:, :m] += decoder[:, :m]
-        for weight in network.block_weights:
-            weight.mul_(LINEAR_START_NOISE)
+        ends = {id(network.embedding), id(network.unembedding)}
+        for parameter in network.parameters():
+            if parameter.ndim > 1 and id(parameter) not in ends:
+                parameter.mul_(LINEAR_START_NOISE)
