@@ -87,8 +87,8 @@ def step(network: Network) -> Step:
 
 def test_the_kind_of_the_recipe_is_among_those_that_are_checked_and_so_are_all_of_discovery() -> None:
     assert f"{ADDED} 0" in CASES
-    assert [kind_of(name) for name in (None, "fully-connected", "leaky", "resnet", ADDED)] == [
-        "connected", "connected", "leaky", "resnet", ADDED,
+    assert [kind_of(name) for name in (None, "fully-connected", "fully_connected", "leaky", "resnet", ADDED)] == [
+        "connected", "connected", "connected", "leaky", "resnet", ADDED,
     ]  # fmt: skip
     with pytest.raises(ValueError, match=f"needs one of 'connected', 'leaky', 'resnet', '{ADDED}'"):
         kind_of("transformer")

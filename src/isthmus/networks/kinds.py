@@ -39,6 +39,11 @@ class KindOfNetwork:
     examples: Sequence[Mapping[str, object]]
     also: tuple[str, ...] = ()
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All of its names, the one of plans first."""
+        return (self.name, *self.also)
+
     def made(self, d_in: int, d_out: int, *, dtype: torch.dtype | None = None, **arguments: object) -> Network:
         """An untrained network.
 
@@ -116,7 +121,7 @@ def register(kind: KindOfNetwork) -> None:
         ValueError: a name that another kind has.
     """
     others = [other for other in _KINDS if other.network.__name__ != kind.network.__name__]
-    if clash := {name for other in others for name in (other.name, *other.also)} & {kind.name, *kind.also}:
+    if clash := {name for other in others for name in other.names} & set(kind.names):
         raise ValueError(f"register({kind.name!r}): another kind of network is called {min(clash)!r}. Name it anew.")
     _KINDS[:] = [*others, kind]
 
@@ -128,7 +133,7 @@ def kind_named(name: str) -> KindOfNetwork:
         ValueError: there is none.
     """
     for kind in _KINDS:
-        if name in {kind.name, *kind.also}:
+        if name in kind.names:
             return kind
     raise ValueError(f"network kind {name!r}: needs one of {', '.join(repr(kind.name) for kind in _KINDS)}.")
 

@@ -20,11 +20,12 @@ def kind_of(network: str | None) -> str:
         ValueError: there is none of this name that a discovery can train.
     """
     streams = [kind.name for kind in kinds() if issubclass(kind.network, ResidualStream)]
-    name = CONNECTED if network in {None, "fully-connected"} else network
-    if name not in {CONNECTED, *streams}:
+    if network in {None, "fully-connected", *kind_named(CONNECTED).names}:
+        return CONNECTED
+    if network not in streams:
         known = ", ".join(map(repr, (CONNECTED, *streams)))
         raise ValueError(f"discover(network={network!r}): needs one of {known}, or None for {CONNECTED!r}.")
-    return str(name)
+    return str(network)
 
 
 def family_class(name: str) -> type[Connected | LeakyStreams | PlainStreams]:
