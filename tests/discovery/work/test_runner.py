@@ -1,5 +1,6 @@
 """Units of work: in order, never twice, resumed bit for bit, and refused where they belong to other data."""
 
+import dataclasses
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -278,6 +279,17 @@ def test_events_are_told_at_most_ten_times_a_second() -> None:
     for i in range(200):
         tracker.at(unit, event(i))
     assert 1 <= len(heard) < 100
+
+
+def test_every_stage_is_told_however_short_it_is() -> None:
+    heard: list[Progress] = []
+    tracker = Tracker(heard.append, 1000)
+    a, b = Counted().unit("a"), dataclasses.replace(Counted().unit("b"), stage="another stage")
+    for i in range(20):
+        tracker.at(a, event(i))
+        tracker.at(b, event(i))
+    assert {p.stage for p in heard} == {a.stage, b.stage}
+    assert len(heard) < 20
 
 
 def test_units_run_on_one_thread_each_and_the_number_is_put_back() -> None:

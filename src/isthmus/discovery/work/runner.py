@@ -90,15 +90,17 @@ class Tracker:
     _running: dict[str, int] = field(default_factory=dict[str, int])
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _told: float = 0.0
+    _stages_told: set[str] = field(default_factory=set[str])
 
     def at(self, unit: Unit, event: FitEvent) -> None:
-        """Hear one iteration of a unit; tells the listener at most ten times a second."""
+        """Hear one iteration of a unit; tells the listener of each stage once, and at most ten times a second."""
         with self._lock:
             self._running[unit.key] = min(event.evaluations, unit.cost)
             now = time.monotonic()
-            if now - self._told < 0.1:
+            if unit.stage in self._stages_told and now - self._told < 0.1:
                 return
             self._told = now
+            self._stages_told.add(unit.stage)
             self._tell(unit, event)
 
     def finished(self, unit: Unit, *, fresh: bool) -> None:
