@@ -128,15 +128,45 @@ def chain_of(witness: Witness) -> list[Layer]:
 
 
 def jacobian_rank(witness: Witness) -> None:
-    """A minor of the Jacobian at one point that no rounding can make singular.
+    """A minor of the Jacobian at one point that no rounding can make singular."""
+    found, error = enclosed_jacobian(chain_of(witness), array(witness, "x", 1))
+    rows, columns = witness["rows"], witness["columns"]
+    need(len(set(rows)) == len(rows) and len(set(columns)) == len(columns), "the minor is not k x k")
+    need_regular(witness, found[np.ix_(rows, columns)], error[np.ix_(rows, columns)])
+
+
+def gradient_span(witness: Witness) -> None:
+    """Gradients, each of one output at one point, with a minor that no rounding can make singular.
+
+    f = h(A x) needs as many rows of A: all gradients are combinations of them.
+    """
+    chain, columns = chain_of(witness), witness["columns"]
+    parts = [
+        (*enclosed_jacobian(chain, x), row) for x, row in zip(array(witness, "points", 2), witness["rows"], strict=True)
+    ]
+    need_regular(witness, *(np.stack([part[i][part[2], columns] for part in parts]) for i in (0, 1)))
+
+
+def tangent_span(witness: Witness) -> None:
+    """Tangents, each at one point along one input, with a minor that no rounding can make singular.
+
+    f = B g(x) + c needs as many columns of B: all tangents are combinations of them.
+    """
+    chain, rows = chain_of(witness), witness["rows"]
+    parts = [
+        (*enclosed_jacobian(chain, x), column)
+        for x, column in zip(array(witness, "points", 2), witness["columns"], strict=True)
+    ]
+    need_regular(witness, *(np.stack([part[i][rows, part[2]] for part in parts], axis=1) for i in (0, 1)))
+
+
+def need_regular(witness: Witness, minor: np.ndarray, doubt: np.ndarray) -> None:
+    """Refuse a matrix of which the rounding, at most `doubt` in each entry, could make a singular one.
 
     M + D is regular for all |D| <= E, entry by entry, when some X has | |I - X M| + |X| E |_inf < 1.
     """
     k = int(witness["claim"])
-    found, error = enclosed_jacobian(chain_of(witness), array(witness, "x", 1))
-    rows, columns = witness["rows"], witness["columns"]
-    need(len(set(rows)) == len(set(columns)) == len(rows) == len(columns) == k >= 1, "the minor is not k x k")
-    minor, doubt = found[np.ix_(rows, columns)], error[np.ix_(rows, columns)]
+    need(minor.shape == (k, k) and k >= 1, "the minor is not k x k")
     for axis in (1, 0):  # units do not matter: rows and columns of one size
         largest = np.abs(minor).max(axis=axis, keepdims=True)
         need(bool((largest > 0).all()), "the minor is rounding: a row or column of it is zero")
@@ -151,9 +181,12 @@ def jacobian_rank(witness: Witness) -> None:
 
 
 def factorisation(witness: Witness) -> None:
-    """Two networks that meet in as many coordinates as are claimed."""
+    """Two networks that meet in as many coordinates as are claimed; those named in `linear` have no activation."""
     k = int(witness["claim"])
     encoder, decoder = (layers_of(witness[half]) for half in ("encoder", "decoder"))
+    for half in witness.get("linear", ()):
+        layers = {"encoder": encoder, "decoder": decoder}[half]
+        need(all(layer.slope == 1.0 for layer in layers), f"the {half} is not linear")
     for name, width in (("encoder", encoder[-1].weight.shape[0]), ("decoder", decoder[0].weight.shape[1])):
         need(width == k, f"the {name} has {width} coordinates, not {k}")
 
@@ -296,8 +329,11 @@ def check_frames(incoming: Sequence[np.ndarray], outgoing: Sequence[np.ndarray],
         need(not shared or np.array_equal(out, entering), f"layers {l + 1} and {l + 2} do not share a frame")
 
 
+SPANS = {"encoder": "gradient_span", "decoder": "tangent_span"}
 CHECKS: dict[str, Callable[[Witness], None]] = {
     "jacobian_rank": jacobian_rank,
+    "gradient_span": gradient_span,
+    "tangent_span": tangent_span,
     "factorisation": factorisation,
     "betweenness": betweenness,
     "borsuk_ulam": borsuk_ulam,
@@ -332,7 +368,10 @@ def check_run(folder: Path) -> list[Checked]:
     interval = result["interval"]
     checked = [check({**witness, **halves}) for witness in interval["evidence"]["certificates"]]
     proved = [(c.kind, int(str(c.claim))) for c in checked if c.refusal is None]
-    lower = max((claim for kind, claim in proved if kind != "factorisation"), default=0)
+    linear = {half for w in interval["evidence"]["certificates"] for half in w.get("linear", ())}
+    # spans bound the rank of a map with a linear half; of two curved halves the Jacobian at one point does
+    useless = {"factorisation", *(kind for half, kind in SPANS.items() if half not in linear)}
+    lower = max((claim for kind, claim in proved if kind not in useless), default=0)
     upper = min((claim for kind, claim in proved if kind == "factorisation"), default=None)
     holds = lower >= int(interval["lower"]) and upper is not None and upper <= int(interval["upper"])
     why = None if holds else f"the certificates prove {lower} to {'nothing' if upper is None else upper}"

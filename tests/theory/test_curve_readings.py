@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from isthmus.theory.curve_readings import (
     CurveReading,
     objective_reading,
+    plateau_reading,
     running_minimum,
     scree_reading,
     with_gaps_filled,
@@ -131,3 +132,42 @@ def test_errors_that_no_dimension_lowers_have_rank_zero() -> None:
     assert scree_reading([1.0, 1.2, 1.1]).rank == 0
     assert scree_reading([1.0, 0.9], complete=True).rank == 1
     assert scree_reading([1.0, 1.2, 0.9, 0.9]).rank == 2
+
+
+def losses(errors: list[float], n: int, *, shared: float = 0.0, own: float = 0.0, seed: int = 0) -> np.ndarray:
+    """Losses of n rows through 0, 1, ... dimensions of these means, with noise that is shared by all curves or not."""
+    rng = np.random.default_rng(seed)
+    noise = shared * rng.exponential(size=n) + own * rng.normal(size=(len(errors), n))
+    return np.array(errors)[:, None] + noise - noise.mean(axis=-1, keepdims=True)
+
+
+def test_a_plateau_begins_where_no_more_dimensions_help() -> None:
+    """The largest bend of this curve is at 1, though the error falls by half again and again."""
+    errors = [1.0, 0.1, 0.05, 0.025, 0.0251, 0.0249]
+    found = plateau_reading(losses(errors, 50), ranks=range(6))
+    assert (found.rank, found.sharpness) == (3, pytest.approx(math.log(2)))
+    assert scree_reading(errors).rank == 1
+
+
+def test_what_is_hard_about_a_row_hides_nothing_and_noise_of_each_curve_does() -> None:
+    errors = [1.0, 0.5, 0.42, 0.42]
+    shared = losses(errors, 60, shared=3.0)
+    assert plateau_reading(shared, ranks=range(4)).rank == 2
+    assert shared[1].std() / 60**0.5 > 0.2, "the same noise, not paired, would hide the second dimension"
+    assert plateau_reading(losses(errors, 60, own=1.0), ranks=range(4)).rank == 1
+
+
+def test_a_plateau_of_ranks_with_gaps_and_of_weighted_rows() -> None:
+    errors = [1.0, 0.5, 0.1, 0.1]
+    assert plateau_reading(losses(errors, 40), ranks=[0, 1, 4, 9]).rank == 4
+    rows = np.where(np.arange(40) < 20, np.array(errors)[:, None], np.array([1.0, 0.1, 0.1, 0.1])[:, None])
+    weight = np.where(np.arange(40) < 20, 0.0, 2.0)
+    assert plateau_reading(rows, ranks=range(4)).rank == 2
+    assert plateau_reading(rows, ranks=range(4), weight=weight).rank == 1
+
+
+def test_no_plateau_below_the_constant_reads_0() -> None:
+    assert plateau_reading(losses([1.0, 1.2, 1.1], 30), ranks=range(3)) == CurveReading(0, 0.0)
+    for wrong, ranks in ((np.ones((2, 1)), [0, 1]), (np.ones((1, 9)), [0]), (np.ones((2, 9)), [0, 1, 2])):
+        with pytest.raises(ValueError, match="a row of losses for each rank"):
+            plateau_reading(wrong, ranks=ranks)

@@ -46,7 +46,9 @@ def assemble(
         rank=rank,
         verdict=findings.decision.verdict,
         reasons=findings.decision.reasons,
-        interval=_with_shares(certified_interval((encoder, decoder), problem, rank), findings),
+        interval=_with_shares(
+            certified_interval((encoder, decoder), problem, rank, kind=family.settings.rank_kind), findings
+        ),
         scree=_scree_table(findings),
         objective_curve=_objective_table(findings),
         encoder=encoder,

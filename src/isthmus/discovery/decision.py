@@ -36,6 +36,8 @@ class Readings:
         objectives: least objective at the chosen ridge through at most so many dimensions, by rank from 0.
         spread: log of the least objective of a trained start over the least of all: how exactly minima are found.
         classes: whether the targets are classes.
+        straight: whether one half is linear: the index or the mode rank.
+        useless: neighbouring ridges where what was trained predicts clearly worse than at the chosen one.
     """
 
     ridge: float
@@ -55,6 +57,25 @@ class Readings:
     objectives: tuple[float, ...] = ()
     spread: float = 0.0
     classes: bool = False
+    straight: bool = False
+    useless: tuple[float, ...] = ()
+
+    @property
+    def counted_neighbours(self) -> tuple[tuple[float, CurveReading], ...]:
+        """The neighbouring ridges whose reading counts.
+
+        A linear half is seen through at once: a ridge that hides its weaker rows, or lets noise have some, predicts
+        worse, so that its reading says nothing.
+        """
+        if not self.straight:
+            return self.neighbours
+        return tuple((ridge, reading) for ridge, reading in self.neighbours if ridge not in self.useless)
+
+    @property
+    def is_sharp(self) -> bool:
+        """Whether the objective rises sharply one rank below; of a linear half, or the held-out error clearly."""
+        clear = self.straight and self.scree.rank == self.objective.rank and self.scree.sharpness >= CLEAR_MARGIN
+        return clear or self.objective.sharpness >= SHARP
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +132,7 @@ def _disagreements(readings: Readings, rank: int) -> list[str]:
         if readings.jacobian_rank > rank:
             advice = "more depth or ridge may flatten the extra directions"
         doubts.append(f"The Jacobian has {readings.jacobian_rank} directions, not {rank}: {advice}.")
-    for ridge, reading in readings.neighbours:
+    for ridge, reading in readings.counted_neighbours:
         if reading.rank != readings.objective.rank:
             way = "over" if reading.rank > readings.objective.rank else "under"
             doubts.append(
@@ -125,7 +146,7 @@ def _weaknesses(readings: Readings, rank: int) -> list[str]:
     doubts: list[str] = []
     if not readings.neighbours:
         doubts.append(f"Only the ridge {readings.ridge:g} counts: whether the reading is stable along it is not known.")
-    if readings.objective.sharpness < SHARP:
+    if not readings.is_sharp:
         rise = _percent(readings.objective.sharpness)
         doubts.append(f"One dimension fewer than {readings.objective.rank} raises the objective by {rise} only.")
     if readings.scree.sharpness < CLEAR_MARGIN:
@@ -144,7 +165,7 @@ def _against_simpler_maps(readings: Readings, rank: int) -> list[str]:
     if mine >= 1:
         return ["The held-out error is no smaller than that of the mean: give more data."]
     if rank == readings.columns:  # the identity is a linear map through all of them
-        return _against_fewer_curved(readings, rank)
+        return [] if readings.straight else _against_fewer_curved(readings, rank)
     if rank < len(readings.linear_error) and mine > linear * AS_LINEAR:
         return [
             f"A linear map through at most {rank} dimensions predicts better (relative error {linear:.3g}, here "
@@ -177,8 +198,8 @@ def _against_fewer_curved(readings: Readings, columns: int) -> list[str]:
 
 def _moving(readings: Readings) -> list[str]:
     """The sentence on a reading that moves with the ridge and is not sharp, if it does."""
-    beside = [r for _, r in readings.neighbours if r.rank != readings.objective.rank and r.sharpness < SHARP]
-    if not beside or readings.objective.sharpness >= SHARP:
+    beside = [r for _, r in readings.counted_neighbours if r.rank != readings.objective.rank and r.sharpness < SHARP]
+    if not beside or readings.is_sharp:
         return []
     parts = [(readings.ridge, readings.objective), *readings.neighbours]
     listed = ", ".join(f"{reading.rank} at ridge {ridge:g}" for ridge, reading in sorted(parts, key=lambda p: -p[0]))

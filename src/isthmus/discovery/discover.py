@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from numpy.typing import ArrayLike
@@ -11,6 +12,7 @@ from isthmus.discovery.data.checking import adapted_settings, base_settings, che
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.data.splitting import heldout_rows
 from isthmus.discovery.files.storage import RESULT
+from isthmus.discovery.halves import Side
 from isthmus.discovery.request import Request
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.settings import CONNECTED
@@ -27,6 +29,8 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     x: ArrayLike,
     y: ArrayLike | None = None,
     *,
+    encoder: str | None = None,
+    decoder: str | None = None,
     network: str | None = None,
     loss: str | Loss | None = None,
     depth: int | None = None,
@@ -56,6 +60,11 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     Args:
         x: inputs (n, d_in): array, tensor or data frame of real numbers.
         y: targets (n, d_out), or class labels (n,) with loss="cross_entropy"; None: y = x, the dimension of the data.
+        encoder: "curved"; or "linear": the least number of linear combinations of the inputs that the targets depend
+            on, the index rank or structural dimension.
+        decoder: "curved"; or "linear": the least dimension of an affine space that holds what is predicted, the mode
+            rank. With inputs autoencoded, a linear encoder asks how many linear sensors suffice, a linear decoder is
+            PCA by curved scores.
         network: None, "connected" or "fully-connected": ReLU layers around linear ones, the stand-in for a very deep
             network; "leaky" or "resnet": a `LeakyResNet` (Lt = 8) or `ResNet` whose stream is led through r dimensions
             in its middle layer instead, as is that of any kind registered in `networks.kinds`. Of a leaky one the
@@ -95,6 +104,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     data = checked_data(x, y, loss, sample_weight, columns)
     groups = groups_of_rows(groups, sample_weight)
     settings = base_settings(network, seed, ordered=ordered, scaling=Scaling(scaling))
+    settings = replace(settings, encoder_side=encoder or Side.CURVED, decoder_side=decoder or Side.CURVED)
     settings = adapted_settings(settings, depth=depth, ridge=ridge, starts=starts, limits=limits)
     if depth_path and settings.network != CONNECTED:
         raise ValueError(

@@ -25,7 +25,7 @@ class Foresight:
     @classmethod
     def of(cls, family: Family) -> "Foresight":
         """Of the networks of a family."""
-        settings, most = family.settings, min(family.room, family.problem.most_rank)
+        settings, most = family.settings, min(family.room, family.most_rank)
         ridges = min(2 * settings.patience + 1, len(settings.ridges))
         ranks, beside = (LONG_CURVE, LONG_BESIDE) if most > WHOLE else (min(most, 6), min(most, 6))
         starts = ridges * (len(settings.starts) * settings.start_evaluations + settings.raise_evaluations)

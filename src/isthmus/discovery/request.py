@@ -95,12 +95,13 @@ class Request:
         """Where units of work are done, kept in the folder if there is one."""
         planned = _foreseen(problem, self.settings) * (1 + self.control)
         if self.depth_path:  # the ranks are known when the objective curve is: see `DepthSearch`
-            planned += planned_depth_evaluations(self.settings, problem, DEPTHS, ranks=min(3, problem.most_rank))
+            ranks = min(3, family_of(problem, self.settings).most_rank)
+            planned += planned_depth_evaluations(self.settings, problem, DEPTHS, ranks=ranks)
         deadline = time.monotonic() + self.seconds if self.seconds else None
         work, run = self.folder / "work" if self.folder else None, ""
         if work is not None:
             work.mkdir(parents=True, exist_ok=True)
-            asked = f"{self.settings}{self.control}{DEPTHS if self.depth_path else ''}"
+            asked = f"{self.settings.stamp}{self.control}{DEPTHS if self.depth_path else ''}"
             run = check_same_run(work, {"data": problem.fingerprint(), "settings": asked})
         return UnitRunner(work, Tracker(self.progress, planned), deadline=deadline, workers=self.workers, run=run)
 

@@ -16,20 +16,27 @@ from functools import partial
 
 import numpy as np
 
-from isthmus.discovery.choices import OVERSHOOT, choose_ridge, is_full, leaves_room, next_ridge
+from isthmus.discovery.choices import CLOSE, OVERSHOOT, choose_ridge, is_full, leaves_room, next_ridge
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.decision import Decision, Readings, decide
 from isthmus.discovery.evidence.baseline import linear_errors
-from isthmus.discovery.evidence.confidence import Shares, row_losses, scree_share, start_share
+from isthmus.discovery.evidence.confidence import Array, Shares, row_losses, scree_share, start_share
 from isthmus.discovery.findings import Findings, SizeFindings, Starts
 from isthmus.discovery.foresight import Foresight
+from isthmus.discovery.halves import RANK
 from isthmus.discovery.kinds import family_of
 from isthmus.discovery.minimum import Minimum, least
 from isthmus.discovery.objective_curves import Curve, Ladder, Wanted, objective_curves, objectives_of, reading_of
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.runner import Phase, Session, Unit, UnitRunner
 from isthmus.errors import NotConverged
-from isthmus.theory.curve_readings import CurveReading, running_minimum, scree_reading, with_gaps_filled
+from isthmus.theory.curve_readings import (
+    CurveReading,
+    plateau_reading,
+    running_minimum,
+    scree_reading,
+    with_gaps_filled,
+)
 from isthmus.training import Outcome
 
 START = Phase("start", "training")
@@ -73,7 +80,7 @@ class Search:
         afterwards = max(tracker.left() - self.size.foresight.all, 0)  # control, depth path
         trained = self.size.trained()
         while self._is_full(trained) and self._has_time(trained.seconds / self.runner.workers):
-            narrow, wider = self.size, self.size.settings.wider(self.problem.most_rank)
+            narrow, wider = self.size, self.size.settings.wider(self.size.family.most_rank)
             self.size = self._of_size(wider, f"{narrow.prefix}wide-{wider.linear_width}-")
             tracker.foresee(self.size.foresight.all + afterwards)
             try:
@@ -94,10 +101,10 @@ class Search:
     def _is_full(self, trained: SizeFindings) -> bool:
         read = reading_of(trained.curve, self.problem.constant_loss()).rank
         widest = self.size.settings.widest
-        return is_full(read, self.size.family.room, most=self.problem.most_rank, widest=widest)
+        return is_full(read, self.size.family.room, most=self.size.family.most_rank, widest=widest)
 
     def _has_time(self, spent: float) -> bool:
-        growth = self.size.settings.wider(self.problem.most_rank).width / self.size.settings.width
+        growth = self.size.settings.wider(self.size.family.most_rank).width / self.size.settings.width
         return not self.runner.out_of_time() and leaves_room(self.runner.seconds_left(), spent, growth=growth)
 
     def _untrained(self, decision: Decision, readings: Readings, trained: SizeFindings) -> set[int]:
@@ -117,29 +124,49 @@ class Search:
             ridge=ridge,
             objective=reading_of(curves[ridge], constant),
             neighbours=tuple((r, reading_of(c, constant)) for r, c in curves.items() if r != ridge),
-            scree=scree_reading(errors, complete=len(errors) > problem.most_rank, measured=scree)
-            if scree
-            else CurveReading(0, 0.0),
+            scree=self._heldout_reading(scree, errors) if scree else CurveReading(0, 0.0),
             jacobian_rank=best.jacobian_rank,
             widest=max(curves[ridge]),
             heldout_error=tuple(errors),
             linear_error=tuple(linear),
-            most=problem.most_rank,
+            most=self.size.family.most_rank,
             columns=problem.d_in if problem.autoencoding else None,
+            straight=self.size.settings.rank_kind is not RANK,
+            useless=tuple(self._useless_neighbours(trained)),
             complaints=tuple(self.size.warnings),
             objectives=tuple(running_minimum(objectives_of(curves[ridge], constant))),
             spread=math.log(least(trained.starts[ridge]).objective / best.objective),
             classes=problem.classes,
         )
 
+    def _useless_neighbours(self, trained: SizeFindings) -> list[float]:
+        """The ridges beside the chosen one where what was trained predicts clearly worse."""
+        errors = {ridge: least(minima).heldout_error for ridge, minima in trained.starts.items()}
+        return [ridge for ridge in trained.curves if errors[ridge] > CLOSE * errors[trained.ridge]]
+
+    def _heldout_reading(self, scree: Curve, errors: Sequence[float]) -> CurveReading:
+        """By where it becomes flat, or by its largest bend."""
+        family = self.size.family
+        if family.settings.rank_kind.plateau:
+            return plateau_reading(self._row_losses(scree), ranks=[0, *sorted(scree)], weight=self._held_weight)
+        return scree_reading(errors, complete=len(errors) > family.most_rank, measured=scree)
+
+    def _row_losses(self, scree: Curve) -> Array:
+        """Of the held-out rows through 0 and through each of the ranks."""
+        networks = [self.size.family.network_of(scree[r]) for r in sorted(scree)]
+        return np.stack([row_losses(self.problem, network) for network in (None, *networks)])
+
+    @property
+    def _held_weight(self) -> Array | None:
+        weight = self.problem.weight_held
+        return None if weight is None else weight.double().numpy()
+
     def _shares(self, rank: int, trained: SizeFindings, scree: Curve) -> Shares:
         """How often the rank is read again."""
-        networks = [self.size.family.network_of(scree[r]) for r in sorted(scree)]
-        losses = [row_losses(self.problem, network) for network in (None, *networks)]
-        weight, settings = self.problem.weight_held, self.size.settings
+        settings = self.size.settings
         of_rows = scree_share(
-            np.stack(losses), rank, ranks=[0, *sorted(scree)], complete=max(scree) >= self.problem.most_rank,
-            weight=None if weight is None else weight.double().numpy(), ordered=settings.ordered, seed=settings.seed,
+            self._row_losses(scree), rank, ranks=[0, *sorted(scree)], complete=max(scree) >= self.size.family.most_rank,
+            weight=self._held_weight, ordered=settings.ordered, plateau=settings.rank_kind.plateau, seed=settings.seed,
         ) if scree else math.nan  # fmt: skip
         return Shares(of_rows, start_share(trained.starts, list(trained.curves), rank))
 

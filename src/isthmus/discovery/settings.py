@@ -4,7 +4,7 @@ import dataclasses
 from dataclasses import dataclass
 from enum import StrEnum
 
-from isthmus.discovery.kinds.halves import Half
+from isthmus.discovery.halves import RANK, Half, RankKind, Side, rank_kind
 
 CONNECTED = "connected"  # the kind of network that is trained unless another is asked for
 
@@ -47,6 +47,7 @@ class Settings:
         stream_layers: layers or blocks of a residual network, whose depth knob it is for "resnet".
         stream_width: of its stream, more where the data are wider.
         effective_depth: Lt, the depth knob of a leaky network.
+        encoder_side, decoder_side: "curved", or "linear" for a half without ReLU layers.
     """
 
     seed: int = 0
@@ -71,6 +72,8 @@ class Settings:
     stream_layers: int = 16
     stream_width: int = 24
     effective_depth: float = 8.0
+    encoder_side: str = Side.CURVED
+    decoder_side: str = Side.CURVED
 
     def __post_init__(self) -> None:
         if not self.ridges or min(self.ridges) <= 0 or sorted(self.ridges, reverse=True) != list(self.ridges):
@@ -87,12 +90,20 @@ class Settings:
     @property
     def encoder(self) -> Half:
         """What lies before the linear layers."""
-        return Half(self.relu_layers, self.width)
+        return self._half(self.encoder_side)
 
     @property
     def decoder(self) -> Half:
         """What lies behind them."""
-        return Half(self.relu_layers, self.width)
+        return self._half(self.decoder_side)
+
+    def _half(self, side: str) -> Half:
+        return Half(0 if side == Side.LINEAR else self.relu_layers, self.width)
+
+    @property
+    def rank_kind(self) -> RankKind:
+        """Which rank is asked for."""
+        return rank_kind(self.encoder_side, self.decoder_side)
 
     @property
     def depth(self) -> int:
@@ -134,6 +145,12 @@ class Settings:
         share = min(evaluations / self.start_evaluations, 1.0)
         names = ("adam_steps", "lbfgs_evaluations", "polish_evaluations", "raise_evaluations", "refine_evaluations")
         return dataclasses.replace(self, **{name: max(int(share * getattr(self, name)), 1) for name in names})
+
+    @property
+    def stamp(self) -> str:
+        """All of it as text, by which unfinished work knows its own: as it was before halves could be linear."""
+        text = str(self)
+        return text if self.rank_kind is not RANK else text.partition(", encoder_side=")[0] + ")"
 
     def as_dict(self) -> dict[str, object]:
         """Plain Python, for JSON."""

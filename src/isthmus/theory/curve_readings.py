@@ -9,6 +9,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
+PLATEAU = 1.05  # error over the least one that is as good: what the training of halves leaves between equal ranks
+NOISE = 2.0  # standard errors of a difference that are none
+
 
 @dataclass(frozen=True, slots=True)
 class CurveReading:
@@ -105,6 +111,47 @@ def scree_reading(
     hidden = _hidden_bends(logs, measured, winner=order[0] + 1) if measured is not None else []
     second = max([bends[i] for i in order[1:2]] + hidden, default=0.0)
     return CurveReading(order[0] + 1, bends[order[0]] - second)
+
+
+def plateau_reading(
+    losses: NDArray[np.float64],
+    *,
+    ranks: Sequence[int],
+    weight: NDArray[np.float64] | None = None,
+    slack: float = PLATEAU,
+) -> CurveReading:
+    """The least rank whose error no other betters by more than the noise of the rows, or than a small share.
+
+        least r with  mean_i (l_ri - l_bi) <= max(2 SE_i(l_ri - l_bi), (slack - 1) e_b),   e_b = min e,
+        sharpness = log of the error through the next fewer dimensions over that through r
+
+    The differences are of the same rows, so that what is hard to predict about a row cancels. The largest bend of the
+    curve, `scree_reading`, is no answer where the first of several directions carries most of the variance.
+
+    Args:
+        losses: of each row (columns) through so many dimensions (rows), (len(ranks), n), n >= 2.
+        ranks: 0 and those that were measured, ascending.
+        weight: of each row, any common factor; None: all the same.
+        slack: factor allowed on the error whatever the noise.
+
+    Returns:
+        The reading, 0 with sharpness 0 where no rank betters rank 0.
+
+    Raises:
+        ValueError: the shapes do not fit.
+    """
+    if losses.ndim != 2 or len(losses) != len(ranks) or len(ranks) < 2 or losses.shape[1] < 2:
+        raise ValueError(f"plateau_reading: needs a row of losses for each rank, got {losses.shape} for {list(ranks)}.")
+    share = np.full(losses.shape[1], 1.0 / losses.shape[1]) if weight is None else weight / weight.sum()
+    errors = losses @ share
+    excess = losses - losses[int(errors.argmin())]
+    mean = excess @ share
+    noise = np.sqrt(np.square((excess - mean[:, None]) * share).sum(1))
+    enough = mean <= np.maximum(NOISE * noise, (slack - 1) * errors.min())
+    i = int(np.flatnonzero(enough)[0])
+    if i == 0:
+        return CurveReading(0, 0.0)
+    return CurveReading(ranks[i], math.log(max(errors[i - 1], 1e-300) / max(errors[i], 1e-300)))
 
 
 def _hidden_bends(logs: Sequence[float], measured: Collection[int], *, winner: int) -> list[float]:

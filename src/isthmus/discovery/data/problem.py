@@ -53,9 +53,9 @@ class Problem:
         return self.x.shape[1]
 
     @property
-    def most_rank(self) -> int:
-        """The rank that no map of these inputs to these targets exceeds; class scores count up to a common shift."""
-        return min(self.d_in, self.d_out - self.loss.unseen)
+    def free_outputs(self) -> int:
+        """Number of outputs that count; class scores count up to a common shift."""
+        return self.d_out - self.loss.unseen
 
     @property
     def classes(self) -> bool:

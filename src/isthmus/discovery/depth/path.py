@@ -106,7 +106,7 @@ class DepthSearch:
 
         None where nothing could be trained.
         """
-        most = min(rank + self.depth.beyond, self.family.problem.most_rank, max(curve, default=0))
+        most = min(rank + self.depth.beyond, self.family.most_rank, max(curve, default=0))
         bases = {r: curve[min(r, max(curve))] for r in range(1, most + 1) if r in curve}
         if not bases:
             self._foresee(0)

@@ -3,7 +3,8 @@
 Every claim made here has passed `isthmus.recheck`, which knows nothing of this file. The formulas: `theory`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from isthmus.discovery.data.problem import Problem
+from isthmus.discovery.halves import RANK, RankKind, Side
 from isthmus.networks import FullyConnected, jacobians
 from isthmus.recheck import check
 from isthmus.tasks.arrays import counted
@@ -25,16 +27,20 @@ Array = NDArray[np.float64]
 Certificate = dict[str, object]
 
 
-def certified_interval(halves: tuple[FullyConnected, FullyConnected], problem: Problem, rank: int) -> RankEstimate:
-    """Bounds on the bottleneck rank of decoder o encoder, both in the user's units.
+def certified_interval(
+    halves: tuple[FullyConnected, FullyConnected], problem: Problem, rank: int, *, kind: RankKind = RANK
+) -> RankEstimate:
+    """Bounds on the rank of decoder o encoder, both in the user's units.
 
-        lower: a minor of the Jacobian at one row that no rounding can make singular
+        lower: a minor that no rounding can make singular: of the Jacobian at one row; for the index rank, of gradients
+               at several rows; for the mode rank, of tangents at several rows
         upper: the two halves themselves, which meet in `rank` coordinates
 
     Args:
         halves: encoder and decoder in the user's units.
         problem: the data; Jacobians are taken at up to 64 training rows, spread over them.
         rank: number of coordinates.
+        kind: which rank is bounded.
 
     Returns:
         The interval, with the certificates as plain numbers in its evidence; `isthmus verify` checks them.
@@ -42,30 +48,114 @@ def certified_interval(halves: tuple[FullyConnected, FullyConnected], problem: P
     encoder, decoder = halves
     chosen = torch.linspace(0, len(problem.x) - 1, min(POINTS, len(problem.x))).long()
     points = problem.inputs.restore(problem.x[chosen].double().numpy())
-    found = _standardised(halves, torch.from_numpy(points), problem)
-    s = torch.linalg.svdvals(torch.from_numpy(found)).numpy()
+    slopes = Slopes(
+        _standardised(halves, torch.from_numpy(points), problem),
+        points,
+        [problem.rows[int(i)] for i in chosen],
+        np.arange(decoder.dimensions[-1]) if problem.targets is None else problem.targets.kept,
+        problem.inputs.kept,
+    )
     networks = {"encoder": _written(encoder), "decoder": _written(decoder)}
-    lower, best = _largest_minor(found, s, points, problem, networks)
-    certificates: list[Certificate] = [{"kind": "factorisation", "claim": rank}]
-    evidence: dict[str, object] = {"certificates": certificates}
-    reason = "no minor of a Jacobian was proved regular" if rank else "a constant has rank 0"
-    if lower is not None:
-        certificates.append(lower)
-        row = problem.rows[int(chosen[best])]
-        reason = (
-            f"a {lower['claim']} x {lower['claim']} minor of the Jacobian of decoder o encoder at row {row} is regular "
-            f"beyond rounding (singular values from {s[best, 0]:.2g} to {s[best, int(str(lower['claim'])) - 1]:.2g})"
-        )
-        evidence |= {"witness_row": row, "witness": points[best].tolist(), "witness_singular_values": s[best].tolist()}
+    proofs = {"index": slopes.gradients, "mode": slopes.tangents}.get(kind.name, slopes.at_points)(rank)
+    lower = next((proof for proof in proofs if check({**proof.certificate, **networks}).refusal is None), None)
+    upper: Certificate = {"kind": "factorisation", "claim": rank}
+    if linear := [half for half in ("encoder", "decoder") if getattr(kind, half) is Side.LINEAR]:
+        upper["linear"] = linear
     return RankEstimate(
         estimate=rank,
-        lower=0 if lower is None else int(str(lower["claim"])),
+        lower=lower.claim if lower else 0,
         upper=rank,
-        lower_reason=reason,
+        lower_reason=lower.reason
+        if lower
+        else "no minor of a Jacobian was proved regular"
+        if rank
+        else "a constant has rank 0",
         upper_reason=f"decoder o encoder is an explicit factorisation through {counted(rank, 'coordinate')}",
         tolerance=CERTIFIED,
-        evidence=evidence,
+        evidence={"certificates": [upper, lower.certificate], **lower.evidence} if lower else {"certificates": [upper]},
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A lower bound with what proves it, in words and numbers."""
+
+    claim: int
+    certificate: Certificate
+    reason: str
+    evidence: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slopes:
+    """Jacobians (n, d_out, d_in) in standardised units, and where in the user's data their entries stand.
+
+    Attributes:
+        found: the Jacobians.
+        points: where, in the user's units (n, columns of x).
+        numbers: of these rows in the user's data.
+        rows: numbers of the outputs.
+        columns: numbers of the inputs.
+    """
+
+    found: Array
+    points: Array
+    numbers: Sequence[int]
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+
+    def at_points(self, rank: int) -> Iterator[Proof]:  # noqa: ARG002 - one row may show more
+        """Minors of the Jacobian at one row, the largest first."""
+        s = _spectra(self.found)
+        for k in range(_numerical_rank(s), 0, -1):
+            # the points where the k-th direction is furthest from rounding first
+            order = np.argsort(-s[:, k - 1] / np.where(s[:, 0] > 0, s[:, 0], 1.0))
+            for i in order[:WITNESSES]:
+                rows, columns = _pivots(self.found[i], k)
+                where = {"x": self.points[i].tolist(), **self._entries(rows, columns)}
+                text = f"of the Jacobian of decoder o encoder at row {self.numbers[i]}"
+                evidence = {"witness_row": self.numbers[i], "witness": self.points[i].tolist()}
+                yield _proof("jacobian_rank", k, where, s[i], text, evidence)
+
+    def gradients(self, rank: int) -> Iterator[Proof]:
+        """Minors of gradients at several rows."""
+        stacked = self.found.reshape(-1, self.found.shape[2])
+        s = _spectra(stacked)
+        for k in range(min(_numerical_rank(s), rank), 0, -1):
+            rows, columns = _pivots(stacked, k)
+            at, outputs = np.divmod(rows, self.found.shape[1])
+            where = {"points": self.points[at].tolist(), **self._entries(outputs, columns)}
+            yield _proof("gradient_span", k, where, s, "of gradients of decoder o encoder", {})
+
+    def tangents(self, rank: int) -> Iterator[Proof]:
+        """Minors of columns of the Jacobians at several rows."""
+        beside = self.found.transpose(1, 0, 2).reshape(self.found.shape[1], -1)
+        s = _spectra(beside)
+        for k in range(min(_numerical_rank(s), rank), 0, -1):
+            rows, columns = _pivots(beside, k)
+            at, inputs = np.divmod(columns, self.found.shape[2])
+            where = {"points": self.points[at].tolist(), **self._entries(rows, inputs)}
+            yield _proof("tangent_span", k, where, s, "of tangents of decoder o encoder", {})
+
+    def _entries(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Certificate:
+        return {"rows": self.rows[rows].tolist(), "columns": self.columns[columns].tolist()}
+
+
+def _proof(kind: str, k: int, where: Certificate, spectrum: Array, text: str, evidence: Mapping[str, object]) -> Proof:
+    reason = (
+        f"a {k} x {k} minor {text} is regular beyond rounding (singular values from {spectrum[0]:.2g} to "
+        f"{spectrum[k - 1]:.2g})"
+    )
+    spread = {"witness_singular_values": spectrum.tolist()}
+    return Proof(k, {"kind": kind, "claim": k, **where}, reason, {**evidence, **spread})
+
+
+def _spectra(matrices: Array) -> Array:
+    return torch.linalg.svdvals(torch.from_numpy(matrices)).numpy()
+
+
+def _numerical_rank(s: Array) -> int:
+    return int(((s > CERTIFIED * s[..., :1]) & (s > 0)).sum(-1).max(initial=0))
 
 
 def _standardised(halves: tuple[FullyConnected, FullyConnected], points: Tensor, problem: Problem) -> Array:
@@ -77,30 +167,6 @@ def _standardised(halves: tuple[FullyConnected, FullyConnected], points: Tensor,
     if problem.targets is None:
         return found
     return found[:, problem.targets.kept, :] / problem.targets.scale[:, None]
-
-
-def _largest_minor(
-    found: Array, s: Array, points: Array, problem: Problem, networks: Mapping[str, object]
-) -> tuple[Certificate | None, int]:
-    """The largest regular minor that the independent check accepts, and the number of its point."""
-    columns = problem.inputs.kept
-    rows = np.arange(found.shape[1]) if problem.targets is None else problem.targets.kept
-    numerical = int(((s > CERTIFIED * s[:, :1]) & (s > 0)).sum(1).max(initial=0))
-    for k in range(numerical, 0, -1):
-        # the points where the k-th direction is furthest from rounding first
-        order = np.argsort(-s[:, k - 1] / np.where(s[:, 0] > 0, s[:, 0], 1.0))
-        for i in order[:WITNESSES]:
-            chosen_rows, chosen_columns = _pivots(found[i], k)
-            witness: Certificate = {
-                "kind": "jacobian_rank",
-                "claim": k,
-                "x": points[i].tolist(),
-                "rows": rows[chosen_rows].tolist(),
-                "columns": columns[chosen_columns].tolist(),
-            }
-            if check({**witness, **networks}).refusal is None:
-                return witness, int(i)
-    return None, 0
 
 
 def _pivots(jacobian: Array, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

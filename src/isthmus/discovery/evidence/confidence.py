@@ -13,7 +13,7 @@ from torch import nn
 
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.minimum import Minimum
-from isthmus.theory.curve_readings import scree_reading, with_gaps_filled
+from isthmus.theory.curve_readings import plateau_reading, scree_reading, with_gaps_filled
 
 RESAMPLES = 200
 BLOCKS = 10  # held-out rows of a time series are drawn in so many blocks, for neighbours resemble each other
@@ -54,6 +54,7 @@ def scree_share(
     complete: bool = False,
     weight: Array | None = None,
     ordered: bool = False,
+    plateau: bool = False,
     seed: int = 0,
 ) -> float:
     """Share of bootstrap resamples of the held-out rows whose scree curve reads `rank`.
@@ -65,6 +66,7 @@ def scree_share(
         complete: no map needs more than K dimensions.
         weight: of each row, any common factor.
         ordered: rows are a time series: blocks of neighbours are drawn.
+        plateau: the curve is read by where it becomes flat, not by its bend.
         seed: of the resamples, 200.
 
     Raises:
@@ -80,7 +82,9 @@ def scree_share(
     hits = 0
     for _ in range(RESAMPLES):
         drawn = np.bincount(rng.integers(num_blocks, size=num_blocks), minlength=num_blocks)[block] * share
-        if drawn.sum() > 0:
+        if plateau and drawn.sum() > 0:
+            hits += plateau_reading(losses, ranks=known, weight=drawn).rank == rank
+        elif drawn.sum() > 0:
             errors = dict(zip(known, (losses @ drawn / drawn.sum()).tolist(), strict=True))
             hits += scree_reading(with_gaps_filled(errors), complete=complete).rank == rank
     return hits / RESAMPLES

@@ -51,6 +51,11 @@ class Family(ABC, Generic[N]):
         """How many layers its networks have, for an estimate of their memory."""
 
     @property
+    def most_rank(self) -> int:
+        """The rank that no map of these inputs to these targets exceeds."""
+        return self.settings.rank_kind.most(self.problem.d_in, self.problem.free_outputs)
+
+    @property
     @abstractmethod
     def room(self) -> int:
         """The largest rank that networks of this size can show."""
@@ -155,7 +160,8 @@ class Family(ABC, Generic[N]):
 
     def measured(self, network: N, end: FitResult, *, ridge: float, **origin: Any) -> Minimum:
         """The numbers of a trained network that the decision needs, with its parameters."""
-        problem, spectrum = self.problem, median_jacobian_spectrum(self.written(network), self.problem.x)
+        problem = self.problem
+        spectrum = self.settings.rank_kind.spectrum(spread_jacobians(self.written(network), problem.x))
         minimum = Minimum(
             objective=end.objective,
             theta=flat_parameters(network),
@@ -176,11 +182,11 @@ class Family(ABC, Generic[N]):
         return self.with_middle(minimum, network)
 
 
-def median_jacobian_spectrum(network: FullyConnected, x: Tensor) -> Tensor:
-    """Median over spread data points of the singular values of the network's Jacobian, in float64."""
+def spread_jacobians(network: FullyConnected, x: Tensor) -> Tensor:
+    """The network's Jacobians (n, d_out, d_in) at spread data points, in float64."""
     points = x[torch.linspace(0, len(x) - 1, min(JACOBIAN_POINTS, len(x))).long()]
     exact = network.rewritten(*network.written_layers()).double()
-    return torch.linalg.svdvals(jacobians(exact, points.double())).median(0).values
+    return jacobians(exact, points.double())
 
 
 def fill(network: M, theta: Tensor) -> M:

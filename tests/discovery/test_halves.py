@@ -1,0 +1,133 @@
+"""Straight and curved halves: which rank they ask for, the spectra that show it, and the search that finds it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import isthmus
+from isthmus import Limits, Verdict
+from isthmus.discovery.halves import INDEX, MODE, RANK, RANK_KINDS, RankKind, rank_kind
+from isthmus.discovery.settings import Settings
+from isthmus.recheck import check, check_run
+from isthmus.theory.spectra import spectral_gap_rank
+
+FEW: dict[str, Any] = {"ridge": [3e-3, 1e-3], "workers": 1, "limits": Limits(evaluations=400)}
+
+
+def test_the_halves_say_which_rank_is_asked_for() -> None:
+    for kind in RANK_KINDS.values():
+        assert rank_kind(kind.encoder, kind.decoder) is kind
+    with pytest.raises(ValueError, match="whole map is linear"):
+        rank_kind("linear", "linear")
+    with pytest.raises(ValueError, match=r"decoder='conv'\): needs 'curved' or 'linear'"):
+        rank_kind("curved", "conv")
+
+
+def test_a_linear_half_has_no_relu_layer() -> None:
+    for kind in RANK_KINDS.values():
+        settings = Settings(encoder_side=kind.encoder, decoder_side=kind.decoder)
+        assert (settings.encoder.layers == 0) == (kind is INDEX)
+        assert (settings.decoder.layers == 0) == (kind is MODE)
+        assert settings.rank_kind is kind
+
+
+def test_curved_halves_are_stamped_as_before_there_were_others() -> None:
+    """Unfinished work of an older version goes on."""
+    stamps = {
+        kind: Settings(encoder_side=kind.encoder, decoder_side=kind.decoder).stamp for kind in RANK_KINDS.values()
+    }
+    assert stamps[RANK].endswith("effective_depth=8.0)")
+    assert len(set(stamps.values())) == 3
+
+
+def jacobians(n: int, k: int, kind: RankKind) -> torch.Tensor:
+    """Of maps through k linear combinations, into k modes, or through k directions that turn from point to point."""
+    draw = torch.Generator().manual_seed(n + k)
+    out, back, into = (
+        torch.randn(size, generator=draw, dtype=torch.float64) for size in ((n, 6, k), (6, k), (n, k, 9))
+    )
+    fixed = torch.randn(k, 9, generator=draw, dtype=torch.float64)
+    return {"rank": out @ into, "index": out @ fixed, "mode": back @ into}[kind.name]
+
+
+@pytest.mark.parametrize("kind", RANK_KINDS.values(), ids=RANK_KINDS)
+def test_the_spectrum_of_a_kind_has_its_gap_at_its_rank(kind: RankKind) -> None:
+    for k in range(1, 5):
+        assert int(spectral_gap_rank(kind.spectrum(jacobians(40, k, kind)))) == k
+        # where neither half is linear, the directions of all points together fill everything
+        full = INDEX.spectrum(jacobians(40, k, RANK))
+        assert int((full > 1e-9 * full[0]).sum()) == 9
+        ranks = [
+            int((s > 1e-9 * s[0]).sum()) for s in (other.spectrum(jacobians(40, k, kind)) for other in (RANK, kind))
+        ]
+        assert ranks[0] <= ranks[1] <= kind.most(9, 6)
+
+
+def products(n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """One target of two combinations of six inputs; its bottleneck rank is 1."""
+    rng = np.random.default_rng(seed)
+    x, b = rng.normal(size=(n, 6)), np.linalg.qr(rng.normal(size=(6, 2)))[0].T
+    z = x @ b.T
+    return x, (np.sin(z[:, 0]) + z[:, 1] ** 2)[:, None], b
+
+
+def certificates(found: isthmus.Discovery) -> list[Any]:
+    listed: Any = found.interval.evidence["certificates"]
+    return list(listed)
+
+
+@pytest.fixture(scope="module")
+def index() -> isthmus.Discovery:
+    x, y, _ = products()
+    return isthmus.discover(x, y, encoder="linear", **FEW)
+
+
+def test_the_index_rank_counts_the_combinations(index: isthmus.Discovery) -> None:
+    _, _, b = products()
+    assert (index.rank, index.verdict) == (2, Verdict.CONFIDENT), index.reasons
+    assert index.encoder.depth == 1
+    found = np.linalg.qr(index.encoder.weights[0].detach().numpy().T)[0]
+    assert np.linalg.norm(found @ found.T - b.T @ b, 2) < 0.1
+
+
+def test_its_certificates_prove_both_ends(index: isthmus.Discovery) -> None:
+    assert (index.interval.lower, index.interval.upper) == (2, 2)
+    networks = {
+        half: {
+            "weights": [w.detach().numpy() for w in network.weights],
+            "biases": [b.detach().numpy() for b in network.biases],
+            "negative_slope": network.negative_slope,
+            "linear": sorted(network.linear),
+        }
+        for half, network in (("encoder", index.encoder), ("decoder", index.decoder))
+    }
+    claims: dict[str, Any] = {w["kind"]: {**w, **networks} for w in certificates(index)}
+    assert set(claims) == {"factorisation", "gradient_span"}
+    assert all(check(claim).refusal is None for claim in claims.values())
+    assert check({**claims["gradient_span"], "claim": 3}).refusal is not None
+    twice = claims["gradient_span"]["points"][:1] * 2
+    assert "singular" in str(check({**claims["gradient_span"], "points": twice}).refusal)
+    assert "the decoder is not linear" in str(check({**claims["factorisation"], "linear": ["decoder"]}).refusal)
+
+
+def test_the_mode_rank_counts_the_directions_of_the_targets() -> None:
+    rng = np.random.default_rng(1)
+    x, b = rng.normal(size=(400, 3)), rng.normal(size=(2, 6))
+    # one curved coordinate, the first input, moves two modes
+    y = np.stack([np.sin(2 * x[:, 0]), np.cos(2 * x[:, 0])], 1) @ b
+    found = isthmus.discover(x, y, decoder="linear", **FEW)
+    assert (found.rank, found.verdict) == (2, Verdict.CONFIDENT), found.reasons
+    assert (found.interval.lower, found.interval.upper) == (2, 2)
+    assert {w["kind"] for w in certificates(found)} == {"factorisation", "tangent_span"}
+    assert isthmus.discover(x, y, encoder="linear", **FEW).rank == 1
+
+
+def test_a_run_with_a_linear_half_is_read_back_and_verified(index: isthmus.Discovery, tmp_path: Any) -> None:
+    index.save(tmp_path / "run")
+    loaded = isthmus.load(tmp_path / "run")
+    x, _, _ = products()
+    assert np.array_equal(loaded.transform(x), index.transform(x))
+    checked = check_run(tmp_path / "run")
+    assert [line.refusal for line in checked] == [None] * 3
