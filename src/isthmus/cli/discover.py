@@ -46,6 +46,8 @@ class DiscoverRequest:
     depth_path: bool = False
     candidates: str | None = None
     loss: str | None = None
+    encoder: str | None = None
+    decoder: str | None = None
 
     def __post_init__(self) -> None:
         if self.max_seconds is not None and not 0 < self.max_seconds < float("inf"):
@@ -117,6 +119,13 @@ class NetworkName(StrEnum):
     RESNET = "resnet"
 
 
+class SideName(StrEnum):
+    """What a half may be, as `discover` calls it."""
+
+    CURVED = "curved"
+    LINEAR = "linear"
+
+
 def discover(  # noqa: PLR0913 - one argument per option
     data: Annotated[str, typer.Argument(help="A .csv, .tsv, .parquet, .npy or .npz file, or builtin:NAME.")],
     target: Annotated[str | None, typer.Option(help="Columns to predict as numbers: COL,COL.")] = None,
@@ -145,6 +154,10 @@ def discover(  # noqa: PLR0913 - one argument per option
         str | None, typer.Option(help="Columns to compare the coordinates with, no inputs: COL,COL.")
     ] = None,
     loss: Annotated[str | None, typer.Option(help=LOSS_HELP)] = None,
+    encoder: Annotated[
+        SideName | None, typer.Option(help="linear: how many combinations of the inputs matter; default of one target.")
+    ] = None,
+    decoder: Annotated[SideName | None, typer.Option(help="linear: in how many modes the targets move.")] = None,
 ) -> int:
     """How many dimensions DATA needs: writes a run folder with a report, and says the verdict.
 
@@ -153,6 +166,7 @@ def discover(  # noqa: PLR0913 - one argument per option
     request = DiscoverRequest(
         data, target, autoencode, classes, seed, max_seconds, ordered, groups, control, ridge, starts, depth,
         evaluations, None if network is None else network.value, depth_path, candidates, loss,
+        None if encoder is None else encoder.value, None if decoder is None else decoder.value,
     )  # fmt: skip
     folder = chosen_folder(request.default_folder, out, resume, replace=replace)
     check_writable(folder)

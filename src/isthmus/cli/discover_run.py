@@ -22,9 +22,10 @@ from isthmus.cli.progress_bar import shown_progress
 from isthmus.cli.run_folder import WORK, FolderState, check_free, clear, state_of, tidy
 from isthmus.cli.terminal import notes, print_headed, terminal
 from isthmus.discovery import Discovery, discover, interpret, load
-from isthmus.discovery.data.checking import adapted_settings, base_settings, checked_data
+from isthmus.discovery.data.checking import adapted_settings, base_settings, checked_data, with_halves
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.files.netcdf import write_tables
+from isthmus.discovery.halves import Side
 from isthmus.discovery.settings import Settings
 from isthmus.errors import DataError, IsthmusError
 from isthmus.reports import report, verdict_of, write_pictures
@@ -108,6 +109,11 @@ def _finished(folder: Path, rows: Rows, request: DiscoverRequest) -> Discovery:
     settings = adapted_settings(
         settings, depth=request.depth, ridge=request.ridges, starts=request.starts, limits=_limits(request)
     )
+    data = checked_data(rows.x, rows.y, rows.loss)
+    halves = {"encoder": request.encoder, "decoder": request.decoder}
+    if "encoder_side" not in found.settings:  # a run from before halves could be linear
+        halves = {name: side or Side.CURVED for name, side in halves.items()}
+    settings = with_halves(settings, data, **halves, depth_path=request.depth_path)
     if found.input_names != tuple(rows.x.columns):
         raise DataError(f"{folder}: the finished run there has other columns. Give another folder with --out.")
     asked = json.loads(json.dumps(settings.as_dict()))
@@ -116,7 +122,7 @@ def _finished(folder: Path, rows: Rows, request: DiscoverRequest) -> Discovery:
     # a run from before a setting existed counts as one that left it alone
     stored = json.loads(json.dumps({**Settings().as_dict(), **found.settings}))
     other = [name for name, value in asked.items() if stored[name] != value]
-    if found.settings.get("data") not in {None, checked_data(rows.x, rows.y, rows.loss).fingerprint()}:
+    if found.settings.get("data") not in {None, data.fingerprint()}:
         other = ["data", *other]
     if request.depth_path and found.depth_path is None and found.scree.sizes["rank"]:
         other.append("depth path (none)")
@@ -136,6 +142,8 @@ def _search(rows: Rows, folder: Path, request: DiscoverRequest, errors: Console)
         return discover(
             rows.x,
             rows.y,
+            encoder=request.encoder,
+            decoder=request.decoder,
             network=request.network,
             loss=rows.loss,
             depth=request.depth,

@@ -128,10 +128,11 @@ def _disagreements(readings: Readings, rank: int) -> list[str]:
     if readings.scree.rank != rank:
         doubts.append(f"The held-out error bends at {readings.scree.rank}, not at {rank}.")
     if readings.jacobian_rank != rank:
-        advice = "the map may need more dimensions together than at any one point"
+        advice = ": the map may need more dimensions together than at any one point"
         if readings.jacobian_rank > rank:
-            advice = "more depth or ridge may flatten the extra directions"
-        doubts.append(f"The Jacobian has {readings.jacobian_rank} directions, not {rank}: {advice}.")
+            advice = ": more depth or ridge may flatten the extra directions"
+        hint = "" if readings.straight else advice
+        doubts.append(f"The Jacobian has {readings.jacobian_rank} directions, not {rank}{hint}.")
     for ridge, reading in readings.counted_neighbours:
         if reading.rank != readings.objective.rank:
             way = "over" if reading.rank > readings.objective.rank else "under"

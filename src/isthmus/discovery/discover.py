@@ -3,16 +3,14 @@
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from numpy.typing import ArrayLike
 
-from isthmus.discovery.data.checking import adapted_settings, base_settings, checked_data, groups_of_rows
+from isthmus.discovery.data.checking import adapted_settings, base_settings, checked_data, groups_of_rows, with_halves
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.data.splitting import heldout_rows
 from isthmus.discovery.files.storage import RESULT
-from isthmus.discovery.halves import Side
 from isthmus.discovery.request import Request
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.settings import CONNECTED
@@ -61,7 +59,8 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         x: inputs (n, d_in): array, tensor or data frame of real numbers.
         y: targets (n, d_out), or class labels (n,) with loss="cross_entropy"; None: y = x, the dimension of the data.
         encoder: "curved"; or "linear": the least number of linear combinations of the inputs that the targets depend
-            on, the index rank or structural dimension.
+            on, the index rank or structural dimension. None: curved, but linear of one target or two classes, whose
+            bottleneck rank is 1 whatever they depend on, unless an option needs curved halves.
         decoder: "curved"; or "linear": the least dimension of an affine space that holds what is predicted, the mode
             rank. With inputs autoencoded, a linear encoder asks how many linear sensors suffice, a linear decoder is
             PCA by curved scores.
@@ -104,8 +103,8 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     data = checked_data(x, y, loss, sample_weight, columns)
     groups = groups_of_rows(groups, sample_weight)
     settings = base_settings(network, seed, ordered=ordered, scaling=Scaling(scaling))
-    settings = replace(settings, encoder_side=encoder or Side.CURVED, decoder_side=decoder or Side.CURVED)
     settings = adapted_settings(settings, depth=depth, ridge=ridge, starts=starts, limits=limits)
+    settings = with_halves(settings, data, encoder=encoder, decoder=decoder, depth_path=depth_path)
     if depth_path and settings.network != CONNECTED:
         raise ValueError(
             f"discover(depth_path=True, network={network!r}): a depth path adds linear layers to a fully connected "

@@ -16,6 +16,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from isthmus.tasks.arrays import counted
+
 
 class Side(StrEnum):
     """What a half may be."""
@@ -74,8 +76,13 @@ class RankKind(ABC):
     encoder: ClassVar[Side] = Side.CURVED
     decoder: ClassVar[Side] = Side.CURVED
     noun: ClassVar[str]  # of one coordinate
+    whose: ClassVar[str] = ""
     title: ClassVar[str]
     plateau: ClassVar[bool] = True  # the held-out error is read by where it becomes flat, not by its largest bend
+
+    def counted(self, count: int) -> str:
+        """A count of its coordinates: "1 dimension", "3 combinations of the inputs"."""
+        return counted(count, self.noun) + self.whose
 
     @abstractmethod
     def most(self, d_in: int, d_out: int) -> int:
@@ -109,6 +116,7 @@ class IndexRank(RankKind):
     name: ClassVar[str] = "index"
     encoder: ClassVar[Side] = Side.LINEAR
     noun: ClassVar[str] = "combination"
+    whose: ClassVar[str] = " of the inputs"
     title: ClassVar[str] = "index rank"
 
     def most(self, d_in: int, d_out: int) -> int:  # noqa: ARG002
@@ -126,6 +134,7 @@ class ModeRank(RankKind):
     name: ClassVar[str] = "mode"
     decoder: ClassVar[Side] = Side.LINEAR
     noun: ClassVar[str] = "mode"
+    whose: ClassVar[str] = " of the outputs"
     title: ClassVar[str] = "mode rank"
 
     def most(self, d_in: int, d_out: int) -> int:  # noqa: ARG002

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.files.storage import CONTROL, read_fields, write_fields
+from isthmus.discovery.halves import INDEX, Side, rank_kind
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.networks.network import Network
@@ -94,6 +95,25 @@ class Discovery:
             return loss_argument(name, "Discovery")
         except ValueError:
             raise DataError(f"the run has the loss {name!r}, which this version of isthmus does not know.") from None
+
+    @property
+    def kind(self) -> str:
+        """Which rank it is: "rank", "index" where the encoder is linear, "mode" where the decoder is."""
+        sides = (str(self.settings.get(f"{half}_side", Side.CURVED)) for half in ("encoder", "decoder"))
+        return rank_kind(*sides).name
+
+    @property
+    def directions(self) -> NDArray[np.float64] | None:
+        """The combinations of the inputs (rank, d_in) in the user's units, orthonormal; None where they are curved.
+
+        The first is the direction of the coordinate that saves most error, the others add those of the next ones. What
+        the data determine is their span.
+        """
+        if self.kind != INDEX.name:
+            return None
+        rows = self.encoder.weights[0].detach().numpy()
+        q, r = np.linalg.qr(rows.T)
+        return np.asarray((q * np.where(np.diag(r) < 0, -1.0, 1.0)).T)
 
     @property
     def columns(self) -> tuple[InputColumn, ...] | None:

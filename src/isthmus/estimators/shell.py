@@ -35,6 +35,8 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def __init__(  # noqa: PLR0913 - the arguments are a public contract
         self,
         *,
+        encoder: Argument = None,
+        decoder: Argument = None,
         loss: Argument = None,
         depth: Argument = None,
         ridge: Argument = None,
@@ -46,6 +48,8 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         n_jobs: Argument = None,
         verbose: Argument = False,
     ) -> None:
+        self.encoder = encoder
+        self.decoder = decoder
         self.loss = loss
         self.depth = depth
         self.ridge = ridge
@@ -81,6 +85,8 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         found = discover(
             X if names is None else pd.DataFrame(X, columns=names),
             y,
+            encoder=self.encoder,
+            decoder=self.decoder,
             loss=loss,
             depth=_whole(self.depth),
             ridge=None if self.ridge is None else np.ravel(self.ridge).tolist(),

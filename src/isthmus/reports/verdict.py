@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
+from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS
 from isthmus.reports.depth_words import depth_sentence
 from isthmus.reports.diagnosis_verdict import verdict_of_diagnosis
 from isthmus.reports.words import Line, VerdictText, dimensions, sentence
@@ -50,13 +51,22 @@ def _headline(found: Discovery) -> str:
     if found.rank == 0:
         return "0 dimensions: the targets do not depend on the inputs."
     if found.verdict is Verdict.DOUBTFUL:
-        return f"Probably {dimensions(found.rank)}, but this is doubtful."
-    return f"This task needs {dimensions(found.rank)}."
+        return f"Probably {_counted(found, found.rank)}, but this is doubtful."
+    return f"This task needs {_counted(found, found.rank)}."
+
+
+def _counted(found: Discovery, count: int) -> str:
+    return RANK_KINDS[found.kind].counted(count)
 
 
 def _limit(found: Discovery) -> str:
     """What no data could have changed: a map to so many targets has no larger rank."""
     count = len(found.target_names)
+    if found.kind == INDEX.name and count - (found.task == "classification") == 1:
+        what = "one target" if found.task == "regression" else "two classes"
+        return f"{what}: its rank is 1 by construction, so the combinations of the inputs it depends on were counted."
+    if found.kind != RANK.name:
+        return ""
     if found.task != "regression" or not 0 < count == found.rank:
         return ""
     targets = "the one target that was given" if count == 1 else f"the {count} targets that were given"
@@ -72,7 +82,7 @@ def _error(found: Discovery) -> str:
     error = float(found.scree["heldout_error"].sel(rank=found.rank))
     if not math.isfinite(error):
         return ""
-    return f"through {dimensions(found.rank)}, {_percent(error)} of {found.loss.words.left} on held-out data."
+    return f"through {_counted(found, found.rank)}, {_percent(error)} of {found.loss.words.left} on held-out data."
 
 
 def _accuracy(found: Discovery) -> str:
@@ -82,7 +92,7 @@ def _accuracy(found: Discovery) -> str:
     ranks, shares = found.scree["rank"].values.tolist(), found.scree["heldout_accuracy"].values.tolist()
     last = max((i for i in range(1, len(shares)) if shares[i] != shares[i - 1]), default=0)
     shown = min(last, _MOST_SHARES - 1) + 1
-    first = f"{_percent(shares[0])} of the held-out classes are right through {dimensions(ranks[0])}"
+    first = f"{_percent(shares[0])} of the held-out classes are right through {_counted(found, ranks[0])}"
     return ", ".join([first, *(f"{_percent(shares[i])} through {ranks[i]}" for i in range(1, shown))])
 
 
@@ -90,7 +100,7 @@ def _one_fewer(found: Discovery) -> str:
     ratio = found.readings.get("one_fewer")
     if ratio is None or not math.isfinite(ratio) or found.rank < 1:
         return ""
-    fewer = dimensions(found.rank - 1)
+    fewer = _counted(found, found.rank - 1)
     if ratio < _SAME:
         return f"with {fewer} the error is not larger."
     return f"with {fewer} the error is {_times(ratio)} as large."
@@ -101,8 +111,9 @@ def _stability(found: Discovery) -> str:
     rows, starts = found.readings.get("resample_share"), found.readings.get("start_share")
     if rows is None or starts is None or found.rank < 1:
         return ""
+    does = "is flat from {} on" if RANK_KINDS[found.kind].plateau else "bends at {}"
     return (
-        f"the held-out error bends at {found.rank} in {_percent(rows)} of the resamples of the held-out rows, and "
+        f"the held-out error {does.format(found.rank)} in {_percent(rows)} of the resamples of the held-out rows, and "
         f"{_percent(starts)} of the starts have a Jacobian of that rank."
     )
 

@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from isthmus.discovery.data.scaling import Scaling
+from isthmus.discovery.halves import Side, rank_kind
 from isthmus.discovery.kinds import family_class, kind_of
-from isthmus.discovery.settings import Settings, StartKind
+from isthmus.discovery.settings import CONNECTED, Settings, StartKind
 from isthmus.errors import DataError
 from isthmus.networks.arguments import seed_argument, tensor_argument
 from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, constant_columns, listing
@@ -43,6 +44,13 @@ class CheckedData:
     target_names: tuple[str, ...]
     weight: Array | None = None  # of each row, > 0
     columns: tuple[InputColumn, ...] = ()  # how the inputs were made
+
+    @property
+    def num_targets(self) -> int | None:
+        """How many numbers vary with the inputs; scores of classes count up to a common shift. None: autoencoding."""
+        if self.y is self.x:
+            return None
+        return len(self.target_names) - 1 if self.loss.classes else int((~constant_columns(self.y)).sum())
 
     def fingerprint(self) -> str:
         """Hash of the data, by which a finished run knows its own."""
@@ -207,6 +215,27 @@ def adapted_settings(
     settings = kind.adapted(settings, depth)
     check_memory(min(kind.num_layers(settings), MOST) * BYTES_OF_LAYER, f"discover(depth={str(depth)[:40]})")
     return settings if limits.evaluations is None else settings.scaled_to(limits.evaluations)
+
+
+def with_halves(
+    settings: Settings, data: CheckedData, *, encoder: str | None, decoder: str | None, depth_path: bool = False
+) -> Settings:
+    """The settings with the halves that a caller means; of one target of which nothing was said, a linear encoder.
+
+        f = identity o f: the bottleneck rank of one target is 1 whatever it depends on
+
+    Raises:
+        ValueError: no such halves, or linear ones where an option needs curved ones.
+    """
+    rank_kind(encoder or Side.CURVED, decoder or Side.CURVED)
+    residual = f"network={settings.network!r}" if settings.network != CONNECTED else None
+    curved_only = residual or ("depth_path=True" if depth_path else None)
+    if curved_only and Side.LINEAR in {encoder, decoder}:
+        half = "encoder" if encoder == Side.LINEAR else "decoder"
+        raise ValueError(f"discover({half}='linear', {curved_only}): needs curved halves; leave out one of the two.")
+    if encoder is decoder is None and not curved_only and data.num_targets == 1:
+        encoder = Side.LINEAR
+    return replace(settings, encoder_side=encoder or Side.CURVED, decoder_side=decoder or Side.CURVED)
 
 
 def _ridges(ridge: float | Sequence[float]) -> tuple[float, ...]:
