@@ -1,5 +1,6 @@
 """Straight and curved halves: which rank they ask for, the spectra that show it, and the search that finds it."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,10 @@ import torch
 
 import isthmus
 from isthmus import Limits, Verdict
+from isthmus.discovery.data.checking import base_settings, checked_data, with_halves
+from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.halves import INDEX, MODE, RANK, RANK_KINDS, RankKind, rank_kind
+from isthmus.discovery.search import OneSize
 from isthmus.discovery.settings import Settings
 from isthmus.recheck import check, check_run
 from isthmus.theory.spectra import spectral_gap_rank
@@ -121,7 +125,6 @@ def test_the_mode_rank_counts_the_directions_of_the_targets() -> None:
     assert (found.rank, found.verdict) == (2, Verdict.CONFIDENT), found.reasons
     assert (found.interval.lower, found.interval.upper) == (2, 2)
     assert {w["kind"] for w in certificates(found)} == {"factorisation", "tangent_span"}
-    assert isthmus.discover(x, y, encoder="linear", **FEW).rank == 1
 
 
 def test_a_run_with_a_linear_half_is_read_back_and_verified(index: isthmus.Discovery, tmp_path: Any) -> None:
@@ -131,3 +134,66 @@ def test_a_run_with_a_linear_half_is_read_back_and_verified(index: isthmus.Disco
     assert np.array_equal(loaded.transform(x), index.transform(x))
     checked = check_run(tmp_path / "run")
     assert [line.refusal for line in checked] == [None] * 3
+
+
+def chosen(y: np.ndarray | None, **asked: Any) -> RankKind:
+    x = np.random.default_rng(0).normal(size=(30, 4))
+    loss = "cross_entropy" if y is not None and y.ndim == 1 else None
+    data = checked_data(x, y, loss)
+    settings = base_settings(asked.pop("network", None), 0, ordered=False, scaling=Scaling.COLUMN)
+    return with_halves(
+        settings, data, encoder=asked.pop("encoder", None), decoder=asked.pop("decoder", None), **asked
+    ).rank_kind
+
+
+def test_one_target_is_asked_for_its_combinations_and_everything_else_for_its_rank() -> None:
+    rng = np.random.default_rng(0)
+    one, two = rng.normal(size=(30, 1)), rng.normal(size=(30, 2))
+    labels = np.arange(30.0) % 3
+    assert chosen(one) is INDEX
+    assert chosen(np.column_stack([one, np.ones(30)])) is INDEX, "a constant column is no target"
+    assert chosen(labels > 1) is INDEX, "the scores of two classes count up to a common shift"
+    assert chosen(two) is chosen(labels) is chosen(None) is RANK
+    assert chosen(one, encoder="curved") is chosen(one, network="resnet") is chosen(one, depth_path=True) is RANK
+    assert chosen(one, decoder="linear") is chosen(two, decoder="linear") is MODE
+    assert chosen(None, encoder="linear") is INDEX
+
+
+def test_linear_halves_are_refused_where_both_must_be_curved() -> None:
+    y = np.random.default_rng(0).normal(size=(30, 2))
+    with pytest.raises(ValueError, match=r"encoder='linear', network='leaky'\): needs curved halves"):
+        chosen(y, encoder="linear", network="leaky")
+    with pytest.raises(ValueError, match=r"decoder='linear', depth_path=True\): needs curved halves"):
+        chosen(y, decoder="linear", depth_path=True)
+
+
+def test_directions_are_orthonormal_and_span_the_rows_of_the_encoder(index: isthmus.Discovery) -> None:
+    found, rows = index.directions, index.encoder.weights[0].detach().numpy()
+    assert found is not None
+    assert np.allclose(found @ found.T, np.eye(2))
+    assert np.allclose(rows @ found.T @ found, rows)
+    assert np.allclose(found[0], rows[0] / np.linalg.norm(rows[0])), "the first is that of the first coordinate"
+    assert dataclasses.replace(index, settings={}).directions is None, "curved halves, as in runs of older versions"
+
+
+def test_starts_at_other_ridges_are_led_through_more_directions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a large ridge all starts miss the weak combination; the smaller ridge beside it has found it."""
+    x, y, _ = products(300, seed=3)
+    rng = np.random.default_rng(5)
+    y = y + 0.35 * np.sin(2 * x @ rng.normal(size=(6, 1)) / 2)
+    options: dict[str, Any] = {"encoder": "linear", "ridge": [1e-2, 1e-3], "workers": 1, "starts": 1, "seed": 4}
+    found = isthmus.discover(x, y, limits=Limits(evaluations=300), **options)
+    handed = OneSize._hand_on  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    curves: list[dict[int, float]] = []
+
+    def watched(self: OneSize, starts: Any, by_ridge: Any, ladder: Any) -> None:
+        before = {rank: m.objective for rank, m in by_ridge[ladder.ridge].items()}
+        handed(self, starts, by_ridge, ladder)
+        after = {rank: m.objective for rank, m in by_ridge[ladder.ridge].items()}
+        curves.extend([before, after])
+
+    monkeypatch.setattr(OneSize, "_hand_on", watched)
+    again = isthmus.discover(x, y, limits=Limits(evaluations=300), **options)
+    before, after = curves
+    assert all(after[rank] <= before[rank] for rank in before), "no rank has a larger objective than before"
+    assert np.array_equal(again.predict(x), found.predict(x))

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from isthmus.discovery.assembly import assemble
+from isthmus.discovery.choices import ROWS_TO_WHITEN
 from isthmus.discovery.constant import constant_discovery
 from isthmus.discovery.data.checking import CheckedData
 from isthmus.discovery.data.problem import Problem, pose
@@ -20,6 +21,7 @@ from isthmus.discovery.depth.path import DepthPath, DepthSearch, planned_depth_e
 from isthmus.discovery.depth.units import DepthSettings
 from isthmus.discovery.findings import Findings
 from isthmus.discovery.foresight import Foresight
+from isthmus.discovery.halves import INDEX
 from isthmus.discovery.kinds import family_of
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.result import Discovery
@@ -160,6 +162,8 @@ def posed(data: CheckedData, held: NDArray[np.bool_], settings: Settings) -> Pro
     scaling = Scaling(settings.scaling)
     inputs = Standardiser.of(data.x, scaling=scaling)
     inputs.warn_of_constants("input", data.input_names)
+    if settings.rank_kind is INDEX and data.y is not data.x and len(data.x) >= ROWS_TO_WHITEN * len(inputs.kept):
+        inputs = inputs.whitened(data.x)
     targets = Standardiser.of(data.y, scaling=scaling, total=True) if data.loss.standardised else None
     if not (len(targets.kept) if targets else bool((data.y != data.y[0]).any())):
         return None

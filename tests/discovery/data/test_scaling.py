@@ -137,3 +137,30 @@ def test_rows_without_any_varying_column_keep_nothing() -> None:
     standardiser = Standardiser.of(np.ones((5, 3)), scaling=Scaling.GLOBAL, total=True)
     assert len(standardiser.kept) == len(standardiser.scale) == 0
     assert standardiser.apply(np.ones((5, 3))).shape == (5, 0)
+
+
+def test_whitened_inputs_are_the_same_whatever_linear_map_they_went_through() -> None:
+    rng = np.random.default_rng(0)
+    x, mix, offset = rng.normal(size=(80, 5)), rng.normal(size=(5, 5)), rng.normal(size=5)
+    here, there = (Standardiser.of(v).whitened(v).apply(v) for v in (x, x @ mix + offset))
+    for z in (here, there):
+        assert np.allclose(z.T @ z / 80, np.eye(5), atol=1e-9)
+        assert np.allclose(z.mean(0), 0, atol=1e-9)
+    # up to a rotation: the same distances between rows
+    assert np.allclose(here @ here.T, there @ there.T, atol=1e-6)
+    plain = [Standardiser.of(v).apply(v) for v in (x, x @ mix)]
+    assert not np.allclose(plain[0] @ plain[0].T, plain[1] @ plain[1].T, atol=0.1)
+
+
+def test_whitening_folds_into_an_encoder_and_leaves_collinear_directions_out() -> None:
+    rng = np.random.default_rng(1)
+    free = rng.normal(size=(60, 3)) * [1e-6, 1, 1e6]
+    x = np.column_stack([free, free[:, 0] * 2e3 + free[:, 1], np.full(60, 7.0)])
+    found = Standardiser.of(x).whitened(x)
+    z = found.apply(x)
+    assert z.shape == (60, 3)
+    assert np.allclose(found.restore(z), x, rtol=1e-6)
+    network = FullyConnected(3, 2, width=4, depth=2, seed=0, dtype=torch.float64)
+    with torch.no_grad():
+        folded = found.fold_into_encoder(network)(torch.from_numpy(x))
+        assert torch.allclose(folded, network(torch.from_numpy(z)), atol=1e-8)

@@ -29,6 +29,9 @@ Array = NDArray[np.float64]
 # the least that one takes, so that what can never fit is refused before a list is made of it: a layer of 24 x 24 as an
 # object with its gradient and the 20 pairs of L-BFGS, a start as a name and a future
 BYTES_OF_LAYER, BYTES_OF_START = 200_000, 2_000
+# of networks with a linear half: from a linear map one target gets one combination, and a start finds a weak one by
+# chance, one in three times where it is 4 % of the objective
+STRAIGHT_STARTS = (StartKind.RANDOM, StartKind.RANDOM, StartKind.RANDOM)
 MOST = 2**62  # a count that is compared as a float
 
 
@@ -235,6 +238,8 @@ def with_halves(
         raise ValueError(f"discover({half}='linear', {curved_only}): needs curved halves; leave out one of the two.")
     if encoder is decoder is None and not curved_only and data.num_targets == 1:
         encoder = Side.LINEAR
+    if Side.LINEAR in {encoder, decoder} and settings.starts == Settings().starts:
+        settings = replace(settings, starts=STRAIGHT_STARTS)
     return replace(settings, encoder_side=encoder or Side.CURVED, decoder_side=decoder or Side.CURVED)
 
 

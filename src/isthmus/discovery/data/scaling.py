@@ -1,7 +1,7 @@
 """Invertible affine standardisation of columns, and folding it back into the two halves of a network."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -16,6 +16,7 @@ from isthmus.training.sharded.shared_rows import SharedRows
 from isthmus.training.sharded.team import Team
 
 Array = NDArray[np.float64]
+COLLINEAR = 1e-5  # relative singular value of the inputs below which they are collinear
 CONSTANT = 1e-12  # spread over magnitude below which a column is constant to rounding
 
 
@@ -28,17 +29,19 @@ class Scaling(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Standardiser:
-    """z = (x[:, kept] - mean) / scale, and back; columns that do not vary are left out and put back as constants.
+    """z = (x[:, kept] - mean) / scale @ mixing, and back; columns that do not vary are put back as constants.
 
     Attributes:
         mean: of every column, also of the constant ones.
         scale: of the kept columns.
         kept: numbers of the columns that vary.
+        mixing: (kept, m), see `whitened`; None: the identity.
     """
 
     mean: Array
     scale: Array
     kept: NDArray[np.int64]
+    mixing: Array | None = None
 
     @classmethod
     def of(cls, values: Array, *, scaling: Scaling = Scaling.COLUMN, total: bool = False) -> "Standardiser":
@@ -65,6 +68,18 @@ class Standardiser:
             scale = scale * np.sqrt(max(len(kept), 1))
         return cls(centre * unit, scale, kept)
 
+    def whitened(self, values: Array) -> "Standardiser":
+        """The same with z uncorrelated of variance 1 on these rows; collinear directions are left out.
+
+            z = (x - mean) / scale @ V diag(sqrt(n) / s),   U diag(s) V^T the SVD of the scaled rows
+
+        A network whose first layer is linear then sees the same data whatever invertible linear map x went through.
+        """
+        scaled = self.apply(values)
+        _, s, vt = np.linalg.svd(scaled - scaled.mean(axis=0), full_matrices=False)
+        kept = s > COLLINEAR * s[0]
+        return replace(self, mixing=vt[kept].T * (np.sqrt(len(values)) / s[kept]))
+
     def warn_of_constants(self, what: str, names: tuple[str, ...]) -> str | None:
         """Warn that constant columns were left out; returns the sentence."""
         constant = sorted(set(range(len(self.mean))) - set(self.kept.tolist()))
@@ -77,18 +92,23 @@ class Standardiser:
 
     def apply(self, values: Array) -> Array:
         """User's units to standardised units."""
-        return (values[:, self.kept] - self.mean[self.kept]) / self.scale
+        scaled = (values[:, self.kept] - self.mean[self.kept]) / self.scale
+        return scaled if self.mixing is None else scaled @ self.mixing
 
     def restore(self, values: Array) -> Array:
-        """Standardised units (..., kept) to the user's units (..., d), constant columns with their constant."""
+        """Standardised units to the user's units (..., d), constant columns with their constant."""
+        if self.mixing is not None:
+            values = values @ np.linalg.pinv(self.mixing)
         whole = np.broadcast_to(self.mean, (*values.shape[:-1], len(self.mean))).copy()
         whole[..., self.kept] += values * self.scale
         return whole
 
     def fold_into_encoder(self, network: FullyConnected) -> FullyConnected:
-        """The network that takes the user's units: W' = W / scale on kept columns, b' = b - W' mean."""
+        """The network that takes the user's units: W' = W mixing^T / scale on kept columns, b' = b - W' mean."""
         first = torch.zeros(network.dimensions[1], len(self.mean), dtype=torch.float64)
-        first[:, self.kept] = network.weights[0].detach().double() / torch.from_numpy(self.scale)
+        weight = network.weights[0].detach().double()
+        unmixed = weight if self.mixing is None else weight @ torch.from_numpy(self.mixing).T
+        first[:, self.kept] = unmixed / torch.from_numpy(self.scale)
         shift = first[:, self.kept] @ torch.from_numpy(self.mean[self.kept])
         bias = network.bias_of(1)
         weights = [first, *(w.detach().double() for w in network.weights[1:])]

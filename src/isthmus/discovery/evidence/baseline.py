@@ -69,6 +69,7 @@ def _logistic_errors(problem: Problem, most: int) -> list[float]:
     # a rare class may lie among the held-out rows alone
     varied = len(problem.y.unique()) > 1
     for k in range(1, min(most, train.shape[1]) + 1 if varied else 1):
+        k = train.shape[1] if problem.free_outputs == 1 else k  # noqa: PLW2901 - two classes: any linear map has rank 1
         model = LogisticRegression(max_iter=1000).fit(
             train[:, :k].numpy(), problem.y.numpy(), None if weight is None else weight.numpy()
         )

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from isthmus.discovery.data.problem import Problem
+from isthmus.discovery.data.scaling import COLLINEAR
 
-COLLINEAR = 1e-5  # relative singular value of the inputs below which they are collinear
 LINEAR_START_NOISE = 0.05  # share of the random weights left in a linear start, so that the ReLU layers can bend
 
 
