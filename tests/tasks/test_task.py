@@ -30,11 +30,20 @@ def test_autoencoding_has_its_input_as_target() -> None:
         ({"y_names": ("a", "b")}, "as many y_names as columns"),
         ({"jacobian_rank": 2}, "jacobian_rank <= true_rank <= flat_rank"),
         ({"flat_rank": 0}, "jacobian_rank <= true_rank <= flat_rank"),
+        ({"directions": np.ones((1, 3))}, r"directions of 2 columns, got \(1, 3\)"),
+        ({"directions": np.ones((0, 2))}, r"true_rank = 1 directions of 2 columns, got \(0, 2\)"),
+        ({"modes": np.ones((1, 2))}, r"true_rank = 1 modes of 1 columns, got \(1, 2\)"),
     ],
 )
 def test_contradictions_are_refused(changes: dict[str, Any], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         build(**changes)
+
+
+def test_known_directions_and_modes_are_counted() -> None:
+    task = build(directions=np.eye(2), modes=np.ones((1, 1)))
+    assert (task.index_rank, task.mode_rank) == (2, 1)
+    assert (build().index_rank, build().mode_rank) == (None, None)
 
 
 def test_digits_autoencode_unless_asked_for_classes() -> None:

@@ -38,9 +38,12 @@ class Task:
         flat_rank: least rank of an affine map that is exact on the data, where it is known; never below `true_rank`.
         groups: a label per row, where rows of one label belong together.
         x_columns: how each input column was made from a table, or empty.
+        directions: rows that span all gradients of the noise-free targets in the columns of x, where they are known.
+        modes: rows that span what the noise-free targets take, up to a constant, where they are known.
 
     Raises:
-        ValueError: x and y differ in length, names do not number the columns, or the three ranks are out of order.
+        ValueError: x and y differ in length, names, directions or modes do not fit the columns, or the ranks are
+            out of order.
     """
 
     x: Float64[np.ndarray, "n d_in"]
@@ -56,6 +59,8 @@ class Task:
     flat_rank: int | None = None
     groups: np.ndarray | None = None
     x_columns: tuple[InputColumn, ...] = ()
+    directions: Float64[np.ndarray, "index_rank d_x"] | None = None
+    modes: Float64[np.ndarray, "mode_rank d_target"] | None = None
 
     def __post_init__(self) -> None:
         if (self.y is None) != (self.kind is Kind.AUTOENCODING):
@@ -70,11 +75,27 @@ class Task:
         known = [k for k in (self.jacobian_rank, self.true_rank, self.flat_rank) if k is not None]
         if known != sorted(known):
             raise ValueError(f"Task: needs jacobian_rank <= true_rank <= flat_rank, got {known}.")
+        for name, rows, columns in (("directions", self.directions, self.x), ("modes", self.modes, self.target)):
+            if rows is not None and (rows.shape[1] != columns.shape[1] or len(rows) < (self.true_rank or 0)):
+                raise ValueError(
+                    f"Task: needs at least true_rank = {self.true_rank} {name} of {columns.shape[1]} columns, got "
+                    f"{rows.shape}."
+                )
 
     @property
     def num_samples(self) -> int:
         """Number of rows n."""
         return len(self.x)
+
+    @property
+    def index_rank(self) -> int | None:
+        """Number of combinations of the columns of x that the targets depend on: that of `directions`."""
+        return None if self.directions is None else len(self.directions)
+
+    @property
+    def mode_rank(self) -> int | None:
+        """Dimension of the affine hull of what the targets take: the number of `modes`."""
+        return None if self.modes is None else len(self.modes)
 
     @property
     def target(self) -> Float64[np.ndarray, "n d_out"]:
