@@ -1,0 +1,172 @@
+"""Question: does `isthmus.discover` find in how many combinations of the inputs an answer lies, and which?
+
+Suites, seeds drawn from the hash of the commit that is measured, CPU seconds of one core; the classical methods beside
+are told the dimension:
+multi-index  200 random tasks, k 1..5 of 8..40 columns, 1..3 targets; four kinds of inputs, five of links, three noises
+sdr          models A, B, C of Chen et al. with normal, Poisson and t4 predictors, 1000 to 5000 rows, 20 times
+variance     a second combination that moves the spread alone, 10 seeds
+groups       eight formulas with known dimensionless groups, 200 to 2000 rows, errors of 1 and 5 %
+engineering  six functions beside the eigenvectors of their exact gradient covariance
+mode         60 tasks whose targets move in 1..6 modes
+order        20 tasks: rank <= min(index rank, mode rank)
+metamorphic  ten tasks in other units, in another order, mixed by an invertible map, with 10 useless columns
+
+    python benchmarks/index_rank.py [SUITE ...] [--only TEXT] [--cases N] [--quick] [--out rows.csv] [--commit HASH]
+
+A line is written as soon as its case is measured; a run that is stopped goes on with the same --out.
+
+Answer: none yet; the search is being built.
+"""
+
+import argparse
+import hashlib
+import statistics
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from measured.index_cases import IndexCase, metamorphic_cases, mode_cases, multi_index_cases, order_cases
+from measured.index_rows import CLASSICAL, Line, Table
+from measured.index_search import Search
+from measured.known_cases import engineering_cases, formula_cases, reduction_cases, spread_cases
+
+SUITES: dict[str, Callable[[np.random.Generator], list[IndexCase]]] = {
+    "multi-index": multi_index_cases,
+    "sdr": reduction_cases,
+    "variance": spread_cases,
+    "groups": formula_cases,
+    "engineering": engineering_cases,
+    "mode": mode_cases,
+    "order": order_cases,
+    "metamorphic": metamorphic_cases,
+}
+GOALS = {
+    "multi-index": ">= 99 % right, 0 silent, median <= 20 s; distance at most half of the best classical",
+    "sdr": "dcor ahead of the published means in 8 of 9 at 1000 and 2000 rows",
+    "variance": "9 of 10",
+    "groups": "all right and confident, exponents within .02",
+    "engineering": "no sharp rank where the gradients say so, else within .05 of their leading directions",
+    "mode": ">= 99 % right",
+    "order": "always",
+    "metamorphic": "same answer in >= 99 %",
+}
+WORST = 10  # lines that are listed
+
+
+def cases_of(suite: str, commit: str) -> list[IndexCase]:
+    """The cases of a suite that belong to a commit, in the order in which they are measured."""
+    seed = int(hashlib.sha256(f"{commit} {suite}".encode()).hexdigest()[:16], 16)
+    return SUITES[suite](np.random.default_rng(seed))
+
+
+def numbers(lines: Sequence[Line], column: str) -> list[float]:
+    """What is there of a column."""
+    return [float(line[column]) for line in lines if line[column]]
+
+
+def is_silent(line: Line) -> bool:
+    """Wrong without a warning."""
+    return line["right"] == "0" and line["verdict"] in {"CONFIDENT", "ORDER"}
+
+
+def middle(values: Sequence[float]) -> str:
+    """Median to three digits, or a dash."""
+    return f"{statistics.median(values):.3g}" if values else "-"
+
+
+def summary(suite: str, lines: Sequence[Line]) -> str:
+    """One suite beside its goal: counts, median distances, the ratio to the best classical method case by case."""
+    right, confident = (
+        sum(line["right"] == "1" for line in lines),
+        sum(line["verdict"] == "CONFIDENT" for line in lines),
+    )
+    parts = [
+        f"{suite}: {right} of {len(lines)} right, {confident} confident, {sum(map(is_silent, lines))} silent, median "
+        f"{middle(numbers(lines, 'seconds'))} s   goal: {GOALS[suite]}"
+    ]
+    distances = {name: middle(numbers(lines, name)) for name in ("distance", *CLASSICAL)}
+    if distances["distance"] != "-":
+        parts.append("  distance: " + ", ".join(f"{name} {value}" for name, value in distances.items()))
+    best = [
+        (float(line["distance"]), min(others))
+        for line in lines
+        if line["distance"] and (others := [float(line[name]) for name in CLASSICAL if line[name]])
+    ]
+    if best:
+        ratio = statistics.median(ours / max(other, 1e-9) for ours, other in best)
+        parts.append(f"  best classical {middle([other for _, other in best])}; ours over it, median {ratio:.2f}")
+    if suite == "sdr":
+        parts += [f"  {kind}: dcor {mean}" for kind, mean in by_kind(lines).items()]
+    return "\n".join(parts)
+
+
+def by_kind(lines: Sequence[Line]) -> dict[str, str]:
+    """Mean distance correlation over the repeats of a model, with their number."""
+    kinds: dict[str, list[float]] = {}
+    for line in lines:
+        kinds.setdefault(line["case"].split(" seed=")[0], []).append(float(line["dcor"]))
+    return {kind: f"{statistics.mean(values):.3f} ({len(values)})" for kind, values in sorted(kinds.items())}
+
+
+def worst(lines: Sequence[Line]) -> list[Line]:
+    """Silent ones first, then wrong ones, then the largest distances."""
+    return sorted(lines, key=lambda n: (-is_silent(n), n["right"], -float(n["distance"] or 0)))[:WORST]
+
+
+def said(line: Line) -> str:
+    """One line of the terminal."""
+    others = " ".join(f"{name} {float(line[name]):.3f}" for name in CLASSICAL if line[name])
+    ours = f"{float(line['distance']):.4f}" if line["distance"] else "-"
+    right = "" if line["right"] == "1" else "  WRONG"
+    dcor = f" dcor {line['dcor']}" if line["dcor"] else ""
+    return (
+        f"{line['suite']:<12} {line['case']:<60} {line['truth']:>2} {line['found']:>2} {line['verdict']:<13} "
+        f"{ours:>7} | {others}{dcor} | {float(line['seconds']):.1f} s{right}"
+    )
+
+
+def main(arguments: Sequence[str] | None = None, *, search: Search | None = None) -> int:
+    """Measure what is asked for, print each line as it comes, then the worst ones and the summaries."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help=", ".join(SUITES))
+    parser.add_argument("--only", default="", help="cases whose name holds this text")
+    parser.add_argument("--cases", type=int, help="the first so many of each suite")
+    parser.add_argument("--quick", action="store_true", help="the smallest case of the first ten of each suite")
+    parser.add_argument("--out", type=Path, help=".csv file that keeps the lines; those in it are not measured again")
+    parser.add_argument("--commit", help="draw the cases of this commit instead of HEAD's")
+    options = parser.parse_args(arguments)
+    asked = options.suites or (["multi-index"] if options.quick else list(SUITES))
+    if unknown := [suite for suite in asked if suite not in SUITES]:
+        parser.error(f"no suite {', '.join(unknown)}; known are {', '.join(SUITES)}")
+    table = Table.of(options.out, commit=options.commit)
+    print(f"commit {table.commit}, measured at {table.measured_at}")
+    shown: dict[str, list[Line]] = {}
+    for suite in asked:
+        cases = [case for case in cases_of(suite, table.commit) if options.only in case.name]
+        cases = sorted(cases[:10], key=size)[:1] if options.quick else cases[: options.cases]
+        for case in cases:
+            line = table.lines.get((suite, case.name)) or table.add(suite, case.name, case.measure(search or _search()))
+            shown.setdefault(suite, []).append(line)
+            print(said(line), flush=True)
+    every = [line for lines in shown.values() for line in lines]
+    print("\nworst first:", *map(said, worst(every)), "", sep="\n")
+    print(*(summary(suite, lines) for suite, lines in shown.items()), sep="\n")
+    return int(any(map(is_silent, every)))
+
+
+def size(case: IndexCase) -> int:
+    """Number of entries of x and y, where the case says it; else none."""
+    return getattr(case, "num_samples", 0) * (getattr(case, "d_in", 0) + getattr(case, "d_out", 0))
+
+
+def _search() -> Search:
+    """The search that is measured, imported only where it is needed."""
+    import isthmus
+
+    return isthmus.discover
+
+
+if __name__ == "__main__":
+    sys.exit(main())

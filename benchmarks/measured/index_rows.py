@@ -1,0 +1,73 @@
+"""The table of `index_rank`: one line per case, on disk as soon as it is measured. JSON rows of others: `rows`."""
+
+import csv
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from isthmus.errors import DataError
+from measured.rows import head
+
+COLUMNS: tuple[str, ...] = (
+    "suite", "case", "truth", "found", "verdict", "right", "distance",
+    "sir", "save", "directional", "phd", "opg", "mave", "dcor", "seconds", "classical_seconds", "detail",
+    "commit", "measured_at",
+)  # fmt: skip
+CLASSICAL = ("sir", "save", "directional", "phd", "opg", "mave")
+Line = dict[str, str]
+
+
+@dataclass
+class Table:
+    """Measured lines by suite and case.
+
+    Attributes:
+        commit: whose hash the cases are drawn from.
+        path: of the .csv file, a line appended per case; None keeps them in memory.
+        lines: those so far.
+        measured_at: the commit that is checked out.
+    """
+
+    commit: str
+    path: Path | None = None
+    lines: dict[tuple[str, str], Line] = field(default_factory=dict[tuple[str, str], Line])
+    measured_at: str = field(default_factory=head)
+
+    @classmethod
+    def of(cls, path: Path | None, *, commit: str | None = None) -> "Table":
+        """The lines of a file, none where there is no file yet; a line that was cut off is left out.
+
+        Raises:
+            DataError: the file is not one of these, or holds the cases of another commit than asked for.
+        """
+        if path is None or not path.exists():
+            return cls(commit or head(), path)
+        text = path.read_text()
+        whole = text[: text.rfind("\n") + 1]  # a run may have been killed while it wrote
+        reader = csv.DictReader(whole.splitlines())
+        if tuple(reader.fieldnames or ()) != COLUMNS:
+            raise DataError(f"{path}: is no table of index_rank, whose columns are {', '.join(COLUMNS)}.")
+        lines = {(line["suite"], line["case"]): line for line in reader}
+        drawn = {line["commit"] for line in lines.values()} or {commit or head()}
+        if len(drawn) > 1 or commit not in {None, *drawn}:
+            raise DataError(f"{path}: holds the cases of commit {', '.join(sorted(drawn))}. Give --out another name.")
+        if whole != text:
+            path.write_text(whole)
+        return cls(drawn.pop(), path, lines)
+
+    def add(self, suite: str, case: str, measured: dict[str, object]) -> Line:
+        """Keep a line, on disk before this returns; numbers to 6 digits."""
+        known = {"suite": suite, "case": case, "commit": self.commit, "measured_at": self.measured_at}
+        line = {name: _said((known | measured).get(name, "")) for name in COLUMNS}
+        self.lines[suite, case] = line
+        if self.path is not None:
+            fresh = not self.path.exists()
+            with self.path.open("a", newline="") as file:
+                writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+                if fresh:
+                    writer.writeheader()
+                writer.writerow(line)
+        return line
+
+
+def _said(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value).replace("\n", " ")

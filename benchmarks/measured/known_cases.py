@@ -1,0 +1,157 @@
+"""Cases of `index_rank` from the literature: models, a spread, formulas, functions of engineering; seeds from a commit.
+
+Random ones: `index_cases`. What is measured of each: `index_search`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from isthmus import tasks
+from isthmus.tasks import ENGINEERING, FORMULAS, Predictors, ReductionModel
+from measured.index_cases import IndexCase
+from measured.index_search import Row, Search, against, classical, rows_of, searched
+from measured.spans import distance, distance_correlation
+
+FRESH = 1000  # rows on which coordinates are compared with the truth
+REPEATS, SEEDS = 20, 10
+SIZES = (1000, 2000, 5000)
+SPREAD_ROWS, ENGINEERING_ROWS = 4000, 1000
+NEAR = 0.05  # of the leading eigenvectors of the gradient covariance
+
+
+@dataclass(frozen=True)
+class ReductionCase:
+    """Model A, B or C of Chen et al."""
+
+    model: ReductionModel
+    predictors: Predictors
+    num_samples: int
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Everything that makes it, in one line."""
+        return f"{self.model} {self.predictors} n={self.num_samples} seed={self.seed}"
+
+    def measure(self, search: Search) -> Row:
+        """Rank and span, and on new rows the distance correlation of the prediction with the noise-free target."""
+        task, fresh = (
+            tasks.reduction_model(self.model, num_samples=n, predictors=self.predictors, seed=seed)
+            for n, seed in ((self.num_samples, self.seed), (FRESH, self.seed + 1))
+        )
+        assert task.directions is not None
+        assert fresh.latent is not None
+        found, row = searched(search, task.x, task.target, encoder="linear")
+        predicted = np.asarray(found.predict(fresh.x), dtype=np.float64).reshape(FRESH, -1)
+        coordinates = np.asarray(found.transform(fresh.x), dtype=np.float64).reshape(FRESH, -1)
+        beside = f"dcor of the combinations {distance_correlation(coordinates, fresh.latent):.4f}; {row['detail']}"
+        return (
+            against(task.directions, found, row)
+            | classical(task.x, task.target, task.directions, local=False)
+            | {"dcor": distance_correlation(predicted, fresh.latent), "detail": beside}
+        )
+
+
+@dataclass(frozen=True)
+class SpreadCase:
+    """A second combination that moves the spread alone."""
+
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Everything that makes it, in one line."""
+        return f"n={SPREAD_ROWS} seed={self.seed}"
+
+    def measure(self, search: Search) -> Row:
+        """Rank and span of mean and logarithmic variance together."""
+        task = tasks.spread_index(num_samples=SPREAD_ROWS, seed=self.seed)
+        assert task.directions is not None
+        found, row = searched(search, task.x, task.target, encoder="linear", loss="gaussian")
+        return against(task.directions, found, row) | classical(task.x, task.target, task.directions)
+
+
+@dataclass(frozen=True)
+class FormulaCase:
+    """A formula with known groups; the logarithms are taken here."""
+
+    formula: str
+    num_samples: int
+    noise: float
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Everything that makes it, in one line."""
+        return f"{self.formula} n={self.num_samples} noise={self.noise:g} seed={self.seed}"
+
+    def measure(self, search: Search) -> Row:
+        """Number of groups, their span, and in the details how far an exponent of the best combinations is off."""
+        one = FORMULAS[self.formula]
+        task = one.task(num_samples=self.num_samples, noise=self.noise, seed=self.seed)
+        x, y = np.log(task.x), np.log(task.target) if one.log_target else task.target
+        found, row = searched(search, x, y, encoder="linear")
+        q = np.linalg.qr(rows_of(found).T)[0]
+        off = np.abs(one.exponents - one.exponents @ q @ q.T).max()
+        said = f"exponents off by {off:.4f}; {row['detail']}"
+        return against(one.exponents, found, row) | classical(x, y, one.exponents) | {"detail": said}
+
+
+@dataclass(frozen=True)
+class EngineeringCase:
+    """A function of engineering; the directions are compared in columns of variance 1."""
+
+    function: str
+    noise: float
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Everything that makes it, in one line."""
+        return f"{self.function} n={ENGINEERING_ROWS} noise={self.noise:g} seed={self.seed}"
+
+    def measure(self, search: Search) -> Row:
+        """Right means near the as many leading eigenvectors of the exact gradient covariance, or no sharp rank."""
+        function = ENGINEERING[self.function]
+        task = tasks.engineering(self.function, num_samples=ENGINEERING_ROWS, noise=self.noise, seed=self.seed)
+        values, vectors = np.linalg.eigh(function.standardised_covariance().numpy())
+        found, row = searched(search, task.x, task.target, encoder="linear")
+        leading = vectors[:, ::-1][:, : found.rank].T
+        low, high = np.array(list(function.ranges.values())).T
+        gap = distance(rows_of(found) * (high - low), leading)
+        shares = " ".join(f"{v:.2g}" for v in values[::-1] / values.sum())
+        said = f"shares of the gradients {shares}; {row['detail']}"
+        right = int(gap <= NEAR or found.verdict.name == "NO_SHARP_RANK")
+        scaled = task.x / (high - low)
+        beside = classical(scaled, task.target, leading) if found.rank else {}
+        return row | beside | {"truth": len(function.directions), "right": right, "distance": gap, "detail": said}
+
+
+def reduction_cases(rng: np.random.Generator) -> list[IndexCase]:
+    """Three models x three kinds of predictors x 1000, 2000, 5000 rows, 20 times: round by round, the small first."""
+    return [
+        ReductionCase(model, predictors, n, int(rng.integers(2**31)))
+        for _ in range(REPEATS) for n in SIZES for model in ReductionModel for predictors in Predictors
+    ]  # fmt: skip
+
+
+def spread_cases(rng: np.random.Generator) -> list[IndexCase]:
+    """Ten seeds."""
+    return [SpreadCase(int(seed)) for seed in rng.integers(2**31, size=SEEDS)]
+
+
+def formula_cases(rng: np.random.Generator) -> list[IndexCase]:
+    """Eight formulas with 600, 2000 and 200 rows and errors of 1 and 5 %."""
+    return [
+        FormulaCase(name, n, noise, int(rng.integers(2**31)))
+        for n, noise in ((600, 0.01), (600, 0.05), (2000, 0.01), (2000, 0.05), (200, 0.01), (200, 0.05))
+        for name in FORMULAS
+    ]  # fmt: skip
+
+
+def engineering_cases(rng: np.random.Generator) -> list[IndexCase]:
+    """Six functions without noise and with 5 %."""
+    return [
+        EngineeringCase(name, noise, int(rng.integers(2**31))) for noise in (0.0, 0.05) for name in ENGINEERING
+    ]  # fmt: skip

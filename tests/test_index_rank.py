@@ -1,0 +1,164 @@
+"""The command of index ranks: its cases, its table, and what it says, with stand-ins for the search."""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import index_rank
+from index_rank import SUITES, cases_of, main
+from isthmus.errors import DataError
+from isthmus.tasks import Inputs, Link, Predictors, ReductionModel
+from measured.index_cases import CHANGES, MetamorphicCase, ModeCase, MultiIndexCase, OrderCase
+from measured.index_rows import COLUMNS, Table
+from measured.inverse_regression import directional
+from measured.known_cases import EngineeringCase, FormulaCase, ReductionCase, SpreadCase
+from measured.spans import Array
+
+COUNTS = {
+    "multi-index": 200, "sdr": 540, "variance": 10, "groups": 48, "engineering": 12, "mode": 60, "order": 20,
+    "metamorphic": 40,
+}  # fmt: skip
+
+
+def stand_in(rank: int = 1, *, verdict: str = "CONFIDENT", calls: list[dict[str, Any]] | None = None) -> Any:
+    """A search that always answers this rank, with directions of directional regression and a linear prediction."""
+
+    def search(x: Array, y: Array, **settings: Any) -> SimpleNamespace:
+        if calls is not None:
+            calls.append(settings)
+        directions = directional(x, y, rank)
+        design = np.column_stack([np.ones(len(x)), x])
+        solved = np.linalg.lstsq(design, y, rcond=None)[0]
+        return SimpleNamespace(
+            rank=rank,
+            verdict=SimpleNamespace(name=verdict),
+            directions=directions,
+            reasons=("one", "two"),
+            predict=lambda z: np.column_stack([np.ones(len(z)), z]) @ solved,
+            transform=lambda z: z @ directions.T,
+        )
+
+    return search
+
+
+@pytest.mark.parametrize("suite", list(SUITES))
+def test_a_suite_has_its_cases_and_follows_the_commit(suite: str) -> None:
+    names = [case.name for case in cases_of(suite, "abc")]
+    assert len(set(names)) == len(names) == COUNTS[suite]
+    assert names == [case.name for case in cases_of(suite, "abc")] != [case.name for case in cases_of(suite, "abd")]
+    assert f"\n{suite} " in str(index_rank.__doc__)
+    assert set(index_rank.GOALS) == set(SUITES) == set(COUNTS)
+
+
+def test_random_tasks_cover_what_they_promise() -> None:
+    cases = [case for case in cases_of("multi-index", "abc") if isinstance(case, MultiIndexCase)]
+    assert len(cases) == 200
+    for name, values in (("index_rank", 5), ("link", 5), ("inputs", 4), ("noise", 3), ("d_out", 3)):
+        assert len({getattr(case, name) for case in cases}) == values
+    assert all(500 <= case.num_samples <= 3000 and 8 <= case.d_in <= 40 for case in cases)
+    assert all(case.num_samples >= 10 * case.index_rank * case.d_in for case in cases)
+    modes = [case for case in cases_of("mode", "abc") if isinstance(case, ModeCase)]
+    assert {case.mode_rank for case in modes} == set(range(1, 7))
+    assert all(8 <= case.d_out <= 40 for case in modes)
+
+
+BASE = MultiIndexCase(1, 8, 1, 400, Inputs.NORMAL, Link.TANH, 0.05, 3)
+SMALL: dict[str, Any] = {
+    "multi-index": BASE,
+    "sdr": ReductionCase(ReductionModel.A, Predictors.NORMAL, 300, 1),
+    "variance": SpreadCase(1),
+    "groups": FormulaCase("blasius", 200, 0.01, 1),
+    "engineering": EngineeringCase("friedman", 0.0, 1),
+    "mode": ModeCase(1, 2, 5, 8, 200, 0.05, 1),
+    "order": OrderCase(ModeCase(1, 2, 5, 8, 200, 0.05, 1)),
+}
+SETTINGS: dict[str, list[dict[str, str]]] = {
+    "variance": [{"encoder": "linear", "loss": "gaussian"}],
+    "mode": [{"decoder": "linear"}],
+    "order": [
+        {"encoder": "curved", "decoder": "curved"},
+        {"encoder": "linear", "decoder": "curved"},
+        {"encoder": "curved", "decoder": "linear"},
+    ],
+}
+
+
+@pytest.mark.parametrize("suite", list(SMALL))
+def test_a_case_asks_the_search_for_its_kind_and_says_what_came(suite: str) -> None:
+    calls: list[dict[str, Any]] = []
+    row = SMALL[suite].measure(stand_in(calls=calls))
+    assert calls == SETTINGS.get(suite, [{"encoder": "linear"}])
+    assert set(row) <= set(COLUMNS)
+    truth = {"sdr": 2, "variance": 2, "engineering": 4}.get(suite, 1)
+    assert (row["truth"], row["found"]) == (truth, 1)
+    if suite != "engineering":
+        assert row["right"] == int(truth == 1)
+    if suite not in {"mode", "order"}:
+        assert 0 <= row["sir"] <= 1
+    if truth == 1 and suite not in {"order", "mode"}:
+        assert row["distance"] == pytest.approx(row["directional"], abs=1e-6)
+
+
+def test_exponents_and_coordinates_are_compared_with_the_truth() -> None:
+    off = re.search(r"exponents off by ([\d.]+)", FormulaCase("blasius", 600, 0.01, 1).measure(stand_in())["detail"])
+    assert off is not None
+    assert float(off[1]) < 0.05
+    row = ReductionCase(ReductionModel.A, Predictors.NORMAL, 1000, 1).measure(stand_in(2))
+    assert 0.5 < row["dcor"] < 1
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_directions_of_a_changed_task_are_led_back(change: str) -> None:
+    row = MetamorphicCase(BASE, change).measure(stand_in())
+    # ten columns of noise move the directions of 400 rows by some hundredths; nothing else does
+    assert row["distance"] < (0.2 if change == "useless" else 1e-3)
+    assert (row["truth"], row["found"], row["right"]) == (1, 1, 1)
+
+
+def test_a_rank_that_changes_with_the_units_is_wrong() -> None:
+    def fickle(x: Array, y: Array, **settings: Any) -> SimpleNamespace:
+        return stand_in(2 if np.ptp(x) > 100 else 1)(x, y, **settings)
+
+    row = MetamorphicCase(BASE, "units").measure(fickle)
+    assert (row["truth"], row["found"], row["right"], row["distance"]) == (1, 2, 0, 1.0)
+
+
+def test_a_run_that_was_stopped_goes_on_and_a_cut_off_line_is_measured_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, calls = tmp_path / "rows.csv", list[dict[str, Any]]()
+    arguments = ["mode", "--cases", "3", "--out", str(path), "--commit", "abc"]
+    assert main(arguments, search=stand_in(verdict="DOUBTFUL", calls=calls)) == 0
+    assert len(calls) == 3
+    whole = path.read_text()
+    path.write_text(whole[:-20])
+    main(["mode", "--cases", "3", "--out", str(path)], search=stand_in(verdict="DOUBTFUL", calls=calls))
+    assert len(calls) == 4
+    assert len(path.read_text().splitlines()) == len(whole.splitlines()) == 4
+    said = capsys.readouterr().out
+    assert "worst first:" in said
+    assert "mode: 1 of 3 right, 0 confident, 0 silent" in said
+    with pytest.raises(DataError, match="holds the cases of commit abc"):
+        Table.of(path, commit="other")
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(DataError, match="is no table of index_rank"):
+        Table.of(path)
+
+
+def test_wrong_and_confident_ends_with_an_error_and_stands_first(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mode", "--cases", "2", "--commit", "abc"], search=stand_in()) == 1
+    lines = capsys.readouterr().out.split("worst first:")[1].splitlines()
+    assert lines[1].endswith("WRONG")
+    assert "1 silent" in lines[-2] + lines[-1]
+
+
+def test_cases_are_chosen_by_name_and_unknown_suites_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["groups", "--only", "blasius n=200 ", "--commit", "abc"], search=stand_in())
+    assert "groups: 2 of 2 right" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["nothing"], search=stand_in())
+    assert "no suite nothing; known are multi-index" in capsys.readouterr().err
