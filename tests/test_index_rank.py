@@ -1,6 +1,7 @@
 """The command of index ranks: its cases, its table, and what it says, with stand-ins for the search."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -127,6 +128,17 @@ def test_a_rank_that_changes_with_the_units_is_wrong() -> None:
     assert (row["truth"], row["found"], row["right"], row["distance"]) == (1, 2, 0, 1.0)
 
 
+def test_targets_change_their_units_too() -> None:
+    spreads = list[float]()
+
+    def listening(x: Array, y: Array, **settings: Any) -> SimpleNamespace:
+        spreads.append(float(y.std()))
+        return stand_in()(x, y, **settings)
+
+    MetamorphicCase(replace(BASE, seed=4), "units").measure(listening)
+    assert spreads[1] / spreads[0] == pytest.approx(1000)
+
+
 def test_a_run_that_was_stopped_goes_on_and_a_cut_off_line_is_measured_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -138,7 +150,9 @@ def test_a_run_that_was_stopped_goes_on_and_a_cut_off_line_is_measured_again(
     path.write_text(whole[:-20])
     main(["mode", "--cases", "3", "--out", str(path)], search=stand_in(verdict="DOUBTFUL", calls=calls))
     assert len(calls) == 4
-    assert len(path.read_text().splitlines()) == len(whole.splitlines()) == 4
+    again = path.read_text().splitlines()
+    assert again[:3] == whole.splitlines()[:3]
+    assert [line.split(",")[:6] for line in again] == [line.split(",")[:6] for line in whole.splitlines()]
     said = capsys.readouterr().out
     assert "worst first:" in said
     assert "mode: 1 of 3 right, 0 confident, 0 silent" in said

@@ -66,6 +66,20 @@ def test_a_sphere_has_the_drag_of_stokes_newton_and_of_supersonic_flow() -> None
     for mach in (1.0, 1.75):
         assert drag(1e3, mach * (1 - 1e-9)) == pytest.approx(drag(1e3, mach * (1 + 1e-9)), rel=1e-6)
     assert drag(1e4, 1.5) > 2 * drag(1e4, 0.3)
+    # between Stokes and free flow of molecules, worked out step by step: Re = 2, M = .5
+    s = 0.5 * math.sqrt(0.7)
+    slip = s * (4.33 + 2.12 / 1.353 * math.exp(-0.494 / s))
+    bend = 0.06 + 0.48 * math.sqrt(2)
+    pressure = (4.5 + 0.38 * bend) / (1 + bend) + 0.025 + 0.2 / 256
+    expected = 24 / (2 + slip) + math.exp(-0.25 / math.sqrt(2)) * pressure + 0.6 * s * (1 - math.exp(-0.25))
+    assert drag(2.0, 0.5) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_sphere_among_single_molecules_has_their_drag() -> None:
+    # diffuse reflection at the gas's temperature, s small: (16 / (3 sqrt pi) + 2 sqrt pi / 3) / s
+    s = 0.01 * math.sqrt(0.7)
+    free = (16 / (3 * math.sqrt(math.pi)) + 2 * math.sqrt(math.pi) / 3) / s
+    assert laws.sphere_drag(*rows(1.0, 0.01, 1.0, 0.01 / 1e-7, 1.0)).item() == pytest.approx(free, rel=0.04)
 
 
 def test_a_waterwheel_starts_at_the_rate_of_its_equations() -> None:
