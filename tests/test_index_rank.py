@@ -104,6 +104,13 @@ def test_a_case_asks_the_search_for_its_kind_and_says_what_came(suite: str) -> N
         assert row["distance"] == pytest.approx(row["directional"], abs=1e-6)
 
 
+@pytest.mark.parametrize("suite", [suite for suite in SMALL if suite != "order"])
+def test_a_search_that_finds_nothing_is_far_from_the_truth(suite: str) -> None:
+    row = SMALL[suite].measure(stand_in(0))
+    assert (row["found"], row["right"]) == (0, 0)
+    assert suite == "engineering" or row["distance"] == 1.0
+
+
 def test_exponents_and_coordinates_are_compared_with_the_truth() -> None:
     off = re.search(r"exponents off by ([\d.]+)", FormulaCase("blasius", 600, 0.01, 1).measure(stand_in())["detail"])
     assert off is not None

@@ -49,5 +49,5 @@ def against(truth: Array, found: Any, row: Row, *, rank: int | None = None) -> R
 
 
 def rows_of(found: Any) -> Array:
-    """Directions of a search in the units of its inputs."""
-    return np.asarray(found.directions, dtype=np.float64).reshape(found.rank, -1)
+    """Directions of a search in the units of its inputs, (rank, d_in), also of rank 0."""
+    return np.asarray(found.directions, dtype=np.float64)

@@ -43,8 +43,8 @@ class ReductionCase:
         assert task.directions is not None
         assert fresh.latent is not None
         found, row = searched(search, task.x, task.target, encoder="linear")
-        predicted = np.asarray(found.predict(fresh.x), dtype=np.float64).reshape(FRESH, -1)
-        coordinates = np.asarray(found.transform(fresh.x), dtype=np.float64).reshape(FRESH, -1)
+        predicted = np.asarray(found.predict(fresh.x), dtype=np.float64)
+        coordinates = np.asarray(found.transform(fresh.x), dtype=np.float64)
         beside = f"dcor of the combinations {distance_correlation(coordinates, fresh.latent):.4f}; {row['detail']}"
         return (
             against(task.directions, found, row)
@@ -122,7 +122,7 @@ class EngineeringCase:
         gap = distance(rows_of(found) * (high - low), leading)
         shares = " ".join(f"{v:.2g}" for v in values[::-1] / values.sum())
         said = f"shares of the gradients {shares}; {row['detail']}"
-        right = int(gap <= NEAR or found.verdict.name == "NO_SHARP_RANK")
+        right = int((found.rank > 0 and gap <= NEAR) or found.verdict.name == "NO_SHARP_RANK")
         scaled = task.x / (high - low)
         beside = classical(scaled, task.target, leading) if found.rank else {}
         return row | beside | {"truth": len(function.directions), "right": right, "distance": gap, "detail": said}
