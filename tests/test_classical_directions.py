@@ -5,6 +5,7 @@ import pytest
 
 from isthmus import tasks
 from measured.index_search import MOMENTS
+from measured.inverse_regression import sliced
 from measured.local_regression import RIDGE, local_linear, local_sums
 from measured.spans import Array, Whitened, distance, distance_correlation
 from tolerances import rounding
@@ -74,6 +75,19 @@ def test_several_targets_together_show_what_each_hides() -> None:
     y = np.hstack([target(x, "linear"), (x @ B[1:].T) + 0.05 * np.random.default_rng(4).standard_normal((ROWS, 1))])
     assert distance(MOMENTS["sir"](x, y, 2), B) < 0.1
     assert distance(MOMENTS["sir"](x, y[:, :1], 2), B) > 0.3
+
+
+def test_directional_regression_is_that_of_pairs_of_slices() -> None:
+    x = inputs(mixed=False)[:600]
+    y = target(inputs(mixed=False), "both")[:600]
+    white, label = Whitened.of(x), sliced(y)
+    parts, total = [white.z[label == h] for h in range(10)], np.zeros((6, 6))
+    for one in parts:
+        for two in parts:  # E (2 I - E[(z - z')(z - z')^T | y, y'])^2, whose range holds the directions
+            cross = np.outer(one.mean(0), two.mean(0))
+            gap = 2 * np.eye(6) - one.T @ one / len(one) - two.T @ two / len(two) + cross + cross.T
+            total += len(one) * len(two) / 600**2 * gap @ gap
+    assert distance(MOMENTS["directional"](x, y, 2), white.leading(total, 2)) < 1e-6
 
 
 def test_local_sums_are_those_of_a_loop() -> None:
