@@ -288,3 +288,15 @@ def test_ten_thousand_columns_take_seconds(tmp_path: Path) -> None:
         task = read_table(path, drop_constant=False)
     assert task.x.shape[0] == 8
     assert time.process_time() - began < 20
+
+
+@pytest.mark.parametrize("read", [read_table, read_matrix])
+def test_members_of_an_archive_with_names_of_several_lines_are_said_in_one(
+    tmp_path: Path, read: Callable[[Path], object]
+) -> None:
+    path = tmp_path / "odd.npz"
+    path.write_bytes(npz({"a\nb": npy(X), "c\u202ed\x0c": npy(Y)}))
+    with pytest.raises(DataError) as caught:
+        read(path)
+    assert "a\\nb, c\\u202ed\\x0c" in str(caught.value)
+    assert str(caught.value).isprintable()

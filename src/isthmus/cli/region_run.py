@@ -21,6 +21,7 @@ from isthmus.plots import regions
 from isthmus.plots.style import axes_or_new, own_settings
 from isthmus.tasks import read_table
 from isthmus.tasks.arrays import counted
+from isthmus.tasks.names import shown
 from isthmus.theory import schatten_lower_bound
 from isthmus.writing.atomic import atomic_path
 
@@ -145,7 +146,7 @@ def _of_columns(model: Model, names: list[str], at: int | None) -> Plane:
         raise DataError(f"--slice: names column {names[0]!r} twice. Give two different columns.")
     for name in names:
         if name not in model.input_names:
-            listed = ", ".join(model.input_names[:20])
+            listed = ", ".join(map(shown, model.input_names[:20]))
             raise DataError(f"--slice: there is no input column {name!r}. The inputs are {listed}.")
     if at is not None and at > len(model.rows):
         raise DataError(f"--at {at}: rows are numbered 1 to {len(model.rows)}.")

@@ -17,6 +17,7 @@ from numpy.lib import format as npy_format
 from isthmus.errors import DataError
 from isthmus.tasks.door import through_door
 from isthmus.tasks.memory import check_memory
+from isthmus.tasks.names import shown
 
 _ARCHIVES = (b"PK\x03\x04", b"PK\x05\x06")
 _LARGEST_SIDE = 2**62
@@ -38,6 +39,11 @@ class ArrayFile:
         self._archive = zipfile.ZipFile(stream) if start in _ARCHIVES else None
         members = ["x"] if self._archive is None else [name.removesuffix(".npy") for name in self._archive.namelist()]
         self.names = tuple(dict.fromkeys(members))
+
+    @property
+    def names_in_words(self) -> str:
+        """The first of them, as one line can say them: an archive may call its members anything."""
+        return ", ".join(map(shown, self.names[:20])) or "nothing"
 
     def read(self, name: str) -> np.ndarray:
         """The array called `name`.

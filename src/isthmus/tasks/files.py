@@ -218,8 +218,7 @@ def _read(path: Path, *, as_text: Collection[str] = (), keep: Collection[str] = 
 def _read_arrays(path: Path) -> _Content:
     with opened_arrays(path) as file:
         if "x" not in file.names:
-            listed = ", ".join(file.names[:20]) or "nothing"
-            raise DataError(f"{path}: holds no array x, but {listed}. Save x (and y) in it.")
+            raise DataError(f"{path}: holds no array x, but {file.names_in_words}. Save x (and y) in it.")
         # an archive tells which of its arrays it is
         x = file.read("x")
         y = file.read("y") if "y" in file.names else None

@@ -49,8 +49,7 @@ def read_matrix(path: str | Path) -> Float64[np.ndarray, "d_out d_in"]:
 def _read_array(path: Path) -> np.ndarray:
     with opened_arrays(path) as file:
         if len(file.names) != 1 and "x" not in file.names:
-            listed = ", ".join(file.names[:20]) or "nothing"
-            raise DataError(f"{path}: holds {listed}. Save one array, or call the matrix x.")
+            raise DataError(f"{path}: holds {file.names_in_words}. Save one array, or call the matrix x.")
         return file.read(file.names[0] if len(file.names) == 1 else "x")
 
 
