@@ -6,7 +6,7 @@ What is refused on the way is computed again, with the same end: `test_damaged_w
 import warnings
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pytest
@@ -123,8 +123,8 @@ def networks(folder: Path) -> dict[str, Kind]:
     """Networks as files of their own, and the result of `isthmus fit`."""
     network = discoveries.networks()[0]
     write_network(folder / "network.safetensors", network)
-    request = FitRequest("d.npy", "y", False, None, 1e-2, 3, 6, None, 0.0, 0, "float64", 30)
-    (folder / "result.json").write_bytes(sealed_json({"format": "isthmus fit", "request": request.as_dict(), "a": 0.5}))
+    request = FitRequest("d.npy", 1e-2, "y", depth=3, width=6, evaluations=30)
+    (folder / "result.json").write_bytes(sealed_json({"format": "isthmus fit", "request": asdict(request), "a": 0.5}))
     return {
         "network": Kind(folder / "network.safetensors", lambda: bits(read_network(folder / "network.safetensors"))),
         "fit: result.json": Kind(folder / "result.json", lambda: bits(stored_result(folder, request))),

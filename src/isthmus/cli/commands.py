@@ -6,13 +6,12 @@ import typer
 
 from isthmus import __version__
 from isthmus.cli.apply import apply
-from isthmus.cli.compress import compress
 from isthmus.cli.cost import cost
 from isthmus.cli.diagnose import diagnose
 from isthmus.cli.discover import discover
-from isthmus.cli.factor import factor
 from isthmus.cli.figure import figure
 from isthmus.cli.fit import fit
+from isthmus.cli.model_exports import compress, factor
 from isthmus.cli.region import region
 from isthmus.cli.sweep import app as sweep
 from isthmus.cli.verify import verify

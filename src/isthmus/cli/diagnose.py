@@ -12,8 +12,10 @@ from typing import Annotated
 import typer
 
 from isthmus.cli.discover import LOSS_HELP
+from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
 from isthmus.cli.output_file import checked_output
 from isthmus.cli.run_folder import check_writable
+from isthmus.cli.shared_options import Factory, Model, Samples, with_options
 from isthmus.errors import DataError
 
 
@@ -25,15 +27,15 @@ class DiagnosisRequest:
         DataError: --ridge or --memory is not positive.
     """
 
-    model: Path
-    data: str
-    target: str | None = None
-    classes: str | None = None
-    ridge: float | None = None
-    out: Path | None = None
-    factory: str | None = None
-    memory: float | None = None
-    loss: str | None = None
+    model: Model
+    data: Samples
+    target: Annotated[str | None, typer.Option(help="Columns with target numbers: COL,COL.")] = None
+    classes: Annotated[str | None, typer.Option(help="The column whose values are the classes.")] = None
+    ridge: Annotated[float | None, typer.Option(help="Penalty that the network was trained with.")] = None
+    out: Annotated[Path | None, typer.Option(help="The page to write; default runs/MODEL-diagnosis.html.")] = None
+    factory: Factory = None
+    memory: Annotated[float | None, typer.Option(help="Working memory in MiB; default 2048.")] = None
+    loss: Annotated[str | None, typer.Option(help=LOSS_HELP)] = None
 
     def __post_init__(self) -> None:
         for name in ("ridge", "memory"):
@@ -71,27 +73,18 @@ class DiagnosisRequest:
         return checked_output(page, inputs=[self.model, self.data], replace=replace)
 
 
-def diagnose(  # noqa: PLR0913 - one argument per option
-    model: Annotated[Path, typer.Argument(help="A folder of discover, .safetensors, a state dict (.pt), or .pt2.")],
-    data: Annotated[str, typer.Option(help="Samples that the network takes: a file, or builtin:NAME.")],
-    target: Annotated[str | None, typer.Option(help="Columns with target numbers: COL,COL.")] = None,
-    classes: Annotated[str | None, typer.Option(help="The column whose values are the classes.")] = None,
-    ridge: Annotated[float | None, typer.Option(help="Penalty that the network was trained with.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The page to write; default runs/MODEL-diagnosis.html.")] = None,
-    factory: Annotated[str | None, typer.Option(help="module:callable that makes the network; runs your code.")] = None,
-    memory: Annotated[float | None, typer.Option(help="Working memory in MiB; default 2048.")] = None,
-    loss: Annotated[str | None, typer.Option(help=LOSS_HELP)] = None,
+@with_options(DiagnosisRequest)
+def diagnose(
+    request: DiagnosisRequest,
     replace: Annotated[bool, typer.Option("--replace", help="Replace an older file of that name.")] = False,
 ) -> int:
     """What each layer of a network does: its dimensions, how linear it is, what depends on it; and a page about it.
 
     Exit codes: 0 done, 2 bad input, 130 interrupted.
     """
-    request = DiagnosisRequest(model, data, target, classes, ridge, out, factory, memory, loss)
     page = request.writable_page(replace=replace)
 
     from isthmus.cli.diagnose_run import diagnose_to  # torch and the rest: only once the page may be written
-    from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
     from isthmus.cli.terminal import notes
 
     say = notes()

@@ -8,7 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from isthmus import __version__
 from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.model_data import module_rows
+from isthmus.cli.model_exports import ExportRequest
 from isthmus.cli.run_folder import SUMMARY
 from isthmus.cli.terminal import notes, terminal
 from isthmus.discovery import Compression, compress, factorise
@@ -41,30 +42,13 @@ _NUMBERS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What both commands are given.
-
-    Attributes:
-        model: file or folder of the network.
-        data: its samples.
-        factory: module:callable that makes the network.
-        onnx: whether ONNX files are written too.
-    """
-
-    model: Path
-    data: str
-    factory: str | None
-    onnx: bool
-
-
-def factor_in(folder: Path, given: Given, *, rank: int | None, layer: str | None) -> int:
+def factor_in(folder: Path, request: ExportRequest, *, rank: int | None, layer: str | None) -> int:
     """Cut the network of a file and write the halves into a folder; returns the exit code.
 
     Raises:
         DataError: the model or the data cannot be read, do not fit, or the cut is impossible; one line says why.
     """
-    read, x = _read("factor", given)
+    read, x = _read("factor", request)
     number = int(layer) if layer is not None and layer.isdecimal() else layer
     try:
         halves = factorise(read.module, x, rank, layer=number)
@@ -75,12 +59,12 @@ def factor_in(folder: Path, given: Given, *, rank: int | None, layer: str | None
     with torch.no_grad():
         coordinates = halves.encoder(checked_input("factor", halves.encoder, x, least_rows=2))
     facts = {
-        "command": "factor", "model": str(given.model), "data": given.data, "rank": halves.rank, "layer": halves.layer,
-        "relative_error": halves.relative_error,
+        "command": "factor", "model": str(request.model), "data": request.data, "rank": halves.rank,
+        "layer": halves.layer, "relative_error": halves.relative_error,
     }  # fmt: skip
     x = x.to(coordinates.dtype) if x.is_floating_point() else x
     files = _write(
-        folder, {"encoder": (halves.encoder, x), "decoder": (halves.decoder, coordinates)}, facts, onnx=given.onnx
+        folder, {"encoder": (halves.encoder, x), "decoder": (halves.decoder, coordinates)}, facts, onnx=request.onnx
     )
     table = Table.grid(padding=(0, 2))
     table.add_row("network", f"{read.what}, {num_parameters(read.module)} parameters")
@@ -92,20 +76,20 @@ def factor_in(folder: Path, given: Given, *, rank: int | None, layer: str | None
     return ExitCode.DONE
 
 
-def compress_in(folder: Path, given: Given, *, tolerance: float) -> int:
+def compress_in(folder: Path, request: ExportRequest, *, tolerance: float) -> int:
     """Compress the network of a file and write it into a folder; returns the exit code.
 
     Raises:
         DataError: the model or the data cannot be read or do not fit; one line says why.
     """
-    read, x = _read("compress", given)
+    read, x = _read("compress", request)
     found = compress(read.module, x, tolerance=tolerance)
     numbers = {name: getattr(found, name) for name in _NUMBERS}
     facts = {
-        "command": "compress", "model": str(given.model), "data": given.data, "tolerance": tolerance, **numbers,
+        "command": "compress", "model": str(request.model), "data": request.data, "tolerance": tolerance, **numbers,
         "changes": [asdict(change) for change in found.changes], "refused": found.refused,
     }  # fmt: skip
-    files = _write(folder, {"network": (found.module, x)}, facts, onnx=given.onnx)
+    files = _write(folder, {"network": (found.module, x)}, facts, onnx=request.onnx)
     _print_moves(found)
     _show(_table(found), folder, files)
     return ExitCode.DONE if found.changes or found.was_tried else ExitCode.DOUBTFUL
@@ -162,14 +146,14 @@ def _table(found: Compression) -> Table:
     return table
 
 
-def _read(command: str, given: Given) -> tuple[LoadedModel, Tensor]:
+def _read(command: str, request: ExportRequest) -> tuple[LoadedModel, Tensor]:
     """The network and its samples; what is done for it is said."""
-    if given.onnx:
+    if request.onnx:
         check_onnx_extra()
-    if given.factory is not None:
-        notes()(f"--factory {given.factory}: runs your code to make the network.")
-    read = read_model_file(given.model, factory=given.factory)
-    return read, module_rows(command, given.data, read)
+    if request.factory is not None:
+        notes()(f"--factory {request.factory}: runs your code to make the network.")
+    read = read_model_file(request.model, factory=request.factory)
+    return read, module_rows(command, request.data, read)
 
 
 def _write(

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from isthmus.cli.shared_options import Workers
+
 
 class PresetName(StrEnum):
     """The presets by name, before anything heavy is imported."""
@@ -21,9 +23,7 @@ def figure(
         PresetName.QUICK
     ),
     out: Annotated[Path | None, typer.Option(help="Folder of the figures; default runs/figures.")] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="Processes on this machine; default one per core, 0 for none but this.")
-    ] = None,
+    workers: Workers = None,
     mnist: Annotated[
         Path | None, typer.Option(help="MNIST for figure denoising: an .npz, or the folder of its four idx files.")
     ] = None,

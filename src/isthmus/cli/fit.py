@@ -3,7 +3,7 @@
 What is asked for as plain values: here. How it is carried out: `fit_run`. The training: `training.sharded`.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +11,7 @@ import typer
 
 from isthmus.cli.discover import LARGEST, LOSS_HELP
 from isthmus.cli.run_folder import default_folder
+from isthmus.cli.shared_options import Classes, Target, with_options
 from isthmus.errors import DataError
 
 
@@ -22,20 +23,27 @@ class FitRequest:
         DataError: the ridge is negative, --linear holds no numbers of hidden layers, or the type is unknown.
     """
 
-    data: str
-    target: str | None
-    autoencode: bool
-    classes: str | None
-    ridge: float
-    depth: int
-    width: int
-    linear: str | None
-    slope: float
-    seed: int
-    dtype: str
-    evaluations: int | None
-    split_parameters: bool = False
-    loss: str | None = None
+    data: Annotated[str, typer.Argument(help="A .npy or .parquet file; each process reads its own rows only.")]
+    ridge: Annotated[float, typer.Option(help="Penalty of the squared norm of all parameters.")]
+    target: Target = None
+    autoencode: Annotated[bool, typer.Option("--autoencode", help="Reconstruct the data themselves.")] = False
+    classes: Classes = None
+    depth: Annotated[int, typer.Option(min=1, help="Number of weight matrices.")] = 4
+    width: Annotated[int, typer.Option(min=1, help="Neurons of each hidden layer.")] = 64
+    linear: Annotated[str | None, typer.Option(help="Hidden layers without activation: 2,3.")] = None
+    slope: Annotated[float, typer.Option(help="Slope of the activation for negative inputs.")] = 0.0
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST, help="Of the initial weights.")] = 0
+    dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float64"
+    evaluations: Annotated[int | None, typer.Option(min=10, max=LARGEST, help="Gradients: fewer is rougher.")] = None
+    split_parameters: Annotated[
+        bool,
+        typer.Option(
+            "--split-parameters",
+            help="Each process keeps its part of the parameters, for networks too wide for one: slower, and the "
+            "activations of its rows must fit instead. Any number of processes ends with the same bits, one too.",
+        ),
+    ] = False
+    loss: Annotated[str | None, typer.Option(help=LOSS_HELP)] = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.ridge < float("inf"):
@@ -65,39 +73,16 @@ class FitRequest:
             "fit",
         ]
         options: dict[str, object] = {"ridge": f"{self.ridge:g}"}
-        usual = {"depth": 4, "width": 64, "slope": 0.0, "seed": 0, "dtype": "float64"}
-        for name in ("depth", "width", "linear", "slope", "seed", "dtype", "evaluations", "split_parameters", "loss"):
-            value = getattr(self, name)
-            options[name.replace("_", "-")] = None if value == usual.get(name) else value
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if option.name not in {"data", "target", "autoencode", "classes", "ridge"} and value != option.default:
+                options[option.name.replace("_", "-")] = value
         return default_folder(self.data, words, options)
 
-    def as_dict(self) -> dict[str, object]:
-        """In terms of JSON."""
-        return asdict(self)
 
-
-def fit(  # noqa: PLR0913 - one argument per option
-    data: Annotated[str, typer.Argument(help="A .npy or .parquet file; each process reads its own rows only.")],
-    ridge: Annotated[float, typer.Option(help="Penalty of the squared norm of all parameters.")],
-    target: Annotated[str | None, typer.Option(help="Columns to predict as numbers: COL,COL.")] = None,
-    autoencode: Annotated[bool, typer.Option("--autoencode", help="Reconstruct the data themselves.")] = False,
-    classes: Annotated[str | None, typer.Option(help="The column whose values are classes to predict.")] = None,
-    depth: Annotated[int, typer.Option(min=1, help="Number of weight matrices.")] = 4,
-    width: Annotated[int, typer.Option(min=1, help="Neurons of each hidden layer.")] = 64,
-    linear: Annotated[str | None, typer.Option(help="Hidden layers without activation: 2,3.")] = None,
-    slope: Annotated[float, typer.Option(help="Slope of the activation for negative inputs.")] = 0.0,
-    seed: Annotated[int, typer.Option(min=0, max=LARGEST, help="Of the initial weights.")] = 0,
-    dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float64",
-    evaluations: Annotated[int | None, typer.Option(min=10, max=LARGEST, help="Gradients: fewer is rougher.")] = None,
-    split_parameters: Annotated[
-        bool,
-        typer.Option(
-            "--split-parameters",
-            help="Each process keeps its part of the parameters, for networks too wide for one: slower, and the "
-            "activations of its rows must fit instead. Any number of processes ends with the same bits, one too.",
-        ),
-    ] = False,
-    loss: Annotated[str | None, typer.Option(help=LOSS_HELP)] = None,
+@with_options(FitRequest)
+def fit(
+    request: FitRequest,
     out: Annotated[Path | None, typer.Option(help="Folder of the run; default runs/DATA-TARGET-fit-....")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Remove an older run from the folder first.")] = False,
@@ -109,10 +94,6 @@ def fit(  # noqa: PLR0913 - one argument per option
     """
     if not timeout < float("inf"):
         raise DataError(f"--timeout {timeout:g}: needs a finite number of seconds.")
-    request = FitRequest(
-        data, target, autoencode, classes, ridge, depth, width, linear, slope, seed, dtype, evaluations,
-        split_parameters, loss,
-    )  # fmt: skip
     from isthmus.cli.fit_run import run_fit  # torch and the rest: only once the request makes sense
 
     return run_fit(request, out=out, resume=resume, replace=replace, timeout=timeout)

@@ -8,6 +8,7 @@ import shlex
 import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -189,7 +190,7 @@ def _write(
     assert network is not None
     write_network(folder / NETWORK, shard.in_user_units(network))
     content = {
-        "format": "isthmus fit", "format_version": 1, "request": request.as_dict(),
+        "format": "isthmus fit", "format_version": 1, "request": asdict(request),
         "inputs": list(shard.inputs), "outputs": list(shard.outputs), **described,
     }  # fmt: skip
     sealed = plain(content)
@@ -233,7 +234,7 @@ def stored_result(folder: Path, request: FitRequest) -> dict[str, object]:
         asked = content["request"]
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{folder / RESULT}: is damaged ({error}). Start over with --replace.") from error
-    if {"loss": None, **asked} != request.as_dict():  # runs from before it could be chosen
+    if {"loss": None, **asked} != asdict(request):  # runs from before it could be chosen
         raise DataError(f"{folder}: holds another run. Give another folder with --out.")
     return content
 

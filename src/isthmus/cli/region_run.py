@@ -221,28 +221,17 @@ def measure(model: Model, where: Plane, *, by_class: bool) -> Measured:
 def draw(found: Measured, model: Model, where: Plane, out: Path) -> None:
     """Write the picture of the slice."""
     ax = axes_or_new(None)
-    if found.classes is None:
+    classes = found.classes
+    if classes is None:
+        polygons, labels, shades, tripoints = found.cells.polygons, found.ranks, found.gains.numpy(), None
         names = {int(rank): f"rank {int(rank)}" for rank in found.ranks.unique()}
-        regions(
-            [p.numpy() for p in found.cells.polygons],
-            found.ranks.numpy(),
-            ax,
-            names=names,
-            ordered=True,
-            shades=found.gains.numpy(),
-            points=where.points,
-            axis_names=where.axis_names,
-        )
     else:
-        regions(
-            [polygon.numpy() for polygon in found.classes.polygons],
-            found.classes.labels.numpy(),
-            ax,
-            names=dict(enumerate(model.output_names)),
-            tripoints=found.classes.tripoints.numpy(),
-            points=where.points,
-            axis_names=where.axis_names,
-        )
+        polygons, labels, shades, tripoints = classes.polygons, classes.labels, None, classes.tripoints.numpy()
+        names = dict(enumerate(model.output_names))
+    regions(
+        [polygon.numpy() for polygon in polygons], labels.numpy(), ax, names=names, shades=shades, tripoints=tripoints,
+        points=where.points, axis_names=where.axis_names,
+    )  # fmt: skip
     figure = ax.get_figure(root=True)
     assert figure is not None
     figure.set_size_inches(6.0, 4.2)

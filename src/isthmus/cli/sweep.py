@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from isthmus.cli.shared_options import Workers
+
 
 class _PlanOrCommand(TyperGroup):
     """Takes a first word that is no subcommand for a plan: `sweep PLAN.toml` is `sweep run PLAN.toml`."""
@@ -31,9 +33,7 @@ _Folder = Annotated[Path, typer.Argument(help="The folder of a sweep.")]
 def run(
     plan: Annotated[Path, typer.Argument(help="A TOML file: task, network, training, grid.")],
     out: Annotated[Path | None, typer.Option(help="Folder of the sweep; default runs/PLAN.")] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="Processes on this machine; default one per core, 0 for none but this.")
-    ] = None,
+    workers: Workers = None,
     scheduler: Annotated[str | None, typer.Option(help="Join a running dask scheduler: tls://host:8786.")] = None,
     slurm: Annotated[Path | None, typer.Option(help="A TOML file: start workers as Slurm jobs.")] = None,
     patience: Annotated[float, typer.Option(min=0.0, help="Seconds to wait for a lost --scheduler.")] = 60.0,
