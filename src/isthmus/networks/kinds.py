@@ -1,22 +1,29 @@
 """The kinds of networks: one record each, by which plans, files and laws know it. A new kind is one file and one row.
 
 What a class has to offer: `network`, `residual_stream`. How it is trained by hand, if it is: `training.steps.step`,
-`training.solvers.schedule`. A network of its own outside of this library: `register`, see `examples/gated_resnet.py`.
+`training.solvers.schedule`. A kind from outside of this library: `register` makes it known in one process, see
+`examples/gated_resnet.py`; an installed package announces it to all of them as an entry point of the group `GROUP`.
 """
 
+import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import distributions
+from pathlib import Path
 from typing import TypeVar
 
 import torch
 from torch import nn
 
+from isthmus.errors import DataWarning
 from isthmus.networks.argument_fields import Field, choice, listed, real, switch, whole
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.leaky import LeakyResNet
 from isthmus.networks.network import Network
 from isthmus.networks.resnet import ResNet
 
+GROUP = "isthmus.kinds"  # entry points: gated = "my_networks:GATED" names a `KindOfNetwork`
 MOST_LAYERS = 100_000  # each is an object of its own: a hundred million would be hours before anything is said
 T = TypeVar("T")
 
@@ -31,6 +38,7 @@ class KindOfNetwork:
         arguments: what a plan may give, with ranges and defaults; `width`, `depth` and `seed` among them.
         examples: arguments of small networks, which between them have every part that there is: the laws go over them.
         also: other names of it.
+        preconditioned: whether `PreconditionedLBFGS` trains it, on the squared error.
     """
 
     name: str
@@ -38,6 +46,7 @@ class KindOfNetwork:
     arguments: Mapping[str, Field]
     examples: Sequence[Mapping[str, object]]
     also: tuple[str, ...] = ()
+    preconditioned: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -90,6 +99,7 @@ _KINDS = [
             {"width": 5, "depth": 3, "effective_depth": 4.0, "steps": "irregular", "maps": "learned", "bias": False,
              "scheme": "exponential"},
         ),
+        preconditioned=True,
     ),
     KindOfNetwork(
         "resnet",
@@ -109,9 +119,34 @@ _KINDS = [
 ]  # fmt: skip
 
 
+_unread = [GROUP]  # emptied before the first package is imported: it may ask for kinds itself
+
+
 def kinds() -> tuple[KindOfNetwork, ...]:
     """All kinds, those of this library first."""
+    while _unread:
+        _read_announced(_unread.pop())
     return tuple(_KINDS)
+
+
+def _read_announced(group: str) -> None:
+    """Register what installed packages announce; one that is broken says so and is left out.
+
+    A folder of data that one works in is none of the places where packages lie, whatever it holds.
+    """
+    here = Path.cwd()
+    places = [place for place in sys.path if place and Path(place).resolve() != here]
+    for entry in (e for distribution in distributions(path=places) for e in distribution.entry_points):
+        if entry.group != group:
+            continue
+        try:
+            found = entry.load()
+            if not isinstance(found, KindOfNetwork):
+                raise TypeError(f"a {type(found).__name__} is no KindOfNetwork")
+            register(found)
+        except Exception as error:  # noqa: BLE001 - of somebody else's code
+            text = f"network kind {entry.name!r} of {entry.value}: left out ({type(error).__name__}: {error})."
+            warnings.warn(text, DataWarning, stacklevel=3)
 
 
 def register(kind: KindOfNetwork) -> None:
@@ -132,15 +167,15 @@ def kind_named(name: str) -> KindOfNetwork:
     Raises:
         ValueError: there is none.
     """
-    for kind in _KINDS:
+    for kind in kinds():
         if name in kind.names:
             return kind
-    raise ValueError(f"network kind {name!r}: needs one of {', '.join(repr(kind.name) for kind in _KINDS)}.")
+    raise ValueError(f"network kind {name!r}: needs one of {', '.join(repr(kind.name) for kind in kinds())}.")
 
 
 def class_named(name: str) -> type[Network] | None:
     """The class that a description calls so, if it is one of ours."""
-    return next((kind.network for kind in _KINDS if kind.network.__name__ == name), None)
+    return next((kind.network for kind in kinds() if kind.network.__name__ == name), None)
 
 
 def of_class(table: Mapping[type[nn.Module], T], network: nn.Module, otherwise: T) -> T:

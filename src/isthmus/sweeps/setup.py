@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from isthmus.discovery.data.scaling import Scaling, Standardiser
 from isthmus.errors import DataError
-from isthmus.networks.kinds import kind_named
+from isthmus.networks.kinds import kind_named, kinds
 from isthmus.sweeps.runs import canonical_json
 from isthmus.sweeps.task_fields import make_task
 from isthmus.tasks import Kind
@@ -61,12 +61,13 @@ def prepared(settings: Sections, source: str | None) -> Prepared:
     loss = loss_argument(str(training["loss"]), "training")
     x, y, d_out, true_rank = _data(canonical_json(settings["task"]), source, loss, str(training["scaling"]))
     arguments: dict[str, Any] = {k: v for k, v in settings["network"].items() if k != "kind"}
-    kind, dtype = str(settings["network"]["kind"]), getattr(torch, str(training["dtype"]))
-    network = kind_named(kind).made(x.shape[1], d_out, dtype=dtype, **arguments)
+    kind, dtype = kind_named(str(settings["network"]["kind"])), getattr(torch, str(training["dtype"]))
+    network = kind.made(x.shape[1], d_out, dtype=dtype, **arguments)
     solver = None
     if training["solver"] == "preconditioned":
-        if kind != "leaky" or not loss.is_quadratic:
-            raise ValueError("training.solver 'preconditioned' needs a leaky network and the squared loss.")
+        if not (kind.preconditioned and loss.is_quadratic):
+            able = " or ".join(other.name for other in kinds() if other.preconditioned)
+            raise ValueError(f"training.solver 'preconditioned' needs a {able} network and the squared loss.")
         solver = PreconditionedLBFGS(int(str(training["evaluations"] or 5000)))
     return Prepared(network, x, y, loss, solver, true_rank)
 
