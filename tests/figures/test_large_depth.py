@@ -2,7 +2,7 @@ import torch
 
 from isthmus.constructions import rank_one_interpolator
 from isthmus.figures.large_depth import NOISE, between, square
-from isthmus.networks.widening import widened
+from isthmus.networks.layer_widths import widened
 
 
 def test_added_neurons_change_an_interpolator_little() -> None:

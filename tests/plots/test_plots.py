@@ -323,7 +323,7 @@ def test_regions_have_a_colour_per_label_and_one_label_per_polygon() -> None:
 
 def test_regions_of_one_label_are_told_apart_by_their_shade() -> None:
     """One colour for all of a network's pieces would be a rectangle that says nothing."""
-    ax = plots.regions(TRIANGLES, [2, 2], names={2: "rank 2"}, ordered=True, shades=[0.5, 1.5])
+    ax = plots.regions(TRIANGLES, [2, 2], names={2: "rank 2"}, shades=[0.5, 1.5])
     (pieces,) = [c for c in ax.collections if isinstance(c, PolyCollection)]
     faces = np.asarray(pieces.get_facecolor())
     assert brightness(faces[0]) > brightness(faces[1]) + 0.3
@@ -332,7 +332,7 @@ def test_regions_of_one_label_are_told_apart_by_their_shade() -> None:
     assert [other.get_ylabel() for other in figure.axes if other is not ax] == [
         "largest singular value, rank 2 everywhere"
     ]
-    several = plots.regions(TRIANGLES, [1, 2], names={1: "rank 1", 2: "rank 2"}, ordered=True, shades=[0.5, 1.5])
+    several = plots.regions(TRIANGLES, [1, 2], names={1: "rank 1", 2: "rank 2"}, shades=[0.5, 1.5])
     assert several.get_legend() is not None
 
 

@@ -16,7 +16,7 @@ from isthmus.constructions import rank_one_interpolator
 from isthmus.figures.parts import Hear, Part
 from isthmus.networks import FullyConnected
 from isthmus.networks.jacobians import jacobians
-from isthmus.networks.widening import widened
+from isthmus.networks.layer_widths import widened
 from isthmus.theory import idempotency_defect
 from isthmus.theory.inputs import Real
 from isthmus.training import fit

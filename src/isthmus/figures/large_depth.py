@@ -19,7 +19,7 @@ from isthmus.figures.parts import Hear, Part
 from isthmus.figures.workshop import Workshop
 from isthmus.networks import walk
 from isthmus.networks.jacobians import jacobians
-from isthmus.networks.widening import widened
+from isthmus.networks.layer_widths import widened
 from isthmus.reports.picture import Picture
 from isthmus.theory import depth_window, rank1_stretch
 from isthmus.training import fit

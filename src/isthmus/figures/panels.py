@@ -13,11 +13,11 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 from numpy.typing import ArrayLike
 
-from isthmus.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, axes_or_new, legend, whole_numbers
+from isthmus.plots.style import HUES, INK, MUTED, axes_or_new, legend, whole_numbers
 from isthmus.reports.picture import Picture
 from isthmus.theory.inputs import Real
 
-COLORS = (BLUE, ORANGE, GREEN, PURPLE, MUTED, INK)
+COLORS = (*HUES, MUTED, INK)
 _MARKERS = "os^Dv<"
 _WIDE = 8.0
 _TWO_DECADES = 100.0

@@ -12,8 +12,7 @@ from isthmus.networks.export_noise import copied_module
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.graph_stages import exported, graph_stages, traced
 from isthmus.networks.layers import relative_error
-from isthmus.networks.residual_sums import branch_of, with_branch
-from isthmus.networks.stage_kinds import NOTHING, Stage
+from isthmus.networks.stage_kinds import NOTHING, Stage, branch_of, with_branch
 
 _PROBE = 8
 

@@ -14,8 +14,7 @@ from torch import fx, nn
 from isthmus.networks.export_noise import copied_module, without_export_noise
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.graph_calls import function_name, is_batch_size, module_of_call
-from isthmus.networks.residual_sums import ResidualSum
-from isthmus.networks.stage_kinds import NOTHING, Stage, barrier_reason
+from isthmus.networks.stage_kinds import NOTHING, ResidualSum, Stage, barrier_reason
 
 _CALLS = {"call_module", "call_function", "call_method"}
 _SUMS = {"add", "iadd"}

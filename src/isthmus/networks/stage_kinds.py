@@ -1,12 +1,14 @@
 """What a step of a chain does to its features: weights, a function per neuron, or a coupling.
 
 A step that couples features (attention, layer norm, softmax, a residual block) is a barrier: nothing is moved through
-it. How a module becomes a chain: `networks.chain`.
+it, but a residual sum x + branch(x), the branch a chain of steps, can be rewritten in its branch while the stream keeps
+its width. How a module becomes a chain: `networks.chain`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from torch import nn
+from torch import Tensor, nn
 
 ELEMENTWISE = (
     nn.ReLU, nn.LeakyReLU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.ELU, nn.SELU, nn.CELU, nn.Softplus, nn.Softsign,
@@ -67,3 +69,36 @@ def relu_slope(module: nn.Module) -> float | None:
 def is_flatten(module: nn.Module) -> bool:
     """Whether the module flattens everything but the batch."""
     return type(module) is nn.Flatten and (module.start_dim, module.end_dim) == (1, -1)
+
+
+class ResidualSum(nn.Module):
+    """x + branch(x), the branch being steps one after the other.
+
+    Args:
+        steps: of the branch; x itself where there is none.
+    """
+
+    def __init__(self, steps: Sequence[Stage]) -> None:
+        super().__init__()
+        self.branch = nn.Sequential(*(step.module for step in steps))
+        self.names = tuple(step.name for step in steps)
+        self.reasons = tuple(step.reason for step in steps)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The stream after the sum, of the shape of x."""
+        return x + self.branch(x)
+
+    @property
+    def steps(self) -> list[Stage]:
+        """The steps of the branch."""
+        return [Stage(*step) for step in zip(self.names, self.branch, self.reasons, strict=True)]
+
+
+def with_branch(stage: Stage, steps: Sequence[Stage]) -> Stage:
+    """The step of a residual sum with other steps in its branch."""
+    return Stage(stage.name, ResidualSum(steps), stage.reason)
+
+
+def branch_of(stage: Stage) -> list[Stage] | None:
+    """The steps of the branch of a residual sum; None for any other step."""
+    return stage.module.steps if isinstance(stage.module, ResidualSum) else None

@@ -3,8 +3,7 @@
 The tables come from `discovery`, `diagnostics` and `sweeps`; files and pages with these pictures in them: `reports`.
 """
 
-from isthmus.plots.curves import objective_curve, scree, starts
-from isthmus.plots.depth_path import depth_path
+from isthmus.plots.curves import depth_path, objective_curve, scree, starts
 from isthmus.plots.images import image_rows
 from isthmus.plots.interpretation import attributions, candidates, coordinates, errors_saved, symmetry_defects
 from isthmus.plots.planes import autoencoder_arrows, decision_regions, representation_path

@@ -1,4 +1,4 @@
-"""What stands behind a discovered rank: error against rank, objective against rank, every start.
+"""What stands behind a discovered rank: error against rank, objective against rank or depth, every start.
 
 How the curves are computed: `discovery`. Spectra of one network: `spectra`.
 """
@@ -12,11 +12,12 @@ from isthmus.plots.style import (
     BLUE,
     GREEN,
     INK,
+    LOOKS,
     MUTED,
     ORANGE,
-    PURPLE,
     SMALL,
     SURFACE,
+    above,
     axes_or_new,
     in_own_settings,
     legend,
@@ -103,9 +104,6 @@ def objective_curve(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | 
     return ax
 
 
-_LOOKS = ((BLUE, "o"), (ORANGE, "s"), (GREEN, "D"), (PURPLE, "^"))
-
-
 @in_own_settings
 def starts(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     """Objective of each start over the least at its ridge; the number inside a mark is the Jacobian rank.
@@ -127,7 +125,7 @@ def starts(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     order = np.array([np.sum(columns[:run] == column) for run, column in enumerate(columns)])
     place = columns + 0.8 * ((order + 0.5) / np.bincount(columns)[columns] - 0.5)
     for i, kind in enumerate(dict.fromkeys(kinds)):
-        color, marker = _LOOKS[i % len(_LOOKS)]
+        color, marker = LOOKS[i % len(LOOKS)]
         shown = (kinds == kind) & np.isfinite(objective)
         height = objective[shown] / least[shown]
         ax.plot(place[shown], height, marker, color=color, markersize=11, label=f"{kind} start")
@@ -140,5 +138,47 @@ def starts(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     ax.margins(y=0.15)
     ax.set_xlabel("ridge")
     ax.set_ylabel("objective / least at this ridge")
+    legend(ax)
+    return ax
+
+
+@in_own_settings
+def depth_path(dataset: xr.Dataset, ax: Axes | None = None, *, switch: float | None = None) -> Axes:
+    """Objective of each rank against the number of linear middle layers; the lowest line is the rank of that depth.
+
+    Each rank costs ridge * rank for every layer, the slope of the thin line through its deepest point. Hollow marks are
+    networks that do not hold the data together, or whose middle ended with a lower rank.
+
+    Args:
+        dataset: `Discovery.depth_path.table` (dimensions "rank" and "middle_layers"; `objective`, `holds`,
+            `true_rank`, attribute `ridge`).
+        ax: axes to draw into; new ones unless given.
+        switch: depth at which the flat and the deep rank exchange places, marked by a dashed line; none if NaN.
+
+    Returns:
+        The axes.
+    """
+    ax = axes_or_new(ax)
+    middle = dataset["middle_layers"].values
+    for i, rank in enumerate(dataset["rank"].values.tolist()):
+        objective = dataset["objective"].sel(rank=rank).values
+        shown = np.isfinite(objective)
+        if not shown.any():
+            continue
+        color, marker = LOOKS[i % len(LOOKS)]
+        sound = dataset["holds"].sel(rank=rank).values & (dataset["true_rank"].sel(rank=rank).values >= rank)
+        last = np.flatnonzero(shown)[-1]
+        line = objective[last] + dataset.attrs["ridge"] * rank * (middle - middle[last])
+        ax.plot(middle, line, color=color, linewidth=0.9, linestyle=":")
+        ax.plot(middle[shown], objective[shown], color=color, marker=marker, markersize=5, label=f"rank {rank}")
+        hollow = shown & ~sound
+        ax.plot(middle[hollow], objective[hollow], marker, color=color, markersize=5, markerfacecolor=SURFACE)
+    if switch is not None and np.isfinite(switch) and middle[0] <= switch <= middle[-1]:
+        ax.axvline(switch, color=INK, linestyle=(0, (4, 2)), linewidth=1.2, zorder=1.5)
+        above(ax, switch, "switch", color=MUTED)
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel("linear middle layers")
+    ax.set_ylabel("least objective of this rank")
+    whole_numbers(ax)
     legend(ax)
     return ax

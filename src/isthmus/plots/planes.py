@@ -116,6 +116,4 @@ def decision_regions(dataset: xr.Dataset, ax: Axes | None = None, *, axis_names:
     words = dataset["class_name"].values if "class_name" in dataset else None
     names = {int(k): f"class {k}" if words is None else str(words[int(k)]) for k in np.unique(labels)}
     points, tripoints = (dataset[name].values if name in dataset else None for name in ("points", "tripoints"))
-    return regions(
-        polygons, labels, ax, names=names, points=points, tripoints=tripoints, axis_names=axis_names
-    )  # fmt: skip
+    return regions(polygons, labels, ax, names=names, points=points, tripoints=tripoints, axis_names=axis_names)

@@ -3,7 +3,7 @@
 The tables are those of `diagnostics`. Spectra over depth: `spectra`. Samples on their way through layers: `planes`.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 import xarray as xr
@@ -13,14 +13,6 @@ from isthmus.plots.style import BLUE, GREEN, INK, ORANGE, axes_or_new, in_own_se
 
 _LOOKS = ((BLUE, "o", "-"), (ORANGE, "s", "--"), (GREEN, "^", ":"))
 _SMALLEST = 1e-12  # what counts as zero on a logarithmic axis
-
-
-@dataclass(frozen=True, slots=True)
-class _Curve:
-    """One variable of a table and what the legend calls it."""
-
-    variable: str
-    label: str
 
 
 @in_own_settings
@@ -38,12 +30,11 @@ def dimensions(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None 
     Raises:
         ValueError: the table has none of the variables.
     """
-    curves = (_Curve("dimension_activation", "gap"), _Curve("dimension_participation", "participation ratio"))
-    ax = _over_depth("dimensions", dataset, ax, curves)
+    curves = {"dimension_activation": "gap", "dimension_participation": "participation ratio"}
+    ax = _over_depth("dimensions", dataset, ax, "dimensions", curves)
     if rank is not None:
         ax.axhline(rank, color=INK, linestyle=(0, (4, 2)), linewidth=1.2, label=f"rank {rank}", zorder=1.5)
     ax.set_ylim(bottom=0)
-    ax.set_ylabel("dimensions")
     legend(ax)
     return ax
 
@@ -62,10 +53,9 @@ def departures(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     Raises:
         ValueError: the table has none of the variables.
     """
-    curves = (_Curve("nonlinearity_impact", "nonlinearity impact"), _Curve("identity_defect", "identity defect"))
-    ax = _over_depth("departures", dataset, ax, curves)
+    curves = {"nonlinearity_impact": "nonlinearity impact", "identity_defect": "identity defect"}
+    ax = _over_depth("departures", dataset, ax, "distance from an identity", curves)
     ax.set_ylim(bottom=0)
-    ax.set_ylabel("distance from an identity")
     legend(ax)
     return ax
 
@@ -84,8 +74,8 @@ def tangent_kernel(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     Raises:
         ValueError: the table lacks the variable.
     """
-    curves = (_Curve("tangent_kernel_trace", "tangent kernel"),)
-    return _on_log(_over_depth("tangent_kernel", dataset, ax, curves), "trace of the tangent kernel")
+    curves = {"tangent_kernel_trace": "tangent kernel"}
+    return _on_log(_over_depth("tangent_kernel", dataset, ax, "trace of the tangent kernel", curves))
 
 
 @in_own_settings
@@ -102,8 +92,7 @@ def balance(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     Raises:
         ValueError: the table lacks the variable.
     """
-    curves = (_Curve("balance_residual", "balance residual"),)
-    return _on_log(_over_depth("balance", dataset, ax, curves), "balance residual")
+    return _on_log(_over_depth("balance", dataset, ax, "balance residual", {"balance_residual": "balance residual"}))
 
 
 @in_own_settings
@@ -121,10 +110,9 @@ def energies(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     Raises:
         ValueError: the table has none of the variables.
     """
-    curves = (_Curve("cost_of_identity", "cost of identity"), _Curve("kinetic_energy", "kinetic energy"))
-    ax = _over_depth("energies", dataset, ax, curves)
+    curves = {"cost_of_identity": "cost of identity", "kinetic_energy": "kinetic energy"}
+    ax = _over_depth("energies", dataset, ax, "energy", curves)
     ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
-    ax.set_ylabel("energy")
     legend(ax)
     return ax
 
@@ -143,30 +131,30 @@ def hamiltonian(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     Raises:
         ValueError: the table lacks the variable.
     """
-    ax = _over_depth("hamiltonian", dataset, ax, (_Curve("hamiltonian", "Hamiltonian"),))
+    ax = _over_depth("hamiltonian", dataset, ax, "Hamiltonian", {"hamiltonian": "Hamiltonian"})
     low, high = ax.get_ylim()
     ax.set_ylim(min(low, 0.0), max(high, 0.0))  # a constant must look constant: zero is in sight
-    ax.set_ylabel("Hamiltonian")
     return ax
 
 
-def _over_depth(call: str, dataset: xr.Dataset, ax: Axes | None, curves: tuple[_Curve, ...]) -> Axes:
-    """The curves over position, where the table has one for them, else over the number of the layer."""
-    shown = [curve for curve in curves if has_numbers(dataset, curve.variable)]
+def _over_depth(call: str, dataset: xr.Dataset, ax: Axes | None, height: str, curves: Mapping[str, str]) -> Axes:
+    """Variables, with their names in the legend, over position where the table has one for them, else over layers."""
+    shown = [variable for variable in curves if has_numbers(dataset, variable)]
     if not shown:
-        names = " or ".join(curve.variable for curve in curves)
+        names = " or ".join(curves)
         raise ValueError(
             f"plots.{call}(dataset): needs numbers in {names}; the table has {', '.join(map(str, dataset))}."
         )
     ax = axes_or_new(ax)
     is_along = call in {"energies", "hamiltonian"} and has_numbers(dataset, "position")
     place = dataset["position"].values if is_along else dataset["layer"].values
-    for curve, (color, marker, line) in zip(shown, _LOOKS, strict=False):
-        values = np.asarray(dataset[curve.variable].values, dtype=np.float64)
+    for variable, (color, marker, line) in zip(shown, _LOOKS, strict=False):
+        values = np.asarray(dataset[variable].values, dtype=np.float64)
         there = np.isfinite(values) & np.isfinite(place)
         # a marker alone where the neighbours have no number; small ones where there are many
         size = 4.5 if there.sum() <= 40 else 2.2
-        ax.plot(place[there], values[there], line, marker=marker, markersize=size, color=color, label=curve.label)
+        ax.plot(place[there], values[there], line, marker=marker, markersize=size, color=color, label=curves[variable])
+    ax.set_ylabel(height)
     ax.set_xlabel("position along the stream" if is_along else "layer")
     if not is_along:
         ax.set_xlim(place[0] - 0.5, place[-1] + 0.5)
@@ -174,7 +162,7 @@ def _over_depth(call: str, dataset: xr.Dataset, ax: Axes | None, curves: tuple[_
     return ax
 
 
-def _on_log(ax: Axes, name: str) -> Axes:
+def _on_log(ax: Axes) -> Axes:
     line = ax.get_lines()[0]
     values = np.asarray(line.get_ydata(), dtype=np.float64)
     if (values > _SMALLEST).any():
@@ -182,7 +170,6 @@ def _on_log(ax: Axes, name: str) -> Axes:
         ax.set_yscale("log")
         ax.relim()
         ax.autoscale_view()
-    ax.set_ylabel(name)
     return ax
 
 

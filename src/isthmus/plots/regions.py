@@ -10,38 +10,24 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.collections import PathCollection, PolyCollection
+from matplotlib.collections import PolyCollection
 from matplotlib.colors import Normalize, to_hex
 from matplotlib.patches import Patch
 from numpy.typing import ArrayLike, NDArray
 
-from isthmus.plots.style import (
-    BLUE,
-    GREEN,
-    INK,
-    LONGEST_AXIS,
-    ORANGE,
-    PURPLE,
-    SMALL,
-    SURFACE,
-    axes_or_new,
-    in_own_settings,
-    plain_text,
-)
+from isthmus.plots.style import HUES, INK, LONGEST_AXIS, SMALL, SURFACE, axes_or_new, in_own_settings, plain_text
 
-_HUES = (BLUE, ORANGE, GREEN, PURPLE)
 _MOST_IN_LEGEND = 12
 _MANY = 2000  # pieces from which on their edges would hide them
 
 
 @in_own_settings
-def regions(  # noqa: PLR0913 - what is laid over the pieces
+def regions(
     polygons: Sequence[ArrayLike],
     labels: ArrayLike,
     ax: Axes | None = None,
     *,
     names: Mapping[int, str],
-    ordered: bool = False,
     shades: ArrayLike | None = None,
     points: ArrayLike | None = None,
     tripoints: ArrayLike | None = None,
@@ -54,8 +40,8 @@ def regions(  # noqa: PLR0913 - what is laid over the pieces
         labels: a whole number per piece.
         ax: axes to draw into; new ones unless given.
         names: what the legend calls each label.
-        ordered: whether labels are ranks, drawn from pale to dark, rather than classes.
-        shades: a number >= 0 per piece, which colours the pieces where all labels are the same.
+        shades: where labels are ranks, drawn from pale to dark: a number >= 0 per piece, which colours the pieces where
+            all ranks are the same.
         points: samples on the slice, shape (n, 2).
         tripoints: points where three classes meet, shape (n, 2).
         axis_names: what u and v are.
@@ -77,13 +63,15 @@ def regions(  # noqa: PLR0913 - what is laid over the pieces
         name = plain_text(names[present[0]])
         _fill_by_number(ax, corners, np.asarray(shades), f"largest singular value, {name} everywhere")
     else:
-        colors = _colors(present, ordered=ordered)
+        colors = _colors(present, ordered=shades is not None)
         _fill(ax, corners, [colors[int(label)] for label in whole])
         handles += [Patch(color=colors[label], label=plain_text(names[label])) for label in present[:_MOST_IN_LEGEND]]
     if points is not None and len(at := np.asarray(points)):
-        handles.append(_marked(ax, at, "samples", s=12, color=INK, edgecolors=SURFACE, linewidths=0.6, zorder=3))
+        look = {"s": 12, "color": INK, "edgecolors": SURFACE, "linewidths": 0.6, "zorder": 3}
+        handles.append(ax.scatter(*at.T, label="samples", **look))
     if tripoints is not None and len(at := np.asarray(tripoints)):
-        handles.append(_marked(ax, at, "tripoints", s=46, facecolors="none", edgecolors=INK, linewidths=1.6, zorder=4))
+        look = {"s": 46, "facecolors": "none", "edgecolors": INK, "linewidths": 1.6, "zorder": 4}
+        handles.append(ax.scatter(*at.T, label="tripoints", **look))
     if shades is None or len(present) > 1:
         box = ax.legend(
             handles=handles, fontsize=SMALL, labelcolor=INK, loc="center left", bbox_to_anchor=(1.01, 0.5),
@@ -128,17 +116,12 @@ def _fill_by_number(ax: Axes, corners: Sequence[NDArray[np.float64]], values: ND
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue] - a spine, which its stub calls a function
 
 
-def _marked(ax: Axes, at: NDArray[np.float64], name: str, **marker: Any) -> PathCollection:  # noqa: ANN401
-    """Points laid over the pieces."""
-    return ax.scatter(at[:, 0], at[:, 1], label=name, **marker)
-
-
 def _colors(present: Sequence[int], *, ordered: bool) -> dict[int, str]:
     """A colour per label: pale to dark for ranks, the house hues for few classes, hues around a circle for many."""
     if ordered:
         shades = matplotlib.colormaps["YlGnBu"](np.linspace(0.15, 0.85, max(len(present), 2)))
         return {label: to_hex(shade) for label, shade in zip(present, shades, strict=False)}
-    if len(present) <= len(_HUES):
-        return dict(zip(present, _HUES, strict=False))
+    if len(present) <= len(HUES):
+        return dict(zip(present, HUES, strict=False))
     wheel = matplotlib.colormaps["tab20" if len(present) > 10 else "tab10"]
     return {label: to_hex(wheel(i % wheel.N)) for i, label in enumerate(present)}

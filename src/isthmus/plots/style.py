@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import cache, wraps
 from inspect import signature
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -16,6 +16,7 @@ from matplotlib.font_manager import findfont, get_font
 from matplotlib.ticker import MaxNLocator
 
 from isthmus.tasks.names import shown
+from isthmus.theory.inputs import Real
 
 # light, dark: hues after Okabe and Ito, shifted until each has 3:1 contrast with its background
 PALETTE: dict[str, tuple[str, str]] = {
@@ -29,6 +30,8 @@ PALETTE: dict[str, tuple[str, str]] = {
     "purple": ("#a8488a", "#e39bc8"),
 }
 INK, MUTED, GRID, SURFACE, BLUE, ORANGE, GREEN, PURPLE = (light for light, _dark in PALETTE.values())
+HUES = (BLUE, ORANGE, GREEN, PURPLE)
+LOOKS = tuple(zip(HUES, "osD^", strict=True))  # colour and marker of one curve after the other
 _P = ParamSpec("_P")
 SMALL = 8.5
 _LONGEST_NAME, LONGEST_AXIS = 32, 60
@@ -124,17 +127,12 @@ def mark_rank(ax: Axes, rank: int | None, *, between: bool = False) -> None:
     # the pale line below keeps the dashes visible on a coloured map
     ax.axvline(position, color=SURFACE, linewidth=2.4, zorder=1.4)
     ax.axvline(position, color=INK, linestyle=(0, (4, 2)), linewidth=1.2, zorder=1.5)
-    ax.text(
-        position,
-        1.015,
-        f"rank {rank}",
-        transform=ax.get_xaxis_transform(),
-        ha="center",
-        va="bottom",
-        fontsize=SMALL,
-        fontweight="bold",
-        color=INK,
-    )
+    above(ax, position, f"rank {rank}", fontsize=SMALL, fontweight="bold", color=INK)
+
+
+def above(ax: Axes, x: Real, text: str, **look: Any) -> None:
+    """A few words just above the axes."""
+    ax.text(x, 1.015, text, transform=ax.get_xaxis_transform(), ha="center", va="bottom", **look)
 
 
 def whole_numbers(ax: Axes, *, y: bool = False) -> None:

@@ -9,21 +9,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from isthmus.plots.style import (
-    BLUE,
-    GREEN,
-    INK,
-    MUTED,
-    ORANGE,
-    PURPLE,
-    axes_or_new,
-    in_own_settings,
-    legend,
-    plain_text,
-    whole_numbers,
-)
+from isthmus.plots.style import HUES, INK, MUTED, axes_or_new, in_own_settings, legend, plain_text, whole_numbers
 
-_COLORS = (BLUE, ORANGE, GREEN, PURPLE, INK, MUTED)
+_COLORS = (*HUES, INK, MUTED)
 _MARKERS = "os^Dv<>P*X"
 _WIDE = 20.0  # ratio of largest to smallest from which an axis is logarithmic
 
@@ -46,11 +34,9 @@ def sweep_lines(
     """
     ax = axes_or_new(ax)
     rows: Any = table[np.isfinite(table[quantity].to_numpy(float))]
-    groups: list[tuple[str, Any]] = (
-        [("", rows)]
-        if by is None
-        else [(plain_text(f"{_short(by)} {value}"), part) for value, part in rows.groupby(by)]
-    )
+    groups: list[tuple[str, Any]] = [("", rows)]
+    if by is not None:
+        groups = [(plain_text(f"{_short(by)} {value}"), part) for value, part in rows.groupby(by)]
     for i, (label, part) in enumerate(groups):
         x, y = part[axis].to_numpy(float), part[quantity].to_numpy(float)
         color = _COLORS[i % len(_COLORS)]

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from isthmus.discovery.chains.weighted_layers import folded, mixed_inputs, weighted
-from isthmus.networks.residual_sums import branch_of, with_branch
-from isthmus.networks.stage_kinds import BATCH_NORMS, Stage, is_flatten, is_weighted
+from isthmus.networks.stage_kinds import BATCH_NORMS, Stage, branch_of, is_flatten, is_weighted, with_branch
 
 _LEFT = "normalisation between the layers that folds into neither of them"
 

@@ -14,8 +14,7 @@ from isthmus.discovery.chains.exact_moves import stretches, without_redundant_ne
 from isthmus.discovery.chains.rows import BATCH
 from isthmus.discovery.chains.sites import Site, SiteKind, sites
 from isthmus.networks.chain import run
-from isthmus.networks.residual_sums import branch_of, with_branch
-from isthmus.networks.stage_kinds import Stage
+from isthmus.networks.stage_kinds import Stage, branch_of, with_branch
 
 # shares of the tolerance spent one after the other: at the full one at once, the first layer takes it all
 BUDGETS = (0.25, 0.5, 1.0)

@@ -10,8 +10,7 @@ from enum import Enum
 from torch import nn
 
 from isthmus.discovery.chains.weighted_layers import is_activation, weighted
-from isthmus.networks.residual_sums import branch_of
-from isthmus.networks.stage_kinds import CHANNELWISE, Stage, is_flatten, is_weighted
+from isthmus.networks.stage_kinds import CHANNELWISE, Stage, branch_of, is_flatten, is_weighted
 
 
 class SiteKind(Enum):

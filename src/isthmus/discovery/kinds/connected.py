@@ -19,7 +19,7 @@ from isthmus.discovery.settings import Settings, StartKind
 from isthmus.discovery.work.runner import Session
 from isthmus.networks import FullyConnected
 from isthmus.networks.folding import merge_linear_runs
-from isthmus.networks.narrow_runs import narrow_linear_run, widen_linear_run
+from isthmus.networks.layer_widths import narrow_linear_run, widen_linear_run
 from isthmus.training.moves import middle_rank, rebalancing, truncate_middle
 from isthmus.training.solvers.rank_raising import raise_rank
 from isthmus.training.solvers.solver import LBFGS, Adam

@@ -1,13 +1,14 @@
-"""A linear run in fewer coordinates: the same function, never a larger penalty, and the way back."""
+"""A linear run in fewer coordinates: the same function, never a larger penalty, and the way back. Added neurons."""
 
 import pytest
 import torch
 from tests.tolerances import rounding
 
 from isthmus.networks import FullyConnected
-from isthmus.networks.narrow_runs import narrow_linear_run, widen_linear_run
+from isthmus.networks.layer_widths import narrow_linear_run, widen_linear_run, widened
 from isthmus.networks.network import penalty_of as penalty
 from isthmus.training.moves import truncate_middle
+from theorem_checks import normal
 
 WIDTHS, LINEAR = (8, 7, 6, 7, 9), (2, 3, 4)
 
@@ -63,3 +64,30 @@ def test_widened_again_it_is_the_same_function_at_the_same_penalty() -> None:
     torch.testing.assert_close(wide(x), narrow(x), rtol=0, atol=rounding(size=64, factor=100))
     torch.testing.assert_close(penalty(wide), penalty(narrow))
     assert wide.dimensions == network.dimensions
+
+
+def network() -> FullyConnected:
+    return FullyConnected(3, 2, width=4, depth=3, seed=0, dtype=torch.float64)
+
+
+def change(noise: float) -> float:
+    x, before = normal(1, 20, 3), network()
+    with torch.no_grad():
+        return float((widened(before, 9, noise=noise)(x) - before(x)).abs().max() / before(x).abs().max())
+
+
+def test_without_noise_the_function_stays() -> None:
+    assert change(0.0) <= 1e-15
+    assert widened(network(), 9, noise=0.0).dimensions == (3, 9, 9, 2)
+
+
+def test_it_moves_like_the_square_of_the_noise() -> None:
+    assert 0 < change(1e-3) < 1e-4
+    assert 50 < change(1e-3) / change(1e-4) < 200
+
+
+def test_layers_that_are_wider_stay_as_they_are() -> None:
+    before = network()
+    same = widened(before, 2, noise=0.5)
+    for mine, other in zip(same.parameters(), before.parameters(), strict=True):
+        assert torch.equal(mine, other)
