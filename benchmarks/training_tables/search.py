@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from isthmus import FitResult, FullyConnected, fit
-from isthmus.training.denormals import without_denormals
+from isthmus.training.fitting import without_denormals
 from isthmus.training.moves import middle_rank
 from isthmus.training.solvers.schedule import Schedule
 from isthmus.training.solvers.solver import LBFGS, Adam, GradientDescent

@@ -31,8 +31,7 @@ SCRIPT = """
 import importlib, os, signal, sys
 from isthmus.cli.main import run
 from isthmus.training import fitting
-from isthmus.training.sharded import checkpoint_parts as sharded_checkpoint
-fitting.CHECKPOINT_SECONDS = sharded_checkpoint.CHECKPOINT_SECONDS = 0.0
+fitting.CHECKPOINT_SECONDS = 0.0
 def die(*arguments, **named):
     os.kill(os.getpid(), signal.SIGKILL)
 def fail(*arguments, **named):

@@ -29,9 +29,9 @@ from isthmus.sweeps import Plan
 from isthmus.sweeps.execution import compute
 from isthmus.training import FitEvent, FitResult, Outcome
 from isthmus.training.losses import SQUARED, DataLoss
-from isthmus.training.sharded.row_step import ShardedStep
-from isthmus.training.steps.chunks import step_within
+from isthmus.training.sharded.row_step import ShardedStep, step_within
 from isthmus.training.steps.live_bytes import LiveBytes
+from isthmus.training.steps.memory_step import MemoryStep
 from isthmus.training.steps.step import AutogradStep, Step, maker_of, step_of
 from sweep_plans import TASK, TRAINING
 from theorem_checks import assert_close, normal
@@ -80,7 +80,7 @@ def made(case: tuple[KindOfNetwork, dict[str, object]], seed: int = 3) -> Networ
     return network
 
 
-def step(network: Network) -> Step:
+def step(network: Network) -> MemoryStep[Any]:
     with torch.no_grad():
         return step_of(network, X, DataLoss(SQUARED, Y), 0.1)
 
@@ -147,7 +147,7 @@ def test_the_penalty_is_the_quadratic_form_that_solvers_take_it_for(network: Net
         obeys_penalty(network, own)
 
 
-def obeys_autograd(own: Step, reference: Step) -> None:
+def obeys_autograd(own: MemoryStep[Any], reference: MemoryStep[Any]) -> None:
     assert own() == pytest.approx(reference(), rel=1e-12)
     expected = by_parameter(reference, reference.gradient)
     for name, gradient in by_parameter(own, own.gradient).items():

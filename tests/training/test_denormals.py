@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from isthmus import FullyConnected, fit
-from isthmus.training.denormals import without_denormals
+from isthmus.training.fitting import without_denormals
 from isthmus.training.solvers.solver import Adam
 
 TINY = torch.tensor(1e-39, dtype=torch.float32)

@@ -11,7 +11,7 @@ import torch
 import isthmus
 from isthmus import FullyConnected, LeakyResNet, Limits, Outcome, ResNet, fit, tasks
 from isthmus.errors import CheckpointError, DataError, ShapeError
-from isthmus.training import FitEvent, FitResult, fitting
+from isthmus.training import FitEvent, FitResult, fit_checkpoint, fitting
 from isthmus.training.moves import rebalancing
 from isthmus.training.solvers.solver import LBFGS, Adam
 from isthmus.training.solvers.trials import RankTrials
@@ -146,7 +146,7 @@ def test_a_checkpoint_that_takes_long_is_written_less_often(
         time.sleep(0.4)
         written.append(time.monotonic())
 
-    monkeypatch.setattr(fitting, "save_state", slow)
+    monkeypatch.setattr(fit_checkpoint, "save_state", slow)
     monkeypatch.setattr(fitting, "CHECKPOINT_SECONDS", 0.0)
     monkeypatch.setattr(fitting, "CHECKPOINT_PAUSE", pause)
     began = time.monotonic()

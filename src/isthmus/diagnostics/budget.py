@@ -73,7 +73,7 @@ def budget_for(
     """
     allowed = DEFAULT_MEMORY if memory is None else memory
     fixed = 8 * sum(p.numel() for p in module.parameters()) + sum(_bytes_of(r) for r in readings)
-    rows = min(num_outputs, PROJECTIONS if num_outputs > EXACT_OUTPUTS else EXACT_OUTPUTS)
+    rows = PROJECTIONS if num_outputs > EXACT_OUTPUTS else num_outputs
     stored = 8 * sum(r.enters.numel() + r.z.numel() for r in readings) // samples_seen
     patches = [8 * _patch_numbers(r) // samples_seen for r in readings]
     # the graph with its gradients, the rows of all Jacobians twice (stacked, and decomposed), inputs regrouped
@@ -110,9 +110,8 @@ def _mebibytes(size: int) -> str:
 
 def announcement(budget: Budget, *, num_samples: int, num_points: int, num_outputs: int, layers: int) -> str:
     """What will be done, in one sentence."""
-    passes = f"{min(num_outputs, EXACT_OUTPUTS)} outputs" if num_outputs <= EXACT_OUTPUTS else (
-        f"{PROJECTIONS} random combinations of {num_outputs:,} outputs"
-    )  # fmt: skip
+    mixed = num_outputs > EXACT_OUTPUTS
+    passes = f"{PROJECTIONS} random combinations of {num_outputs:,} outputs" if mixed else f"{num_outputs} outputs"
     return (
         f"diagnose: {layers} layers on {num_samples:,} samples in batches of {budget.batch:,}, derivatives of {passes} "
         f"at {num_points} points, {budget.points} at a time; at most {_mebibytes(budget.peak)} of working memory."

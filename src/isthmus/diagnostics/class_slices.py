@@ -5,11 +5,11 @@ The pieces of a network: `networks.slice_cells`. Which output wins where: `netwo
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 import xarray as xr
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected, class_regions, slice_cells
@@ -74,7 +74,7 @@ def class_slice(
     on_plane = off <= ROUNDING * torch.linalg.vector_norm(rows - origin, dim=1).max()
     return xr.Dataset(
         {
-            "vertices": (("piece", "vertex", "component"), _padded(found.polygons)),
+            "vertices": (("piece", "vertex", "component"), pad_sequence([*found.polygons], True, torch.nan).numpy()),
             "label": ("piece", found.labels.numpy()),
             "class_name": ("class", names),
             "tripoints": (("tripoint", "component"), found.tripoints.numpy()),
@@ -122,10 +122,3 @@ def _plane_of(rows: Tensor) -> tuple[Tensor, Tensor]:
     centre = rows.mean(0)
     s, vh = torch.linalg.svd(rows - centre, full_matrices=False)[1:]
     return centre, vh[:2] * (s[:2, None] > 1e-12 * s[0])  # a direction in which nothing varies is none
-
-
-def _padded(polygons: Sequence[Tensor]) -> np.ndarray:
-    out = np.full((len(polygons), max(map(len, polygons)), 2), np.nan)
-    for i, polygon in enumerate(polygons):
-        out[i, : len(polygon)] = polygon.numpy()
-    return out

@@ -51,7 +51,6 @@ class Tap:
     entering: GradientEdge
     leaving: GradientEdge
     x: Tensor
-    z_shape: torch.Size
 
 
 class Taps(Listener):
@@ -72,12 +71,8 @@ class Taps(Listener):
 
     def called(self, reading: Reading) -> None:
         """Note where the input and z are in the graph, before anything overwrites them."""
-        self.taps.append(
-            Tap(
-                reading.call, get_gradient_edge(reading.enters), get_gradient_edge(reading.z),
-                reading.enters.detach(), reading.z.shape,
-            )
-        )  # fmt: skip
+        entering, leaving = get_gradient_edge(reading.enters), get_gradient_edge(reading.z)
+        self.taps.append(Tap(reading.call, entering, leaving, reading.enters.detach()))
 
 
 def sample_axes(shapes: list[tuple[torch.Size, torch.Size]], sizes: tuple[int, int]) -> list[int | None]:

@@ -56,15 +56,13 @@ def _reason(name: str, leaf: nn.Module, called: Collection[str], followed: dict[
     kind = type(leaf).__name__
     if isinstance(leaf, _RECURRENT):
         return "recurrent: its steps run inside one function that cannot be watched"
-    for word, reason in _KINDS:
-        if word in kind:
-            return reason if name in called else f"never called on this data ({kind})"
-    if name not in called and any(True for _ in leaf.parameters()):
-        return f"never called on this data ({kind})"
-    if name in followed:
-        return f"elementwise activation, read with layer {followed[name]}"
     if name not in called:
         return f"never called on this data ({kind})"
+    for word, reason in _KINDS:
+        if word in kind:
+            return reason
+    if name in followed:
+        return f"elementwise activation, read with layer {followed[name]}"
     if any(True for _ in leaf.parameters()):
         return f"{kind}: its parameters enter no matrix product that could be watched"
     return f"{kind}: no weight matrix"

@@ -21,11 +21,9 @@ class LoggingWriter(Protocol):
 
     def add_scalar(self, tag: str, scalar_value: float, global_step: int, /) -> None:
         """Note one number of one step."""
-        ...
 
     def add_histogram(self, tag: str, values: Tensor, global_step: int, /) -> None:
         """Note many numbers of one step."""
-        ...
 
 
 def log_diagnosis(writer: LoggingWriter, found: Diagnosis, step: int) -> None:

@@ -68,10 +68,6 @@ class MatrixCall:
         channels = z.ndim - len(self.convolution.kernel) - 1
         return z.movedim(channels, -1).reshape(-1, z.shape[channels])
 
-    def by_sample(self, rows: Tensor, num_samples: int) -> Tensor:
-        """Rows of `rows_in` or `rows_out` grouped by sample: (num_samples, rows per sample, features)."""
-        return rows.reshape(num_samples, -1, rows.shape[-1])
-
 
 def function_name(func: Callable[..., object]) -> str:
     """The bare name of a torch function, method or operator: `torch.ops.aten.relu.default` is "relu"."""

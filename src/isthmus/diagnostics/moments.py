@@ -66,7 +66,6 @@ class Moments(Protocol):
 
     def add(self, rows: Tensor) -> None:
         """Take a batch of rows (m, width)."""
-        ...
 
     def factor(self) -> Factor:
         """F, (k, width) with k <= width or the number of rows, float64."""

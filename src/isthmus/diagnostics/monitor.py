@@ -5,8 +5,8 @@ such as TensorBoard's: `logging_writer`.
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import torch
@@ -116,7 +116,7 @@ class Monitor:
     @property
     def history(self) -> xr.Dataset:
         """All records: NUMBERS by "step" and "layer" (coordinate: its name), NaN where a layer was not seen."""
-        names = list(dict.fromkeys(layer.name for layer in self._layers()))
+        names = list(dict.fromkeys(layer.name for layer in chain.from_iterable(self._records.values())))
         shape = (len(self._records), len(names))
         columns = {name: np.full(shape, math.nan) for name in NUMBERS}
         for i, layers in enumerate(self._records.values()):
@@ -127,10 +127,6 @@ class Monitor:
             {name: (("step", "layer"), column) for name, column in columns.items()},
             coords={"step": list(self._records), "layer": names},
         )
-
-    def _layers(self) -> Iterator[LayerRecord]:
-        for layers in self._records.values():
-            yield from layers
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ class DiagnosisSession:
             return min(POINTS, self.samples.num)
         if self.fixed_size:
             return self.samples.num
-        rows = min(self.num_outputs, EXACT_OUTPUTS if self.num_outputs <= EXACT_OUTPUTS else PROJECTIONS)
+        rows = self.num_outputs if self.num_outputs <= EXACT_OUTPUTS else PROJECTIONS
         work = sum(
             rows * width * min(rows, width)
             for width in (r.enters.numel() // self.size for r in self.structure.readings)

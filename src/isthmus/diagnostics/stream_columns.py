@@ -99,6 +99,7 @@ def add_stream_columns(
         "kinetic_energy": costs.kinetic_energy,
     }
     if loss is not None and ridge is not None:
+        # -(1/ridge) d(data loss + ridge |block|^2) / d(gate), and |B| with B = -(1/ridge) d(data loss)/dA
         by_gate, squares = gate_derivatives(session.streamed, session.batches(batch), blocks, loss)
         penalties = torch.tensor([block_penalty(block, layers) for block in blocks], dtype=torch.float64)
         columns["hamiltonian"] = (-by_gate / ridge - penalties).tolist()

@@ -34,14 +34,10 @@ class StreamNumbers:
     Attributes:
         cost_of_identity: Tr[A^T (K + gamma)^-1 A] of the stream that enters, gamma = 1e-4 of K's largest eigenvalue.
         kinetic_energy: half of the same with F(A) in place of A outside of K.
-        hamiltonian: -(1/ridge) d(data loss + ridge * |block|^2)/d(gate on branch and penalty); empty without targets.
-        momentum_norm: |B|_F of the stream that leaves, B = -(1/ridge) d(data loss)/dA; empty without targets.
     """
 
     cost_of_identity: list[float]
     kinetic_energy: list[float]
-    hamiltonian: list[float]
-    momentum_norm: list[float]
 
 
 class _Costs(Listener):
@@ -102,7 +98,7 @@ def stream_costs(replica: Replica, samples: Samples, blocks: Sequence[ResidualBl
     costs = _Costs(blocks)
     with torch.no_grad():
         record(replica, Names(replica.module), samples, costs)
-    return StreamNumbers(costs.identity, costs.kinetic, [], [])
+    return StreamNumbers(costs.identity, costs.kinetic)
 
 
 def gate_derivatives(

@@ -7,7 +7,6 @@ Which parts a figure has: its own file. In which process they are made: `process
 """
 
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +14,13 @@ from pathlib import Path
 import xarray as xr
 
 from isthmus.discovery.work.runner import one_thread_each
-from isthmus.errors import CheckpointError, SweepError
+from isthmus.errors import CheckpointError
 from isthmus.figures.provenance import provenance
 from isthmus.sweeps.execution import Computed
-from isthmus.sweeps.folder import DAMAGED, RUNS, WORK
-from isthmus.sweeps.run_files import arrays_of, read_result, write_run
+from isthmus.sweeps.folder import RUNS, WORK
+from isthmus.sweeps.run_files import arrays_of, write_run
 from isthmus.sweeps.runs import run_id
-from isthmus.sweeps.store import checkpoint_path, run_folder
+from isthmus.sweeps.store import checked_run, checkpoint_path, run_folder
 from isthmus.training import FitEvent
 from isthmus.training.checkpoint import set_aside
 from isthmus.writing.atomic import remove_leftovers
@@ -62,15 +61,7 @@ class Part:
 
     def is_there(self, root: Path, say: Callable[[str], None] = lambda _text: None) -> bool:
         """Whether it was computed before, in this folder of parts; what is damaged is set aside, which is said."""
-        folder = run_folder(root, self.id)
-        if not folder.exists():
-            return False
-        try:
-            read_result(folder)
-        except SweepError as error:
-            (root / DAMAGED).mkdir(exist_ok=True)
-            folder.rename(root / DAMAGED / f"{folder.name}.{uuid.uuid4().hex[:8]}")
-            say(f"{error} It was set aside in {root / DAMAGED}.")
+        if checked_run(root, self.id, say) is None:
             return False
         checkpoint_path(root, self.id).unlink(missing_ok=True)  # of a kill just before it was removed
         return True

@@ -18,7 +18,7 @@ from isthmus.figures.parts import Part, opened
 from isthmus.figures.processes import made_side_by_side
 from isthmus.sweeps import Plan
 from isthmus.sweeps.driver import SweepOutcome
-from isthmus.sweeps.engine_choice import EngineChoice, num_cores
+from isthmus.sweeps.engine_choice import EngineChoice
 from isthmus.sweeps.plan_check import checked_runs
 from isthmus.sweeps.run_files import Result, arrays_of, read_network, read_result
 from isthmus.sweeps.runs import SweepRun
@@ -26,6 +26,7 @@ from isthmus.sweeps.setup import prepared
 from isthmus.sweeps.store import run_folder
 from isthmus.sweeps.sweep_progress import Pace, Running, SweepListener, SweepProgress
 from isthmus.sweeps.sweeping import run_plan
+from isthmus.training.several import num_cores
 
 RUNS, PARTS = "runs", "parts"
 

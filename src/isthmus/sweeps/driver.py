@@ -14,7 +14,7 @@ from isthmus.sweeps.engine import Engine, WorkersLost
 from isthmus.sweeps.index import Index, Row, Status
 from isthmus.sweeps.run_files import write_files
 from isthmus.sweeps.runs import SweepRun
-from isthmus.sweeps.store import Store, done_row, run_folder, waiting_row
+from isthmus.sweeps.store import Store, checked_run, done_row, run_folder, waiting_row
 from isthmus.sweeps.sweep_progress import Pace, Running, SweepListener, SweepProgress
 from isthmus.sweeps.worker import Ending, Job, Report, versions
 
@@ -117,7 +117,7 @@ class Driver:
         rows: list[Row] = []
         waiting: list[str] = []
         for run in self.runs.values():
-            result = self.store.checked(run.id, self.say)
+            result = checked_run(self.store.folder, run.id, self.say)
             if result is None:
                 waiting.append(run.id)
                 if known.get(run.id) is not Status.WAITING:

@@ -32,7 +32,6 @@ class Engine(Protocol):
 
     def submit(self, job: Job) -> None:
         """Take a job; it starts when a worker is free."""
-        ...
 
     def wait(self, seconds: float) -> list[Report]:
         """The jobs that have ended since the last call; waits so long for the first."""
@@ -44,11 +43,9 @@ class Engine(Protocol):
 
     def stop(self) -> None:
         """Ask the running jobs to save their state and end, and wait for a while until they have."""
-        ...
 
     def close(self) -> None:
         """Let go of the workers."""
-        ...
 
 
 class InProcess:

@@ -4,7 +4,6 @@ The engines: `engine` (this process), `cluster` (dask), started by `schedulers` 
 """
 
 import importlib.util
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from isthmus.errors import PlanError, SweepError
 from isthmus.sweeps.engine import Engine, InProcess
 from isthmus.sweeps.runs import SweepRun
+from isthmus.training.several import num_cores
 
 MOST_WORKERS = 4096  # processes of one machine; a thousand million would be started until it stands still
 
@@ -56,11 +56,7 @@ class EngineChoice:
     dashboard: str | None = None
 
     def __post_init__(self) -> None:
-        given = [
-            name
-            for name, value in (("workers", self.workers), ("scheduler", self.scheduler), ("slurm", self.slurm))
-            if value is not None
-        ]
+        given = [name for name in ("workers", "scheduler", "slurm") if getattr(self, name) is not None]
         if len(given) > 1:
             raise PlanError(f"--{given[0]} and --{given[1]} exclude each other. Give one of them.")
         if self.workers is not None and not 0 <= self.workers <= MOST_WORKERS:
@@ -112,8 +108,3 @@ def opened_engine(choice: EngineChoice, runs: Sequence[SweepRun], folder: Path, 
         raise
     say(f"workers: {cluster.workers} at {cluster.address}; dashboard: {cluster.dashboard}")
     return cluster
-
-
-def num_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -43,7 +43,6 @@ class Status(StrEnum):
     FAILED = "failed"
 
 
-_STATUS = {status.value: status for status in Status}
 _SCHEMA = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'"
 _AT_ONCE = 4096  # rows of the index in memory as text
 
@@ -229,9 +228,10 @@ def unwritable(path: Path, error: sqlite3.Error) -> SweepError:
 
 
 def _status(text: str) -> Status:
-    if text not in _STATUS:
-        raise sqlite3.DatabaseError(f"no run has the status {text!r}")
-    return _STATUS[text]
+    try:
+        return Status(text)
+    except ValueError:
+        raise sqlite3.DatabaseError(f"no run has the status {text!r}") from None
 
 
 def _checksum(*texts: str) -> str:

@@ -45,6 +45,25 @@ def checkpoint_path(folder: Path, run: str) -> Path:
     return folder / WORK / f"{run}.pt"
 
 
+def set_aside(folder: Path, path: Path) -> Path:
+    """Move something damaged out of the way, losing nothing; where it lies now."""
+    (folder / DAMAGED).mkdir(exist_ok=True)
+    return path.rename(folder / DAMAGED / f"{path.name}.{uuid.uuid4().hex[:8]}")
+
+
+def checked_run(folder: Path, run: str, say: Callable[[str], None]) -> Result | None:
+    """A finished run with good checksums; None if there is none, or if it was damaged and is set aside now."""
+    finished = run_folder(folder, run)
+    if not finished.exists():
+        return None
+    try:
+        return read_result(finished)
+    except SweepError as error:
+        say(f"{error} It was set aside in {folder / DAMAGED}.")
+        set_aside(folder, finished)
+        return None
+
+
 class Store:
     """An existing folder of a sweep.
 
@@ -96,7 +115,7 @@ class Store:
             raise unwritable(path, error) from error
         except sqlite3.DatabaseError as error:
             say(f"{path}: is damaged ({error}); it was set aside and is made again from the folders of the runs.")
-            self.set_aside(path)
+            set_aside(self.folder, path)
         return self.rebuilt_index(say)
 
     def rebuilt_index(self, say: Callable[[str], None]) -> Index:
@@ -107,7 +126,9 @@ class Store:
             index = Index(self.folder / INDEX)
         except sqlite3.OperationalError as error:
             raise unwritable(self.folder / INDEX, error) from error
-        finished = [result for folder in self.finished_folders() if (result := self.checked(folder.name, say))]
+        finished = [
+            result for folder in self.finished_folders() if (result := checked_run(self.folder, folder.name, say))
+        ]
         done = {result.id for result in finished}
         index.put(done_row(result) for result in finished)
         index.put(row for row in self._failures() if row.id not in done)
@@ -116,23 +137,6 @@ class Store:
     def finished_folders(self) -> Iterator[Path]:
         """Every folder of a finished run, good or damaged."""
         yield from sorted(path for path in self.folder.glob(f"{RUNS}/*/*") if not path.name.startswith("."))
-
-    def checked(self, run: str, say: Callable[[str], None]) -> Result | None:
-        """A finished run with good checksums; None if there is none, or if it was damaged and is set aside now."""
-        folder = run_folder(self.folder, run)
-        if not folder.is_dir():
-            return None
-        try:
-            return read_result(folder)
-        except SweepError as error:
-            say(f"{error} It was set aside in {self.folder / DAMAGED}.")
-            self.set_aside(folder)
-            return None
-
-    def set_aside(self, path: Path) -> None:
-        """Move a damaged file or folder out of the way, losing nothing."""
-        (self.folder / DAMAGED).mkdir(exist_ok=True)
-        path.rename(self.folder / DAMAGED / f"{path.name}.{uuid.uuid4().hex[:8]}")
 
     def put_failure(self, row: Row) -> None:
         """Keep the traceback of a run that failed as a file, too: the index can be made again from it."""

@@ -11,7 +11,6 @@ import platform
 import socket
 import time
 import traceback
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -23,11 +22,11 @@ import torch
 from isthmus import __version__
 from isthmus.errors import CheckpointError, SweepError
 from isthmus.sweeps.execution import Computed, compute
-from isthmus.sweeps.folder import DAMAGED, HEAD, WORK
+from isthmus.sweeps.folder import HEAD, WORK
 from isthmus.sweeps.run_files import RESULT, read_files, read_result, write_run
 from isthmus.sweeps.runs import SCHEMA
 from isthmus.sweeps.setup import Sections
-from isthmus.sweeps.store import checkpoint_path, run_folder
+from isthmus.sweeps.store import checkpoint_path, run_folder, set_aside
 from isthmus.sweeps.sweep_progress import Telling
 from isthmus.training import FitEvent
 from isthmus.training.moves import rank_shown
@@ -166,9 +165,7 @@ def _computed(
     except CheckpointError as error:
         if not checkpoint.exists():
             raise
-        aside = place / DAMAGED / f"{checkpoint.name}.{uuid.uuid4().hex[:8]}"
-        aside.parent.mkdir(exist_ok=True)
-        checkpoint.rename(aside)
+        aside = set_aside(place, checkpoint)
         note = f"{str(error).partition(';')[0]}. It was set aside as {aside}, and the run computed from the start."
         return compute(job.settings, job.source, checkpoint, listener), note
 

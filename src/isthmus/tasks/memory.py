@@ -1,4 +1,4 @@
-"""How much memory a file may take once it is read. Who asks: the readers, and `training.steps.chunks`.
+"""How much memory a file may take once it is read. Who asks: the readers, and `training.sharded.row_step`.
 
 Sizes are compared before anything is unpacked: a few kilobytes can name a table of a terabyte.
 """

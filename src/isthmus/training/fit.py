@@ -10,13 +10,15 @@ from torch import Tensor, nn
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks.arguments import check_ridge, module_argument, seed_argument, tensor_argument
 from isthmus.networks.network import Network
+from isthmus.training.fit_checkpoint import CheckpointFile
 from isthmus.training.fit_result import FitResult
 from isthmus.training.fitting import FitEvent, Fitting
 from isthmus.training.limits import Limits, limits_argument
 from isthmus.training.losses import SQUARED, DataLoss, Loss, loss_argument
+from isthmus.training.sharded.row_step import step_within
+from isthmus.training.sharded.team import Team
 from isthmus.training.solvers.schedule import Schedule, default_schedule, on_all_rows
 from isthmus.training.solvers.solver import Solver
-from isthmus.training.steps.chunks import step_within
 
 
 def fit(  # noqa: PLR0913 - the arguments are a public contract
@@ -76,7 +78,8 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
     with torch.no_grad():
         step = step_within(network, inputs, data, ridge, memory=limits.memory)
         chosen = on_all_rows(chosen) if step.at_once < len(step.x) else chosen
-        return Fitting(step, chosen, limits, Path(checkpoint) if checkpoint else None, callback).run()
+        kept = CheckpointFile(Path(checkpoint), Team()) if checkpoint else None
+        return Fitting(step, chosen, limits, kept, callback).run()
 
 
 def checked_data(

@@ -2,18 +2,17 @@
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from isthmus.errors import CheckpointError
-from isthmus.training.checkpoint import State, load_state, save_state
-from isthmus.training.denormals import without_denormals
-from isthmus.training.ended import Ended, digest_of_start, is_end_of, stamp_of_call
+from isthmus.training.checkpoint import State
 from isthmus.training.ending import finish
+from isthmus.training.fit_checkpoint import Ended, FitCheckpoint, digest_of_start, is_end_of, stamp_of_call
 from isthmus.training.fit_result import FitResult, StopReason
 from isthmus.training.limits import Clock, Limits, seconds_left
 from isthmus.training.moves import rank_shown
@@ -67,6 +66,21 @@ class FitState:
         return self.before + (self.state["evaluations"] if self.state else 0)
 
 
+@contextmanager
+def without_denormals() -> Generator[None]:
+    """Numbers below 1.2e-38 (float64: 2.2e-308) are 0 in what this thread computes inside the block.
+
+    The penalty takes weights that the data do not need towards 0 without end. Once they, or the moments of their
+    gradients, are denormal, the processor computes with them in microcode.
+    """
+    flushed_before = not bool(torch.tensor(1e-39, dtype=torch.float32, device="cpu") * 1.0)
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(flushed_before)
+
+
 class Fitting:
     """One call of `fit`: the loop over phases, the clock, the checkpoint."""
 
@@ -75,52 +89,43 @@ class Fitting:
         step: Step,
         schedule: Schedule,
         limits: Limits,
-        path: Path | None,
+        kept: FitCheckpoint | None,
         callback: Callable[[FitEvent], bool | None] | None,
         *,
         team: Team | None = None,
     ) -> None:
-        self.team = team = team or Team()
-        self.step, self.schedule, self.limits, self.path, self.callback = step, schedule, limits, path, callback
+        self.team = team or Team()
+        self.step, self.schedule, self.limits, self.kept, self.callback = step, schedule, limits, kept, callback
         self.ridge = step.ridge
         self.total = sum(s.iterations() for s in schedule)
         self.stamp, self.call, self.start = stamp_of(step, schedule), stamp_of_call(schedule, limits), ""
-        saved = self._saved() if path else None
+        saved = self._saved(kept) if kept else None
         self.ended: Ended | None = saved.get("ended") if saved else None
         self.clock = Clock(saved["seconds"] if saved else 0.0)
         self.next_save = time.monotonic() + CHECKPOINT_SECONDS
-        self.at_end: Callable[[Ended], None] | None = self._save_end if path else None
         self.run_state = FitState(step.theta.clone(), initial_buffers=self._buffers())
         if saved:
             step.theta.copy_(saved["theta"])
             step.products.adopt(saved.get("products", {}))  # not noted by versions that always used torch.mm
-            self._put_buffers(saved["buffers"])
+            self._put_buffers(saved.get("buffers", {}))
         if saved and self.ended is None:
             self.run_state = run = FitState(**saved["run"])
             run.state = with_memory(run.state, step.coordinates.own) if run.state is not None else None
 
-    def _saved(self) -> State | None:
-        """What the checkpoint holds of this fit; None where there is none, or the end of another."""
-        path = self.path
-        assert path is not None
+    def _saved(self, kept: FitCheckpoint) -> State | None:
+        """What is kept of this fit; None where there is nothing, or the end of another."""
         self.start = digest_of_start(self.step.theta)
-        saved = self.team.told_by_first(lambda: load_state(path, renamed=True))
-        if saved is None:
+        head = kept.head()
+        if head is None:
             return None
-        if "ended" in saved:  # if of another call, whoever made that has its result
-            return saved if is_end_of(saved, stamp=self.stamp, call=self.call, start=self.start) else None
-        if saved["stamp"] != self.stamp:
+        if "ended" in head:  # if of another call, whoever made that has its result
+            if not is_end_of(head, stamp=self.stamp, call=self.call, start=self.start):
+                return None
+        elif head["stamp"] != self.stamp:
             raise CheckpointError(
-                f"checkpoint {path}: belongs to another fit (data, ridge or solvers); give another file."
+                f"checkpoint {kept.path}: belongs to another fit (data, ridge or solvers); give another file."
             )
-        # another start is gone on from all the same, but not a file that was another's
-        name = saved.get("file", path.name)
-        if name != path.name and digest_of_start(saved["run"]["initial"]) != self.start:
-            raise CheckpointError(
-                f"checkpoint {path}: belongs to another fit, from another start, and was written as {name}; "
-                "put it back, or give another file."
-            )
-        return saved
+        return head | kept.rest(head, self.start)
 
     @without_denormals()
     def run(self) -> FitResult:
@@ -149,8 +154,8 @@ class Fitting:
             run.attempt, run.phase, run.state, run.before = 1, 0, None, run.evaluations()
             reason = self._phases()
         # saved before the two attempts are compared: the checkpoint goes on from the parameters of this one
-        if self.path and reason.is_stop:
-            self._save()
+        if self.kept and reason.is_stop:
+            self._save(self.kept)
         self.step.ridge = self.ridge  # a second attempt may have stopped in its gentler warm-up
         self._settle()
         if run.rejected is not None and not self.step() < run.rejected[1]:
@@ -160,8 +165,8 @@ class Fitting:
             call=self.call, starts=[], reason=reason.value, evaluations=run.evaluations(), steps=run.steps,
             seconds=self.clock.seconds(), history=run.history,
         )  # fmt: skip
-        if not reason.is_stop and self.at_end:
-            self.at_end(ended)
+        if self.kept and not reason.is_stop:
+            self._save_end(self.kept, ended)
         return ended
 
     def _buffers(self) -> dict[str, Tensor]:
@@ -216,12 +221,12 @@ class Fitting:
         left = seconds_left(self.clock.seconds(), done=evaluations, total=total, limit=self.limits.seconds)
         event = FitEvent(self.step.network, evaluations, total, value, left)
         save, stop, late = self.team.agreed(
-            bool(self.path and time.monotonic() > self.next_save),
+            bool(self.kept and time.monotonic() > self.next_save),
             bool(self.callback and self.callback(event)),
             bool(self.limits.seconds is not None and self.clock.seconds() > self.limits.seconds),
         )
-        if save:
-            self._save()
+        if save and self.kept:
+            self._save(self.kept)
         if stop:
             return StopReason.INTERRUPTED
         if late:
@@ -237,30 +242,26 @@ class Fitting:
         total = max(self.total * (1 + run.attempt), run.before + run.state.get("expected", 0))
         return total if self.limits.evaluations is None else min(total, self.limits.evaluations)
 
-    def _save(self) -> None:
-        assert self.path is not None
+    def _save(self, kept: FitCheckpoint) -> None:
         began = time.monotonic()
         run = {name: getattr(self.run_state, name) for name in FitState.__slots__}
         if run["state"] is not None:
             run["state"] = with_memory(run["state"], self.step.coordinates.whole)
-        self._write(self.path, {"run": run, "seconds": self.clock.seconds()})
+        kept.write(self._described() | {"run": run, "seconds": self.clock.seconds()})
         now = time.monotonic()
         self.next_save = now + max(CHECKPOINT_SECONDS, CHECKPOINT_PAUSE * (now - began))
 
-    def _save_end(self, ended: Ended) -> None:
+    def _save_end(self, kept: FitCheckpoint, ended: Ended) -> None:
         """Keep the end until the caller has it on disk; of a fit of moments only in the place of what is there."""
-        path = self.path
-        assert path is not None
-        if self.team.told_by_first(lambda: self.clock.seconds() > CHECKPOINT_SECONDS or path.exists()):
+        if self.team.told_by_first(lambda: self.clock.seconds() > CHECKPOINT_SECONDS or kept.path.exists()):
             # both: it may have been gone on with from another network than it began with
             ended["starts"] = [self.start, digest_of_start(self.run_state.initial)]
-            self._write(path, {"ended": ended, "seconds": ended["seconds"]})
+            kept.write(self._described() | {"ended": ended, "seconds": ended["seconds"]})
 
-    def _write(self, path: Path, state: State) -> None:
+    def _described(self) -> State:
         buffers = dict(self.step.network.named_buffers())
-        common = {"theta": self.step.theta, "buffers": buffers, "stamp": self.stamp}
-        self.team.check_in_step(self.step.theta)
-        self.team.told_by_first(lambda: save_state(path, {**common, **state, "products": self.step.products.chosen()}))
+        products = self.step.products.chosen()
+        return {"theta": self.step.theta, "buffers": buffers, "stamp": self.stamp, "products": products}
 
     def _is_lost(self, reason: StopReason) -> bool:
         """Whether the network diverged or computes a constant although its targets vary."""

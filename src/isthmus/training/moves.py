@@ -1,6 +1,6 @@
 """Moves between iterations: exact ones that keep the function and lower the penalty, and truncation to a lower rank."""
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -9,21 +9,26 @@ from isthmus.networks import FullyConnected, min_norm_projection
 from isthmus.networks.rebalancing import balance_sweep
 from isthmus.training.steps.step import Step
 
+Move = Callable[[Step], None]  # changes `step.theta` in place between two iterations
 
-@runtime_checkable
-class Move(Protocol):
-    """Changes `step.theta` in place between two iterations."""
 
-    def __call__(self, step: Step) -> None:
-        """Make the move."""
-        ...
+def in_sequence(network: nn.Module) -> FullyConnected | None:
+    """The network itself, if it is one matrix after the other, as the moves here need it."""
+    return network if isinstance(network, FullyConnected) else None
+
+
+def take_over(network: nn.Module, other: nn.Module) -> None:
+    """Give a network the parameters of another of its shape, in place."""
+    with torch.no_grad():
+        for mine, theirs in zip(network.parameters(), other.parameters(), strict=True):
+            mine.copy_(theirs)
 
 
 def rebalancing(step: Step) -> None:
     """One sweep of neuron rebalancing: exact, the penalty never rises (FC-23). No-op for other networks."""
-    if isinstance(step.network, FullyConnected):
+    if network := in_sequence(step.network):
         with torch.no_grad():
-            balance_sweep(step.network)
+            balance_sweep(network)
 
 
 def least_norm(step: Step) -> None:
@@ -31,11 +36,8 @@ def least_norm(step: Step) -> None:
 
     Changes nothing where the activations span their space; the penalty never rises. No-op for other networks.
     """
-    if isinstance(step.network, FullyConnected):
-        projected = min_norm_projection(step.network, step.x)
-        with torch.no_grad():
-            for mine, theirs in zip(step.network.parameters(), projected.parameters(), strict=True):
-                mine.copy_(theirs)
+    if network := in_sequence(step.network):
+        take_over(network, min_norm_projection(network, step.x))
 
 
 def middle_layers(network: FullyConnected) -> list[int]:
@@ -62,7 +64,8 @@ def middle_rank(network: FullyConnected, *, tolerance: float = 0.1) -> int:
 
 def rank_shown(network: nn.Module) -> int | None:
     """`middle_rank`, or None of a network that is not made of one matrix after the other."""
-    return middle_rank(network) if isinstance(network, FullyConnected) else None
+    connected = in_sequence(network)
+    return None if connected is None else middle_rank(connected)
 
 
 def truncate_middle(network: FullyConnected, rank: int) -> None:

@@ -16,7 +16,7 @@ from isthmus.training.fitting import FitEvent, Fitting
 from isthmus.training.losses import LOSSES, SQUARED, DataLoss, Loss
 from isthmus.training.moves import least_norm, middle_rank, rebalancing
 from isthmus.training.sharded.checkpoint_parts import packed, put_together, remove_checkpoint
-from isthmus.training.sharded.coordinates import PIECES
+from isthmus.training.sharded.coordinates import PIECES, Split
 from isthmus.training.sharded.layer_moves import (
     layerwise_least_norm,
     layerwise_lower_rank,
@@ -28,7 +28,7 @@ from isthmus.training.sharded.layer_step import LayerwiseStep
 from isthmus.training.sharded.row_moves import sharded_least_norm
 from isthmus.training.sharded.row_step import ShardedStep
 from isthmus.training.sharded.team import Team
-from isthmus.training.sharded.vector import Split, SplitCoordinates, SplitVector, plain
+from isthmus.training.sharded.vector import SplitCoordinates, SplitVector, plain
 from isthmus.training.solvers.rank_raising import raise_rank
 from isthmus.training.solvers.schedule import Schedule
 from isthmus.training.solvers.solver import LBFGS, Adam
@@ -74,7 +74,6 @@ def assert_same(whole: Step, split: Step) -> None:
         assert split() == pytest.approx(whole(), rel=rounding(size=100))
         assert split.data_value == pytest.approx(whole.data_value, rel=rounding(size=100))
         assert_close(plain(split.gradient), whole.gradient)
-        assert_close(split.outputs(), whole.outputs())
         assert split.in_float64() == pytest.approx(whole.in_float64(), rel=rounding(size=100))
         assert split.computes_constant() == whole.computes_constant()
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from isthmus.errors import DataError
-from isthmus.training.sharded.coordinates import AllCoordinates, SharedCoordinates, with_memory
+from isthmus.training.sharded.coordinates import AllCoordinates, SharedCoordinates, Split, with_memory
 from isthmus.training.sharded.team import Leaves, Team
 
 
@@ -40,7 +40,7 @@ def test_a_fold_is_a_binary_tree() -> None:
 def test_memory_by_pieces_does_what_a_matrix_does(size: int) -> None:
     generator = torch.Generator().manual_seed(0)
     rows, vector = (torch.randn(*s, generator=generator, dtype=torch.float64) for s in ((6, size), (size,)))
-    shared, whole = SharedCoordinates(Team(), size), AllCoordinates()
+    shared, whole = SharedCoordinates(Split(size, Team())), AllCoordinates()
     memories = [coordinates.memory(6, rows[0]) for coordinates in (shared, whole)]
     for coordinates, memory in zip((shared, whole), memories, strict=True):
         for i, row in enumerate(rows):
@@ -58,9 +58,9 @@ def test_memory_by_pieces_does_what_a_matrix_does(size: int) -> None:
 
 
 def test_pieces_of_a_team_follow_one_another_and_a_state_keeps_its_own() -> None:
-    members = [SharedCoordinates(Team(rank, 3), 5000) for rank in range(3)]
-    assert [i for member in members for i in member.pieces] == list(range(64))
-    alone = SharedCoordinates(Team(), 5000)
+    members = [SharedCoordinates(Split(5000, Team(rank, 3))) for rank in range(3)]
+    assert [i for member in members for i in member.split.pieces] == list(range(64))
+    alone = SharedCoordinates(Split(5000, Team()))
     memory = alone.memory(2, torch.ones(1))
     alone.store(memory, 1, torch.arange(5000.0))
     state = {"inner": {"pairs": memory, "count": 3}, "pairs": memory, "reason": ""}

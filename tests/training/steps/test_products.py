@@ -10,6 +10,7 @@ import torch
 
 from isthmus import FullyConnected, LeakyResNet, fit
 from isthmus.training.checkpoint import load_state, save_state
+from isthmus.training.fit_checkpoint import CheckpointFile
 from isthmus.training.fitting import Fitting
 from isthmus.training.limits import Limits
 from isthmus.training.losses import SQUARED, DataLoss
@@ -168,7 +169,8 @@ def fitting(path: Path | None, stop: int | None) -> Fitting:
     """A fit with choices opposite to those measured, ended after so many iterations."""
     step = step_like("fully connected")
     step.products.adopt(opposite(step))
-    return Fitting(step, SHORT, Limits(), path, lambda event: stop is not None and event.evaluations >= stop)
+    kept = CheckpointFile(path, Team()) if path else None
+    return Fitting(step, SHORT, Limits(), kept, lambda event: stop is not None and event.evaluations >= stop)
 
 
 def parameters(network: torch.nn.Module) -> torch.Tensor:

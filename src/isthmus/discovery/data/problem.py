@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from isthmus.discovery.data.scaling import Standardiser
 from isthmus.training.losses import DataLoss, Loss, weighted_mean
-from isthmus.training.steps.exact_objective import in_float64
+from isthmus.training.steps.memory_step import in_float64
 
 Array = NDArray[np.float64]
 

@@ -3,12 +3,13 @@
 import sys
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from isthmus.errors import ShapeError
-from isthmus.training.losses.loss import Array, Loss, weighted_mean
+from isthmus.training.losses.loss import Array, Floats, Loss, weighted_mean
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,31 @@ class LossOfNumbers(Loss):
     @abstractmethod
     def entries(self, outputs: Tensor, y: Tensor) -> Tensor:
         """The loss of each entry of outputs and targets of one shape; differentiable."""
+
+
+@dataclass(frozen=True)
+class LossInUnits(LossOfNumbers):
+    """What losses whose outputs have the units of the targets have in common."""
+
+    standardised: ClassVar[bool] = True
+
+    def check(self, y: Tensor, where: str) -> None:
+        """Any number is a target."""
+
+    def scores(self, y: Tensor, num_outputs: int) -> Tensor:
+        return y
+
+    def means(self, outputs: Floats) -> Floats:
+        return outputs
+
+    def from_gaussian(self, drawn: Array, y: Array) -> Array:
+        return drawn
+
+    def reduced(self, y: Array, weight: Array | None) -> tuple[Array, float]:
+        return y, 0.0
+
+    def spread(self, variance: float) -> float:
+        return variance if variance > 0 else -1.0
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ class Digest(Protocol):
 
     def update(self, data: bytes, /) -> None:
         """Add bytes."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

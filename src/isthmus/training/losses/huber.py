@@ -6,14 +6,14 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from isthmus.training.losses.by_entry import LossByEntry
-from isthmus.training.losses.loss import Array, Floats, Words, weighted_mean
+from isthmus.training.losses.by_entry import LossByEntry, LossInUnits
+from isthmus.training.losses.loss import Words, weighted_mean
 
 HALVINGS = 100  # of the interval that holds a best constant: past the digits of float64
 
 
 @dataclass(frozen=True)
-class Huber(LossByEntry):
+class Huber(LossInUnits, LossByEntry):
     """r^2 for |r| <= delta, 2 delta |r| - delta^2 beyond, r = f_ij - y_ij, summed over outputs, averaged over samples.
 
     Attributes:
@@ -31,25 +31,12 @@ class Huber(LossByEntry):
         linear="a linear map under the Huber loss",
         autoencoder="a linear map under the Huber loss",
     )
-    standardised: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 < self.delta < float("inf"):
             raise ValueError(
                 f"Huber(delta={self.delta}): needs a finite delta > 0. For the squared error leave it out."
             )
-
-    def check(self, y: Tensor, where: str) -> None:
-        """Any number is a target."""
-
-    def scores(self, y: Tensor, num_outputs: int) -> Tensor:
-        return y
-
-    def means(self, outputs: Floats) -> Floats:
-        return outputs
-
-    def from_gaussian(self, drawn: Array, y: Array) -> Array:
-        return drawn
 
     def entries(self, outputs: Tensor, y: Tensor) -> Tensor:
         residual = outputs - y
@@ -71,9 +58,3 @@ class Huber(LossByEntry):
             is_low = weighted_mean(self.slopes(middle.expand_as(y), y), weight) < 0
             low, high = torch.where(is_low, middle, low), torch.where(is_low, high, middle)
         return (low + high) / 2
-
-    def reduced(self, y: Array, weight: Array | None) -> tuple[Array, float]:
-        return y, 0.0
-
-    def spread(self, variance: float) -> float:
-        return variance if variance > 0 else -1.0

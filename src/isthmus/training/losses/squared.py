@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isthmus.training.losses.by_entry import LossOfNumbers
-from isthmus.training.losses.loss import Array, Floats, Words, shares_of, weighted_mean
+from isthmus.training.losses.by_entry import LossInUnits
+from isthmus.training.losses.loss import Array, Words, shares_of, weighted_mean
 
 
 @dataclass(frozen=True)
-class Squared(LossOfNumbers):
+class Squared(LossInUnits):
     """|f_i - y_i|^2, summed over outputs, averaged over samples; no 1/2."""
 
     kind: ClassVar[str] = "squared"
@@ -23,20 +23,7 @@ class Squared(LossOfNumbers):
         linear="a linear map (reduced-rank regression)",
         autoencoder="PCA",
     )
-    standardised: ClassVar[bool] = True
     is_quadratic: ClassVar[bool] = True
-
-    def check(self, y: Tensor, where: str) -> None:
-        """Any number is a target."""
-
-    def scores(self, y: Tensor, num_outputs: int) -> Tensor:
-        return y
-
-    def means(self, outputs: Floats) -> Floats:
-        return outputs
-
-    def from_gaussian(self, drawn: Array, y: Array) -> Array:
-        return drawn
 
     def entries(self, outputs: Tensor, y: Tensor) -> Tensor:
         return (outputs - y).square()
@@ -69,9 +56,3 @@ class Squared(LossOfNumbers):
             return 1.0  # standardised targets have a total variance of 1
         mean = np.average(y, axis=0, weights=weight)
         return float(np.average(np.square(y - mean).sum(1), weights=weight))
-
-    def reduced(self, y: Array, weight: Array | None) -> tuple[Array, float]:
-        return y, 0.0
-
-    def spread(self, variance: float) -> float:
-        return variance if variance > 0 else -1.0

@@ -5,137 +5,84 @@
 
 `remove_checkpoint` removes both, once the result of the fit is safe.
 
-No process holds more than its part, and any number of processes may go on. One file for all: `fitting`, `checkpoint`.
+No process holds more than its part, and any number of processes may go on. One file for all: `fit_checkpoint`.
 """
 
 import glob
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from isthmus.errors import CheckpointError, DamagedCheckpoint
-from isthmus.training.checkpoint import load_state, save_state
-from isthmus.training.ended import Ended, digest_of_start, is_end_of
-from isthmus.training.fit_result import FitResult
-from isthmus.training.fitting import CHECKPOINT_SECONDS, FitEvent, FitState, Fitting
-from isthmus.training.limits import Clock
-from isthmus.training.sharded.coordinates import MEMORY
+from isthmus.errors import DamagedCheckpoint
+from isthmus.training.checkpoint import State, load_state, save_state
+from isthmus.training.sharded.coordinates import MEMORY, Split
 from isthmus.training.sharded.team import Team
-from isthmus.training.sharded.vector import Split, SplitVector, plain
+from isthmus.training.sharded.vector import SplitVector, plain
 
 _VECTOR, _PIECES = "split vector", "split pieces"
 
 
-def run_with_checkpoint(fitting: Fitting, split: Split, path: Path | None) -> FitResult:
-    """Run a fit of split parameters; with a path, from its checkpoint on, and with its state saved every few seconds.
+class CheckpointParts:
+    """A file for each process of the team that a vector is split by, and one that says which of them count.
 
     Args:
-        fitting: of a `LayerwiseStep`, without a checkpoint of its own.
-        split: of its vectors.
-        path: the file that says which parts count; the parts lie beside it.
-
-    Raises:
-        CheckpointError: a checkpoint of another fit, or a damaged one (`DamagedCheckpoint`).
+        path: the file that says so; the parts lie beside it.
+        split: of the vectors.
     """
-    if path is None:
-        return fitting.run()
-    kept = _Kept(fitting, split, path)
-    kept.restore()
-    fitting.callback, fitting.at_end = kept, kept.save_end
-    return fitting.run()
 
+    def __init__(self, path: Path, split: Split) -> None:
+        self.path, self._split, self._generation = path, split, 0
 
-class _Kept:
-    """Hears every iteration, and saves when it is time."""
+    def head(self) -> State | None:
+        """What the file says that names the parts."""
+        head = self._split.team.told_by_first(lambda: load_state(self.path, renamed=True))
+        if head is not None:
+            self._generation = head["generation"]
+        return head
 
-    def __init__(self, fitting: Fitting, split: Split, path: Path) -> None:
-        self._fitting, self._split, self._path = fitting, split, path
-        self._told, self._saved_at, self._generation = fitting.callback, time.monotonic(), 0
-        self._start = digest_of_start(fitting.step.theta)
+    def rest(self, head: State, start: str) -> State:  # noqa: ARG002 - parts are told from others by their marks
+        """What this process is to hold, from the parts of all that wrote them."""
+        return self._split.team.together_own(lambda: self._joined(head))
 
-    def __call__(self, event: FitEvent) -> bool:
-        fitting = self._fitting
-        seconds = fitting.limits.seconds
-        due, stop, late = self._split.team.agreed(
-            time.monotonic() - self._saved_at > CHECKPOINT_SECONDS,
-            bool(self._told and self._told(event)),
-            bool(seconds is not None and fitting.clock.seconds() > seconds),
-        )
-        if due or stop or late:
-            self._save()
-        return stop
-
-    def _part(self, generation: int, rank: int) -> Path:
-        return self._path.with_name(f"{self._path.stem}.{generation}.{rank}{self._path.suffix}")
-
-    def _save(self) -> None:
-        fitting = self._fitting
-        run = {name: getattr(fitting.run_state, name) for name in FitState.__slots__}
-        reached = [fitting.run_state.evaluations(), run["history"][-1][1]]
-        self._split.team.check_in_step(torch.tensor(reached, dtype=torch.float64))
-        self._write({"run": packed(run)}, {"seconds": fitting.clock.seconds()})
-
-    def save_end(self, ended: Ended) -> None:
-        """Keep the end until the caller has it on disk; of a fit of moments only in the place of what is there."""
-        fitting, team = self._fitting, self._split.team
-        if team.told_by_first(lambda: fitting.clock.seconds() > CHECKPOINT_SECONDS or self._path.exists()):
-            ended["starts"] = [self._start, digest_of_start(fitting.run_state.initial)]
-            self._write({}, {"ended": ended, "seconds": ended["seconds"]})
-
-    def _write(self, part: Mapping[str, Any], head: Mapping[str, Any]) -> None:
-        fitting, team = self._fitting, self._split.team
+    def write(self, state: State) -> None:
+        """Write the parts of a new generation, then that it counts; only then those before it go."""
+        team = self._split.team
+        if "run" in state:
+            team.check_in_step(torch.tensor(state["run"]["history"][-1], dtype=torch.float64))
         self._generation += 1
-        new, mark = self._part(self._generation, team.rank), self._mark(self._generation, team.rank)
-        team.together(lambda: save_state(new, {"theta": packed(fitting.step.theta), "mark": mark, **part}))
-        about = {"stamp": fitting.stamp, "generation": self._generation, "processes": team.size, **head}
-        team.told_by_first(lambda: save_state(self._path, about))
-        team.told_by_first(lambda: _remove_parts(self._path, but=self._generation))
-        self._saved_at = time.monotonic()
+        part = {name: packed(state[name]) for name in ("theta", "run") if name in state}
+        part["mark"] = self._mark(state, team.rank)
+        team.together(lambda: save_state(self._part(team.rank), part))
+        head: State = {name: state[name] for name in ("stamp", "ended", "seconds") if name in state}
+        head |= {"generation": self._generation, "processes": team.size}
+        team.told_by_first(lambda: save_state(self.path, head))
+        team.told_by_first(lambda: _remove_parts(self.path, but=self._generation))
 
-    def restore(self) -> None:
-        """Go on from the checkpoint, if there is one."""
-        fitting, team = self._fitting, self._split.team
-        head = team.told_by_first(lambda: load_state(self._path, renamed=True))
-        if head is None:
-            return
-        ended: Ended | None = head.get("ended")
-        if ended is not None and not is_end_of(head, stamp=fitting.stamp, call=fitting.call, start=self._start):
-            self._generation = head["generation"]  # of another call: whoever made that has its result
-            return
-        if head["stamp"] != fitting.stamp:
-            raise CheckpointError(
-                f"checkpoint {self._path}: belongs to another fit (data, ridge or solvers); give another file."
-            )
-        self._generation, before = head["generation"], head["processes"]
-        state = team.together_own(lambda: self._joined(before))
-        fitting.step.theta.copy_(state["theta"])
-        fitting.ended = ended
-        fitting.run_state = fitting.run_state if ended else FitState(**state["run"])
-        fitting.clock = Clock(head["seconds"])
-
-    def _joined(self, processes: int) -> Mapping[str, Any]:
-        """What this process is to hold, from the parts of so many."""
-        theirs = [Split(self._split.size, Team(rank, processes)) for rank in range(processes)]
+    def _joined(self, head: State) -> State:
+        size = head["processes"]
+        theirs = [Split(self._split.size, Team(rank, size)) for rank in range(size)]
         needed = [split for split in theirs if set(split.pieces) & set(self._split.pieces)]
-        return put_together([self._read(split) for split in needed], needed, self._split)
+        return put_together([self._read(head, split) for split in needed], needed, self._split)
 
-    def _read(self, split: Split) -> Mapping[str, Any]:
-        rank, mark = split.team.rank, self._mark(self._generation, split.team.rank)
-        state = load_state(self._part(self._generation, rank), renamed=True)
+    def _read(self, head: State, split: Split) -> State:
+        rank, mark = split.team.rank, self._mark(head, split.team.rank)
+        state = load_state(self._part(rank), renamed=True)
         if state is None or state.get("mark", mark) != mark:  # not noted by versions without a checksum
             fault = "is missing" if state is None else "is another one"
             raise DamagedCheckpoint(
-                f"checkpoint {self._path}: the part of process {rank} of {split.team.size} {fault}; "
+                f"checkpoint {self.path}: the part of process {rank} of {split.team.size} {fault}; "
                 "delete the checkpoint to start over."
             )
         return {name: state[name] for name in ("theta", "run") if name in state}
 
-    def _mark(self, generation: int, rank: int) -> str:
+    def _part(self, rank: int) -> Path:
+        return self.path.with_name(f"{self.path.stem}.{self._generation}.{rank}{self.path.suffix}")
+
+    def _mark(self, state: State, rank: int) -> str:
         """By which a part is known: parts that were swapped fit together just as well."""
-        return f"{self._fitting.stamp} {generation} {rank}"
+        return f"{state['stamp']} {self._generation} {rank}"
 
 
 def remove_checkpoint(path: Path) -> None:

@@ -4,7 +4,9 @@ The memory is by far the largest thing in a fit, 2 m vectors as long as the para
 products with whole vectors and combinations of its rows, and both split by coordinates. The solver: `solvers`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -28,11 +30,9 @@ class Coordinates(Protocol):
 
     def store(self, memory: Tensor, row: int, vector: Tensor, less: Tensor | None = None) -> None:
         """Put a whole vector (P,), or its difference from another, into a row."""
-        ...
 
     def exchange(self, memory: Tensor, row: int, vector: Tensor, change: int) -> None:
         """Put a whole vector (P,) into a row, and its difference from what was there into the row `change`."""
-        ...
 
     def products(self, memory: Tensor, row: int) -> Tensor:
         """Inner products of all rows with one of them, over all coordinates: (rows,), float64."""
@@ -87,19 +87,66 @@ class AllCoordinates:
         return memory
 
 
-class InPieces:
+@dataclass(frozen=True, slots=True)
+class Split:
+    """How the coordinates of a flat vector are shared out: a run of its 64 pieces for each process.
+
+    Attributes:
+        size: number of coordinates P.
+        team: the processes.
+    """
+
+    size: int
+    team: Team
+
+    @property
+    def length(self) -> int:
+        """Coordinates of a piece; the last piece that has any may have fewer."""
+        return -(-self.size // (PIECES * ALIGNED)) * ALIGNED
+
+    @property
+    def pieces(self) -> range:
+        """The pieces of this process."""
+        return range(PIECES * self.team.rank // self.team.size, PIECES * (self.team.rank + 1) // self.team.size)
+
+    @property
+    def own(self) -> range:
+        """The coordinates of this process."""
+        return range(min(self.pieces.start * self.length, self.size), min(self.pieces.stop * self.length, self.size))
+
+    def added(self, term: Callable[..., Tensor], *own: Tensor) -> Tensor:
+        """The sum over all pieces, in their order, of a number for each: the same bits whatever the team, float64."""
+        values = torch.zeros(len(self.pieces), dtype=torch.float64, device=own[0].device)
+        for i, pieces in enumerate(zip(*(vector.split(self.length) for vector in own), strict=True)):
+            if len(pieces[0]):  # a process without coordinates has one piece of nothing
+                values[i] = term(*pieces)
+        return self.team.gathered(values, self.pieces, PIECES).sum(0)
+
+
+class InPieces(ABC):
     """The memory as pieces of the flat vector that this process keeps: (own pieces, rows, length of a piece).
 
     All that is computed is computed piece by piece, on tensors of one shape and alignment: so the number of processes
-    changes no bit. What a vector is, the whole of it or its own coordinates, those who inherit say in `cut`.
+    changes no bit. What a vector is, the whole of it or its own coordinates, those who inherit say.
     """
 
-    def __init__(self, team: Team, pieces: range) -> None:
-        self.team, self.pieces = team, pieces
+    def __init__(self, split: Split) -> None:
+        self.split = split
+
+    @abstractmethod
+    def own_part(self, vector: Tensor) -> Tensor:
+        """The own coordinates (own,) of a vector."""
 
     def cut(self, vector: Tensor) -> Tensor:
         """The own pieces of a vector, (pieces, length), filled up by zeros."""
-        raise NotImplementedError
+        own, count = self.own_part(vector), len(self.split.pieces)
+        cut = own.new_zeros(count * self.split.length)
+        cut[: len(own)] = own
+        return cut.view(count, self.split.length)
+
+    def memory(self, rows: int, like: Tensor) -> Tensor:
+        """Room for so many rows, zeros of the kind of the flat vector `like`."""
+        return self.own_part(like).new_zeros(len(self.split.pieces), rows, self.split.length)
 
     def store(self, memory: Tensor, row: int, vector: Tensor, less: Tensor | None = None) -> None:
         """Put a vector, or its difference from another, into a row."""
@@ -115,7 +162,7 @@ class InPieces:
         """Inner products of all rows with one of them, over all coordinates: (rows,), float64."""
         found = [torch.mv(kept, kept[row]).double() for kept in memory]
         stacked = torch.stack(found) if found else memory.new_zeros(0, memory.shape[1], dtype=torch.float64)
-        return self.team.gathered(stacked, self.pieces, PIECES).sum(0)
+        return self.split.team.gathered(stacked, self.split.pieces, PIECES).sum(0)
 
     def own_combination(self, memory: Tensor, weights: Tensor) -> Tensor:
         """The own pieces (pieces, length) of the sum of the rows times their weights (rows,)."""
@@ -128,34 +175,25 @@ class InPieces:
 class SharedCoordinates(InPieces):
     """A run of pieces of the flat vector for each process of a team, each of which has the whole vector."""
 
-    def __init__(self, team: Team, size: int) -> None:
-        super().__init__(team, range(PIECES * team.rank // team.size, PIECES * (team.rank + 1) // team.size))
-        self._size, self._length = size, -(-size // (PIECES * ALIGNED)) * ALIGNED
-
-    def cut(self, vector: Tensor) -> Tensor:
-        """A whole vector (P,) as own pieces (pieces, length), filled up by zeros."""
-        own = vector[self.pieces.start * self._length : self.pieces.stop * self._length]
-        cut = vector.new_zeros(len(self.pieces) * self._length)
-        cut[: len(own)] = own
-        return cut.view(len(self.pieces), self._length)
-
-    def memory(self, rows: int, like: Tensor) -> Tensor:
-        """Room for so many rows, zeros of the kind of the flat vector `like`."""
-        return like.new_zeros(len(self.pieces), rows, self._length)
+    def own_part(self, vector: Tensor) -> Tensor:
+        """Of a whole vector (P,)."""
+        return vector[self.split.own.start : self.split.own.stop]
 
     def combination(self, memory: Tensor, weights: Tensor) -> Tensor:
         """The whole vector that is the sum of the rows times their weights (rows,)."""
         own = self.own_combination(memory, weights)
-        return self.team.gathered(own, self.pieces, PIECES).view(-1)[: self._size].clone()
+        return self._gathered(own).view(-1)[: self.split.size].clone()
 
     def whole(self, memory: Tensor) -> Tensor:
         """The memory of all processes together."""
-        rows = [self.team.gathered(row, self.pieces, PIECES) for row in memory.unbind(1)]
-        return torch.stack(rows, 1)
+        return torch.stack([self._gathered(row) for row in memory.unbind(1)], 1)
 
     def own(self, memory: Tensor) -> Tensor:
         """The memory of this process, of that of all."""
-        return memory[self.pieces.start : self.pieces.stop].clone()
+        return memory[self.split.pieces.start : self.split.pieces.stop].clone()
+
+    def _gathered(self, own: Tensor) -> Tensor:
+        return self.split.team.gathered(own, self.split.pieces, PIECES)
 
 
 def with_memory(state: State, change: Callable[[Tensor], Tensor]) -> State:

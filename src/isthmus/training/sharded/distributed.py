@@ -11,11 +11,13 @@ from torch import Tensor, nn
 
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected
+from isthmus.training.fit_checkpoint import CheckpointFile
 from isthmus.training.fit_result import FitResult
 from isthmus.training.fitting import FitEvent, Fitting
 from isthmus.training.limits import Limits
 from isthmus.training.losses import SQUARED, DataLoss, Loss, loss_argument
-from isthmus.training.sharded.checkpoint_parts import run_with_checkpoint
+from isthmus.training.moves import in_sequence
+from isthmus.training.sharded.checkpoint_parts import CheckpointParts
 from isthmus.training.sharded.coordinates import PIECES
 from isthmus.training.sharded.layer_moves import layerwise_schedule
 from isthmus.training.sharded.layer_step import LayerwiseStep
@@ -61,7 +63,7 @@ def fit_shards(  # noqa: PLR0913 - the arguments of `fit`, and whose rows they a
         callback: called in each process after every iteration; the fit ends in all when one returns True.
         split_parameters: each process keeps its part of the parameters, of the gradient and of all that a solver keeps,
             and no more than a layer beside. Of a `FullyConnected`, which lets go of its parameters: afterwards it reads
-            its layers from all processes, which have to ask for them together; `sharded_layers.brought_together` makes
+            its layers from all processes, which have to ask for them together; `layer_shares.brought_together` makes
             it whole. The checkpoint is one file for each process beside the one that is named. The bits do not depend
             on the number of processes here either, but are others than those of whole parameters.
 
@@ -89,10 +91,11 @@ def fit_shards(  # noqa: PLR0913 - the arguments of `fit`, and whose rows they a
     with torch.no_grad():
         if not split_parameters:
             step = ShardedStep(network, x.contiguous(), data, ridge, total=total, team=team)
-            return Fitting(step, on_all_rows(chosen), limits, checkpoint, callback, team=team).run()
+            kept = CheckpointFile(checkpoint, team) if checkpoint else None
+            return Fitting(step, on_all_rows(chosen), limits, kept, callback, team=team).run()
         split = LayerwiseStep(_splittable(network, team), x.contiguous(), data, ridge, total=total, team=team)
-        fitting = Fitting(split, layerwise_schedule(chosen), limits, None, callback, team=team)
-        return run_with_checkpoint(fitting, split.layers.split, checkpoint)
+        parts = CheckpointParts(checkpoint, split.layers.split) if checkpoint else None
+        return Fitting(split, layerwise_schedule(chosen), limits, parts, callback, team=team).run()
 
 
 def _splittable(network: nn.Module, team: Team) -> FullyConnected:
@@ -100,9 +103,9 @@ def _splittable(network: nn.Module, team: Team) -> FullyConnected:
         raise ValueError(
             f"fit_shards(split_parameters=True): needs at most {PIECES} processes, came {team.size}. Start fewer."
         )
-    if not isinstance(network, FullyConnected):
+    if (connected := in_sequence(network)) is None:
         raise ValueError(
             f"fit_shards(network, split_parameters=True): needs a FullyConnected, got {type(network).__name__}. "
             "Leave split_parameters out."
         )
-    return network
+    return connected

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from isthmus.networks import FullyConnected
+from isthmus.training.sharded.coordinates import Split
 from isthmus.training.sharded.team import Team
-from isthmus.training.sharded.vector import Split, SplitVector, plain
+from isthmus.training.sharded.vector import SplitVector, plain
 
 
 class SplitLayers:

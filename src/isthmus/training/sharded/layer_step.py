@@ -139,14 +139,6 @@ class LayerwiseStep:
         by_weight = (pull.t() @ inputs).view(-1)
         return torch.cat([by_weight, pull.sum(0)]) if self.layers.has_bias else by_weight
 
-    def use(self, x: Tensor, data: DataLoss) -> None:
-        """Refused: the rows of a team are fixed."""
-        raise NotImplementedError("the samples of several processes cannot be changed")
-
-    def outputs(self) -> Tensor:
-        """What the network gives on the rows of this process, a new tensor."""
-        return torch.cat(self._forward(self.theta.dtype)[1])
-
     def in_float64(self) -> tuple[float, float]:
         """Data loss and penalty, both computed in float64."""
         # the sums over rows come after the layers: processes with other numbers of runs read a layer equally often

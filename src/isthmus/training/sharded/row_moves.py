@@ -5,6 +5,7 @@ from torch import Tensor
 
 from isthmus.networks import FullyConnected
 from isthmus.networks.min_norm import layer_inputs, projected_on
+from isthmus.training.moves import in_sequence, take_over
 from isthmus.training.sharded.row_step import ShardedStep
 from isthmus.training.steps.step import Step
 
@@ -12,12 +13,8 @@ from isthmus.training.steps.step import Step
 def sharded_least_norm(step: Step) -> None:
     """`moves.least_norm` on the rows of all processes; no process holds the activations of more than its own."""
     assert isinstance(step, ShardedStep)
-    network = step.network
-    if isinstance(network, FullyConnected):
-        projected = projected_on(network, input_factors(step, network))
-        with torch.no_grad():
-            for mine, theirs in zip(network.parameters(), projected.parameters(), strict=True):
-                mine.copy_(theirs)
+    if network := in_sequence(step.network):
+        take_over(network, projected_on(network, input_factors(step, network)))
 
 
 def input_factors(step: ShardedStep, network: FullyConnected) -> list[Tensor]:

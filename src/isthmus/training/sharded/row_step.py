@@ -1,6 +1,7 @@
 """Objective and gradient of a network whose samples lie in several processes: the same bits in each, however many.
 
-What one process computes on rows that it holds: `steps`. How the sum is ordered: `team`, `sharded.shared_rows`.
+One process alone goes over its rows in runs too, where their activations do not fit into memory at once: `step_within`.
+What it computes on the rows of a run: `steps`. How the sum is ordered: `team`, `sharded.shared_rows`.
 """
 
 import copy
@@ -10,11 +11,15 @@ from torch import Tensor, nn
 
 from isthmus.networks.network import penalty_of
 from isthmus.training.losses import CONSTANT, DataLoss, Digest
-from isthmus.training.sharded.coordinates import Coordinates, SharedCoordinates
+from isthmus.training.sharded.coordinates import Coordinates, SharedCoordinates, Split
 from isthmus.training.sharded.shared_rows import ROWS_AT_ONCE, SharedRows
 from isthmus.training.sharded.team import Team
 from isthmus.training.steps.products import Products
-from isthmus.training.steps.step import step_of
+from isthmus.training.steps.step import Step, maker_of, step_of
+
+MEMORY = 2_000_000_000  # bytes of working memory where `Limits` names none
+FEWEST = 256  # rows at once, however little memory there is
+VECTORS = 45  # as long as the parameters, that L-BFGS works on: its pairs, gradients, directions
 
 
 class ShardedStep:
@@ -53,7 +58,7 @@ class ShardedStep:
         self.theta.copy_(team.shared(self.theta))  # one start for all, whatever each process was given
         self.gradient = torch.zeros_like(self.theta)
         self.ridge, self.data_value = ridge, float("nan")
-        self.coordinates: Coordinates = SharedCoordinates(team, len(self.theta))
+        self.coordinates: Coordinates = SharedCoordinates(Split(len(self.theta), team))
 
     @property
     def at_once(self) -> int:
@@ -89,15 +94,6 @@ class ShardedStep:
         self.gradient.add_(pull, alpha=self.ridge)
         return self.data_value + self.ridge * float(torch.dot(pull, self.theta)) / 2
 
-    def use(self, x: Tensor, data: DataLoss) -> None:
-        """Refused: the rows of a team are fixed."""
-        raise NotImplementedError("the samples of several processes cannot be changed")
-
-    def outputs(self) -> Tensor:
-        """What the network gives on the rows of this process, a new tensor."""
-        with torch.no_grad():
-            return torch.cat([self.network(x) for x in self.x.split(self.rows.at_once)])
-
     def in_float64(self) -> tuple[float, float]:
         """Data loss and penalty, both computed in float64."""
         exact = copy.deepcopy(self.network).double()
@@ -122,3 +118,21 @@ class ShardedStep:
         """Add the training data, and the shapes of the parameters, to a digest."""
         digest.update(str([tuple(p.shape) for p in self.network.parameters()]).encode())
         self.rows.identify(digest)
+
+
+def step_within(network: nn.Module, x: Tensor, data: DataLoss, ridge: float, *, memory: int | None) -> Step:
+    """The fastest exact step whose activations fit into `memory` bytes: all rows at once if that is possible.
+
+    Objective and gradient are the same up to rounding, whatever the number of rows at once, of a network that treats
+    each row on its own (as batch normalisation in training does not).
+    """
+    rows = FEWEST if len(x) <= FEWEST else rows_at_once(network, x, MEMORY if memory is None else memory)
+    if len(x) <= rows:
+        return step_of(network, x, data, ridge)
+    return ShardedStep(network, x, data, ridge, total=len(x), team=Team(), at_once=rows)
+
+
+def rows_at_once(network: nn.Module, x: Tensor, memory: int) -> int:
+    """Rows whose activations fit into what the vectors of the solver leave of the memory; at least 256."""
+    parameters = sum(p.numel() * p.element_size() for p in network.parameters())
+    return max((memory - VECTORS * parameters) // maker_of(network).bytes_of_row(network, x), FEWEST)

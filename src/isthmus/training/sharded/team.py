@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.utils._pytree import tree_map_only
 
 from isthmus.errors import DataError, IsthmusError, ProcessLost
 
@@ -160,7 +161,8 @@ class Team:
         if self.size > 1:
             self._call(lambda: dist.broadcast_object_list(box, 0, device=self.device))
         told = _unpacked(box[0])
-        return told if self.device.type == "cpu" else _placed(told, self.device)
+        # tensors that came from the CUDA device of another process are wanted on this one
+        return tree_map_only(Tensor, lambda t: t.to(self.device) if t.is_cuda else t, told)
 
     def together(self, act: Callable[[], T]) -> list[T]:
         """What `act` returns in each process, in their order; an error of ours in one of them is raised by all."""
@@ -212,15 +214,4 @@ def _unpacked(outcome: tuple[Any, IsthmusError | OSError | None]) -> Any:
     value, error = outcome
     if error is not None:
         raise error
-    return value
-
-
-def _placed(value: Any, device: torch.device) -> Any:
-    """Tensors that came from the CUDA device of another process, on this one; the rest as it is."""
-    if isinstance(value, Tensor):
-        return value.to(device) if value.is_cuda else value
-    if isinstance(value, dict):
-        return {key: _placed(inner, device) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_placed(inner, device) for inner in value)
     return value

@@ -4,56 +4,18 @@ How the coordinates are cut into pieces: `coordinates`. What the vector holds, l
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from isthmus.training.sharded.coordinates import ALIGNED, PIECES, InPieces
-from isthmus.training.sharded.team import Team
+from isthmus.training.sharded.coordinates import InPieces, Split
 
 # what acts on each coordinate alone, so that own coordinates are enough; anything else is refused rather than guessed
 _BY_COORDINATE = frozenset({
     "__get__", "__len__", "__repr__", "abs", "add", "add_", "addcdiv_", "addcmul_", "clone", "copy_", "div", "isfinite",
     "lerp_", "mul", "mul_", "neg", "sqrt_", "sub", "to", "zeros_like",
 })  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """How the coordinates of a flat vector are shared out: a run of its 64 pieces for each process.
-
-    Attributes:
-        size: number of coordinates P.
-        team: the processes.
-    """
-
-    size: int
-    team: Team
-
-    @property
-    def length(self) -> int:
-        """Coordinates of a piece; the last piece that has any may have fewer."""
-        return -(-self.size // (PIECES * ALIGNED)) * ALIGNED
-
-    @property
-    def pieces(self) -> range:
-        """The pieces of this process."""
-        return range(PIECES * self.team.rank // self.team.size, PIECES * (self.team.rank + 1) // self.team.size)
-
-    @property
-    def own(self) -> range:
-        """The coordinates of this process."""
-        return range(min(self.pieces.start * self.length, self.size), min(self.pieces.stop * self.length, self.size))
-
-    def added(self, term: Callable[..., Tensor], *own: Tensor) -> Tensor:
-        """The sum over all pieces, in their order, of a number for each: the same bits whatever the team, float64."""
-        values = torch.zeros(len(self.pieces), dtype=torch.float64, device=own[0].device)
-        for i, pieces in enumerate(zip(*(vector.split(self.length) for vector in own), strict=True)):
-            if len(pieces[0]):  # a process without coordinates has one piece of nothing
-                values[i] = term(*pieces)
-        return self.team.gathered(values, self.pieces, PIECES).sum(0)
 
 
 class SplitVector(Tensor):
@@ -126,25 +88,14 @@ class SplitCoordinates(InPieces):
     Combining rows takes no message, and a checkpoint keeps the parts as they are.
     """
 
-    def __init__(self, split: Split) -> None:
-        super().__init__(split.team, split.pieces)
-        self._split = split
-
-    def cut(self, vector: Tensor) -> Tensor:
-        """Own coordinates (own,) as (pieces, length), filled up by zeros."""
-        own, count, length = plain(vector), len(self.pieces), self._split.length
-        cut = own.new_zeros(count * length)
-        cut[: len(own)] = own
-        return cut.view(count, length)
-
-    def memory(self, rows: int, like: Tensor) -> Tensor:
-        """Room for so many rows, zeros of the kind of `like`."""
-        return plain(like).new_zeros(len(self.pieces), rows, self._split.length)
+    def own_part(self, vector: Tensor) -> Tensor:
+        """All that this process has of it."""
+        return plain(vector)
 
     def combination(self, memory: Tensor, weights: Tensor) -> Tensor:
         """The vector that is the sum of the rows times their weights (rows,)."""
         own = self.own_combination(memory, weights)
-        return SplitVector.of(own.view(-1)[: len(self._split.own)].clone(), self._split)
+        return SplitVector.of(own.view(-1)[: len(self.split.own)].clone(), self.split)
 
     def whole(self, memory: Tensor) -> Tensor:
         """The memory of this process: no process holds that of all."""

@@ -8,6 +8,7 @@ import copy
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from torch import Tensor
 from isthmus.training.losses import DataLoss
 from isthmus.training.sharded.row_step import ShardedStep
 from isthmus.training.solvers.solver import Adam, State
+from isthmus.training.steps.memory_step import MemoryStep
 from isthmus.training.steps.step import Step, step_of
 
 BURST = 64  # batches between two looks at the clock; the buffers of a batch are made once for all of them
@@ -95,7 +97,7 @@ class MiniBatches:
         return 1
 
 
-def _step_on_some(step: Step, size: int) -> Step:
+def _step_on_some(step: Step, size: int) -> MemoryStep[Any]:
     """A step of a copy of the network, for batches of at most so many rows."""
     network = copy.deepcopy(step.network)
     return step_of(network, *batch_of(step, torch.arange(size)), step.ridge, products=step.products)

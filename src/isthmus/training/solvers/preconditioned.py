@@ -14,9 +14,8 @@ from torch import Tensor
 from isthmus.training.ending import default_tolerance, stationarity
 from isthmus.training.fit_result import StopReason
 from isthmus.training.solvers.curvature_model import Linearisation, linearised, random_mix
-from isthmus.training.solvers.line_search import wolfe_search
 from isthmus.training.solvers.minibatches import batch_of
-from isthmus.training.solvers.solver import State, end
+from isthmus.training.solvers.solver import State, end, searched
 from isthmus.training.steps.leaky_step import leaky_network
 from isthmus.training.steps.step import Step
 
@@ -172,22 +171,9 @@ class PreconditionedLBFGS:
 
         Halving from 1 until the objective falls was tried: twice the evaluations on the small net.
         """
-        origin, along, last = step.theta.clone(), direction / _metric(step), math.nan
-
-        def evaluate(length: float) -> tuple[float, float]:
-            nonlocal last
-            torch.add(origin, along, alpha=length, out=step.theta)
-            last = length
-            state["evaluations"] += 1
-            return step(), float(torch.dot(step.gradient, along))
-
-        noise = 4 * torch.finfo(origin.dtype).eps * abs(state["value"])
-        found = wolfe_search(evaluate, value=state["value"], slope=slope, step=1.0, noise=noise)
+        found = searched(step, state, step.theta.clone(), direction / _metric(step), slope=slope, first=1.0)
         if found is None:
-            step.theta.copy_(origin)
             return None
-        if last != found.step:
-            evaluate(found.step)
         state["value"] = found.value
         state["lengths"].append(found.step)
         return direction * found.step

@@ -10,7 +10,7 @@ from torch import Tensor
 from isthmus.networks import FullyConnected
 from isthmus.networks.folding import merge_linear_runs, with_linear_run
 from isthmus.training.losses import DataLoss
-from isthmus.training.moves import best_of_rank, middle_rank
+from isthmus.training.moves import best_of_rank, in_sequence, middle_rank, take_over
 from isthmus.training.steps.step import Step
 
 SIZES = (0.03, 0.1, 0.3, 1.0)  # of the new singular value, relative to the largest of the product
@@ -27,8 +27,8 @@ def raise_rank(step: Step) -> bool:
     Returns:
         False, with nothing changed, where there is no such run or no neuron left for another rank.
     """
-    network = step.network
-    if not isinstance(network, FullyConnected) or not network.linear:
+    network = in_sequence(step.network)
+    if network is None or not network.linear:
         return False
     first, last = min(network.linear), max(network.linear)
     width = min(network.dimensions[first - 1 : last + 2])
@@ -37,9 +37,7 @@ def raise_rank(step: Step) -> bool:
     if rank >= width or len(network.linear) != len(widths) or len(set(widths)) != 1:
         return False
     with torch.no_grad():
-        raised = _raised(network, step.x, step.data, first, rank)
-        for mine, theirs in zip(network.parameters(), raised.parameters(), strict=True):
-            mine.copy_(theirs)
+        take_over(network, _raised(network, step.x, step.data, first, rank))
     return True
 
 

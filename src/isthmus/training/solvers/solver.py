@@ -36,7 +36,6 @@ class Solver(Protocol):
 
     def advance(self, step: Step, state: State) -> None:
         """One iteration, in place."""
-        ...
 
     def iterations(self) -> int:
         """About how many gradient evaluations the phase takes, for time estimates."""
@@ -63,7 +62,6 @@ class Settling(Protocol):
 
     def settle(self, step: Step, state: State) -> None:
         """Put the last minimum back, if there was one."""
-        ...
 
 
 class Decay(Enum):
@@ -177,6 +175,35 @@ class GradientDescent:
         return self.steps
 
 
+def searched(step: Step, state: State, origin: Tensor, along: Tensor, *, slope: float, first: float) -> Point | None:
+    """Move `step.theta` from `origin` along a direction; where to, or None with theta at the origin.
+
+    Args:
+        step: of the objective, which is `state["value"]` at the origin.
+        state: of the solver; counts the evaluations.
+        origin: (P,).
+        along: (P,).
+        slope: of the objective along it, negative.
+        first: multiple of `along` that is tried first.
+    """
+    last = math.nan
+
+    def evaluate(length: float) -> tuple[float, float]:
+        nonlocal last
+        torch.add(origin, along, alpha=length, out=step.theta)
+        last = length
+        state["evaluations"] += 1
+        return step(), float(torch.dot(step.gradient, along))
+
+    noise = 4 * torch.finfo(origin.dtype).eps * abs(state["value"])
+    found = wolfe_search(evaluate, value=state["value"], slope=slope, step=first, noise=noise)
+    if found is None:
+        step.theta.copy_(origin)
+    elif last != found.step:
+        evaluate(found.step)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class LBFGS:
     """Full-batch L-BFGS with a strong Wolfe line search.
@@ -219,9 +246,9 @@ class LBFGS:
             end(state, StopReason.CONVERGED if slope == 0 else StopReason.DIVERGED)
             return
         origin = step.theta.clone()
-        found = self._search(step, state, origin, along, slope)
+        first = 1.0 if state["count"] else min(1.0, 1.0 / float(along.abs().sum()))
+        found = searched(step, state, origin, along, slope=slope, first=first)
         if found is None:
-            step.theta.copy_(origin)
             self._recover(step, state)
             return
         remember(
@@ -231,25 +258,6 @@ class LBFGS:
         state["value"], state["failures"] = found.value, 0
         state["past"].append(found.value)
         self._judge(step, state)
-
-    def _search(self, step: Step, state: State, origin: Tensor, along: Tensor, slope: float) -> Point | None:
-        """Move `step.theta` along a direction; where to, or None with theta anywhere."""
-        last = math.nan
-
-        def evaluate(length: float) -> tuple[float, float]:
-            nonlocal last
-            torch.add(origin, along, alpha=length, out=step.theta)
-            value = step()
-            state["evaluations"] += 1
-            last = length
-            return value, float(torch.dot(step.gradient, along))
-
-        first = 1.0 if state["count"] else min(1.0, 1.0 / float(along.abs().sum()))
-        noise = 4 * torch.finfo(step.theta.dtype).eps * abs(state["value"])
-        found = wolfe_search(evaluate, value=state["value"], slope=slope, step=first, noise=noise)
-        if found is not None and last != found.step:
-            evaluate(found.step)
-        return found
 
     def _recover(self, step: Step, state: State) -> None:
         """After a failed line search: forget the history once, then call it a plateau."""

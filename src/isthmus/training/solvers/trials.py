@@ -5,11 +5,10 @@ A rank trial truncates the middle matrices by one rank, or adds a rank to them, 
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
 
-from isthmus.networks import FullyConnected
-from isthmus.training.moves import Move, least_norm, middle_rank, rebalancing, truncate_middle
+from isthmus.training.moves import Move, in_sequence, least_norm, middle_rank, rebalancing, truncate_middle
 from isthmus.training.solvers.solver import LBFGS, State
 from isthmus.training.steps.step import Step
 
@@ -47,22 +46,16 @@ class ExactMoves:
         return 2
 
 
-@runtime_checkable
-class Attempt(Protocol):
-    """Changes the rank of the middle matrices in place."""
-
-    def __call__(self, step: Step) -> bool:
-        """Make the change; False, with nothing changed, where there is none to make."""
-        ...
+Attempt = Callable[[Step], bool]  # changes the rank of the middle matrices in place; False where there is nothing to do
 
 
 def lower_rank(step: Step) -> bool:
     """Truncate the middle matrices to one rank less; nothing is below rank 1."""
-    assert isinstance(step.network, FullyConnected)
-    rank = middle_rank(step.network)
-    if rank > 1:
-        truncate_middle(step.network, rank - 1)
-    return rank > 1
+    network = in_sequence(step.network)
+    if network is None or (rank := middle_rank(network)) <= 1:
+        return False
+    truncate_middle(network, rank - 1)
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +77,8 @@ class RankTrials:
 
     def start(self, step: Step) -> State:
         """The state before the first iteration."""
-        usable = isinstance(step.network, FullyConnected) and step.network.depth > 2
-        value = step()
+        network, value = in_sequence(step.network), step()
+        usable = network is not None and network.depth > 2
         state: State = {"done": not usable, "reason": "", "value": value, "evaluations": 1, "trials": 0, "inner": None}
         return state | {"best": step.theta.clone(), "best_value": value}
 

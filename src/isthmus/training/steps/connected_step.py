@@ -10,11 +10,9 @@ from torch import Tensor, nn
 
 from isthmus.networks import FullyConnected
 from isthmus.networks.layers import activation_derivative
-from isthmus.training.losses import DataLoss, Digest, identify, is_constant
-from isthmus.training.sharded.coordinates import AllCoordinates, Coordinates
+from isthmus.training.losses import DataLoss
 from isthmus.training.steps.captured import Captured
-from isthmus.training.steps.exact_objective import in_float64
-from isthmus.training.steps.flat import flatten_parameters, views
+from isthmus.training.steps.memory_step import MemoryStep, views
 from isthmus.training.steps.products import ProductChoice, Products, activated, product
 
 
@@ -36,7 +34,7 @@ class _Choices(NamedTuple):
     below: ProductChoice
 
 
-class FullyConnectedStep:
+class FullyConnectedStep(MemoryStep[FullyConnected]):
     """Objective and gradient of a `FullyConnected` by hand: no autograd, no allocation of activations per call.
 
     Every view that a call needs is made beforehand: at a few hundred samples a transpose costs a quarter of a product.
@@ -47,8 +45,8 @@ class FullyConnectedStep:
         self, network: FullyConnected, x: Tensor, data: DataLoss, ridge: float, products: Products | None = None
     ) -> None:
         parameters = [p for pair in _layers(network) for p in pair if p is not None]
-        self.network = network
-        self.theta, self.gradient = flatten_parameters(parameters)
+        super().__init__(network, parameters, ridge, products or Products())
+        self.curvature: Tensor | float = 2.0
         gradients = iter(views(self.gradient, parameters))
         self._layers = [
             _Layer(
@@ -67,11 +65,7 @@ class FullyConnectedStep:
         self._outputs = [x.new_empty(len(x), width) for width in d[1:]]
         # gradients at the layers: each is needed for the one below it alone, so two pieces of memory take turns
         self._below = [x.new_empty(len(x) * max(d[first:-1:2], default=0)) for first in (2, 1)]
-        self.products = products or Products()
         self._set(x, data)
-        self.ridge, self.data_value = ridge, float("nan")
-        self.curvature: Tensor | float = 2.0
-        self.coordinates: Coordinates = AllCoordinates()
         self._computed = Captured[tuple[Tensor, Tensor]](x.device)
 
     def use(self, x: Tensor, data: DataLoss) -> None:
@@ -81,7 +75,8 @@ class FullyConnectedStep:
 
     def _set(self, x: Tensor, data: DataLoss) -> None:
         n, d = len(x), self.network.dimensions
-        self._a, self.data = [x, *(whole[:n] for whole in self._outputs)], data
+        self.x, self.data = x, data
+        self._a = [x, *(whole[:n] for whole in self._outputs)]
         hidden = enumerate(d[1:-1], 1)
         self._d = [x, *(self._below[l % 2][: n * width].view(n, width) for l, width in hidden)]
         self._d_t = [below.t() for below in self._d]
@@ -117,16 +112,6 @@ class FullyConnectedStep:
         d = network.dimensions
         return (sum(d) + (6 if network.negative_slope else 2) * max(d)) * x.element_size()
 
-    @property
-    def x(self) -> Tensor:
-        """The training inputs."""
-        return self._a[0]
-
-    @property
-    def at_once(self) -> int:
-        """All rows."""
-        return len(self.x)
-
     def refresh(self) -> None:
         """Nothing: all of the network are parameters."""
 
@@ -134,18 +119,6 @@ class FullyConnectedStep:
         """What the network gives on its training data, a new tensor."""
         self._forward()
         return self._a[-1].clone()
-
-    def in_float64(self) -> tuple[float, float]:
-        """Data loss and penalty, both computed in float64."""
-        return in_float64(self.network, self._a[0], self.data)
-
-    def computes_constant(self) -> bool:
-        """Whether the network gives the same output for all its training data although the targets vary."""
-        return is_constant(self.outputs(), self.data)
-
-    def identify(self, digest: Digest) -> None:
-        """Add the training data to a digest."""
-        identify(digest, self._a[0], self.data)
 
     def _forward(self) -> None:
         a = self._a

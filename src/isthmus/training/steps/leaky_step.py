@@ -7,11 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from isthmus.networks import LeakyResNet
-from isthmus.training.losses import DataLoss, Digest, identify, is_constant
-from isthmus.training.sharded.coordinates import AllCoordinates, Coordinates
+from isthmus.training.losses import DataLoss
 from isthmus.training.steps.captured import Captured
-from isthmus.training.steps.exact_objective import in_float64
-from isthmus.training.steps.flat import flatten_parameters, views
+from isthmus.training.steps.memory_step import MemoryStep, views
 from isthmus.training.steps.products import Products, added, product
 
 
@@ -28,7 +26,7 @@ def leaky_network(network: nn.Module, solver: str) -> LeakyResNet:
     return network
 
 
-class LeakyStep:
+class LeakyStep(MemoryStep[LeakyResNet]):
     """Objective and gradient of a `LeakyResNet`, its smoothed relu included; no autograd, no allocation per layer.
 
     The leak rides on the products: a_l = rho S W^T + (1 - rho Lt) a_{l-1} is one call, and so is the gradient of W_l
@@ -41,8 +39,7 @@ class LeakyStep:
         self, network: LeakyResNet, x: Tensor, data: DataLoss, ridge: float, products: Products | None = None
     ) -> None:
         parameters = [p for p in network.parameters() if p.requires_grad]
-        self.network = network
-        self.theta, self.gradient = flatten_parameters(parameters)
+        super().__init__(network, parameters, ridge, products or Products())
         gradients = views(self.gradient, parameters)
         self._W, self._E, self._U = network.weights.data, network.embedding.data, network.unembedding.data
         self._gW = gradients[0]
@@ -53,9 +50,6 @@ class LeakyStep:
             [x.new_empty(n, w) for _ in range(network.depth)],
             [x.new_empty(n, w), x.new_empty(n, w), x.new_empty(n, w), x.new_empty(n, network.d_out)],
         )
-        self.ridge, self.data_value = ridge, float("nan")
-        self.coordinates: Coordinates = AllCoordinates()
-        self.products = products or Products()
         self._set(x, data)
         self.refresh()
 
@@ -64,11 +58,6 @@ class LeakyStep:
         """Features and roots of all layers, and five such pieces of the linearisation that its solver makes."""
         w, p = network.width, network.weights.shape[2]
         return (network.depth * (2 * p + 5 * w) + 3 * w + network.d_out) * x.element_size()
-
-    @property
-    def at_once(self) -> int:
-        """All rows."""
-        return len(self.x)
 
     def use(self, x: Tensor, data: DataLoss) -> None:
         """Go over to other samples, at most as many as the step was made with."""
@@ -113,18 +102,6 @@ class LeakyStep:
         self._eps = float(self.network.smoothing)
         self._forward()
         return self._y.clone()
-
-    def in_float64(self) -> tuple[float, float]:
-        """Data loss and penalty, both computed in float64."""
-        return in_float64(self.network, self.x, self.data)
-
-    def computes_constant(self) -> bool:
-        """Whether the network gives the same output for all its training data although the targets vary."""
-        return is_constant(self.outputs(), self.data)
-
-    def identify(self, digest: Digest) -> None:
-        """Add the training data to a digest."""
-        identify(digest, self.x, self.data)
 
     def _forward(self) -> None:
         eps, Lt, w, a = self._eps, self.network.effective_depth, self.network.width, self._a

@@ -1,4 +1,4 @@
-"""How many bytes of tensors a computation holds at once, counted while it runs. What is made of it: `chunks`.
+"""How many bytes of tensors a computation holds at once, counted while it runs. What is made of it: `sharded.row_step`.
 
 What a kernel takes inside of one call is not seen.
 """

@@ -13,13 +13,12 @@ from torch import Tensor, nn
 from isthmus.networks import FullyConnected, LeakyResNet
 from isthmus.networks.kinds import of_class
 from isthmus.networks.network import penalty_of
-from isthmus.training.losses import DataLoss, Digest, identify, is_constant
-from isthmus.training.sharded.coordinates import AllCoordinates, Coordinates
+from isthmus.training.losses import DataLoss, Digest
+from isthmus.training.sharded.coordinates import Coordinates
 from isthmus.training.steps.connected_step import FullyConnectedStep
-from isthmus.training.steps.exact_objective import in_float64
-from isthmus.training.steps.flat import flatten_parameters, views
 from isthmus.training.steps.leaky_step import LeakyStep
 from isthmus.training.steps.live_bytes import bytes_of_row
+from isthmus.training.steps.memory_step import MemoryStep, views
 from isthmus.training.steps.products import Products
 
 
@@ -57,15 +56,6 @@ class Step(Protocol):
 
     def refresh(self) -> None:
         """Take over what is no parameter of the network, after it changed."""
-        ...
-
-    def outputs(self) -> Tensor:
-        """What the network gives on its training data, a new tensor."""
-        ...
-
-    def use(self, x: Tensor, data: DataLoss) -> None:
-        """Go over to other samples, at most as many as the step was made with."""
-        ...
 
     def in_float64(self) -> tuple[float, float]:
         """Data loss and penalty, both computed in float64."""
@@ -77,7 +67,6 @@ class Step(Protocol):
 
     def identify(self, digest: Digest) -> None:
         """Add the training data to a digest."""
-        ...
 
 
 @runtime_checkable
@@ -86,7 +75,7 @@ class StepMaker(Protocol):
 
     def __call__(
         self, network: Any, x: Tensor, data: DataLoss, ridge: float, products: Products | None = None
-    ) -> Step:  # fmt: skip
+    ) -> MemoryStep[Any]:  # fmt: skip
         """The step on these data."""
         ...
 
@@ -95,33 +84,24 @@ class StepMaker(Protocol):
         ...
 
 
-class AutogradStep:
+class AutogradStep(MemoryStep[nn.Module]):
     """Objective and gradient of any module; its penalty is `penalty()`, or the squared norm of all parameters."""
 
     def __init__(
         self, network: nn.Module, x: Tensor, data: DataLoss, ridge: float, products: Products | None = None
     ) -> None:
         self._parameters = [p for p in network.parameters() if p.requires_grad]
-        self.network = network
-        self.theta, self.gradient = flatten_parameters(self._parameters)
+        super().__init__(network, self._parameters, ridge, products or Products(measuring=False))
         for parameter, view in zip(self._parameters, views(self.gradient, self._parameters), strict=True):
             parameter.grad = view
-        self.x = x
-        self.ridge, self.data, self.data_value = ridge, data, float("nan")
+        self.x, self.data = x, data
         self.curvature: Tensor | float = self._penalty_curvature()
-        self.coordinates: Coordinates = AllCoordinates()
-        self.products = products or Products(measuring=False)
 
     @staticmethod
     def bytes_of_row(network: nn.Module, x: Tensor) -> int:
         """What autograd holds of a row, measured on two."""
         # a row through the network itself would count in its running averages
         return bytes_of_row(copy.deepcopy(network).eval(), x)
-
-    @property
-    def at_once(self) -> int:
-        """All rows."""
-        return len(self.x)
 
     def refresh(self) -> None:
         """Nothing: the network itself is called."""
@@ -154,18 +134,6 @@ class AutogradStep:
         """What the network gives on its training data, a new tensor."""
         return self.network(self.x).detach().clone()
 
-    def in_float64(self) -> tuple[float, float]:
-        """Data loss and penalty, both computed in float64."""
-        return in_float64(self.network, self.x, self.data)
-
-    def computes_constant(self) -> bool:
-        """Whether the network gives the same output for all its training data although the targets vary."""
-        return is_constant(self.outputs(), self.data)
-
-    def identify(self, digest: Digest) -> None:
-        """Add the training data to a digest."""
-        identify(digest, self.x, self.data)
-
 
 STEPS: dict[type[nn.Module], StepMaker] = {FullyConnected: FullyConnectedStep, LeakyResNet: LeakyStep}
 
@@ -175,6 +143,8 @@ def maker_of(network: nn.Module) -> StepMaker:
     return of_class(STEPS, network, AutogradStep)
 
 
-def step_of(network: nn.Module, x: Tensor, data: DataLoss, ridge: float, *, products: Products | None = None) -> Step:
+def step_of(
+    network: nn.Module, x: Tensor, data: DataLoss, ridge: float, *, products: Products | None = None
+) -> MemoryStep[Any]:
     """The fastest exact step for this network, with the products that a fit has chosen already."""
     return maker_of(network)(network, x, data, ridge, products)

@@ -13,12 +13,11 @@ from isthmus.networks.kinds import kind_named
 from isthmus.training.fit_result import FitResult
 from isthmus.training.losses import LOSSES, SQUARED, DataLoss, Loss
 from isthmus.training.moves import rebalancing
-from isthmus.training.sharded.row_step import ShardedStep
+from isthmus.training.sharded.row_step import FEWEST, MEMORY, ShardedStep, rows_at_once, step_within
 from isthmus.training.solvers.solver import LBFGS, Adam
 from isthmus.training.solvers.trials import ExactMoves
-from isthmus.training.steps.chunks import FEWEST, MEMORY, rows_at_once, step_within
 from isthmus.training.steps.connected_step import FullyConnectedStep
-from isthmus.training.steps.exact_objective import ROWS_AT_ONCE, in_float64
+from isthmus.training.steps.memory_step import ROWS_AT_ONCE, in_float64
 from isthmus.training.steps.step import AutogradStep, maker_of
 from loss_targets import targets_of
 from tolerances import rounding

@@ -1,0 +1,109 @@
+"""What steps on rows that all lie in memory have in common: one flat vector, and what is read off its network.
+
+The steps themselves: `connected_step`, `leaky_step`, `step`. Rows in runs or in other processes: `sharded.row_step`.
+"""
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from isthmus.networks.network import Network, penalty_of
+from isthmus.training.losses import DataLoss, Digest, identify, is_constant
+from isthmus.training.sharded.coordinates import AllCoordinates, Coordinates
+from isthmus.training.steps.products import Products
+
+ROWS_AT_ONCE = 128  # float64 activations of 1024 rows were the largest thing in a fit of 50 layers, four times the rest
+N = TypeVar("N", bound=nn.Module)
+
+
+class MemoryStep(ABC, Generic[N]):
+    """A `Step` that goes over all rows at once; how it computes, its class says.
+
+    Args:
+        network: whose parameters become views of `theta`.
+        parameters: those that are trained, in the order of `theta`.
+        ridge: of the objective.
+        products: which library multiplies its matrices.
+    """
+
+    x: Tensor
+    data: DataLoss
+    curvature: Tensor | float
+
+    def __init__(self, network: N, parameters: Sequence[nn.Parameter], ridge: float, products: Products) -> None:
+        self.network = network
+        self.theta, self.gradient = flatten_parameters(parameters)
+        self.ridge, self.data_value = ridge, float("nan")
+        self.products = products
+        self.coordinates: Coordinates = AllCoordinates()
+
+    @property
+    def at_once(self) -> int:
+        """All rows."""
+        return len(self.x)
+
+    @abstractmethod
+    def __call__(self) -> float:
+        """Objective at `theta`; fills `gradient` and `data_value`."""
+
+    @abstractmethod
+    def use(self, x: Tensor, data: DataLoss) -> None:
+        """Go over to other samples, at most as many as the step was made with."""
+
+    @abstractmethod
+    def refresh(self) -> None:
+        """Take over what is no parameter of the network, after it changed."""
+
+    @abstractmethod
+    def outputs(self) -> Tensor:
+        """What the network gives on its training data, a new tensor."""
+
+    def in_float64(self) -> tuple[float, float]:
+        """Data loss and penalty, both computed in float64."""
+        return in_float64(self.network, self.x, self.data)
+
+    def computes_constant(self) -> bool:
+        """Whether the network gives the same output for all its training data although the targets vary."""
+        return is_constant(self.outputs(), self.data)
+
+    def identify(self, digest: Digest) -> None:
+        """Add the training data to a digest."""
+        identify(digest, self.x, self.data)
+
+
+def flatten_parameters(parameters: Sequence[nn.Parameter]) -> tuple[Tensor, Tensor]:
+    """Move parameters into one vector (they become views of it) and return it with a gradient vector of equal layout.
+
+    The vectors are padded to nothing and keep the order of `parameters`; solvers then work on two tensors only.
+    """
+    theta = torch.cat([p.detach().reshape(-1) for p in parameters]).clone()
+    for parameter, view in zip(parameters, views(theta, parameters), strict=True):
+        parameter.data = view
+    return theta, torch.zeros_like(theta)
+
+
+def views(vector: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
+    """Views of `vector` with the shapes of `parameters`, in order."""
+    parts = vector.split([p.numel() for p in parameters])
+    return [part.view(p.shape) for part, p in zip(parts, parameters, strict=True)]
+
+
+def in_float64(network: nn.Module, x: Tensor, data: DataLoss) -> tuple[float, float]:
+    """Data loss and penalty, both computed in float64; a run of rows at a time where each stands for itself."""
+    exact = copy.deepcopy(network).double()
+    rows = ROWS_AT_ONCE if isinstance(network, Network) and network.rows_stand_alone else len(x)
+    with torch.no_grad():
+        if len(x) <= rows:
+            return data.to(torch.float64).value(exact(x.double())), float(penalty_of(exact))
+        value = 0.0
+        for start in range(0, len(x), rows):
+            part = slice(start, start + rows)
+            weight = None if data.weight is None else data.weight[part].double()
+            y = data.loss.cast(data.y[part], torch.float64)
+            share = len(y) / len(x) if weight is None else 1.0
+            value += share * DataLoss(data.loss, y, weight).value(exact(x[part].double()))
+        return value, float(penalty_of(exact))
