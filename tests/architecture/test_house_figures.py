@@ -22,7 +22,7 @@ LIMITS = {
     "dict[str, Any] away from files": 3,
     "noqa: PLR0913": 10,
     "functions of more than 8 arguments": 11,
-    "files under 60 lines": 39,
+    "files under 60 lines": 38,
     "class names used twice": 0,
     "module names used twice": 0,
 }

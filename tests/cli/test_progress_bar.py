@@ -18,7 +18,7 @@ def test_an_event_in_words() -> None:
     ("seconds", "text"), [(None, ""), (-1.0, "0:00 left"), (59.6, "1:00 left"), (3725.0, "1:02:05 left")]
 )
 def test_the_time_left(seconds: float | None, text: str) -> None:
-    assert time_left(Progress("training", 0.5, seconds_left=seconds)) == text
+    assert time_left(seconds) == text
 
 
 def test_plain_lines_come_at_most_every_ten_seconds() -> None:

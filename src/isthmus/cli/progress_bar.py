@@ -39,7 +39,7 @@ def shown_progress(console: Console) -> Generator[ProgressListener]:
         task = bar.add_task("starting", total=1.0, left="")
 
         def show(event: Progress) -> None:
-            bar.update(task, completed=event.fraction, description=described(event), left=time_left(event))
+            bar.update(task, completed=event.fraction, description=described(event), left=time_left(event.seconds_left))
 
         yield show
 
@@ -75,7 +75,7 @@ class PlainLines(Generic[Event]):
 
 def line_of(event: Progress) -> str:
     """How far a discovery is, in one line for a log."""
-    parts = [f"{100 * event.fraction:.0f} %", time_left(event), described(event)]
+    parts = [f"{100 * event.fraction:.0f} %", time_left(event.seconds_left), described(event)]
     return "  ".join(part for part in parts if part)
 
 
@@ -94,13 +94,8 @@ def described(event: Progress) -> str:
     return "  ".join(parts)
 
 
-def time_left(event: Progress) -> str:
+def time_left(seconds_left: float | None) -> str:
     """Time left as "1:05 left", or nothing where it is not known."""
-    return seconds_as_text(event.seconds_left)
-
-
-def seconds_as_text(seconds_left: float | None) -> str:
-    """Seconds as "1:05 left", or nothing for None."""
     if seconds_left is None:
         return ""
     minutes, seconds = divmod(round(max(seconds_left, 0.0)), 60)
@@ -124,7 +119,7 @@ def head(event: SweepProgress) -> str:
     """Runs done, running, failed and waiting, and the time left."""
     waiting = event.total - event.done - event.failed - len(event.running)
     counts = f"{event.done}/{event.total} done, {len(event.running)} running, {event.failed} failed, {waiting} waiting"
-    left = seconds_as_text(event.seconds_left)
+    left = time_left(event.seconds_left)
     return f"{counts}, {left}" if left else counts
 
 

@@ -15,7 +15,7 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from isthmus.diagnostics.matrix_calls import MatrixCall
 from isthmus.diagnostics.recording import Listener, Reading
-from isthmus.networks import FullyConnected, walk
+from isthmus.networks import FullyConnected, LayerState, walk
 from isthmus.networks.layers import activation_derivative
 
 EXACT_OUTPUTS = 128  # up to here every output is differentiated; above, random combinations of them
@@ -230,27 +230,12 @@ def joined(parts: list[Derivatives]) -> Derivatives:
 
 def derivatives_of_layers(network: FullyConnected, points: Tensor) -> Derivatives:
     """Jacobians by layer and tangent kernel traces, (|a_{l-1}|^2 + 1) |df/dz_l|_F^2 (FC-38; no 1 without bias)."""
-    jacobians = layer_jacobians(network, points)
+    jacobians, squares, states = _through_layers(network, points)
     spectra = [torch.linalg.svdvals(j) for j in jacobians]
-    return Derivatives(spectra=spectra, traces=_traces(network, points, jacobians), by_input=spectra[0])
-
-
-def _traces(network: FullyConnected, points: Tensor, jacobians: list[Tensor]) -> list[Tensor]:
-    states = walk(network, points)
-    inputs = [points, *(s.activation for s in states[:-1])]
-    traces: list[Tensor] = []
-    for l in range(1, network.depth + 1):
-        if l < network.depth:
-            by_preactivation = jacobians[l]
-            if network.is_activated(l):
-                derivative = activation_derivative(states[l - 1].preactivation, network.negative_slope)
-                by_preactivation = by_preactivation * derivative[:, None, :]
-            square = by_preactivation.square().sum((1, 2))
-        else:
-            square = torch.full((len(points),), float(network.dimensions[-1]), dtype=torch.float64)
-        features = inputs[l - 1].square().sum(1) + (1.0 if network.has_bias else 0.0)
-        traces.append(features * square)
-    return traces
+    one = 1.0 if network.has_bias else 0.0
+    features = [a.square().sum(1) + one for a in (points, *(s.activation for s in states[:-1]))]
+    traces = [feature * square for feature, square in zip(features, squares, strict=True)]
+    return Derivatives(spectra=spectra, traces=traces, by_input=spectra[0])
 
 
 def layer_jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> list[Float[Tensor, "n d_out width"]]:
@@ -258,14 +243,20 @@ def layer_jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> list
 
     The first is df/dx, the last W_L repeated. The derivative of the activation at 0 is 1.
     """
+    return _through_layers(network, x)[0]
+
+
+def _through_layers(network: FullyConnected, x: Tensor) -> tuple[list[Tensor], list[Tensor], list[LayerState]]:
+    """df/da_{l-1} and |df/dz_l|_F^2 of every layer l, (n, d_out, width) and (n,), and the layers on the way forward."""
     with torch.no_grad():
         states = walk(network, x)
-        product = network.weights[-1].detach().expand(len(x), -1, -1)
-        out = [product]
+        jacobians = [network.weights[-1].detach().expand(len(x), -1, -1)]
+        squares = [torch.full((len(x),), float(network.dimensions[-1]), dtype=torch.float64)]
         for l in range(network.depth - 1, 0, -1):
+            product = jacobians[-1]
             if network.is_activated(l):
                 derivative = activation_derivative(states[l - 1].preactivation, network.negative_slope)
                 product = product * derivative[:, None, :]
-            product = product @ network.weights[l - 1].detach()
-            out.append(product)
-    return out[::-1]
+            squares.append(product.square().sum((1, 2)))
+            jacobians.append(product @ network.weights[l - 1].detach())
+    return jacobians[::-1], squares[::-1], states

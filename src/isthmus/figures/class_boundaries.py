@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import xarray as xr
+from torch.nn.utils.rnn import pad_sequence
 
 from isthmus import plots
 from isthmus.figures.claims import Claim
@@ -98,8 +99,7 @@ def _part(run: FinishedTraining) -> Part:
 def _classified(run: FinishedTraining, _checkpoint: Path, _hear: Hear) -> xr.Dataset:
     """Regions, tripoints and error of one network, padded with NaN."""
     x, labels = run.data()
-    network = run.network()
-    assert isinstance(network, FullyConnected)
+    network = run.connected()
     low, high, margin = x.min(0).values, x.max(0).values, MARGIN * (x.max(0).values - x.min(0).values)
     regions = _regions(network, low - margin, high + margin)
     with torch.no_grad():
@@ -116,9 +116,7 @@ def _regions(network: FullyConnected, low: torch.Tensor, high: torch.Tensor) -> 
 
 def _polygons(found: ClassRegions) -> xr.Dataset:
     """All pieces in one array, padded with NaN; the tripoints with a row of NaN, for an array has no dimension of 0."""
-    corners = np.full((len(found.polygons), max(map(len, found.polygons)), 2), np.nan)
-    for place, polygon in enumerate(found.polygons):
-        corners[place, : len(polygon)] = polygon.numpy()
+    corners = pad_sequence([*found.polygons], True, torch.nan).numpy()
     meeting = np.vstack([found.tripoints.numpy(), np.full(2, np.nan)])
     return xr.Dataset(
         {

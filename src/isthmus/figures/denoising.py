@@ -16,7 +16,6 @@ from isthmus.figures.denoising_images import ImageSizes, digit_pixels, digits_pl
 from isthmus.figures.denoising_measures import NOISE, RankOneStart, defect, measured
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.workshop import FinishedTraining, Workshop
-from isthmus.networks import FullyConnected
 from isthmus.reports.picture import Picture
 from isthmus.sweeps import Plan
 
@@ -137,9 +136,7 @@ def _tables(runs: list[FinishedTraining], noise: float, *, with_defect: bool = F
 
 
 def _table(run: FinishedTraining, noise: float, with_defect: bool) -> xr.Dataset:
-    network = run.network()
-    assert isinstance(network, FullyConnected)
-    network, x = network.double(), run.data()[0].double()
+    network, x = run.connected().double(), run.data()[0].double()
     found = measured(network, x, noise=noise, data_loss=run.number("data_loss"), objective=run.number("objective"))
     return found.assign(defect=((), defect(network, x))) if with_defect else found
 

@@ -97,19 +97,14 @@ def _train(setting: Leaky, checkpoint: Path, hear: Hear) -> xr.Dataset:
     spectra = torch.linalg.svdvals(path.weights)[:, :SHOWN].numpy()
     found["weight_singular_values"] = (("layer", "component"), spectra)
     found["product_norm"] = ("layer", torch.linalg.matrix_norm(path.critical).numpy() / setting.effective_depth)
-    found["path"] = (("sample", "level", "axis"), _plane(network, x))
+    plane = representation_path(network, x)["path"].transpose("sample", "layer", "component").values
+    found["path"] = (("sample", "level", "axis"), plane)
     moves = (path.activations[1:] - path.activations[:-1]).flatten(1).norm(dim=1)
     numbers = {
         "stationarity": result.stationarity, "objective": result.objective, "train_error": result.data_loss,
         "test_error": test, "path_length": float(moves.sum()) / len(x) ** 0.5,
     }  # fmt: skip
     return found.assign({name: ((), value) for name, value in numbers.items()})
-
-
-def _plane(network: LeakyResNet, x: Tensor) -> np.ndarray:
-    """Every sample on its way through the layers, in two principal components."""
-    table = representation_path(network, x)
-    return table["path"].transpose("sample", "layer", "component").values
 
 
 def doubt_of(data: xr.Dataset) -> str:

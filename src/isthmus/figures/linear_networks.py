@@ -13,6 +13,7 @@ import xarray as xr
 
 from isthmus.figures.claims import Claim
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
+from isthmus.figures.linear_resnet_training import map_of
 from isthmus.figures.panels import Curve, Frame, panel
 from isthmus.figures.parts import Hear, Part
 from isthmus.figures.workshop import FinishedTraining, Workshop
@@ -91,8 +92,7 @@ def compute(plan: FigurePlan[LinearNetworksSizes], workshop: Workshop) -> xr.Dat
     """Costs over depth, penalties of trained networks, spectra of Jacobians."""
     sizes = plan.sizes
     depths = np.unique(np.geomspace(1, sizes.deepest, 40).round().astype(int))
-    values = torch.tensor(VALUES, dtype=torch.float64)
-    matrix, entries = rotated(values), torch.tensor(ENTRIES, dtype=torch.float64)
+    matrix, entries = map_of(VALUES), torch.tensor(ENTRIES, dtype=torch.float64)
     data = xr.Dataset(
         {
             "full_cost": ("depth", [float(linear_cost(matrix, depth=int(d))) / d for d in depths]),
@@ -107,19 +107,9 @@ def compute(plan: FigurePlan[LinearNetworksSizes], workshop: Workshop) -> xr.Dat
     return data.merge(_spectra(trained, sizes))
 
 
-def rotated(values: torch.Tensor) -> torch.Tensor:
-    """A square matrix of these singular values, in random directions of a fixed seed."""
-    generator = torch.Generator().manual_seed(0)
-    left, right = (
-        torch.linalg.qr(torch.randn(len(values), len(values), generator=generator, dtype=torch.float64))[0]
-        for _ in range(2)
-    )
-    return left * values @ right.T
-
-
 def _trained(depth: int, sizes: LinearNetworksSizes, checkpoint: Path, hear: Hear) -> xr.Dataset:
     """Penalty of a trained linear network, and the closed form for what it learned, both per layer."""
-    matrix = rotated(torch.tensor(VALUES, dtype=torch.float64))
+    matrix = map_of(VALUES)
     size = len(matrix)
     network = FullyConnected(
         size, size, width=size + 3, depth=depth, linear=tuple(range(1, depth)), bias=False, seed=0,
@@ -139,15 +129,13 @@ def _trained(depth: int, sizes: LinearNetworksSizes, checkpoint: Path, hear: Hea
 def _spectra(trained: FinishedTraining, sizes: LinearNetworksSizes) -> xr.Dataset:
     """Median singular values of Jacobians at the samples: of kernels of several bandwidths and of a network."""
     x, y = trained.data()
-    network = trained.network()
-    assert isinstance(network, FullyConnected)
     median = float(torch.pdist(x.double()).median())
     fits = [kernel_ridge(x.double(), y.double(), ridge=sizes.noise, bandwidth=b * median) for b in sizes.bandwidths]
     found = [_median_spectrum(fitted.jacobian(x.double())) for fitted in fits]
     return xr.Dataset(
         {
             "kernel_spectrum": (("bandwidth", "component"), np.array(found)),
-            "network_spectrum": ("component", _median_spectrum(jacobians(network.double(), x.double()))),
+            "network_spectrum": ("component", _median_spectrum(jacobians(trained.connected().double(), x.double()))),
         },
         coords={"bandwidth": list(sizes.bandwidths), "component": np.arange(1, x.shape[1] + 1)},
     )

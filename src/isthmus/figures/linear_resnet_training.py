@@ -4,6 +4,7 @@ Beside them networks written down after Theorem 3.3 for a nonlinear function thr
 `theory.residual_costs`; the networks: `constructions.residual`. The figure that shows them: `linear_resnets`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -49,18 +50,18 @@ class LinearTraining:
         return Part("linear resnet", settings, partial(_train, self))
 
 
-def target() -> torch.Tensor:
-    """A map with the singular values `VALUES`, in random directions of a fixed seed."""
-    generator = torch.Generator().manual_seed(0)
+def map_of(values: Sequence[float], d_out: int | None = None, d_in: int | None = None) -> torch.Tensor:
+    """A matrix of these singular values, in random directions of a fixed seed; square unless a side is given."""
+    generator, num = torch.Generator().manual_seed(0), len(values)
     left, right = (
-        torch.linalg.qr(torch.randn(d, len(VALUES), generator=generator, dtype=torch.float64))[0] for d in (D_OUT, D_IN)
+        torch.linalg.qr(torch.randn(d or num, num, generator=generator, dtype=torch.float64))[0] for d in (d_out, d_in)
     )
-    return left * torch.tensor(VALUES, dtype=torch.float64) @ right.T
+    return left * torch.tensor(values, dtype=torch.float64) @ right.T
 
 
 def _train(case: LinearTraining, checkpoint: Path, hear: Hear) -> xr.Dataset:
     """Fit the map on unit vectors."""
-    matrix = target()
+    matrix = map_of(VALUES, D_OUT, D_IN)
     network = ResNet(
         D_IN, D_OUT, width=D_OUT, depth=case.depth, block_depth=case.block, residual_weight=case.weight, linear=True,
         seed=0, dtype=torch.float64,

@@ -17,7 +17,7 @@ from isthmus.figures.claims import Claim
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.panels import Curve, Frame, panel
 from isthmus.figures.workshop import FinishedTraining, Workshop
-from isthmus.networks import FullyConnected, walk
+from isthmus.networks import walk
 from isthmus.reports.picture import Picture
 from isthmus.sweeps import Plan
 
@@ -102,9 +102,7 @@ class _Middle:
     """The two principal components of the activations of the middle layer."""
 
     def __init__(self, run: FinishedTraining, x: np.ndarray) -> None:
-        network = run.network()
-        assert isinstance(network, FullyConnected)
-        self.network = network.double()
+        self.network = run.connected().double()
         rows = self._activations(x)
         self.centre = rows.mean(0)
         self.axes = np.linalg.svd(rows - self.centre, full_matrices=False)[2][:RANK]

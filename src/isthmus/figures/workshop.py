@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from isthmus.errors import SweepError
 from isthmus.figures.parts import Part, opened
 from isthmus.figures.processes import made_side_by_side
+from isthmus.networks import FullyConnected
 from isthmus.sweeps import Plan
 from isthmus.sweeps.driver import SweepOutcome
 from isthmus.sweeps.engine_choice import EngineChoice
@@ -61,6 +62,12 @@ class FinishedTraining:
     def network(self) -> nn.Module:
         """The trained network."""
         return read_network(self.folder, source=self.run.source)
+
+    def connected(self) -> FullyConnected:
+        """The trained network of a plan that has fully connected ones."""
+        network = self.network()
+        assert isinstance(network, FullyConnected)
+        return network
 
     def data(self) -> tuple[Tensor, Tensor]:
         """The inputs and targets that it was trained on, scaled as they were."""

@@ -70,7 +70,7 @@ def sweep(
     runs = checked_runs(read)
     with tempfile.TemporaryDirectory(prefix="isthmus-sweep-") as temporary:
         folder = Path(temporary if out is None else out)
-        summary = run_plan(runs, folder, choice, retries=retries, listener=progress or _silent)
+        summary = run_plan(runs, folder, choice, retries=retries, listener=progress or (lambda _progress: None))
         if summary.outcome is SweepOutcome.INTERRUPTED:
             raise KeyboardInterrupt
         if summary.outcome is SweepOutcome.WORKERS_LOST:
@@ -148,7 +148,3 @@ def grid_dataset(runs: Sequence[SweepRun], axes: Mapping[str, Sequence[object]],
         for axis in dict.fromkeys(axis for run in runs for axis in run.axes):
             variables[axis] = (dims, np.array([scalar(run.axes.get(axis, "")) for run in runs], dtype=object))
     return xr.Dataset(variables, coords=coordinates)
-
-
-def _silent(_progress: object) -> None:
-    """Hears nothing."""

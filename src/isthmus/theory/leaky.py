@@ -11,7 +11,7 @@ from torch import Tensor
 
 from isthmus.errors import ShapeError
 from isthmus.theory.inputs import Real, check_positive, check_tensor
-from isthmus.theory.representation_costs import features, hamiltonian, lifted_slope
+from isthmus.theory.representation_costs import check_pair, features, hamiltonian, lifted_slope
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def critical_weights(
 
     Source: 002, section 2. Test: LEAKY-11.
     """
-    _check_pair("critical_weights", activation, momentum, effective_depth)
+    check_pair("critical_weights", activation, momentum, effective_depth)
     return effective_depth * momentum.mT @ features(activation, bias=bias, smoothing=smoothing)
 
 
@@ -91,7 +91,7 @@ def pontryagin_hamiltonian(
 
     Source: 002, section 2. Test: LEAKY-12.
     """
-    _check_pair("pontryagin_hamiltonian", activation, momentum, effective_depth)
+    check_pair("pontryagin_hamiltonian", activation, momentum, effective_depth)
     check_tensor("pontryagin_hamiltonian", "weight", weight, least_ndim=2)
     wanted = (*activation.shape[:-2], activation.shape[-1], activation.shape[-1] + bias)
     if weight.shape != wanted:
@@ -133,7 +133,7 @@ def hamiltonian_profile(
 
     Source: 002, section 2; the average is ours. Test: LEAKY-13.
     """
-    _check_pair("hamiltonian_profile", activations, momenta, effective_depth)
+    check_pair("hamiltonian_profile", activations, momenta, effective_depth)
     if len(weights) != len(activations) - 1:
         raise ShapeError(
             f"hamiltonian_profile: needs A_0 .. A_L for W_1 .. W_L; got {len(activations)} and {len(weights)}."
@@ -189,7 +189,7 @@ def velocity(
 
     Source: 002, section 2. Test: LEAKY-15.
     """
-    _check_pair("velocity", activation, momentum, 1.0)
+    check_pair("velocity", activation, momentum, 1.0)
     S = features(activation, bias=bias, smoothing=smoothing)
     return S @ (S.mT @ momentum) - activation
 
@@ -224,7 +224,7 @@ def alignment_changes(
 
     Source: ours, behind 002, Proposition 10. Test: LEAKY-17.
     """
-    _check_pair("alignment_changes", activations, momenta, 1.0)
+    check_pair("alignment_changes", activations, momenta, 1.0)
     before, B, width = activations[:-1], momenta[1:], activations.shape[-1]
     relu = features(before, bias=False, smoothing=smoothing)
     rest = relu - lifted_slope(before, smoothing=float(smoothing)) * before
@@ -272,14 +272,3 @@ def balancedness_slope(
     x, y = integral - integral[0], squares - squares[0]
     size = float(x @ x)
     return float(x @ y) / size if size > 0 else float("nan")
-
-
-def _check_pair(call: str, activation: Tensor, momentum: Tensor, effective_depth: Real) -> None:
-    check_tensor(call, "activation", activation, least_ndim=2)
-    check_tensor(call, "momentum", momentum, least_ndim=2)
-    check_positive(call, "effective_depth", effective_depth)
-    if activation.shape != momentum.shape:
-        raise ShapeError(
-            f"{call}: needs activation and momentum of one shape; got {tuple(activation.shape)} and "
-            f"{tuple(momentum.shape)}. B has the shape of A."
-        )

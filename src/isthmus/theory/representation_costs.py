@@ -166,7 +166,13 @@ def hamiltonian(
     Accuracy: rounding; two terms of similar size cancel near equilibrium.
     Source: 002, section 2. Test: LEAKY-12.
     """
-    call = "hamiltonian"
+    check_pair("hamiltonian", activation, momentum, effective_depth)
+    pushed = (momentum.mT @ features(activation, bias=bias, smoothing=smoothing)).square().sum((-2, -1)) / 2
+    return effective_depth * (pushed - (momentum * activation).sum((-2, -1)))
+
+
+def check_pair(call: str, activation: Tensor, momentum: Tensor, effective_depth: Real) -> None:
+    """Raise unless A and B are finite and of one shape, and Lt > 0."""
     check_tensor(call, "activation", activation, least_ndim=2)
     check_tensor(call, "momentum", momentum, least_ndim=2)
     check_positive(call, "effective_depth", effective_depth)
@@ -175,5 +181,3 @@ def hamiltonian(
             f"{call}: needs activation and momentum of one shape; got {tuple(activation.shape)} and "
             f"{tuple(momentum.shape)}. B has the shape of A."
         )
-    pushed = (momentum.mT @ features(activation, bias=bias, smoothing=smoothing)).square().sum((-2, -1)) / 2
-    return effective_depth * (pushed - (momentum * activation).sum((-2, -1)))

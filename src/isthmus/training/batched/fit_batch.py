@@ -69,13 +69,13 @@ def fit_batch(
         members = [Member(index) for index in range(len(networks))]
         for settings in solver:
             _run(settings, step, members)
-        ended = [m.reason is StopReason.DIVERGED for m in members]
         for member, network in zip(members, networks, strict=True):
             step.write(member.index, network)
         share = (time.monotonic() - began) / len(networks)
         results: list[FitResult] = []
-        for member, network, ridge, diverged in zip(members, networks, ridges, ended, strict=True):
+        for member, network, ridge in zip(members, networks, ridges, strict=True):
             single = FullyConnectedStep(network, inputs, data, ridge)
+            diverged = member.reason is StopReason.DIVERGED
             if diverged or not bool(torch.isfinite(single.theta).all()) or single.computes_constant():
                 single.theta.copy_(initial[member.index])
                 results.append(fit(network, inputs, data.y, ridge=ridge, loss=loss, solver=tuple(solver)))

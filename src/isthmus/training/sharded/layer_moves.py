@@ -4,6 +4,7 @@ The same with whole parameters: `moves`, `sharded.row_moves`. The layers: `shard
 """
 
 from dataclasses import replace
+from functools import reduce
 
 import torch
 from torch import Tensor
@@ -51,13 +52,9 @@ def _factor(step: LayerwiseStep, received: list[Tensor]) -> Tensor:
     has_bias = step.layers.has_bias
 
     def leaf(i: int) -> Tensor:
-        first, *others = (
-            triangle((torch.cat([a, a.new_ones(len(a), 1)], 1) if has_bias else a).double())
-            for a in step.of_leaf(i, received)
-        )
-        for other in others:
-            first = stacked_triangles(first, other)
-        return first
+        of_leaf = step.of_leaf(i, received)
+        inputs = (torch.cat([a, a.new_ones(len(a), 1)], 1) if has_bias else a for a in of_leaf)
+        return reduce(stacked_triangles, (triangle(a.double()) for a in inputs))
 
     side = received[0].shape[1] + has_bias
     like = received[0].new_empty(side, side, dtype=torch.float64)

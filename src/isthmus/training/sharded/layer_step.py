@@ -5,6 +5,7 @@ parameters in each process: `row_step`. The layers: `layer_shares`; why it is do
 """
 
 import itertools
+from functools import reduce
 
 import torch
 from torch import Tensor
@@ -127,10 +128,7 @@ class LayerwiseStep:
         """The gradient of the data loss by [W_l b_l], one after the other, over the rows of all processes."""
 
         def leaf(i: int) -> Tensor:
-            first, *others = map(self._of_run, self.of_leaf(i, inputs), self.of_leaf(i, pulls))
-            for other in others:
-                first.add_(other)
-            return first
+            return reduce(Tensor.add_, map(self._of_run, self.of_leaf(i, inputs), self.of_leaf(i, pulls)))
 
         like = plain(self.theta).new_empty(self.layers.size(l))
         return self.rows.team.fold(self.rows.leaves, leaf, lambda a, b: a.add_(b), like)

@@ -1,5 +1,7 @@
 """The exact move that reads samples, for samples that lie in several processes. Moves of weights alone: `moves`."""
 
+from functools import reduce
+
 import torch
 from torch import Tensor
 
@@ -36,13 +38,8 @@ def input_factors(step: ShardedStep, network: FullyConnected) -> list[Tensor]:
         return torch.cat([stacked_triangles(*pair).reshape(-1) for pair in pairs])
 
     def leaf(i: int) -> Tensor:
-        first, *others = (
-            torch.cat([triangle(a).reshape(-1) for a in layer_inputs(network, rows.at(*run)[0])])
-            for run in rows.runs(i)
-        )
-        for other in others:
-            first = stacked(first, other)
-        return first
+        received = (layer_inputs(network, rows.at(*run)[0]) for run in rows.runs(i))
+        return reduce(stacked, (torch.cat([triangle(a).reshape(-1) for a in inputs]) for inputs in received))
 
     like = torch.zeros(sum(side * side for side in sides), dtype=torch.float64, device=step.theta.device)
     with torch.no_grad():

@@ -8,7 +8,6 @@ import copy
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,7 +15,6 @@ from torch import Tensor
 from isthmus.training.losses import DataLoss
 from isthmus.training.sharded.row_step import ShardedStep
 from isthmus.training.solvers.solver import Adam, State
-from isthmus.training.steps.memory_step import MemoryStep
 from isthmus.training.steps.step import Step, step_of
 
 BURST = 64  # batches between two looks at the clock; the buffers of a batch are made once for all of them
@@ -60,7 +58,8 @@ class MiniBatches:
         """A burst of batches, in place; the value is the mean of theirs."""
         count = len(step.x)
         size = min(self.batch, count)
-        inner = _step_on_some(step, size)
+        first = batch_of(step, torch.arange(size))
+        inner = step_of(copy.deepcopy(step.network), *first, step.ridge, products=step.products)
         adam: State = dict(state)
         values: list[float] = []
         for rows in itertools.islice(self.batches(adam["t"], count), BURST):
@@ -95,12 +94,6 @@ class MiniBatches:
     def iterations(self) -> int:
         """About how many gradient evaluations the phase takes, for time estimates: those of all rows, at least one."""
         return 1
-
-
-def _step_on_some(step: Step, size: int) -> MemoryStep[Any]:
-    """A step of a copy of the network, for batches of at most so many rows."""
-    network = copy.deepcopy(step.network)
-    return step_of(network, *batch_of(step, torch.arange(size)), step.ridge, products=step.products)
 
 
 def batch_of(step: Step, rows: Tensor) -> tuple[Tensor, DataLoss]:
