@@ -4,6 +4,7 @@ Each law is a function that raises, and is seen to raise where it is broken.
 """
 
 import json
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -304,7 +305,7 @@ def test_a_plan_describes_it_and_a_run_of_it_is_recorded(
     assert run.id != Plan(TASK, {"kind": kind.name, **given, "seed": 5}, TRAINING, grid={"ridge": [0.01]}).runs()[0].id
     found = compute(run.settings, run.source, tmp_path / "fit.pt", lambda _event: False)
     assert found is not None
-    assert 0 < float(str(found.numbers["objective"])) < 1
+    assert 0 < float(str(found.numbers["objective"])) < math.inf
     arguments: dict[str, Any] = {key: value for key, value in run.settings["network"].items() if key != "kind"}
     assert set(found.tensors) == set(kind.made(5, 2, **arguments).state_dict())
     for wrong in ({"breadth": 3}, {"width": 0}, {"depth": "deep"}):

@@ -58,7 +58,7 @@ def test_a_stopped_discovery_goes_on_from_its_units(older: Path) -> None:
     assert found.runs.sizes["run"] == 2
 
 
-def test_a_half_trained_fit_goes_on(older: Path) -> None:
+def test_a_half_trained_fit_goes_on(older: Path, pytestconfig: pytest.Config) -> None:
     def network() -> FullyConnected:
         return FullyConnected(6, 2, width=6, depth=3, seed=0, dtype=torch.float64)
 
@@ -70,6 +70,8 @@ def test_a_half_trained_fit_goes_on(older: Path) -> None:
         callback=lambda event: heard.append(event.evaluations),
     )  # fmt: skip
     assert heard[0] > 80, "it goes on where it was"
+    if pytestconfig.getoption("--seed-shift"):
+        return  # the older file starts its network where it always does
     fresh = fit(network(), X, Y, ridge=1e-3, limits=limits)
     assert found.objective == pytest.approx(fresh.objective, rel=1e-3)  # the first part is of another processor
 
