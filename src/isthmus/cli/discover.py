@@ -48,6 +48,8 @@ class DiscoverRequest:
     loss: str | None = None
     encoder: str | None = None
     decoder: str | None = None
+    log: str | None = None
+    units: str | None = None
 
     def __post_init__(self) -> None:
         if self.max_seconds is not None and not 0 < self.max_seconds < float("inf"):
@@ -73,6 +75,15 @@ class DiscoverRequest:
         from isthmus.tasks.names import names_in  # brings torch with it
 
         return names_in(self.candidates)
+
+    @property
+    def logs(self) -> str | tuple[str, ...] | None:
+        """The columns that --log names, or "all"."""
+        if self.log is None or self.log == "all":
+            return self.log
+        from isthmus.tasks.names import names_in  # brings torch with it
+
+        return names_in(self.log)
 
     @property
     def ridges(self) -> list[float] | None:
@@ -158,6 +169,12 @@ def discover(  # noqa: PLR0913 - one argument per option
         SideName | None, typer.Option(help="linear: how many combinations of the inputs matter; default of one target.")
     ] = None,
     decoder: Annotated[SideName | None, typer.Option(help="linear: in how many modes the targets move.")] = None,
+    log: Annotated[
+        str | None, typer.Option(help="Columns to take logarithms of, COL,COL; or all that are positive and wide.")
+    ] = None,
+    units: Annotated[
+        str | None, typer.Option(help="A .toml or .csv file of units: only combinations without a unit are made.")
+    ] = None,
 ) -> int:
     """How many dimensions DATA needs: writes a run folder with a report, and says the verdict.
 
@@ -167,6 +184,7 @@ def discover(  # noqa: PLR0913 - one argument per option
         data, target, autoencode, classes, seed, max_seconds, ordered, groups, control, ridge, starts, depth,
         evaluations, None if network is None else network.value, depth_path, candidates, loss,
         None if encoder is None else encoder.value, None if decoder is None else decoder.value,
+        log, units,
     )  # fmt: skip
     folder = chosen_folder(request.default_folder, out, resume, replace=replace)
     check_writable(folder)

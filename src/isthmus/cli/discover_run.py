@@ -22,7 +22,14 @@ from isthmus.cli.progress_bar import shown_progress
 from isthmus.cli.run_folder import WORK, FolderState, check_free, clear, state_of, tidy
 from isthmus.cli.terminal import notes, print_headed, terminal
 from isthmus.discovery import Discovery, discover, interpret, load
-from isthmus.discovery.data.checking import adapted_settings, base_settings, checked_data, with_halves
+from isthmus.discovery.data.checking import (
+    CheckedData,
+    adapted_settings,
+    base_settings,
+    checked_data,
+    with_halves,
+    with_powers,
+)
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.files.netcdf import write_tables
 from isthmus.discovery.halves import Side
@@ -90,8 +97,12 @@ def _rows(request: DiscoverRequest) -> Rows:
     )  # fmt: skip
     if named := loss_option(request.loss):
         rows = dataclasses.replace(rows, loss=named.name)
-    checked_data(rows.x, rows.y, rows.loss)
+    _checked(rows, request)
     return rows
+
+
+def _checked(rows: Rows, request: DiscoverRequest) -> CheckedData:
+    return with_powers(checked_data(rows.x, rows.y, rows.loss), request.logs, request.units)
 
 
 def how_to_go_on(request: DiscoverRequest, folder: Path, *, begun: bool = True) -> str:
@@ -109,7 +120,7 @@ def _finished(folder: Path, rows: Rows, request: DiscoverRequest) -> Discovery:
     settings = adapted_settings(
         settings, depth=request.depth, ridge=request.ridges, starts=request.starts, limits=_limits(request)
     )
-    data = checked_data(rows.x, rows.y, rows.loss)
+    data = _checked(rows, request)
     halves = {"encoder": request.encoder, "decoder": request.decoder}
     if "encoder_side" not in found.settings:  # a run from before halves could be linear
         halves = {name: side or Side.CURVED for name, side in halves.items()}
@@ -143,6 +154,8 @@ def _search(rows: Rows, folder: Path, request: DiscoverRequest, errors: Console)
             rows.x,
             rows.y,
             encoder=request.encoder,
+            log=request.logs,
+            units=request.units,
             decoder=request.decoder,
             network=request.network,
             loss=rows.loss,

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
+from isthmus.discovery.combinations import combinations_of
 from isthmus.discovery.data.checking import CheckedData
 from isthmus.discovery.data.scaling import shifted
 from isthmus.discovery.decision import error_ratio, linear_rank_for
@@ -14,6 +15,7 @@ from isthmus.discovery.evidence.energies import diagnosed
 from isthmus.discovery.evidence.interpretation import by_error_saved
 from isthmus.discovery.factorisation import Factorisation, factorise
 from isthmus.discovery.findings import Findings
+from isthmus.discovery.halves import INDEX
 from isthmus.discovery.kinds.family import Family
 from isthmus.discovery.objective_curves import Curve
 from isthmus.discovery.result import Discovery
@@ -63,6 +65,7 @@ def assemble(
         settings={**family.settings.as_dict(), **about},
         readings={**_readings(findings, rank), **energies},
         control=control,
+        combinations=combinations_of(findings, data, halves) if family.settings.rank_kind is INDEX and rank else None,
     )
 
 

@@ -25,6 +25,7 @@ GLUED = 0.25  # error between rows, over the variance, from which a rank does no
 GLUED_RATIO = 4.0  # and how many times that of the largest rank, whose error is noise and curvature
 LOST = 0.05  # held-out error up to which a rank may hold data together whose rows lie too far apart to tell,
 LOST_RATIO = 2.0  # or so many times that of the largest rank
+HALVES, MANY = 8, 40  # of the rows, that say how far directions scatter; rows from which they do
 ROWS_TO_WHITEN = 10  # rows for each column from which their covariance is known well enough to divide by
 TOGETHER = 3  # ranks trained before it is asked whether lower ones can hold the data at all
 

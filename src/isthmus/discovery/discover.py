@@ -7,7 +7,14 @@ from pathlib import Path
 
 from numpy.typing import ArrayLike
 
-from isthmus.discovery.data.checking import adapted_settings, base_settings, checked_data, groups_of_rows, with_halves
+from isthmus.discovery.data.checking import (
+    adapted_settings,
+    base_settings,
+    checked_data,
+    groups_of_rows,
+    with_halves,
+    with_powers,
+)
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.data.splitting import heldout_rows
 from isthmus.discovery.files.storage import RESULT
@@ -29,6 +36,8 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     *,
     encoder: str | None = None,
     decoder: str | None = None,
+    log: str | Sequence[str] | None = None,
+    units: object = None,
     network: str | None = None,
     loss: str | Loss | None = None,
     depth: int | None = None,
@@ -64,6 +73,11 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         decoder: "curved"; or "linear": the least dimension of an affine space that holds what is predicted, the mode
             rank. With inputs autoencoded, a linear encoder asks how many linear sensors suffice, a linear decoder is
             PCA by curved scores.
+        log: "all" takes the natural logarithm of positive inputs that span more than a decade; or names of inputs and
+            targets. Combinations of logarithms are products of powers, see `Discovery.groups`.
+        units: of the inputs and the one target, as a file, a mapping or a record (`discovery.groups`): columns with a
+            unit get a logarithm, only powers without one are combined, and the target is divided by powers of the
+            inputs that have its unit.
         network: None, "connected" or "fully-connected": ReLU layers around linear ones, the stand-in for a very deep
             network; "leaky" or "resnet": a `LeakyResNet` (Lt = 8) or `ResNet` whose stream is led through r dimensions
             in its middle layer instead, as is that of any kind registered in `networks.kinds`. Of a leaky one the
@@ -100,7 +114,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     """
     if workers is not None and workers < 1:
         raise ValueError(f"discover(workers={workers}): needs at least one, or None for one on each core.")
-    data = checked_data(x, y, loss, sample_weight, columns)
+    data = with_powers(checked_data(x, y, loss, sample_weight, columns), log, units)
     groups = groups_of_rows(groups, sample_weight)
     settings = base_settings(network, seed, ordered=ordered, scaling=Scaling(scaling))
     settings = adapted_settings(settings, depth=depth, ridge=ridge, starts=starts, limits=limits)

@@ -1,6 +1,7 @@
 """What a search computed, as records: of networks of one size, and at its end. The search itself: `search`."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from isthmus.discovery.choices import SLACK
@@ -80,6 +81,7 @@ class Findings:
         curves: the truncated networks by ridge, then rank.
         scree: the refined halves by rank.
         warnings: what cut the search short.
+        halved: halves of the decided rank, trained on from there on each of some halves of the rows.
     """
 
     family: Family
@@ -91,6 +93,7 @@ class Findings:
     curves: Curves
     scree: Curve
     warnings: list[str] = field(default_factory=list[str])
+    halved: Sequence[Minimum] = ()
 
     @property
     def curve(self) -> Curve:

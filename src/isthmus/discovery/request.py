@@ -80,7 +80,8 @@ class Request:
                 loss=data.loss,
             )
             return replace(found, settings={**found.settings, "input_columns": recorded(data.columns)})
-        return self._searched(problem, tuple(str(w.message) for w in caught))
+        said = [self.data.powers.sentence] if self.data.powers and self.data.powers.sentence else []
+        return self._searched(problem, (*said, *(str(w.message) for w in caught)))
 
     def _searched(self, problem: Problem, told: tuple[str, ...]) -> Discovery:
         runner = self._runner(problem)
@@ -140,6 +141,8 @@ class Request:
             "data": self.data.fingerprint(),
             "input_columns": recorded(self.data.columns),
         }
+        if self.data.powers is not None:
+            about["powers"] = self.data.powers.as_plain()
         return about if self.data.weight is None else about | {"weighted": True}
 
 
@@ -162,7 +165,9 @@ def posed(data: CheckedData, held: NDArray[np.bool_], settings: Settings) -> Pro
     scaling = Scaling(settings.scaling)
     inputs = Standardiser.of(data.x, scaling=scaling)
     inputs.warn_of_constants("input", data.input_names)
-    if settings.rank_kind is INDEX and data.y is not data.x and len(data.x) >= ROWS_TO_WHITEN * len(inputs.kept):
+    if data.powers and data.powers.coordinates.space:
+        inputs = inputs.restricted(data.powers.coordinates.matrix).whitened(data.x)
+    elif settings.rank_kind is INDEX and data.y is not data.x and len(data.x) >= ROWS_TO_WHITEN * len(inputs.kept):
         inputs = inputs.whitened(data.x)
     targets = Standardiser.of(data.y, scaling=scaling, total=True) if data.loss.standardised else None
     if not (len(targets.kept) if targets else bool((data.y != data.y[0]).any())):

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.files.storage import CONTROL, read_fields, write_fields
+from isthmus.discovery.groups.powers import Powers
 from isthmus.discovery.halves import INDEX, Side, rank_kind
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
@@ -61,6 +62,8 @@ class Discovery:
             leaky network also what its energies say, see `discovery.evidence.energies`.
         control: the same pipeline run on the Gaussian surrogate of the same covariance, if it was asked for.
         depth_path: the rank as a function of depth, if it was asked for.
+        combinations: of an index rank, the loadings of its combinations, how far they scatter, and exponents where
+            inputs are logarithms, see `discovery.combinations`; else None.
     """
 
     rank: int
@@ -82,6 +85,7 @@ class Discovery:
     readings: Mapping[str, float | int | None] = field(default_factory=dict[str, float | int | None])
     control: "Discovery | None" = None
     depth_path: DepthPath | None = None
+    combinations: xr.Dataset | None = None
 
     @property
     def loss(self) -> Loss:
@@ -120,17 +124,40 @@ class Discovery:
         """How each input was made from the columns of a table; None for a run from before that was recorded."""
         return columns_of(self.input_names, self.settings.get("input_columns"))
 
+    @property
+    def powers(self) -> Powers | None:
+        """Which inputs and targets are logarithms, and what takes the unit from the target; None where nothing is."""
+        told: Any = self.settings.get("powers")
+        return None if told is None else Powers.of_plain(self.input_names, told)
+
+    @property
+    def groups(self) -> list[dict[str, int]]:
+        """Input -> exponent of each product of powers that a combination of logarithms is; empty where none is sure."""
+        if self.combinations is None or "exponent" not in self.combinations:
+            return []
+        rows = self.combinations["exponent"].values
+        if not np.isfinite(rows).all():
+            return []
+        return [{name: int(a) for name, a in zip(self.input_names, row, strict=True) if a} for row in rows]
+
+    def inputs_of(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Samples in the user's units as the encoder takes them: columns in order, logarithms taken."""
+        rows = np.array(self.in_order(x), dtype=np.float64)
+        return rows if self.powers is None else self.powers.inputs(rows)
+
     def transform(self, x: ArrayLike) -> NDArray[np.float64]:
         """The `rank` coordinates of samples in the user's units, shape (n, rank)."""
-        return _apply(self.encoder, self.in_order(x))
+        return _apply(self.encoder, self.inputs_of(x))
 
     def predict(self, x: ArrayLike) -> NDArray[np.float64]:
         """Predictions (n, d_out) in the user's units through `rank` dimensions, or logits, or log rates.
 
         What they are depends on the loss; `loss.means` turns them into expected targets.
         """
-        with torch.no_grad():
-            return self.decoder(self.encoder(_rows(self.in_order(x)))).numpy()
+        found = _apply(self.decoder, _apply(self.encoder, self.inputs_of(x)))
+        return (
+            found if self.powers is None else self.powers.restored(np.array(self.in_order(x), dtype=np.float64), found)
+        )
 
     def in_order(self, x: ArrayLike) -> ArrayLike:
         """A data frame's columns in the order of `input_names`, wherever it has them all; anything else as it is."""
@@ -140,8 +167,12 @@ class Discovery:
         return x[list(self.input_names)] if set(self.input_names) <= set(x.columns) else x
 
     def decode(self, coordinates: ArrayLike) -> NDArray[np.float64]:
-        """Predictions in the user's units, shape (n, d_out), of `rank` coordinates as rows."""
-        return _apply(self.decoder, coordinates)
+        """Predictions in the user's units, shape (n, d_out), of `rank` coordinates as rows.
+
+        Of a target that was divided by powers of the inputs, the pure number.
+        """
+        found, powers = _apply(self.decoder, coordinates), self.powers
+        return found if powers is None else replace(powers, target_exponents=None).restored(found, found)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the discovery into `folder`, made if missing; `isthmus.load` gives it back bit for bit.

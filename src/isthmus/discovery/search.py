@@ -17,14 +17,14 @@ from functools import partial
 
 import numpy as np
 
-from isthmus.discovery.choices import CLOSE, OVERSHOOT, choose_ridge, is_full, leaves_room, next_ridge
+from isthmus.discovery.choices import CLOSE, HALVES, MANY, OVERSHOOT, choose_ridge, is_full, leaves_room, next_ridge
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.decision import Decision, Readings, decide
 from isthmus.discovery.evidence.baseline import linear_errors
 from isthmus.discovery.evidence.confidence import Array, Shares, row_losses, scree_share, start_share
 from isthmus.discovery.findings import Findings, SizeFindings, Starts
 from isthmus.discovery.foresight import Foresight
-from isthmus.discovery.halves import RANK
+from isthmus.discovery.halves import INDEX, RANK
 from isthmus.discovery.kinds import family_of
 from isthmus.discovery.minimum import Minimum, least
 from isthmus.discovery.objective_curves import (
@@ -53,6 +53,7 @@ RAISE = Phase("raise", "higher ranks")
 TRUNCATE = Phase("truncate", "objective curve")
 HAND_ON = Phase("hand-on", "objective curve")
 REFINE = Phase("scree", "scree curve")
+HALVE = Phase("half", "halves of the rows")
 
 
 class Search:
@@ -81,8 +82,14 @@ class Search:
         return Findings(
             family=self.size.family, ridge=trained.ridge, readings=readings, decision=decision,
             shares=self._shares(decision.rank, trained, scree), starts=trained.starts, curves=trained.curves,
-            scree=scree, warnings=self.size.warnings,
+            scree=scree, warnings=self.size.warnings, halved=self._halved(decision.rank, scree),
         )  # fmt: skip
+
+    def _halved(self, rank: int, scree: Curve) -> list[Minimum]:
+        """Of a linear encoder, the halves of the rank trained on with halves of the rows: how sure its rows are."""
+        if self.size.settings.rank_kind is not INDEX or self.prefix or rank not in scree or len(self.problem.x) < MANY:
+            return []
+        return self.size.on_halves(scree[rank])
 
     def _wide_enough(self) -> SizeFindings:
         """The starts and curves of the first networks with room to spare, or of the widest that the time allows."""
@@ -352,6 +359,15 @@ class OneSize:
         ]
         refined = {m.dimensions: m for m in reversed(self._run(units))}
         return {rank: refined[m.dimensions] for rank, m in sorted(curve.items()) if m.dimensions in refined}
+
+    def on_halves(self, base: Minimum) -> list[Minimum]:
+        """A minimum trained on with each of some halves of the rows, drawn by the seed."""
+        cost = self.settings.refine_evaluations // 2
+        self.runner.tracker.foresee(self.runner.tracker.left() + HALVES * cost)
+        return self._run([
+            self._unit(HALVE, partial(self.family.on_half, base=base, number=n), base.ridge, n, cost=cost)
+            for n in range(HALVES)
+        ])  # fmt: skip
 
     def _run(self, units: Sequence[Unit]) -> list[Minimum]:
         """The minima that can be used."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
+from isthmus.discovery.groups.group_words import groups_in_words, measured_in_words
 from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS
 from isthmus.reports.depth_words import depth_sentence
 from isthmus.reports.diagnosis_verdict import verdict_of_diagnosis
@@ -29,6 +30,7 @@ def verdict_of(result: Discovery | Diagnosis) -> VerdictText:
 def _verdict_of_discovery(found: Discovery) -> VerdictText:
     lines = [Line("How sure", found.verdict.value), Line("Why", " ".join(found.reasons))]
     lines.append(Line("Limit", _limit(found)))
+    lines.append(Line("Groups", _groups(found)))
     lines.append(Line("Error", _error(found)))
     lines.append(Line("Accuracy", _accuracy(found)))
     lines.append(Line("One fewer", _one_fewer(found)))
@@ -74,6 +76,18 @@ def _limit(found: Discovery) -> str:
         f"the rank cannot exceed the number of targets, so {targets} could not show more than {dimensions(count)}, "
         f"however many combinations of the inputs {'it depends' if count == 1 else 'they depend'} on."
     )
+
+
+def _groups(found: Discovery) -> str:
+    """The products of powers that the combinations of logarithms are, with their exponents before rounding."""
+    if not found.groups or found.combinations is None:
+        return ""
+    measured = found.combinations["exponent_measured"].values
+    before = [measured_in_words(found.input_names, row) for row in measured]
+    listed = "; ".join(
+        f"{words} (before rounding {was})" for words, was in zip(groups_in_words(found.groups), before, strict=True)
+    )
+    return f"{listed}. Groups are found up to powers and products of each other."
 
 
 def _error(found: Discovery) -> str:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from isthmus.discovery.data.scaling import Scaling
+from isthmus.discovery.groups.powers import Powers, powers_argument
 from isthmus.discovery.halves import Side, rank_kind
 from isthmus.discovery.kinds import family_class, kind_of
 from isthmus.discovery.settings import CONNECTED, Settings, StartKind
@@ -47,6 +48,7 @@ class CheckedData:
     target_names: tuple[str, ...]
     weight: Array | None = None  # of each row, > 0
     columns: tuple[InputColumn, ...] = ()  # how the inputs were made
+    powers: Powers | None = None  # what has become of inputs and targets already
 
     @property
     def num_targets(self) -> int | None:
@@ -100,6 +102,29 @@ def checked_data(
     kind.check(torch.from_numpy(targets), "discover(y)")
     names = _names(y, targets.shape[1], "y")
     return CheckedData(samples, targets[kept], kind, "regression", inputs, names, weight, made)
+
+
+def with_powers(data: CheckedData, log: str | Sequence[str] | None, units: object) -> CheckedData:
+    """The data as logarithms and without units, as far as they are asked for.
+
+    Raises:
+        DataError: a logarithm that cannot be taken, or units that do not fit.
+        ValueError: the targets are to be changed, under a loss that takes them as they are.
+    """
+    same = data.y is data.x
+    numbers = None if same or data.loss.classes else data.y
+    powers = powers_argument(data.x, numbers, (data.input_names, data.target_names), log=log, units=units)
+    if powers is None:
+        return data
+    if same:
+        powers = replace(powers, target_logs=powers.coordinates.is_logged)
+    if not data.loss.standardised and (any(powers.target_logs) or powers.target_exponents):
+        raise ValueError(
+            f"discover(loss={data.loss.name!r}): takes the targets as they are; leave out their logarithm and units."
+        )
+    x = powers.inputs(data.x)
+    y = x if same else data.y if numbers is None else powers.targets(data.x, data.y)
+    return replace(data, x=x, y=y, powers=powers)
 
 
 def _weights_and_rows(sample_weight: ArrayLike | None, num_rows: int) -> tuple[Array | None, NDArray[np.bool_] | slice]:

@@ -78,7 +78,12 @@ class Standardiser:
         scaled = self.apply(values)
         _, s, vt = np.linalg.svd(scaled - scaled.mean(axis=0), full_matrices=False)
         kept = s > COLLINEAR * s[0]
-        return replace(self, mixing=vt[kept].T * (np.sqrt(len(values)) / s[kept]))
+        turned = vt[kept].T * (np.sqrt(len(values)) / s[kept])
+        return replace(self, mixing=turned if self.mixing is None else self.mixing @ turned)
+
+    def restricted(self, directions: Array) -> "Standardiser":
+        """Only these linear combinations of the columns, directions (columns, m), in place of the columns."""
+        return replace(self, mixing=directions[self.kept] * self.scale[:, None])
 
     def warn_of_constants(self, what: str, names: tuple[str, ...]) -> str | None:
         """Warn that constant columns were left out; returns the sentence."""
@@ -103,12 +108,15 @@ class Standardiser:
         whole[..., self.kept] += values * self.scale
         return whole
 
+    def unmixed(self, weight: Array) -> Array:
+        """First weights (m, standardised inputs) as those of the user's columns: W mixing^T / scale."""
+        whole = np.zeros((len(weight), len(self.mean)))
+        whole[:, self.kept] = (weight if self.mixing is None else weight @ self.mixing.T) / self.scale
+        return whole
+
     def fold_into_encoder(self, network: FullyConnected) -> FullyConnected:
         """The network that takes the user's units: W' = W mixing^T / scale on kept columns, b' = b - W' mean."""
-        first = torch.zeros(network.dimensions[1], len(self.mean), dtype=torch.float64)
-        weight = network.weights[0].detach().double()
-        unmixed = weight if self.mixing is None else weight @ torch.from_numpy(self.mixing).T
-        first[:, self.kept] = unmixed / torch.from_numpy(self.scale)
+        first = torch.from_numpy(self.unmixed(network.weights[0].detach().double().numpy()))
         shift = first[:, self.kept] @ torch.from_numpy(self.mean[self.kept])
         bias = network.bias_of(1)
         weights = [first, *(w.detach().double() for w in network.weights[1:])]

@@ -81,7 +81,7 @@ def interpret(
         {
             "error_saved": ("coordinate", saved),
             "order": ("coordinate", order),
-            "attribution": (("coordinate", "input"), attributions(found.encoder, samples)),
+            "attribution": (("coordinate", "input"), attributions(found.encoder, found.inputs_of(samples))),
         },
         coords={"coordinate": numbers, "input": list(found.input_names)},
     )

@@ -27,7 +27,8 @@ T = TypeVar("T")
 FORMAT, FORMAT_VERSION = "isthmus discovery", 1
 RESULT = "result.json"
 TABLES = {"curves.nc": ("scree", "objective_curve"), "runs.nc": ("runs",), "layers.nc": ("layers",)}
-DEPTH = ("depth.nc", "depth_path")  # there only if it was asked for
+DEPTH, COMBINATIONS = ("depth.nc", "depth_path"), ("combinations.nc", "combinations")
+OPTIONAL = (DEPTH, COMBINATIONS)  # there only if they were asked for, or the encoder is linear
 WEIGHTS = "weights.safetensors"
 CONTROL = "control"
 _NETWORKS = ("network", "encoder", "decoder")
@@ -53,11 +54,13 @@ def write_fields(folder: str | os.PathLike[str], fields: Mapping[str, object]) -
     tables = {**fields, "layers": diagnosis.layers}
     for name, groups in TABLES.items():
         write_tables(place / name, {group: tables[group] for group in groups})
-    (place / DEPTH[0]).unlink(missing_ok=True)
-    path, written = fields["depth_path"], [*TABLES, WEIGHTS]
-    if isinstance(path, DepthPath):
-        write_tables(place / DEPTH[0], {DEPTH[1]: path.table})
-        written.append(DEPTH[0])
+    written = [*TABLES, WEIGHTS]
+    for name, group in OPTIONAL:
+        (place / name).unlink(missing_ok=True)
+        table = fields.get(group)
+        if table is not None:
+            write_tables(place / name, {group: table.table if isinstance(table, DepthPath) else table})
+            written.append(name)
     write_bytes(place / WEIGHTS, save(tensors_of({name: fields[name] for name in _NETWORKS})))
     checksums = {name: checksum(place / name) for name in written}
     head = {"format": FORMAT, "format_version": FORMAT_VERSION, "checksums": checksums}
@@ -97,9 +100,12 @@ def read_fields(folder: str | os.PathLike[str]) -> tuple[dict[str, object], bool
     tables = {group: _read_table(place / name, group) for name, groups in TABLES.items() for group in groups}
     tensors = _guarded(place / WEIGHTS, _read_weights)
     found = _guarded(place / RESULT, lambda _path: _fields(content, tables, tensors))
-    if DEPTH[0] in content["checksums"]:
-        table = _read_table(place / DEPTH[0], DEPTH[1])
-        found["depth_path"] = _guarded(place / DEPTH[0], lambda _path: DepthPath.of(table))
+    for name, group in OPTIONAL:
+        if name in content["checksums"]:
+            found[group] = _read_table(place / name, group)
+    path = found.get(DEPTH[1])
+    if isinstance(path, xr.Dataset):
+        found[DEPTH[1]] = _guarded(place / DEPTH[0], lambda _path: DepthPath.of(path))
     return found, bool(content["has_control"])
 
 
@@ -128,7 +134,10 @@ def _result_content(place: Path) -> dict[str, Any]:
             f"load: {place / RESULT} has format version {content.get('format_version')}, this isthmus reads "
             f"{FORMAT_VERSION}; install the version that wrote it."
         )
-    if not isinstance(content.get("checksums"), dict) or set(content["checksums"]) - {DEPTH[0]} != {*TABLES, WEIGHTS}:
+    if not isinstance(content.get("checksums"), dict) or set(content["checksums"]) - {name for name, _ in OPTIONAL} != {
+        *TABLES,
+        WEIGHTS,
+    }:
         raise DataError(f"load: {place / RESULT} is damaged (no checksums); run again.")
     return content
 

@@ -6,6 +6,7 @@ minimum is computed when, and why: `search`.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
@@ -147,6 +148,17 @@ class Family(ABC, Generic[N]):
         if not self.problem.heldout_error(network) <= error:
             fill(network, began)
         return end
+
+    def on_half(self, session: Session, *, base: Minimum, number: int) -> Minimum:
+        """A refined network trained on with a random half of the training rows, see `refine`."""
+        problem, network = self.problem, self.network_of(base)
+        drawn = torch.Generator().manual_seed(1000 * self.settings.seed + number)
+        rows = torch.randperm(len(problem.x), generator=drawn)[: len(problem.x) // 2].sort().values
+        weight = None if problem.weight is None else problem.weight[rows] / problem.weight[rows].sum()
+        half = type(self)(replace(problem, x=problem.x[rows], y=problem.y[rows], weight=weight), self.settings)
+        solver = LBFGS(self.settings.refine_evaluations)
+        end = half.trained(network, base.ridge * self.settings.refine_ridge, solver, session)
+        return self.measured(network, end, ridge=base.ridge, rank=base.rank, middle=1)
 
     def trained(
         self, network: nn.Module, ridge: float, solver: Solver | tuple[Solver, ...], session: Session

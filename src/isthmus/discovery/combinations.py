@@ -1,0 +1,137 @@
+"""The combinations of the inputs behind an index rank: loadings, how sure they are, and the groups of powers they are.
+
+How the halves are found: `search`; the mathematics of directions and groups: `groups`.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+import xarray as xr
+from numpy.typing import NDArray
+
+from isthmus.discovery.data.checking import CheckedData
+from isthmus.discovery.factors import Factorisation
+from isthmus.discovery.findings import Findings
+from isthmus.discovery.groups.direction_spread import DirectionSpread, direction_spread
+from isthmus.discovery.groups.group_search import GroupFit, simplest_groups
+from isthmus.discovery.groups.powers import Powers
+from isthmus.discovery.groups.varimax import varimax
+from isthmus.networks import FullyConnected
+
+IDLE = 0.05  # loading, in columns of variance 1, below which an input takes no part
+Array = NDArray[np.float64]
+
+
+def combinations_of(findings: Findings, data: CheckedData, halves: Factorisation[FullyConnected]) -> xr.Dataset:
+    """What is known of the rows of a linear encoder.
+
+    Args:
+        findings: of a search with a linear encoder, of rank at least 1.
+        data: as it was searched.
+        halves: in standardised units.
+
+    Returns:
+        Dimensions "combination" and "input": `loading`, orthonormal rows in columns of variance 1, turned to be sparse
+        (varimax), for their span is what the data determine; `loading_low`, `loading_high` and `cone` (radians, by
+        combination): how far they go over trainings on halves of the rows, which scatter around those of all rows as
+        these do around the truth; `angle` (half): the largest principal angle of each. With logarithms also, where
+        only logged inputs take part, `exponent` (whole numbers, NaN where no simple ones are within the slack),
+        `exponent_measured`, `exponent_low`, `exponent_high`. All are *estimates*.
+    """
+    problem = findings.family.problem
+    spread = np.zeros(data.x.shape[1])
+    spread[problem.inputs.kept] = problem.inputs.scale
+    rows = _rows(findings, halves.encoder)
+    loadings = varimax(rows * spread)
+    encoders = [findings.family.written(findings.family.network_of(minimum)).weights[0] for minimum in findings.halved]
+    halved = [problem.inputs.unmixed(_numpy(weight)) for weight in encoders]
+    scatter = direction_spread(loadings, [part * spread for part in halved]) if halved else None
+    table: dict[str, object] = {"loading": (("combination", "input"), loadings)}
+    if scatter is not None:
+        table |= {
+            "loading_low": (("combination", "input"), scatter.low),
+            "loading_high": (("combination", "input"), scatter.high),
+            "cone": ("combination", scatter.cones),
+            "angle": ("half", scatter.angles),
+        }
+    if data.powers is not None:
+        table |= _exponents(findings, data.powers, halves, loadings, halved)
+    coordinates = {"combination": np.arange(1, len(rows) + 1), "input": list(data.input_names)}
+    return xr.Dataset(table, coords=coordinates)
+
+
+def _rows(findings: Findings, encoder: FullyConnected) -> Array:
+    """The encoder's rows over the columns as they were searched."""
+    return findings.family.problem.inputs.unmixed(_numpy(encoder.weights[0]))
+
+
+def _exponents(
+    findings: Findings, powers: Powers, halves: Factorisation[FullyConnected], loadings: Array, halved: list[Array]
+) -> dict[str, object]:
+    """The groups behind the rows; nothing where inputs without a logarithm take part."""
+    is_logged, kept = np.array(powers.coordinates.is_logged), np.zeros(loadings.shape[1], dtype=bool)
+    kept[findings.family.problem.inputs.kept] = True
+    space = powers.coordinates.space
+    chosen = is_logged if space is not None else is_logged & kept
+    if (np.abs(loadings[:, ~is_logged]) > IDLE).any() or chosen.sum() < len(loadings):
+        return {}
+    matrix = powers.coordinates.matrix
+
+    def dimensionless(rows: Array) -> Array:
+        """With the powers of constant columns, which take a unit away."""
+        if space is None:
+            return rows[:, chosen]
+        return (rows[:, kept] @ np.linalg.pinv(matrix[kept].T) @ matrix.T)[:, chosen]
+
+    rows = dimensionless(_rows(findings, halves.encoder))
+    objective = _objective(findings, halves, np.flatnonzero(chosen))
+    columns = [name for name, is_chosen in zip(powers.coordinates.columns, chosen, strict=True) if is_chosen]
+    fit = simplest_groups(rows, objective, columns=columns, within=None if space is None else space.basis)
+    scatter = None
+    if halved:
+        pivots = fit.pivots
+        scatter = direction_spread(
+            rows, [dimensionless(part) for part in halved], pivots=pivots, values=fit.measured[:, pivots]
+        )
+    return {name: (("combination", "input"), _spread_out(part, chosen)) for name, part in _parts(fit, scatter).items()}
+
+
+def _parts(fit: GroupFit, scatter: DirectionSpread | None) -> dict[str, Array]:
+    exact = np.array(fit.exponents, dtype=np.float64) if fit.is_exact else np.full_like(fit.measured, np.nan)
+    found = {"exponent": exact, "exponent_measured": fit.measured}
+    if scatter is not None and scatter.held_low is not None and scatter.held_high is not None:
+        found |= {"exponent_low": scatter.held_low, "exponent_high": scatter.held_high}
+    return found
+
+
+def _spread_out(values: Array, chosen: NDArray[np.bool_]) -> Array:
+    whole = np.zeros((len(values), len(chosen)))
+    whole[:, chosen] = values
+    return whole
+
+
+def _objective(
+    findings: Findings, halves: Factorisation[FullyConnected], chosen: NDArray[np.int64]
+) -> Callable[[Array], float]:
+    """Data loss through other rows and the same decoder, with the penalty of the minimum through that rank."""
+    problem, inputs = findings.family.problem, findings.family.problem.inputs
+    base = findings.curve[max(r for r in findings.curve if r <= findings.decision.rank)]
+    back = np.linalg.pinv(np.eye(len(inputs.kept)) if inputs.mixing is None else inputs.mixing.T)
+    (weight,), biases = halves.encoder.written_layers()
+    bias = torch.zeros(len(weight), dtype=torch.float64) if biases is None else biases[0].double()
+    x = problem.x.double()
+
+    def objective(rows: Array) -> float:
+        whole = np.zeros((len(rows), len(inputs.mean)))
+        whole[:, chosen] = rows
+        mixed = torch.from_numpy((whole[:, inputs.kept] * inputs.scale) @ back)
+        with torch.no_grad():
+            outputs = halves.decoder.double()(x @ mixed.T + bias)
+        return problem.loss_of(outputs, problem.y, problem.weight) * problem.unit + base.objective - base.data_loss
+
+    return objective
+
+
+def _numpy(weight: torch.Tensor) -> Array:
+    return weight.detach().double().numpy()

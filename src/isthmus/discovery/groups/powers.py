@@ -1,0 +1,151 @@
+"""A table as a search with logarithms sees it, and predictions back: which columns, what takes units away, both ways.
+
+Which columns: `logarithms`; coordinates: `log_coordinates`; units: `column_units`, `dimensional_analysis`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isthmus.discovery.groups.column_units import ColumnUnits
+from isthmus.discovery.groups.dimensional_analysis import target_exponents
+from isthmus.discovery.groups.group_words import made_dimensionless
+from isthmus.discovery.groups.log_coordinates import LogCoordinates, log_coordinates
+from isthmus.discovery.groups.logarithms import ALL, log_columns
+from isthmus.discovery.groups.rational_rows import Row
+from isthmus.discovery.groups.unit_files import units_argument
+from isthmus.errors import DataError
+from isthmus.tasks.arrays import listing
+from isthmus.tasks.names import quoted
+
+Rows = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Powers:
+    """What becomes of inputs and targets.
+
+        t_j = log x_j where chosen, else x_j;   v = y / prod_j x_j^(a_j) with units, log y where chosen
+
+    Attributes:
+        coordinates: the inputs, with the powers that have no unit.
+        target_logs: for each target whether it is a logarithm.
+        target_exponents: a; None where the targets are pure numbers or units were not given.
+        sentence: what is said of it.
+    """
+
+    coordinates: LogCoordinates
+    target_logs: tuple[bool, ...]
+    target_exponents: Row | None
+    sentence: str = ""
+
+    def inputs(self, x: Rows) -> Rows:
+        """t(x).
+
+        Raises:
+            ShapeError, DataError: other columns, or no logarithm.
+        """
+        return self.coordinates.transformed(x)
+
+    def targets(self, x: Rows, y: Rows) -> Rows:
+        """v(x, y)."""
+        values = y / self._unit(x)
+        return np.where(self.target_logs, np.log(np.where(self.target_logs, values, 1.0)), values)
+
+    def restored(self, x: Rows, values: Rows) -> Rows:
+        """The targets at rows x of which v was predicted."""
+        return np.where(self.target_logs, np.exp(np.where(self.target_logs, values, 0.0)), values) * self._unit(x)
+
+    def _unit(self, x: Rows) -> Rows | float:
+        if self.target_exponents is None:
+            return 1.0
+        taken = np.flatnonzero([bool(exponent) for exponent in self.target_exponents])
+        exponents = np.array([float(self.target_exponents[place]) for place in taken])
+        return np.exp(np.log(x[:, taken]) @ exponents)[:, None]
+
+    def as_plain(self) -> dict[str, object]:
+        """For a file; the powers without a unit are not kept, since encoders have them."""
+        exponents = None if self.target_exponents is None else [str(a) for a in self.target_exponents]
+        logged, target_logs = list(self.coordinates.logged), [int(log) for log in self.target_logs]
+        return {"logged": logged, "target_logs": target_logs, "target_exponents": exponents}
+
+    @classmethod
+    def of_plain(cls, columns: Sequence[str], plain: Mapping[str, Any]) -> "Powers":
+        """What `as_plain` told, of these columns."""
+        exponents = plain["target_exponents"]
+        return cls(
+            LogCoordinates(tuple(columns), tuple(map(str, plain["logged"]))),
+            tuple(bool(log) for log in plain["target_logs"]),
+            None if exponents is None else tuple(Fraction(str(a)) for a in exponents),
+        )
+
+
+def powers_argument(
+    x: Rows,
+    y: Rows | None,
+    names: tuple[Sequence[str], Sequence[str]],
+    *,
+    log: str | Sequence[str] | None,
+    units: object = None,
+) -> Powers | None:
+    """What `log` and `units` of `discover` ask for; None where they ask for nothing.
+
+    Args:
+        x: inputs.
+        y: targets; None where they are the inputs, or no numbers.
+        names: of the inputs and of the targets.
+        log: "all" positive inputs that span more than a decade, or names of inputs and targets.
+        units: of inputs and target: a file, a mapping or a `ColumnUnits`.
+
+    Raises:
+        DataError: a logarithm that cannot be taken, units that do not fit the data or each other.
+    """
+    if log is None and units is None:
+        return None
+    inputs, targets = names
+    wanted = log if log is None or log == ALL else [log] if isinstance(log, str) else list(log)
+    logs = tuple(isinstance(wanted, list) and name in wanted for name in targets) if y is not None else (False,)
+    known = None
+    if units is not None:
+        if y is None or y.shape[1] != 1:
+            count = "the inputs themselves or classes" if y is None else f"{y.shape[1]} columns"
+            raise DataError(f"discover(units=...): needs one target that is a number, got {count}.")
+        known = units_argument(units, inputs=inputs, target=targets[0])
+    of_inputs = (
+        [name for name in wanted if name not in targets or name in inputs] if isinstance(wanted, list) else wanted
+    )
+    chosen = log_columns(x, inputs, of_inputs or None, units=known)
+    coordinates = log_coordinates(inputs, chosen.columns, known)
+    exponents = None if known is None else _target_exponents(known, chosen.columns, inputs, targets[0])
+    found = Powers(
+        coordinates, logs, exponents, " ".join(filter(None, [chosen.sentence, _of_target(exponents, inputs, targets)]))
+    )
+    if y is not None:
+        _check_targets(y, targets, logs)
+    return found
+
+
+def _target_exponents(units: ColumnUnits, logged: Sequence[str], inputs: Sequence[str], target: str) -> Row | None:
+    found = dict(zip(logged, target_exponents(units, logged, target), strict=True))
+    return tuple(found.get(name, Fraction(0)) for name in inputs) if any(found.values()) else None
+
+
+def _of_target(exponents: Row | None, inputs: Sequence[str], targets: Sequence[str]) -> str:
+    if exponents is None:
+        return ""
+    return f"The target was made a pure number: {made_dimensionless(targets[0], inputs, exponents)}."
+
+
+def _check_targets(y: Rows, names: Sequence[str], logs: Sequence[bool]) -> None:
+    for place in [place for place, log in enumerate(logs) if log]:
+        wrong = np.flatnonzero(~(y[:, place] > 0))
+        if len(wrong):
+            rows = listing((int(row) + 1 for row in wrong), "row")
+            raise DataError(
+                f"y: column {quoted(names[place])} holds {y[wrong[0], place]:g} in {rows}; a logarithm needs numbers "
+                "above 0. Leave the target or these rows out."
+            )
