@@ -50,6 +50,7 @@ class DiscoverRequest:
     decoder: str | None = None
     log: str | None = None
     units: str | None = None
+    ranks: bool = False
 
     def __post_init__(self) -> None:
         if self.max_seconds is not None and not 0 < self.max_seconds < float("inf"):
@@ -175,6 +176,9 @@ def discover(  # noqa: PLR0913 - one argument per option
     units: Annotated[
         str | None, typer.Option(help="A .toml or .csv file of units: only combinations without a unit are made.")
     ] = None,
+    ranks: Annotated[
+        bool, typer.Option("--ranks", help="All ranks of the task: combinations, coordinates, modes.")
+    ] = False,
 ) -> int:
     """How many dimensions DATA needs: writes a run folder with a report, and says the verdict.
 
@@ -184,7 +188,7 @@ def discover(  # noqa: PLR0913 - one argument per option
         data, target, autoencode, classes, seed, max_seconds, ordered, groups, control, ridge, starts, depth,
         evaluations, None if network is None else network.value, depth_path, candidates, loss,
         None if encoder is None else encoder.value, None if decoder is None else decoder.value,
-        log, units,
+        log, units, ranks,
     )  # fmt: skip
     folder = chosen_folder(request.default_folder, out, resume, replace=replace)
     check_writable(folder)

@@ -135,6 +135,8 @@ def _finished(folder: Path, rows: Rows, request: DiscoverRequest) -> Discovery:
     other = [name for name, value in asked.items() if stored[name] != value]
     if found.settings.get("data") not in {None, data.fingerprint()}:
         other = ["data", *other]
+    if request.ranks and len(found.ranks) == 1:
+        other.append("ranks (one only)")
     if request.depth_path and found.depth_path is None and found.scree.sizes["rank"]:
         other.append("depth path (none)")
     if other:
@@ -156,6 +158,7 @@ def _search(rows: Rows, folder: Path, request: DiscoverRequest, errors: Console)
             encoder=request.encoder,
             log=request.logs,
             units=request.units,
+            ranks=request.ranks,
             decoder=request.decoder,
             network=request.network,
             loss=rows.loss,

@@ -33,7 +33,6 @@ def assemble(
     *,
     warnings: Sequence[str],
     about: Mapping[str, object],
-    control: Discovery | None,
 ) -> Discovery:
     """The result of a search."""
     rank, family = findings.decision.rank, findings.family
@@ -64,7 +63,6 @@ def assemble(
         target_names=data.target_names,
         settings={**family.settings.as_dict(), **about},
         readings={**_readings(findings, rank), **energies},
-        control=control,
         combinations=combinations_of(findings, data, halves) if family.settings.rank_kind is INDEX and rank else None,
     )
 

@@ -12,6 +12,7 @@ from isthmus.discovery.data.checking import (
     base_settings,
     checked_data,
     groups_of_rows,
+    ranks_beside,
     with_halves,
     with_powers,
 )
@@ -38,6 +39,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     decoder: str | None = None,
     log: str | Sequence[str] | None = None,
     units: object = None,
+    ranks: bool = False,
     network: str | None = None,
     loss: str | Loss | None = None,
     depth: int | None = None,
@@ -78,6 +80,8 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         units: of the inputs and the one target, as a file, a mapping or a record (`discovery.groups`): columns with a
             unit get a logarithm, only powers without one are combined, and the target is divided by powers of the
             inputs that have its unit.
+        ranks: also find the other ranks of the task, see `Discovery.ranks` and `Discovery.others`: of combinations of
+            the inputs, of curved coordinates and, of several targets, of their modes.
         network: None, "connected" or "fully-connected": ReLU layers around linear ones, the stand-in for a very deep
             network; "leaky" or "resnet": a `LeakyResNet` (Lt = 8) or `ResNet` whose stream is led through r dimensions
             in its middle layer instead, as is that of any kind registered in `networks.kinds`. Of a leaky one the
@@ -119,6 +123,8 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     settings = base_settings(network, seed, ordered=ordered, scaling=Scaling(scaling))
     settings = adapted_settings(settings, depth=depth, ridge=ridge, starts=starts, limits=limits)
     settings = with_halves(settings, data, encoder=encoder, decoder=decoder, depth_path=depth_path)
+    if ranks and settings.network != CONNECTED:
+        raise ValueError(f"discover(ranks=True, network={network!r}): needs a fully connected network; leave out one.")
     if depth_path and settings.network != CONNECTED:
         raise ValueError(
             f"discover(depth_path=True, network={network!r}): a depth path adds linear layers to a fully connected "
@@ -133,6 +139,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     request = Request(
         data=data, held=held, settings=settings, folder=folder, seconds=limits.seconds if limits else None,
         progress=progress or silent, control=control, depth_path=depth_path, workers=workers,
+        beside=ranks_beside(settings.rank_kind, data) if ranks else (),
     )  # fmt: skip
     if folder is None:
         return request.answered()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from isthmus.discovery.assembly import assemble
 from isthmus.discovery.choices import ROWS_TO_WHITEN
 from isthmus.discovery.constant import constant_discovery
-from isthmus.discovery.data.checking import CheckedData
+from isthmus.discovery.data.checking import CheckedData, with_sides
 from isthmus.discovery.data.problem import Problem, pose
 from isthmus.discovery.data.scaling import Scaling, Standardiser
 from isthmus.discovery.depth.between_rows import local_dimension
@@ -21,7 +21,7 @@ from isthmus.discovery.depth.path import DepthPath, DepthSearch, planned_depth_e
 from isthmus.discovery.depth.units import DepthSettings
 from isthmus.discovery.findings import Findings
 from isthmus.discovery.foresight import Foresight
-from isthmus.discovery.halves import INDEX
+from isthmus.discovery.halves import INDEX, RankKind
 from isthmus.discovery.kinds import family_of
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.result import Discovery
@@ -50,6 +50,7 @@ class Request:
         control: also search Gaussian data of the same covariance.
         depth_path: also train each rank at several depths.
         workers: threads, or None for one on each core.
+        beside: other ranks of the same task, searched after it.
     """
 
     data: CheckedData
@@ -61,6 +62,7 @@ class Request:
     control: bool
     depth_path: bool
     workers: int | None
+    beside: tuple[RankKind, ...] = ()
 
     def answered(self) -> Discovery:
         """The discovery; warnings of constant columns are given and kept in it."""
@@ -91,8 +93,20 @@ class Request:
             findings = findings.with_deep_rank(path.deep_rank, sure=path.is_sure, local=local_dimension(problem))
         if self.depth_path and runner.out_of_time():
             told = (*told, "The time limit cut the depth path short; give more seconds for straight lines.")
-        beside = self._control(runner) if self.control else None
-        return replace(self._assembled(findings, told=told, control=beside), depth_path=path)
+        found = self._assembled(findings, self.data, told=told)
+        others = {kind.name: self._other(kind, runner) for kind in self.beside}
+        control = self._control(runner) if self.control else None
+        return replace(found, depth_path=path, control=control, others=others)
+
+    def _other(self, kind: RankKind, runner: UnitRunner) -> Discovery:
+        """Another rank of the same task."""
+        settings = with_sides(self.settings, kind)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # said already
+            problem = posed(self.data, self.held, settings)
+        assert problem is not None
+        runner.tracker.foresee(_foreseen(problem, settings) + runner.tracker.left())
+        return self._assembled(Search(problem, settings, runner, name=kind.name).run(), self.data, told=())
 
     def _runner(self, problem: Problem) -> UnitRunner:
         """Where units of work are done, kept in the folder if there is one."""
@@ -104,7 +118,8 @@ class Request:
         work, run = self.folder / "work" if self.folder else None, ""
         if work is not None:
             work.mkdir(parents=True, exist_ok=True)
-            asked = f"{self.settings.stamp}{self.control}{DEPTHS if self.depth_path else ''}"
+            others = "".join(kind.name for kind in self.beside)
+            asked = f"{self.settings.stamp}{self.control}{DEPTHS if self.depth_path else ''}{others}"
             run = check_same_run(work, {"data": problem.fingerprint(), "settings": asked})
         return UnitRunner(work, Tracker(self.progress, planned), deadline=deadline, workers=self.workers, run=run)
 
@@ -120,11 +135,10 @@ class Request:
             warnings.simplefilter("ignore")  # the same columns are constant, which was said already
             problem = posed(_surrogate(self.data), self.held, self.settings)
         assert problem is not None
-        findings = Search(problem, self.settings, runner, prefix="control-").run()
-        return self._assembled(findings, told=(), control=None)
+        return self._assembled(Search(problem, self.settings, runner, name="control").run(), self.data, told=())
 
-    def _assembled(self, findings: Findings, *, told: tuple[str, ...], control: Discovery | None) -> Discovery:
-        return assemble(findings, self.data, warnings=told, about=self._about(), control=control)
+    def _assembled(self, findings: Findings, data: CheckedData, *, told: tuple[str, ...]) -> Discovery:
+        return assemble(findings, data, warnings=told, about=self._about())
 
     def _about(self) -> dict[str, object]:
         """What a run folder says of where its numbers come from."""

@@ -16,7 +16,7 @@ from isthmus.diagnostics import Diagnosis
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.files.storage import CONTROL, read_fields, write_fields
 from isthmus.discovery.groups.powers import Powers
-from isthmus.discovery.halves import INDEX, Side, rank_kind
+from isthmus.discovery.halves import INDEX, RANK, Side, rank_kind
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.networks.network import Network
@@ -64,6 +64,7 @@ class Discovery:
         depth_path: the rank as a function of depth, if it was asked for.
         combinations: of an index rank, the loadings of its combinations, how far they scatter, and exponents where
             inputs are logarithms, see `discovery.combinations`; else None.
+        others: the other ranks of the same task by their kind, if they were asked for.
     """
 
     rank: int
@@ -86,6 +87,7 @@ class Discovery:
     control: "Discovery | None" = None
     depth_path: DepthPath | None = None
     combinations: xr.Dataset | None = None
+    others: "Mapping[str, Discovery]" = field(default_factory=dict[str, "Discovery"])
 
     @property
     def loss(self) -> Loss:
@@ -105,6 +107,17 @@ class Discovery:
         """Which rank it is: "rank", "index" where the encoder is linear, "mode" where the decoder is."""
         sides = (str(self.settings.get(f"{half}_side", Side.CURVED)) for half in ("encoder", "decoder"))
         return rank_kind(*sides).name
+
+    @property
+    def ranks(self) -> dict[str, int]:
+        """The ranks that were found by their kind.
+
+            rank <= min(index rank, mode rank)
+
+        for halves of which one is linear are halves; where a reading of the rank is larger, theirs is the better one.
+        """
+        found = {self.kind: self.rank} | {kind: other.rank for kind, other in self.others.items()}
+        return found | ({RANK.name: min(found.values())} if RANK.name in found else {})
 
     @property
     def directions(self) -> NDArray[np.float64] | None:
@@ -184,8 +197,9 @@ class Discovery:
             OSError: the folder cannot be written.
             TypeError: a setting, reading or piece of evidence has no plain form.
         """
-        if self.control is not None:
-            self.control.save(Path(folder) / CONTROL)
+        beside = {**self.others, **({CONTROL: self.control} if self.control is not None else {})}
+        for name, other in beside.items():
+            other.save(Path(folder) / name)
         write_fields(folder, {f.name: getattr(self, f.name) for f in fields(self)})
 
 
@@ -201,9 +215,10 @@ def load(folder: str | os.PathLike[str]) -> Discovery:
     Raises:
         DataError: there is no finished run, or a file is missing, damaged, of another run or of a newer format.
     """
-    found, has_control = read_fields(folder)
+    found, has_control, others = read_fields(folder)
     values: dict[str, Any] = found
-    return Discovery(**values, control=load(Path(folder) / CONTROL) if has_control else None)
+    control = load(Path(folder) / CONTROL) if has_control else None
+    return Discovery(**values, control=control, others={name: load(Path(folder) / name) for name in others})
 
 
 def _rows(x: ArrayLike) -> torch.Tensor:

@@ -57,11 +57,11 @@ HALVE = Phase("half", "halves of the rows")
 
 
 class Search:
-    """One discovery's search; the key prefix keeps a control run apart in the same folder."""
+    """One discovery's search; a name keeps what is searched beside it apart, in the same folder."""
 
-    def __init__(self, problem: Problem, settings: Settings, runner: UnitRunner, *, prefix: str = "") -> None:
-        self.problem, self.runner, self.prefix = problem, runner, prefix
-        self.size = self._of_size(settings, prefix)
+    def __init__(self, problem: Problem, settings: Settings, runner: UnitRunner, *, name: str = "") -> None:
+        self.problem, self.runner, self.name = problem, runner, name
+        self.size = self._of_size(settings, f"{name}-" if name else "")
 
     def run(self) -> Findings:
         """Everything."""
@@ -87,7 +87,7 @@ class Search:
 
     def _halved(self, rank: int, scree: Curve) -> list[Minimum]:
         """Of a linear encoder, the halves of the rank trained on with halves of the rows: how sure its rows are."""
-        if self.size.settings.rank_kind is not INDEX or self.prefix or rank not in scree or len(self.problem.x) < MANY:
+        if self.size.settings.rank_kind is not INDEX or rank not in scree or len(self.problem.x) < MANY:
             return []
         return self.size.on_halves(scree[rank])
 
@@ -112,7 +112,7 @@ class Search:
         return trained
 
     def _of_size(self, settings: Settings, prefix: str) -> "OneSize":
-        label = "control: " if self.prefix else ""
+        label = f"{self.name}: " if self.name else ""
         return OneSize(self.problem, settings, self.runner, prefix=prefix, label=label)
 
     def _is_full(self, trained: SizeFindings) -> bool:

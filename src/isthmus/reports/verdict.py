@@ -29,6 +29,7 @@ def verdict_of(result: Discovery | Diagnosis) -> VerdictText:
 
 def _verdict_of_discovery(found: Discovery) -> VerdictText:
     lines = [Line("How sure", found.verdict.value), Line("Why", " ".join(found.reasons))]
+    lines.append(Line("Ranks", ranks_sentence(found)))
     lines.append(Line("Limit", _limit(found)))
     lines.append(Line("Groups", _groups(found)))
     lines.append(Line("Error", _error(found)))
@@ -59,6 +60,22 @@ def _headline(found: Discovery) -> str:
 
 def _counted(found: Discovery, count: int) -> str:
     return RANK_KINDS[found.kind].counted(count)
+
+
+def ranks_sentence(found: Discovery) -> str:
+    """The ranks of a task in one sentence; nothing where only one was asked for."""
+    if not found.others:
+        return ""
+    ranks = found.ranks
+    parts = [f"the targets depend on {RANK_KINDS['index'].counted(ranks['index'])}"] if "index" in ranks else []
+    if "rank" in ranks:
+        parts.append(f"act through {ranks['rank']} curved {'coordinate' if ranks['rank'] == 1 else 'coordinates'}")
+    if "mode" in ranks:
+        parts.append(f"move in {RANK_KINDS['mode'].counted(ranks['mode'])}")
+    everything = {found.kind: found, **found.others}
+    unsure = [RANK_KINDS[kind].title for kind, one in everything.items() if one.verdict is not Verdict.CONFIDENT]
+    doubt = f" (not sure: {', '.join(unsure)})" if unsure else ""
+    return f"{', '.join(parts)}{doubt}."
 
 
 def _limit(found: Discovery) -> str:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.groups.powers import Powers, powers_argument
-from isthmus.discovery.halves import Side, rank_kind
+from isthmus.discovery.halves import MODE, RANK, RANK_KINDS, RankKind, Side, rank_kind
 from isthmus.discovery.kinds import family_class, kind_of
 from isthmus.discovery.settings import CONNECTED, Settings, StartKind
 from isthmus.errors import DataError
@@ -263,9 +263,21 @@ def with_halves(
         raise ValueError(f"discover({half}='linear', {curved_only}): needs curved halves; leave out one of the two.")
     if encoder is decoder is None and not curved_only and data.num_targets == 1:
         encoder = Side.LINEAR
-    if Side.LINEAR in {encoder, decoder} and settings.starts == Settings().starts:
-        settings = replace(settings, starts=STRAIGHT_STARTS)
-    return replace(settings, encoder_side=encoder or Side.CURVED, decoder_side=decoder or Side.CURVED)
+    return with_sides(settings, rank_kind(encoder or Side.CURVED, decoder or Side.CURVED))
+
+
+def with_sides(settings: Settings, kind: RankKind) -> Settings:
+    """The settings for another rank; the usual starts become those of its networks."""
+    usual, straight = Settings().starts, STRAIGHT_STARTS
+    starts = settings.starts
+    if starts in {usual, straight}:
+        starts = usual if kind is RANK else straight
+    return replace(settings, encoder_side=kind.encoder, decoder_side=kind.decoder, starts=starts)
+
+
+def ranks_beside(kind: RankKind, data: CheckedData) -> tuple[RankKind, ...]:
+    """The other ranks that a task has: of one target, modes say nothing."""
+    return tuple(k for k in RANK_KINDS.values() if k is not kind and not (k is MODE and data.num_targets == 1))
 
 
 def _ridges(ridge: float | Sequence[float]) -> tuple[float, ...]:

@@ -17,6 +17,7 @@ from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.files.json_values import plain, restored
 from isthmus.discovery.files.netcdf import checksum, read_table, write_tables
 from isthmus.discovery.files.networks import architecture, network_from, tensors_of
+from isthmus.discovery.halves import RANK_KINDS
 from isthmus.errors import DataError
 from isthmus.tasks.door import file_inside, through_door
 from isthmus.theory import RankEstimate, Verdict
@@ -83,11 +84,13 @@ def _content(fields: Mapping[str, object]) -> dict[str, object]:
     }
     content["architectures"] = {name: architecture(fields[name]) for name in _NETWORKS}
     content["has_control"] = fields["control"] is not None
+    others = fields.get("others")
+    content["others"] = sorted(others) if isinstance(others, Mapping) else []
     return content
 
 
-def read_fields(folder: str | os.PathLike[str]) -> tuple[dict[str, object], bool]:
-    """The fields of a `Discovery` (but for its control) from `folder`, and whether there is a control.
+def read_fields(folder: str | os.PathLike[str]) -> tuple[dict[str, object], bool, list[str]]:
+    """The fields of a `Discovery` from `folder`, whether there is a control, and the kinds of other ranks there.
 
     Raises:
         DataError: a file is missing, damaged, of another run or of a newer format; one line says which and what to do.
@@ -106,7 +109,10 @@ def read_fields(folder: str | os.PathLike[str]) -> tuple[dict[str, object], bool
     path = found.get(DEPTH[1])
     if isinstance(path, xr.Dataset):
         found[DEPTH[1]] = _guarded(place / DEPTH[0], lambda _path: DepthPath.of(path))
-    return found, bool(content["has_control"])
+    others = content.get("others", [])  # a run from before there were any has none
+    if not isinstance(others, list) or not set(map(str, others)) <= set(RANK_KINDS):
+        raise DataError(f"load: {place / RESULT} is damaged (other ranks {str(others)[:60]}); run again.")
+    return found, bool(content["has_control"]), [str(name) for name in others]
 
 
 def _fields(

@@ -1,0 +1,108 @@
+"""The three ranks of one task in one run: their order, their files, and the sentence that tells them."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import discoveries
+import isthmus
+from isthmus import Limits, Verdict
+from isthmus.discovery import Discovery
+from isthmus.discovery.work.progress import Progress
+from isthmus.errors import DataError
+from isthmus.reports.verdict import ranks_sentence
+from isthmus.writing.checksums import opened_json, sealed_json
+
+FEW: dict[str, Any] = {"ridge": [1e-2], "starts": 1, "workers": 1, "limits": Limits(evaluations=12)}
+
+
+def task(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Three combinations of eight inputs, which act through two curved coordinates and move in four modes."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 8))
+    z = x[:, :3] @ np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    g, t = np.hypot(z[:, 0], z[:, 1]), z[:, 2]
+    return x, np.stack([np.sin(g), np.cos(g), t, g * t], 1) @ rng.normal(size=(4, 9))
+
+
+@pytest.fixture(scope="module")
+def rough() -> Discovery:
+    return isthmus.discover(*task(30), ranks=True, **FEW)
+
+
+def test_every_kind_is_there_and_none_is_below_the_rank(rough: Discovery) -> None:
+    assert (rough.kind, set(rough.others)) == ("rank", {"index", "mode"})
+    assert all(other.kind == kind for kind, other in rough.others.items())
+    assert rough.ranks["rank"] <= min(rough.ranks["index"], rough.ranks["mode"])
+    assert rough.others["index"].directions is not None
+    assert rough.others["mode"].decoder.linear == frozenset(range(1, rough.others["mode"].decoder.depth))
+
+
+def test_a_larger_reading_of_the_rank_gives_way_to_halves_through_fewer() -> None:
+    found = discoveries.discovery()
+    other = replace(found, rank=found.rank - 1, settings={**found.settings, "decoder_side": "linear"})
+    assert replace(found, others={"mode": other}).ranks == {"rank": found.rank - 1, "mode": found.rank - 1}
+    assert found.ranks == {"rank": found.rank}
+
+
+def test_one_target_has_no_modes() -> None:
+    x, y = task(30)
+    found = isthmus.discover(x, y[:, :1], ranks=True, **FEW)
+    assert (found.kind, set(found.others)) == ("index", {"rank"})
+    assert found.ranks["rank"] <= 1
+    with pytest.raises(ValueError, match=r"ranks=True, network='leaky'"):
+        isthmus.discover(x, y, ranks=True, network="leaky", **FEW)
+
+
+def test_they_are_one_run_folder(rough: Discovery, tmp_path: Path) -> None:
+    rough.save(tmp_path / "run")
+    loaded = isthmus.load(tmp_path / "run")
+    assert loaded.ranks == rough.ranks
+    x, _ = task(30)
+    for kind, other in rough.others.items():
+        assert np.array_equal(loaded.others[kind].predict(x), other.predict(x))
+    content = opened_json((tmp_path / "run" / "result.json").read_bytes())
+    content.pop("isthmus_checksum", None)
+    (tmp_path / "run" / "result.json").write_bytes(sealed_json({**content, "others": ["../../etc"]}))
+    with pytest.raises(DataError, match="damaged"):
+        isthmus.load(tmp_path / "run")
+
+
+def test_a_stopped_run_of_all_ranks_goes_on_with_the_same_bits(rough: Discovery, tmp_path: Path) -> None:
+    def stop(progress: Progress) -> None:
+        if progress.stage.startswith("mode: "):
+            raise KeyboardInterrupt
+
+    x, y = task(30)
+    with pytest.raises(KeyboardInterrupt):
+        isthmus.discover(x, y, ranks=True, out=tmp_path / "run", progress=stop, **FEW)
+    again = isthmus.discover(x, y, ranks=True, out=tmp_path / "run", **FEW)
+    for one, other in ((again, rough), *((again.others[kind], rough.others[kind]) for kind in rough.others)):
+        assert np.array_equal(one.predict(x), other.predict(x))
+
+
+def test_the_sentence_names_all_of_them_and_what_is_not_sure() -> None:
+    found = replace(discoveries.discovery(), rank=2, verdict=Verdict.CONFIDENT)
+    sides = {"index": {"encoder_side": "linear"}, "mode": {"decoder_side": "linear"}}
+    others = {
+        kind: replace(found, rank=rank, settings={**found.settings, **sides[kind]})
+        for kind, rank in (("index", 3), ("mode", 4))
+    }
+    text = ranks_sentence(replace(found, others=others))
+    assert text == (
+        "the targets depend on 3 combinations of the inputs, act through 2 curved coordinates, move in 4 modes of the "
+        "outputs."
+    )
+    doubtful = {**others, "mode": replace(others["mode"], verdict=Verdict.DOUBTFUL)}
+    assert ranks_sentence(replace(found, others=doubtful)).endswith("(not sure: mode rank).")
+    assert ranks_sentence(found) == ""
+
+
+@pytest.mark.slow
+def test_the_three_ranks_of_a_task_differ_and_are_sure() -> None:
+    found = isthmus.discover(*task(700), ranks=True)
+    assert found.ranks == {"rank": 2, "index": 3, "mode": 4}
+    assert {one.verdict for one in (found, *found.others.values())} == {Verdict.CONFIDENT}
