@@ -300,3 +300,28 @@ def test_members_of_an_archive_with_names_of_several_lines_are_said_in_one(
         read(path)
     assert "a\\nb, c\\u202ed\\x0c" in str(caught.value)
     assert str(caught.value).isprintable()
+
+
+def test_numbers_that_warn_when_they_are_turned_are_refused_by_their_rows(tmp_path: Path) -> None:
+    """A NaN that signals, and a header as Python 2 wrote it, in a file of which a process reads some rows."""
+    rows = X.astype(np.float32)
+    rows.view(np.uint32)[4, 1] = 0x7F800001
+    np.save(tmp_path / "nan.npy", rows)
+    source = open_rows(tmp_path / "nan.npy")
+    with pytest.raises(DataError, match="row 5"):
+        read_numbers(source, slice(0, 30), source.names, "data")
+    older = tmp_path / "older.npy"
+    older.write_bytes(header("{'descr': '<f8', 'fortran_order': False, 'shape': (30L, 3L), }"))
+    source = open_rows(older)
+    assert np.array_equal(read_numbers(source, slice(0, 30), source.names, "data"), X)
+
+
+def test_a_head_of_many_sizes_is_refused_in_a_short_line(tmp_path: Path) -> None:
+    (tmp_path / "train-labels-idx1-ubyte").write_bytes(idx(LABELS))
+    sides = [0, *range(2**31, 2**31 + 254)]
+    (tmp_path / "train-images-idx3-ubyte").write_bytes(
+        struct.pack(f">HBB{len(sides)}I", 0, 8, len(sides), *sides) + b"x"
+    )
+    with pytest.raises(DataError) as caught:
+        mnist(tmp_path, classes=True)
+    assert len(str(caught.value)) < 400

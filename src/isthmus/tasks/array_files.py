@@ -93,7 +93,9 @@ def mapped_array(path: Path) -> np.ndarray:
             _, dtype = checked_header(stream, place.stat().st_size, str(place))
         if dtype.kind not in "biuf":
             raise DataError(f"{place}: holds {dtype}, not numbers. Save an array of numbers.")
-        return np.load(place, mmap_mode="r", allow_pickle=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what numpy thinks of a header of Python 2
+            return np.load(place, mmap_mode="r", allow_pickle=False)
 
     return through_door(path, read, kind=".npy")
 

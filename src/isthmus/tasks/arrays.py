@@ -51,6 +51,7 @@ def as_samples(
     return samples
 
 
+@np.errstate(invalid="ignore", over="ignore")  # a signalling NaN, or what float64 cannot hold: refused by its rows
 def _numbers(x: object, name: str) -> np.ndarray:
     """A numpy array of a real type."""
     if scipy.sparse.issparse(x):

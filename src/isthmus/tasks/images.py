@@ -115,5 +115,5 @@ def _idx_values(path: Path) -> np.ndarray:
         values = np.frombuffer(stream.read(count + 1), dtype=np.uint8)
     if values.size != count:
         come = f"{values.size}" if values.size < count else "more"
-        raise DataError(f"{path}: needs {count} values for shape {shape}, got {come}. Fetch it again.")
+        raise DataError(f"{path}: needs {count} values for shape {str(shape)[:80]}, got {come}. Fetch it again.")
     return values.reshape(shape)
