@@ -35,6 +35,12 @@ def test_a_fan_has_one_point_where_all_classes_meet(num_classes: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_logits_through_one_dimension_have_no_tripoint(seed: int) -> None:
     inner = FullyConnected(2, 1, width=6, depth=3, seed=seed, dtype=torch.float64)
+    with torch.no_grad():  # its values fill the range on which the outer map has its pieces
+        ticks = torch.linspace(-1, 1, 41, dtype=torch.float64)
+        values = inner(torch.cartesian_prod(ticks, ticks))
+        scale = 2 / (values.max() - values.min())
+        inner.weights[-1].mul_(scale)
+        inner.biases[-1].copy_(scale * (inner.biases[-1] - (values.max() + values.min()) / 2))
     outer = piecewise_linear_network(torch.linspace(-1, 1, 9), random(9, 4, seed=seed))
     shifted = compose_with_identity(inner, outer, 2, box=(-torch.ones(2), torch.ones(2)))
     regions = class_regions(slice_cells(shifted.network, *SQUARE))

@@ -182,7 +182,7 @@ def test_the_choices_of_many_fits_are_kept_in_a_file_that_another_process_takes_
     kept, network = tmp_path / "products.pt", FullyConnected(SIZE, SIZE, width=SIZE, depth=2, seed=0)
     x = torch.ones(ROWS, SIZE)
     code = (
-        "import torch; from pathlib import Path; torch.set_num_threads(1);"
+        f"import torch; from pathlib import Path; torch.set_num_threads({torch.get_num_threads()});"
         "from isthmus.training.steps.products import Products, kept_choices\n"
         f"with kept_choices(Path({str(kept)!r})):\n"
         f"    choice = Products().choice(torch.ones({ROWS}, {SIZE}), torch.ones({SIZE}, {SIZE}))\n"
