@@ -1,9 +1,16 @@
 import shlex
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from isthmus import load
 from isthmus.cli.discover import DiscoverRequest
+from isthmus.cli.main import run
 from isthmus.errors import DataError
+from isthmus.tasks import FORMULAS, formula
 
 
 def test_the_command_asks_for_the_same() -> None:
@@ -42,3 +49,61 @@ def test_what_is_no_ridge_is_refused(ridge: str) -> None:
 def test_a_time_limit_is_positive(seconds: float) -> None:
     with pytest.raises(DataError, match="positive number of seconds"):
         DiscoverRequest("a.csv", max_seconds=seconds)
+
+
+def test_halves_logarithms_and_units_are_part_of_the_command() -> None:
+    request = DiscoverRequest("a.csv", target="y", encoder="linear", log="T, rho", units="u.toml", ranks=True)
+    assert shlex.split(request.command)[5:] == [
+        "--encoder",
+        "linear",
+        "--log",
+        "T, rho",
+        "--units",
+        "u.toml",
+        "--ranks",
+    ]
+    assert request.logs == ("T", "rho")
+    assert (DiscoverRequest("a.csv", log="all").logs, DiscoverRequest("a.csv").logs) == ("all", None)
+    assert request.default_folder != DiscoverRequest("a.csv", target="y").default_folder
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"encoder": "linear", "decoder": "linear"}, "the whole map is linear then"),
+        ({"encoder": "linear", "network": "leaky"}, "--encoder linear --network leaky"),
+        ({"decoder": "linear", "depth_path": True}, "--decoder linear --depth-path"),
+        ({"ranks": True, "network": "resnet"}, "--ranks --network resnet"),
+    ],
+    ids=["both", "residual", "depth path", "all ranks"],
+)
+def test_halves_that_do_not_go_together_are_refused(asked: dict[str, Any], words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        DiscoverRequest("a.csv", **asked)
+
+
+def test_units_of_a_table_with_a_constant_column_go_through_to_predictions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a small pendulum on earth no group is left: its period over that of its length is one number."""
+    known, task = FORMULAS["pendulum"], formula("pendulum", num_samples=60, seed=1)
+    table = pd.DataFrame(task.x, columns=list(known.columns)).assign(gravity=9.81)
+    table["period"] = 2 * np.pi * np.sqrt(table["length"] / 9.81) * (1 + 0.3 * np.sin(table["amplitude"]))
+    table.to_csv(tmp_path / "swings.csv", index=False)
+    units = 'length = "m"\ngravity = {m = 1, s = -2}\namplitude = {}\nmass = {kg = 1}\nperiod = {s = 1}\n'
+    (tmp_path / "units.toml").write_text(f"[columns]\n{units}")
+    words = ["discover", str(tmp_path / "swings.csv"), "--target", "period", "--units", str(tmp_path / "units.toml")]
+    words += ["--log", "amplitude", "--ridge", "3e-3", "--starts", "1", "--evaluations", "60", "--no-pictures"]
+    assert run([*words, "--out", str(tmp_path / "run")]) in {0, 3}
+    said = capsys.readouterr()
+    assert "period (gravity / length)^(1/2)" in " ".join(said.err.split())
+    assert load(tmp_path / "run").groups == [{"amplitude": 1}]
+    assert "amplitude" in said.out
+    assert run([*words, "--resume", str(tmp_path / "run")]) in {0, 3}
+    apply = ["apply", str(tmp_path / "run"), str(tmp_path / "swings.csv"), "--what", "prediction"]
+    assert run([*apply, "--out", str(tmp_path / "periods.csv")]) == 0
+    found = pd.read_csv(tmp_path / "periods.csv")["period"]
+    assert np.median(np.abs(found / table["period"] - 1)) < 0.1, "seconds, not the pure number"
+    (tmp_path / "units.toml").write_text(f"[columns]\n{units.replace('s = 1', 'A = 1')}")
+    assert run([*words, "--out", str(tmp_path / "other")]) == 2
+    assert "base unit A" in capsys.readouterr().err.splitlines()[-1]

@@ -20,13 +20,20 @@ LARGEST = 2**63 - 1  # of seeds and counts: what generators and files take
 LOSS_HELP = "The data loss by name; default squared, or cross_entropy of classes. An unknown name lists them."
 
 
+class SideName(StrEnum):
+    """What a half may be, as `discover` calls it."""
+
+    CURVED = "curved"
+    LINEAR = "linear"
+
+
 @dataclass(frozen=True, slots=True)
 class DiscoverRequest:
     """The options of `isthmus discover`, by their names on the command line.
 
     Raises:
         DataError: --max-seconds is not positive, --ridge holds no positive numbers, --depth is too small for the
-            network, --depth-path is asked of a residual one, or --candidates names nothing.
+            network, --depth-path is asked of a residual one, halves do not go with it, or --candidates names nothing.
     """
 
     data: str
@@ -64,9 +71,23 @@ class DiscoverRequest:
             raise DataError(
                 f"--depth-path --network {self.network}: a depth path needs a fully connected network; leave out one."
             )
+        self._check_halves()
         if self.candidates is not None and not self.candidate_names:
             raise DataError("--candidates: names no column. Give one or several, separated by commas.")
         _ = self.ridges  # refuses what is no list of ridges
+
+    def _check_halves(self) -> None:
+        linear = [f"--{half} linear" for half in ("encoder", "decoder") if getattr(self, half) == SideName.LINEAR]
+        if len(linear) == 2:
+            raise DataError(
+                "--encoder linear --decoder linear: the whole map is linear then, which is fitted beside every run "
+                "(linear maps, PCA). Leave out one."
+            )
+        for option in [*linear, *(["--ranks"] if self.ranks else [])]:
+            if self.network not in {None, "fully-connected"}:
+                raise DataError(f"{option} --network {self.network}: needs a fully connected network; leave out one.")
+            if self.depth_path and option != "--ranks":
+                raise DataError(f"{option} --depth-path: a depth path asks for curved coordinates; leave out one.")
 
     @property
     def candidate_names(self) -> tuple[str, ...]:
@@ -129,13 +150,6 @@ class NetworkName(StrEnum):
     CONNECTED = "fully-connected"
     LEAKY = "leaky"
     RESNET = "resnet"
-
-
-class SideName(StrEnum):
-    """What a half may be, as `discover` calls it."""
-
-    CURVED = "curved"
-    LINEAR = "linear"
 
 
 def discover(  # noqa: PLR0913 - one argument per option

@@ -29,6 +29,7 @@ from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.progress import ProgressListener
 from isthmus.discovery.work.runner import Tracker, UnitRunner, check_same_run
+from isthmus.errors import DataWarning
 from isthmus.tasks import covariance_surrogate
 from isthmus.tasks.input_columns import recorded
 
@@ -68,6 +69,8 @@ class Request:
         """The discovery; warnings of constant columns are given and kept in it."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
+            if self.data.powers and self.data.powers.sentence:
+                warnings.warn(self.data.powers.sentence, DataWarning, stacklevel=2)
             problem = posed(self.data, self.held, self.settings)
         for warning in caught:
             warnings.warn(str(warning.message), warning.category, stacklevel=3)
@@ -82,8 +85,7 @@ class Request:
                 loss=data.loss,
             )
             return replace(found, settings={**found.settings, "input_columns": recorded(data.columns)})
-        said = [self.data.powers.sentence] if self.data.powers and self.data.powers.sentence else []
-        return self._searched(problem, (*said, *(str(w.message) for w in caught)))
+        return self._searched(problem, tuple(str(w.message) for w in caught))
 
     def _searched(self, problem: Problem, told: tuple[str, ...]) -> Discovery:
         runner = self._runner(problem)
