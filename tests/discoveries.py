@@ -9,7 +9,7 @@ import numpy as np
 import torch
 import xarray as xr
 
-from isthmus.diagnostics import Diagnosis
+from isthmus.diagnostics import Diagnosis, diagnose
 from isthmus.discovery import Discovery
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.settings import Settings
@@ -75,9 +75,9 @@ def diagnosis(network: FullyConnected) -> Diagnosis:
     return Diagnosis(layers, rank, [("dropout", "no weights")], ("few samples",))
 
 
-def curves() -> tuple[xr.Dataset, xr.Dataset]:
-    """(scree, objective curve): a drop to a floor at `RANK`."""
-    error = np.where(RANKS < RANK, 0.5 * 0.45**RANKS, 1e-3 * (1 + 0.03 * np.cos(RANKS)))
+def curves(rank: int = RANK) -> tuple[xr.Dataset, xr.Dataset]:
+    """(scree, objective curve): a drop to a floor at the rank."""
+    error = np.where(rank > RANKS, 0.5 * 0.45**RANKS, 1e-3 * (1 + 0.03 * np.cos(RANKS)))
     scree = xr.Dataset(
         {
             "train_error": ("rank", 0.9 * error),
@@ -86,7 +86,7 @@ def curves() -> tuple[xr.Dataset, xr.Dataset]:
         },
         coords={"rank": RANKS},
     )
-    below = np.where(RANKS < RANK, 0.3 * (RANK - RANKS), 0.002 * np.exp(-RANKS))
+    below = np.where(rank > RANKS, 0.3 * (rank - RANKS), 0.002 * np.exp(-RANKS))
     # the larger the ridge, the less a missing dimension costs
     objective = np.array([(1 + below * (1e-3 / ridge) ** 0.5) * 4 * ridge**0.5 for ridge in RIDGES])
     curve = xr.Dataset(
@@ -142,6 +142,60 @@ def depth_path(*, glued: bool = False) -> DepthPath:
     )
     table["regularity"] = table["penalty"] - table["rank"] * table["depth"]
     return DepthPath.of(table)
+
+
+def straight(
+    directions: np.ndarray,
+    *,
+    outputs: int = 1,
+    kind: str = "index",
+    spread: np.ndarray | float = 1.0,
+    shift: np.ndarray | float = 0.0,
+    **changes: object,
+) -> Discovery:
+    """A discovery with one linear half: rows (rank, d_in) of its encoder, or (rank, d_out) of its decoder.
+
+    Args:
+        directions: in columns divided by `spread`; of modes in outputs divided by it.
+        outputs: targets of an index rank, inputs of a mode rank.
+        kind: "index" or "mode".
+        spread: of the columns of the linear half.
+        shift: mean of the inputs.
+        changes: other fields.
+    """
+    rank, width = directions.shape
+    rows = torch.from_numpy(directions)
+    scale = torch.from_numpy(np.broadcast_to(spread, width).astype(np.float64))
+    if kind == "index":
+        first = rows / scale
+        mean = torch.from_numpy(np.broadcast_to(shift, width).astype(np.float64))
+        encoder = FullyConnected.from_layers([first], [-first @ mean])
+        decoder = FullyConnected(rank, outputs, width=16, depth=3, seed=2, dtype=torch.float64)
+        d_in, d_out, sides = width, outputs, ("linear", "curved")
+    else:
+        encoder = FullyConnected(outputs, rank, width=16, depth=3, seed=1, dtype=torch.float64)
+        decoder = FullyConnected.from_layers([(rows * scale).T], [torch.zeros(width)])
+        d_in, d_out, sides = outputs, width, ("curved", "linear")
+    weights = [*encoder.weights[:-1], decoder.weights[0] @ encoder.weights[-1], *decoder.weights[1:]]
+    joined = decoder.weights[0] @ encoder.biases[-1] + decoder.biases[0]
+    network = FullyConnected.from_layers(weights, [*encoder.biases[:-1], joined, *decoder.biases[1:]])
+    x = torch.from_numpy(np.random.default_rng(5).normal(size=(NUM_SAMPLES, d_in)))
+    scree, objective_curve = curves(rank)
+    found = discovery(
+        rank=rank,
+        reasons=(f"The objective curve, the held-out error and the Jacobian all read {rank}.",),
+        scree=scree,
+        objective_curve=objective_curve,
+        encoder=encoder,
+        decoder=decoder,
+        network=network,
+        diagnosis=diagnose(network, x),
+        warnings=(),
+        input_names=tuple(f"x{i}" for i in range(d_in)),
+        target_names=tuple(f"y{i}" for i in range(d_out)),
+    )
+    sides_of = {"encoder_side": sides[0], "decoder_side": sides[1]}
+    return replace(found, **{"settings": {**found.settings, **sides_of}, **changes})
 
 
 def discovery(*, control: bool = False, verdict: Verdict = Verdict.CONFIDENT, **changes: object) -> Discovery:

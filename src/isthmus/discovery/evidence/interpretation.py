@@ -133,7 +133,7 @@ def by_error_saved(halves: Factorisation[FullyConnected], x: torch.Tensor) -> Fa
 
 def attributions(encoder: FullyConnected, x: Array) -> Array:
     """Mean size of the derivatives, times the spread of the input over that of the coordinate (rank, d_in)."""
-    rows = torch.from_numpy(x[_some(len(x))])
+    rows = torch.from_numpy(x[drawn_rows(len(x))])
     with torch.no_grad():
         spread = encoder(torch.from_numpy(x)).std(0, correction=0).numpy()
     slopes = jacobians(encoder, rows).abs().mean(0).numpy()
@@ -191,7 +191,7 @@ def _correlations(name: str, values: ArrayLike, coordinates: Array) -> Array:
     """Distance correlation of one candidate with each coordinate."""
     variable = as_samples(values, name)
     check_same_length(len(coordinates), len(variable), name=f"x, {name}")
-    rows = _some(len(coordinates))
+    rows = drawn_rows(len(coordinates))
     return np.array([distance_correlation(z[rows], variable[rows]) for z in coordinates.T])
 
 
@@ -201,5 +201,6 @@ def _centred(values: Array) -> Array:
     return d - d.mean(0) - d.mean(1)[:, None] + d.mean()
 
 
-def _some(count: int) -> NDArray[np.int64]:
+def drawn_rows(count: int) -> NDArray[np.int64]:
+    """Numbers of at most 1000 rows, ascending: the same choice wherever a table is too long."""
     return np.sort(np.random.default_rng(0).permutation(count)[:ROWS])

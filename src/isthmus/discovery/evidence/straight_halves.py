@@ -1,0 +1,249 @@
+"""What a linear half says: combinations of the inputs, or modes of the outputs, in a basis that people can read.
+
+The halves themselves: `Discovery.encoder`, `Discovery.decoder`. Pictures: `plots.combinations`; the page: `reports`.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from isthmus.discovery.data.scaling import CONSTANT, Scaling, Standardiser
+from isthmus.discovery.evidence.interpretation import drawn_rows
+from isthmus.discovery.groups.group_words import named
+from isthmus.discovery.groups.varimax import signed, varimax
+from isthmus.discovery.halves import INDEX, MODE
+from isthmus.discovery.result import Discovery
+from isthmus.errors import DataError, ShapeError
+from isthmus.networks import FullyConnected, jacobians
+from isthmus.tasks.arrays import as_samples, check_same_length
+
+NO_PART = 0.05  # largest loading, in any combination of the span, of a column that takes no part
+_DEPENDENT = 1e-10  # relative singular value below which rows of a half depend on each other
+Array = NDArray[np.float64]
+Variables = dict[str, tuple[str | tuple[str, ...], Array]]  # dimensions and values by name
+
+
+def straight_half(found: Discovery, x: ArrayLike | None = None, y: ArrayLike | None = None) -> xr.Dataset | None:
+    """The linear half of a discovery, rotated so that each direction uses few columns; None where both are curved.
+
+        index rank:  f = h o A,      c = V (x - mean) / s,    V V^T = 1,  the row space of V is that of A diag(s)
+        mode rank:   f = B o g + c,  (f - mean) / s = V^T c,  V V^T = 1,  the row space of V is that of (B / s)^T
+
+    Data determine the span of the rows of V; the rotation is `varimax`, a choice, and directions stand in the order of
+    `share`. Without rows, s = 1: the user's units, and varimax alone orders them.
+
+    Args:
+        found: any discovery.
+        x: samples (n, d_in) in the user's units; slopes are taken at most at 1000 of them (seeded choice).
+        y: their targets, by whose spread outputs are divided; of autoencoders the samples. None: one number for all.
+
+    Returns:
+        Dimensions "direction" (1, 2, ...), "column" (inputs, or outputs of modes): `loading` (V), `coefficient` of each
+        column in the user's units (V / s, of modes V s), `formula`, `takes_part`: whether a column's loading is 0.05 or
+        more in any direction of the span. With `x` also `value` ("sample", "direction": c), `share` of the squared
+        slopes (of modes: of the variance) along each direction, and by "component" `spectrum`: the eigenvalues of the
+        gradient covariance of f in standardised columns, of modes the singular values of all tangents. With y or
+        without, by "output" `slope`: the share of each in the squared slopes along a direction. Attributes: `kind`,
+        `standardised`. All are *estimates* of the task and *exact* for the returned map, but for the rows drawn.
+
+    Raises:
+        ShapeError: `x` or `y` has other columns or rows than the discovery.
+
+    Source: Li 1991; Constantine 2015 (gradient covariance); Kaiser 1958. Test: discovery/evidence/test_straight_halves.
+    """
+    if found.kind not in {INDEX.name, MODE.name} or found.encoder.dimensions[-1] == 0:
+        return None
+    samples = None if x is None else as_samples(found.in_order(x), "x")
+    if samples is not None and samples.shape[1] != found.encoder.dimensions[0]:
+        needed = found.encoder.dimensions[0]
+        raise ShapeError(f"straight_half(found, x): needs the {needed} input columns, got {samples.shape[1]}.")
+    targets = samples if found.task == "autoencoding" else targets_of(found, y)
+    if samples is not None and targets is not None:
+        check_same_length(len(samples), len(targets))
+    half = _combinations if found.kind == INDEX.name else _modes
+    return half(found, samples, targets)
+
+
+def targets_of(found: Discovery, y: ArrayLike | None) -> Array | None:
+    """Targets (n, d_out) as a discovery takes them, class numbers (n, 1) of classes; None where there are none.
+
+    Raises:
+        DataError: a class that the discovery does not know, or numbers that are not finite.
+        ShapeError: another number of targets.
+    """
+    if y is None:
+        return None
+    if found.loss.classes:
+        return _class_numbers(y, found.target_names)[:, None]
+    targets = as_samples(y, "y")
+    if targets.shape[1] != len(found.target_names):
+        raise ShapeError(f"y: needs the {len(found.target_names)} targets of the run, got {targets.shape[1]} columns.")
+    return targets
+
+
+def _class_numbers(y: ArrayLike, names: Sequence[str]) -> Array:
+    values = np.asarray(y)
+    if values.ndim == 2 and values.shape[1] > 1:  # one 0/1 column per class, of which empty ones were left out
+        columns = [str(name) for name in getattr(y, "columns", range(values.shape[1]))]
+        labels = [columns[i] for i in values.argmax(1)]
+        if not set(labels) <= set(names) and values.shape[1] == len(names):
+            return values.argmax(1).astype(np.float64)
+    else:
+        labels = [str(label) for label in values.reshape(-1).tolist()]
+    numbers = {name: float(number) for number, name in enumerate(names)}
+    if unknown := next((label for label in labels if label not in numbers), None):
+        raise DataError(f"y: the class {unknown!r} is not one of the run's.")
+    return np.array([numbers[label] for label in labels])
+
+
+def _combinations(found: Discovery, x: Array | None, y: Array | None) -> xr.Dataset | None:
+    rows = _matrix(found.encoder)
+    mean, scale = _moments(x, rows.shape[1])
+    scaled = rows * scale
+    loading = _readable(scaled)
+    if loading is None:
+        return None
+    table: Variables = {}
+    if x is not None:
+        # slopes along the combinations: those of the decoder, through the square matrix that leads to its coordinates
+        turn = torch.from_numpy(scaled @ loading.T)
+        points = torch.from_numpy(x[drawn_rows(len(x))])
+        with torch.no_grad():
+            slopes = jacobians(found.decoder, found.encoder(points)) @ turn
+        slopes = (slopes * torch.from_numpy(_output_weights(found, x, y))[:, None]).numpy()
+        if found.loss.unseen:  # scores of classes count up to a common shift
+            slopes = slopes - slopes.mean(1, keepdims=True)
+        squares = np.square(slopes).mean(0)  # (output, direction)
+        order = np.argsort(-squares.sum(0), kind="stable")
+        loading, slopes, squares = loading[order], slopes[:, :, order], squares[:, order]
+        covariance = np.einsum("nqi,nqj->ij", slopes, slopes) / len(slopes)
+        table = {
+            "value": (("sample", "direction"), (x - mean) * _inverse(scale) @ loading.T),
+            "share": ("direction", _shares(squares.sum(0))),
+            "slope": (("direction", "output"), _shares(squares.T)),
+            "spectrum": ("component", np.asarray(np.linalg.eigvalsh(covariance)[::-1].clip(0.0), dtype=np.float64)),
+        }
+    return _table(found, loading, loading * _inverse(scale), found.input_names, table, standardised=x is not None)
+
+
+def _modes(found: Discovery, x: Array | None, y: Array | None) -> xr.Dataset | None:
+    columns = _matrix(found.decoder)
+    scale = np.ones(len(columns)) if y is None or not found.loss.standardised else _moments(y, len(columns))[1]
+    scaled = columns * _inverse(scale)[:, None]
+    loading = _readable(scaled.T)
+    if loading is None:
+        return None
+    table: Variables = {}
+    if x is not None:
+        turn = loading @ scaled  # from coordinates to scores
+        values = found.transform(x) @ turn.T
+        points = torch.from_numpy(x[drawn_rows(len(x))])
+        order = np.argsort(-values.var(0), kind="stable")
+        loading, values = loading[order], values[:, order]
+        tangents = torch.from_numpy(turn) @ jacobians(found.encoder, points)
+        tangents = tangents * torch.from_numpy(_moments(x, x.shape[1])[1])
+        table = {
+            "value": (("sample", "direction"), values - values.mean(0)),
+            "share": ("direction", _shares(values.var(0))),
+            "spectrum": ("component", MODE.spectrum(tangents).numpy()[: len(loading)]),
+        }
+    return _table(found, loading, loading * scale, found.target_names, table, standardised=bool((scale != 1).any()))
+
+
+def _table(
+    found: Discovery,
+    loading: Array,
+    coefficient: Array,
+    names: Sequence[str],
+    more: Variables,
+    *,
+    standardised: bool,
+) -> xr.Dataset:
+    columns = names or tuple(f"{'x' if found.kind == INDEX.name else 'y'}{i}" for i in range(loading.shape[1]))
+    takes_part = np.linalg.norm(loading, axis=0) >= NO_PART  # the largest loading of any unit vector of the span
+    formulas = [in_words(columns, row, row) for row in loading]
+    return xr.Dataset(
+        {
+            "loading": (("direction", "column"), loading),
+            "coefficient": (("direction", "column"), coefficient),
+            "takes_part": ("column", takes_part),
+            "formula": ("direction", formulas),
+            **more,
+        },
+        coords={"direction": np.arange(1, len(loading) + 1), "column": list(columns)},
+        attrs={"kind": found.kind, "standardised": int(standardised)},
+    )
+
+
+def in_words(columns: Sequence[str], loadings: Array, numbers: Array, *, most: int = 6, digits: str = ".2f") -> str:
+    """A combination as text, largest loadings first: `0.71 a + 0.69 b - 0.12 c + 3 more`.
+
+    Names that are no words stand in double quotes. What takes no part by its loading is left out.
+
+    Args:
+        columns: names.
+        loadings: what orders the terms, and decides which are written.
+        numbers: what is written before each name.
+        most: terms at most.
+        digits: format of the numbers.
+    """
+    order: list[int] = [j for j in np.argsort(-np.abs(loadings), kind="stable").tolist() if abs(loadings[j]) >= NO_PART]
+    text = ""
+    for j in order[:most]:
+        sign = "-" if numbers[j] < 0 else "+"
+        text += f" {sign} {abs(numbers[j]):{digits}} {named(columns[j])}"
+    text = text.removeprefix(" + ").replace(" - ", "-", 1) if text.startswith(" - ") else text.removeprefix(" + ")
+    return f"{text} + {len(order) - most} more" if len(order) > most else text or "0"
+
+
+def _matrix(half: FullyConnected) -> Array:
+    """The matrix of a linear half."""
+    product = half.weights[0].detach()
+    for weight in list(half.weights)[1:]:
+        product = weight.detach() @ product
+    return product.double().numpy()
+
+
+def _readable(rows: Array) -> Array | None:
+    """Orthonormal rows of the span, sparse and signed; None where all are zero."""
+    _, values, basis = np.linalg.svd(rows, full_matrices=False)
+    count = int((values > _DEPENDENT * values[0]).sum()) if len(values) else 0
+    if count == 0:
+        return None
+    return varimax(basis[:count]) if count > 1 else signed(basis[:1])
+
+
+def _moments(values: Array | None, width: int) -> tuple[Array, Array]:
+    """Mean and standard deviation of columns, 0 for constant ones; 0 and 1 where there are no rows."""
+    if values is None:
+        return np.zeros(width), np.ones(width)
+    of = Standardiser.of(values)
+    scale = np.zeros(width)
+    scale[of.kept] = of.scale
+    return of.mean, scale
+
+
+def _inverse(scale: Array) -> Array:
+    return np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+
+
+def _output_weights(found: Discovery, x: Array, y: Array | None) -> Array:
+    """What outputs are multiplied by: 1 over the spread of each target where they count alike, else one number."""
+    width = found.decoder.dimensions[-1]
+    if not found.loss.standardised:
+        return np.ones(width)
+    values = found.predict(x) if y is None else y
+    scale = _moments(values, width)[1]
+    if y is not None and found.settings.get("scaling") == Scaling.COLUMN.value:
+        return _inverse(scale)
+    total = float(np.sqrt(np.square(scale).sum()))
+    return np.full(width, 1.0 / total if total > CONSTANT else 1.0)
+
+
+def _shares(squares: Array) -> Array:
+    """Over the sum of the last axis, 0 where that is 0."""
+    total = squares.sum(-1, keepdims=True)
+    return np.divide(squares, total, out=np.zeros_like(squares), where=total > 0)
