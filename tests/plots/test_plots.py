@@ -20,6 +20,7 @@ from isthmus import plots
 from isthmus.diagnostics import reconstruction_arrows, representation_path
 from isthmus.discovery import interpret
 from isthmus.discovery.choices import SLACK
+from isthmus.discovery.evidence.straight_halves import straight_half
 from isthmus.plots.style import PALETTE, SIZE, SURFACE
 
 SRC = Path(__file__).parents[2] / "src"
@@ -29,6 +30,12 @@ MEANING = interpret(
     FOUND, discoveries.inputs(), candidates={"probe": discoveries.inputs()[:, 0]}, transforms={"flip": lambda v: -v}
 )
 COORDINATES = xr.Dataset({"coordinates": (("sample", "coordinate"), FOUND.transform(discoveries.inputs()))})
+_STRAIGHT = discoveries.straight(np.linalg.qr(np.random.default_rng(2).normal(size=(7, 2)))[0].T)
+_ROWS = np.random.default_rng(3).normal(size=(50, 7))
+_HALF = straight_half(_STRAIGHT, _ROWS)
+assert _HALF is not None
+HALF = _HALF.assign(target=("sample", _ROWS[:, 0])).assign_coords(target_name="flux")
+OF_CLASSES = _HALF.assign(label=("sample", np.arange(50) % 3), class_name=("class", ["cat", "cow", "dog"]))
 TRIANGLES = [[[0, 0], [1, 0], [0, 1]], [[1, 0], [1, 1], [0, 1]]]
 SWEEP = pd.DataFrame({"network.depth": [4, 8, 4, 8], "objective": [0.3, 0.2, 0.31, 0.22]})
 DEPTH = xr.Dataset(
@@ -73,6 +80,11 @@ DRAWINGS: dict[str, Drawing] = {
     "attributions": lambda ax: plots.attributions(MEANING, ax),
     "candidates": lambda ax: plots.candidates(MEANING, ax),
     "symmetry_defects": lambda ax: plots.symmetry_defects(MEANING, ax),
+    "loadings": lambda ax: plots.loadings(HALF, ax),
+    "loading_profiles": lambda ax: plots.loading_profiles(HALF, ax),
+    "summary_curve": lambda ax: plots.summary_curve(HALF, ax, direction=2),
+    "summary_plane": lambda ax: plots.summary_plane(HALF, ax),
+    "direction_spectrum": lambda ax: plots.direction_spectrum(HALF, ax, columns=7),
     "starts": lambda ax: plots.starts(FOUND.runs, ax),
     "coordinates": lambda ax: plots.coordinates(COORDINATES, ax),
     "regions": lambda ax: plots.regions(

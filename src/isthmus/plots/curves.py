@@ -35,7 +35,7 @@ _BELOW = 30.0  # how far below the errors of the networks the axis of a scree pl
 
 
 @in_own_settings
-def scree(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = None) -> Axes:
+def scree(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = None, noun: str = "dimension") -> Axes:
     """Error against the number of dimensions, on a logarithmic axis.
 
     The axis ends a factor of 30 below the least error of the networks: a linear map through all dimensions has 1e-15.
@@ -44,6 +44,7 @@ def scree(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = Non
         dataset: `Discovery.scree` (dimension "rank"; any of `train_error`, `heldout_error`, `linear_error`).
         ax: axes to draw into; new ones unless given.
         rank: the chosen rank, marked by a dashed line.
+        noun: what is counted (`RankKind.noun`).
 
     Returns:
         The axes.
@@ -58,7 +59,7 @@ def scree(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = Non
     least = min((float(v[v > 0].min()) for v in networks if (v > 0).any()), default=0.0)
     if ax.get_ylim()[0] < least / _BELOW:
         ax.set_ylim(bottom=least / _BELOW)
-    ax.set_xlabel("dimensions")
+    ax.set_xlabel(f"{noun}s")
     ax.set_ylabel("error / error of the best constant")
     mark_rank(ax, rank)
     whole_numbers(ax)
@@ -67,7 +68,9 @@ def scree(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = Non
 
 
 @in_own_settings
-def objective_curve(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = None) -> Axes:
+def objective_curve(
+    dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = None, noun: str = "dimension"
+) -> Axes:
     """Excess of the least objective through r dimensions over that through the most, one line per ridge.
 
         100 * (F(r) / F(K) - 1), cut off below at 0.01 per cent; the rank is the least r at or below the slack
@@ -76,6 +79,7 @@ def objective_curve(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | 
         dataset: `Discovery.objective_curve` (dimensions "ridge" and "rank"; `objective`, and `chosen` per ridge).
         ax: axes to draw into; new ones unless given.
         rank: the chosen rank, marked by a dashed line.
+        noun: what is counted (`RankKind.noun`).
 
     Returns:
         The axes.
@@ -96,7 +100,7 @@ def objective_curve(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | 
     ax.axhline(100 * SLACK, color=INK, linewidth=0.9, linestyle=":")
     ax.set_yscale("log")
     ax.set_ylim(bottom=100 * _FLOOR * 0.8)
-    ax.set_xlabel("dimensions allowed")
+    ax.set_xlabel(f"{noun}s allowed")
     ax.set_ylabel("objective above its least, %")
     mark_rank(ax, rank)
     whole_numbers(ax)

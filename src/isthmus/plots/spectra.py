@@ -1,4 +1,4 @@
-"""Singular values layer by layer, and those of the network's Jacobian.
+"""Singular values layer by layer, those of the network's Jacobian, and those that a linear half leaves.
 
 How the tables are made: `diagnostics`. Curves over ranks: `curves`.
 """
@@ -7,11 +7,13 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
+from matplotlib.ticker import NullFormatter
 
 from isthmus.plots.style import BLUE, MUTED, SMALL, axes_or_new, in_own_settings, mark_rank, whole_numbers
 
 _FLOOR = 1e-6
 _MOST_COMPONENTS = 24  # unless the rank lies beyond
+_BEHIND = 6  # directions behind the rank that have room
 
 
 @in_own_settings
@@ -97,5 +99,40 @@ def jacobian_spectrum(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int 
     ax.set_xlabel("component of the Jacobian")
     ax.set_ylabel("singular value / first")
     mark_rank(ax, rank, between=True)
+    whole_numbers(ax)
+    return ax
+
+
+@in_own_settings
+def direction_spectrum(dataset: xr.Dataset, ax: Axes | None = None, *, columns: int | None = None) -> Axes:
+    """The spectrum of a map with a linear half over its directions; behind the rank it is 0 by construction.
+
+    Args:
+        dataset: of `straight_half` (dimension "component"; `spectrum`; attribute `kind`).
+        ax: axes to draw into; new ones unless given.
+        columns: how many directions there could be; up to six behind the rank have room on the axis.
+
+    Returns:
+        The axes.
+    """
+    ax = axes_or_new(ax)
+    values = dataset["spectrum"].values
+    count = len(values)
+    relative = np.clip(values / (values[0] or 1.0), _FLOOR**2, None)
+    ax.plot(np.arange(1, count + 1), relative, "o-", color=BLUE, markersize=5)
+    ax.set_yscale("log")
+    ax.set_ylim(min(float(relative.min()) / 3, 0.05), 2.0)
+    ax.yaxis.set_minor_formatter(NullFormatter())
+    beyond = min((columns or count) - count, _BEHIND)
+    ax.set_xlim(0.4, count + max(beyond, 0) + 0.6)
+    if beyond > 0:
+        place, words = count + 0.5 + beyond / 2, "0 by\nconstruction"
+        ax.text(
+            place, 0.5, words, transform=ax.get_xaxis_transform(), ha="center", va="center", fontsize=SMALL, color=MUTED
+        )
+    index = dataset.attrs.get("kind", "index") == "index"
+    ax.set_xlabel("direction of the inputs" if index else "direction of the outputs")
+    ax.set_ylabel("eigenvalue / first" if index else "singular value / first")
+    mark_rank(ax, count, between=True)
     whole_numbers(ax)
     return ax

@@ -88,12 +88,15 @@ def in_own_settings(draw: Callable[_P, Axes]) -> Callable[_P, Axes]:
     return drawn
 
 
-def axes_or_new(ax: Axes | None) -> Axes:
-    """`ax` untouched, or the axes of a new figure in the house style, outside pyplot's state."""
+def axes_or_new(ax: Axes | None, *, height: float = 0.0) -> Axes:
+    """`ax` untouched, or the axes of a new figure in the house style, outside pyplot's state.
+
+    Where many rows need a larger `height` in inches, the figure has it.
+    """
     if ax is not None:
         return ax
     with own_settings(_RC):
-        return Figure(figsize=SIZE, layout="constrained").add_subplot()
+        return Figure(figsize=(SIZE[0], max(SIZE[1], height)), layout="constrained").add_subplot()
 
 
 def plain_text(name: object, *, most: int = _LONGEST_NAME) -> str:
