@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from isthmus.discovery.decision import CLEAR_MARGIN, SHARP, Readings, decide, error_ratio, linear_rank_for
+from isthmus.discovery.halves import INDEX, MODE, RANK, RankKind
 from isthmus.theory import Verdict
 from isthmus.theory.curve_readings import CurveReading
 
@@ -57,6 +58,26 @@ DOUBTS = {
     "alone": ({"neighbours": ()}, "Only the ridge 0.001 counts"),
     "complaint": ({"complaints": ("Every start diverged at ridge 0.01; it is left out.",)}, "Every start diverged"),
 }
+
+
+@pytest.mark.parametrize(("kind", "noun"), [(INDEX, "combination"), (MODE, "mode"), (RANK, "direction")])
+def test_reasons_about_a_linear_half_count_what_it_has(kind: RankKind, noun: str) -> None:
+    straight = replace(CLEAR, straight=True, kind=kind)
+    assert f"one {noun} fewer raises" in decide(straight).reasons[1]
+    doubtful = replace(
+        straight,
+        widest=3,
+        objective=CurveReading(3, BELOW_SHARP),
+        scree=CurveReading(3, BELOW_CLEAR),
+        linear_error=(1.0, 0.6, 0.4, 0.0097, 0.2, 0.1, 0.05),
+    )
+    text = "\n".join(decide(doubtful).reasons)
+    assert f"One {noun} fewer than 3 raises" in text
+    assert f"3 {noun}s are the most that were tried: there may be more." in text
+    assert f"A linear map through at most 3 {noun}s predicts better" in text
+    assert "dimension" not in text
+    moving = replace(doubtful, neighbours=(LARGER, (3e-4, CurveReading(4, 0.01))))
+    assert f"one {noun} fewer costs little at each" in decide(moving).reasons[0]
 
 
 def test_agreement_everywhere_is_confident() -> None:

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from isthmus.discovery.choices import AS_LINEAR, CLEAR_MARGIN, FILLED, SHARP
+from isthmus.discovery.halves import RANK, RankKind
+from isthmus.tasks.arrays import counted
 from isthmus.theory import Verdict
 from isthmus.theory.curve_readings import CurveReading
 
@@ -38,6 +40,7 @@ class Readings:
         classes: whether the targets are classes.
         straight: whether one half is linear: the index or the mode rank.
         useless: neighbouring ridges where what was trained predicts clearly worse than at the chosen one.
+        kind: which rank is read, for the words of the reasons.
     """
 
     ridge: float
@@ -59,6 +62,12 @@ class Readings:
     classes: bool = False
     straight: bool = False
     useless: tuple[float, ...] = ()
+    kind: RankKind = RANK
+
+    @property
+    def noun(self) -> str:
+        """What the rank counts, in one word: of a linear half whose kind is not told, directions."""
+        return "direction" if self.straight and self.kind is RANK else self.kind.noun
 
     @property
     def counted_neighbours(self) -> tuple[tuple[float, CurveReading], ...]:
@@ -112,7 +121,7 @@ def _most_common(readings: Readings) -> int:
 
 
 def _agreement(readings: Readings, rank: int) -> tuple[str, ...]:
-    below = f"one dimension fewer raises the objective by {_percent(readings.objective.sharpness)}"
+    below = f"one {readings.noun} fewer raises the objective by {_percent(readings.objective.sharpness)}"
     ridges = ", ".join(f"{r:g}" for r in sorted([readings.ridge, *(ridge for ridge, _ in readings.neighbours)]))
     return (
         f"The objective curve, the held-out error and the Jacobian all read {rank}.",
@@ -149,13 +158,20 @@ def _weaknesses(readings: Readings, rank: int) -> list[str]:
         doubts.append(f"Only the ridge {readings.ridge:g} counts: whether the reading is stable along it is not known.")
     if not readings.is_sharp:
         rise = _percent(readings.objective.sharpness)
-        doubts.append(f"One dimension fewer than {readings.objective.rank} raises the objective by {rise} only.")
+        fewer = f"One {readings.noun} fewer than {readings.objective.rank}"
+        doubts.append(f"{fewer} raises the objective by {rise} only.")
     if readings.scree.sharpness < CLEAR_MARGIN:
         doubts.append("The held-out error has no clear bend; more data would sharpen it.")
     most = len(readings.linear_error) - 1 if readings.most is None else readings.most
     if rank >= readings.widest > 1 and rank == readings.objective.rank and readings.widest < most:
-        doubts.append(f"The rank is the largest that was tried ({readings.widest}): it may be larger.")
+        doubts.append(_largest_tried(readings))
     return doubts + _against_simpler_maps(readings, rank)
+
+
+def _largest_tried(readings: Readings) -> str:
+    if not readings.straight:
+        return f"The rank is the largest that was tried ({readings.widest}): it may be larger."
+    return f"{counted(readings.widest, readings.noun)} are the most that were tried: there may be more."
 
 
 def _against_simpler_maps(readings: Readings, rank: int) -> list[str]:
@@ -169,7 +185,7 @@ def _against_simpler_maps(readings: Readings, rank: int) -> list[str]:
         return [] if readings.straight else _against_fewer_curved(readings, rank)
     if rank < len(readings.linear_error) and mine > linear * AS_LINEAR:
         return [
-            f"A linear map through at most {rank} dimensions predicts better (relative error {linear:.3g}, here "
+            f"A linear map through at most {rank} {readings.noun}s predicts better (relative error {linear:.3g}, here "
             f"{mine:.3g}): give more data or starts."
         ]
     return []
@@ -204,7 +220,7 @@ def _moving(readings: Readings) -> list[str]:
         return []
     parts = [(readings.ridge, readings.objective), *readings.neighbours]
     listed = ", ".join(f"{reading.rank} at ridge {ridge:g}" for ridge, reading in sorted(parts, key=lambda p: -p[0]))
-    return [f"The reading moves with the ridge ({listed}) and one dimension fewer costs little at each."]
+    return [f"The reading moves with the ridge ({listed}) and one {readings.noun} fewer costs little at each."]
 
 
 def _blurred_classes(readings: Readings, rank: int) -> list[str]:
@@ -224,7 +240,7 @@ def _blurred_classes(readings: Readings, rank: int) -> list[str]:
     if math.log(low / high) > readings.spread or readings.spread < SHARP:
         return []
     return [
-        f"Through {read[0]} and through {read[1]} dimensions the objective differs by "
+        f"Through {read[0]} and through {read[1]} {readings.noun}s the objective differs by "
         f"{_percent(math.log(low / high))}, the minima that training found by {_percent(readings.spread)}: which rank "
         "the least has is not known."
     ]
