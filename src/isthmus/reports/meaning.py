@@ -4,15 +4,29 @@ import numpy as np
 import xarray as xr
 
 from isthmus import plots
+from isthmus.discovery.halves import INDEX, MODE, RANK, RankKind
 from isthmus.reports.picture import Picture
 from isthmus.reports.tables import TableText
 from isthmus.tasks.names import shown
 
 _NAMED = 3  # inputs and candidates that are named for each coordinate
+_ATTRIBUTION = "How strongly each coordinate follows each input: its mean slope, in units of the spread of both"
+_AVERAGE = "An average over the data; a coordinate that only turns somewhere follows the input there."
+_COORDINATES = {
+    INDEX.name: "The coordinates span the same combinations in another basis: uncorrelated, the one that saves most "
+    "first, where the combinations above are rotated to use few inputs.",
+    MODE.name: "The coordinates are curved; the modes above are what they move, rotated to use few outputs.",
+}
 
 
-def meaning_pictures(meaning: xr.Dataset) -> list[Picture]:
+def of_coordinates(kind: str) -> str:
+    """How coordinates differ from the combinations or modes that stand on the same page; nothing where none do."""
+    return _COORDINATES.get(kind, "")
+
+
+def meaning_pictures(meaning: xr.Dataset, kind: RankKind = RANK) -> list[Picture]:
     """What each coordinate saves, which inputs it follows, and which candidates it resembles, where there are any."""
+    beside = f" {of_coordinates(kind.name)}".rstrip()
     count = meaning.sizes["coordinate"]
     found = [
         Picture(
@@ -23,8 +37,7 @@ def meaning_pictures(meaning: xr.Dataset) -> list[Picture]:
         ),
         Picture(
             "attributions",
-            "How strongly each coordinate follows each input: its mean slope, in units of the spread of both. An "
-            "average over the data; a coordinate that only turns somewhere follows the input there.",
+            f"{_ATTRIBUTION}, without sign.{beside}" if kind is INDEX else f"{_ATTRIBUTION}. {_AVERAGE}{beside}",
             f"{count} coordinates by {meaning.sizes['input']} inputs, darker where the coordinate follows the input.",
             lambda: plots.attributions(meaning),
         ),

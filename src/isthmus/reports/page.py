@@ -17,11 +17,13 @@ from numpy.typing import ArrayLike
 
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
+from isthmus.discovery.evidence.straight_halves import straight_half
 from isthmus.plots.style import PALETTE
 from isthmus.reports.depth_words import depth_table
-from isthmus.reports.meaning import meaning_table
+from isthmus.reports.meaning import meaning_table, of_coordinates
 from isthmus.reports.picture import Picture, inline_svg
 from isthmus.reports.pictures import pictures_of
+from isthmus.reports.straight_words import straight_section
 from isthmus.reports.tables import layer_table, rows_by, skipped_table
 from isthmus.reports.verdict import verdict_of
 from isthmus.tasks.names import shown
@@ -66,6 +68,7 @@ def report(
     command: str | None = None,
     pictures: Sequence[Picture] | None = None,
     meaning: xr.Dataset | None = None,
+    y: ArrayLike | None = None,
 ) -> None:
     """Write one self-contained HTML page about `result`.
 
@@ -76,6 +79,7 @@ def report(
         command: the command that made the result, for the page's last section.
         pictures: those that `write_pictures` made of the same result, so that they are not drawn again.
         meaning: what `isthmus.interpret` says of the coordinates of a discovery, to be shown beside them.
+        y: targets of the samples `x`, to show them against combinations of the inputs; predictions unless given.
 
     Raises:
         OSError: the file cannot be written.
@@ -84,7 +88,7 @@ def report(
         raise TypeError(f"report(result, path): needs what discover or diagnose returned, got {type(result).__name__}.")
     if not isinstance(path, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"report(result, path): needs the path of a file, got {type(path).__name__}.")
-    write_text(Path(path), rendered("page.html", _content(result, x, command, pictures, meaning)))
+    write_text(Path(path), rendered("page.html", _content(result, x, y, command, pictures, meaning)))
 
 
 def rendered(template: str, content: Mapping[str, object]) -> str:
@@ -117,6 +121,7 @@ def _visible(value: object) -> object:
 def _content(
     result: Discovery | Diagnosis,
     x: ArrayLike | None,
+    y: ArrayLike | None,
     command: str | None,
     pictures: Sequence[Picture] | None,
     meaning: xr.Dataset | None,
@@ -124,18 +129,21 @@ def _content(
     discovery = result if isinstance(result, Discovery) else None
     diagnosis = result if isinstance(result, Diagnosis) else result.diagnosis
     control = discovery.control if discovery else None
+    half = straight_half(discovery, x, y) if discovery and discovery.rank else None
     warnings = (*(discovery.warnings if discovery else ()), *diagnosis.warnings)
     return {
         "title": "Rank of a task" if discovery else "Rank of a network",
         "state": discovery.verdict.name.lower() if discovery else "plain",
-        "verdict": verdict_of(result),
-        "pictures": page_figures(pictures if pictures is not None else pictures_of(result, x, meaning), ""),
+        "verdict": verdict_of(result, x, y),
+        "straight": straight_section(discovery, half) if discovery and half is not None else None,
+        "pictures": page_figures(pictures if pictures is not None else pictures_of(result, x, meaning, y), ""),
         "control": verdict_of(control) if control else None,
         "control_pictures": page_figures(_curves(control), "control-") if control else [],
         "warnings": list(dict.fromkeys(warnings)),
         "starts": rows_by(discovery.runs, "run", _START_COLUMNS) if discovery else None,
         "depths": depth_table(discovery.depth_path) if discovery and discovery.depth_path else None,
         "coordinates": meaning_table(meaning) if meaning is not None else None,
+        "of_coordinates": of_coordinates(discovery.kind) if discovery else "",
         "layers": layer_table(diagnosis),
         "skipped": skipped_table(diagnosis),
         "readings": _readings(discovery) if discovery else {},

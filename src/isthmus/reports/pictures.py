@@ -16,21 +16,28 @@ from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
 from isthmus.discovery.choices import SLACK
 from isthmus.discovery.depth.path import DepthPath
+from isthmus.discovery.evidence.straight_halves import straight_half
+from isthmus.discovery.halves import RANK_KINDS
 from isthmus.plots.style import own_settings
 from isthmus.reports.layer_pictures import layer_pictures, profile_pictures
 from isthmus.reports.meaning import meaning_pictures
 from isthmus.reports.picture import Picture, drawn, svg_of
+from isthmus.reports.straight_pictures import straight_pictures
 from isthmus.writing.atomic import atomic_path
 
 _DPI = 200
 
 
 def pictures_of(
-    result: Discovery | Diagnosis, x: ArrayLike | None = None, meaning: xr.Dataset | None = None
+    result: Discovery | Diagnosis,
+    x: ArrayLike | None = None,
+    meaning: xr.Dataset | None = None,
+    y: ArrayLike | None = None,
 ) -> list[Picture]:
     """The pictures of a result in reading order; with samples `x`, also their first coordinates.
 
-    With `meaning`, a table of `interpret`, also what these coordinates save, follow and resemble.
+    With `meaning`, a table of `interpret`, also what these coordinates save, follow and resemble. Of a linear half its
+    loadings, with samples also its spectrum and the targets `y`, or predictions, against the combinations.
     """
     if isinstance(result, Diagnosis):
         return [
@@ -49,7 +56,11 @@ def pictures_of(
     )
     depth = [_depth_picture(result.depth_path)] if result.depth_path is not None else []
     coordinates = _coordinate_pictures(result, x) if x is not None and result.rank else []
-    return [*found, starts, *depth, *coordinates, *(meaning_pictures(meaning) if meaning is not None else [])]
+    half = straight_half(result, x, y) if result.rank else None
+    straight = [] if half is None else straight_pictures(result, half, x, y)
+    kind = RANK_KINDS[result.kind]
+    of_meaning = [] if meaning is None else meaning_pictures(meaning, kind)
+    return [*straight, *found, starts, *depth, *coordinates, *of_meaning]
 
 
 def write_pictures(
@@ -57,13 +68,14 @@ def write_pictures(
     folder: str | os.PathLike[str],
     x: ArrayLike | None = None,
     meaning: xr.Dataset | None = None,
+    y: ArrayLike | None = None,
 ) -> list[Picture]:
     """Write every picture of a result into `folder` (made if missing) as PNG and SVG; returns them, drawn.
 
     Raises:
         OSError: the folder cannot be written.
     """
-    pictures = pictures_of(result, x, meaning)
+    pictures = pictures_of(result, x, meaning, y)
     save_pictures(pictures, folder)
     return pictures
 
@@ -88,20 +100,21 @@ def _curve_pictures(found: Discovery) -> list[Picture]:
     words = found.loss.words
     linear = words.autoencoder if found.task == "autoencoding" else words.linear
     last, rank = found.scree["rank"].values.max(initial=0), found.rank
+    noun = RANK_KINDS[found.kind].noun
     return [
         Picture(
             "scree",
-            f"Error through each number of dimensions, over {words.unit}. A rank stands out where the held-out error "
+            f"Error through each number of {noun}s, over {words.unit}. A rank stands out where the held-out error "
             f"falls steeply up to it and no further; the dotted line is {linear}.",
-            f"Error against the number of dimensions from 1 to {last}, with the chosen rank {rank} marked.",
-            lambda: plots.scree(found.scree, rank=rank),
+            f"Error against the number of {noun}s from 1 to {last}, with the chosen rank {rank} marked.",
+            lambda: plots.scree(found.scree, rank=rank, noun=noun),
         ),
         Picture(
             "objective_curve",
-            "How much the least objective rises when fewer dimensions are allowed, for each ridge. The rank is the "
+            f"How much the least objective rises when fewer {noun}s are allowed, for each ridge. The rank is the "
             f"least number below the dotted line at {100 * SLACK:g} %; the jump to its left says how sharp it is.",
-            f"Excess objective against dimensions allowed, one line per ridge, with the chosen rank {rank} marked.",
-            lambda: plots.objective_curve(found.objective_curve, rank=rank),
+            f"Excess objective against {noun}s allowed, one line per ridge, with the chosen rank {rank} marked.",
+            lambda: plots.objective_curve(found.objective_curve, rank=rank, noun=noun),
         ),
     ]
 

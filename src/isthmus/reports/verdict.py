@@ -6,12 +6,17 @@ The command line prints these sentences and the page shows them; how the verdict
 import math
 from collections.abc import Mapping
 
+import xarray as xr
+from numpy.typing import ArrayLike
+
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
+from isthmus.discovery.evidence.straight_halves import straight_half
 from isthmus.discovery.groups.group_words import groups_in_words, measured_in_words
 from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS
 from isthmus.reports.depth_words import depth_sentence
 from isthmus.reports.diagnosis_verdict import verdict_of_diagnosis
+from isthmus.reports.straight_words import short_line
 from isthmus.reports.words import Line, VerdictText, dimensions, sentence
 from isthmus.theory import RankEstimate, Verdict
 
@@ -20,16 +25,26 @@ _MOST_SHARES = 8  # ranks whose accuracy is told in words; `Discovery.scree` has
 FAR = 1e-3  # relative stationarity beyond which energies are rough
 
 
-def verdict_of(result: Discovery | Diagnosis) -> VerdictText:
-    """The verdict of a discovery or a diagnosis in words."""
+def verdict_of(result: Discovery | Diagnosis, x: ArrayLike | None = None, y: ArrayLike | None = None) -> VerdictText:
+    """The verdict of a discovery or a diagnosis in words.
+
+    Where rows are known, combinations and modes are those of standardised columns.
+
+    Args:
+        result: what `discover` or `diagnose` returned.
+        x: samples of a discovery in the user's units.
+        y: their targets.
+    """
     if isinstance(result, Discovery):
-        return _verdict_of_discovery(result)
+        return _verdict_of_discovery(result, straight_half(result, x, y) if result.rank else None)
     return verdict_of_diagnosis(result)
 
 
-def _verdict_of_discovery(found: Discovery) -> VerdictText:
+def _verdict_of_discovery(found: Discovery, half: xr.Dataset | None) -> VerdictText:
     lines = [Line("How sure", found.verdict.value), Line("Why", " ".join(found.reasons))]
     lines.append(Line("Ranks", ranks_sentence(found)))
+    if half is not None:
+        lines.append(short_line(half))
     lines.append(Line("Limit", _limit(found)))
     lines.append(Line("Groups", _groups(found)))
     lines.append(Line("Error", _error(found)))
@@ -47,12 +62,13 @@ def _verdict_of_discovery(found: Discovery) -> VerdictText:
 
 
 def _headline(found: Discovery) -> str:
+    kind = RANK_KINDS[found.kind]
     if found.verdict is Verdict.NO_SHARP_RANK:
-        return f"No sharp rank: no number of dimensions stands out (best single reading: {found.rank})."
+        return f"No sharp rank: no number of {kind.noun}s stands out (best single reading: {found.rank})."
     if found.verdict is Verdict.DOUBTFUL and found.rank == 0:
-        return "No dimension was found to help on held-out data, but this is doubtful."
+        return f"No {kind.noun} was found to help on held-out data, but this is doubtful."
     if found.rank == 0:
-        return "0 dimensions: the targets do not depend on the inputs."
+        return f"{_counted(found, 0)}: the targets do not depend on the inputs."
     if found.verdict is Verdict.DOUBTFUL:
         return f"Probably {_counted(found, found.rank)}, but this is doubtful."
     return f"This task needs {_counted(found, found.rank)}."
@@ -156,9 +172,9 @@ def _linear(found: Discovery) -> str:
     name = words.autoencoder if found.task == "autoencoding" else words.linear
     needed = found.readings["linear_rank"]
     if needed is None:
-        most = dimensions(int(found.scree["rank"].max()))
+        most = _counted(found, int(found.scree["rank"].max()))
         return f"{name} does not reach this error with any rank tried, up to {most}."
-    return f"{name} needs {dimensions(int(needed))} for the same error."
+    return f"{name} needs {_counted(found, int(needed))} for the same error."
 
 
 def energies_of(readings: Mapping[str, float | int | None]) -> str:

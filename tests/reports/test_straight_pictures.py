@@ -1,0 +1,103 @@
+"""Which pictures a linear half has, what they say, and the page around them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import discoveries
+import isthmus
+from isthmus import interpret
+from isthmus.reports.pictures import pictures_of
+from pages import HOSTILE, Page
+
+X = np.random.default_rng(0).normal(size=(80, 6))
+HALF = ["loadings", "direction_spectrum"]
+
+
+def found_of(rank: int, outputs: int = 1, **changes: object) -> discoveries.Discovery:
+    return discoveries.straight(np.eye(6)[:rank], outputs=outputs, **changes)  # pyright: ignore[reportArgumentType]
+
+
+def classes() -> discoveries.Discovery:
+    found = found_of(2, 2, task="classification", target_names=("no", "yes"))
+    return discoveries.replace(found, settings={**found.settings, "loss": "cross_entropy"})
+
+
+@pytest.mark.parametrize(
+    ("rank", "outputs", "names"),
+    [
+        (1, 1, ["summary_1"]),
+        (2, 1, ["summary_1_2"]),
+        (2, 2, ["summary_1_2_target_1", "summary_1_2_target_2"]),
+        (3, 1, ["summary_1_2", "summary_1", "summary_2", "summary_3"]),
+    ],
+)
+def test_outputs_are_drawn_against_one_or_two_combinations(rank: int, outputs: int, names: list[str]) -> None:
+    found = found_of(rank, outputs)
+    y = found.predict(X)
+    drawn = [picture.name for picture in pictures_of(found, X, None, y)]
+    assert drawn[: len(HALF) + len(names)] == [*HALF, *names]
+    assert drawn[len(HALF) + len(names)] == "scree"
+    assert [picture.name for picture in pictures_of(found)][:2] == ["loadings", "scree"]
+
+
+def test_many_targets_are_those_that_move_most() -> None:
+    found = found_of(1, 8)
+    y = found.predict(X)
+    slopes = np.abs(np.gradient(y, axis=0)).sum(0)
+    assert slopes.shape == (8,)
+    summaries = [p.name for p in pictures_of(found, X) if p.name.startswith("summary")]
+    assert len(summaries) == 3
+    assert summaries == sorted(summaries)
+
+
+def test_targets_that_were_not_given_are_said_to_be_predicted() -> None:
+    found = found_of(1)
+    labels = {}
+    for y in (None, found.predict(X)):
+        (picture,) = [p for p in pictures_of(found, X, None, y) if p.name == "summary_1"]
+        labels[y is None] = picture.draw().get_ylabel()
+    assert labels == {True: "predicted y0", False: "y0"}
+
+
+def test_classes_are_colours_and_modes_have_no_summaries() -> None:
+    y = np.where(X[:, 0] > 0, "yes", "no")
+    names = [picture.name for picture in pictures_of(classes(), X, None, y)]
+    assert names[:3] == [*HALF, "summary_1_2"]
+    modes = discoveries.straight(np.eye(6)[:2], kind="mode", outputs=3)
+    assert [p.name for p in pictures_of(modes, X[:, :3])][:3] == [*HALF, "scree"]
+    fields = discoveries.straight(np.linalg.qr(np.ones((30, 2)) + np.eye(30)[:, :2])[0].T, kind="mode", outputs=3)
+    assert pictures_of(fields)[0].name == "loading_profiles"
+
+
+def test_curves_count_combinations() -> None:
+    scree, objective = (p for p in pictures_of(found_of(2)) if p.name in {"scree", "objective_curve"})
+    assert scree.draw().get_xlabel() == "combinations"
+    assert objective.draw().get_xlabel() == "combinations allowed"
+    assert "number of combinations" in scree.caption
+    (curved, *_) = pictures_of(discoveries.discovery())
+    assert curved.draw().get_xlabel() == "dimensions"
+
+
+def test_the_page_says_it_first_and_tells_the_coordinates_apart(tmp_path: Path) -> None:
+    found = found_of(2, target_names=("yield",))
+    isthmus.report(found, tmp_path / "a.html", x=X, y=found.predict(X), meaning=interpret(found, X))
+    words = " ".join(Page((tmp_path / "a.html").read_text()).text)
+    assert "yield depends on 2 combinations of the 6 inputs." in words
+    assert words.index("Combinations of the inputs") < words.index("Evidence")
+    assert words.count("another basis") == 2  # of the table of coordinates, and of the picture of what they follow
+    isthmus.report(discoveries.discovery(), tmp_path / "b.html")
+    assert "Combinations of the inputs" not in (tmp_path / "b.html").read_text()
+
+
+def test_hostile_names_are_shown_not_run(tmp_path: Path) -> None:
+    names = (HOSTILE, "$x$", "_hidden", "‮left", "a\nb", "long " * 30)
+    found = found_of(3, input_names=names, target_names=(HOSTILE,))
+    isthmus.report(found, tmp_path / "page.html", x=X, y=found.predict(X), meaning=interpret(found, X))
+    text = (tmp_path / "page.html").read_text()
+    page = Page(text)
+    assert not page.attributes("script")
+    assert "<script>document" not in text
+    assert "‮" not in text
+    assert f"{HOSTILE} depends on 3 combinations" in " ".join(page.text)

@@ -1,0 +1,103 @@
+"""The sentences, the table and the line of the verdict about a linear half, of directions that are known."""
+
+import numpy as np
+import pytest
+
+import discoveries
+from isthmus.discovery.evidence.straight_halves import straight_half
+from isthmus.reports import verdict_of
+from isthmus.reports.straight_words import StraightText, lead, straight_section
+from isthmus.theory import Verdict
+
+NAMES = ("a", "b", "c", "d", "e")
+ROW = np.array([[0.71, 0.69, -0.12, 0.01, 0.0]])
+ONE = discoveries.straight(ROW / np.linalg.norm(ROW), input_names=NAMES, target_names=("yield",))
+FOUR = discoveries.straight(np.eye(5)[:4], input_names=NAMES, outputs=3)
+MODES = discoveries.straight(np.eye(5)[:2], kind="mode", outputs=4, target_names=NAMES)
+DRAWN = np.random.default_rng(0).normal(size=(300, 5))
+X = (DRAWN - DRAWN.mean(0)) / DRAWN.std(0)
+
+
+def section(found: discoveries.Discovery, *rows: np.ndarray) -> StraightText:
+    half = straight_half(found, *rows)
+    assert half is not None
+    return straight_section(found, half)
+
+
+def line(found: discoveries.Discovery, label: str, *rows: np.ndarray) -> str:
+    (text,) = [line.text for line in verdict_of(found, *rows).lines if line.label == label]
+    return text
+
+
+@pytest.mark.parametrize(
+    ("found", "changes", "text"),
+    [
+        (ONE, {}, "yield depends on 1 combination of the 5 inputs."),
+        (ONE, {"verdict": Verdict.DOUBTFUL}, "yield probably depends on 1 combination of the 5 inputs."),
+        (FOUR, {}, "The 3 targets depend on 4 combinations of the 5 inputs."),
+        (FOUR, {"verdict": Verdict.NO_SHARP_RANK},
+         "No number of combinations stands out; 4 combinations, the best single reading, would be these."),
+        (FOUR, {"task": "classification"}, "The class depends on 4 combinations of the 5 inputs."),
+        (FOUR, {"task": "autoencoding"}, "The 5 columns can be rebuilt from 4 combinations of them."),
+        (MODES, {}, "The 5 targets move in 2 modes."),
+    ],
+)  # fmt: skip
+def test_the_lead_says_what_depends_on_how_many(
+    found: discoveries.Discovery, changes: dict[str, object], text: str
+) -> None:
+    assert lead(discoveries.replace(found, **changes)) == text  # pyright: ignore[reportArgumentType] - the table names fields
+
+
+def test_the_table_has_each_combination_in_both_units_and_its_share() -> None:
+    spread = np.array([1.0, 100.0, 0.5, 1.0, 1.0])
+    found = discoveries.straight(ROW / np.linalg.norm(ROW), input_names=NAMES, spread=spread)
+    text = section(found, X * spread)
+    assert text.title == "Combinations of the inputs"
+    assert text.table.headings == (
+        "combination", "in standardised columns", "the same in your units", "share of the squared slopes",
+    )  # fmt: skip
+    assert text.table.rows == (("1", "0.71 a + 0.69 b - 0.12 c", "0.712 a + 0.00692 b - 0.241 c", "100 %"),)
+    assert text.table.words == (1, 2)
+    without = section(found)
+    assert without.table.headings == ("combination", "in your units, of length 1")
+    assert without.table.rows == (("1", "0.947 a - 0.32 c"),)
+
+
+def test_inputs_that_take_no_part_are_named_and_how_small_they_are() -> None:
+    assert section(ONE, X).notes[0] == (
+        "2 inputs are ignored by this network: d, e. Each has in standardised columns a loading below 0.05."
+    )
+    assert section(FOUR, X).notes[0] == (
+        "1 input is ignored by this network: e. It has in standardised columns a loading below 0.05 in every "
+        "combination of these."
+    )
+    assert section(discoveries.straight(np.full((1, 4), 0.5)), X[:, :4]).notes[0].startswith("All 4 inputs take part")
+    assert section(MODES).notes[0].startswith("3 outputs do not move with this network: c, d, e.")
+
+
+def test_the_span_is_said_to_be_determined_and_the_rotation_to_be_a_choice() -> None:
+    assert "What the data determine is the span of the combinations" in section(FOUR, X).notes[1]
+    assert "is a choice" in section(FOUR, X).notes[1]
+    assert "determined but for its sign" in section(ONE, X).notes[1]
+
+
+def test_the_verdict_has_the_short_text() -> None:
+    assert line(ONE, "Combinations", X) == "In standardised columns: 0.71 a + 0.69 b - 0.12 c."
+    assert line(ONE, "Combinations") == "In your units, of length 1: 0.71 a + 0.69 b - 0.12 c."
+    text = line(FOUR, "Combinations", X)
+    assert text.endswith("; and 1 more.")
+    assert text.count("1.00 ") == 3
+    assert line(MODES, "Modes") == "In your units, of length 1: (1) 1.00 a; (2) 1.00 b."
+    labels = [line.label for line in verdict_of(discoveries.discovery(), discoveries.inputs()).lines]
+    assert not {"Combinations", "Modes"} & set(labels)
+
+
+def test_a_linear_half_is_counted_in_its_own_words() -> None:
+    assert verdict_of(FOUR).headline == "This task needs 4 combinations of the inputs."
+    assert "up to 6 combinations of the inputs." in line(FOUR, "Linear maps")
+    unsharp = discoveries.replace(MODES, verdict=Verdict.NO_SHARP_RANK)
+    assert verdict_of(unsharp).headline.startswith("No sharp rank: no number of modes stands out")
+    nothing = discoveries.replace(ONE, rank=0, verdict=Verdict.DOUBTFUL)
+    assert verdict_of(nothing).headline.startswith("No combination was found to help")
+    sure = discoveries.replace(ONE, rank=0)
+    assert verdict_of(sure).headline == "0 combinations of the inputs: the targets do not depend on the inputs."
