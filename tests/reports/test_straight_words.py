@@ -54,10 +54,10 @@ def test_the_table_has_each_combination_in_both_units_and_its_share() -> None:
     text = section(found, X * spread)
     assert text.title == "Combinations of the inputs"
     assert text.table.headings == (
-        "combination", "in standardised columns", "the same in your units", "share of the squared slopes",
+        "combination", "share of the squared slopes", "in standardised columns", "the same in your units",
     )  # fmt: skip
-    assert text.table.rows == (("1", "0.71 a + 0.69 b - 0.12 c", "0.712 a + 0.00692 b - 0.241 c", "100 %"),)
-    assert text.table.words == (1, 2)
+    assert text.table.rows == (("1", "100 %", "0.71 a + 0.69 b - 0.12 c", "0.712 a + 0.00692 b - 0.241 c"),)
+    assert text.table.words == (0, 2, 3)
     without = section(found)
     assert without.table.headings == ("combination", "in your units, of length 1")
     assert without.table.rows == (("1", "0.947 a - 0.32 c"),)

@@ -25,9 +25,9 @@ _CHOICE = "Their span is what the data determine; the rotation is chosen so that
 def straight_pictures(
     found: Discovery, half: xr.Dataset, x: ArrayLike | None = None, y: ArrayLike | None = None
 ) -> list[Picture]:
-    """Loadings; with samples also the spectrum, and for combinations the outputs against them."""
+    """Loadings; with samples also the spectrum of several, and for combinations the outputs against them."""
     pictures = [_loadings(half)]
-    if "spectrum" in half:
+    if half.sizes.get("component", 0) > 1:
         pictures.append(_spectrum(found, half))
     if x is None or found.kind != INDEX.name:
         return pictures

@@ -83,6 +83,10 @@ def _table(half: xr.Dataset) -> TableText:
     index, standardised = half.attrs["kind"] == INDEX.name, bool(half.attrs["standardised"])
     loadings, coefficients = half["loading"].values, half["coefficient"].values
     columns: dict[str, list[str]] = {"combination" if index else "mode": [str(i) for i in half["direction"].values]}
+    if "share" in half:
+        what = "share of the squared slopes" if index else "share of the variance"
+        columns[what] = [f"{100 * share:.3g} %" for share in half["share"].values]
+    numbers = tuple(range(1, len(columns)))
     if standardised:
         columns["in standardised columns"] = [in_words(names, row, row, most=TERMS) for row in loadings]
         rows = zip(loadings, coefficients, strict=True)
@@ -91,10 +95,8 @@ def _table(half: xr.Dataset) -> TableText:
         columns["in your units, of length 1"] = [
             in_words(names, row, row, most=TERMS, digits=".3g") for row in loadings
         ]
-    if "share" in half:
-        what = "share of the squared slopes" if index else "share of the variance"
-        columns[what] = [f"{100 * share:.3g} %" for share in half["share"].values]
-    words = tuple(i for i, heading in enumerate(columns) if heading.startswith(("in ", "the same")))
+    # the first column counts as words too: on a telephone a text behind a number would have a narrow place beside it
+    words = tuple(place for place in range(len(columns)) if place not in numbers)
     return TableText(tuple(columns), tuple(zip(*columns.values(), strict=True)), words)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from isthmus.errors import DataError
 from isthmus.tasks.bijective import bijective_rank
+from isthmus.tasks.engineering import engineering
 from isthmus.tasks.images import digits, one_hot
 from isthmus.tasks.kuramoto_sivashinsky import kuramoto_sivashinsky
 from isthmus.tasks.manifolds import circle, curve_autoencoder, helix, sphere, swiss_roll, torus
@@ -62,6 +63,7 @@ BUILTIN: Mapping[str, Callable[[int], Task]] = MappingProxyType(
         "breast_cancer": lambda seed: _table("breast_cancer", Kind.CLASSIFICATION),
         "iris": lambda seed: _table("iris", Kind.CLASSIFICATION),
         "teacher": lambda seed: teacher(3, d_in=30, d_out=20, num_samples=1000, seed=seed),
+        "friedman": lambda seed: engineering("friedman", num_samples=500, seed=seed),
         "teacher_reference": lambda seed: teacher_reference(seed=seed),
         "bijective_rank": lambda seed: bijective_rank(2, d_in=6, d_out=6, num_samples=1000, seed=seed),
         "gradient_descent_symmetry": lambda seed: gradient_descent_symmetry(seed=seed),
