@@ -38,6 +38,7 @@ SHARED_MODULES = {
     "discover": _COMMAND,
     "figure": _COMMAND,
     "fit": _COMMAND,
+    "combinations": _PICTURE,
     "curves": _PICTURE,
     "images": _PICTURE,
     "interpretation": _PICTURE,

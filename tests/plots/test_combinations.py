@@ -14,19 +14,19 @@ from pages import HOSTILE
 ROWS = np.array([[0.6, -0.8, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]])
 
 
-def half(loading: np.ndarray = ROWS, *, kind: str = "index", **more: object) -> xr.Dataset:
+def half(loading: np.ndarray = ROWS, *, kind: str = "index") -> xr.Dataset:
     count, width = loading.shape
-    table = xr.Dataset(
+    return xr.Dataset(
         {
             "loading": (("direction", "column"), loading),
             "takes_part": ("column", np.linalg.norm(loading, axis=0) >= 0.05),
+            "is_logged": ("column", np.arange(width) == 1),
             "value": (("sample", "direction"), np.random.default_rng(0).normal(size=(30, count))),
             "spectrum": ("component", 0.1 ** np.arange(count)),
         },
         coords={"direction": np.arange(1, count + 1), "column": [f"c{j}" for j in range(width)]},
         attrs={"kind": kind},
     )
-    return table.assign(more)  # pyright: ignore[reportArgumentType]
 
 
 def bars(ax: object) -> list[tuple[float, float]]:
@@ -37,7 +37,7 @@ def bars(ax: object) -> list[tuple[float, float]]:
 
 def test_bars_have_the_length_and_the_sign_of_the_loadings_largest_first() -> None:
     ax = plots.loadings(half())
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["c2", "c1", "c0", "c3"]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["c2", "log c1", "c0", "c3"]
     assert bars(ax) == [(0, 1.0), (1, -0.8), (2, 0.6)]
     assert {bool(p.get_hatch()) for p in ax.patches if p.get_width() < 0} == {True}  # pyright: ignore[reportAttributeAccessIssue]
     assert not any(p.get_hatch() for p in ax.patches if p.get_width() > 0)  # pyright: ignore[reportAttributeAccessIssue]
@@ -86,7 +86,7 @@ def test_names_of_others_are_no_formulas_and_fit_the_axes() -> None:
 
 
 def test_classes_differ_by_marker_and_row() -> None:
-    table = half(label=("sample", np.arange(30) % 2)).assign(class_name=("class", ["no", "yes"]))
+    table = half().assign(label=("sample", np.arange(30) % 2)).assign(class_name=("class", ["no", "yes"]))
     ax = plots.summary_curve(table)
     points = [c for c in ax.collections if isinstance(c, PathCollection)]
     assert [len(np.asarray(c.get_offsets())) for c in points] == [15, 15]
@@ -99,7 +99,7 @@ def test_classes_differ_by_marker_and_row() -> None:
 
 def test_a_combination_that_is_not_there_is_refused() -> None:
     with pytest.raises(ValueError, match="needs one of 1 to 2"):
-        plots.summary_curve(half(target=("sample", np.zeros(30))), direction=3)
+        plots.summary_curve(half().assign(target=("sample", np.zeros(30))), direction=3)
 
 
 def test_the_spectrum_is_relative_and_says_what_is_zero_by_construction() -> None:

@@ -100,3 +100,18 @@ def test_hostile_names_are_shown_not_run(tmp_path: Path) -> None:
     assert "<script>document" not in text
     assert "‮" not in text
     assert f"{HOSTILE} depends on 3 combinations" in " ".join(page.text)
+
+
+def test_a_target_is_named_as_the_network_has_it() -> None:
+    found = found_of(1, target_names=("yield",))
+    told = {"logged": [], "target_logs": [1], "target_exponents": None}
+    found = discoveries.replace(found, settings={**found.settings, "powers": told})
+    (picture,) = [p for p in pictures_of(found, X, None, np.exp(X[:, 0])) if p.name == "summary_1"]
+    ax = picture.draw()
+    assert ax.get_ylabel() == "log yield"
+    heights = np.asarray(ax.collections[0].get_offsets())[:, 1]
+    np.testing.assert_allclose(heights, X[:, 0])
+    told = {**told, "target_exponents": ["1", "-1/2", "0", "0", "0", "0"], "logged": ["x0", "x1"]}
+    pure = discoveries.replace(found, settings={**found.settings, "powers": told})
+    (picture,) = [p for p in pictures_of(pure, np.exp(X), None, np.exp(X[:, 0])) if p.name == "summary_1"]
+    assert picture.draw().get_ylabel() == "log yield x1^(1/2) / x0"

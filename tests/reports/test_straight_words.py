@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import discoveries
 from isthmus.discovery.evidence.straight_halves import straight_half
@@ -84,9 +85,9 @@ def test_the_span_is_said_to_be_determined_and_the_rotation_to_be_a_choice() -> 
 def test_the_verdict_has_the_short_text() -> None:
     assert line(ONE, "Combinations", X) == "In standardised columns: 0.71 a + 0.69 b - 0.12 c."
     assert line(ONE, "Combinations") == "In your units, of length 1: 0.71 a + 0.69 b - 0.12 c."
-    text = line(FOUR, "Combinations", X)
+    text = line(discoveries.straight(np.eye(6)[:5]), "Combinations")
     assert text.endswith("; and 1 more.")
-    assert text.count("1.00 ") == 3
+    assert text.count("1.00 ") == 4
     assert line(MODES, "Modes") == "In your units, of length 1: (1) 1.00 a; (2) 1.00 b."
     labels = [line.label for line in verdict_of(discoveries.discovery(), discoveries.inputs()).lines]
     assert not {"Combinations", "Modes"} & set(labels)
@@ -101,3 +102,13 @@ def test_a_linear_half_is_counted_in_its_own_words() -> None:
     assert verdict_of(nothing).headline.startswith("No combination was found to help")
     sure = discoveries.replace(ONE, rank=0)
     assert verdict_of(sure).headline == "0 combinations of the inputs: the targets do not depend on the inputs."
+
+
+def test_how_far_each_combination_is_uncertain_stands_beside_it() -> None:
+    rows = np.eye(5)[:4]
+    both = {f"loading_{end}": (("combination", "input"), rows) for end in ("low", "high")}
+    parts = {"loading": (("combination", "input"), rows), "cone": ("combination", np.radians([1.0, 2, 3, 4.25]))}
+    text = section(discoveries.replace(FOUR, combinations=xr.Dataset({**parts, **both})))
+    assert text.table.headings == ("combination", "uncertain by", "in standardised columns")
+    assert [row[1] for row in text.table.rows] == ["1°", "2°", "3°", "4.2°"]
+    assert [row[2] for row in text.table.rows] == ["1.00 a", "1.00 b", "1.00 c", "1.00 d"]

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from isthmus.discovery.evidence.straight_halves import in_words
+from isthmus.discovery.evidence.straight_halves import in_words, written
 from isthmus.plots.style import (
     BLUE,
     GRID,
@@ -24,7 +24,6 @@ from isthmus.plots.style import (
     plain_text,
     whole_numbers,
 )
-from isthmus.tasks.names import shown
 
 _FEW_ROWS, _MOST_ROWS, _MOST_LANES = 16, 24, 12
 _NAME = 24  # characters
@@ -44,8 +43,8 @@ def loadings(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     Bars of negative loadings are hatched, so that they differ without colours too.
 
     Args:
-        dataset: of `straight_half` (dimensions "direction" and "column"; `loading`, `takes_part`); `low` and `high`,
-            where they are there, are drawn as whiskers.
+        dataset: of `straight_half` (dimensions "direction" and "column"; `loading`, `takes_part`, `is_logged`); `low`
+            and `high`, where they are there, are drawn as whiskers.
         ax: axes to draw into; new ones, higher the more rows there are, unless given.
 
     Returns:
@@ -55,7 +54,7 @@ def loadings(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     order = _rows_shown(table)
     chosen = table.isel(column=order)
     values = chosen["loading"].transpose("direction", "column").values
-    names = [plain_text(name, most=_NAME) for name in chosen["column"].values]
+    names = [plain_text(name, most=_NAME) for name in _row_names(chosen)]
     if rest := table.sizes["column"] - len(order):
         names.append(f"{rest} more, up to {np.abs(table['loading'].drop_isel(column=order).values).max():.2g}")
     ax = axes_or_new(ax, height=_AROUND_INCHES + _ROW_INCHES * len(names))
@@ -139,7 +138,7 @@ def summary_curve(dataset: xr.Dataset, ax: Axes | None = None, *, direction: int
     """The outputs against one combination of the inputs; classes in rows of their own.
 
     Args:
-        dataset: of `straight_half` (`value`, `formula`), with one `target` by "sample", a coordinate `target_name`, or
+        dataset: of `straight_half` (`value`, `loading`), with one `target` by "sample", a coordinate `target_name`, or
             `label` by "sample", the numbers of classes, and `class_name` by "class".
         ax: axes to draw into; new ones unless given.
         direction: which combination, counted from 1.
@@ -209,6 +208,12 @@ def _is_index(dataset: xr.Dataset) -> bool:
     return dataset.attrs.get("kind", "index") == "index"
 
 
+def _row_names(dataset: xr.Dataset) -> list[str]:
+    """The columns, with "log" before those whose logarithm was taken."""
+    pairs = zip(dataset["column"].values, dataset["is_logged"].values, strict=True)
+    return [f"log {name}" if log else str(name) for name, log in pairs]
+
+
 def _column(dataset: xr.Dataset) -> str:
     return "input" if _is_index(dataset) else "output"
 
@@ -226,7 +231,7 @@ def _values(dataset: xr.Dataset, direction: int) -> np.ndarray:
 def _axis(dataset: xr.Dataset, direction: int, *, room: int) -> str:
     """`1: 0.71 a + 0.69 b + 2 more`, in about so many characters."""
     loadings = dataset["loading"].sel(direction=direction).values
-    names = [shown(name, most=16) for name in dataset["column"].values]
+    names = written(dataset, most=16)
     texts = [f"{direction}: {in_words(names, loadings, loadings, most=most)}" for most in (4, 3, 2, 1)]
     return plain_text(next((text for text in texts if len(text) <= room), texts[-1]), most=room)
 

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from isthmus import plots
 from isthmus.discovery import Discovery
-from isthmus.discovery.evidence.straight_halves import targets_of
+from isthmus.discovery.evidence.straight_halves import outputs_of, targets_of
+from isthmus.discovery.groups.group_words import made_dimensionless
 from isthmus.discovery.halves import INDEX
 from isthmus.plots.combinations import has_profile
 from isthmus.plots.style import LOOKS
@@ -40,6 +41,8 @@ def _loadings(half: xr.Dataset) -> Picture:
     units = "in standardised columns" if half.attrs["standardised"] else "in your units"
     what = "combination of the inputs" if index else "mode of the outputs"
     choice = f" {_CHOICE}" if count > 1 else ""
+    if "cone" in half:
+        choice += " Whiskers, and the angles in the table: trainings on halves of the rows."
     if has_profile(half):
         return Picture(
             "loading_profiles",
@@ -81,7 +84,7 @@ def _spectrum(found: Discovery, half: xr.Dataset) -> Picture:
 
 def _summaries(found: Discovery, half: xr.Dataset, x: NDArray[np.float64], y: ArrayLike | None) -> Iterator[Picture]:
     """One combination: a curve for each target; two: a plane; more: the first two, and the curves of the first."""
-    targets = x if found.task == "autoencoding" else targets_of(found, y)
+    targets = targets_of(found, x, y)
     count = half.sizes["direction"]
     many = len(found.target_names) > 1 and not found.loss.classes
     for target in _most_moved(half, found):
@@ -112,13 +115,26 @@ def _with_target(
 ) -> xr.Dataset:
     """The table with one target, measured or, where none were given, predicted."""
     predicted = "" if targets is not None else "predicted "
-    values = targets if targets is not None else np.asarray(found.loss.means(found.predict(x)))
+    values = targets
+    if values is None:
+        values = np.asarray(found.loss.means(outputs_of(found, found.inputs_of(x))))
     if found.loss.classes:
         labels = values[:, 0] if targets is not None else values.argmax(1)
         names = [f"{predicted}{name}" for name in found.target_names]
         return half.assign(label=("sample", labels)).assign(class_name=("class", names))
+    return half.assign(target=("sample", values[:, target])).assign_coords(
+        target_name=f"{predicted}{_name(found, target)}"
+    )
+
+
+def _name(found: Discovery, target: int) -> str:
+    """Of a target as the network has it: made a pure number, and its logarithm taken, where it was."""
     name = found.target_names[target] if found.target_names else f"y{target}"
-    return half.assign(target=("sample", values[:, target])).assign_coords(target_name=f"{predicted}{name}")
+    if (powers := found.powers) is None:
+        return name
+    if powers.target_exponents is not None:
+        name = made_dimensionless(name, found.input_names, powers.target_exponents)
+    return f"log {name}" if powers.target_logs[target] else name
 
 
 def _curve(table: xr.Dataset, direction: int, suffix: str, *, alone: bool = False) -> Picture:

@@ -6,10 +6,12 @@ The numbers: `discovery.evidence.straight_halves`. The pictures beside them: `st
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import xarray as xr
 
 from isthmus.discovery import Discovery
-from isthmus.discovery.evidence.straight_halves import NO_PART, in_words
+from isthmus.discovery.combinations import IDLE
+from isthmus.discovery.evidence.straight_halves import in_words, written
 from isthmus.discovery.halves import INDEX, RANK_KINDS
 from isthmus.reports.tables import TableText
 from isthmus.reports.words import Line
@@ -17,7 +19,7 @@ from isthmus.tasks.arrays import counted
 from isthmus.tasks.names import shown
 from isthmus.theory import Verdict
 
-_SHORT_TERMS, _SHORT_DIRECTIONS, _SHORT_NAME = 4, 3, 28
+_SHORT_TERMS, _SHORT_DIRECTIONS, _SHORT_NAME = 4, 4, 28
 _MOST_NAMES = 40  # columns without a part that are named
 TERMS = 8
 
@@ -68,7 +70,7 @@ def lead(found: Discovery) -> str:
 def short_line(half: xr.Dataset) -> Line:
     """The first few directions in one line, for a terminal."""
     shown_first = half.isel(direction=slice(_SHORT_DIRECTIONS))
-    names = [shown(name, most=_SHORT_NAME) for name in half["column"].values]
+    names = written(half, most=_SHORT_NAME)
     texts = [in_words(names, row, row, most=_SHORT_TERMS) for row in shown_first["loading"].values]
     numbered = [f"({i}) {text}" for i, text in enumerate(texts, 1)] if half.sizes["direction"] > 1 else texts
     if rest := half.sizes["direction"] - len(texts):
@@ -79,22 +81,24 @@ def short_line(half: xr.Dataset) -> Line:
 
 
 def _table(half: xr.Dataset) -> TableText:
-    names = list(map(str, half["column"].values))
-    index, standardised = half.attrs["kind"] == INDEX.name, bool(half.attrs["standardised"])
-    loadings, coefficients = half["loading"].values, half["coefficient"].values
+    names, index = written(half), half.attrs["kind"] == INDEX.name
+    loadings = half["loading"].values
     columns: dict[str, list[str]] = {"combination" if index else "mode": [str(i) for i in half["direction"].values]}
     if "share" in half:
         what = "share of the squared slopes" if index else "share of the variance"
         columns[what] = [f"{100 * share:.3g} %" for share in half["share"].values]
-    numbers = tuple(range(1, len(columns)))
-    if standardised:
-        columns["in standardised columns"] = [in_words(names, row, row, most=TERMS) for row in loadings]
-        rows = zip(loadings, coefficients, strict=True)
-        columns["the same in your units"] = [in_words(names, a, b, most=TERMS, digits=".3g") for a, b in rows]
-    else:
+    if "cone" in half:
+        columns["uncertain by"] = [f"{np.degrees(cone):.2g}°" for cone in half["cone"].values]
+    numbers = range(1, len(columns))
+    if not half.attrs["standardised"]:
         columns["in your units, of length 1"] = [
             in_words(names, row, row, most=TERMS, digits=".3g") for row in loadings
         ]
+    else:
+        columns["in standardised columns"] = [in_words(names, row, row, most=TERMS) for row in loadings]
+        if "coefficient" in half:
+            rows = zip(loadings, half["coefficient"].values, strict=True)
+            columns["the same in your units"] = [in_words(names, a, b, most=TERMS, digits=".3g") for a, b in rows]
     # the first column counts as words too: on a telephone a text behind a number would have a narrow place beside it
     words = tuple(place for place in range(len(columns)) if place not in numbers)
     return TableText(tuple(columns), tuple(zip(*columns.values(), strict=True)), words)
@@ -105,7 +109,7 @@ def _without_part(half: xr.Dataset) -> str:
     noun = "input" if index else "output"
     where = "standardised columns" if half.attrs["standardised"] else "your units"
     spread = " in every combination of these" if half.sizes["direction"] > 1 else ""
-    below = f"in {where} a loading below {NO_PART:g}{spread}"
+    below = f"in {where} a loading below {IDLE:g}{spread}"
     idle = [str(name) for name, part in zip(half["column"].values, half["takes_part"].values, strict=True) if not part]
     if not idle:
         return f"All {counted(half.sizes['column'], noun)} take part: none has {below}."

@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import xarray as xr
 
 import discoveries
 from isthmus.discovery.data.scaling import CONSTANT
-from isthmus.discovery.evidence.straight_halves import in_words, straight_half, targets_of
+from isthmus.discovery.evidence.straight_halves import in_words, straight_half, targets_of, written
 from isthmus.discovery.halves import INDEX, MODE
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks import FullyConnected, jacobians
@@ -68,8 +69,9 @@ def test_coefficients_are_those_of_the_same_numbers_in_the_users_units() -> None
 
 def test_a_known_direction_has_its_text() -> None:
     found = discoveries.straight(KNOWN, input_names=("a", "b", "c", "d"))
-    assert table(found, samples(4))["formula"].values.tolist() == ["0.71 a + 0.69 b - 0.12 c"]
-    assert table(found)["formula"].values.tolist() == ["0.71 a + 0.69 b - 0.12 c"]
+    for half in (table(found), table(found, samples(4))):
+        (row,) = half["loading"].values
+        assert in_words(written(half), row, row) == "0.71 a + 0.69 b - 0.12 c"
 
 
 @pytest.mark.parametrize(
@@ -83,7 +85,7 @@ def test_a_known_direction_has_its_text() -> None:
 )
 def test_the_largest_terms_come_first_with_their_signs(loadings: tuple[float, ...], most: int, text: str) -> None:
     row = np.array(loadings)
-    assert in_words(["a", "b c", "d"], row, row, most=most) == text
+    assert in_words(["a", '"b c"', "d"], row, row, most=most) == text
 
 
 def test_the_eigenvalues_are_those_of_the_gradient_covariance() -> None:
@@ -183,8 +185,49 @@ def test_classes_are_numbered_as_in_the_run_whatever_form_they_come_in() -> None
     )  # fmt: skip
     columns = pd.DataFrame({"yes": [1, 0], "never": [0, 0], "no": [0, 1]})
     for y in (["yes", "no"], np.array(["yes", "no"])[:, None], columns, np.array([[0, 1], [1, 0]])):
-        numbers = targets_of(found, y)
+        numbers = targets_of(found, X[:2], y)
         assert numbers is not None
         assert numbers.tolist() == [[1.0], [0.0]]
     with pytest.raises(DataError, match="'maybe'"):
-        targets_of(found, ["maybe"])
+        targets_of(found, X[:1], ["maybe"])
+
+
+def recorded(rows: np.ndarray) -> xr.Dataset:
+    """As a search records them."""
+    return xr.Dataset(
+        {
+            "loading": (("combination", "input"), rows),
+            "loading_low": (("combination", "input"), rows - 0.1),
+            "loading_high": (("combination", "input"), rows + 0.2),
+            "cone": ("combination", 0.1 * np.arange(1, len(rows) + 1)),
+        }
+    )
+
+
+def test_what_the_search_recorded_is_shown_with_its_scatter_and_needs_no_rows() -> None:
+    found = replace(FOUND, combinations=recorded(TRUTH[::-1].copy()))
+    without = table(found)
+    assert without.attrs["standardised"]
+    np.testing.assert_array_equal(without["loading"].values, TRUTH[::-1])
+    half = table(found, X)
+    np.testing.assert_array_equal(half["loading"].values, TRUTH[::-1])
+    np.testing.assert_allclose(half["cone"].values, [0.1, 0.2, 0.3])
+    np.testing.assert_array_equal(half["high"].values - half["loading"].values > 0.19, np.ones((3, 6), dtype=bool))
+    np.testing.assert_allclose(half["loading"].values - half["low"].values, 0.1)
+    np.testing.assert_allclose(half["spectrum"].values, table(FOUND, X)["spectrum"].values, rtol=1e-9)
+    np.testing.assert_allclose(half["coefficient"].values, half["loading"].values / SPREAD, atol=1e-9)
+
+
+def test_logarithms_are_taken_before_anything_is_said() -> None:
+    told = {"logged": ["a", "c"], "target_logs": [1], "target_exponents": None}
+    found = discoveries.straight(KNOWN, input_names=("a", "b", "c", "d"), target_names=("y",))
+    found = replace(found, settings={**found.settings, "powers": told})
+    rows = samples(4)
+    x = rows.copy()
+    x[:, [0, 2]] = np.exp(rows[:, [0, 2]])
+    half = table(found, x)
+    assert written(half) == ["log a", "b", "log c", "d"]
+    np.testing.assert_allclose(half["value"].values[:, 0], rows @ KNOWN[0], atol=1e-12)
+    targets = targets_of(found, x, np.exp(rows[:, 1]))
+    assert targets is not None
+    np.testing.assert_allclose(targets[:, 0], rows[:, 1])

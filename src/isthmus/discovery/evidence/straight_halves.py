@@ -10,6 +10,7 @@ import torch
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from isthmus.discovery.combinations import IDLE
 from isthmus.discovery.data.scaling import CONSTANT, Scaling, Standardiser
 from isthmus.discovery.evidence.interpretation import drawn_rows
 from isthmus.discovery.groups.group_words import named
@@ -19,8 +20,8 @@ from isthmus.discovery.result import Discovery
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks import FullyConnected, jacobians
 from isthmus.tasks.arrays import as_samples, check_same_length
+from isthmus.tasks.names import shown
 
-NO_PART = 0.05  # largest loading, in any combination of the span, of a column that takes no part
 _DEPENDENT = 1e-10  # relative singular value below which rows of a half depend on each other
 Array = NDArray[np.float64]
 Variables = dict[str, tuple[str | tuple[str, ...], Array]]  # dimensions and values by name
@@ -33,7 +34,8 @@ def straight_half(found: Discovery, x: ArrayLike | None = None, y: ArrayLike | N
         mode rank:   f = B o g + c,  (f - mean) / s = V^T c,  V V^T = 1,  the row space of V is that of (B / s)^T
 
     Data determine the span of the rows of V; the rotation is `varimax`, a choice, and directions stand in the order of
-    `share`. Without rows, s = 1: the user's units, and varimax alone orders them.
+    `share`. Where a discovery recorded its `combinations`, V is theirs and so is the order. Without these and without
+    rows, s = 1: the user's units, and varimax alone orders them. Where logarithms were taken, x and f are what they became.
 
     Args:
         found: any discovery.
@@ -41,13 +43,15 @@ def straight_half(found: Discovery, x: ArrayLike | None = None, y: ArrayLike | N
         y: their targets, by whose spread outputs are divided; of autoencoders the samples. None: one number for all.
 
     Returns:
-        Dimensions "direction" (1, 2, ...), "column" (inputs, or outputs of modes): `loading` (V), `coefficient` of each
-        column in the user's units (V / s, of modes V s), `formula`, `takes_part`: whether a column's loading is 0.05 or
-        more in any direction of the span. With `x` also `value` ("sample", "direction": c), `share` of the squared
-        slopes (of modes: of the variance) along each direction, and by "component" `spectrum`: the eigenvalues of the
-        gradient covariance of f in standardised columns, of modes the singular values of all tangents. With y or
-        without, by "output" `slope`: the share of each in the squared slopes along a direction. Attributes: `kind`,
-        `standardised`. All are *estimates* of the task and *exact* for the returned map, but for the rows drawn.
+        Dimensions "direction" (1, 2, ...), "column" (inputs, or outputs of modes): `loading` (V), `takes_part`: whether
+        a column's loading is 0.05 or more in any direction of the span, `is_logged`; with `x` also `coefficient` of
+        each column in the user's units (V / s, of modes V s), `value` ("sample", "direction": c), `share` of the
+        squared slopes (of modes: of the variance) along each direction, by "component" `spectrum`: the eigenvalues of
+        the gradient covariance of f in standardised columns, of modes the singular values of all tangents, and of
+        combinations by "output" `slope`: the share of each in the squared slopes along a direction. Where trainings
+        on halves of the rows were recorded, `low` and `high` of each loading and the `cone` of each direction.
+        Attributes: `kind`, `standardised`. All are *estimates* of the task and *exact* for the returned map, but for
+        the rows drawn.
 
     Raises:
         ShapeError: `x` or `y` has other columns or rows than the discovery.
@@ -56,32 +60,34 @@ def straight_half(found: Discovery, x: ArrayLike | None = None, y: ArrayLike | N
     """
     if found.kind not in {INDEX.name, MODE.name} or found.encoder.dimensions[-1] == 0:
         return None
-    samples = None if x is None else as_samples(found.in_order(x), "x")
-    if samples is not None and samples.shape[1] != found.encoder.dimensions[0]:
+    if x is None:
+        return _table(found, _loading(found, 1.0), {}, standardised=_recorded(found) is not None)
+    samples = as_samples(found.in_order(x), "x")
+    if samples.shape[1] != found.encoder.dimensions[0]:
         needed = found.encoder.dimensions[0]
         raise ShapeError(f"straight_half(found, x): needs the {needed} input columns, got {samples.shape[1]}.")
-    targets = samples if found.task == "autoencoding" else targets_of(found, y)
-    if samples is not None and targets is not None:
-        check_same_length(len(samples), len(targets))
     half = _combinations if found.kind == INDEX.name else _modes
-    return half(found, samples, targets)
+    return half(found, found.inputs_of(samples), targets_of(found, samples, y))
 
 
-def targets_of(found: Discovery, y: ArrayLike | None) -> Array | None:
-    """Targets (n, d_out) as a discovery takes them, class numbers (n, 1) of classes; None where there are none.
+def targets_of(found: Discovery, x: Array, y: ArrayLike | None) -> Array | None:
+    """Targets (n, d_out) as the network has them, of autoencoders what the samples x become; None where there are none.
+
+    Of classes their numbers (n, 1).
 
     Raises:
-        DataError: a class that the discovery does not know, or numbers that are not finite.
+        DataError: a class that the discovery does not know, numbers that are not finite, or other rows than `x`.
         ShapeError: another number of targets.
     """
+    if found.task == "autoencoding":
+        return found.inputs_of(x)
     if y is None:
         return None
-    if found.loss.classes:
-        return _class_numbers(y, found.target_names)[:, None]
-    targets = as_samples(y, "y")
-    if targets.shape[1] != len(found.target_names):
+    targets = _class_numbers(y, found.target_names)[:, None] if found.loss.classes else as_samples(y, "y")
+    check_same_length(len(x), len(targets))
+    if not found.loss.classes and targets.shape[1] != len(found.target_names):
         raise ShapeError(f"y: needs the {len(found.target_names)} targets of the run, got {targets.shape[1]} columns.")
-    return targets
+    return targets if found.powers is None or found.loss.classes else found.powers.targets(x, targets)
 
 
 def _class_numbers(y: ArrayLike, names: Sequence[str]) -> Array:
@@ -99,102 +105,118 @@ def _class_numbers(y: ArrayLike, names: Sequence[str]) -> Array:
     return np.array([numbers[label] for label in labels])
 
 
-def _combinations(found: Discovery, x: Array | None, y: Array | None) -> xr.Dataset | None:
+def _recorded(found: Discovery) -> xr.Dataset | None:
+    """The combinations that the search itself recorded, with their scatter."""
+    return found.combinations if found.kind == INDEX.name else None
+
+
+def _loading(found: Discovery, scale: Array | float) -> Array | None:
+    """V, of the linear half with its columns in these units."""
+    if (recorded := _recorded(found)) is not None:
+        return recorded["loading"].transpose("combination", "input").values
+    return _readable(_matrix(found.encoder) * scale if found.kind == INDEX.name else _matrix(found.decoder).T * scale)
+
+
+def _combinations(found: Discovery, x: Array, y: Array | None) -> xr.Dataset | None:
     rows = _matrix(found.encoder)
     mean, scale = _moments(x, rows.shape[1])
     scaled = rows * scale
-    loading = _readable(scaled)
+    loading = _loading(found, scale)
     if loading is None:
         return None
-    table: Variables = {}
-    if x is not None:
-        # slopes along the combinations: those of the decoder, through the square matrix that leads to its coordinates
-        turn = torch.from_numpy(scaled @ loading.T)
-        points = torch.from_numpy(x[drawn_rows(len(x))])
-        with torch.no_grad():
-            slopes = jacobians(found.decoder, found.encoder(points)) @ turn
-        slopes = (slopes * torch.from_numpy(_output_weights(found, x, y))[:, None]).numpy()
-        if found.loss.unseen:  # scores of classes count up to a common shift
-            slopes = slopes - slopes.mean(1, keepdims=True)
-        squares = np.square(slopes).mean(0)  # (output, direction)
-        order = np.argsort(-squares.sum(0), kind="stable")
-        loading, slopes, squares = loading[order], slopes[:, :, order], squares[:, order]
-        covariance = np.einsum("nqi,nqj->ij", slopes, slopes) / len(slopes)
-        table = {
-            "value": (("sample", "direction"), (x - mean) * _inverse(scale) @ loading.T),
-            "share": ("direction", _shares(squares.sum(0))),
-            "slope": (("direction", "output"), _shares(squares.T)),
-            "spectrum": ("component", np.asarray(np.linalg.eigvalsh(covariance)[::-1].clip(0.0), dtype=np.float64)),
-        }
-    return _table(found, loading, loading * _inverse(scale), found.input_names, table, standardised=x is not None)
+    # slopes along the combinations: those of the decoder, through the matrix that leads to its coordinates
+    turn = torch.from_numpy(scaled @ loading.T)
+    points = torch.from_numpy(x[drawn_rows(len(x))])
+    with torch.no_grad():
+        slopes = jacobians(found.decoder, found.encoder(points)) @ turn
+    slopes = (slopes * torch.from_numpy(_output_weights(found, x, y))[:, None]).numpy()
+    if found.loss.unseen:  # scores of classes count up to a common shift
+        slopes = slopes - slopes.mean(1, keepdims=True)
+    squares = np.square(slopes).mean(0)  # (output, direction)
+    covariance = np.einsum("nqi,nqj->ij", slopes, slopes) / len(slopes)
+    coefficient = loading @ np.linalg.pinv(scaled) @ rows  # V / s, and exactly in the span of the encoder
+    table: Variables = {
+        "coefficient": (("direction", "column"), coefficient),
+        "value": (("sample", "direction"), (x - mean) @ coefficient.T),
+        "share": ("direction", _shares(squares.sum(0))),
+        "slope": (("direction", "output"), _shares(squares.T)),
+        "spectrum": ("component", np.asarray(np.linalg.eigvalsh(covariance)[::-1].clip(0.0), dtype=np.float64)),
+    }
+    return _table(found, loading, table, standardised=True)
 
 
-def _modes(found: Discovery, x: Array | None, y: Array | None) -> xr.Dataset | None:
+def _modes(found: Discovery, x: Array, y: Array | None) -> xr.Dataset | None:
     columns = _matrix(found.decoder)
-    scale = np.ones(len(columns)) if y is None or not found.loss.standardised else _moments(y, len(columns))[1]
-    scaled = columns * _inverse(scale)[:, None]
-    loading = _readable(scaled.T)
+    standardised = y is not None and found.loss.standardised
+    scale = np.ones(len(columns)) if y is None or not standardised else _moments(y, len(columns))[1]
+    loading = _loading(found, _inverse(scale))
     if loading is None:
         return None
-    table: Variables = {}
-    if x is not None:
-        turn = loading @ scaled  # from coordinates to scores
-        values = found.transform(x) @ turn.T
-        points = torch.from_numpy(x[drawn_rows(len(x))])
-        order = np.argsort(-values.var(0), kind="stable")
-        loading, values = loading[order], values[:, order]
-        tangents = torch.from_numpy(turn) @ jacobians(found.encoder, points)
-        tangents = tangents * torch.from_numpy(_moments(x, x.shape[1])[1])
-        table = {
-            "value": (("sample", "direction"), values - values.mean(0)),
-            "share": ("direction", _shares(values.var(0))),
-            "spectrum": ("component", MODE.spectrum(tangents).numpy()[: len(loading)]),
-        }
-    return _table(found, loading, loading * scale, found.target_names, table, standardised=bool((scale != 1).any()))
+    turn = loading @ (columns * _inverse(scale)[:, None])  # from coordinates to scores
+    points = torch.from_numpy(x)
+    with torch.no_grad():
+        values = found.encoder(points).numpy() @ turn.T
+    tangents = torch.from_numpy(turn) @ jacobians(found.encoder, points[drawn_rows(len(x))])
+    tangents = tangents * torch.from_numpy(_moments(x, x.shape[1])[1])
+    table: Variables = {
+        "coefficient": (("direction", "column"), loading * scale),
+        "value": (("sample", "direction"), values - values.mean(0)),
+        "share": ("direction", _shares(values.var(0))),
+        "spectrum": ("component", MODE.spectrum(tangents).numpy()[: len(loading)]),
+    }
+    return _table(found, loading, table, standardised=standardised)
 
 
-def _table(
-    found: Discovery,
-    loading: Array,
-    coefficient: Array,
-    names: Sequence[str],
-    more: Variables,
-    *,
-    standardised: bool,
-) -> xr.Dataset:
-    columns = names or tuple(f"{'x' if found.kind == INDEX.name else 'y'}{i}" for i in range(loading.shape[1]))
-    takes_part = np.linalg.norm(loading, axis=0) >= NO_PART  # the largest loading of any unit vector of the span
-    formulas = [in_words(columns, row, row) for row in loading]
-    return xr.Dataset(
+def _table(found: Discovery, loading: Array | None, more: Variables, *, standardised: bool) -> xr.Dataset | None:
+    """What is known of the directions, in the order in which they were recorded or else of their share."""
+    if loading is None:
+        return None
+    index, width = found.kind == INDEX.name, loading.shape[1]
+    names = (found.input_names if index else found.target_names) or tuple(f"{'yx'[index]}{i}" for i in range(width))
+    logged = () if found.powers is None else found.powers.coordinates.is_logged if index else found.powers.target_logs
+    half = xr.Dataset(
         {
             "loading": (("direction", "column"), loading),
-            "coefficient": (("direction", "column"), coefficient),
-            "takes_part": ("column", takes_part),
-            "formula": ("direction", formulas),
+            # the largest loading of any unit vector of the span
+            "takes_part": ("column", np.linalg.norm(loading, axis=0) >= IDLE),
+            "is_logged": ("column", np.array(logged or [False] * width)),
             **more,
         },
-        coords={"direction": np.arange(1, len(loading) + 1), "column": list(columns)},
+        coords={"column": list(names)},
         attrs={"kind": found.kind, "standardised": int(standardised)},
     )
+    if (recorded := _recorded(found)) is not None and "cone" in recorded:
+        renamed = {"loading_low": "low", "loading_high": "high", "cone": "cone"}
+        for name, short in renamed.items():
+            half[short] = (("direction", "column")[: recorded[name].ndim], recorded[name].values)
+    if "share" in half and recorded is None:
+        half = half.isel(direction=np.argsort(-half["share"].values, kind="stable"))
+    return half.assign_coords(direction=np.arange(1, len(loading) + 1))
+
+
+def written(half: xr.Dataset, *, most: int = 60) -> list[str]:
+    """The columns as terms of a formula: `a`, `log a`, `"flow rate"`, long names cut after so many characters."""
+    texts = [named(shown(name, most=most)) for name in half["column"].values]
+    return [f"log {text}" if log else text for text, log in zip(texts, half["is_logged"].values, strict=True)]
 
 
 def in_words(columns: Sequence[str], loadings: Array, numbers: Array, *, most: int = 6, digits: str = ".2f") -> str:
     """A combination as text, largest loadings first: `0.71 a + 0.69 b - 0.12 c + 3 more`.
 
-    Names that are no words stand in double quotes. What takes no part by its loading is left out.
+    What takes no part by its loading is left out.
 
     Args:
-        columns: names.
+        columns: names as they are `written`.
         loadings: what orders the terms, and decides which are written.
         numbers: what is written before each name.
         most: terms at most.
         digits: format of the numbers.
     """
-    order: list[int] = [j for j in np.argsort(-np.abs(loadings), kind="stable").tolist() if abs(loadings[j]) >= NO_PART]
+    order: list[int] = [j for j in np.argsort(-np.abs(loadings), kind="stable").tolist() if abs(loadings[j]) >= IDLE]
     text = ""
     for j in order[:most]:
         sign = "-" if numbers[j] < 0 else "+"
-        text += f" {sign} {abs(numbers[j]):{digits}} {named(columns[j])}"
+        text += f" {sign} {abs(numbers[j]):{digits}} {columns[j]}"
     text = text.removeprefix(" + ").replace(" - ", "-", 1) if text.startswith(" - ") else text.removeprefix(" + ")
     return f"{text} + {len(order) - most} more" if len(order) > most else text or "0"
 
@@ -216,10 +238,8 @@ def _readable(rows: Array) -> Array | None:
     return varimax(basis[:count]) if count > 1 else signed(basis[:1])
 
 
-def _moments(values: Array | None, width: int) -> tuple[Array, Array]:
-    """Mean and standard deviation of columns, 0 for constant ones; 0 and 1 where there are no rows."""
-    if values is None:
-        return np.zeros(width), np.ones(width)
+def _moments(values: Array, width: int) -> tuple[Array, Array]:
+    """Mean and standard deviation of columns, 0 for constant ones."""
     of = Standardiser.of(values)
     scale = np.zeros(width)
     scale[of.kept] = of.scale
@@ -235,12 +255,17 @@ def _output_weights(found: Discovery, x: Array, y: Array | None) -> Array:
     width = found.decoder.dimensions[-1]
     if not found.loss.standardised:
         return np.ones(width)
-    values = found.predict(x) if y is None else y
-    scale = _moments(values, width)[1]
+    scale = _moments(outputs_of(found, x) if y is None else y, width)[1]
     if y is not None and found.settings.get("scaling") == Scaling.COLUMN.value:
         return _inverse(scale)
     total = float(np.sqrt(np.square(scale).sum()))
     return np.full(width, 1.0 / total if total > CONSTANT else 1.0)
+
+
+def outputs_of(found: Discovery, x: Array) -> Array:
+    """What the network gives at inputs as it takes them."""
+    with torch.no_grad():
+        return found.decoder(found.encoder(torch.from_numpy(x))).numpy()
 
 
 def _shares(squares: Array) -> Array:
