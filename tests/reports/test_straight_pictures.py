@@ -115,3 +115,22 @@ def test_a_target_is_named_as_the_network_has_it() -> None:
     pure = discoveries.replace(found, settings={**found.settings, "powers": told})
     (picture,) = [p for p in pictures_of(pure, np.exp(X), None, np.exp(X[:, 0])) if p.name == "summary_1"]
     assert picture.draw().get_ylabel() == "log yield x1^(1/2) / x0"
+
+
+def test_other_ranks_of_the_task_have_their_sections_and_pictures(tmp_path: Path) -> None:
+    modes = discoveries.straight(np.eye(6)[:2], kind="mode", outputs=6)
+    curved = discoveries.replace(
+        discoveries.discovery(), input_names=modes.input_names, target_names=modes.target_names, encoder=modes.encoder,
+        decoder=modes.decoder, rank=2, others={"index": found_of(3, 6), "mode": modes},
+    )  # fmt: skip
+    names = [picture.name for picture in pictures_of(curved, X)]
+    assert names[: names.index("scree")][:3] == [
+        "index_loadings",
+        "index_direction_spectrum",
+        "index_summary_1_2_target_1",
+    ]
+    assert {"mode_loadings", "mode_direction_spectrum"} < set(names)
+    isthmus.report(curved, tmp_path / "page.html", x=X)
+    words = " ".join(Page((tmp_path / "page.html").read_text()).text)
+    assert "The 6 targets depend on 3 combinations of the 6 inputs." in words
+    assert "The 6 targets move in 2 modes." in words

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
-from isthmus.discovery.evidence.straight_halves import straight_half
+from isthmus.discovery.evidence.straight_halves import straight_halves
 from isthmus.plots.style import PALETTE
 from isthmus.reports.depth_words import depth_table
 from isthmus.reports.meaning import meaning_table, of_coordinates
@@ -129,13 +129,13 @@ def _content(
     discovery = result if isinstance(result, Discovery) else None
     diagnosis = result if isinstance(result, Diagnosis) else result.diagnosis
     control = discovery.control if discovery else None
-    half = straight_half(discovery, x, y) if discovery and discovery.rank else None
+    halves = straight_halves(discovery, x, y) if discovery else []
     warnings = (*(discovery.warnings if discovery else ()), *diagnosis.warnings)
     return {
         "title": "Rank of a task" if discovery else "Rank of a network",
         "state": discovery.verdict.name.lower() if discovery else "plain",
         "verdict": verdict_of(result, x, y),
-        "straight": straight_section(discovery, half) if discovery and half is not None else None,
+        "straight": [straight_section(one, half) for one, half in halves],
         "pictures": page_figures(pictures if pictures is not None else pictures_of(result, x, meaning, y), ""),
         "control": verdict_of(control) if control else None,
         "control_pictures": page_figures(_curves(control), "control-") if control else [],

@@ -5,6 +5,7 @@ Drawing itself: `plots`. Those of a table by layer: `layer_pictures`. The page a
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
 from isthmus.discovery.choices import SLACK
 from isthmus.discovery.depth.path import DepthPath
-from isthmus.discovery.evidence.straight_halves import straight_half
+from isthmus.discovery.evidence.straight_halves import straight_halves
 from isthmus.discovery.halves import RANK_KINDS
 from isthmus.plots.style import own_settings
 from isthmus.reports.layer_pictures import layer_pictures, profile_pictures
@@ -56,8 +57,11 @@ def pictures_of(
     )
     depth = [_depth_picture(result.depth_path)] if result.depth_path is not None else []
     coordinates = _coordinate_pictures(result, x) if x is not None and result.rank else []
-    half = straight_half(result, x, y) if result.rank else None
-    straight = [] if half is None else straight_pictures(result, half, x, y)
+    straight = [
+        picture if one is result else replace(picture, name=f"{one.kind}_{picture.name}")
+        for one, half in straight_halves(result, x, y)
+        for picture in straight_pictures(one, half, x, y)
+    ]
     kind = RANK_KINDS[result.kind]
     of_meaning = [] if meaning is None else meaning_pictures(meaning, kind)
     return [*straight, *found, starts, *depth, *coordinates, *of_meaning]

@@ -4,14 +4,14 @@ The command line prints these sentences and the page shows them; how the verdict
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import xarray as xr
 from numpy.typing import ArrayLike
 
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
-from isthmus.discovery.evidence.straight_halves import straight_half
+from isthmus.discovery.evidence.straight_halves import straight_halves
 from isthmus.discovery.groups.group_words import groups_in_words, measured_in_words
 from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS
 from isthmus.reports.depth_words import depth_sentence
@@ -36,15 +36,14 @@ def verdict_of(result: Discovery | Diagnosis, x: ArrayLike | None = None, y: Arr
         y: their targets.
     """
     if isinstance(result, Discovery):
-        return _verdict_of_discovery(result, straight_half(result, x, y) if result.rank else None)
+        return _verdict_of_discovery(result, [half for _, half in straight_halves(result, x, y)])
     return verdict_of_diagnosis(result)
 
 
-def _verdict_of_discovery(found: Discovery, half: xr.Dataset | None) -> VerdictText:
+def _verdict_of_discovery(found: Discovery, halves: Sequence[xr.Dataset]) -> VerdictText:
     lines = [Line("How sure", found.verdict.value), Line("Why", " ".join(found.reasons))]
     lines.append(Line("Ranks", ranks_sentence(found)))
-    if half is not None:
-        lines.append(short_line(half))
+    lines += map(short_line, halves)
     lines.append(Line("Limit", _limit(found)))
     lines.append(Line("Groups", _groups(found)))
     lines.append(Line("Error", _error(found)))

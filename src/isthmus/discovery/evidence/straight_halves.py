@@ -35,7 +35,8 @@ def straight_half(found: Discovery, x: ArrayLike | None = None, y: ArrayLike | N
 
     Data determine the span of the rows of V; the rotation is `varimax`, a choice, and directions stand in the order of
     `share`. Where a discovery recorded its `combinations`, V is theirs and so is the order. Without these and without
-    rows, s = 1: the user's units, and varimax alone orders them. Where logarithms were taken, x and f are what they became.
+    rows, s = 1: the user's units, and varimax alone orders them. Where logarithms were taken, x and f are what they
+    became.
 
     Args:
         found: any discovery.
@@ -68,6 +69,14 @@ def straight_half(found: Discovery, x: ArrayLike | None = None, y: ArrayLike | N
         raise ShapeError(f"straight_half(found, x): needs the {needed} input columns, got {samples.shape[1]}.")
     half = _combinations if found.kind == INDEX.name else _modes
     return half(found, found.inputs_of(samples), targets_of(found, samples, y))
+
+
+def straight_halves(
+    found: Discovery, x: ArrayLike | None = None, y: ArrayLike | None = None
+) -> list[tuple[Discovery, xr.Dataset]]:
+    """The linear halves of a discovery and of the other ranks of its task, each with whose it is."""
+    pairs = [(one, straight_half(one, x, y)) for one in (found, *found.others.values()) if one.rank]
+    return [(one, half) for one, half in pairs if half is not None]
 
 
 def targets_of(found: Discovery, x: Array, y: ArrayLike | None) -> Array | None:
