@@ -44,8 +44,13 @@ def targets(loss: Loss) -> Tensor:
     return targets_of(loss, SCORES)
 
 
-def small(seed: int = 0) -> FullyConnected:
-    return FullyConnected(5, D, width=6, depth=3, seed=seed, dtype=torch.float64)
+def small(loss: Loss) -> FullyConnected:
+    return FullyConnected(5, D * loss.per_target, width=6, depth=3, seed=0, dtype=torch.float64)
+
+
+def leaky(loss: Loss) -> LeakyResNet:
+    outputs, of_floats = D * loss.per_target, torch.float64
+    return LeakyResNet(5, outputs, width=8, depth=4, effective_depth=2.0, maps="learned", seed=0, dtype=of_floats)
 
 
 @pytest.fixture(scope="module", params=LOSSES.values(), ids=lambda l: l.name)
@@ -61,7 +66,7 @@ def test_a_discovery_knows_its_loss_after_it_was_saved(found: tuple[Loss, Path])
     assert loaded.loss == loss
     assert loaded.control is not None
     assert loaded.control.loss == loss
-    assert loaded.predict(X.numpy()).shape == (N, D)
+    assert loaded.predict(X.numpy()).shape == (N, D * loss.per_target)
     if loaded.rank:
         assert loss.words.left in " ".join(map(str, verdict_of(loaded).lines))
     captions = " ".join(picture.caption for picture in pictures_of(loaded))
@@ -77,7 +82,7 @@ def test_predictions_have_the_error_that_is_said(found: tuple[Loss, Path]) -> No
     outputs = torch.from_numpy(loaded.predict(X.numpy()))
     of_targets = Standardiser.of(y.numpy(), total=True) if loss.standardised else None
     values = y.double().numpy() if of_targets is None else of_targets.apply(y.numpy())
-    said = outputs if of_targets is None else torch.from_numpy(of_targets.apply(outputs.numpy()))
+    said = outputs if of_targets is None else torch.from_numpy(of_targets.of_outputs(loss).apply(outputs.numpy()))
     rows = loss.row_losses(said, loss.targets(torch.from_numpy(values), torch.float64))
     assert min(shares) - 1e-3 <= float(rows.mean()) / loss.unit(values, None) <= max(shares) + 1e-3
 
@@ -89,7 +94,7 @@ def test_a_table_of_predictions_says_what_they_are(found: tuple[Loss, Path], tmp
     assert run(["apply", str(folder), str(table), "--what", "prediction", "--out", str(tmp_path / "p.csv")]) == 0
     columns = list(pd.read_csv(tmp_path / "p.csv").columns)
     assert ("class" in columns) == loss.classes
-    assert all(column.startswith(loss.words.output) for column in columns if column != "class")
+    assert [column for column in columns if column != "class"] == loss.output_names(isthmus.load(folder).target_names)
 
 
 def test_a_run_of_a_loss_that_is_not_known_here_says_so(found: tuple[Loss, Path]) -> None:
@@ -130,21 +135,20 @@ def test_the_linear_baseline_learns_what_is_linear(loss: Loss) -> None:
 @every_loss
 def test_every_fit_takes_it_by_name_and_as_an_object(loss: Loss) -> None:
     y = targets(loss)
-    ends = [isthmus.fit(small(), X, y, ridge=1e-2, loss=of, solver=SHORT).objective for of in (loss.name, loss)]
+    ends = [isthmus.fit(small(loss), X, y, ridge=1e-2, loss=of, solver=SHORT).objective for of in (loss.name, loss)]
     for name in (loss.name, loss):
-        ends.append(fit_batch([small()], X, y, ridges=[1e-2], loss=name, solver=SHORT)[0].objective)
-        ends.append(fit_many([small()], X, y, ridges=[1e-2], loss=name, solver=SHORT)[0].objective)
-        ends.append(fit_several([small()], X, y, ridge=1e-2, loss=name, solver=SHORT).results[0].objective)
+        ends.append(fit_batch([small(loss)], X, y, ridges=[1e-2], loss=name, solver=SHORT)[0].objective)
+        ends.append(fit_many([small(loss)], X, y, ridges=[1e-2], loss=name, solver=SHORT)[0].objective)
+        ends.append(fit_several([small(loss)], X, y, ridge=1e-2, loss=name, solver=SHORT).results[0].objective)
         own = loss.targets(y, torch.float64)
-        shards = fit_shards(small(), X, own, total=N, team=Team(), ridge=1e-2, loss=name, schedule=SHORT)
+        shards = fit_shards(small(loss), X, own, total=N, team=Team(), ridge=1e-2, loss=name, schedule=SHORT)
         ends.append(shards.objective)
     assert ends == pytest.approx([ends[0]] * len(ends), rel=1e-4), "one minimum, up to rounding in training"
 
 
 @every_loss
 def test_a_leaky_network_is_trained_by_its_curvature(loss: Loss) -> None:
-    network = LeakyResNet(5, D, width=8, depth=4, effective_depth=2.0, maps="learned", seed=0, dtype=torch.float64)
-    y = targets(loss)
+    network, y = leaky(loss), targets(loss)
     before = isthmus.fit(network, X, y, ridge=1e-2, loss=loss, limits=Limits(evaluations=1)).objective
     result = isthmus.fit(network, X, y, ridge=1e-2, loss=loss, limits=Limits(evaluations=200))
     assert result.objective < before
@@ -153,13 +157,12 @@ def test_a_leaky_network_is_trained_by_its_curvature(loss: Loss) -> None:
 
 @every_loss
 def test_a_table_by_layer_has_its_data_loss(loss: Loss) -> None:
-    network, y = small(), targets(loss)
+    network, y = small(loss), targets(loss)
     expected = float(loss.row_losses(network(X).detach(), loss.targets(y, torch.float64)).mean())
     for named in (loss, loss.name):
         table = isthmus.diagnose(network, X, y, ridge=0.1, loss=named).layers.attrs
         assert table["data_loss"] == pytest.approx(expected, rel=rounding(size=N * D))
-    leaky = LeakyResNet(5, D, width=8, depth=4, effective_depth=2.0, maps="learned", seed=0, dtype=torch.float64)
-    columns = isthmus.diagnose(leaky, X, y, ridge=0.1, loss=loss).layers
+    columns = isthmus.diagnose(leaky(loss), X, y, ridge=0.1, loss=loss).layers
     assert ("hamiltonian" in columns) == loss.is_quadratic, "energies are those of the squared error"
 
 
@@ -174,8 +177,8 @@ def test_a_sweep_takes_it(loss: Loss, tmp_path: Path) -> None:
     result = sweep(plan, out=tmp_path / "sweep", workers=0)
     assert np.isfinite(result["data_loss"].values).all()
     assert not np.isnan(result["rank_estimate"].values).any()
-    leaky = {"kind": "leaky", "width": 6, "effective_depth": 1.0, "maps": "learned"}
-    energies = sweep(dataclasses.replace(plan, network=leaky), out=tmp_path / "leaky", workers=0)["rank_hamiltonian"]
+    kind = {"kind": "leaky", "width": 6, "effective_depth": 1.0, "maps": "learned"}
+    energies = sweep(dataclasses.replace(plan, network=kind), out=tmp_path / "leaky", workers=0)["rank_hamiltonian"]
     assert loss.is_quadratic or np.isnan(energies.values).all(), "energies are those of the squared error"
 
 

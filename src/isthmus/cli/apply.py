@@ -41,11 +41,9 @@ def apply(
     if what is What.COORDINATES:
         table = pd.DataFrame(found.transform(x), columns=[f"coordinate {i + 1}" for i in range(found.rank)])
     else:
-        table = pd.DataFrame(found.predict(x), columns=list(found.target_names))
-        best = table.to_numpy().argmax(axis=1)
-        table = table.add_prefix(found.loss.words.output)
+        table = pd.DataFrame(found.predict(x), columns=found.loss.output_names(found.target_names))
         if found.loss.classes:
-            table.insert(0, "class", [found.target_names[i] for i in best])
+            table.insert(0, "class", [found.target_names[i] for i in table.to_numpy().argmax(axis=1)])
     text = csv_text(table)
     if out is None:
         typer.echo(text, nl=False)

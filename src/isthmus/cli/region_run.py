@@ -78,7 +78,8 @@ def _of_discovery(found: Discovery, data: str) -> Model:
     what = f"decoder o encoder through {found.rank} dimension{'s' * (found.rank != 1)}, in the units of the data"
     rows = rows_like(data, found.input_names, found.columns)
     is_classifier = found.task == "classification"
-    return Model(network, rows, tuple(found.input_names), tuple(found.target_names), is_classifier, what)
+    outputs = found.target_names if is_classifier else found.loss.output_names(found.target_names)
+    return Model(network, rows, tuple(found.input_names), tuple(outputs), is_classifier, what)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -29,9 +29,9 @@ class ShardData:
         loss: of the fit.
         num_outputs: of the network.
         inputs: names of the columns that are inputs.
-        outputs: names of the columns, or of the classes, that are predicted.
+        outputs: names of the columns, or of the classes, that are predicted; with several outputs each, of these.
         input_scaling: of the inputs.
-        output_scaling: of the targets; None where they are taken as they are.
+        output_scaling: of the outputs; None where targets are taken as they are.
     """
 
     x: Tensor
@@ -90,20 +90,24 @@ def read_shard(
         outputs = target_names or inputs
         y = team.together_own(lambda: read_numbers(source, rows, target_names, data)) if target_names else x
         targets, output_scaling = _numbers(y, named, source.rows, data, team)
-        width = targets.shape[1]
+        width = named.num_outputs(targets)
+    if named.per_target > 1:
+        outputs = tuple(named.output_names(outputs))
     return ShardData(
-        torch.from_numpy(input_scaling.apply(x)).to(dtype), named.targets(targets, dtype), source.rows, named, width,
-        inputs, outputs, input_scaling, output_scaling,
+        torch.from_numpy(input_scaling.apply(x)).to(dtype), named.targets(targets, dtype), source.rows, named,
+        width, inputs, outputs, input_scaling, output_scaling,
     )  # fmt: skip
 
 
 def _numbers(y: Array, loss: Loss, total: int, where: str, team: Team) -> tuple[Tensor, Standardiser | None]:
-    """The targets as the loss takes them, and their standardiser if it takes them standardised."""
+    """The targets as the loss takes them, and the standardiser of the outputs if it takes them standardised."""
     team.together_own(lambda: loss.check(torch.from_numpy(y), where))
     scaling = shared_standardiser(y, rows=total, team=team, total=True)
     if not len(scaling.kept):
         raise DataError(f"{where}: the targets are the same in all rows. Name other columns.")
-    return (torch.from_numpy(scaling.apply(y)), scaling) if loss.standardised else (torch.from_numpy(y), None)
+    if not loss.standardised:
+        return torch.from_numpy(y), None
+    return torch.from_numpy(scaling.apply(y)), scaling.of_outputs(loss)
 
 
 def _class_numbers(

@@ -48,8 +48,9 @@ class LossOverData:
             return loss.summed(output, y) / (self.num * (y[0].numel() if len(y) else 1))
         y = y.to(output.dtype)
         y = y[:, None] if y.ndim == 1 and output.ndim == 2 else y
-        if y.shape != output.shape or len(self.y) != self.num:  # broadcasting would compare every row with every other
-            needed, got = (self.num, *output.shape[1:]), (len(self.y), *y.shape[1:])
+        asked = (*output.shape[:-1], output.shape[-1] // loss.per_target)
+        if y.shape != asked or len(self.y) != self.num:  # broadcasting would compare every row with every other
+            needed, got = (self.num, *asked[1:]), (len(self.y), *y.shape[1:])
             got = tuple(self.y.shape) if self.y.ndim == 1 and output.shape[1:] != (1,) else got
             raise ShapeError(f"diagnose(module, x, y): needs y of shape {needed}, as the network answers; got {got}.")
         return loss.summed(output, y) / self.num

@@ -39,8 +39,8 @@ def assemble(
     problem = family.problem
     halves = halves_of(family, findings.curve, findings.scree, rank)
     encoder = problem.inputs.fold_into_encoder(halves.encoder)
-    targets = problem.targets
-    decoder = targets.fold_into_decoder(halves.decoder) if targets else shifted(halves.decoder, problem.shift)
+    outputs = problem.outputs
+    decoder = outputs.fold_into_decoder(halves.decoder) if outputs else shifted(halves.decoder, problem.shift)
     network = family.network_of(family.shown(findings.starts[findings.ridge], findings.curve, rank)).double()
     diagnosis, energies = diagnosed(network, problem, findings.ridge)
     return Discovery(

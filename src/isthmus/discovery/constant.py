@@ -21,7 +21,11 @@ def constant_discovery(
 ) -> Discovery:
     """Rank 0: the constant itself as decoder, an encoder to no coordinate."""
     targets = loss.targets(torch.from_numpy(y), torch.float64)
-    value = y[0] if loss.standardised else loss.best_constant(targets, None, loss.num_outputs(targets)).numpy()
+    value = (
+        loss.output_units(y[0], np.zeros(y.shape[1]))[0]
+        if loss.standardised
+        else loss.best_constant(targets, None, loss.num_outputs(targets)).numpy()
+    )
     encoder = FullyConnected.from_layers([torch.zeros(0, x.shape[1])], [torch.zeros(0)])
     decoder = FullyConnected.from_layers([torch.zeros(len(value), 0)], [torch.from_numpy(np.array(value))])
     network = FullyConnected.from_layers([torch.zeros(len(value), x.shape[1])], [torch.from_numpy(np.array(value))])
@@ -52,6 +56,6 @@ def constant_discovery(
         task=task,
         input_names=names[0],
         target_names=names[1],
-        settings=settings.as_dict(),
+        settings={**settings.as_dict(), "loss": loss.name},
         readings={"heldout_error": 0.0, "linear_rank": 0, "one_fewer": None},
     )

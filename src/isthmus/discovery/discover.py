@@ -87,6 +87,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
             in its middle layer instead, as is that of any kind registered in `networks.kinds`. Of a leaky one the
             readings tell cost of identity and Hamiltonian besides.
         loss: by name or as an object of `training.losses`; None: "squared". Classes are predicted by "cross_entropy".
+            With "gaussian" the rank counts what moves the mean of the targets or their spread.
         depth: number of weight matrices; more depth prefers fewer, more curved coordinates. Default 11. Of residual
             networks the number of layers or blocks, default 16.
         ridge: one ridge or several; default 1e-1 ... 3e-4, for targets of total variance 1.

@@ -165,7 +165,8 @@ class Discovery:
     def predict(self, x: ArrayLike) -> NDArray[np.float64]:
         """Predictions (n, d_out) in the user's units through `rank` dimensions, or logits, or log rates.
 
-        What they are depends on the loss; `loss.means` turns them into expected targets.
+        What they are depends on the loss, of "gaussian" all means and then all log variances; `loss.means` turns them
+        into expected targets, `loss.spreads` into standard deviations where the loss knows any.
         """
         found = _apply(self.decoder, _apply(self.encoder, self.inputs_of(x)))
         return (

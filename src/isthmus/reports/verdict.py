@@ -98,16 +98,26 @@ def _limit(found: Discovery) -> str:
     count = len(found.target_names)
     if found.kind == INDEX.name and count - (found.task == "classification") == 1:
         what = "one target" if found.task == "regression" else "two classes"
+        if parts := found.loss.words.parts:
+            most = f"the rank of its {parts} is at most {found.loss.per_target} by construction"
+            return f"{what}: {most}, so the combinations of the inputs that these depend on were counted."
         return f"{what}: its rank is 1 by construction, so the combinations of the inputs it depends on were counted."
     if found.kind != RANK.name:
         return ""
-    if found.task != "regression" or not 0 < count == found.rank:
+    if found.task != "regression" or not 0 < count * found.loss.per_target == found.rank:
         return ""
     targets = "the one target that was given" if count == 1 else f"the {count} targets that were given"
     return (
-        f"the rank cannot exceed the number of targets, so {targets} could not show more than {dimensions(count)}, "
-        f"however many combinations of the inputs {'it depends' if count == 1 else 'they depend'} on."
+        f"the rank cannot exceed the number of {_outputs(found)}, so {targets} could not show more than "
+        f"{dimensions(found.rank)}, however many combinations of the inputs "
+        f"{'it depends' if count == 1 else 'they depend'} on."
     )
+
+
+def _outputs(found: Discovery) -> str:
+    """What there are as many of as the rank may be."""
+    parts = found.loss.words.parts
+    return f"outputs, {parts} of each target" if parts else "targets"
 
 
 def _groups(found: Discovery) -> str:

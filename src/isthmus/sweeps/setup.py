@@ -82,9 +82,9 @@ def _data(task: str, source: str | None, loss: Loss, scaling: str) -> tuple[Tens
             raise DataError(f"training.loss {loss.name!r} needs a task of classes. Use 'squared', or name classes.")
         labels = torch.from_numpy(target.argmax(1))
         return torch.from_numpy(_scaled(x, scaling, total=False)), labels, target.shape[1], made.true_rank
+    loss.check(torch.from_numpy(target), f"training.loss {loss.name!r}")
     y = torch.from_numpy(_scaled(target, scaling if loss.standardised else "none", total=True))
-    loss.check(y, f"training.loss {loss.name!r}")
-    return torch.from_numpy(_scaled(x, scaling, total=False)), y, y.shape[1], made.true_rank
+    return torch.from_numpy(_scaled(x, scaling, total=False)), y, loss.num_outputs(y), made.true_rank
 
 
 def _scaled(values: np.ndarray, scaling: str, *, total: bool) -> np.ndarray:

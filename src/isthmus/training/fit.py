@@ -112,8 +112,11 @@ def checked_data(
         raise ShapeError(f"fit(network, x, y): needs as many rows in x as in y, got {len(inputs)} and {len(targets)}.")
     # one column of y would be spread silently over all outputs
     outputs = getattr(network, "d_out", None)
-    if outputs is not None and not loss.classes and targets.shape[1] != outputs:
-        raise ShapeError(f"fit(network, x, y): the network has {outputs} outputs, y has {targets.shape[1]} columns.")
+    if outputs is not None and not loss.classes and loss.num_outputs(targets) != outputs:
+        asked = f", for which the loss {loss.name!r} needs {loss.num_outputs(targets)}" if loss.per_target > 1 else ""
+        raise ShapeError(
+            f"fit(network, x, y): the network has {outputs} outputs, y has {targets.shape[1]} columns{asked}."
+        )
     if weight is None:
         return inputs, DataLoss(loss, targets)
     weights = tensor_argument(weight, "fit(sample_weight=...)").to(device, dtype).reshape(-1)

@@ -35,14 +35,14 @@ def data_of(loss: Loss, dtype: torch.dtype = torch.float64) -> tuple[torch.Tenso
     return x, targets_of(loss, y)
 
 
-def networks(count: int = 4, **shape: Any) -> list[FullyConnected]:
+def networks(count: int = 4, loss: Loss = SQUARED, **shape: Any) -> list[FullyConnected]:
     shape = {"width": 6, "depth": 3, "dtype": torch.float64, **shape}
-    return [FullyConnected(5, 3, seed=seed, **shape) for seed in range(count)]
+    return [FullyConnected(5, 3 * loss.per_target, seed=seed, **shape) for seed in range(count)]
 
 
 def separately(ridges: list[float], solver: BatchSchedule, loss: Loss = SQUARED, **shape: Any) -> list[FitResult]:
     x, y = data_of(loss)
-    pairs = zip(networks(len(ridges), **shape), ridges, strict=True)
+    pairs = zip(networks(len(ridges), loss, **shape), ridges, strict=True)
     return [fit(network, x, y, ridge=ridge, loss=loss, solver=solver) for network, ridge in pairs]
 
 
@@ -56,16 +56,16 @@ def parameters(network: torch.nn.Module) -> torch.Tensor:
 def test_a_row_is_the_step_of_its_network(shape: dict[str, Any], loss: Loss, dtype: torch.dtype) -> None:
     x, y = data_of(loss, dtype)
     data = DataLoss(loss, y)
-    batch = BatchedStep.of(networks(**shape, dtype=dtype), x, data, RIDGES)
+    batch = BatchedStep.of(networks(loss=loss, **shape, dtype=dtype), x, data, RIDGES)
     values = batch().tolist()
     near = rounding(size=400, dtype=dtype)
-    for b, (network, ridge) in enumerate(zip(networks(**shape, dtype=dtype), RIDGES, strict=True)):
+    for b, (network, ridge) in enumerate(zip(networks(loss=loss, **shape, dtype=dtype), RIDGES, strict=True)):
         step = FullyConnectedStep(network, x, data, ridge)
         assert torch.equal(batch.theta[b], step.theta)
         assert values[b] == pytest.approx(step(), rel=rounding(size=100, dtype=dtype))
         torch.testing.assert_close(batch.gradient[b], step.gradient, rtol=near, atol=near)
     batch.rebalance()
-    for b, network in enumerate(networks(**shape, dtype=dtype)):
+    for b, network in enumerate(networks(loss=loss, **shape, dtype=dtype)):
         step = FullyConnectedStep(network, x, data, 0.0)
         rebalancing(step)
         torch.testing.assert_close(batch.theta[b], step.theta, rtol=near, atol=near)
@@ -75,7 +75,7 @@ def test_a_row_is_the_step_of_its_network(shape: dict[str, Any], loss: Loss, dty
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=lambda l: l.name)
 def test_the_first_steps_are_those_of_each_alone(shape: dict[str, Any], loss: Loss) -> None:
     x, y = data_of(loss)
-    batch = fit_batch(networks(**shape), x, y, ridges=RIDGES, loss=loss, solver=SHORT)
+    batch = fit_batch(networks(loss=loss, **shape), x, y, ridges=RIDGES, loss=loss, solver=SHORT)
     for together, alone in zip(batch, separately(RIDGES, SHORT, loss, **shape), strict=True):
         assert together.history.evaluation.values.tolist() == alone.history.evaluation.values.tolist()
         assert together.history.objective.values == pytest.approx(alone.history.objective.values, rel=1e-12)

@@ -35,7 +35,7 @@ def outputs_and_data(loss: Loss, *, weighted: bool) -> tuple[Tensor, DataLoss]:
     """Outputs on both sides of every kink, targets of the loss, weights that sum to 1."""
     y = loss.targets(targets_of(loss, normal(N, D, seed=1)), torch.float64)
     w = torch.rand(N, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-    return 1.5 * normal(N, D), DataLoss(loss, y, w / w.sum() if weighted else None)
+    return 1.5 * normal(N, D * loss.per_target), DataLoss(loss, y, w / w.sum() if weighted else None)
 
 
 def shares(data: DataLoss) -> Tensor:
@@ -82,7 +82,7 @@ def test_the_gradient_is_that_of_differences(loss: Loss) -> None:
 @every_loss
 def test_a_batch_is_each_of_its_networks(loss: Loss) -> None:
     _, data = outputs_and_data(loss, weighted=False)
-    outputs = normal(3, N, D, seed=5)
+    outputs = normal(3, N, D * loss.per_target, seed=5)
     losses, gradients = loss.batched(outputs.clone(), data.y)
     for own, value, gradient in zip(outputs, losses, gradients, strict=True):
         expected, slopes = data.value_and_gradient(own.clone())
@@ -93,7 +93,7 @@ def test_a_batch_is_each_of_its_networks(loss: Loss) -> None:
 @every_loss
 def test_no_row_is_more_curved_than_it_says(loss: Loss) -> None:
     outputs, data = outputs_and_data(loss, weighted=False)
-    bound = torch.as_tensor(loss.curvature(outputs), dtype=torch.float64).expand(N)
+    bound = torch.as_tensor(loss.curvature(outputs, data.y), dtype=torch.float64).expand(N)
 
     def of_row(i: int) -> Callable[[Tensor], Tensor]:
         return lambda row: loss.row_losses(row[None], data.y[i : i + 1])[0]
@@ -110,15 +110,15 @@ def test_no_row_is_more_curved_than_it_says(loss: Loss) -> None:
 @weights
 def test_no_constant_is_better_than_the_best(loss: Loss, weighted: bool) -> None:
     _, data = outputs_and_data(loss, weighted=weighted)
-    best = loss.best_constant(data.y, data.weight, D)
+    best = loss.best_constant(data.y, data.weight, loss.num_outputs(data.y))
     least = data.value(best.expand(N, -1).clone())
     single = rounding(dtype=torch.float32)  # in which training works
     assert loss.constant_loss(data.y, data.weight, D) == pytest.approx(least, rel=single)
     slopes = data.value_and_gradient(best.expand(N, -1).clone())[1]
     assert float(slopes.sum(0).abs().max()) <= rounding(size=N * D)
     for seed in range(5):
-        assert data.value((best + 0.1 * normal(D, seed=seed)).expand(N, -1).clone()) > least
-    blind = loss.best_constant(data.y, None, D)
+        assert data.value((best + 0.1 * normal(len(best), seed=seed)).expand(N, -1).clone()) > least
+    blind = loss.best_constant(data.y, None, len(best))
     assert weighted != bool(torch.allclose(blind, best)), "weights count"
 
 
@@ -131,7 +131,7 @@ def test_the_best_constant_has_an_error_of_one(loss: Loss, weighted: bool) -> No
     held = np.zeros(N, dtype=bool)
     problem = pose(x, y, held, loss=loss, inputs=Standardiser.of(x), targets=targets, weight=weight)
     assert isinstance(problem, Problem)
-    assert problem.d_out == D
+    assert problem.d_out == D * loss.per_target
     single = rounding(size=N, dtype=torch.float32)
     assert problem.constant_loss() / problem.unit == pytest.approx(1.0, rel=single)
 
@@ -141,10 +141,11 @@ def test_targets_keep_their_values_in_another_precision(loss: Loss) -> None:
     y = loss.targets(targets_of(loss, normal(N, D)), torch.float32)
     assert torch.equal(loss.cast(loss.cast(y, torch.float64), torch.float32), y)
     assert loss.cast(y, torch.float64).dtype in {torch.float64, torch.int64}
-    assert loss.num_outputs(y) == D
+    outputs = loss.num_outputs(y)
+    assert outputs == D * loss.per_target == len(loss.output_names("abcd"))
     loss.check(y, "here")
-    assert loss.scores(y, D).shape == (N, D)
-    assert bool(torch.isfinite(loss.scores(y, D)).all())
+    assert loss.scores(y, outputs).shape == (N, outputs)
+    assert bool(torch.isfinite(loss.scores(y, outputs)).all())
 
 
 @every_loss
@@ -169,7 +170,10 @@ def test_gaussian_data_become_targets_of_its_form(loss: Loss) -> None:
     assert drawn.shape == tuple(y.shape)
     assert drawn.dtype == np.float64
     loss.check(loss.targets(torch.from_numpy(drawn), torch.float64), "here")
-    assert loss.means(normal(N, D).numpy()).shape == (N, D)
+    outputs = normal(N, D * loss.per_target).numpy()
+    assert loss.means(outputs).shape == (N, D)
+    spreads = loss.spreads(outputs)
+    assert spreads is None or (spreads.shape == (N, D) and bool((spreads > 0).all()))
 
 
 @every_loss
@@ -177,7 +181,7 @@ def test_a_fit_goes_on_bit_for_bit(loss: Loss, tmp_path: Path) -> None:
     x, y = normal(N, 3), targets_of(loss, normal(N, D, seed=1))
 
     def fitted(path: Path | None, stop: int = 10**9) -> tuple[float, Tensor]:
-        network = FullyConnected(3, D, width=6, depth=3, seed=0, dtype=torch.float64)
+        network = FullyConnected(3, D * loss.per_target, width=6, depth=3, seed=0, dtype=torch.float64)
         result = fit(
             network, x, y, ridge=1e-2, loss=loss.name, limits=Limits(evaluations=160), checkpoint=path,
             callback=lambda event: event.evaluations >= stop,
@@ -197,7 +201,7 @@ def test_a_fit_goes_on_bit_for_bit(loss: Loss, tmp_path: Path) -> None:
 def test_a_fit_ends_below_the_best_constant(loss: Loss) -> None:
     x = normal(N, 3)
     y = targets_of(loss, torch.cat([x, x[:, :1]], 1))
-    network = FullyConnected(3, D, width=12, depth=3, seed=0, dtype=torch.float64)
+    network = FullyConnected(3, D * loss.per_target, width=12, depth=3, seed=0, dtype=torch.float64)
     result = fit(network, x, y, ridge=1e-4, loss=loss, limits=Limits(evaluations=300))
     assert result.data_loss < 0.2 * loss.constant_loss(loss.targets(y, torch.float64), None, D)
 

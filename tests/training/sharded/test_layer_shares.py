@@ -50,8 +50,8 @@ def data_of(loss: Loss = SQUARED, rows: int = ROWS) -> tuple[torch.Tensor, DataL
     return x, DataLoss(loss, targets_of(loss, y))
 
 
-def network(**shape: object) -> FullyConnected:
-    made = FullyConnected(5, 4, **{"width": 7, "depth": 4, **shape}, seed=1, dtype=torch.float64)  # pyright: ignore[reportArgumentType]
+def network(outputs: int = 4, **shape: object) -> FullyConnected:
+    made = FullyConnected(5, outputs, **{"width": 7, "depth": 4, **shape}, seed=1, dtype=torch.float64)  # pyright: ignore[reportArgumentType]
     with torch.no_grad():
         for bias in made.biases:
             bias.normal_(generator=torch.Generator().manual_seed(7))
@@ -61,10 +61,10 @@ def network(**shape: object) -> FullyConnected:
 def both(
     x: torch.Tensor, data: DataLoss, shape: dict[str, object] | None = None, *, ridge: float = 0.01
 ) -> tuple[ShardedStep, LayerwiseStep]:
-    shape = shape or {}
+    shape, outputs = shape or {}, 4 * data.loss.per_target
     with torch.no_grad():
-        whole = ShardedStep(network(**shape), x, data, ridge, total=len(x), team=Team())
-        return whole, LayerwiseStep(network(**shape), x, data, ridge, total=len(x), team=Team())
+        whole = ShardedStep(network(outputs, **shape), x, data, ridge, total=len(x), team=Team())
+        return whole, LayerwiseStep(network(outputs, **shape), x, data, ridge, total=len(x), team=Team())
 
 
 def assert_same(whole: Step, split: Step) -> None:
@@ -208,7 +208,7 @@ def trained(
         return stop_after is not None and event.evaluations >= stop_after
 
     return fit_shards(
-        network(**shape), x, torch.tanh(x @ data.y[:5]), total=200, team=Team(), ridge=ridge, checkpoint=checkpoint,
+        network(4, **shape), x, torch.tanh(x @ data.y[:5]), total=200, team=Team(), ridge=ridge, checkpoint=checkpoint,
         limits=Limits(evaluations=evaluations), callback=hear, split_parameters=split,
         schedule=schedule,
     )  # fmt: skip

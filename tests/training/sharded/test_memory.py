@@ -32,16 +32,16 @@ def data() -> tuple[torch.Tensor, torch.Tensor]:
     return x, torch.relu(x @ torch.randn(5, 3, generator=generator, dtype=torch.float64))
 
 
-def network() -> FullyConnected:
-    return FullyConnected(5, 3, width=12, depth=4, seed=2, dtype=torch.float64)
+def network(loss: Loss = SQUARED) -> FullyConnected:
+    return FullyConnected(5, 3 * loss.per_target, width=12, depth=4, seed=2, dtype=torch.float64)
 
 
-def budget(rows: int) -> int:
+def budget(rows: int, loss: Loss = SQUARED) -> int:
     """Bytes that let so many rows of the network be gone over at once."""
     low, high = 1, MEMORY
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if rows_at_once(network(), data()[0], middle) <= rows else (low, middle)
+        low, high = (middle, high) if rows_at_once(network(loss), data()[0], middle) <= rows else (low, middle)
     return low
 
 
@@ -52,12 +52,12 @@ def test_gradients_do_not_depend_on_the_rows_at_once(loss: Loss, weighted: bool)
     weight = torch.arange(1.0, ROWS + 1, dtype=torch.float64) if weighted else None
     targets = targets_of(loss, y)
     loss_of = DataLoss(loss, targets, None if weight is None else weight / weight.sum())
-    whole = step_within(network(), x, loss_of, 0.01, memory=None)
+    whole = step_within(network(loss), x, loss_of, 0.01, memory=None)
     assert isinstance(whole, FullyConnectedStep)
     with torch.no_grad():
         value, rest = whole(), whole.in_float64()
         for rows in (FEWEST, 517):
-            step = step_within(network(), x, loss_of, 0.01, memory=budget(rows))
+            step = step_within(network(loss), x, loss_of, 0.01, memory=budget(rows, loss))
             assert isinstance(step, ShardedStep)
             assert step.rows.at_once == rows
             assert max(high - low for i in range(4) for low, high in step.rows.runs(i)) == rows
@@ -103,9 +103,9 @@ def test_the_reported_loss_is_that_of_all_rows_however_many(loss: Loss, weighted
     y = targets_of(loss, x[:, :3] ** 2)
     weight = torch.arange(1.0, rows + 1, dtype=torch.float64) if weighted else None
     data = DataLoss(loss, y, None if weight is None else weight / weight.sum())
-    whole = data.value(network()(x).detach())
-    assert in_float64(network(), x, data)[0] == pytest.approx(whole, rel=rounding(size=rows))
-    assert in_float64(network(), x[:-100], DataLoss(loss, y[:-100]))[0] != pytest.approx(whole, rel=1e-6)
+    whole = data.value(network(loss)(x).detach())
+    assert in_float64(network(loss), x, data)[0] == pytest.approx(whole, rel=rounding(size=rows))
+    assert in_float64(network(loss), x[:-100], DataLoss(loss, y[:-100]))[0] != pytest.approx(whole, rel=1e-6)
 
 
 @pytest.mark.parametrize("steps", ["equidistant", "adaptive"])

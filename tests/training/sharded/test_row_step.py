@@ -26,8 +26,8 @@ def data_of(loss: Loss, rows: int = ROWS) -> tuple[torch.Tensor, DataLoss]:
     return x, DataLoss(loss, targets_of(loss, y))
 
 
-def network(**shape: object) -> FullyConnected:
-    made = FullyConnected(5, 4, **{"width": 7, "depth": 3, **shape}, seed=1, dtype=torch.float64)  # pyright: ignore[reportArgumentType]
+def network(outputs: int = 4, **shape: object) -> FullyConnected:
+    made = FullyConnected(5, outputs, **{"width": 7, "depth": 3, **shape}, seed=1, dtype=torch.float64)  # pyright: ignore[reportArgumentType]
     with torch.no_grad():
         for bias in made.biases:
             bias.normal_(generator=torch.Generator().manual_seed(7))
@@ -46,11 +46,11 @@ def assert_same_step(first: Step, second: Step) -> None:
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=lambda l: l.name)
 @pytest.mark.parametrize("shape", [{}, {"negative_slope": -0.3}, {"linear": (1,), "bias": False}], ids=str)
 def test_it_is_the_step_in_memory_up_to_rounding(loss: Loss, shape: dict[str, object]) -> None:
-    x, data = data_of(loss)
-    step = ShardedStep(network(**shape), x, data, 0.01, total=ROWS, team=Team())
-    assert_same_step(step_of(network(**shape), x, data, 0.01), step)
+    (x, data), outputs = data_of(loss), 4 * loss.per_target
+    step = ShardedStep(network(outputs, **shape), x, data, 0.01, total=ROWS, team=Team())
+    assert_same_step(step_of(network(outputs, **shape), x, data, 0.01), step)
     with pytest.raises(AssertionError):
-        assert_same_step(step_of(network(**shape), x, data, 0.02), step)
+        assert_same_step(step_of(network(outputs, **shape), x, data, 0.02), step)
 
 
 def test_leaves_longer_than_what_is_computed_at_once_add_up() -> None:

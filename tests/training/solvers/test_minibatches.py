@@ -28,8 +28,8 @@ def data() -> tuple[torch.Tensor, torch.Tensor]:
     return x, torch.relu(x @ torch.randn(5, 3, generator=generator, dtype=torch.float64))
 
 
-def network() -> FullyConnected:
-    return FullyConnected(5, 3, width=8, depth=3, seed=0, dtype=torch.float64)
+def network(loss: Loss = SQUARED) -> FullyConnected:
+    return FullyConnected(5, 3 * loss.per_target, width=8, depth=3, seed=0, dtype=torch.float64)
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["uniform", "weighted"])
@@ -38,8 +38,8 @@ def test_the_gradients_of_an_epoch_have_that_of_all_rows_as_their_mean(weighted:
     x, y = data()
     weight = torch.arange(1.0, ROWS + 1, dtype=torch.float64) if weighted else None
     targets = targets_of(loss, y)
-    step = step_of(network(), x, DataLoss(loss, targets, None if weight is None else weight / weight.sum()), 0.01)
-    other = step_of(network(), x, step.data, 0.01)
+    step = step_of(network(loss), x, DataLoss(loss, targets, None if weight is None else weight / weight.sum()), 0.01)
+    other = step_of(network(loss), x, step.data, 0.01)
     batches = list(itertools.islice(MiniBatches(Adam(7), batch=100).batches(0, ROWS), 7))
     assert torch.equal(torch.cat(batches).sort().values, torch.arange(ROWS))
     with torch.no_grad():

@@ -47,12 +47,13 @@ def made(kind: str, loss: Loss, device: str) -> FullyConnectedStep | LeakyStep:
     x = torch.randn(50, 5, generator=generator, dtype=torch.float64)
     y = torch.randn(50, 4, generator=generator, dtype=torch.float64)
     data = DataLoss(loss, targets_of(loss, y).to(device))
+    shape: dict[str, Any] = {"d_in": 5, "d_out": 4 * loss.per_target, "seed": 1, "dtype": torch.float64}
     if kind.endswith("leaky"):
-        network = LeakyResNet(5, 4, width=9, depth=6, effective_depth=3.0, maps="learned", seed=1, dtype=torch.float64)
+        network = LeakyResNet(**shape, width=9, depth=6, effective_depth=3.0, maps="learned")
         network.smoothing.fill_(0.3 if kind == "smoothed leaky" else 0.0)
     else:
         slope = 0.0 if kind == "relu" else -0.4
-        network = FullyConnected(5, 4, width=7, depth=4, negative_slope=slope, seed=1, dtype=torch.float64)
+        network = FullyConnected(**shape, width=7, depth=4, negative_slope=slope)
     step = step_of(network.to(device), x.to(device), data, 0.1)
     assert isinstance(step, FullyConnectedStep | LeakyStep)
     return step

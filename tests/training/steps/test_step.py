@@ -30,7 +30,7 @@ def pair(
     y = targets_of(loss, y)
     weight = torch.rand(40, generator=generator, dtype=dtype) if weighted else None
     data = DataLoss(loss, y, None if weight is None else weight / weight.sum())
-    networks = [FullyConnected(5, 4, **shape, seed=1, dtype=dtype) for _ in range(2)]  # pyright: ignore[reportArgumentType]
+    networks = [FullyConnected(5, 4 * loss.per_target, **shape, seed=1, dtype=dtype) for _ in range(2)]  # pyright: ignore[reportArgumentType]
     with torch.no_grad():
         for network in networks:
             for bias in network.biases:
@@ -81,7 +81,7 @@ def test_leaky_gradient_by_hand_equals_autograd(
     y = torch.randn(40, 4, generator=torch.Generator().manual_seed(4), dtype=dtype)
     data = DataLoss(loss, targets_of(loss, y))
     sizes = {"width": 9, "depth": 6, "effective_depth": 3.0} | shape
-    networks = [LeakyResNet(5, 4, **sizes, seed=1, dtype=dtype) for _ in range(2)]  # pyright: ignore[reportArgumentType]
+    networks = [LeakyResNet(5, 4 * loss.per_target, **sizes, seed=1, dtype=dtype) for _ in range(2)]  # pyright: ignore[reportArgumentType]
     for network in networks:
         network.smoothing.fill_(smoothing)
     automatic, by_hand = AutogradStep(networks[0], x, data, 0.3), step_of(networks[1], x, data, 0.3)

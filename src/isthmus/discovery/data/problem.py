@@ -58,6 +58,11 @@ class Problem:
         return self.d_out - self.loss.unseen
 
     @property
+    def outputs(self) -> Standardiser | None:
+        """The map from the user's units of what networks give; None where these have none."""
+        return None if self.targets is None else self.targets.of_outputs(self.loss)
+
+    @property
     def classes(self) -> bool:
         """Whether the targets are classes."""
         return self.loss.classes

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from isthmus.errors import DataWarning
 from isthmus.networks import FullyConnected
 from isthmus.tasks.arrays import counted
-from isthmus.training.losses import SQUARED, DataLoss
+from isthmus.training.losses import SQUARED, DataLoss, Loss
 from isthmus.training.sharded.shared_rows import SharedRows
 from isthmus.training.sharded.team import Team
 
@@ -113,6 +113,14 @@ class Standardiser:
         whole = np.zeros((len(weight), len(self.mean)))
         whole[:, self.kept] = (weight if self.mixing is None else weight @ self.mixing.T) / self.scale
         return whole
+
+    def of_outputs(self, loss: Loss) -> "Standardiser":
+        """What turns the outputs of a network trained on these targets into the user's units."""
+        scale = np.zeros(len(self.mean))
+        scale[self.kept] = self.scale
+        offset, scales = loss.output_units(self.mean, scale)
+        kept = np.flatnonzero(scales)
+        return Standardiser(offset, scales[kept], kept)
 
     def fold_into_encoder(self, network: FullyConnected) -> FullyConnected:
         """The network that takes the user's units: W' = W mixing^T / scale on kept columns, b' = b - W' mean."""

@@ -52,7 +52,7 @@ def certified_interval(
         _standardised(halves, torch.from_numpy(points), problem),
         points,
         [problem.rows[int(i)] for i in chosen],
-        np.arange(decoder.dimensions[-1]) if problem.targets is None else problem.targets.kept,
+        np.arange(decoder.dimensions[-1]) if problem.outputs is None else problem.outputs.kept,
         problem.inputs.kept,
     )
     networks = {"encoder": _written(encoder), "decoder": _written(decoder)}
@@ -164,9 +164,8 @@ def _standardised(halves: tuple[FullyConnected, FullyConnected], points: Tensor,
     with torch.no_grad():
         found = (jacobians(decoder, encoder(points)) @ jacobians(encoder, points)).numpy()
     found = found[:, :, problem.inputs.kept] * problem.inputs.scale
-    if problem.targets is None:
-        return found
-    return found[:, problem.targets.kept, :] / problem.targets.scale[:, None]
+    outputs = problem.outputs
+    return found if outputs is None else found[:, outputs.kept, :] / outputs.scale[:, None]
 
 
 def _pivots(jacobian: Array, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

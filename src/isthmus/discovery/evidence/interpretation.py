@@ -39,8 +39,9 @@ def interpret(
         attribution_cj = mean over rows of |dz_c / dx_j| * std(x_j) / std(z_c)
         distance_correlation_cv = dCov(z_c, v) / sqrt(dCov(z_c, z_c) dCov(v, v))
 
-    D divides each output by its standard deviation where the discovery counted every target column alike; it is 1 with
-    scaling="global" and where the loss takes targets as they are, as of classes.
+    D divides each output by its standard deviation where the discovery counted every target column alike, or outputs
+    are means and log variances; else it is 1, with scaling="global" and where the loss takes targets as they are, as of
+    classes.
 
     Args:
         found: of rank at least 1.
@@ -71,7 +72,8 @@ def interpret(
         needed = found.encoder.dimensions[0]
         raise ShapeError(f"interpret(found, x): needs the {needed} input columns of the run, got {samples.shape[1]}.")
     coordinates = found.transform(samples)
-    alike = found.loss.standardised and found.settings.get("scaling") == Scaling.COLUMN.value
+    one_unit = found.settings.get("scaling") != Scaling.COLUMN.value and found.loss.per_target == 1
+    alike = found.loss.standardised and not one_unit
     saved = errors_saved(found.decoder, coordinates, columns_alike=alike)
     # a rank that only one reading gives may exceed the coordinates of the network found
     numbers = np.arange(1, coordinates.shape[1] + 1)

@@ -8,13 +8,14 @@ from dataclasses import fields, replace
 
 from isthmus.training.losses.cross_entropy import CrossEntropy
 from isthmus.training.losses.data_loss import CONSTANT, DataLoss, Digest, identify, is_constant
+from isthmus.training.losses.gaussian import Gaussian
 from isthmus.training.losses.huber import Huber
 from isthmus.training.losses.loss import Loss, weighted_mean
 from isthmus.training.losses.poisson import Poisson
 from isthmus.training.losses.squared import Squared
 
 SQUARED, CROSS_ENTROPY = Squared(), CrossEntropy()
-LOSSES: dict[str, Loss] = {loss.kind: loss for loss in (SQUARED, CROSS_ENTROPY, Huber(), Poisson())}
+LOSSES: dict[str, Loss] = {loss.kind: loss for loss in (SQUARED, CROSS_ENTROPY, Huber(), Poisson(), Gaussian())}
 
 __all__ = [
     "CONSTANT", "CROSS_ENTROPY", "LOSSES", "SQUARED", "DataLoss", "Digest", "Loss", "identify", "is_constant", "known",

@@ -24,7 +24,7 @@ class LossOfNumbers(Loss):
         return y.to(dtype)
 
     def num_outputs(self, y: Tensor) -> int:
-        return y.shape[1]
+        return self.per_target * y.shape[1]
 
     def share(self, rows: int, *, weighted: bool) -> float:
         return 1.0 if weighted else 1.0 / rows
@@ -40,14 +40,28 @@ class LossOfNumbers(Loss):
 
     @abstractmethod
     def entries(self, outputs: Tensor, y: Tensor) -> Tensor:
-        """The loss of each entry of outputs and targets of one shape; differentiable."""
+        """The loss of each entry of the targets, in their shape; differentiable."""
 
 
 @dataclass(frozen=True)
-class LossInUnits(LossOfNumbers):
-    """What losses whose outputs have the units of the targets have in common."""
+class StandardisedLoss(LossOfNumbers):
+    """What losses of any numbers, which a discovery standardises, have in common."""
 
     standardised: ClassVar[bool] = True
+
+    def from_gaussian(self, drawn: Array, y: Array) -> Array:
+        return drawn
+
+    def reduced(self, y: Array, weight: Array | None) -> tuple[Array, float]:
+        return y, 0.0
+
+    def spread(self, variance: float) -> float:
+        return variance if variance > 0 else -1.0
+
+
+@dataclass(frozen=True)
+class LossInUnits(StandardisedLoss):
+    """What losses whose outputs have the units of the targets have in common."""
 
     def check(self, y: Tensor, where: str) -> None:
         """Any number is a target."""
@@ -58,14 +72,11 @@ class LossInUnits(LossOfNumbers):
     def means(self, outputs: Floats) -> Floats:
         return outputs
 
-    def from_gaussian(self, drawn: Array, y: Array) -> Array:
-        return drawn
+    def spreads(self, outputs: Floats) -> Floats | None:
+        return None
 
-    def reduced(self, y: Array, weight: Array | None) -> tuple[Array, float]:
-        return y, 0.0
-
-    def spread(self, variance: float) -> float:
-        return variance if variance > 0 else -1.0
+    def output_units(self, mean: Array, scale: Array) -> tuple[Array, Array]:
+        return mean, scale
 
 
 @dataclass(frozen=True)

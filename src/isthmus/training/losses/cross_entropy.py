@@ -22,7 +22,7 @@ class CrossEntropy(Loss):
         unit="the cross-entropy of the shares of the classes",
         linear="logistic regression on principal components",
         autoencoder="logistic regression on principal components",
-        output="logit of ",
+        outputs=("logit of ",),
     )
     classes: ClassVar[bool] = True
     unseen: ClassVar[int] = 1
@@ -44,6 +44,13 @@ class CrossEntropy(Loss):
 
     def means(self, outputs: Floats) -> Floats:
         return softmax(outputs, axis=1)
+
+    def spreads(self, outputs: Floats) -> Floats | None:
+        p = self.means(outputs)
+        return np.sqrt(p * (1 - p))
+
+    def output_units(self, mean: Array, scale: Array) -> tuple[Array, Array]:
+        return mean, scale
 
     def from_gaussian(self, drawn: Array, y: Array) -> Array:
         return drawn.argmax(1).astype(np.float64)
@@ -73,7 +80,7 @@ class CrossEntropy(Loss):
     def summed(self, outputs: Tensor, y: Tensor) -> Tensor:
         return nn.functional.cross_entropy(outputs.flatten(0, -2), y.long().flatten(), reduction="sum")
 
-    def curvature(self, outputs: Tensor) -> float:
+    def curvature(self, outputs: Tensor, y: Tensor) -> float:
         return 0.5  # diag(p) - p p^T, with two classes of p = 1/2
 
     def best_constant(self, y: Tensor, weight: Tensor | None, num_outputs: int) -> Tensor:

@@ -46,7 +46,7 @@ class Huber(LossInUnits, LossByEntry):
     def slopes(self, outputs: Tensor, y: Tensor) -> Tensor:
         return (outputs - y).clamp_(-self.delta, self.delta).mul_(2.0)
 
-    def curvature(self, outputs: Tensor) -> float:
+    def curvature(self, outputs: Tensor, y: Tensor) -> float:
         return 2.0
 
     def best_constant(self, y: Tensor, weight: Tensor | None, num_outputs: int) -> Tensor:

@@ -4,6 +4,7 @@ A new one is a class in a file of its own and a row in the registry, `isthmus.tr
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
@@ -25,14 +26,16 @@ class Words:
         unit: what errors are divided by: "the variance of the targets".
         linear: the linear model that a network is compared with.
         autoencoder: that model where the targets are the inputs.
-        output: what stands before the name of a target whose output is in other units: "logit of ".
+        outputs: what stands before the name of a target for each of its outputs: "logit of ".
+        parts: what of a target is predicted, where that is more than its mean: "mean and spread".
     """
 
     left: str
     unit: str
     linear: str
     autoencoder: str
-    output: str = ""
+    outputs: tuple[str, ...] = ("",)
+    parts: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,8 @@ class Loss(ABC):
     Attributes:
         kind: the word by which it is asked for.
         words: for reports.
-        classes: whether targets are class numbers (n,) and outputs are scores of the classes; else both are (n, d_out).
+        classes: whether targets are class numbers (n,) and outputs are scores of the classes; else targets are (n, d)
+            and outputs (n, per_target * d).
         standardised: whether a discovery standardises the targets, so that outputs have their units.
         is_quadratic: whether it is the squared error, for which alone some formulas and solvers hold.
         unseen: dimensions of the outputs that it does not see; scores of classes count up to a common shift.
@@ -65,6 +69,15 @@ class Loss(ABC):
         if all(values[field.name] == field.default for field in fields(self)):
             return self.kind
         return ":".join([self.kind, *map(str, values.values())])
+
+    @property
+    def per_target(self) -> int:
+        """How many outputs belong to one target, or one class."""
+        return len(self.words.outputs)
+
+    def output_names(self, targets: Sequence[str]) -> list[str]:
+        """What the outputs of targets, or classes, of these names are called."""
+        return [f"{before}{name}" for before in self.words.outputs for name in targets]
 
     @abstractmethod
     def targets(self, y: Tensor, dtype: torch.dtype) -> Tensor:
@@ -95,6 +108,14 @@ class Loss(ABC):
         """Expected targets at these outputs; of classes their probabilities."""
 
     @abstractmethod
+    def spreads(self, outputs: Floats) -> Floats | None:
+        """Standard deviations of the targets at these outputs; None where the loss says nothing of them."""
+
+    @abstractmethod
+    def output_units(self, mean: Array, scale: Array) -> tuple[Array, Array]:
+        """Offsets and scales by which outputs have the user's units, given those of the targets; scale 0: constant."""
+
+    @abstractmethod
     def from_gaussian(self, drawn: Array, y: Array) -> Array:
         """Targets of the form of `y` from Gaussian numbers of the covariance of `y`, or of its 0/1 columns."""
 
@@ -119,7 +140,7 @@ class Loss(ABC):
         """The sum of the losses of all rows, of any shape, differentiable."""
 
     @abstractmethod
-    def curvature(self, outputs: Tensor) -> Tensor | float:
+    def curvature(self, outputs: Tensor, y: Tensor) -> Tensor | float:
         """No less than the second derivative of any row's loss along any unit vector, for each row (n,) or for all."""
 
     @abstractmethod

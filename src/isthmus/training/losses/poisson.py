@@ -31,7 +31,7 @@ class Poisson(LossByEntry):
         unit="the Poisson deviance of the best constant rate",
         linear="a log-linear map (reduced-rank Poisson regression)",
         autoencoder="a log-linear map of the counts",
-        output="log rate of ",
+        outputs=("log rate of ",),
     )
 
     def check(self, y: Tensor, where: str) -> None:
@@ -48,6 +48,12 @@ class Poisson(LossByEntry):
     def means(self, outputs: Floats) -> Floats:
         return np.exp(outputs)
 
+    def spreads(self, outputs: Floats) -> Floats | None:
+        return np.exp(outputs / 2)
+
+    def output_units(self, mean: Array, scale: Array) -> tuple[Array, Array]:
+        return mean, scale
+
     def from_gaussian(self, drawn: Array, y: Array) -> Array:
         # the counts of each column in the order of what was drawn: they keep how often each comes
         places = np.argsort(np.argsort(drawn, axis=0, kind="stable"), axis=0, kind="stable")
@@ -60,7 +66,7 @@ class Poisson(LossByEntry):
     def slopes(self, outputs: Tensor, y: Tensor) -> Tensor:
         return outputs.exp() - y
 
-    def curvature(self, outputs: Tensor) -> Tensor:
+    def curvature(self, outputs: Tensor, y: Tensor) -> Tensor:
         return outputs.exp().amax(1)
 
     def best_constant(self, y: Tensor, weight: Tensor | None, num_outputs: int) -> Tensor:

@@ -41,7 +41,7 @@ class Squared(LossInUnits):
         weighted = residual / len(y)
         return (weighted * residual).sum((1, 2)), weighted.mul_(2.0)
 
-    def curvature(self, outputs: Tensor) -> float:
+    def curvature(self, outputs: Tensor, y: Tensor) -> float:
         return 2.0
 
     def best_constant(self, y: Tensor, weight: Tensor | None, num_outputs: int) -> Tensor:

@@ -124,7 +124,7 @@ def linearised(network: LeakyResNet, x: Tensor, data: DataLoss, mix: Tensor | No
     with torch.no_grad():
         stream = torch.stack([s.activation for s in walk(network, x)[:-1]])
     weight = data.weight if data.weight is not None else x.new_full((len(x),), 1 / len(x))
-    curvature = weight * data.loss.curvature(stream[-1] @ network.unembedding.detach().T)
+    curvature = weight * data.loss.curvature(stream[-1] @ network.unembedding.detach().T, data.y)
     return Linearisation(
         V=network.weights.detach()[:, :, : network.width].clone(),
         S=lifted(stream[:-1], bias=network.has_bias, smoothing=eps),
