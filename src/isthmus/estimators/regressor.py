@@ -16,6 +16,7 @@ class BottleneckRegressor(RegressorMixin, Bottleneck):
         encoder, decoder: "curved" or "linear", which rank is asked for. None: curved, but a linear encoder for one
             target, whose coordinates are the combinations of the inputs that it depends on.
         loss: by name, "squared" or another one of numbers, or as an object of `training.losses`. None: squared error.
+            Under "gaussian" `predict` gives the mean, `discovery_.loss.spreads(discovery_.predict(X))` the spread.
         depth: number of weight matrices; more depth prefers fewer, more curved coordinates. None: 11.
         ridge: one ridge or several, of which the one with the least held-out error is kept. None: 1e-1 ... 3e-4, for
             targets of total variance 1.

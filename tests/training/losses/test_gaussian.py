@@ -179,13 +179,20 @@ def test_an_even_spread_adds_no_direction() -> None:
     assert discover(x, y, loss="gaussian", **FEW).rank == 1
 
 
-def test_curved_halves_count_both_and_go_along_a_depth_path() -> None:
-    found = both("gaussian", encoder="curved", decoder="curved", depth_path=True)
+def test_curved_halves_count_both() -> None:
+    found = both("gaussian", encoder="curved", decoder="curved")
     assert (found.rank, found.kind) == (2, "rank")
     said = " ".join(line.text for line in verdict_of(found).lines)
     assert "cannot exceed the number of outputs, mean and spread of each target" in said
     assert "not show more than 2 dimensions" in said
+
+
+def test_a_depth_path_starts_from_distances_between_targets() -> None:
+    rows = slice(0, 100)
+    short: dict[str, Any] = {"ridge": 1e-2, "starts": 1, "limits": Limits(evaluations=15), "depth_path": True}
+    found = discover(SPREAD.x[rows], SPREAD.target[rows], loss="gaussian", **short)
     assert found.depth_path is not None
+    assert found.kind == "rank"
 
 
 def test_one_target_is_asked_for_its_combinations() -> None:
@@ -262,14 +269,14 @@ def test_a_network_without_two_outputs_for_each_target_is_refused() -> None:
 
 def test_coordinates_are_interpreted_whatever_the_units_and_the_scaling() -> None:
     for scaling in Scaling:
-        small = both("gaussian", scaling=scaling)
-        large = discover(SPREAD.x, 2.0**20 * SPREAD.target, loss="gaussian", scaling=scaling, **FEW)
+        few: dict[str, Any] = {"ridge": 1e-2, "starts": 1, "limits": Limits(evaluations=60), "scaling": scaling}
+        small, large = (discover(SPREAD.x, c * SPREAD.target, loss="gaussian", **few) for c in (1, 2.0**20))
         saved = [isthmus.interpret(found, SPREAD.x)["error_saved"].values for found in (small, large)]
         assert saved[1] == pytest.approx(saved[0], rel=1e-6), "a mean and a log variance have no unit in common"
 
 
-def test_a_control_and_a_sweep_of_floors_know_theirs(tmp_path: Path) -> None:
-    found = both("gaussian:0.05", control=True, out=tmp_path / "run")
+def test_a_run_and_its_control_know_their_floor(tmp_path: Path) -> None:
+    found = both("gaussian:0.05", ridge=1e-2, limits=Limits(evaluations=100), control=True, out=tmp_path / "run")
     assert found.loss == Gaussian(0.05)
     assert found.control is not None
     assert found.control.rank < 2, "data of the same covariance have one spread"

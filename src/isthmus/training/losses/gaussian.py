@@ -22,9 +22,9 @@ class Gaussian(StandardisedLoss):
     """Divergence of a normal distribution from one around the target: negative log-likelihood with a least variance.
 
         loss = mean_j KL( N(y_j, v) || N(m_j, e^s_j) ) = mean_j [ s_j - log v + ((y_j - m_j)^2 + v) / e^s_j - 1 ] / 2
-        v = floor / d_out
+        v = floor / d
 
-    in nats for each target, averaged over samples. Outputs are d_out means m, then d_out log variances s. Between
+    in nats for each of d targets, averaged over samples. Outputs are d means m, then d log variances s. Between
     predictions whose variances are well above v it differs as the negative log-likelihood does. It is the expected
     one of targets with an error of variance v each, less the least that any m and s have, so that it is never negative,
     0 only at m = y, e^s = v, and no variance below v pays.
@@ -35,13 +35,13 @@ class Gaussian(StandardisedLoss):
 
     It is not homogeneous: targets c y and a floor c^2 floor have the same loss, not c^2 times as much as of the squared
     error, and its ratios, by which curves are read, depend on the floor: the best constant has log(1 + 1/floor) / 2.
-    Differences do not. Nor is it convex in m and s together.
+    Differences hardly do. Nor is it convex in m and s together.
 
     Accuracy: e^-s is infinite in float32 for s < -88, as is the loss there, and a line search takes a shorter step.
     Source: Nix and Weigend (1994); why the floor, and what was dropped: docs/notes/gaussian.md.
     """
 
-    floor: float = 0.01
+    floor: float = 0.03
 
     kind: ClassVar[str] = "gaussian"
     words: ClassVar[Words] = Words(
