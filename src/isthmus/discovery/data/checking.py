@@ -118,7 +118,8 @@ def with_powers(data: CheckedData, log: str | Sequence[str] | None, units: objec
         return data
     if same:
         powers = replace(powers, target_logs=powers.coordinates.is_logged)
-    if not data.loss.standardised and (any(powers.target_logs) or powers.target_exponents):
+    in_their_units = data.loss.standardised and data.loss.per_target == 1
+    if not in_their_units and (any(powers.target_logs) or powers.target_exponents):
         raise ValueError(
             f"discover(loss={data.loss.name!r}): takes the targets as they are; leave out their logarithm and units."
         )

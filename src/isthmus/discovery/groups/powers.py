@@ -57,8 +57,10 @@ class Powers:
         return np.where(self.target_logs, np.log(np.where(self.target_logs, values, 1.0)), values)
 
     def restored(self, x: Rows, values: Rows) -> Rows:
-        """The targets at rows x of which v was predicted."""
-        return np.where(self.target_logs, np.exp(np.where(self.target_logs, values, 0.0)), values) * self._unit(x)
+        """The targets at rows x of which v was predicted; outputs of targets that are as they were stay as they are."""
+        if any(self.target_logs):
+            values = np.where(self.target_logs, np.exp(np.where(self.target_logs, values, 0.0)), values)
+        return values * self._unit(x)
 
     def _unit(self, x: Rows) -> Rows | float:
         if self.target_exponents is None:
