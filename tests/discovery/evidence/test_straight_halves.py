@@ -140,7 +140,7 @@ def test_other_units_and_another_basis_of_the_coordinates_change_nothing() -> No
 
 
 def test_modes_add_up_to_the_predictions_and_tangents_have_their_singular_values() -> None:
-    x = samples(4)
+    x = samples(4) * [1.0, 20.0, 0.5, 3.0]
     y = MODES.predict(x)
     half = table(MODES, x, y)
     again = y.mean(0) + half["value"].values @ half["coefficient"].values
