@@ -135,3 +135,11 @@ def test_other_ranks_of_the_task_have_their_sections_and_pictures(tmp_path: Path
     words = " ".join(Page((tmp_path / "page.html").read_text()).text)
     assert "The 6 targets depend on 3 combinations of the 6 inputs." in words
     assert "The 6 targets move in 2 modes." in words
+
+
+def test_the_spread_of_a_target_is_drawn_with_its_mean() -> None:
+    found = found_of(3, 2, target_names=("y",))
+    found = discoveries.replace(found, settings={**found.settings, "loss": "gaussian"})
+    for y in (None, X[:, 0]):
+        names = [p.name for p in pictures_of(found, X, None, y)]
+        assert names[2:6] == ["summary_1_2", "summary_1", "summary_2", "summary_3"]

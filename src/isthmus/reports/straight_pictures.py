@@ -96,7 +96,7 @@ def _summaries(found: Discovery, half: xr.Dataset, x: NDArray[np.float64], y: Ar
             yield _plane(table, suffix)
     if count > 2:
         for direction in range(1, min(count, _MOST_CURVES) + 1):
-            strongest = int(half["slope"].sel(direction=direction).values.argmax())
+            strongest = int(_slopes(half, found)[direction - 1].argmax())
             target = 0 if found.loss.classes else strongest
             table = _with_target(found, half, x, targets, target)
             yield _curve(table, direction, f"_target_{target + 1}" if many else "", alone=many)
@@ -106,8 +106,14 @@ def _most_moved(half: xr.Dataset, found: Discovery) -> list[int]:
     """The targets that are drawn: all where they are few, else those of the largest slopes; classes are one."""
     if found.loss.classes:
         return [0]
-    weight = (half["slope"] * half["share"]).sum("direction").values
+    weight = half["share"].values @ _slopes(half, found)
     return sorted(np.argsort(-weight, kind="stable")[:_MOST_TARGETS].tolist())
+
+
+def _slopes(half: xr.Dataset, found: Discovery) -> NDArray[np.float64]:
+    """The share of each target in the squared slopes along each direction, all its outputs together."""
+    slopes = half["slope"].transpose("direction", "output").values
+    return slopes.reshape(len(slopes), found.loss.per_target, -1).sum(1)
 
 
 def _with_target(

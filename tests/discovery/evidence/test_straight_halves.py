@@ -231,3 +231,19 @@ def test_logarithms_are_taken_before_anything_is_said() -> None:
     targets = targets_of(found, x, np.exp(rows[:, 1]))
     assert targets is not None
     np.testing.assert_allclose(targets[:, 0], rows[:, 1])
+
+
+def test_means_and_log_variances_count_in_units_of_their_own() -> None:
+    found = discoveries.straight(TRUTH, spread=SPREAD, shift=SHIFT, outputs=2, target_names=("y",))
+    found = replace(found, settings={**found.settings, "loss": "gaussian"})
+    y = X[:, :1] / 4
+    with torch.no_grad():
+        points = torch.from_numpy(X)
+        slopes = jacobians(found.decoder, found.encoder(points)) @ found.encoder.weights[0]
+        scaled = slopes * torch.from_numpy(X.std(0)) / torch.tensor([float(y.std()), 1.0])[:, None]
+    half = table(found, X, y)
+    np.testing.assert_allclose(half["spectrum"].values, INDEX.spectrum(scaled).square().numpy()[:3], rtol=1e-6)
+    modes = discoveries.straight(np.eye(4)[:2], kind="mode", outputs=3, target_names=("a", "b"))
+    modes = replace(modes, settings={**modes.settings, "loss": "gaussian"})
+    names = ["mean of a", "mean of b", "log variance of a", "log variance of b"]
+    assert table(modes)["column"].values.tolist() == names

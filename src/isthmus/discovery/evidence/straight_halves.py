@@ -157,7 +157,9 @@ def _combinations(found: Discovery, x: Array, y: Array | None) -> xr.Dataset | N
 def _modes(found: Discovery, x: Array, y: Array | None) -> xr.Dataset | None:
     columns = _matrix(found.decoder)
     standardised = y is not None and found.loss.standardised
-    scale = np.ones(len(columns)) if y is None or not standardised else _moments(y, len(columns))[1]
+    scale = np.ones(len(columns))
+    if y is not None and standardised:
+        scale = found.loss.output_units(*_moments(y, y.shape[1]))[1]
     loading = _loading(found, _inverse(scale))
     if loading is None:
         return None
@@ -181,14 +183,16 @@ def _table(found: Discovery, loading: Array | None, more: Variables, *, standard
     if loading is None:
         return None
     index, width = found.kind == INDEX.name, loading.shape[1]
-    names = (found.input_names if index else found.target_names) or tuple(f"{'yx'[index]}{i}" for i in range(width))
+    names = (found.input_names if index else found.loss.output_names(found.target_names)) or tuple(
+        f"{'yx'[index]}{i}" for i in range(width)
+    )
     logged = () if found.powers is None else found.powers.coordinates.is_logged if index else found.powers.target_logs
     half = xr.Dataset(
         {
             "loading": (("direction", "column"), loading),
             # the largest loading of any unit vector of the span
             "takes_part": ("column", np.linalg.norm(loading, axis=0) >= IDLE),
-            "is_logged": ("column", np.array(logged or [False] * width)),
+            "is_logged": ("column", np.resize(np.array(logged or [False]), width)),
             **more,
         },
         coords={"column": list(names)},
@@ -261,14 +265,14 @@ def _inverse(scale: Array) -> Array:
 
 def _output_weights(found: Discovery, x: Array, y: Array | None) -> Array:
     """What outputs are multiplied by: 1 over the spread of each target where they count alike, else one number."""
-    width = found.decoder.dimensions[-1]
     if not found.loss.standardised:
-        return np.ones(width)
-    scale = _moments(outputs_of(found, x) if y is None else y, width)[1]
-    if y is not None and found.settings.get("scaling") == Scaling.COLUMN.value:
-        return _inverse(scale)
-    total = float(np.sqrt(np.square(scale).sum()))
-    return np.full(width, 1.0 / total if total > CONSTANT else 1.0)
+        return np.ones(found.decoder.dimensions[-1])
+    targets = np.asarray(found.loss.means(outputs_of(found, x)), dtype=np.float64) if y is None else y
+    mean, scale = _moments(targets, targets.shape[1])
+    if y is None or found.settings.get("scaling") != Scaling.COLUMN.value:
+        total = float(np.sqrt(np.square(scale).sum()))
+        scale = np.full(len(scale), total if total > CONSTANT else 1.0)
+    return _inverse(found.loss.output_units(mean, scale)[1])
 
 
 def outputs_of(found: Discovery, x: Array) -> Array:
