@@ -86,7 +86,10 @@ def test_a_target_that_does_not_vary_needs_no_coordinate() -> None:
 def test_one_target_comes_back_as_it_came() -> None:
     single = BottleneckRegressor(**SMALL).fit(X, Y[:, 0])
     assert single.predict(X).shape == (len(X),)
-    assert single.rank_ == 1
+    directions = single.discovery_.directions
+    assert directions is not None
+    assert directions.shape == (single.rank_, X.shape[1]), "the combinations of the inputs that it depends on"
+    assert BottleneckRegressor(encoder="curved", **SMALL).fit(X, Y[:, 0]).rank_ == 1
 
 
 def test_the_classifier_predicts_labels_and_probabilities(classifier: BottleneckClassifier) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 from rich.console import Console
 from rich.text import Text
 
@@ -73,7 +74,11 @@ def run_in(
                 else:
                     found = _search(rows, folder, request, errors)
                 command = f"{request.command} --out {shlex.quote(str(folder))}"
-                page = write_outputs(found, folder, rows.x.to_numpy(), command, rows.candidates) if pictures else None
+                page = (
+                    write_outputs(found, folder, rows.x.to_numpy(), command, rows.candidates, y=rows.y)
+                    if pictures
+                    else None
+                )
     except KeyboardInterrupt:
         text = f"isthmus: interrupted. {how_to_go_on(request, folder, begun=begun)}"
         errors.print(text, soft_wrap=True)
@@ -183,15 +188,21 @@ def exit_code(verdict: Verdict) -> int:
 
 
 def write_outputs(
-    found: Discovery, folder: Path, x: np.ndarray, command: str, candidates: Mapping[str, np.ndarray] | None = None
+    found: Discovery,
+    folder: Path,
+    x: np.ndarray,
+    command: str,
+    candidates: Mapping[str, np.ndarray] | None = None,
+    *,
+    y: ArrayLike | None = None,
 ) -> Path:
     """Write the pictures, what the coordinates mean, and the page of a discovery; returns the path of the page."""
     meaning = interpret(found, x, candidates=candidates) if found.rank else None
     if meaning is not None:
         write_tables(folder / "interpretation.nc", {"interpretation": meaning})
-    pictures = write_pictures(found, folder / "plots", x, meaning)
+    pictures = write_pictures(found, folder / "plots", x, meaning, y)
     page = folder / "report.html"
-    report(found, page, x=x, command=command, pictures=pictures, meaning=meaning)
+    report(found, page, x=x, command=command, pictures=pictures, meaning=meaning, y=y)
     return page
 
 

@@ -149,6 +149,7 @@ class Search:
             most=self.size.family.most_rank,
             columns=problem.d_in if problem.autoencoding else None,
             straight=self.size.settings.rank_kind is not RANK,
+            kind=self.size.settings.rank_kind,
             useless=tuple(self._useless_neighbours(trained)),
             complaints=tuple(self.size.warnings),
             objectives=tuple(running_minimum(objectives_of(curves[ridge], constant))),

@@ -84,7 +84,7 @@ def test_names_that_are_no_words_are_quoted_on_one_line(name: str, shown: str) -
 
 
 def test_exponents_before_rounding_are_decimals() -> None:
-    assert measured_in_words(["y", "U", "nu", "m"], [1, 0.4987, -0.5, 0.0002]) == "y U^0.499 nu^-0.5"
+    assert measured_in_words(["y", "U", "nu", "m"], [1.0, 0.4987, -0.5, 0.0002]) == "y U^0.499 nu^-0.5"
     assert measured_in_words(["a"], [0.0]) == "1"
 
 

@@ -11,6 +11,7 @@ from isthmus.networks import FullyConnected, LeakyResNet
 from isthmus.training import FitResult, Limits, Outcome, fit
 from isthmus.training.losses import SQUARED, DataLoss
 from isthmus.training.solvers import preconditioned
+from isthmus.training.solvers import solver as solver_module
 from isthmus.training.solvers.curvature_model import linearised, random_mix
 from isthmus.training.solvers.line_search import wolfe_search
 from isthmus.training.solvers.preconditioned import (
@@ -216,7 +217,7 @@ def test_damping_leads_through_where_the_model_of_the_curvature_is_bad(
         leaky = LeakyResNet(3, 3, width=5, depth=depth, effective_depth=10.0, seed=seed, dtype=torch.float64)
         return fit(leaky, x, y, ridge=RIDGE, solver=solver), statistics.median(lengths)
 
-    monkeypatch.setattr(preconditioned, "wolfe_search", searched)
+    monkeypatch.setattr(solver_module, "wolfe_search", searched)
     damped = [ended(seed) for seed in range(4)]
     monkeypatch.setattr(preconditioned, "MOST_DAMPING", 1.0)
     pairs = [(found, ended(seed)) for seed, found in enumerate(damped)]
