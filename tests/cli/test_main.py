@@ -121,7 +121,7 @@ def test_a_disk_that_fills_up_is_one_line(
     inputs: Path, tmp_path: Path, answers: list[dict[str, object]], monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    def full(*_arguments: object) -> None:
+    def full(*_arguments: object, **_named: object) -> None:
         raise OSError(28, "No space left on device", "report.html")
 
     monkeypatch.setattr("isthmus.cli.discover_run.write_outputs", full)
