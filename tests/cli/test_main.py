@@ -48,7 +48,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page of one line instead of the pictures and the page, which have tests of their own."""
 
-    def one_line(_found: object, folder: Path, *_rest: object) -> Path:
+    def one_line(_found: object, folder: Path, *_rest: object, **_named: object) -> Path:
         (folder / "report.html").write_text("page")
         return folder / "report.html"
 
