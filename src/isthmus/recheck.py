@@ -368,7 +368,9 @@ def check_run(folder: Path) -> list[Checked]:
     interval = result["interval"]
     checked = [check({**witness, **halves}) for witness in interval["evidence"]["certificates"]]
     proved = [(c.kind, int(str(c.claim))) for c in checked if c.refusal is None]
-    linear = {half for w in interval["evidence"]["certificates"] for half in w.get("linear", ())}
+    witnesses = zip(interval["evidence"]["certificates"], checked, strict=True)
+    halved = [w for w, c in witnesses if c.refusal is None and c.kind == "factorisation"]
+    linear = {half for w in halved for half in w.get("linear", ())}
     # spans bound the rank of a map with a linear half; of two curved halves the Jacobian at one point does
     useless = {"factorisation", *(kind for half, kind in SPANS.items() if half not in linear)}
     lower = max((claim for kind, claim in proved if kind not in useless), default=0)

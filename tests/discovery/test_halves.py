@@ -1,6 +1,7 @@
 """Straight and curved halves: which rank they ask for, the spectra that show it, and the search that finds it."""
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from isthmus.discovery.search import OneSize
 from isthmus.discovery.settings import Settings
 from isthmus.recheck import check, check_run
 from isthmus.theory.spectra import spectral_gap_rank
+from isthmus.writing.checksums import opened_json, sealed_json
 
 FEW: dict[str, Any] = {"ridge": [3e-3, 1e-3], "workers": 1, "limits": Limits(evaluations=400)}
 
@@ -197,3 +199,21 @@ def test_starts_at_other_ridges_are_led_through_more_directions(monkeypatch: pyt
     before, after = curves
     assert all(after[rank] <= before[rank] for rank in before), "no rank has a larger objective than before"
     assert np.array_equal(again.predict(x), found.predict(x))
+
+
+def test_spans_prove_nothing_of_a_run_whose_halves_were_not_shown_to_be_linear(
+    index: isthmus.Discovery, tmp_path: Path
+) -> None:
+    """Only an accepted factorisation says so: any other witness could name the half as well."""
+    index.save(tmp_path / "run")
+    path = tmp_path / "run" / "result.json"
+    content = opened_json(path.read_bytes())
+    content.pop("isthmus_checksum", None)
+    listed = content["interval"]["evidence"]["certificates"]
+    assert check_run(tmp_path / "run")[-1].refusal is None
+    for witness in listed:
+        named = witness.pop("linear", None)
+        if named is None:
+            witness["linear"] = ["encoder"]
+    path.write_bytes(sealed_json(content))
+    assert "prove 0 to 2" in str(check_run(tmp_path / "run")[-1].refusal)

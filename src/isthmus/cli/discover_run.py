@@ -140,7 +140,7 @@ def _finished(folder: Path, rows: Rows, request: DiscoverRequest) -> Discovery:
     other = [name for name, value in asked.items() if stored[name] != value]
     if found.settings.get("data") not in {None, data.fingerprint()}:
         other = ["data", *other]
-    if request.ranks and len(found.ranks) == 1:
+    if request.ranks and len(found.ranks) == 1 and found.scree.sizes["rank"]:
         other.append("ranks (one only)")
     if request.depth_path and found.depth_path is None and found.scree.sizes["rank"]:
         other.append("depth path (none)")
