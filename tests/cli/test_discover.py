@@ -93,7 +93,7 @@ def test_units_of_a_table_with_a_constant_column_go_through_to_predictions(
     units = 'length = "m"\ngravity = {m = 1, s = -2}\namplitude = {}\nmass = {kg = 1}\nperiod = {s = 1}\n'
     (tmp_path / "units.toml").write_text(f"[columns]\n{units}")
     words = ["discover", str(tmp_path / "swings.csv"), "--target", "period", "--units", str(tmp_path / "units.toml")]
-    words += ["--log", "amplitude", "--ridge", "3e-3", "--starts", "1", "--evaluations", "60", "--no-pictures"]
+    words += ["--log", "amplitude", "--ridge", "3e-3", "--starts", "1", "--evaluations", "200", "--no-pictures"]
     assert run([*words, "--out", str(tmp_path / "run")]) in {0, 3}
     said = capsys.readouterr()
     assert "period (gravity / length)^(1/2)" in " ".join(said.err.split())

@@ -10,7 +10,7 @@ import torch
 
 import isthmus
 from isthmus import Limits, Verdict
-from isthmus.discovery.data.checking import base_settings, checked_data, with_halves
+from isthmus.discovery.data.checking import adapted_settings, base_settings, checked_data, with_halves, with_sides
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.halves import INDEX, MODE, RANK, RANK_KINDS, RankKind, rank_kind
 from isthmus.discovery.search import OneSize
@@ -159,6 +159,26 @@ def test_one_target_is_asked_for_its_combinations_and_everything_else_for_its_ra
     assert chosen(one, encoder="curved") is chosen(one, network="resnet") is chosen(one, depth_path=True) is RANK
     assert chosen(one, decoder="linear") is chosen(two, decoder="linear") is MODE
     assert chosen(None, encoder="linear") is INDEX
+
+
+def test_starts_that_were_asked_for_are_as_many_and_never_the_linear_map_of_a_linear_half() -> None:
+    rng = np.random.default_rng(0)
+    data = checked_data(rng.normal(size=(30, 4)), rng.normal(size=(30, 2)), None)
+    for asked, curved, straight in (
+        (None, "linear random", "random random random"),
+        (1, "linear", "random"),
+        (2, "linear random", "random random"),
+        (4, "linear random random random", "random random random random"),
+    ):
+        few = adapted_settings(Settings(), depth=None, ridge=None, starts=asked, limits=None)
+        for kind in RANK_KINDS.values():
+            found = with_halves(few, data, encoder=kind.encoder, decoder=kind.decoder, starts=asked)
+            assert " ".join(found.starts) == (curved if kind is RANK else straight)
+            for other in RANK_KINDS.values():  # of the same task, in one run
+                beside = with_sides(found, other, asked).starts
+                assert " ".join(beside) == (curved if other is RANK else straight)
+    with pytest.raises(ValueError, match=r"starts=0\): needs at least one"):
+        with_halves(Settings(), data, encoder="linear", decoder=None, starts=0)
 
 
 def test_linear_halves_are_refused_where_both_must_be_curved() -> None:

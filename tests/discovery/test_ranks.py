@@ -38,6 +38,8 @@ def test_every_kind_is_there_and_none_is_below_the_rank(rough: Discovery) -> Non
     assert all(other.kind == kind for kind, other in rough.others.items())
     assert rough.ranks["rank"] <= min(rough.ranks["index"], rough.ranks["mode"])
     assert rough.others["index"].directions is not None
+    kinds = {one.kind: set(one.runs["kind"].values) - {"raised"} for one in (rough, *rough.others.values())}
+    assert kinds == {"rank": {"linear"}, "index": {"random"}, "mode": {"random"}}
     assert rough.others["mode"].decoder.linear == frozenset(range(1, rough.others["mode"].decoder.depth))
 
 

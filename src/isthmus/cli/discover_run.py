@@ -129,7 +129,7 @@ def _finished(folder: Path, rows: Rows, request: DiscoverRequest) -> Discovery:
     halves = {"encoder": request.encoder, "decoder": request.decoder}
     if "encoder_side" not in found.settings:  # a run from before halves could be linear
         halves = {name: side or Side.CURVED for name, side in halves.items()}
-    settings = with_halves(settings, data, **halves, depth_path=request.depth_path)
+    settings = with_halves(settings, data, **halves, starts=request.starts, depth_path=request.depth_path)
     if found.input_names != tuple(rows.x.columns):
         raise DataError(f"{folder}: the finished run there has other columns. Give another folder with --out.")
     asked = json.loads(json.dumps(settings.as_dict()))

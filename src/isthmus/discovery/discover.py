@@ -91,7 +91,8 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         depth: number of weight matrices; more depth prefers fewer, more curved coordinates. Default 11. Of residual
             networks the number of layers or blocks, default 16.
         ridge: one ridge or several; default 1e-1 ... 3e-4, for targets of total variance 1.
-        starts: starts at each ridge, the first from the linear map, the others random. Default 2.
+        starts: starts at each ridge, the first from the linear map, the others random; with a linear half all random.
+            Default 2, with a linear half 3.
         sample_weight: a weight >= 0 for each row, in losses and errors, up to a common factor; the columns are scaled
             without it. Rows of weight 0 are left out.
         groups: a label per row; rows of one label are held out together.
@@ -123,7 +124,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     groups = groups_of_rows(groups, sample_weight)
     settings = base_settings(network, seed, ordered=ordered, scaling=Scaling(scaling))
     settings = adapted_settings(settings, depth=depth, ridge=ridge, starts=starts, limits=limits)
-    settings = with_halves(settings, data, encoder=encoder, decoder=decoder, depth_path=depth_path)
+    settings = with_halves(settings, data, encoder=encoder, decoder=decoder, starts=starts, depth_path=depth_path)
     if ranks and settings.network != CONNECTED:
         raise ValueError(f"discover(ranks=True, network={network!r}): needs a fully connected network; leave out one.")
     if depth_path and settings.network != CONNECTED:
@@ -140,7 +141,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     request = Request(
         data=data, held=held, settings=settings, folder=folder, seconds=limits.seconds if limits else None,
         progress=progress or silent, control=control, depth_path=depth_path, workers=workers,
-        beside=ranks_beside(settings.rank_kind, data) if ranks else (),
+        beside=ranks_beside(settings.rank_kind, data) if ranks else (), starts=starts,
     )  # fmt: skip
     if folder is None:
         return request.answered()

@@ -52,6 +52,7 @@ class Request:
         depth_path: also train each rank at several depths.
         workers: threads, or None for one on each core.
         beside: other ranks of the same task, searched after it.
+        starts: at each ridge, as many as were asked for; None: as many as each rank usually has.
     """
 
     data: CheckedData
@@ -64,6 +65,7 @@ class Request:
     depth_path: bool
     workers: int | None
     beside: tuple[RankKind, ...] = ()
+    starts: int | None = None
 
     def answered(self) -> Discovery:
         """The discovery; warnings of constant columns are given and kept in it."""
@@ -102,7 +104,7 @@ class Request:
 
     def _other(self, kind: RankKind, runner: UnitRunner) -> Discovery:
         """Another rank of the same task."""
-        settings = with_sides(self.settings, kind)
+        settings = with_sides(self.settings, kind, self.starts)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # said already
             problem = posed(self.data, self.held, settings)

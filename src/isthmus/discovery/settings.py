@@ -17,6 +17,13 @@ class StartKind(StrEnum):
     RAISED = "raised"  # another start, one rank added: never chosen, kept where that lowered the objective
 
 
+def start_kinds(kind: RankKind, count: int | None) -> tuple[StartKind, ...]:
+    """The starts at each ridge: as many as were asked for, or as are usual for this rank; none if fewer than one."""
+    count = kind.usual_starts if count is None else count
+    first = StartKind.LINEAR if kind.starts_linear else StartKind.RANDOM
+    return (first, *[StartKind.RANDOM] * (count - 1)) if count > 0 else ()
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Numbers of a discovery; the defaults were fixed on random teachers and on Kuramoto-Sivashinsky data.
@@ -52,7 +59,7 @@ class Settings:
 
     seed: int = 0
     ridges: tuple[float, ...] = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
-    starts: tuple[str, ...] = (StartKind.LINEAR, StartKind.RANDOM)
+    starts: tuple[str, ...] = start_kinds(RANK, None)
     relu_layers: int = 3
     linear_layers: int = 4
     width: int = 64

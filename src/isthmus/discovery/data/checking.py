@@ -13,9 +13,9 @@ from torch import Tensor
 
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.groups.powers import Powers, powers_argument
-from isthmus.discovery.halves import MODE, RANK, RANK_KINDS, RankKind, Side, rank_kind
+from isthmus.discovery.halves import MODE, RANK_KINDS, RankKind, Side, rank_kind
 from isthmus.discovery.kinds import family_class, kind_of
-from isthmus.discovery.settings import CONNECTED, Settings, StartKind
+from isthmus.discovery.settings import CONNECTED, Settings, start_kinds
 from isthmus.errors import DataError
 from isthmus.networks.arguments import seed_argument, tensor_argument
 from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, constant_columns, listing
@@ -30,9 +30,6 @@ Array = NDArray[np.float64]
 # the least that one takes, so that what can never fit is refused before a list is made of it: a layer of 24 x 24 as an
 # object with its gradient and the 20 pairs of L-BFGS, a start as a name and a future
 BYTES_OF_LAYER, BYTES_OF_START = 200_000, 2_000
-# of networks with a linear half: from a linear map one target gets one combination, and a start finds a weak one by
-# chance, one in three times where it is 4 % of the objective
-STRAIGHT_STARTS = (StartKind.RANDOM, StartKind.RANDOM, StartKind.RANDOM)
 MOST = 2**62  # a count that is compared as a float
 
 
@@ -238,8 +235,7 @@ def adapted_settings(
         settings = replace(settings, ridges=_ridges(ridge))
     if starts is not None:
         check_memory(min(starts, MOST) * BYTES_OF_START, f"discover(starts={str(starts)[:40]})")
-        kinds = (StartKind.LINEAR, *(StartKind.RANDOM for _ in range(starts - 1))) if starts > 0 else ()
-        settings = replace(settings, starts=kinds)
+        settings = replace(settings, starts=start_kinds(settings.rank_kind, starts))
     kind = family_class(settings.network)
     settings = kind.adapted(settings, depth)
     check_memory(min(kind.num_layers(settings), MOST) * BYTES_OF_LAYER, f"discover(depth={str(depth)[:40]})")
@@ -247,11 +243,19 @@ def adapted_settings(
 
 
 def with_halves(
-    settings: Settings, data: CheckedData, *, encoder: str | None, decoder: str | None, depth_path: bool = False
+    settings: Settings,
+    data: CheckedData,
+    *,
+    encoder: str | None,
+    decoder: str | None,
+    starts: int | None = None,
+    depth_path: bool = False,
 ) -> Settings:
     """The settings with the halves that a caller means; of one target of which nothing was said, a linear encoder.
 
         f = identity o f: the bottleneck rank of one target is 1 whatever it depends on
+
+    `starts` are those that were asked for, None for the usual ones of these halves.
 
     Raises:
         ValueError: no such halves, or linear ones where an option needs curved ones.
@@ -264,16 +268,13 @@ def with_halves(
         raise ValueError(f"discover({half}='linear', {curved_only}): needs curved halves; leave out one of the two.")
     if encoder is decoder is None and not curved_only and data.num_targets == 1:
         encoder = Side.LINEAR
-    return with_sides(settings, rank_kind(encoder or Side.CURVED, decoder or Side.CURVED))
+    return with_sides(settings, rank_kind(encoder or Side.CURVED, decoder or Side.CURVED), starts)
 
 
-def with_sides(settings: Settings, kind: RankKind) -> Settings:
-    """The settings for another rank; the usual starts become those of its networks."""
-    usual, straight = Settings().starts, STRAIGHT_STARTS
-    starts = settings.starts
-    if starts in {usual, straight}:
-        starts = usual if kind is RANK else straight
-    return replace(settings, encoder_side=kind.encoder, decoder_side=kind.decoder, starts=starts)
+def with_sides(settings: Settings, kind: RankKind, starts: int | None) -> Settings:
+    """The settings for another rank, with as many starts as were asked for or as its networks usually have."""
+    kinds = start_kinds(kind, starts)
+    return replace(settings, encoder_side=kind.encoder, decoder_side=kind.decoder, starts=kinds)
 
 
 def ranks_beside(kind: RankKind, data: CheckedData) -> tuple[RankKind, ...]:
