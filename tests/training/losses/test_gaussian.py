@@ -16,9 +16,9 @@ import isthmus
 from command_lines import line_of
 from isthmus import BottleneckRegressor, FullyConnected, Limits, Outcome, Verdict, discover, fit, tasks
 from isthmus.cli.main import run
-from isthmus.discovery.data.checking import checked_data, with_halves
+from isthmus.discovery.data.checking import checked_data, ranks_beside, with_halves
 from isthmus.discovery.data.scaling import Scaling, Standardiser
-from isthmus.discovery.halves import Side
+from isthmus.discovery.halves import INDEX, MODE, RANK, Side
 from isthmus.discovery.settings import Settings
 from isthmus.errors import DataError, DataWarning, ShapeError
 from isthmus.reports import verdict_of
@@ -198,6 +198,8 @@ def test_a_depth_path_starts_from_distances_between_targets() -> None:
 def test_one_target_is_asked_for_its_combinations() -> None:
     data = checked_data(SPREAD.x, SPREAD.target, "gaussian")
     assert data.num_targets == 1
+    assert ranks_beside(INDEX, data) == (RANK, MODE), "a mean and a spread may move in one mode or in two"
+    assert ranks_beside(INDEX, checked_data(SPREAD.x, SPREAD.target, None)) == (RANK,)
     assert with_halves(Settings(), data, encoder=None, decoder=None).encoder_side is Side.LINEAR
     two = checked_data(SPREAD.x, np.hstack([SPREAD.target, SPREAD.x[:, :1]]), "gaussian")
     assert with_halves(Settings(), two, encoder=None, decoder=None).encoder_side is Side.CURVED

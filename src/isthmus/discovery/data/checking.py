@@ -278,8 +278,9 @@ def with_sides(settings: Settings, kind: RankKind, starts: int | None) -> Settin
 
 
 def ranks_beside(kind: RankKind, data: CheckedData) -> tuple[RankKind, ...]:
-    """The other ranks that a task has: of one target, modes say nothing."""
-    return tuple(k for k in RANK_KINDS.values() if k is not kind and not (k is MODE and data.num_targets == 1))
+    """The other ranks that a task has: of one output, modes say nothing; a mean and a spread are two."""
+    one = data.num_targets is not None and data.num_targets * data.loss.per_target == 1
+    return tuple(k for k in RANK_KINDS.values() if k is not kind and not (k is MODE and one))
 
 
 def _ridges(ridge: float | Sequence[float]) -> tuple[float, ...]:
