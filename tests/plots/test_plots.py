@@ -22,6 +22,7 @@ from isthmus.discovery import interpret
 from isthmus.discovery.choices import SLACK
 from isthmus.discovery.evidence.straight_halves import straight_half
 from isthmus.plots.style import PALETTE, SIZE, SURFACE
+from isthmus.theory.comparison import in_nats
 
 SRC = Path(__file__).parents[2] / "src"
 FOUND = discoveries.discovery()
@@ -213,10 +214,20 @@ def test_the_objective_curve_shows_the_excess_and_the_threshold() -> None:
     objective = FOUND.objective_curve["objective"].sel(ridge=1e-3).values
     line = labelled(ax, "ridge 0.001 (chosen)")
     expected = np.clip(100 * (objective / objective[-1] - 1), 0.01, None)
-    np.testing.assert_allclose(np.asarray(line.get_ydata()), expected, rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(line.get_ydata()), expected, rtol=1e-4)
     others = [labelled(ax, f"ridge {ridge}") for ridge in ("0.01", "0.003")]
     assert line.get_linewidth() > max(other.get_linewidth() for other in others)
-    assert [100 * SLACK] * 2 in [list(np.asarray(line.get_ydata())) for line in ax.get_lines()]
+    assert _flat(ax) == pytest.approx([100 * SLACK])
+    nats = plots.objective_curve(FOUND.objective_curve, compared=in_nats)
+    line = labelled(nats, "ridge 0.001 (chosen)")
+    np.testing.assert_allclose(np.asarray(line.get_ydata()), np.clip(objective - objective[-1], 5e-5, None), atol=1e-12)
+    assert _flat(nats) == pytest.approx([SLACK / 2], rel=SLACK)
+    assert nats.get_ylabel() == "objective above its least, nats"
+
+
+def _flat(ax: Axes) -> list[float]:
+    """The heights of the lines right across."""
+    return [float(y[0]) for line in ax.get_lines() if len(y := np.asarray(line.get_ydata())) == 2 and y[0] == y[1]]
 
 
 def test_the_objective_curve_skips_ridges_that_were_not_reached() -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isthmus.theory.comparison import by_ratio, in_nats
 from isthmus.theory.curve_readings import (
     CurveReading,
     objective_reading,
@@ -81,6 +82,37 @@ def test_a_whole_curve_may_fall_to_its_end() -> None:
 def test_objectives_that_cannot_be_are_refused(bad: list[float]) -> None:
     with pytest.raises(ValueError, match="at least two positive"):
         objective_reading(bad, slack=SLACK)
+
+
+def test_losses_in_nats_are_read_by_differences_wherever_their_zero_lies() -> None:
+    """A tenth of a nat is worth as much as a fifth in the logarithm of a squared error."""
+    falls = np.array([0.4, 0.25, 0.003, 0.002, 0.0015, 0.001])
+    squared, nats = np.exp(2 * falls), falls
+    read = objective_reading(list(squared), slack=SLACK)
+    for zero in (1e-3, 0.1, 3.0, 50.0):
+        shifted = list(nats + zero)
+        found = objective_reading(shifted, slack=SLACK, compared=in_nats)
+        assert (found.rank, found.sharpness) == (read.rank, pytest.approx(read.sharpness))
+        bend, here = scree_reading(list(squared)), scree_reading(shifted, compared=in_nats)
+        assert (here.rank, here.sharpness) == (bend.rank, pytest.approx(bend.sharpness))
+    assert objective_reading(list(nats + 50.0), slack=SLACK).rank == 0, "by ratios, which depend on where 0 lies"
+    assert in_nats.raised(-0.3, SLACK) > -0.3, "of losses below 0 too"
+
+
+def test_losses_that_were_divided_are_compared_as_they_were_before() -> None:
+    """Errors of a discovery are relative to that of the best constant."""
+    unit = 1.7
+    curves = losses([1.0, 0.8, 0.76, 0.7601], 90, own=0.01)
+    whole = plateau_reading(curves, ranks=range(4), compared=in_nats)
+    divided = plateau_reading(curves / unit, ranks=range(4), compared=in_nats.of_errors(unit))
+    assert (divided.rank, divided.sharpness) == (whole.rank, pytest.approx(whole.sharpness))
+    assert (whole.rank, whole.sharpness) == (2, pytest.approx(0.08))
+    assert plateau_reading(curves + 3.0, ranks=range(4), compared=in_nats).rank == 2
+    assert plateau_reading(curves + 3.0, ranks=range(4)).rank == 1, "a share of an error with an offset"
+    assert by_ratio.of_errors(unit) is by_ratio
+    compared = in_nats.of_errors(unit)
+    assert compared.rise(compared.raised(0.3, 1.1), 0.3) == pytest.approx(math.log(1.1))
+    assert with_gaps_filled({0: 3.0, 1: 2.0, 3: -1.0}, in_nats) == [3.0, 2.0, 0.5, -1.0]
 
 
 def test_gaps_are_filled_by_lines_in_logarithms() -> None:

@@ -7,6 +7,8 @@ measured, at length: docs/notes/decision.md.
 import math
 from collections.abc import Mapping
 
+from isthmus.theory.comparison import Comparison, by_ratio
+
 SLACK = 0.01  # relative rise of the objective at which a rank is enough: above theirs teachers are flat to less
 SHARP = 0.05  # log rise one rank below that is sharp: Kuramoto-Sivashinsky .23 to .29, its surrogate .02 to .03
 CLEAR_MARGIN = 0.2  # margin of the scree curve from which its bend is clear; plays the same part there
@@ -64,6 +66,7 @@ def choose_ridge(
     *,
     constant_error: float,
     constant_objective: float,
+    compared: Comparison = by_ratio,
 ) -> float:
     """The ridge of least held-out error; beside it one nearly as good, where the constant is the least minimum.
 
@@ -76,13 +79,14 @@ def choose_ridge(
         objectives: least objective by ridge.
         constant_error: held-out error of the best constant.
         constant_objective: its objective, at any ridge.
+        compared: how errors are compared.
 
     Returns:
         The ridge; where none nearly as good predicts more than the constant at a lower objective, that of least error.
 
     Test: discovery/test_choices.
     """
-    enough = min(CLOSE * min(errors.values()), PREDICTIVE * constant_error)
+    enough = min(compared.raised(min(errors.values()), CLOSE), compared.raised(constant_error, PREDICTIVE))
     kept = [r for r in errors if objectives[r] < constant_objective and errors[r] <= enough]
     return min(kept or errors, key=lambda r: errors[r])
 

@@ -13,6 +13,7 @@ from isthmus.discovery.choices import AS_LINEAR, CLEAR_MARGIN, FILLED, SHARP
 from isthmus.discovery.halves import RANK, RankKind
 from isthmus.tasks.arrays import counted
 from isthmus.theory import Verdict
+from isthmus.theory.comparison import Comparison, by_ratio
 from isthmus.theory.curve_readings import CurveReading
 
 
@@ -41,6 +42,7 @@ class Readings:
         straight: whether one half is linear: the index or the mode rank.
         useless: neighbouring ridges where what was trained predicts clearly worse than at the chosen one.
         kind: which rank is read, for the words of the reasons.
+        compared, errors_compared: how objectives and errors are compared.
     """
 
     ridge: float
@@ -63,6 +65,8 @@ class Readings:
     straight: bool = False
     useless: tuple[float, ...] = ()
     kind: RankKind = RANK
+    compared: Comparison = by_ratio
+    errors_compared: Comparison = by_ratio
 
     @property
     def noun(self) -> str:
@@ -121,7 +125,7 @@ def _most_common(readings: Readings) -> int:
 
 
 def _agreement(readings: Readings, rank: int) -> tuple[str, ...]:
-    below = f"one {readings.noun} fewer raises the objective by {_percent(readings.objective.sharpness)}"
+    below = f"one {readings.noun} fewer raises the objective by {readings.compared.said(readings.objective.sharpness)}"
     ridges = ", ".join(f"{r:g}" for r in sorted([readings.ridge, *(ridge for ridge, _ in readings.neighbours)]))
     return (
         f"The objective curve, the held-out error and the Jacobian all read {rank}.",
@@ -157,7 +161,7 @@ def _weaknesses(readings: Readings, rank: int) -> list[str]:
     if not readings.neighbours:
         doubts.append(f"Only the ridge {readings.ridge:g} counts: whether the reading is stable along it is not known.")
     if not readings.is_sharp:
-        rise = _percent(readings.objective.sharpness)
+        rise = readings.compared.said(readings.objective.sharpness)
         fewer = f"One {readings.noun} fewer than {readings.objective.rank}"
         doubts.append(f"{fewer} raises the objective by {rise} only.")
     if readings.scree.sharpness < CLEAR_MARGIN:
@@ -183,7 +187,7 @@ def _against_simpler_maps(readings: Readings, rank: int) -> list[str]:
         return ["The held-out error is no smaller than that of the mean: give more data."]
     if rank == readings.columns:  # the identity is a linear map through all of them
         return [] if readings.straight else _against_fewer_curved(readings, rank)
-    if rank < len(readings.linear_error) and mine > linear * AS_LINEAR:
+    if rank < len(readings.linear_error) and mine > readings.errors_compared.raised(linear, AS_LINEAR):
         return [
             f"A linear map through at most {rank} {readings.noun}s predicts better (relative error {linear:.3g}, here "
             f"{mine:.3g}): give more data or starts."
@@ -237,17 +241,13 @@ def _blurred_classes(readings: Readings, rank: int) -> list[str]:
         listed = ", ".join(map(str, read))
         return [f"The three readings of these classes have nothing in common ({listed})."]
     low, high = (readings.objectives[min(r, len(readings.objectives) - 1)] for r in read)
-    if math.log(low / high) > readings.spread or readings.spread < SHARP:
+    apart, said = readings.compared.rise(low, high), readings.compared.said
+    if apart > readings.spread or readings.spread < SHARP:
         return []
     return [
-        f"Through {read[0]} and through {read[1]} {readings.noun}s the objective differs by "
-        f"{_percent(math.log(low / high))}, the minima that training found by {_percent(readings.spread)}: which rank "
-        "the least has is not known."
+        f"Through {read[0]} and through {read[1]} {readings.noun}s the objective differs by {said(apart)}, the minima "
+        f"that training found by {said(readings.spread)}: which rank the least has is not known."
     ]
-
-
-def _percent(log_rise: float) -> str:
-    return f"{100 * math.expm1(log_rise):.1f} %"
 
 
 def error_ratio(errors: Sequence[float], rank: int) -> float | None:

@@ -58,7 +58,7 @@ class SizeFindings:
         dimensions of a narrow network had 0.121 where 50 of a wide one had 0.147.
         """
         before, now = narrow.least_objective(self.ridge), self.least_objective(self.ridge)
-        if now <= (1 + SLACK) * before:
+        if now <= self.ladder.compared.raised(before, 1 + SLACK):
             return None
         return (
             f"At ridge {self.ridge:g} narrower networks ended at a lower objective ({before:.3g} through at most "

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from isthmus.discovery.choices import BELOW, GAIN, SLACK, WHOLE, steps_downwards, steps_upwards
 from isthmus.discovery.minimum import Minimum
+from isthmus.theory.comparison import Comparison, by_ratio
 from isthmus.theory.curve_readings import CurveReading, objective_reading, with_gaps_filled
 
 Curve = dict[int, Minimum]
@@ -22,11 +23,13 @@ class Ladder:
         base: the start.
         spare: rank above which every truncation is the same network, unless the largest gains by its training.
         most: largest rank of its curve.
+        compared: how objectives are compared.
     """
 
     base: Minimum
     spare: int
     most: int
+    compared: Comparison = by_ratio
 
     @property
     def ridge(self) -> float:
@@ -45,7 +48,7 @@ class Ladder:
         """
         if self.most not in curve or self.spare not in curve:
             return False
-        return curve[self.most].objective < (1 - GAIN) * curve[self.spare].objective
+        return curve[self.most].objective < self.compared.raised(curve[self.spare].objective, 1 - GAIN)
 
     def filled(self, curve: Mapping[int, Minimum]) -> Curve:
         """The curve, in the order of the ranks, with the network of the spare rank at all that are larger.
@@ -82,19 +85,21 @@ def objective_curves(ladders: Sequence[Ladder], train: Train, *, constant: float
         Minima by ridge, then rank, in ascending order of the ranks.
     """
     chosen, *beside = ladders
+
+    def read_rank(ladder: Ladder) -> int:
+        return reading_of(curves[ladder.ridge], constant, ladder.compared).rank
+
     curves: Curves = {}
     _climb(curves, [(chosen, 1)], train)
     _settle(curves, [chosen], train, constant)
-    read = reading_of(curves[chosen.ridge], constant).rank
+    read = read_rank(chosen)
     curves |= {l.ridge: {} for l in beside}
     _add(curves, [(l, rank) for l in beside for rank in l.next_to(read)], train)
     # what lies between two trained ranks is made up: to read the same there says nothing
-    others = [
-        l for l in beside if reading_of(curves[l.ridge], constant).rank != read or read not in {0, *curves[l.ridge]}
-    ]
+    others = [l for l in beside if read_rank(l) != read or read not in {0, *curves[l.ridge]}]
     ends = [(l, max(min(read, l.spare) - BELOW, 1)) for l in others]
     _climb(curves, ends, train)
-    while ends := [(l, low) for l, low in ends if 1 < low >= reading_of(curves[l.ridge], constant).rank]:
+    while ends := [(l, low) for l, low in ends if 1 < low >= read_rank(l)]:
         further = [(l, steps_downwards(low, gaps=l.has_gaps)) for l, low in ends]
         _add(curves, [(l, rank) for l, ranks in further for rank in ranks], train)
         ends = [(l, ranks[0]) for l, ranks in further]
@@ -102,16 +107,16 @@ def objective_curves(ladders: Sequence[Ladder], train: Train, *, constant: float
     return {ridge: dict(sorted(curve.items())) for ridge, curve in curves.items()}
 
 
-def reading_of(curve: Mapping[int, Minimum], constant: float) -> CurveReading:
+def reading_of(curve: Mapping[int, Minimum], constant: float, compared: Comparison = by_ratio) -> CurveReading:
     """The rank that a curve reads; 0, not sharp, where no network of any rank could be used."""
     if not curve:
         return CurveReading(0, 0.0)
-    return objective_reading(objectives_of(curve, constant), slack=1 + SLACK)
+    return objective_reading(objectives_of(curve, constant, compared), slack=1 + SLACK, compared=compared)
 
 
-def objectives_of(curve: Mapping[int, Minimum], constant: float) -> list[float]:
-    """Objectives at ranks 0, 1, 2, ... of a curve, that of the best constant first; gaps on lines, in logarithms."""
-    return with_gaps_filled({0: constant} | {rank: minimum.objective for rank, minimum in curve.items()})
+def objectives_of(curve: Mapping[int, Minimum], constant: float, compared: Comparison = by_ratio) -> list[float]:
+    """Objectives at ranks 0, 1, 2, ... of a curve, that of the best constant first; gaps are filled in."""
+    return with_gaps_filled({0: constant} | {rank: minimum.objective for rank, minimum in curve.items()}, compared)
 
 
 def _climb(curves: Curves, ends: Wanted, train: Train) -> None:
@@ -137,7 +142,7 @@ def _settle(curves: Curves, ladders: Sequence[Ladder], train: Train, constant: f
             if not ladder.has_gaps:
                 continue
             curve = curves[ladder.ridge]
-            least, read = min(curve, default=1), reading_of(curve, constant).rank
+            least, read = min(curve, default=1), reading_of(curve, constant, ladder.compared).rank
             near = range(max(read - BELOW, least), min(read + BELOW, ladder.most) + 1)
             around += [(ladder, r) for r in near if r not in curve and (ladder.ridge, r) not in asked]
         if not around:

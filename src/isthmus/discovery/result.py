@@ -53,13 +53,13 @@ class Discovery:
         input_names: names of the input columns.
         target_names: names of the target columns (classes when classifying, inputs when autoencoding).
         settings: everything that fixes the result: seed, ridges, starts, depth, split, versions.
-        readings: the numbers behind the verdict by name: `objective_rank`, `sharpness`, `spread` (logarithm of the
-            least objective of a trained start over the least of all), `scree_rank`, `scree_margin`, `jacobian_rank`,
-            `linear_rank` (components that PCA or reduced-rank regression needs for the same error, or None),
-            `one_fewer` (error through one dimension fewer over the error at the rank), `ridge`, `resample_share` (share
-            of 200 resamples of the held-out rows whose scree curve reads `rank`), `start_share` (share of the starts at
-            the chosen ridge and its neighbours whose Jacobian has that rank). The two are shown and do not decide. Of a
-            leaky network also what its energies say, see `discovery.evidence.energies`.
+        readings: the numbers behind the verdict by name: `objective_rank`, `sharpness` (under a loss in nats twice
+            these), `spread` (logarithm of the least objective of a trained start over the least of all), `scree_rank`,
+            `scree_margin`, `jacobian_rank`, `linear_rank` (components that PCA or reduced-rank regression needs for the
+            same error, or None), `one_fewer` (error through one dimension fewer over the error at the rank), `ridge`,
+            `resample_share` (share of 200 resamples of the held-out rows whose scree curve reads `rank`), `start_share`
+            (share of the starts at the chosen ridge and its neighbours whose Jacobian has that rank). The two are shown
+            and do not decide. Of a leaky network also what its energies say, see `discovery.evidence.energies`.
         control: the same pipeline run on the Gaussian surrogate of the same covariance, if it was asked for.
         depth_path: the rank as a function of depth, if it was asked for.
         combinations: of an index rank, the loadings of its combinations, how far they scatter, and exponents where

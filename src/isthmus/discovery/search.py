@@ -21,7 +21,7 @@ from isthmus.discovery.choices import CLOSE, HALVES, MANY, OVERSHOOT, choose_rid
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.decision import Decision, Readings, decide
 from isthmus.discovery.evidence.baseline import linear_errors
-from isthmus.discovery.evidence.confidence import Array, Shares, row_losses, scree_share, start_share
+from isthmus.discovery.evidence.confidence import Array, Read, Shares, bends, row_losses, scree_share, start_share
 from isthmus.discovery.findings import Findings, SizeFindings, Starts
 from isthmus.discovery.foresight import Foresight
 from isthmus.discovery.halves import INDEX, RANK
@@ -116,7 +116,7 @@ class Search:
         return OneSize(self.problem, settings, self.runner, prefix=prefix, label=label)
 
     def _is_full(self, trained: SizeFindings) -> bool:
-        read = reading_of(trained.curve, self.problem.constant_loss()).rank
+        read = self.size.reading(trained.curve).rank
         widest = self.size.settings.widest
         return is_full(read, self.size.family.room, most=self.size.family.most_rank, widest=widest)
 
@@ -133,14 +133,15 @@ class Search:
         ridge, curves, problem = trained.ridge, trained.curves, self.problem
         # the theory speaks of the least minimum, which may be a truncated and polished one
         best = least([*trained.starts[ridge], *trained.curve.values()])
-        constant = problem.constant_loss()
+        constant, compared = problem.constant_loss(), problem.loss.compared
         linear = linear_errors(problem, most=self.size.foresight.most_ranks)
         # through no dimension: the best constant of the training rows, on the held-out rows
-        errors = with_gaps_filled({0: linear[0]} | {rank: m.heldout_error for rank, m in scree.items()})
+        known = {0: linear[0]} | {rank: m.heldout_error for rank, m in scree.items()}
+        errors = with_gaps_filled(known, problem.errors_compared)
         return Readings(
             ridge=ridge,
-            objective=reading_of(curves[ridge], constant),
-            neighbours=tuple((r, reading_of(c, constant)) for r, c in curves.items() if r != ridge),
+            objective=self.size.reading(curves[ridge]),
+            neighbours=tuple((r, self.size.reading(c)) for r, c in curves.items() if r != ridge),
             scree=self._heldout_reading(scree, errors) if scree else CurveReading(0, 0.0),
             jacobian_rank=best.jacobian_rank,
             widest=max(curves[ridge]),
@@ -152,22 +153,32 @@ class Search:
             kind=self.size.settings.rank_kind,
             useless=tuple(self._useless_neighbours(trained)),
             complaints=tuple(self.size.warnings),
-            objectives=tuple(running_minimum(objectives_of(curves[ridge], constant))),
-            spread=math.log(least(trained.starts[ridge]).objective / best.objective),
+            objectives=tuple(running_minimum(objectives_of(curves[ridge], constant, compared))),
+            spread=compared.rise(least(trained.starts[ridge]).objective, best.objective),
             classes=problem.classes,
+            compared=compared,
+            errors_compared=problem.errors_compared,
         )
 
     def _useless_neighbours(self, trained: SizeFindings) -> list[float]:
         """The ridges beside the chosen one where what was trained predicts clearly worse."""
         errors = {ridge: least(minima).heldout_error for ridge, minima in trained.starts.items()}
-        return [ridge for ridge in trained.curves if errors[ridge] > CLOSE * errors[trained.ridge]]
+        worse = self.problem.errors_compared.raised(errors[trained.ridge], CLOSE)
+        return [ridge for ridge in trained.curves if errors[ridge] > worse]
 
     def _heldout_reading(self, scree: Curve, errors: Sequence[float]) -> CurveReading:
         """By where it becomes flat, or by its largest bend."""
-        family = self.size.family
+        family, compared = self.size.family, self.problem.errors_compared
         if family.settings.rank_kind.plateau:
-            return plateau_reading(self._row_losses(scree), ranks=[0, *sorted(scree)], weight=self._held_weight)
-        return scree_reading(errors, complete=len(errors) > family.most_rank, measured=scree)
+            return self._reader(scree)(self._row_losses(scree), weight=self._held_weight)
+        return scree_reading(errors, complete=len(errors) > family.most_rank, measured=scree, compared=compared)
+
+    def _reader(self, scree: Curve) -> Read:
+        """How the losses of rows are read."""
+        family, ranks, compared = self.size.family, [0, *sorted(scree)], self.problem.errors_compared
+        if family.settings.rank_kind.plateau:
+            return partial(plateau_reading, ranks=ranks, compared=compared)
+        return partial(bends, ranks=ranks, complete=ranks[-1] >= family.most_rank, compared=compared)
 
     def _row_losses(self, scree: Curve) -> Array:
         """Of the held-out rows through 0 and through each of the ranks."""
@@ -183,8 +194,8 @@ class Search:
         """How often the rank is read again."""
         settings = self.size.settings
         of_rows = scree_share(
-            self._row_losses(scree), rank, ranks=[0, *sorted(scree)], complete=max(scree) >= self.size.family.most_rank,
-            weight=self._held_weight, ordered=settings.ordered, plateau=settings.rank_kind.plateau, seed=settings.seed,
+            self._row_losses(scree), rank, read=self._reader(scree), weight=self._held_weight,
+            ordered=settings.ordered, seed=settings.seed,
         ) if scree else math.nan  # fmt: skip
         return Shares(of_rows, start_share(trained.starts, list(trained.curves), rank))
 
@@ -218,6 +229,10 @@ class OneSize:
             del curves[empty]
         return SizeFindings(ridge, starts, ladders[0], curves)
 
+    def reading(self, curve: Curve) -> CurveReading:
+        """The rank that an objective curve reads."""
+        return reading_of(curve, self.problem.constant_loss(), self.problem.loss.compared)
+
     def _hand_on(self, starts: Starts, curves: Curves, ladder: Ladder) -> None:
         """Lead the starts of more directions, those at other ridges too, through ranks above the reading; in place.
 
@@ -227,7 +242,7 @@ class OneSize:
         curve, done = curves[ladder.ridge], set[tuple[int, int]]()
         bases = [minimum for ridge in curves for minimum in starts[ridge] if minimum is not ladder.base]
         while True:
-            read = reading_of(curve, self.problem.constant_loss()).rank
+            read = self.reading(curve).rank
             most = min(read + OVERSHOOT, self.foresight.most_ranks)
             wanted = [
                 (i, rank)
@@ -294,6 +309,7 @@ class OneSize:
             {ridge: minimum.objective for ridge, minimum in best.items()},
             constant_error=self.problem.heldout_error_of_constant(),
             constant_objective=self.problem.constant_loss(),
+            compared=self.problem.errors_compared,
         )
 
     def _with_neighbours(self, starts: Starts, ridge: float) -> Starts:
@@ -327,7 +343,7 @@ class OneSize:
 
     def _ladder(self, base: Minimum) -> Ladder:
         most = min(base.activation_rank + OVERSHOOT, self.foresight.most_ranks)
-        return Ladder(base, self.family.spare_rank(base, most), most)
+        return Ladder(base, self.family.spare_rank(base, most), most, self.problem.loss.compared)
 
     def _truncated(self, wanted: Wanted) -> list[Minimum]:
         cost = self.settings.polish_evaluations

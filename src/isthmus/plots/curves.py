@@ -3,6 +3,8 @@
 How the curves are computed: `discovery`. Spectra of one network: `spectra`.
 """
 
+import math
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -24,6 +26,7 @@ from isthmus.plots.style import (
     mark_rank,
     whole_numbers,
 )
+from isthmus.theory.comparison import Comparison, by_ratio
 
 _ERRORS = (
     ("heldout_error", "held out", BLUE, "o", "-"),
@@ -69,7 +72,12 @@ def scree(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = Non
 
 @in_own_settings
 def objective_curve(
-    dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = None, noun: str = "dimension"
+    dataset: xr.Dataset,
+    ax: Axes | None = None,
+    *,
+    rank: int | None = None,
+    noun: str = "dimension",
+    compared: Comparison = by_ratio,
 ) -> Axes:
     """Excess of the least objective through r dimensions over that through the most, one line per ridge.
 
@@ -80,6 +88,7 @@ def objective_curve(
         ax: axes to draw into; new ones unless given.
         rank: the chosen rank, marked by a dashed line.
         noun: what is counted (`RankKind.noun`).
+        compared: how objectives are compared (`Loss.compared`); of losses in nats, nats are drawn.
 
     Returns:
         The axes.
@@ -90,18 +99,18 @@ def objective_curve(
         finite = np.isfinite(objective)
         if not finite.any():
             continue
-        excess = objective[finite] / objective[finite][-1] - 1
+        rises = [max(compared.rise(value, objective[finite][-1]), _FLOOR) for value in objective[finite].tolist()]
         chosen = bool(dataset["chosen"].values[i]) if "chosen" in dataset else False
         label = f"ridge {ridge:.3g}" + (" (chosen)" if chosen else "")
         marker = "o" if chosen else "osD^v<>P*X"[(i + 1) % 10]
-        percent = 100 * np.clip(excess, _FLOOR, None)
-        (line,) = ax.plot(dataset["rank"].values[finite], percent, marker=marker, markersize=4.5, label=label)
+        excess = [compared.amount(rise) for rise in rises]
+        (line,) = ax.plot(dataset["rank"].values[finite], excess, marker=marker, markersize=4.5, label=label)
         line.set(color=BLUE if chosen else MUTED, linewidth=2.2 if chosen else 1.0, zorder=3 if chosen else 2)
-    ax.axhline(100 * SLACK, color=INK, linewidth=0.9, linestyle=":")
+    ax.axhline(compared.amount(math.log1p(SLACK)), color=INK, linewidth=0.9, linestyle=":")
     ax.set_yscale("log")
-    ax.set_ylim(bottom=100 * _FLOOR * 0.8)
+    ax.set_ylim(bottom=0.8 * compared.amount(_FLOOR))
     ax.set_xlabel(f"{noun}s allowed")
-    ax.set_ylabel("objective above its least, %")
+    ax.set_ylabel(f"objective above its least, {compared.amount_unit}")
     mark_rank(ax, rank)
     whole_numbers(ax)
     legend(ax)

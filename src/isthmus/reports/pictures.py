@@ -3,6 +3,7 @@
 Drawing itself: `plots`. Those of a table by layer: `layer_pictures`. The page around the pictures: `page`.
 """
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -104,7 +105,8 @@ def _curve_pictures(found: Discovery) -> list[Picture]:
     words = found.loss.words
     linear = words.autoencoder if found.task == "autoencoding" else words.linear
     last, rank = found.scree["rank"].values.max(initial=0), found.rank
-    noun = RANK_KINDS[found.kind].noun
+    noun, compared = RANK_KINDS[found.kind].noun, found.loss.compared
+    slack = f"{compared.amount(math.log1p(SLACK)):.2g} {compared.amount_unit}"
     return [
         Picture(
             "scree",
@@ -116,9 +118,9 @@ def _curve_pictures(found: Discovery) -> list[Picture]:
         Picture(
             "objective_curve",
             f"How much the least objective rises when fewer {noun}s are allowed, for each ridge. The rank is the "
-            f"least number below the dotted line at {100 * SLACK:g} %; the jump to its left says how sharp it is.",
+            f"least number below the dotted line at {slack}; the jump to its left says how sharp it is.",
             f"Excess objective against {noun}s allowed, one line per ridge, with the chosen rank {rank} marked.",
-            lambda: plots.objective_curve(found.objective_curve, rank=rank, noun=noun),
+            lambda: plots.objective_curve(found.objective_curve, rank=rank, noun=noun, compared=compared),
         ),
     ]
 

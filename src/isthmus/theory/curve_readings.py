@@ -12,6 +12,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from isthmus.theory.comparison import Comparison, by_ratio
+
 PLATEAU = 1.05  # error over the least one that is as good: what the training of halves leaves between equal ranks
 NOISE = 2.0  # standard errors of a difference that are none
 
@@ -22,19 +24,19 @@ class CurveReading:
 
     Attributes:
         rank: the reading.
-        sharpness: how far the curve rises one rank below, as a difference of logarithms (objective curve), or the
-            margin over the second candidate (scree curve); infinite where there is nothing below.
+        sharpness: how far the curve rises one rank below (objective curve), or the margin over the second candidate
+            (scree curve); infinite where there is nothing below.
     """
 
     rank: int
     sharpness: float
 
 
-def with_gaps_filled(known: Mapping[int, float]) -> list[float]:
+def with_gaps_filled(known: Mapping[int, float], compared: Comparison = by_ratio) -> list[float]:
     """The values of a curve at ranks 0, 1, ..., K from those at some of them, 0 and K among these.
 
-    A rank between two others lies on the line between them, in logarithms. Below the least rank above 0 it can do what
-    rank 0 can. A value of 0 is no logarithm: up to it the curve stays where it was.
+    A rank between two others lies on the line between them, of ratios in logarithms. Below the least rank above 0 it
+    can do what rank 0 can.
 
         f(r) = f(a)^((b - r) / (b - a)) f(b)^((r - a) / (b - a))   for  0 < a < r < b
 
@@ -45,8 +47,8 @@ def with_gaps_filled(known: Mapping[int, float]) -> list[float]:
         raise ValueError(f"with_gaps_filled: needs the value at rank 0, got the ranks {sorted(known)}.")
     values: list[float] = []
     for (low, here), (high, there) in pairwise(sorted(known.items())):
-        ratio = there / here if low and here > 0 and there > 0 else 1.0
-        values += [here * ratio ** ((rank - low) / (high - low)) for rank in range(low, high)]
+        end = there if low else here
+        values += [compared.between(here, end, (rank - low) / (high - low)) for rank in range(low, high)]
     return [*values, known[max(known)]]
 
 
@@ -58,7 +60,7 @@ def running_minimum(objectives: Sequence[float]) -> list[float]:
     return out
 
 
-def objective_reading(objectives: Sequence[float], *, slack: float) -> CurveReading:
+def objective_reading(objectives: Sequence[float], *, slack: float, compared: Comparison = by_ratio) -> CurveReading:
     """Least rank whose objective is within `slack` of the one through all dimensions.
 
         rank = least r with F(r) <= slack * F(K),   sharpness = log F(r - 1) / F(r)
@@ -67,6 +69,7 @@ def objective_reading(objectives: Sequence[float], *, slack: float) -> CurveRead
         objectives: f(0), f(1), ..., f(K) > 0: the least objective reached through exactly r dimensions; f(0) is that of
             the best constant.
         slack: factor allowed, at least 1.
+        compared: how objectives are compared.
 
     Raises:
         ValueError: fewer than two values, or values that are not positive.
@@ -74,12 +77,16 @@ def objective_reading(objectives: Sequence[float], *, slack: float) -> CurveRead
     if len(objectives) < 2 or not all(v > 0 for v in objectives):
         raise ValueError(f"objective_reading: needs at least two positive objectives, got {list(objectives)}.")
     best = running_minimum(objectives)
-    rank = next(r for r, value in enumerate(best) if value <= slack * best[-1])
-    return CurveReading(rank, math.log(best[rank - 1] / best[rank]) if rank else math.inf)
+    rank = next(r for r, value in enumerate(best) if value <= compared.raised(best[-1], slack))
+    return CurveReading(rank, compared.rise(best[rank - 1], best[rank]) if rank else math.inf)
 
 
 def scree_reading(
-    errors: Sequence[float], *, complete: bool = False, measured: Collection[int] | None = None
+    errors: Sequence[float],
+    *,
+    complete: bool = False,
+    measured: Collection[int] | None = None,
+    compared: Comparison = by_ratio,
 ) -> CurveReading:
     """The rank after which the error stops falling: largest logarithmic drop minus the next one.
 
@@ -94,6 +101,7 @@ def scree_reading(
         errors: e(0), e(1), ..., e(K) >= 0: relative errors through r dimensions; e(0) is that of the best constant.
         complete: no map needs more than K dimensions, so that the fall ends there; else r = K is no answer.
         measured: ranks whose errors were measured, those between them being made up; None: all.
+        compared: how errors are compared.
 
     Raises:
         ValueError: fewer than two values.
@@ -102,7 +110,7 @@ def scree_reading(
         raise ValueError(f"scree_reading: needs at least two errors, got {list(errors)}.")
     if not min(errors[1:]) < errors[0]:
         return CurveReading(0, 0.0)
-    logs = [math.log(max(e, 1e-300)) for e in errors]
+    logs = [compared.level(e) for e in errors]
     drops = [a - b for a, b in zip(logs[:-1], logs[1:], strict=True)]
     # a curve that was cut has nothing after its last drop, which cannot be called the end of the fall
     after = [*drops[1:], 0.0] if complete else drops[1:]
@@ -119,6 +127,7 @@ def plateau_reading(
     ranks: Sequence[int],
     weight: NDArray[np.float64] | None = None,
     slack: float = PLATEAU,
+    compared: Comparison = by_ratio,
 ) -> CurveReading:
     """The least rank whose error no other betters by more than the noise of the rows, or than a small share.
 
@@ -133,6 +142,7 @@ def plateau_reading(
         ranks: 0 and those that were measured, ascending.
         weight: of each row, any common factor; None: all the same.
         slack: factor allowed on the error whatever the noise.
+        compared: how errors are compared.
 
     Returns:
         The reading, 0 with sharpness 0 where no rank betters rank 0.
@@ -147,11 +157,12 @@ def plateau_reading(
     excess = losses - losses[int(errors.argmin())]
     mean = excess @ share
     noise = np.sqrt(np.square((excess - mean[:, None]) * share).sum(1))
-    enough = mean <= np.maximum(NOISE * noise, (slack - 1) * errors.min())
+    best = float(errors.min())
+    enough = mean <= np.maximum(NOISE * noise, compared.raised(best, slack) - best)
     i = int(np.flatnonzero(enough)[0])
     if i == 0:
         return CurveReading(0, 0.0)
-    return CurveReading(ranks[i], math.log(max(errors[i - 1], 1e-300) / max(errors[i], 1e-300)))
+    return CurveReading(ranks[i], compared.rise(max(float(errors[i - 1]), 1e-300), max(float(errors[i]), 1e-300)))
 
 
 def _hidden_bends(logs: Sequence[float], measured: Collection[int], *, winner: int) -> list[float]:

@@ -1,9 +1,12 @@
 """Shares of resamples: certain where the bend is clear, split where two rows decide, and by blocks where rows go on."""
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pytest
 
-from isthmus.discovery.evidence.confidence import scree_share, start_share
+from isthmus.discovery.evidence.confidence import bends, scree_share, start_share
 from minima import minimum
 
 
@@ -14,34 +17,40 @@ def losses(*, decisive: int, num_rows: int = 40) -> np.ndarray:
     return table
 
 
+def share(table: np.ndarray, rank: int, *, ranks: list[int] | None = None, complete: bool = False, **how: Any) -> float:
+    """Of the resamples, read by their bends."""
+    read = partial(bends, ranks=ranks or list(range(len(table))), complete=complete)
+    return scree_share(table, rank, read=read, **how)
+
+
 def test_a_clear_bend_is_read_in_every_resample() -> None:
-    assert scree_share(losses(decisive=0), 1) == 1.0
-    assert scree_share(losses(decisive=0), 2) == 0.0
+    assert share(losses(decisive=0), 1) == 1.0
+    assert share(losses(decisive=0), 2) == 0.0
 
 
 def test_a_bend_owed_to_one_row_comes_back_as_often_as_the_row() -> None:
     # a row is drawn with probability 1 - (1 - 1/n)^n = .637 for n = 40; 200 draws have a standard error of .034
-    share = scree_share(losses(decisive=1), 2)
-    assert share == pytest.approx(1 - (1 - 1 / 40) ** 40, abs=4 * 0.034)
-    assert share == scree_share(losses(decisive=1), 2), "the seed fixes the resamples"
+    found = share(losses(decisive=1), 2)
+    assert found == pytest.approx(1 - (1 - 1 / 40) ** 40, abs=4 * 0.034)
+    assert found == share(losses(decisive=1), 2), "the seed fixes the resamples"
 
 
 def test_neighbours_are_drawn_together_where_rows_go_on() -> None:
     # four rows of one block of ten: .651; drawn one by one .985 would have at least one of them
-    assert scree_share(losses(decisive=4), 2, ordered=True) == pytest.approx(1 - 0.9**10, abs=4 * 0.034)
-    assert scree_share(losses(decisive=4), 2) > 0.9
+    assert share(losses(decisive=4), 2, ordered=True) == pytest.approx(1 - 0.9**10, abs=4 * 0.034)
+    assert share(losses(decisive=4), 2) > 0.9
 
 
 def test_a_row_of_little_weight_decides_nothing() -> None:
     weight = np.ones(40)
     weight[0] = 1e-9
-    assert scree_share(losses(decisive=1), 2, weight=weight) == 0.0
+    assert share(losses(decisive=1), 2, weight=weight) == 0.0
 
 
 def test_the_last_rank_can_only_be_read_where_the_curve_is_whole() -> None:
     falling = np.tile(np.array([1.0, 0.5, 0.25, 1e-5])[:, None], 40)
-    assert scree_share(falling, 3, complete=True) == 1.0
-    assert scree_share(falling, 3) == 0.0
+    assert share(falling, 3, complete=True) == 1.0
+    assert share(falling, 3) == 0.0
 
 
 def test_starts_are_counted_at_the_ridges_that_were_read() -> None:
@@ -55,12 +64,12 @@ def test_a_gap_below_the_bend_does_not_hide_it_from_the_resamples() -> None:
     ranks = [*range(9), 10, 12, 15, 18, 22, 27, 33, *range(39, 45)]
     mean = 0.75 ** np.minimum(np.arange(45), 41)
     table = mean[:, None] * np.random.default_rng(0).uniform(0.8, 1.2, size=(45, 60))
-    assert scree_share(table, 41) > 0.9
-    assert scree_share(table[ranks], 41, ranks=ranks) > 0.9
+    assert share(table, 41) > 0.9
+    assert share(table[ranks], 41, ranks=ranks) > 0.9
     straight = np.stack([np.interp(np.arange(45), ranks, row) for row in table[ranks].T]).T
-    assert scree_share(straight, 41) < 0.1
+    assert share(straight, 41) < 0.1
 
 
 def test_one_rank_alone_is_refused() -> None:
     with pytest.raises(ValueError, match="at least two ranks"):
-        scree_share(np.ones((1, 5)), 1)
+        share(np.ones((1, 5)), 1)

@@ -1,6 +1,7 @@
 """The Gaussian loss: its closed form, variances of any size, units, and a direction that moves the spread alone."""
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +171,9 @@ def test_a_direction_that_moves_the_spread_alone_is_found() -> None:
     said = " ".join(line.text for line in verdict_of(found).lines)
     assert "mean and spread" in said
     assert "at most 2 by construction" in said
+    one, two, *_ = found.objective_curve["objective"].where(found.objective_curve["chosen"], drop=True).values[0]
+    assert found.readings["sharpness"] == pytest.approx(2 * (one - two)), "read by nats"
+    assert any(re.search(r"one combination fewer raises the objective by 0\.\d+ nats", text) for text in found.reasons)
     assert found.interval.lower == 2
 
 

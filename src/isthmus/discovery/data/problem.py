@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from isthmus.discovery.data.scaling import Standardiser
+from isthmus.theory.comparison import Comparison
 from isthmus.training.losses import DataLoss, Loss, weighted_mean
 from isthmus.training.steps.memory_step import in_float64
 
@@ -66,6 +67,11 @@ class Problem:
     def classes(self) -> bool:
         """Whether the targets are classes."""
         return self.loss.classes
+
+    @property
+    def errors_compared(self) -> Comparison:
+        """How errors, relative to that of the best constant, are compared; objectives are by `loss.compared`."""
+        return self.loss.compared.of_errors(self.unit)
 
     def train_error(self, network: nn.Module) -> float:
         """Data loss on the training rows relative to that of the best constant."""

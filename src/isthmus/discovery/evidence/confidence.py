@@ -3,7 +3,7 @@
 What the readings are: `theory.curve_readings`. How they combine to a verdict: `decision`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,11 +13,13 @@ from torch import nn
 
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.minimum import Minimum
-from isthmus.theory.curve_readings import plateau_reading, scree_reading, with_gaps_filled
+from isthmus.theory.comparison import Comparison, by_ratio
+from isthmus.theory.curve_readings import CurveReading, scree_reading, with_gaps_filled
 
 RESAMPLES = 200
 BLOCKS = 10  # held-out rows of a time series are drawn in so many blocks, for neighbours resemble each other
 Array = NDArray[np.float64]
+Read = Callable[..., CurveReading]  # of losses, with `weight` of the rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +52,19 @@ def scree_share(
     losses: Array,
     rank: int,
     *,
-    ranks: Sequence[int] | None = None,
-    complete: bool = False,
+    read: Read,
     weight: Array | None = None,
     ordered: bool = False,
-    plateau: bool = False,
     seed: int = 0,
 ) -> float:
     """Share of bootstrap resamples of the held-out rows whose scree curve reads `rank`.
 
     Args:
-        losses: of every held-out row (columns) through these numbers of dimensions (rows), (len(ranks), n_held).
+        losses: of every held-out row (columns) through 0 and more dimensions (rows).
         rank: the reading in question.
-        ranks: 0 and those that were trained, ascending; the errors of others lie between. None: 0, 1, 2, ...
-        complete: no map needs more than K dimensions.
+        read: how the curve is read, given the weights of the rows; `bends`, or `plateau_reading`.
         weight: of each row, any common factor.
         ordered: rows are a time series: blocks of neighbours are drawn.
-        plateau: the curve is read by where it becomes flat, not by its bend.
         seed: of the resamples, 200.
 
     Raises:
@@ -78,16 +76,27 @@ def scree_share(
     block = np.arange(n) * BLOCKS // n if ordered else np.arange(n)
     num_blocks = int(block.max()) + 1
     share = np.ones(n) if weight is None else weight
-    known = list(range(len(losses))) if ranks is None else list(ranks)
     hits = 0
     for _ in range(RESAMPLES):
         drawn = np.bincount(rng.integers(num_blocks, size=num_blocks), minlength=num_blocks)[block] * share
-        if plateau and drawn.sum() > 0:
-            hits += plateau_reading(losses, ranks=known, weight=drawn).rank == rank
-        elif drawn.sum() > 0:
-            errors = dict(zip(known, (losses @ drawn / drawn.sum()).tolist(), strict=True))
-            hits += scree_reading(with_gaps_filled(errors), complete=complete).rank == rank
+        hits += drawn.sum() > 0 and read(losses, weight=drawn).rank == rank
     return hits / RESAMPLES
+
+
+def bends(
+    losses: Array, *, weight: Array, ranks: Sequence[int], complete: bool = False, compared: Comparison = by_ratio
+) -> CurveReading:
+    """`scree_reading` of the mean losses of weighted rows, (len(ranks), n), through 0 and the ranks that were trained.
+
+    Args:
+        losses: as `scree_share` has them.
+        weight: of each row.
+        ranks: ascending; the errors of others lie between.
+        complete: no map needs more dimensions.
+        compared: how errors are compared.
+    """
+    errors = dict(zip(ranks, (losses @ weight / weight.sum()).tolist(), strict=True))
+    return scree_reading(with_gaps_filled(errors, compared), complete=complete, compared=compared)
 
 
 def start_share(starts: Mapping[float, Sequence[Minimum]], ridges: Sequence[float], rank: int) -> float:

@@ -146,7 +146,7 @@ class Connected(Family[FullyConnected]):
 
     def spare_rank(self, base: Minimum, most: int) -> int:
         """Least rank, going down from `most`, to which a start is truncated without a rise of its objective."""
-        allowed, rank = (1 + FREE) * base.objective, most
+        allowed, rank = self.problem.loss.compared.raised(base.objective, 1 + FREE), most
         while rank > 1:
             network = self.network_of(base)
             truncate_middle(network, rank - 1)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from isthmus.errors import DataError, ShapeError
+from isthmus.theory.comparison import Comparison, in_nats
 from isthmus.training.losses.by_entry import StandardisedLoss
 from isthmus.training.losses.loss import Array, Floats, Words, weighted_mean
 
@@ -34,8 +35,8 @@ class Gaussian(StandardisedLoss):
             variance of 1, so that it is a share of it. Spreads below sqrt(floor) of theirs are hardly told apart.
 
     It is not homogeneous: targets c y and a floor c^2 floor have the same loss, not c^2 times as much as of the squared
-    error, and its ratios, by which curves are read, depend on the floor: the best constant has log(1 + 1/floor) / 2.
-    Differences hardly do. Nor is it convex in m and s together.
+    error, and its ratios depend on the floor: the best constant has log(1 + 1/floor) / 2. Differences hardly do, so
+    that curves are read by them. Nor is it convex in m and s together.
 
     Accuracy: e^-s is infinite in float32 for s < -88, as is the loss there, and a line search takes a shorter step.
     Source: Nix and Weigend (1994); why the floor, and what was dropped: docs/notes/gaussian.md.
@@ -52,6 +53,8 @@ class Gaussian(StandardisedLoss):
         outputs=("mean of ", "log variance of "),
         parts="mean and spread",
     )
+
+    compared: ClassVar[Comparison] = in_nats
 
     def __post_init__(self) -> None:
         if not 0 < self.floor < float("inf"):

@@ -13,6 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from isthmus.theory.comparison import Comparison, by_ratio
+
 Array = NDArray[np.float64]
 Floats = NDArray[np.floating[Any]]
 
@@ -53,6 +55,7 @@ class Loss(ABC):
         standardised: whether a discovery standardises the targets, so that outputs have their units.
         is_quadratic: whether it is the squared error, for which alone some formulas and solvers hold.
         unseen: dimensions of the outputs that it does not see; scores of classes count up to a common shift.
+        compared: how a discovery compares objectives and errors: by ratios, where 0 is an exact prediction.
     """
 
     kind: ClassVar[str]
@@ -61,6 +64,7 @@ class Loss(ABC):
     standardised: ClassVar[bool] = False
     is_quadratic: ClassVar[bool] = False
     unseen: ClassVar[int] = 0
+    compared: ClassVar[Comparison] = by_ratio
 
     @property
     def name(self) -> str:
