@@ -76,6 +76,10 @@ def test_reasons_about_a_linear_half_count_what_it_has(kind: RankKind, noun: str
     assert f"3 {noun}s are the most that were tried: there may be more." in text
     assert f"A linear map through at most 3 {noun}s predicts better" in text
     assert "dimension" not in text
+    flat = "hardly rises below the rank that it reads; more data would sharpen it."
+    assert f"The held-out error {'has no clear bend' if kind is RANK else flat}" in text
+    other = "\n".join(decide(replace(straight, scree=CurveReading(2, 0.5))).reasons)
+    assert f"The held-out error {'bends at 2, not at' if kind is RANK else 'is flat from 2 on, not from'} 3." in other
     moving = replace(doubtful, neighbours=(LARGER, (3e-4, CurveReading(4, 0.01))))
     assert f"one {noun} fewer costs little at each" in decide(moving).reasons[0]
 

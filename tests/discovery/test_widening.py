@@ -14,6 +14,7 @@ from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.splitting import heldout_rows
 from isthmus.discovery.decision import Decision, Readings
 from isthmus.discovery.findings import SizeFindings
+from isthmus.discovery.halves import INDEX, MODE
 from isthmus.discovery.objective_curves import Curve, Ladder, reading_of
 from isthmus.discovery.request import Request
 from isthmus.discovery.search import OneSize
@@ -184,6 +185,9 @@ def test_wide_networks_that_end_higher_than_narrow_ones_are_not_at_their_least_m
     text = ended(0.1, 0.5, 0.3, 0.25).fell_short_of(ended(0.1, 0.5, 0.2))
     assert text is not None
     assert "(0.2 through at most 2 dimensions) than wider ones (0.25): the rank may be smaller" in text
+    for kind, counted in ((INDEX, "2 combinations of the inputs"), (MODE, "2 modes of the outputs")):
+        text = ended(0.1, 0.5, 0.3, 0.25).fell_short_of(ended(0.1, 0.5, 0.2), kind)
+        assert f"(0.2 through at most {counted}) than wider ones" in str(text)
 
 
 def test_time_left_is_compared_with_what_wider_networks_take() -> None:

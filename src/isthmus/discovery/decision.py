@@ -139,7 +139,8 @@ def _disagreements(readings: Readings, rank: int) -> list[str]:
     if readings.objective.rank != rank:
         doubts.append(f"The objective curve at ridge {readings.ridge:g} reads {readings.objective.rank}, not {rank}.")
     if readings.scree.rank != rank:
-        doubts.append(f"The held-out error bends at {readings.scree.rank}, not at {rank}.")
+        reads, elsewhere = readings.kind.held_out_reads, readings.kind.held_out_elsewhere
+        doubts.append(f"The held-out error {reads.format(readings.scree.rank)}, not {elsewhere.format(rank)}.")
     if readings.jacobian_rank != rank:
         advice = ": the map may need more dimensions together than at any one point"
         if readings.jacobian_rank > rank:
@@ -165,7 +166,7 @@ def _weaknesses(readings: Readings, rank: int) -> list[str]:
         fewer = f"One {readings.noun} fewer than {readings.objective.rank}"
         doubts.append(f"{fewer} raises the objective by {rise} only.")
     if readings.scree.sharpness < CLEAR_MARGIN:
-        doubts.append("The held-out error has no clear bend; more data would sharpen it.")
+        doubts.append(f"The held-out error {readings.kind.held_out_blunt}; more data would sharpen it.")
     most = len(readings.linear_error) - 1 if readings.most is None else readings.most
     if rank >= readings.widest > 1 and rank == readings.objective.rank and readings.widest < most:
         doubts.append(_largest_tried(readings))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from isthmus.discovery.choices import SLACK
 from isthmus.discovery.decision import Decision, Readings, decide
 from isthmus.discovery.evidence.confidence import Shares
+from isthmus.discovery.halves import RANK, RankKind
 from isthmus.discovery.kinds.family import Family
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.objective_curves import Curve, Curves, Ladder
@@ -51,7 +52,7 @@ class SizeFindings:
         curve = dict(sorted({**self.curve, **found}.items()))
         return replace(self, curves={**self.curves, self.ridge: curve})
 
-    def fell_short_of(self, narrow: "SizeFindings") -> str | None:
+    def fell_short_of(self, narrow: "SizeFindings", kind: RankKind = RANK) -> str | None:
         """What to say where narrower networks have a lower objective, at the ridge that these chose.
 
         Every narrow network is a wide one, so the wide ones are then not at their least minimum. On digits 24
@@ -62,8 +63,8 @@ class SizeFindings:
             return None
         return (
             f"At ridge {self.ridge:g} narrower networks ended at a lower objective ({before:.3g} through at most "
-            f"{narrow.ladder.most} dimensions) than wider ones ({now:.3g}): the rank may be smaller. More evaluations, "
-            "or more starts, would tell."
+            f"{kind.counted(narrow.ladder.most)}) than wider ones ({now:.3g}): the rank may be smaller. More "
+            "evaluations, or more starts, would tell."
         )
 
 

@@ -79,6 +79,9 @@ class RankKind(ABC):
     whose: ClassVar[str] = ""
     title: ClassVar[str]
     plateau: ClassVar[bool] = True  # the held-out error is read by where it becomes flat, not by its largest bend
+    held_out_reads: ClassVar[str] = "is flat from {} on"  # what the held-out error does at the rank that it reads,
+    held_out_elsewhere: ClassVar[str] = "from {}"  # and where it does not
+    held_out_blunt: ClassVar[str] = "hardly rises below the rank that it reads"
     # with a linear half a linear map gives one target one combination, and a random start finds a weak one by chance,
     # one in three times where it is 4 % of the objective
     usual_starts: ClassVar[int] = 3
@@ -104,6 +107,9 @@ class BottleneckRank(RankKind):
     noun: ClassVar[str] = "dimension"
     title: ClassVar[str] = "bottleneck rank"
     plateau: ClassVar[bool] = False
+    held_out_reads: ClassVar[str] = "bends at {}"
+    held_out_elsewhere: ClassVar[str] = "at {}"
+    held_out_blunt: ClassVar[str] = "has no clear bend"
     usual_starts: ClassVar[int] = 2
     starts_linear: ClassVar[bool] = True
 

@@ -107,7 +107,7 @@ class Search:
                 self.size = narrow
                 tracker.foresee(narrow.foresight.scree + afterwards)
                 break
-            if text := trained.fell_short_of(before):
+            if text := trained.fell_short_of(before, self.size.settings.rank_kind):
                 self.size.warnings.append(text)
         return trained
 

@@ -167,9 +167,9 @@ def _stability(found: Discovery) -> str:
     rows, starts = found.readings.get("resample_share"), found.readings.get("start_share")
     if rows is None or starts is None or found.rank < 1:
         return ""
-    does = "is flat from {} on" if RANK_KINDS[found.kind].plateau else "bends at {}"
+    read = RANK_KINDS[found.kind].held_out_reads.format(found.rank)
     return (
-        f"the held-out error {does.format(found.rank)} in {_percent(rows)} of the resamples of the held-out rows, and "
+        f"the held-out error {read} in {_percent(rows)} of the resamples of the held-out rows, and "
         f"{_percent(starts)} of the starts have a Jacobian of that rank."
     )
 
