@@ -10,7 +10,9 @@ import pytest
 import discoveries
 import isthmus
 from isthmus import Limits, Verdict
-from isthmus.discovery import Discovery
+from isthmus.discovery import Discovery, search
+from isthmus.discovery.assembly import in_order
+from isthmus.discovery.decision import Decision
 from isthmus.discovery.work.progress import Progress
 from isthmus.errors import DataError
 from isthmus.reports.verdict import ranks_sentence
@@ -48,6 +50,48 @@ def test_a_larger_reading_of_the_rank_gives_way_to_halves_through_fewer() -> Non
     other = replace(found, rank=found.rank - 1, settings={**found.settings, "decoder_side": "linear"})
     assert replace(found, others={"mode": other}).ranks == {"rank": found.rank - 1, "mode": found.rank - 1}
     assert found.ranks == {"rank": found.rank}
+
+
+def ranks_found(own: tuple[int, Verdict], **others: tuple[int, Verdict]) -> Discovery:
+    """A discovery of a rank with others beside, as their searches answered."""
+    found = replace(discoveries.discovery(), rank=own[0], verdict=own[1], reasons=("as it was",))
+    sides = {"index": {"encoder_side": "linear"}, "mode": {"decoder_side": "linear"}}
+    beside = {
+        kind: replace(found, rank=rank, verdict=verdict, settings={**found.settings, **sides[kind]})
+        for kind, (rank, verdict) in others.items()
+    }
+    return replace(found, others=beside)
+
+
+def test_a_rank_above_one_that_bounds_it_is_in_doubt_and_says_so(tmp_path: Path) -> None:
+    sure, unsure = Verdict.CONFIDENT, Verdict.DOUBTFUL
+    kept = in_order(ranks_found((3, sure), index=(3, sure), mode=(4, unsure)))
+    assert (kept.verdict, kept.reasons, kept.readings["bound"]) == (sure, ("as it was",), 3)
+    both = in_order(ranks_found((3, sure), index=(2, sure), mode=(4, sure)))
+    assert (both.verdict, both.others["index"].verdict, both.others["mode"].verdict) == (unsure, unsure, sure)
+    assert both.reasons == both.others["index"].reasons
+    said = "both halves curved 3 dimensions were found, 3 of them proved of its network, with one linear 2 combinations"
+    assert said in both.reasons[0]
+    assert (both.rank, both.ranks["rank"], both.readings["bound"]) == (3, 2, 2)
+    both.save(tmp_path / "run")
+    assert (isthmus.load(tmp_path / "run").readings["bound"], both.rank) == (2, 3)
+    one = in_order(ranks_found((3, unsure), index=(2, sure)))
+    assert (one.reasons[0], one.verdict, one.others["index"].verdict) == ("as it was", unsure, sure)
+    assert "2 combinations of the inputs" in one.reasons[1]
+    blurred = in_order(ranks_found((5, Verdict.NO_SHARP_RANK), mode=(4, unsure)))
+    assert (blurred.verdict, blurred.others["mode"].verdict) == (Verdict.NO_SHARP_RANK, unsure)
+    assert all(len(found.reasons) == 2 for found in (blurred, blurred.others["mode"]))
+    alone = ranks_found((3, sure))
+    assert in_order(alone) is alone
+
+
+def test_the_order_is_looked_at_where_ranks_are_found_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = iter((2, 1, 1))
+    monkeypatch.setattr(search, "decide", lambda _: Decision(next(read), Verdict.CONFIDENT, ("as if read so",)))
+    found = isthmus.discover(*task(30), ranks=True, **FEW)
+    assert found.rank == 2
+    assert "with one linear 1 combination of the inputs" in found.reasons[0]
+    assert found.readings["bound"] == 1
 
 
 def test_one_target_has_no_modes() -> None:

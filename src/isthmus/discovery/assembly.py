@@ -9,18 +9,18 @@ import xarray as xr
 from isthmus.discovery.combinations import combinations_of
 from isthmus.discovery.data.checking import CheckedData
 from isthmus.discovery.data.scaling import shifted
-from isthmus.discovery.decision import error_ratio, linear_rank_for
+from isthmus.discovery.decision import against_bound, error_ratio, linear_rank_for
 from isthmus.discovery.evidence.certificates import certified_interval
 from isthmus.discovery.evidence.energies import diagnosed
 from isthmus.discovery.evidence.interpretation import by_error_saved
 from isthmus.discovery.factorisation import Factorisation, factorise
 from isthmus.discovery.findings import Findings
-from isthmus.discovery.halves import INDEX
+from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS
 from isthmus.discovery.kinds.family import Family
 from isthmus.discovery.objective_curves import Curve
 from isthmus.discovery.result import Discovery
 from isthmus.networks import FullyConnected
-from isthmus.theory import RankEstimate
+from isthmus.theory import RankEstimate, Verdict
 from isthmus.theory.curve_readings import running_minimum
 
 RUN_COLUMNS = ("ridge", "start", "kind", "objective", "data_loss", "heldout_error", "jacobian_rank", "activation_rank",
@@ -65,6 +65,37 @@ def assemble(
         readings={**_readings(findings, rank), **energies},
         combinations=combinations_of(findings, data, halves) if family.settings.rank_kind is INDEX and rank else None,
     )
+
+
+def in_order(found: Discovery) -> Discovery:
+    """The ranks of one task held against their order; where it is broken, who may be wrong says so and is in doubt.
+
+        rank <= min(index rank, mode rank)
+
+    An answer that was sure stays so where the other was not. How much the least of the other ranks is stands among the
+    readings of the rank, so that its own answer is known beside `Discovery.ranks`.
+    """
+    everything = {found.kind: found, **found.others}
+    own, straight = everything.get(RANK.name), {k: one for k, one in everything.items() if k != RANK.name}
+    if own is None or not straight:
+        return found
+    bound = min(one.rank for one in straight.values())
+    told = {RANK.name: replace(own, readings={**own.readings, "bound": bound})}
+    for kind, one in straight.items():
+        if own.rank > one.rank:
+            text = against_bound(own.rank, RANK_KINDS[kind], one.rank, proved=own.interval.lower)
+            told[RANK.name] = _in_doubt(told[RANK.name], text)
+            if own.verdict is Verdict.CONFIDENT or one.verdict is not Verdict.CONFIDENT:
+                told[kind] = _in_doubt(one, text)
+    others = {kind: told.get(kind, one) for kind, one in found.others.items()}
+    return replace(told.get(found.kind, found), others=others)
+
+
+def _in_doubt(found: Discovery, text: str) -> Discovery:
+    """With one more reason; of what spoke for an answer that was sure nothing is left."""
+    sure = found.verdict is Verdict.CONFIDENT
+    reasons = (text,) if sure else (*found.reasons, text)
+    return replace(found, reasons=reasons, verdict=Verdict.DOUBTFUL if sure else found.verdict)
 
 
 def _with_shares(interval: RankEstimate, findings: Findings) -> RankEstimate:

@@ -251,6 +251,24 @@ def _blurred_classes(readings: Readings, rank: int) -> list[str]:
     ]
 
 
+def against_bound(own: int, kind: RankKind, bound: int, *, proved: int) -> str:
+    """What to say where the rank was read larger than one that bounds it.
+
+        rank <= min(index rank, mode rank), for a half that is linear is one that may be curved
+
+    Args:
+        own: the rank as its own search read it.
+        kind: which of the others is less,
+        bound: and how much it is.
+        proved: directions that the network behind `own` surely has.
+    """
+    sure = f", {proved} of them proved of its network" if proved > bound else ""
+    return (
+        f"With both halves curved {RANK.counted(own)} were found{sure}, with one linear {kind.counted(bound)}: no more "
+        "can be needed where both may be curved, so one of the two answers is wrong, as a rule the larger one."
+    )
+
+
 def error_ratio(errors: Sequence[float], rank: int) -> float | None:
     """How many times larger the error is through one dimension fewer; None at rank 0."""
     return errors[rank - 1] / max(errors[rank], 1e-300) if 0 < rank < len(errors) else None

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from isthmus.discovery.assembly import assemble
+from isthmus.discovery.assembly import assemble, in_order
 from isthmus.discovery.choices import ROWS_TO_WHITEN
 from isthmus.discovery.constant import constant_discovery
 from isthmus.discovery.data.checking import CheckedData, with_sides
@@ -100,7 +100,7 @@ class Request:
         found = self._assembled(findings, self.data, told=told)
         others = {kind.name: self._other(kind, runner) for kind in self.beside}
         control = self._control(runner) if self.control else None
-        return replace(found, depth_path=path, control=control, others=others)
+        return in_order(replace(found, depth_path=path, control=control, others=others))
 
     def _other(self, kind: RankKind, runner: UnitRunner) -> Discovery:
         """Another rank of the same task."""

@@ -114,7 +114,8 @@ class Discovery:
 
             rank <= min(index rank, mode rank)
 
-        for halves of which one is linear are halves; where a reading of the rank is larger, theirs is the better one.
+        for halves of which one is linear are halves; where the rank was read larger, theirs is the better answer. What
+        its own search read is `rank` of the discovery of that kind, whose reasons say that it is in doubt.
         """
         found = {self.kind: self.rank} | {kind: other.rank for kind, other in self.others.items()}
         return found | ({RANK.name: min(found.values())} if RANK.name in found else {})

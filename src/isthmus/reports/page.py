@@ -57,6 +57,7 @@ _READINGS = {
     "ridge": "ridge chosen",
     "resample_share": "share of resampled held-out rows that read the rank",
     "start_share": "share of starts that read the rank",
+    "bound": "least of the other ranks, which bounds this one",
 }
 
 
