@@ -12,9 +12,13 @@ import isthmus
 from isthmus import Limits, Verdict
 from isthmus.discovery.data.checking import adapted_settings, base_settings, checked_data, with_halves, with_sides
 from isthmus.discovery.data.scaling import Scaling
+from isthmus.discovery.data.splitting import heldout_rows
 from isthmus.discovery.halves import INDEX, MODE, RANK, RANK_KINDS, RankKind, rank_kind
+from isthmus.discovery.request import posed
 from isthmus.discovery.search import OneSize
 from isthmus.discovery.settings import Settings
+from isthmus.discovery.work.progress import silent
+from isthmus.discovery.work.runner import Session, Tracker, UnitRunner
 from isthmus.recheck import check, check_run
 from isthmus.theory.spectra import spectral_gap_rank
 from isthmus.writing.checksums import opened_json, sealed_json
@@ -198,27 +202,51 @@ def test_directions_are_orthonormal_and_span_the_rows_of_the_encoder(index: isth
     assert dataclasses.replace(index, settings={}).directions is None, "curved halves, as in runs of older versions"
 
 
-def test_starts_at_other_ridges_are_led_through_more_directions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At a large ridge all starts miss the weak combination; the smaller ridge beside it has found it."""
-    x, y, _ = products(300, seed=3)
-    rng = np.random.default_rng(5)
-    y = y + 0.35 * np.sin(2 * x @ rng.normal(size=(6, 1)) / 2)
-    options: dict[str, Any] = {"encoder": "linear", "ridge": [1e-2, 1e-3], "workers": 1, "starts": 1, "seed": 4}
-    found = isthmus.discover(x, y, limits=Limits(evaluations=300), **options)
-    handed = OneSize._hand_on  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-    curves: list[dict[int, float]] = []
+def weak(x: np.ndarray) -> np.ndarray:
+    """A target of two combinations, the second of which carries a twentieth of its variance."""
+    return (np.sin(x[:, 0]) + x[:, 0] + 0.25 * x[:, 1] ** 2)[:, None]
 
-    def watched(self: OneSize, starts: Any, by_ridge: Any, ladder: Any) -> None:
-        before = {rank: m.objective for rank, m in by_ridge[ladder.ridge].items()}
-        handed(self, starts, by_ridge, ladder)
-        after = {rank: m.objective for rank, m in by_ridge[ladder.ridge].items()}
-        curves.extend([before, after])
 
-    monkeypatch.setattr(OneSize, "_hand_on", watched)
-    again = isthmus.discover(x, y, limits=Limits(evaluations=300), **options)
-    before, after = curves
-    assert all(after[rank] <= before[rank] for rank in before), "no rank has a larger objective than before"
-    assert np.array_equal(again.predict(x), found.predict(x))
+def one_size(monkeypatch: pytest.MonkeyPatch) -> OneSize:
+    """A search whose only start at the chosen ridge has missed a weak combination; that beside it has both.
+
+    Which start finds a weak one is chance; here the lucky one is trained for real, and its truncation to one is the
+    unlucky one.
+    """
+    x = np.random.default_rng(3).normal(size=(240, 6))
+    data, chosen, beside = checked_data(x, weak(x), None), 3e-3, 1e-3
+    settings = dataclasses.replace(
+        Settings(ridges=(chosen, beside)).scaled_to(400), encoder_side="linear", starts=("random",)
+    )
+    problem = posed(data, heldout_rows(len(x), seed=0, fraction=0.2, groups=None, ordered=False), settings)
+    assert problem is not None
+    size = OneSize(problem, settings, UnitRunner(None, Tracker(silent, 1), workers=1), prefix="", label="")
+    lucky = size.family.started(Session(), ridge=beside, number=0)
+    base = dataclasses.replace(lucky, ridge=chosen)
+    unlucky = dataclasses.replace(
+        size.family.truncated(Session(), base=base, rank=1), start=0, kind="random", rank=None
+    )
+    assert (lucky.jacobian_rank, unlucky.jacobian_rank) == (2, 1)
+    at = {chosen: unlucky, beside: lucky}
+    monkeypatch.setattr(size, "_starts_at", lambda ridge: [at[ridge]])
+    monkeypatch.setattr(size, "_choose", lambda _: chosen)
+    monkeypatch.setattr(type(size.family), "raises_ranks", False)  # which might find the weak one by itself
+    return size
+
+
+@pytest.mark.parametrize("handed_on", [True, False])
+def test_a_combination_that_only_a_start_at_another_ridge_has_found_counts(
+    monkeypatch: pytest.MonkeyPatch, *, handed_on: bool
+) -> None:
+    size = one_size(monkeypatch)
+    if not handed_on:  # the control
+        monkeypatch.setattr(size, "_hand_on", lambda *_: None)
+    trained = size.trained()
+    assert trained.ridge == 3e-3
+    assert size.reading(trained.curve).rank == (2 if handed_on else 1)
+    assert list(trained.curve) == sorted(trained.curve)
+    best = [trained.curve[rank].objective for rank in (1, 2)]
+    assert (best[1] < 0.95 * best[0]) == handed_on
 
 
 def test_spans_prove_nothing_of_a_run_whose_halves_were_not_shown_to_be_linear(
