@@ -9,7 +9,8 @@ import pytest
 from isthmus.discovery.decision import CLEAR_MARGIN, SHARP, Readings, decide, error_ratio, linear_rank_for
 from isthmus.discovery.halves import INDEX, MODE, RANK, RankKind
 from isthmus.theory import Verdict
-from isthmus.theory.curve_readings import CurveReading
+from isthmus.theory.comparison import in_nats
+from isthmus.theory.curve_readings import CurveReading, Gain
 
 CLEAR = Readings(
     ridge=1e-3,
@@ -82,6 +83,20 @@ def test_reasons_about_a_linear_half_count_what_it_has(kind: RankKind, noun: str
     assert f"The held-out error {'bends at 2, not at' if kind is RANK else 'is flat from 2 on, not from'} 3." in other
     moving = replace(doubtful, neighbours=(LARGER, (3e-4, CurveReading(4, 0.01))))
     assert f"one {noun} fewer costs little at each" in decide(moving).reasons[0]
+
+
+def test_what_more_combinations_might_save_within_the_noise_is_a_doubt() -> None:
+    straight = replace(CLEAR, straight=True, kind=INDEX)
+    assert decide(replace(straight, gains={3: Gain(4, 0.01, 0.0004, 0.0001)})).verdict is Verdict.CONFIDENT
+    assert decide(replace(straight, gains={2: Gain(3, 0.01, 0.01, 0.0)})).verdict is Verdict.CONFIDENT, (
+        "of another rank"
+    )
+    doubtful = decide(replace(straight, gains={3: Gain(5, 0.01, 0.001, 0.002)}))
+    assert (doubtful.rank, doubtful.verdict) == (3, Verdict.DOUBTFUL)
+    said = "The held-out error is 10.0 % larger than through 5 combinations (standard error 20.0 %): more data would"
+    assert [reason.partition(" tell")[0] for reason in doubtful.reasons] == [said]
+    nats = replace(straight, gains={3: Gain(4, 1.0, 0.05, 0.03)}, errors_compared=in_nats)
+    assert "is 0.05 nats larger than through 4 combinations (standard error 0.03 nats)" in decide(nats).reasons[0]
 
 
 def test_agreement_everywhere_is_confident() -> None:

@@ -10,12 +10,15 @@ import isthmus
 from isthmus.discovery import search
 from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.splitting import heldout_rows
+from isthmus.discovery.decision import Decision, Readings, decide
+from isthmus.discovery.evidence.confidence import Array
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.objective_curves import Curves, Ladder, Train, objective_curves
 from isthmus.discovery.request import Request
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.progress import silent
 from isthmus.errors import NotConverged
+from isthmus.theory.curve_readings import Gain
 
 SMALL = Settings(
     width=9, linear_width=3, ridges=(1e-2, 1e-3), starts=("linear",), adam_steps=30, lbfgs_evaluations=40,
@@ -91,6 +94,32 @@ def test_the_choice_of_the_ridge_hears_of_the_constant(monkeypatch: pytest.Monke
     assert discovered().readings["ridge"] == 1e-3
     assert heard[0]["constant_objective"] == pytest.approx(1.0, rel=0.2)
     assert heard[0]["constant_error"] == pytest.approx(1.0, rel=0.5)
+
+
+def test_what_more_combinations_save_is_read_at_the_neighbouring_ridge_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, settings = list[Readings](), dataclasses.replace(SMALL, starts=("random",), linear_width=4)
+    kept = search.gain_beyond
+    larger = list[int]()
+
+    def watched(losses: Array, others: Sequence[tuple[int, Array]], *, weight: Array | None = None) -> Gain:
+        larger.append(len(others))
+        return kept(losses, others, weight=weight)
+
+    def decided(readings: Readings) -> Decision:
+        seen.append(readings)
+        return decide(readings)
+
+    monkeypatch.setattr(search, "decide", decided)
+    monkeypatch.setattr(search, "gain_beyond", watched)
+    discovered(dataclasses.replace(settings, encoder_side="linear"))
+    gains, errors = seen[-1].gains, seen[-1].heldout_error
+    assert set(gains) == set(range(len(errors) - 1))
+    assert all(gain.rank > rank for rank, gain in gains.items())
+    assert all(gain.error <= min(errors[rank + 1 :]) for rank, gain in gains.items())
+    assert [gain.error + gain.saved for gain in gains.values()] == pytest.approx([errors[rank] for rank in gains])
+    assert larger[0] > len(errors) - 1, "those of the chosen ridge and of the other"
+    discovered(settings)
+    assert seen[-1].gains == {}, "a curved half has no end: more of them always save something"
 
 
 def test_how_exactly_minima_are_found_is_kept_among_the_readings() -> None:

@@ -6,15 +6,15 @@ and with a linear baseline. What they mean and where they fail: docs/notes/decis
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from isthmus.discovery.choices import AS_LINEAR, CLEAR_MARGIN, FILLED, SHARP
 from isthmus.discovery.halves import RANK, RankKind
 from isthmus.tasks.arrays import counted
 from isthmus.theory import Verdict
 from isthmus.theory.comparison import Comparison, by_ratio
-from isthmus.theory.curve_readings import CurveReading
+from isthmus.theory.curve_readings import CurveReading, Gain
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Readings:
         useless: neighbouring ridges where what was trained predicts clearly worse than at the chosen one.
         kind: which rank is read, for the words of the reasons.
         compared, errors_compared: how objectives and errors are compared.
+        gains: of a linear half, by rank what the best network of more dimensions saves of its held-out error.
     """
 
     ridge: float
@@ -67,6 +68,7 @@ class Readings:
     kind: RankKind = RANK
     compared: Comparison = by_ratio
     errors_compared: Comparison = by_ratio
+    gains: Mapping[int, Gain] = field(default_factory=dict[int, Gain])
 
     @property
     def noun(self) -> str:
@@ -170,7 +172,17 @@ def _weaknesses(readings: Readings, rank: int) -> list[str]:
     most = len(readings.linear_error) - 1 if readings.most is None else readings.most
     if rank >= readings.widest > 1 and rank == readings.objective.rank and readings.widest < most:
         doubts.append(_largest_tried(readings))
-    return doubts + _against_simpler_maps(readings, rank)
+    return doubts + _beyond(readings, rank) + _against_simpler_maps(readings, rank)
+
+
+def _beyond(readings: Readings, rank: int) -> list[str]:
+    """Whether more dimensions may have been hidden by the noise of few rows."""
+    gain, compared = readings.gains.get(rank), readings.errors_compared
+    if gain is None or not gain.counts(compared):
+        return []
+    more, noise = (compared.said(compared.rise(gain.error + d, gain.error)) for d in (gain.saved, gain.noise))
+    larger = f"The held-out error is {more} larger than through {counted(gain.rank, readings.noun)}"
+    return [f"{larger} (standard error {noise}): more data would tell whether there are more."]
 
 
 def _largest_tried(readings: Readings) -> str:

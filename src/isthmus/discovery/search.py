@@ -41,6 +41,8 @@ from isthmus.discovery.work.runner import Phase, Session, Unit, UnitRunner
 from isthmus.errors import NotConverged
 from isthmus.theory.curve_readings import (
     CurveReading,
+    Gain,
+    gain_beyond,
     plateau_reading,
     running_minimum,
     scree_reading,
@@ -158,7 +160,20 @@ class Search:
             classes=problem.classes,
             compared=compared,
             errors_compared=problem.errors_compared,
+            gains=self._gains(trained, scree) if self.size.settings.rank_kind.plateau else {},
         )
+
+    def _gains(self, trained: SizeFindings, scree: Curve) -> dict[int, Gain]:
+        """What more dimensions save, those of networks at other ridges too: a large one may hide a weak direction."""
+        losses = dict(zip([0, *sorted(scree)], self._row_losses(scree), strict=True))
+        beside = [m for ridge, curve in trained.curves.items() if ridge != trained.ridge for m in curve.values()]
+        others = [(m.dimensions, row_losses(self.problem, self.size.family.network_of(m))) for m in beside]
+        found = dict[int, Gain]()
+        for rank, mine in losses.items():
+            larger = [(more, theirs) for more, theirs in (*losses.items(), *others) if more > rank]
+            if larger:
+                found[rank] = gain_beyond(mine, larger, weight=self._held_weight)
+        return found
 
     def _useless_neighbours(self, trained: SizeFindings) -> list[float]:
         """The ridges beside the chosen one where what was trained predicts clearly worse."""

@@ -165,6 +165,49 @@ def plateau_reading(
     return CurveReading(ranks[i], compared.rise(max(float(errors[i - 1]), 1e-300), max(float(errors[i]), 1e-300)))
 
 
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What a network of more dimensions saves of the error on the same rows (*estimate*).
+
+    Attributes:
+        rank: its number of dimensions.
+        error: its mean loss.
+        saved: by how much that is lower.
+        noise: the standard error of the difference.
+    """
+
+    rank: int
+    error: float
+    saved: float
+    noise: float
+
+    def counts(self, compared: Comparison = by_ratio, *, slack: float = PLATEAU) -> bool:
+        """Whether it is more than what training leaves between equal ranks; the noise of the rows may be larger."""
+        return self.error + self.saved > compared.raised(self.error, slack)
+
+
+def gain_beyond(
+    losses: NDArray[np.float64],
+    larger: Sequence[tuple[int, NDArray[np.float64]]],
+    *,
+    weight: NDArray[np.float64] | None = None,
+) -> Gain:
+    """The best of some networks of more dimensions against one of fewer, row by row.
+
+        saved = mean_i (l_i - l'_i),   noise = SE_i (l_i - l'_i)
+
+    Args:
+        losses: of each row through the fewer dimensions.
+        larger: the numbers of dimensions of the others, at least one, and their losses of the same rows.
+        weight: of each row, any common factor; None: all the same.
+    """
+    share = np.full(len(losses), 1.0 / len(losses)) if weight is None else weight / weight.sum()
+    rank, best = min(larger, key=lambda pair: float(pair[1] @ share))
+    saved = float((losses - best) @ share)
+    noise = float(np.sqrt(np.square((losses - best - saved) * share).sum()))
+    return Gain(rank, float(best @ share), saved, noise)
+
+
 def _hidden_bends(logs: Sequence[float], measured: Collection[int], *, winner: int) -> list[float]:
     """The largest bends that ranks between measured ones may have, and the measured ones below them."""
     ranks = sorted({0, *measured})
