@@ -20,10 +20,10 @@ from isthmus.discovery.depth.between_rows import local_dimension
 from isthmus.discovery.depth.path import DepthPath, DepthSearch, planned_depth_evaluations
 from isthmus.discovery.depth.units import DepthSettings
 from isthmus.discovery.findings import Findings
-from isthmus.discovery.foresight import Foresight
 from isthmus.discovery.halves import INDEX, RankKind
 from isthmus.discovery.kinds import family_of
 from isthmus.discovery.kinds.connected import Connected
+from isthmus.discovery.kinds.family import Foresight
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings

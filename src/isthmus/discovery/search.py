@@ -23,9 +23,9 @@ from isthmus.discovery.decision import Decision, Readings, decide
 from isthmus.discovery.evidence.baseline import linear_errors
 from isthmus.discovery.evidence.confidence import Array, Read, Shares, bends, row_losses, scree_share, start_share
 from isthmus.discovery.findings import Findings, SizeFindings, Starts
-from isthmus.discovery.foresight import Foresight
 from isthmus.discovery.halves import INDEX, RANK
 from isthmus.discovery.kinds import family_of
+from isthmus.discovery.kinds.family import Foresight
 from isthmus.discovery.minimum import Minimum, least
 from isthmus.discovery.objective_curves import (
     Curve,
