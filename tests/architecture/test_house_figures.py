@@ -20,9 +20,9 @@ Sources = Mapping[str, str]  # path below src/isthmus -> text
 LIMITS = {
     "files crossed by discover": 70,  # in cli and discovery; 14 of them make groups of powers, only if asked
     "dict[str, Any] away from files": 3,
-    "noqa: PLR0913": 10,
-    "functions of more than 8 arguments": 11,
-    "files under 60 lines": 38,
+    "noqa: PLR0913": 9,
+    "functions of more than 8 arguments": 10,
+    "files under 60 lines": 37,
     "class names used twice": 0,
     "module names used twice": 0,
 }

@@ -9,6 +9,7 @@ import pytest
 from isthmus import load
 from isthmus.cli.discover import DiscoverRequest
 from isthmus.cli.main import run
+from isthmus.discovery.kinds import trainable
 from isthmus.errors import DataError
 from isthmus.tasks import FORMULAS, formula
 
@@ -74,8 +75,10 @@ def test_halves_logarithms_and_units_are_part_of_the_command() -> None:
         ({"encoder": "linear", "network": "leaky"}, "--encoder linear --network leaky"),
         ({"decoder": "linear", "depth_path": True}, "--decoder linear --depth-path"),
         ({"ranks": True, "network": "resnet"}, "--ranks --network resnet"),
+        ({"decoder": "bent"}, "--decoder bent: needs curved or linear"),
+        ({"network": "leek"}, f"--network leek: needs one of {', '.join(trainable())}"),
     ],
-    ids=["both", "residual", "depth path", "all ranks"],
+    ids=["both", "residual", "depth path", "all ranks", "no half", "no network"],
 )
 def test_halves_that_do_not_go_together_are_refused(asked: dict[str, Any], words: str) -> None:
     with pytest.raises(DataError, match=words):

@@ -5,26 +5,20 @@ What is asked for as plain values: here. How it is carried out: `discover_run`.
 
 import shlex
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from isthmus.cli.run_folder import check_writable, chosen_folder, default_folder
+from isthmus.cli.shared_options import with_options
 from isthmus.errors import DataError
 
 # three ReLU layers on either side, one linear layer between them, and the output
 LEAST_CONNECTED_DEPTH = 8
 LARGEST = 2**63 - 1  # of seeds and counts: what generators and files take
+SIDES = ("curved", "linear")  # what a half may be, as `discover` calls it
 LOSS_HELP = "The data loss by name; default squared, or cross_entropy of classes. An unknown name lists them."
-
-
-class SideName(StrEnum):
-    """What a half may be, as `discover` calls it."""
-
-    CURVED = "curved"
-    LINEAR = "linear"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,38 +30,54 @@ class DiscoverRequest:
             network, --depth-path is asked of a residual one, halves do not go with it, or --candidates names nothing.
     """
 
-    data: str
-    target: str | None = None
-    autoencode: bool = False
-    classes: str | None = None
-    seed: int = 0
-    max_seconds: float | None = None
-    ordered: bool = False
-    groups: str | None = None
-    control: bool = False
-    ridge: str | None = None
-    starts: int | None = None
-    depth: int | None = None
-    evaluations: int | None = None
-    network: str | None = None
-    depth_path: bool = False
-    candidates: str | None = None
-    loss: str | None = None
-    encoder: str | None = None
-    decoder: str | None = None
-    log: str | None = None
-    units: str | None = None
-    ranks: bool = False
+    data: Annotated[str, typer.Argument(help="A .csv, .tsv, .parquet, .npy or .npz file, or builtin:NAME.")]
+    target: Annotated[str | None, typer.Option(help="Columns to predict as numbers: COL,COL.")] = None
+    autoencode: Annotated[bool, typer.Option("--autoencode", help="Reconstruct the data themselves.")] = False
+    classes: Annotated[str | None, typer.Option(help="The column whose values are classes to predict.")] = None
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST, help="Of builtin data, the split and the starts.")] = 0
+    max_seconds: Annotated[float | None, typer.Option(help="Stop searching after so many seconds.")] = None
+    ordered: Annotated[bool, typer.Option("--ordered", help="Rows are a time series: hold out blocks.")] = False
+    groups: Annotated[str | None, typer.Option(help="Column of labels; rows of one label stay together.")] = None
+    control: Annotated[bool, typer.Option("--control", help="Also run on random data of the same covariance.")] = False
+    ridge: Annotated[str | None, typer.Option(help="Penalties to try, largest first: 1e-2,1e-3.")] = None
+    starts: Annotated[int | None, typer.Option(min=1, help="Starts at each ridge.")] = None
+    depth: Annotated[int | None, typer.Option(min=2, help="Number of weight matrices, or residual layers.")] = None
+    evaluations: Annotated[
+        int | None, typer.Option(min=10, max=LARGEST, help="Gradients per start: fewer is rougher.")
+    ] = None
+    network: Annotated[
+        str | None,
+        typer.Option(help="What is trained; default fully-connected, the fastest. An unknown name lists them."),
+    ] = None
+    depth_path: Annotated[bool, typer.Option("--depth-path", help="Also find the rank at several depths.")] = False
+    candidates: Annotated[
+        str | None, typer.Option(help="Columns to compare the coordinates with, no inputs: COL,COL.")
+    ] = None
+    loss: Annotated[str | None, typer.Option(help=LOSS_HELP)] = None
+    encoder: Annotated[
+        str | None,
+        typer.Option(help="curved, or linear: how many combinations of the inputs matter; default of one target."),
+    ] = None
+    decoder: Annotated[str | None, typer.Option(help="curved, or linear: in how many modes the targets move.")] = None
+    log: Annotated[
+        str | None, typer.Option(help="Columns to take logarithms of, COL,COL; or all that are positive and wide.")
+    ] = None
+    units: Annotated[
+        str | None, typer.Option(help="A .toml or .csv file of units: only combinations without a unit are made.")
+    ] = None
+    ranks: Annotated[bool, typer.Option("--ranks", help="All ranks of the task: combinations, coordinates, modes.")] = (
+        False
+    )
 
     def __post_init__(self) -> None:
         if self.max_seconds is not None and not 0 < self.max_seconds < float("inf"):
             raise DataError(f"--max-seconds {self.max_seconds:g}: needs a positive number of seconds.")
-        least = LEAST_CONNECTED_DEPTH if self.network in {None, "fully-connected"} else 2
+        least = LEAST_CONNECTED_DEPTH if self._is_connected else 2
         if self.depth is not None and self.depth < least:
             raise DataError(
                 f"--depth {self.depth}: needs at least {least} with --network {self.network or 'fully-connected'}."
             )
-        if self.depth_path and self.network not in {None, "fully-connected"}:
+        if self.depth_path and not self._is_connected:
             raise DataError(
                 f"--depth-path --network {self.network}: a depth path needs a fully connected network; leave out one."
             )
@@ -77,17 +87,32 @@ class DiscoverRequest:
         _ = self.ridges  # refuses what is no list of ridges
 
     def _check_halves(self) -> None:
-        linear = [f"--{half} linear" for half in ("encoder", "decoder") if getattr(self, half) == SideName.LINEAR]
+        for half in ("encoder", "decoder"):
+            if getattr(self, half) not in {None, *SIDES}:
+                raise DataError(f"--{half} {getattr(self, half)}: needs {' or '.join(SIDES)}.")
+        linear = [f"--{half} linear" for half in ("encoder", "decoder") if getattr(self, half) == "linear"]
         if len(linear) == 2:
             raise DataError(
                 "--encoder linear --decoder linear: the whole map is linear then, which is fitted beside every run "
                 "(linear maps, PCA). Leave out one."
             )
         for option in [*linear, *(["--ranks"] if self.ranks else [])]:
-            if self.network not in {None, "fully-connected"}:
+            if not self._is_connected:
                 raise DataError(f"{option} --network {self.network}: needs a fully connected network; leave out one.")
             if self.depth_path and option != "--ranks":
                 raise DataError(f"{option} --depth-path: a depth path asks for curved coordinates; leave out one.")
+
+    @property
+    def _is_connected(self) -> bool:
+        """Whether the network is the usual one."""
+        if self.network is None:
+            return True
+        from isthmus.discovery.kinds import kind_of, trainable  # brings torch with it
+
+        try:
+            return kind_of(self.network) == kind_of(None)
+        except ValueError:
+            raise DataError(f"--network {self.network}: needs one of {', '.join(trainable())}.") from None
 
     @property
     def candidate_names(self) -> tuple[str, ...]:
@@ -144,66 +169,18 @@ class DiscoverRequest:
         return shlex.join(words)
 
 
-class NetworkName(StrEnum):
-    """The networks that can be trained, as `discover` calls them."""
-
-    CONNECTED = "fully-connected"
-    LEAKY = "leaky"
-    RESNET = "resnet"
-
-
-def discover(  # noqa: PLR0913 - one argument per option
-    data: Annotated[str, typer.Argument(help="A .csv, .tsv, .parquet, .npy or .npz file, or builtin:NAME.")],
-    target: Annotated[str | None, typer.Option(help="Columns to predict as numbers: COL,COL.")] = None,
-    autoencode: Annotated[bool, typer.Option("--autoencode", help="Reconstruct the data themselves.")] = False,
-    classes: Annotated[str | None, typer.Option(help="The column whose values are classes to predict.")] = None,
+@with_options(DiscoverRequest)
+def discover(
+    request: DiscoverRequest,
     out: Annotated[Path | None, typer.Option(help="Folder of the run; default runs/DATA-TARGET-....")] = None,
-    seed: Annotated[int, typer.Option(min=0, max=LARGEST, help="Of builtin data, the split and the starts.")] = 0,
-    max_seconds: Annotated[float | None, typer.Option(help="Stop searching after so many seconds.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Remove an older run from the folder first.")] = False,
-    ordered: Annotated[bool, typer.Option("--ordered", help="Rows are a time series: hold out blocks.")] = False,
-    groups: Annotated[str | None, typer.Option(help="Column of labels; rows of one label stay together.")] = None,
-    control: Annotated[bool, typer.Option("--control", help="Also run on random data of the same covariance.")] = False,
-    ridge: Annotated[str | None, typer.Option(help="Penalties to try, largest first: 1e-2,1e-3.")] = None,
-    starts: Annotated[int | None, typer.Option(min=1, help="Starts at each ridge.")] = None,
-    depth: Annotated[int | None, typer.Option(min=2, help="Number of weight matrices, or residual layers.")] = None,
-    evaluations: Annotated[
-        int | None, typer.Option(min=10, max=LARGEST, help="Gradients per start: fewer is rougher.")
-    ] = None,
-    network: Annotated[
-        NetworkName | None, typer.Option(help="What is trained; default fully-connected, which is fastest.")
-    ] = None,
     pictures: Annotated[bool, typer.Option(help="Write the pictures and the page; --resume makes them later.")] = True,
-    depth_path: Annotated[bool, typer.Option("--depth-path", help="Also find the rank at several depths.")] = False,
-    candidates: Annotated[
-        str | None, typer.Option(help="Columns to compare the coordinates with, no inputs: COL,COL.")
-    ] = None,
-    loss: Annotated[str | None, typer.Option(help=LOSS_HELP)] = None,
-    encoder: Annotated[
-        SideName | None, typer.Option(help="linear: how many combinations of the inputs matter; default of one target.")
-    ] = None,
-    decoder: Annotated[SideName | None, typer.Option(help="linear: in how many modes the targets move.")] = None,
-    log: Annotated[
-        str | None, typer.Option(help="Columns to take logarithms of, COL,COL; or all that are positive and wide.")
-    ] = None,
-    units: Annotated[
-        str | None, typer.Option(help="A .toml or .csv file of units: only combinations without a unit are made.")
-    ] = None,
-    ranks: Annotated[
-        bool, typer.Option("--ranks", help="All ranks of the task: combinations, coordinates, modes.")
-    ] = False,
 ) -> int:
     """How many dimensions DATA needs: writes a run folder with a report, and says the verdict.
 
     Exit codes: 0 done (also "no sharp rank"), 2 bad input, 3 finished but doubtful, 130 interrupted.
     """
-    request = DiscoverRequest(
-        data, target, autoencode, classes, seed, max_seconds, ordered, groups, control, ridge, starts, depth,
-        evaluations, None if network is None else network.value, depth_path, candidates, loss,
-        None if encoder is None else encoder.value, None if decoder is None else decoder.value,
-        log, units, ranks,
-    )  # fmt: skip
     folder = chosen_folder(request.default_folder, out, resume, replace=replace)
     check_writable(folder)
     from isthmus.cli.discover_run import run_in  # torch and the rest: only once the request makes sense

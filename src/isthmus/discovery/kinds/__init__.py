@@ -19,13 +19,17 @@ def kind_of(network: str | None) -> str:
     Raises:
         ValueError: there is none of this name that a discovery can train.
     """
-    streams = [kind.name for kind in kinds() if issubclass(kind.network, ResidualStream)]
     if network in {None, "fully-connected", *kind_named(CONNECTED).names}:
         return CONNECTED
-    if network not in streams:
-        known = ", ".join(map(repr, (CONNECTED, *streams)))
+    if network not in trainable():
+        known = ", ".join(map(repr, trainable()))
         raise ValueError(f"discover(network={network!r}): needs one of {known}, or None for {CONNECTED!r}.")
     return str(network)
+
+
+def trainable() -> list[str]:
+    """The kinds that a discovery can train, the usual one first."""
+    return [CONNECTED, *(kind.name for kind in kinds() if issubclass(kind.network, ResidualStream))]
 
 
 def family_class(name: str) -> type[Connected | LeakyStreams | PlainStreams]:
