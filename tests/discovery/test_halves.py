@@ -14,6 +14,7 @@ from isthmus.discovery.data.checking import adapted_settings, base_settings, che
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.data.splitting import heldout_rows
 from isthmus.discovery.halves import INDEX, MODE, RANK, RANK_KINDS, RankKind, rank_kind
+from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.request import posed
 from isthmus.discovery.search import OneSize
 from isthmus.discovery.settings import Settings
@@ -200,6 +201,43 @@ def test_directions_are_orthonormal_and_span_the_rows_of_the_encoder(index: isth
     assert np.allclose(rows @ found.T @ found, rows)
     assert np.allclose(found[0], rows[0] / np.linalg.norm(rows[0])), "the first is that of the first coordinate"
     assert dataclasses.replace(index, settings={}).directions is None, "curved halves, as in runs of older versions"
+
+
+def test_directions_come_from_all_rows_and_errors_from_before_the_held_out_ones_were_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x, y, b = products(500, seed=2)
+    y = y + 0.3 * np.random.default_rng(8).normal(size=y.shape)
+    rows = list[int]()
+    trained = Connected.trained
+
+    def counting(self: Connected, *told: Any) -> Any:
+        rows.append(len(self.problem.x))
+        return trained(self, *told)
+
+    monkeypatch.setattr(Connected, "trained", counting)
+    found = isthmus.discover(x, y, **FEW)
+    assert (rows.count(500), rows[-1], set(rows[:-1])) == (1, 500, {400, 200})
+    monkeypatch.setattr(OneSize, "on_all_rows", lambda *_: None)
+    without = isthmus.discover(x, y, **FEW)
+    assert (found.rank, found.verdict, found.reasons) == (2, without.verdict, without.reasons)
+    assert found.scree.equals(without.scree), "no error knows of it"
+    off = [np.linalg.norm(v - v @ b.T @ b, 2) for v in (found.directions, without.directions) if v is not None]
+    assert off[0] < 0.95 * off[1]
+
+
+def test_rows_of_weight_keep_their_share_among_all() -> None:
+    x, y, _ = products(60)
+    held, weight = heldout_rows(60, seed=0, fraction=0.2, groups=None, ordered=False), np.linspace(1, 3, 60)
+    settings = Settings(encoder_side="linear")
+    problem = posed(checked_data(x, y, None, weight), held, settings)
+    assert problem is not None
+    whole = problem.on_all_rows()
+    assert (len(whole.x), len(whole.y)) == (60, 60)
+    assert whole.weight is not None
+    assert problem.weight is not None
+    assert float(whole.weight.sum()) == pytest.approx(1.0)
+    assert whole.weight[: len(problem.x)].numpy() == pytest.approx(problem.weight.numpy() * len(problem.x) / 60)
 
 
 def weak(x: np.ndarray) -> np.ndarray:

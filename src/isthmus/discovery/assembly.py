@@ -37,7 +37,8 @@ def assemble(
     """The result of a search."""
     rank, family = findings.decision.rank, findings.family
     problem = family.problem
-    halves = halves_of(family, findings.curve, findings.scree, rank)
+    known = findings.scree if findings.whole is None else {**findings.scree, rank: findings.whole}
+    halves = halves_of(family, findings.curve, known, rank)
     encoder = problem.inputs.fold_into_encoder(halves.encoder)
     outputs = problem.outputs
     decoder = outputs.fold_into_decoder(halves.decoder) if outputs else shifted(halves.decoder, problem.shift)

@@ -83,6 +83,7 @@ class Findings:
         scree: the refined halves by rank.
         warnings: what cut the search short.
         halved: halves of the decided rank, trained on from there on each of some halves of the rows.
+        whole: those of a linear encoder trained on with all rows, the held-out ones too.
     """
 
     family: Family
@@ -95,6 +96,7 @@ class Findings:
     scree: Curve
     warnings: list[str] = field(default_factory=list[str])
     halved: Sequence[Minimum] = ()
+    whole: Minimum | None = None
 
     @property
     def curve(self) -> Curve:

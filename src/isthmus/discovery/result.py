@@ -41,7 +41,8 @@ class Discovery:
         objective_curve: dimensions "ridge" and "rank": `objective` (least objective reached through at most that many
             dimensions), and `chosen` (bool, per ridge).
         encoder: maps samples in the user's units to `rank` coordinates, float64: centred and decorrelated on the
-            training rows, the one that saves most error there first (see `interpret`), sign fixed.
+            training rows, the one that saves most error there first (see `interpret`), sign fixed. A linear one, and
+            its decoder, are trained on with the held-out rows in the end; all errors are from before that.
         decoder: maps coordinates to predictions in the user's units, float64.
         network: the trained network behind them, in standardised units; with residual networks the start of least
             objective, which no waist constrains.

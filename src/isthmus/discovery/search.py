@@ -56,6 +56,7 @@ TRUNCATE = Phase("truncate", "objective curve")
 HAND_ON = Phase("hand-on", "objective curve")
 REFINE = Phase("scree", "scree curve")
 HALVE = Phase("half", "halves of the rows")
+ALL_ROWS = Phase("whole", "all rows")
 
 
 class Search:
@@ -85,6 +86,7 @@ class Search:
             family=self.size.family, ridge=trained.ridge, readings=readings, decision=decision,
             shares=self._shares(decision.rank, trained, scree), starts=trained.starts, curves=trained.curves,
             scree=scree, warnings=self.size.warnings, halved=self._halved(decision.rank, scree),
+            whole=self._whole(decision.rank, trained, scree),
         )  # fmt: skip
 
     def _halved(self, rank: int, scree: Curve) -> list[Minimum]:
@@ -92,6 +94,12 @@ class Search:
         if self.size.settings.rank_kind is not INDEX or rank not in scree or len(self.problem.x) < MANY:
             return []
         return self.size.on_halves(scree[rank])
+
+    def _whole(self, rank: int, trained: SizeFindings, scree: Curve) -> Minimum | None:
+        """Of a linear encoder, the halves of the rank trained on with all rows, whose directions are nearer."""
+        if self.size.settings.rank_kind is not INDEX or rank not in scree:
+            return None
+        return self.size.on_all_rows(scree[rank], trained.curve[rank])
 
     def _wide_enough(self) -> SizeFindings:
         """The starts and curves of the first networks with room to spare, or of the widest that the time allows."""
@@ -400,6 +408,13 @@ class OneSize:
             self._unit(HALVE, partial(self.family.on_half, base=base, number=n), base.ridge, n, cost=cost)
             for n in range(HALVES)
         ])  # fmt: skip
+
+    def on_all_rows(self, base: Minimum, cut: Minimum) -> Minimum | None:
+        """A refined minimum trained on with the held-out rows too, if that ended well."""
+        cost = self.settings.refine_evaluations
+        self.runner.tracker.foresee(self.runner.tracker.left() + cost)
+        compute = partial(self.family.on_all_rows, base=base, cut=cut)
+        return next(iter(self._run([self._unit(ALL_ROWS, compute, base.ridge, base.dimensions, cost=cost)])), None)
 
     def _run(self, units: Sequence[Unit]) -> list[Minimum]:
         """The minima that can be used."""

@@ -1,7 +1,7 @@
 """The data of a discovery in the form that training takes: standardised, split, in float32, with its loss."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -72,6 +72,15 @@ class Problem:
     def errors_compared(self) -> Comparison:
         """How errors, relative to that of the best constant, are compared; objectives are by `loss.compared`."""
         return self.loss.compared.of_errors(self.unit)
+
+    def on_all_rows(self) -> "Problem":
+        """The same with the held-out rows among the training rows: for directions, never for errors."""
+        x, y = torch.cat([self.x, self.x_held]), torch.cat([self.y, self.y_held])
+        if self.weight is None or self.weight_held is None:
+            return replace(self, x=x, y=y)
+        # each part has sum 1: they count by their numbers of rows
+        weight = torch.cat([self.weight * len(self.x), self.weight_held * len(self.x_held)]) / len(x)
+        return replace(self, x=x, y=y, weight=weight)
 
     def train_error(self, network: nn.Module) -> float:
         """Data loss on the training rows relative to that of the best constant."""

@@ -4,6 +4,7 @@ A kind says how its networks are made, started, led through few dimensions and m
 minimum is computed when, and why: `search`.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -160,6 +161,25 @@ class Family(ABC, Generic[N]):
         solver = LBFGS(self.settings.refine_evaluations)
         end = half.trained(network, base.ridge * self.settings.refine_ridge, solver, session)
         return self.measured(network, end, ridge=base.ridge, rank=base.rank, middle=1)
+
+    def on_all_rows(self, session: Session, *, base: Minimum, cut: Minimum) -> Minimum:
+        """A refined network trained on with the held-out rows too, at the ridge at which refining left it.
+
+        Args:
+            session: where it runs.
+            base: the refined network.
+            cut: the truncated one that it was made of.
+
+        Returns:
+            The network; of the held-out rows nothing is known any more.
+        """
+        network = self.network_of(base)
+        was_refined = not torch.equal(flat_parameters(self.halves_of(cut)), base.theta)
+        ridge = base.ridge * (self.settings.refine_ridge if was_refined else 1.0)
+        whole = type(self)(self.problem.on_all_rows(), self.settings)
+        end = whole.trained(network, ridge, LBFGS(self.settings.refine_evaluations), session)
+        minimum = whole.measured(network, end, ridge=base.ridge, rank=base.rank, middle=1)
+        return replace(minimum, heldout_error=math.nan, heldout_accuracy=None)
 
     def trained(
         self, network: nn.Module, ridge: float, solver: Solver | tuple[Solver, ...], session: Session
