@@ -12,6 +12,8 @@ from command_lines import line_of, write_table
 from isthmus.cli.main import run
 from isthmus.discovery import Discovery
 from isthmus.discovery.files.networks import write_network
+from isthmus.discovery.groups.log_coordinates import LogCoordinates
+from isthmus.discovery.groups.powers import Powers
 from isthmus.networks import FullyConnected
 
 OUT = "slice.png"
@@ -112,6 +114,26 @@ def test_a_discovery_is_cut_in_the_units_of_the_data(here: Path, capsys: pytest.
     lipschitz = float(text.split("Lipschitz ")[1].split()[0])
     assert lipschitz >= stretch * (1 - 1e-5)
     assert (here / "slice.svg").read_text().startswith("<?xml")
+
+
+def test_a_run_with_logarithms_is_cut_in_them_and_says_points_in_the_units_of_the_data(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names, rows = discoveries.INPUTS, np.exp(discoveries.inputs())
+    write_table(here / "positive.csv", list(names), rows)
+    coordinates = LogCoordinates(names, names[:4])
+    found = hand_made()
+    powers = Powers(coordinates, (False,) * len(found.target_names), None)
+    replace(found, settings={**found.settings, "powers": powers.as_plain()}).save("run")
+    slices = ["--slice", f"{names[0]},{names[4]}", "--at", "3", "--out", "slice.svg"]
+    assert run(["region", "run", "--data", "positive.csv", *slices]) == 0
+    text = said(capsys)
+    assert "through 3 dimensions, in logarithms of the data" in text
+    point = [float(part) for part in text.split("at x = (")[1].split(")")[0].split(", ")]
+    assert point[1:4] == pytest.approx(rows[2, 1:4], rel=1e-3), "columns that were fixed, as the table has them"
+    picture = (here / "slice.svg").read_text()
+    assert f"log {names[0]}" in picture
+    assert f"log {names[4]}" not in picture
 
 
 def test_two_columns_of_many_are_cut_at_the_means_or_at_a_row(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from isthmus.cli.terminal import labelled, terminal
 from isthmus.constructions import merged_composition
 from isthmus.discovery import Discovery, load
 from isthmus.discovery.files.networks import read_network
+from isthmus.discovery.halves import RANK_KINDS
 from isthmus.errors import DataError
 from isthmus.networks import ClassRegions, FullyConnected, SliceCells, class_regions, slice_cells
 from isthmus.plots import regions
@@ -41,6 +42,7 @@ class Model:
         output_names: of the outputs; classes when it classifies.
         is_classifier: whether the outputs are logits of classes.
         what: the network in words.
+        logged: whether each input is the logarithm of a column; rows and slices are in logarithms then.
     """
 
     network: FullyConnected
@@ -49,6 +51,16 @@ class Model:
     output_names: tuple[str, ...]
     is_classifier: bool
     what: str
+    logged: tuple[bool, ...] = ()
+
+    def said(self, column: int) -> str:
+        """What an axis is called that shows a column."""
+        name = self.input_names[column]
+        return f"log {name}" if self.logged and self.logged[column] else name
+
+    def in_units(self, x: Tensor) -> Tensor:
+        """A point as the person's columns have it."""
+        return torch.where(torch.tensor(self.logged), x.exp(), x) if any(self.logged) else x
 
 
 def read_model(path: Path, data: str) -> Model:
@@ -75,11 +87,14 @@ def _of_discovery(found: Discovery, data: str) -> Model:
     if encoder.depth > 1 and decoder.depth > 1 and encoder.negative_slope != decoder.negative_slope:
         raise DataError("region: the two halves of the discovery have different activations; nothing exact is known.")
     network = merged_composition(encoder, decoder)
-    what = f"decoder o encoder through {found.rank} dimension{'s' * (found.rank != 1)}, in the units of the data"
-    rows = rows_like(data, found.input_names, found.columns)
+    counted_rank = RANK_KINDS[found.kind].counted(found.rank)
+    logged = () if found.powers is None else found.powers.coordinates.is_logged
+    units = "logarithms of the data" if any(logged) else "the units of the data"
+    what = f"decoder o encoder through {counted_rank}, in {units}"
+    rows = found.inputs_of(rows_like(data, found.input_names, found.columns))
     is_classifier = found.task == "classification"
     outputs = found.target_names if is_classifier else found.loss.output_names(found.target_names)
-    return Model(network, rows, tuple(found.input_names), tuple(outputs), is_classifier, what)
+    return Model(network, rows, tuple(found.input_names), tuple(outputs), is_classifier, what, logged)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,10 +176,9 @@ def _of_columns(model: Model, names: list[str], at: int | None) -> Plane:
     # rows are marked only where the plane passes through them
     on_plane = np.abs(np.delete(model.rows - origin, places, axis=1)).max(axis=1, initial=0.0) == 0
     fixed = "their means" if at is None else f"row {at}"
+    first, second = (model.said(place) for place in places)
     what = f"columns {names[0]} and {names[1]}" + (f", the others at {fixed}" if model.rows.shape[1] > 2 else "")
-    return Plane(
-        origin, np.eye(model.rows.shape[1])[places], lower, upper, values[on_plane], (names[0], names[1]), what
-    )
+    return Plane(origin, np.eye(model.rows.shape[1])[places], lower, upper, values[on_plane], (first, second), what)
 
 
 def _box(points: np.ndarray) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -247,7 +261,7 @@ def print_measured(found: Measured, model: Model, out: Path) -> None:
     lines = [
         ("network", model.what),
         ("slice", f"{found.what}: {counted(len(cells.polygons), 'piece')}"),
-        ("Jacobian rank", f"{rank} (exact on the slice), at x = {_point(found.witness)}"),
+        ("Jacobian rank", f"{rank} (exact on the slice), at x = {_point(model.in_units(found.witness))}"),
         ("norm at depth", f"at least {found.schatten:.6g} at depth {network.depth} (Schatten bound); it is "
                           f"{float(network.penalty().detach()):.6g} here"),
         ("Jacobian norm", f"{cells.jacobian_norm():.6g} (exact, all directions)"),
@@ -262,7 +276,7 @@ def print_measured(found: Measured, model: Model, out: Path) -> None:
         proves = ": the classifier needs 2 dimensions at least" if num else " on this slice"
         lines.append(("tripoints", f"{num}{proves}"))
         lines += [
-            ("", f"{', '.join(names[c] for c in met)} at x = {_point(cells.points(point[None])[0])}")
+            ("", f"{', '.join(names[c] for c in met)} at x = {_point(model.in_units(cells.points(point[None])[0]))}")
             for point, met in list(zip(found.classes.tripoints, found.classes.tripoint_classes, strict=True))[:5]
         ]
     console = terminal()
