@@ -58,6 +58,7 @@ LEFT_OUT = {
     "decoder_side",
     "combinations",
     "others",
+    "remedies",
 }
 SHORT = isthmus.Limits(evaluations=260)
 Case = Callable[[], object]
@@ -118,21 +119,21 @@ def discoveries() -> dict[str, Case]:
     weights = rng.uniform(size=160)
     groups = np.arange(160) // 8
     return {
-        "regression": lambda: isthmus.discover(three.x, three.y, **few),
-        "classes": lambda: isthmus.discover(classes.x, classes.y, loss="cross_entropy", **few),
-        "autoencoding": lambda: isthmus.discover(coil, **few),
-        "ordered": lambda: isthmus.discover(waves.x[:240], ordered=True, scaling="global", **few),
-        "groups": lambda: isthmus.discover(three.x, three.y, groups=groups, seed=4, **few),
-        "weights": lambda: isthmus.discover(three.x, three.y, sample_weight=weights, **few),
-        "leaky": lambda: isthmus.discover(three.x, three.y, network="leaky", depth=8, **few),
-        "resnet": lambda: isthmus.discover(three.x, three.y, network="resnet", depth=8, **few),
-        "depth path": lambda: isthmus.discover(coil, depth_path=True, **few),
-        "control": lambda: isthmus.discover(three.x, three.y, control=True, depth=13, **few),
-        "widening": lambda: isthmus.discover(wide, starts=1, **few),
+        "regression": lambda: isthmus.discover(three.x, three.y, **few, effort="quick"),
+        "classes": lambda: isthmus.discover(classes.x, classes.y, loss="cross_entropy", **few, effort="quick"),
+        "autoencoding": lambda: isthmus.discover(coil, **few, effort="quick"),
+        "ordered": lambda: isthmus.discover(waves.x[:240], ordered=True, scaling="global", **few, effort="quick"),
+        "groups": lambda: isthmus.discover(three.x, three.y, groups=groups, seed=4, **few, effort="quick"),
+        "weights": lambda: isthmus.discover(three.x, three.y, sample_weight=weights, **few, effort="quick"),
+        "leaky": lambda: isthmus.discover(three.x, three.y, network="leaky", depth=8, **few, effort="quick"),
+        "resnet": lambda: isthmus.discover(three.x, three.y, network="resnet", depth=8, **few, effort="quick"),
+        "depth path": lambda: isthmus.discover(coil, depth_path=True, **few, effort="quick"),
+        "control": lambda: isthmus.discover(three.x, three.y, control=True, depth=13, **few, effort="quick"),
+        "widening": lambda: isthmus.discover(wide, starts=1, **few, effort="quick"),
         "resume": lambda: _resumed(three.x, three.y, few),
-        "one target": lambda: isthmus.discover(three.x, three.y[:, :1], **few),
+        "one target": lambda: isthmus.discover(three.x, three.y[:, :1], **few, effort="quick"),
         "leaky classes": lambda: isthmus.discover(
-            classes.x, classes.y, loss="cross_entropy", network="leaky", depth=6, **few
+            classes.x, classes.y, loss="cross_entropy", network="leaky", depth=6, **few, effort="quick"
         ),
     }
 
@@ -150,10 +151,10 @@ def _resumed(x: Any, y: Any, few: dict[str, Any]) -> object:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "run"
         try:
-            isthmus.discover(x, y, out=place, progress=stop, **few)
+            isthmus.discover(x, y, out=place, progress=stop, **few, effort="quick")
         except KeyboardInterrupt:
             assert (place / "work").is_dir()
-        found = isthmus.discover(x, y, out=place, **few)
+        found = isthmus.discover(x, y, out=place, **few, effort="quick")
         loaded = isthmus.load(place)
         assert digest(loaded.encoder) == digest(found.encoder)
         return found

@@ -13,7 +13,7 @@ from isthmus.theory import Verdict
 
 def found_in(task: tasks.Task, *, seed: int = 0) -> isthmus.Discovery:
     assert task.y is not None
-    return isthmus.discover(task.x, task.y.argmax(1), loss="cross_entropy", seed=seed)
+    return isthmus.discover(task.x, task.y.argmax(1), loss="cross_entropy", seed=seed, effort="quick")
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ def small_teacher(rank: int) -> tasks.Task:
 @pytest.fixture(scope="module")
 def found() -> isthmus.Discovery:
     task = small_teacher(2)
-    return discover(task.x, task.y, ridge=(3e-3, 1e-3), starts=1, limits=QUICK)
+    return discover(task.x, task.y, ridge=(3e-3, 1e-3), starts=1, limits=QUICK, effort="quick")
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def told() -> list[Progress]:
 @pytest.fixture(scope="module")
 def quick(told: list[Progress]) -> isthmus.Discovery:
     task = small_teacher(1)
-    return discover(task.x, task.y, progress=told.append, **ONE_RIDGE)  # pyright: ignore[reportArgumentType]
+    return discover(task.x, task.y, progress=told.append, **ONE_RIDGE, effort="quick")  # pyright: ignore[reportArgumentType]
 
 
 def check_rank(result: isthmus.Discovery, rank: int) -> None:
@@ -71,7 +71,7 @@ def test_the_check_fails_for_another_rank(found: isthmus.Discovery) -> None:
 
 def test_another_teacher_gives_another_rank() -> None:
     task = small_teacher(3)
-    check_rank(discover(task.x, task.y, **ONE_RIDGE), 3)  # pyright: ignore[reportArgumentType]
+    check_rank(discover(task.x, task.y, **ONE_RIDGE, effort="quick"), 3)  # pyright: ignore[reportArgumentType]
 
 
 def test_predictions_go_through_the_coordinates_in_the_users_units(found: isthmus.Discovery) -> None:
@@ -104,11 +104,11 @@ def test_the_same_seed_gives_the_same_bits_and_another_does_not(quick: isthmus.D
     task = small_teacher(1)
     x = task.x.copy()
     x.setflags(write=False)
-    again = discover(x, task.y, **ONE_RIDGE)  # pyright: ignore[reportArgumentType]
+    again = discover(x, task.y, **ONE_RIDGE, effort="quick")  # pyright: ignore[reportArgumentType]
     for a, b in zip(quick.network.parameters(), again.network.parameters(), strict=True):
         assert torch.equal(a, b)
     np.testing.assert_array_equal(x, task.x)
-    other = discover(task.x, task.y, seed=1, **ONE_RIDGE)  # pyright: ignore[reportArgumentType]
+    other = discover(task.x, task.y, seed=1, **ONE_RIDGE, effort="quick")  # pyright: ignore[reportArgumentType]
     assert not np.array_equal(other.scree["heldout_error"].values, quick.scree["heldout_error"].values)
 
 
@@ -117,14 +117,14 @@ def test_a_change_of_units_leaves_the_rank_and_the_predictions(found: isthmus.Di
     task = small_teacher(2)
     assert task.y is not None
     # units that are powers of two change no rounding, so the training is the same and only the folding differs
-    moved = discover(1024 * task.x - 0.0, task.y / 4096, ridge=(3e-3, 1e-3), starts=1, limits=QUICK)
+    moved = discover(1024 * task.x - 0.0, task.y / 4096, ridge=(3e-3, 1e-3), starts=1, limits=QUICK, effort="quick")
     assert moved.rank == found.rank
     np.testing.assert_allclose(4096 * moved.predict(1024 * task.x), found.predict(task.x), rtol=1e-9, atol=1e-12)
     assert not np.allclose(moved.predict(1024 * task.x), found.predict(task.x), rtol=1e-3)
 
 
 def test_a_constant_target_has_rank_zero() -> None:
-    result = discover(small_teacher(2).x, np.full((240, 2), 3.5))
+    result = discover(small_teacher(2).x, np.full((240, 2), 3.5), effort="quick")
     assert result.rank == 0
     assert result.verdict is Verdict.CONFIDENT
     np.testing.assert_array_equal(result.predict(np.zeros((4, 12))), np.full((4, 2), 3.5))
@@ -135,7 +135,7 @@ def test_constant_columns_are_left_out_said_and_put_back() -> None:
     task = small_teacher(1)
     x = np.hstack([task.x, np.full((240, 1), 9.0)])
     with pytest.warns(DataWarning, match="constant input column.*x12"):
-        result = discover(x, task.y, **ONE_RIDGE)  # pyright: ignore[reportArgumentType]
+        result = discover(x, task.y, **ONE_RIDGE, effort="quick")  # pyright: ignore[reportArgumentType]
     assert any("x12" in w for w in result.warnings)
     assert result.predict(x).shape == (240, 6)
 
@@ -143,7 +143,7 @@ def test_constant_columns_are_left_out_said_and_put_back() -> None:
 def test_autoencoding_needs_no_target() -> None:
     angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 300)
     plane = np.stack([np.cos(angle), np.sin(angle), np.cos(angle) + np.sin(angle), 2 * np.sin(angle)], axis=1)
-    result = discover(plane, **ONE_RIDGE)  # pyright: ignore[reportArgumentType]
+    result = discover(plane, **ONE_RIDGE, effort="quick")  # pyright: ignore[reportArgumentType]
     assert result.rank == 2
     assert result.task == "autoencoding"
     assert result.readings["linear_rank"] == 2
@@ -153,7 +153,7 @@ def test_classes_are_learnt_by_cross_entropy() -> None:
     generator = np.random.default_rng(0)
     x = generator.normal(size=(300, 6))
     labels = np.where(x[:, 0] > 0.5, "high", np.where(x[:, 0] < -0.5, "low", "middle"))
-    result = discover(x, labels, loss="cross_entropy", ridge=3e-3, starts=1, limits=QUICK)
+    result = discover(x, labels, loss="cross_entropy", ridge=3e-3, starts=1, limits=QUICK, effort="quick")
     assert result.task == "classification"
     assert result.target_names == ("high", "low", "middle")
     predicted = np.array(result.target_names)[result.predict(x).argmax(1)]
@@ -173,7 +173,7 @@ def test_progress_is_told_and_never_falls_back_past_the_end(quick: isthmus.Disco
 
 def test_the_control_runs_on_data_of_the_same_covariance() -> None:
     task = small_teacher(1)
-    result = discover(task.x[:, :5], control=True, **ONE_RIDGE)  # pyright: ignore[reportArgumentType]
+    result = discover(task.x[:, :5], control=True, **ONE_RIDGE, effort="quick")  # pyright: ignore[reportArgumentType]
     assert result.control is not None
     assert result.control.control is None
     assert result.control.scree.sizes["rank"] > 0
@@ -181,7 +181,7 @@ def test_the_control_runs_on_data_of_the_same_covariance() -> None:
 
 def test_a_time_limit_gives_a_doubtful_answer_in_time() -> None:
     task = small_teacher(2)
-    result = discover(task.x, task.y, limits=Limits(seconds=0.5))
+    result = discover(task.x, task.y, limits=Limits(seconds=0.5), effort="quick")
     assert result.verdict is not Verdict.CONFIDENT
     assert any("time limit" in w for w in result.warnings)
 
@@ -189,7 +189,7 @@ def test_a_time_limit_gives_a_doubtful_answer_in_time() -> None:
 def test_a_finished_folder_is_not_overwritten(tmp_path: Path, found: isthmus.Discovery) -> None:
     found.save(tmp_path)
     with pytest.raises(DataError, match="holds a finished run"):
-        discover(small_teacher(2).x, out=tmp_path)
+        discover(small_teacher(2).x, out=tmp_path, effort="quick")
 
 
 def test_an_unfinished_folder_of_other_data_is_refused(tmp_path: Path) -> None:
@@ -199,11 +199,11 @@ def test_an_unfinished_folder_of_other_data_is_refused(tmp_path: Path) -> None:
         raise RuntimeError("stopped by the test")
 
     with pytest.raises(RuntimeError, match="stopped by the test"):
-        discover(task.x, task.y, out=tmp_path, progress=stop, **ONE_RIDGE)  # pyright: ignore[reportArgumentType]
+        discover(task.x, task.y, out=tmp_path, progress=stop, **ONE_RIDGE, effort="quick")  # pyright: ignore[reportArgumentType]
     with pytest.raises(DataError, match="has other data"):
-        discover(task.x + 1e-3 * task.x**2, task.y, out=tmp_path, **ONE_RIDGE)  # pyright: ignore[reportArgumentType]
+        discover(task.x + 1e-3 * task.x**2, task.y, out=tmp_path, **ONE_RIDGE, effort="quick")  # pyright: ignore[reportArgumentType]
     with pytest.raises(DataError, match="has other settings"):
-        discover(task.x, task.y, out=tmp_path, seed=0, ridge=1e-3, starts=1, limits=QUICK)
+        discover(task.x, task.y, out=tmp_path, seed=0, ridge=1e-3, starts=1, limits=QUICK, effort="quick")
 
 
 def as_frame(x: np.ndarray) -> object:
@@ -223,7 +223,7 @@ def as_frame(x: np.ndarray) -> object:
 )
 def test_any_array_gives_the_right_answer(convert) -> None:  # noqa: ANN001  # pyright: ignore
     task = small_teacher(1)
-    result = discover(convert(task.x), task.y, **ONE_RIDGE)  # pyright: ignore[reportArgumentType]
+    result = discover(convert(task.x), task.y, **ONE_RIDGE, effort="quick")  # pyright: ignore[reportArgumentType]
     assert result.rank == 1
 
 
@@ -260,11 +260,11 @@ def test_bad_input_is_refused_before_any_work(change: dict[str, object], error: 
     task = small_teacher(1)
     arguments = {"x": task.x, "y": task.y} | change
     with pytest.raises(error, match=message):
-        discover(**arguments)  # pyright: ignore[reportArgumentType]
+        discover(**arguments, effort="quick")  # pyright: ignore[reportArgumentType]
 
 
 def test_few_rows_are_warned_of() -> None:
     task = small_teacher(1)
     assert task.y is not None
     with pytest.warns(DataWarning, match="15 rows"):
-        discover(task.x[:15], task.y[:15], **ONE_RIDGE)  # pyright: ignore[reportArgumentType]
+        discover(task.x[:15], task.y[:15], **ONE_RIDGE, effort="quick")  # pyright: ignore[reportArgumentType]

@@ -92,7 +92,7 @@ def certificates(found: isthmus.Discovery) -> list[Any]:
 @pytest.fixture(scope="module")
 def index() -> isthmus.Discovery:
     x, y, _ = products()
-    return isthmus.discover(x, y, encoder="linear", **FEW)
+    return isthmus.discover(x, y, encoder="linear", **FEW, effort="quick")
 
 
 def test_the_index_rank_counts_the_combinations(index: isthmus.Discovery) -> None:
@@ -128,7 +128,7 @@ def test_the_mode_rank_counts_the_directions_of_the_targets() -> None:
     x, b = rng.normal(size=(400, 3)), rng.normal(size=(2, 6))
     # one curved coordinate, the first input, moves two modes
     y = np.stack([np.sin(2 * x[:, 0]), np.cos(2 * x[:, 0])], 1) @ b
-    found = isthmus.discover(x, y, decoder="linear", **FEW)
+    found = isthmus.discover(x, y, decoder="linear", **FEW, effort="quick")
     assert (found.rank, found.verdict) == (2, Verdict.CONFIDENT), found.reasons
     assert (found.interval.lower, found.interval.upper) == (2, 2)
     assert {w["kind"] for w in certificates(found)} == {"factorisation", "tangent_span"}
@@ -216,10 +216,10 @@ def test_directions_come_from_all_rows_and_errors_from_before_the_held_out_ones_
         return trained(self, *told)
 
     monkeypatch.setattr(Connected, "trained", counting)
-    found = isthmus.discover(x, y, **FEW)
+    found = isthmus.discover(x, y, **FEW, effort="quick")
     assert (rows.count(500), rows[-1], set(rows[:-1])) == (1, 500, {400, 200})
     monkeypatch.setattr(OneSize, "on_all_rows", lambda *_: None)
-    without = isthmus.discover(x, y, **FEW)
+    without = isthmus.discover(x, y, **FEW, effort="quick")
     assert (found.rank, found.verdict, found.reasons) == (2, without.verdict, without.reasons)
     assert found.scree.equals(without.scree), "no error knows of it"
     off = [np.linalg.norm(v - v @ b.T @ b, 2) for v in (found.directions, without.directions) if v is not None]

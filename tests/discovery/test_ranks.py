@@ -32,7 +32,7 @@ def task(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def rough() -> Discovery:
-    return isthmus.discover(*task(30), ranks=True, **FEW)
+    return isthmus.discover(*task(30), ranks=True, **FEW, effort="quick")
 
 
 def test_every_kind_is_there_and_none_is_below_the_rank(rough: Discovery) -> None:
@@ -88,7 +88,7 @@ def test_a_rank_above_one_that_bounds_it_is_in_doubt_and_says_so(tmp_path: Path)
 def test_the_order_is_looked_at_where_ranks_are_found_together(monkeypatch: pytest.MonkeyPatch) -> None:
     read = iter((2, 1, 1))
     monkeypatch.setattr(search, "decide", lambda _: Decision(next(read), Verdict.CONFIDENT, ("as if read so",)))
-    found = isthmus.discover(*task(30), ranks=True, **FEW)
+    found = isthmus.discover(*task(30), ranks=True, **FEW, effort="quick")
     assert found.rank == 2
     assert "with one linear 1 combination of the inputs" in found.reasons[0]
     assert found.readings["bound"] == 1
@@ -96,11 +96,11 @@ def test_the_order_is_looked_at_where_ranks_are_found_together(monkeypatch: pyte
 
 def test_one_target_has_no_modes() -> None:
     x, y = task(30)
-    found = isthmus.discover(x, y[:, :1], ranks=True, **FEW)
+    found = isthmus.discover(x, y[:, :1], ranks=True, **FEW, effort="quick")
     assert (found.kind, set(found.others)) == ("index", {"rank"})
     assert found.ranks["rank"] <= 1
     with pytest.raises(ValueError, match=r"ranks=True, network='leaky'"):
-        isthmus.discover(x, y, ranks=True, network="leaky", **FEW)
+        isthmus.discover(x, y, ranks=True, network="leaky", **FEW, effort="quick")
 
 
 def test_they_are_one_run_folder(rough: Discovery, tmp_path: Path) -> None:
@@ -124,8 +124,8 @@ def test_a_stopped_run_of_all_ranks_goes_on_with_the_same_bits(rough: Discovery,
 
     x, y = task(30)
     with pytest.raises(KeyboardInterrupt):
-        isthmus.discover(x, y, ranks=True, out=tmp_path / "run", progress=stop, **FEW)
-    again = isthmus.discover(x, y, ranks=True, out=tmp_path / "run", **FEW)
+        isthmus.discover(x, y, ranks=True, out=tmp_path / "run", progress=stop, **FEW, effort="quick")
+    again = isthmus.discover(x, y, ranks=True, out=tmp_path / "run", **FEW, effort="quick")
     for one, other in ((again, rough), *((again.others[kind], rough.others[kind]) for kind in rough.others)):
         assert np.array_equal(one.predict(x), other.predict(x))
 
@@ -149,6 +149,6 @@ def test_the_sentence_names_all_of_them_and_what_is_not_sure() -> None:
 
 @pytest.mark.slow
 def test_the_three_ranks_of_a_task_differ_and_are_sure() -> None:
-    found = isthmus.discover(*task(700), ranks=True)
+    found = isthmus.discover(*task(700), ranks=True, effort="quick")
     assert found.ranks == {"rank": 2, "index": 3, "mode": 4}
     assert {one.verdict for one in (found, *found.others.values())} == {Verdict.CONFIDENT}

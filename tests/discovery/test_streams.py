@@ -35,7 +35,7 @@ def found() -> isthmus.Discovery:
     task = teacher(1)
     # with 120 gradients the start is no minimum yet, and what it reads (1 or 2) is chance
     limits = Limits(evaluations=480)
-    return discover(task.x, task.y, network="leaky", depth=6, ridge=3e-3, starts=1, limits=limits)
+    return discover(task.x, task.y, network="leaky", depth=6, ridge=3e-3, starts=1, limits=limits, effort="quick")
 
 
 def test_a_leaky_network_finds_the_rank_of_a_teacher(found: isthmus.Discovery) -> None:
@@ -82,7 +82,9 @@ def test_its_page_tells_the_energies(found: isthmus.Discovery, tmp_path: Path) -
 @pytest.mark.parametrize("rank", [1, 2])
 def test_the_bend_of_the_held_out_error_is_the_rank_of_the_teacher(kind: str, rank: int) -> None:
     task = tasks.teacher(rank, d_in=12, d_out=6, latent_dim=4, num_samples=240, noise=0.02, seed=1)
-    found = discover(task.x, task.y, network=kind, starts=1, ridge=(1e-2, 3e-3), limits=Limits(evaluations=400))
+    found = discover(
+        task.x, task.y, network=kind, starts=1, ridge=(1e-2, 3e-3), limits=Limits(evaluations=400), effort="quick"
+    )
     assert found.readings["scree_rank"] == rank
     assert isinstance(found.network, LeakyResNet if kind == "leaky" else ResNet)
 

@@ -85,10 +85,10 @@ def test_without_weights_nothing_is_weighted() -> None:
 def test_groups_follow_the_rows_that_have_weight() -> None:
     quick: dict[str, Any] = {"ridge": 3e-3, "starts": 1, "limits": Limits(evaluations=20)}
     weight, groups = np.where(np.arange(N) < 30, 1.0, 0.0), np.arange(N) // 3
-    some = discover(X, Y, sample_weight=weight, groups=groups, **quick)
-    alone = discover(X[:30], Y[:30], sample_weight=np.ones(30), groups=groups[:30], **quick)
+    some = discover(X, Y, sample_weight=weight, groups=groups, **quick, effort="quick")
+    alone = discover(X[:30], Y[:30], sample_weight=np.ones(30), groups=groups[:30], **quick, effort="quick")
     np.testing.assert_array_equal(some.predict(X), alone.predict(X))
     assert some.settings["weighted"] is True
     assert some.settings["rows"] == 30
     with pytest.raises(DataError, match="one label per row, 40; got shape"):
-        discover(X, Y, sample_weight=weight, groups=groups[:30], **quick)
+        discover(X, Y, sample_weight=weight, groups=groups[:30], **quick, effort="quick")

@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isthmus import BottleneckAutoencoder, BottleneckClassifier, BottleneckRegressor
 
-SMALL: dict[str, Any] = {"ridge": 3e-3, "starts": 1, "evaluations": 40}
+SMALL: dict[str, Any] = {"ridge": 3e-3, "starts": 1, "evaluations": 40, "effort": "quick"}
 ESTIMATORS = [BottleneckRegressor(**SMALL), BottleneckClassifier(**SMALL), BottleneckAutoencoder(**SMALL)]
 EXCEPTIONS = {
     "check_sample_weight_equivalence_on_dense_data": "repeated rows fall on both sides of the held-out split and weigh "

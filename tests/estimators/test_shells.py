@@ -20,7 +20,7 @@ from isthmus.discovery.data.splitting import heldout_rows
 from isthmus.errors import DataError, ShapeError
 from tolerances import rounding
 
-SMALL: dict[str, Any] = {"ridge": 3e-3, "starts": 1, "evaluations": 60, "random_state": 0}
+SMALL: dict[str, Any] = {"ridge": 3e-3, "starts": 1, "evaluations": 60, "effort": "quick", "random_state": 0}
 BRIEF = SMALL | {"evaluations": 20}  # for what does not depend on how good the fit is
 ESTIMATORS = (BottleneckRegressor, BottleneckClassifier, BottleneckAutoencoder)
 
@@ -52,7 +52,7 @@ def autoencoder() -> BottleneckAutoencoder:
 
 
 def test_the_regressor_is_discover_with_the_same_arguments(regressor: BottleneckRegressor) -> None:
-    found = discover(X, Y, ridge=3e-3, starts=1, limits=Limits(evaluations=60), seed=0, workers=1)
+    found = discover(X, Y, ridge=3e-3, starts=1, limits=Limits(evaluations=60), seed=0, workers=1, effort="quick")
     assert regressor.rank_ == found.rank == regressor.discovery_.rank
     assert regressor.scree_.identical(found.scree)
     np.testing.assert_array_equal(regressor.predict(X), found.predict(X))
@@ -157,7 +157,7 @@ def test_the_number_of_threads_does_not_change_the_numbers(regressor: Bottleneck
     many = BottleneckRegressor(**SMALL, n_jobs=3).fit(X, Y)
     np.testing.assert_array_equal(many.predict(X), regressor.predict(X))
     with pytest.raises(ValueError, match="needs at least one"):
-        discover(X, Y, workers=0)
+        discover(X, Y, workers=0, effort="quick")
 
 
 def test_arguments_drawn_with_numpy_are_those_of_python(tmp_path: Path, regressor: BottleneckRegressor) -> None:

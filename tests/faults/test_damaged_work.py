@@ -52,6 +52,7 @@ def discovered(out: Path, *, stop_in: str = "") -> Discovery | None:
             out=out,
             progress=hear,
             workers=1,
+            effort="quick",
         )
     except KeyboardInterrupt:
         return None

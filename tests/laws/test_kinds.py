@@ -256,7 +256,7 @@ def check_discovery(kind: str, folder: Path) -> None:
     task = isthmus.tasks.teacher(1, d_in=6, d_out=4, latent_dim=2, num_samples=100, seed=1)
     arguments: dict[str, Any] = {"network": kind, "starts": 1, "ridge": [3e-3], "workers": 1, "depth": 8}
     limits = isthmus.Limits(evaluations=300)
-    found = isthmus.discover(task.x, task.y, **arguments, limits=limits, out=folder / "whole")
+    found = isthmus.discover(task.x, task.y, **arguments, limits=limits, out=folder / "whole", effort="quick")
     assert found.transform(task.x).shape == (100, found.rank)
     assert float(found.scree["heldout_error"].min()) < 0.5
     assert task.y is not None
@@ -274,8 +274,10 @@ def check_discovery(kind: str, folder: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        isthmus.discover(task.x, task.y, **arguments, limits=limits, out=folder / "stopped", progress=stop)
-    again = isthmus.discover(task.x, task.y, **arguments, limits=limits, out=folder / "stopped")
+        isthmus.discover(
+            task.x, task.y, **arguments, limits=limits, out=folder / "stopped", progress=stop, effort="quick"
+        )
+    again = isthmus.discover(task.x, task.y, **arguments, limits=limits, out=folder / "stopped", effort="quick")
     assert torch.equal(torch.from_numpy(again.predict(task.x)), torch.from_numpy(found.predict(task.x)))
 
 

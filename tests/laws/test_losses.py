@@ -56,7 +56,7 @@ def leaky(loss: Loss) -> LeakyResNet:
 @pytest.fixture(scope="module", params=LOSSES.values(), ids=lambda l: l.name)
 def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Loss, Path]:
     loss, folder = request.param, tmp_path_factory.mktemp("run")
-    isthmus.discover(X, targets(loss), loss=loss.name, out=folder, control=True, **FEW)
+    isthmus.discover(X, targets(loss), loss=loss.name, out=folder, control=True, **FEW, effort="quick")
     return loss, folder
 
 
@@ -115,9 +115,9 @@ def test_a_discovery_goes_on_after_a_stop(loss: Loss, tmp_path: Path) -> None:
 
     y = targets(loss)
     with pytest.raises(KeyboardInterrupt):
-        isthmus.discover(X, y, loss=loss, out=tmp_path, workers=1, progress=stop, **FEW)
-    resumed = isthmus.discover(X, y, loss=loss, out=tmp_path, workers=1, **FEW)
-    alone = isthmus.discover(X, y, loss=loss, workers=1, **FEW)
+        isthmus.discover(X, y, loss=loss, out=tmp_path, workers=1, progress=stop, **FEW, effort="quick")
+    resumed = isthmus.discover(X, y, loss=loss, out=tmp_path, workers=1, **FEW, effort="quick")
+    alone = isthmus.discover(X, y, loss=loss, workers=1, **FEW, effort="quick")
     assert np.array_equal(resumed.predict(X.numpy()), alone.predict(X.numpy()))
     assert resumed.scree.identical(alone.scree)
 
@@ -209,7 +209,7 @@ def test_commands_take_it(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     data, options = written(loss, tmp_path)
-    few = ["--ridge", "1e-2", "--starts", "1", "--evaluations", "20", "--no-pictures"]
+    few = ["--ridge", "1e-2", "--starts", "1", "--evaluations", "20", "--no-pictures", "--effort", "quick"]
     discovery = ["discover", str(data), *options, *few]
     assert run([*discovery, "--out", "found"]) in {0, 3}
     assert isthmus.load("found").loss == loss
@@ -229,7 +229,7 @@ def test_commands_take_it(
 @every_loss
 def test_estimators_take_it_where_it_fits(loss: Loss) -> None:
     y = targets(loss).numpy()
-    short: dict[str, Any] = {"evaluations": 30, "ridge": 1e-2, "starts": 1, "random_state": 0}
+    short: dict[str, Any] = {"evaluations": 30, "ridge": 1e-2, "starts": 1, "effort": "quick", "random_state": 0}
     regressor, classifier = isthmus.BottleneckRegressor(loss=loss, **short), isthmus.BottleneckClassifier(**short)
     if loss.classes:
         with pytest.raises(ValueError, match="needs a loss of numbers"):

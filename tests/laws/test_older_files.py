@@ -50,8 +50,8 @@ def test_a_stopped_discovery_goes_on_from_its_units(older: Path) -> None:
     out, limits = older / "stopped", Limits(evaluations=1500)
     deeper: dict[str, Any] = arguments | {"depth": 5}
     with pytest.raises(DataError, match="other settings"):
-        discover(X, Y, **deeper, limits=limits, out=out)
-    found = discover(X, Y, **arguments, limits=limits, out=out)
+        discover(X, Y, **deeper, limits=limits, out=out, effort="quick")
+    found = discover(X, Y, **arguments, limits=limits, out=out, effort="quick")
     first = found.runs.isel(run=0)
     assert float(first["objective"]) == kept["objective"]
     assert float(first["seconds"]) == kept["seconds"], "it was not trained again"

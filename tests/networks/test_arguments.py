@@ -39,8 +39,8 @@ OF_SAMPLES: dict[str, Call] = {
     "compress x": lambda x: isthmus.compress(NET, x, tolerance=0.1),  # pyright: ignore[reportArgumentType]
     "scree x": lambda x: isthmus.scree(OURS, x, Y),  # pyright: ignore[reportArgumentType]
     "scree y": lambda y: isthmus.scree(OURS, X, y),  # pyright: ignore[reportArgumentType]
-    "discover x": lambda x: isthmus.discover(x, Y, limits=LIMITS),  # pyright: ignore[reportArgumentType]
-    "discover y": lambda y: isthmus.discover(X, y, limits=LIMITS),  # pyright: ignore[reportArgumentType]
+    "discover x": lambda x: isthmus.discover(x, Y, limits=LIMITS, effort="quick"),  # pyright: ignore[reportArgumentType]
+    "discover y": lambda y: isthmus.discover(X, y, limits=LIMITS, effort="quick"),  # pyright: ignore[reportArgumentType]
 }
 NO_SAMPLES = {
     "path": "rows.csv", "ragged": [[1.0, 2.0], [3.0]], "complex": X.to(torch.complex128), "sparse": X.to_sparse(),
@@ -76,19 +76,19 @@ def test_what_is_no_array_of_numbers_is_refused(call: str, what: str) -> None:
 
 
 SIZES: dict[str, Callable[[], object]] = {
-    "seed": lambda: isthmus.discover(X, Y, seed=10**20),
-    "negative seed": lambda: isthmus.discover(X, Y, seed=-1),
-    "seed in words": lambda: isthmus.discover(X, Y, seed="one"),  # pyright: ignore[reportArgumentType]
+    "seed": lambda: isthmus.discover(X, Y, seed=10**20, effort="quick"),
+    "negative seed": lambda: isthmus.discover(X, Y, seed=-1, effort="quick"),
+    "seed in words": lambda: isthmus.discover(X, Y, seed="one", effort="quick"),  # pyright: ignore[reportArgumentType]
     "seed of a fit": lambda: isthmus.fit(OURS, X, Y, ridge=1e-3, seed=10**20),
     "seed of a split": lambda: isthmus.scree(OURS, X, Y, seed=10**20),
-    "depth": lambda: isthmus.discover(X, Y, depth=10**9),
-    "endless depth": lambda: isthmus.discover(X, Y, depth=10**400),
-    "depth in words": lambda: isthmus.discover(X, Y, depth="deep"),  # pyright: ignore[reportArgumentType]
-    "starts": lambda: isthmus.discover(X, Y, starts=10**12),
-    "streams": lambda: isthmus.discover(X, Y, network="leaky", depth=10**9),
-    "ridge": lambda: isthmus.discover(X, Y, ridge=float("nan")),
+    "depth": lambda: isthmus.discover(X, Y, depth=10**9, effort="quick"),
+    "endless depth": lambda: isthmus.discover(X, Y, depth=10**400, effort="quick"),
+    "depth in words": lambda: isthmus.discover(X, Y, depth="deep", effort="quick"),  # pyright: ignore[reportArgumentType]
+    "starts": lambda: isthmus.discover(X, Y, starts=10**12, effort="quick"),
+    "streams": lambda: isthmus.discover(X, Y, network="leaky", depth=10**9, effort="quick"),
+    "ridge": lambda: isthmus.discover(X, Y, ridge=float("nan"), effort="quick"),
     "endless ridge": lambda: isthmus.fit(OURS, X, Y, ridge=float("inf")),
-    "limits": lambda: isthmus.discover(X, Y, limits=5),  # pyright: ignore[reportArgumentType]
+    "limits": lambda: isthmus.discover(X, Y, limits=5, effort="quick"),  # pyright: ignore[reportArgumentType]
     "limits of a fit": lambda: isthmus.fit(OURS, X, Y, ridge=1e-3, limits=5),  # pyright: ignore[reportArgumentType]
     "seconds": lambda: isthmus.Limits(seconds=float("nan")),
     "seconds in words": lambda: isthmus.Limits(seconds="soon"),  # pyright: ignore[reportArgumentType]

@@ -68,6 +68,16 @@ class DiscoverRequest:
     ranks: Annotated[bool, typer.Option("--ranks", help="All ranks of the task: combinations, coordinates, modes.")] = (
         False
     )
+    effort: Annotated[
+        str | None,
+        typer.Option(
+            help="quick, default or thorough: work on doubts, none or up to 10 or 40 times the first answer's."
+        ),
+    ] = None
+    scaling: Annotated[
+        str | None,
+        typer.Option(help="column: each to variance 1; global: all by one number; default auto, see the docs."),
+    ] = None
 
     def __post_init__(self) -> None:
         if self.max_seconds is not None and not 0 < self.max_seconds < float("inf"):

@@ -34,6 +34,7 @@ from isthmus.discovery.data.checking import (
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.files.netcdf import write_tables
 from isthmus.discovery.halves import Side
+from isthmus.discovery.remedies.remedy import Effort
 from isthmus.discovery.settings import Settings
 from isthmus.errors import DataError, IsthmusError
 from isthmus.reports import report, verdict_of, write_pictures
@@ -41,7 +42,12 @@ from isthmus.theory import Verdict
 from isthmus.training import Limits
 from isthmus.writing.folder_lock import only_writer
 
-_COLORS = {Verdict.CONFIDENT: "green", Verdict.DOUBTFUL: "yellow", Verdict.NO_SHARP_RANK: "magenta"}
+_COLORS = {
+    Verdict.CONFIDENT: "green",
+    Verdict.DOUBTFUL: "yellow",
+    Verdict.NO_SHARP_RANK: "magenta",
+    Verdict.TOO_FEW_DATA: "red",
+}
 
 
 def run_in(
@@ -121,7 +127,8 @@ def _finished(folder: Path, rows: Rows, request: DiscoverRequest) -> Discovery:
     """The result that stands in the folder, if it is the one that was asked for."""
     found = load(folder)
     shutil.rmtree(folder / WORK, ignore_errors=True)  # of a kill just before it was removed
-    settings = base_settings(request.network, request.seed, ordered=rows.ordered, scaling=Scaling.COLUMN)
+    scaling = Scaling(request.scaling or Scaling.AUTO)
+    settings = base_settings(request.network, request.seed, ordered=rows.ordered, scaling=scaling)
     settings = adapted_settings(
         settings, depth=request.depth, ridge=request.ridges, starts=request.starts, limits=_limits(request)
     )
@@ -135,6 +142,8 @@ def _finished(folder: Path, rows: Rows, request: DiscoverRequest) -> Discovery:
     asked = json.loads(json.dumps(settings.as_dict()))
     for grown in ("width", "linear_width"):  # no option asks for them, and a search widens its networks by itself
         del asked[grown]
+    if scaling is Scaling.AUTO:
+        del asked["scaling"]
     # a run from before a setting existed counts as one that left it alone
     stored = json.loads(json.dumps({**Settings().as_dict(), **found.settings}))
     other = [name for name, value in asked.items() if stored[name] != value]
@@ -179,12 +188,14 @@ def _search(rows: Rows, folder: Path, request: DiscoverRequest, errors: Console)
             control=request.control,
             depth_path=request.depth_path,
             columns=rows.columns,
+            effort=request.effort or Effort.DEFAULT,
+            scaling=request.scaling or Scaling.AUTO,
         )
 
 
 def exit_code(verdict: Verdict) -> int:
     """0 for an answer ("no sharp rank" is one), 3 for a doubtful one."""
-    return ExitCode.DOUBTFUL if verdict is Verdict.DOUBTFUL else ExitCode.DONE
+    return ExitCode.DOUBTFUL if verdict in {Verdict.DOUBTFUL, Verdict.TOO_FEW_DATA} else ExitCode.DONE
 
 
 def write_outputs(

@@ -42,7 +42,8 @@ def assemble(
     encoder = problem.inputs.fold_into_encoder(halves.encoder)
     outputs = problem.outputs
     decoder = outputs.fold_into_decoder(halves.decoder) if outputs else shifted(halves.decoder, problem.shift)
-    network = family.network_of(family.shown(findings.starts[findings.ridge], findings.curve, rank)).double()
+    shown = findings.deep or family.shown(findings.starts[findings.ridge], findings.curve, rank)
+    network = family.network_of(shown).double()
     diagnosis, energies = diagnosed(network, problem, findings.ridge)
     return Discovery(
         rank=rank,

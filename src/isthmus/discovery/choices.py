@@ -18,6 +18,7 @@ FREE = 1e-3  # relative rise of the objective up to which a truncation costs not
 GAIN = SLACK / 2  # relative fall of the objective from which more dimensions gain something: half of what is read
 PREDICTIVE = 0.95  # error over that of the constant below which a network predicts more than the constant
 CLOSE = 1.1  # error over the least one up to which a ridge may be chosen instead
+AS_READ = 1.25  # and up to which one is looked at in doubt whose reading is that of the held-out error
 OVERSHOOT = 2  # ranks above that of the trained network that the curves cover
 BELOW = 2  # ranks below a reading from which a neighbouring curve begins, and by which it goes on
 WHOLE = 24  # ranks that are all trained; of a longer curve those in steps of a quarter, and all around its reading
@@ -27,8 +28,17 @@ GLUED = 0.25  # error between rows, over the variance, from which a rank does no
 GLUED_RATIO = 4.0  # and how many times that of the largest rank, whose error is noise and curvature
 LOST = 0.05  # held-out error up to which a rank may hold data together whose rows lie too far apart to tell,
 LOST_RATIO = 2.0  # or so many times that of the largest rank
+CURVED_GAIN = 0.5  # held-out error over that of as many principal components up to which coordinates are curved
+AROUND = 1.15  # share by which the dimension that rows fill with their neighbours is read too low: 5 as 4.4, 7 as 6
 HALVES, MANY = 8, 40  # of the rows, that say how far directions scatter; rows from which they do
 ROWS_TO_WHITEN = 10  # rows for each column from which their covariance is known well enough to divide by
+PASSES, PASSES_THOROUGH = 10.0, 40.0  # first passes of the search that doubts are worth
+LONGER = 4  # times the polish that a rank in dispute is trained on: bijections of rank 8 from 300 rows need it
+MORE_STARTS = 2  # random starts more at each ridge where minima are in doubt
+FEW_ROWS, FEW_FOR_EACH = 50, 2  # rows, in all and for each column, below which no success proves nothing
+FEW_COLUMNS = 8  # from which columns that differ in their numbers alone may be pixels of a picture
+UNEQUAL = 4.0  # largest over smallest variance from which one scale for all columns is another question
+SPREAD_COLUMNS = 0.1  # share of the columns that must hold the variance together: else one may be in other units
 TOGETHER = 3  # ranks trained before it is asked whether lower ones can hold the data at all
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from isthmus.discovery.choices import AS_LINEAR, CLEAR_MARGIN, FILLED, SHARP
+from isthmus.discovery.choices import AS_LINEAR, CLEAR_MARGIN, FEW_FOR_EACH, FEW_ROWS, FILLED, SHARP
 from isthmus.discovery.halves import RANK, RankKind
 from isthmus.tasks.arrays import counted
 from isthmus.theory import Verdict
@@ -41,6 +41,7 @@ class Readings:
         classes: whether the targets are classes.
         straight: whether one half is linear: the index or the mode rank.
         useless: neighbouring ridges where what was trained predicts clearly worse than at the chosen one.
+        rows: that were trained on, None: enough.
         kind: which rank is read, for the words of the reasons.
         compared, errors_compared: how objectives and errors are compared.
         gains: of a linear half, by rank what the best network of more dimensions saves of its held-out error.
@@ -65,6 +66,7 @@ class Readings:
     classes: bool = False
     straight: bool = False
     useless: tuple[float, ...] = ()
+    rows: int | None = None
     kind: RankKind = RANK
     compared: Comparison = by_ratio
     errors_compared: Comparison = by_ratio
@@ -107,16 +109,24 @@ def decide(readings: Readings) -> Decision:
 
     Confident: the three readings agree, the objective rises sharply (`SHARP`) one rank below, the scree curve bends
     clearly, the reading is the same at neighbouring ridges, and the error is no worse than a linear map's of that rank.
+    Too few data: nothing predicts held-out rows better than the mean, of so few rows (`FEW_ROWS`) that more may.
     No sharp rank: the reading moves between neighbouring ridges and is not sharp at either; or classes are read at
     ranks between which the minima that were found cannot tell. Else doubtful.
     """
     rank = _most_common(readings)
     doubts = [*_disagreements(readings, rank), *_weaknesses(readings, rank), *readings.complaints]
+    if doubts and _has_too_few_rows(readings, rank):
+        return Decision(rank, Verdict.TOO_FEW_DATA, tuple(doubts))
     if blurs := [*_moving(readings), *_blurred_classes(readings, rank)]:
         return Decision(rank, Verdict.NO_SHARP_RANK, (*blurs, *doubts))
     if doubts:
         return Decision(rank, Verdict.DOUBTFUL, tuple(doubts))
     return Decision(rank, Verdict.CONFIDENT, _agreement(readings, rank))
+
+
+def _has_too_few_rows(readings: Readings, rank: int) -> bool:
+    few = readings.rows is not None and readings.rows < max(FEW_ROWS, FEW_FOR_EACH * (readings.columns or 0))
+    return few and (rank == 0 or readings.heldout_error[min(rank, len(readings.heldout_error) - 1)] >= 1)
 
 
 def _most_common(readings: Readings) -> int:

@@ -19,6 +19,7 @@ from isthmus.discovery.data.checking import (
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.data.splitting import heldout_rows
 from isthmus.discovery.files.storage import RESULT
+from isthmus.discovery.remedies.remedy import Effort
 from isthmus.discovery.request import Request
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.settings import CONNECTED
@@ -48,7 +49,8 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     ordered: bool = False,
-    scaling: str | Scaling = Scaling.COLUMN,
+    scaling: str | Scaling = Scaling.AUTO,
+    effort: str | Effort = Effort.DEFAULT,
     seed: int = 0,
     limits: Limits | None = None,
     out: str | os.PathLike[str] | None = None,
@@ -97,7 +99,10 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
             without it. Rows of weight 0 are left out.
         groups: a label per row; rows of one label are held out together.
         ordered: rows are a time series: whole blocks are held out.
-        scaling: "column" gives every column variance 1, "global" keeps the relative scale of the columns.
+        scaling: "column" gives every column variance 1, "global" keeps the relative scale of the columns; "auto" is the
+            first, and tries the second on columns of one kind, such as pixels, where the answer is in doubt.
+        effort: work that doubts are worth, beyond the first answer: "quick", none; "default", up to ten times as many
+            gradients; "thorough", forty times. What was done: `Discovery.remedies`.
         seed: same seed, machine and threads: same numbers.
         limits: seconds for everything; gradient evaluations for each training run (about three times as many where a
             depth path takes a dimension away).
@@ -142,6 +147,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         data=data, held=held, settings=settings, folder=folder, seconds=limits.seconds if limits else None,
         progress=progress or silent, control=control, depth_path=depth_path, workers=workers,
         beside=ranks_beside(settings.rank_kind, data) if ranks else (), starts=starts,
+        effort=Effort(effort), rescale=Scaling(scaling) is Scaling.AUTO,
     )  # fmt: skip
     if folder is None:
         return request.answered()

@@ -82,6 +82,7 @@ class Findings:
         curves: the truncated networks by ridge, then rank.
         scree: the refined halves by rank.
         warnings: what cut the search short.
+        deep: the network of the deepest that the rank is believed of, where depth decided.
         halved: halves of the decided rank, trained on from there on each of some halves of the rows.
         whole: those of a linear encoder trained on with all rows, the held-out ones too.
     """
@@ -97,6 +98,7 @@ class Findings:
     warnings: list[str] = field(default_factory=list[str])
     halved: Sequence[Minimum] = ()
     whole: Minimum | None = None
+    deep: Minimum | None = None
 
     @property
     def curve(self) -> Curve:

@@ -24,6 +24,10 @@ from isthmus.discovery.halves import INDEX, RankKind
 from isthmus.discovery.kinds import family_of
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.kinds.family import Foresight
+from isthmus.discovery.remedies import REMEDIES
+from isthmus.discovery.remedies.deeper import BRIEF
+from isthmus.discovery.remedies.remedy import Case, Effort, treat
+from isthmus.discovery.remedies.scales import are_numbered
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings
@@ -53,6 +57,8 @@ class Request:
         workers: threads, or None for one on each core.
         beside: other ranks of the same task, searched after it.
         starts: at each ridge, as many as were asked for; None: as many as each rank usually has.
+        effort: how much work doubts are worth.
+        rescale: whether columns of one kind may be scaled together instead.
     """
 
     data: CheckedData
@@ -66,6 +72,8 @@ class Request:
     workers: int | None
     beside: tuple[RankKind, ...] = ()
     starts: int | None = None
+    effort: Effort = Effort.QUICK
+    rescale: bool = False
 
     def answered(self) -> Discovery:
         """The discovery; warnings of constant columns are given and kept in it."""
@@ -91,16 +99,29 @@ class Request:
 
     def _searched(self, problem: Problem, told: tuple[str, ...]) -> Discovery:
         runner = self._runner(problem)
-        findings = Search(problem, self.settings, runner).run()
-        path = self._depth_path(problem, findings, runner) if self.depth_path else None
-        if path is not None and not runner.out_of_time():
-            findings = findings.with_deep_rank(path.deep_rank, sure=path.is_sure, local=local_dimension(problem))
+        case = self._treated(self.data, Search(problem, self.settings, runner), passes=self.effort.passes)
+        findings, path = case.search.findings(), case.path
+        if self.depth_path and path is None:
+            path = self._depth_path(case.search.problem, findings, runner)
+            if path is not None and not runner.out_of_time():
+                local = local_dimension(case.search.problem)
+                findings = findings.with_deep_rank(path.deep_rank, sure=path.is_sure, local=local)
         if self.depth_path and runner.out_of_time():
             told = (*told, "The time limit cut the depth path short; give more seconds for straight lines.")
         found = self._assembled(findings, self.data, told=told)
         others = {kind.name: self._other(kind, runner) for kind in self.beside}
-        control = self._control(runner) if self.control else None
-        return in_order(replace(found, depth_path=path, control=control, others=others))
+        control = self._control(runner, passes=case.passes) if self.control else None
+        remedies = tuple(one.as_plain() for one in case.applied)
+        return in_order(replace(found, depth_path=path, control=control, others=others, remedies=remedies))
+
+    def _treated(self, data: CheckedData, search: Search, *, passes: float) -> Case:
+        """The search after its first answer, and what was done about its doubts within so many first passes."""
+        search.run()
+        depth = DEPTHS if self.depth_path and not search.name else BRIEF
+        numbered = self.rescale and are_numbered(data.input_names)
+        case = Case(search, lambda settings: posed(data, self.held, settings), numbered=numbered, depth=depth)
+        treat(case, [kind() for kind in REMEDIES], budget=int(passes * case.first_pass))
+        return case
 
     def _other(self, kind: RankKind, runner: UnitRunner) -> Discovery:
         """Another rank of the same task."""
@@ -110,7 +131,10 @@ class Request:
             problem = posed(self.data, self.held, settings)
         assert problem is not None
         runner.tracker.foresee(_foreseen(problem, settings) + runner.tracker.left())
-        return self._assembled(Search(problem, settings, runner, name=kind.name).run(), self.data, told=())
+        search = Search(problem, settings, runner, name=kind.name)
+        case = self._treated(self.data, search, passes=self.effort.passes)
+        found = self._assembled(case.search.findings(), self.data, told=())
+        return replace(found, remedies=tuple(one.as_plain() for one in case.applied), depth_path=case.path)
 
     def _runner(self, problem: Problem) -> UnitRunner:
         """Where units of work are done, kept in the folder if there is one."""
@@ -133,13 +157,15 @@ class Request:
         search = DepthSearch(findings.family, DEPTHS, runner, afterwards=afterwards)
         return search.run(findings.curve, findings.decision.rank)
 
-    def _control(self, runner: UnitRunner) -> Discovery:
-        """The same search on the Gaussian surrogate of the same covariance."""
+    def _control(self, runner: UnitRunner, *, passes: float) -> Discovery:
+        """The same search on the Gaussian surrogate of the same covariance, its doubts worked on as long."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the same columns are constant, which was said already
-            problem = posed(_surrogate(self.data), self.held, self.settings)
+            surrogate = _surrogate(self.data)
+            problem = posed(surrogate, self.held, self.settings)
         assert problem is not None
-        return self._assembled(Search(problem, self.settings, runner, name="control").run(), self.data, told=())
+        case = self._treated(surrogate, Search(problem, self.settings, runner, name="control"), passes=passes)
+        return self._assembled(case.search.findings(), self.data, told=())
 
     def _assembled(self, findings: Findings, data: CheckedData, *, told: tuple[str, ...]) -> Discovery:
         return assemble(findings, data, warnings=told, about=self._about())

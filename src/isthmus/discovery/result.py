@@ -66,6 +66,8 @@ class Discovery:
         combinations: of an index rank, the loadings of its combinations, how far they scatter, and exponents where
             inputs are logarithms, see `discovery.combinations`; else None.
         others: the other ranks of the same task by their kind, if they were asked for.
+        remedies: what was done about doubts before answering, in order: `name`, `words`, `evaluations` (gradients that
+            it was planned to take), `rank` and `verdict` afterwards.
     """
 
     rank: int
@@ -89,6 +91,7 @@ class Discovery:
     depth_path: DepthPath | None = None
     combinations: xr.Dataset | None = None
     others: "Mapping[str, Discovery]" = field(default_factory=dict[str, "Discovery"])
+    remedies: tuple[Mapping[str, object], ...] = ()
 
     @property
     def loss(self) -> Loss:

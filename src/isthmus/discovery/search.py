@@ -12,7 +12,7 @@ is a unit of work that can be resumed: `work`.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -20,6 +20,8 @@ import numpy as np
 from isthmus.discovery.choices import CLOSE, HALVES, MANY, OVERSHOOT, choose_ridge, is_full, leaves_room, next_ridge
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.decision import Decision, Readings, decide
+from isthmus.discovery.depth.between_rows import near_dimension
+from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.evidence.baseline import linear_errors
 from isthmus.discovery.evidence.confidence import Array, Read, Shares, bends, row_losses, scree_share, start_share
 from isthmus.discovery.findings import Findings, SizeFindings, Starts
@@ -36,6 +38,7 @@ from isthmus.discovery.objective_curves import (
     objectives_of,
     reading_of,
 )
+from isthmus.discovery.over_depth import OverDepth, decide_over_depth, held_against, held_against_rows
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.runner import Phase, Session, Unit, UnitRunner
 from isthmus.errors import NotConverged
@@ -55,38 +58,75 @@ RAISE = Phase("raise", "higher ranks")
 TRUNCATE = Phase("truncate", "objective curve")
 HAND_ON = Phase("hand-on", "objective curve")
 REFINE = Phase("scree", "scree curve")
+LONGER_TRAINED = Phase("longer", "training on")
 HALVE = Phase("half", "halves of the rows")
 ALL_ROWS = Phase("whole", "all rows")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchState:
+    """What a search believes at one moment."""
+
+    size: "OneSize"
+    trained: SizeFindings
+    scree: Curve
+    readings: Readings
+    decision: Decision
 
 
 class Search:
     """One discovery's search; a name keeps what is searched beside it apart, in the same folder."""
 
+    trained: SizeFindings  # with `scree`, `readings` and `decision` known from `run` on
+    scree: Curve
+    readings: Readings
+    decision: Decision
+    in_doubt = False  # whether the first answer was
+    over_depth: OverDepth | None = None  # what several depths said, once they were asked
+
     def __init__(self, problem: Problem, settings: Settings, runner: UnitRunner, *, name: str = "") -> None:
         self.problem, self.runner, self.name = problem, runner, name
+        self.deepest: Curve = {}  # the deepest networks by rank,
+        self.deep_scree: Curve = {}  # and their halves
         self.size = self._of_size(settings, f"{name}-" if name else "")
 
-    def run(self) -> Findings:
-        """Everything."""
-        trained = self._wide_enough()
-        scree = self.size.scree_curve(trained.curve)
-        readings = self._read(trained, scree)
-        decision = decide(readings)
+    def run(self) -> None:
+        """Everything that is trained for a first answer."""
+        self.trained = self._wide_enough()
+        self.scree = self.size.scree_curve(self.trained.curve)
+        self.settle()
+
+    def settle(self) -> None:
+        """Read the curves and decide; train what a reading lies on that was not trained."""
         asked: set[int] = set()
+        self._decide()
         # any of the readings may be believed, so none may stand on ranks that were not trained
-        while ranks := self._untrained(decision, readings, trained) - asked:
+        while ranks := self._untrained() - asked:
             asked |= ranks
-            found = self.size.at_ranks(ranks, trained)
-            trained = trained.with_ranks(found)
-            scree = dict(sorted({**scree, **self.size.scree_curve(found)}.items()))
-            readings = self._read(trained, scree)
-            decision = decide(readings)
-        self.runner.tracker.rank = decision.rank
+            found = self.size.at_ranks(ranks, self.trained)
+            self.trained = self.trained.with_ranks(found)
+            self.scree = dict(sorted({**self.scree, **self.size.scree_curve(found)}.items()))
+            self._decide()
+
+    def _decide(self) -> None:
+        self.readings = self._read(self.trained, self.scree)
+        decision = decide(self.readings)
+        if self.over_depth is not None:
+            decision = held_against(decision, self.readings, self.over_depth)
+        elif self.in_doubt and self.problem.autoencoding:
+            decision = held_against_rows(decision, near_dimension(self.problem))
+        self.decision = decision
+        self.runner.tracker.rank = self.decision.rank
+
+    def findings(self) -> Findings:
+        """What was found, with how sure its directions are."""
+        rank, trained = self.decision.rank, self.trained
         return Findings(
-            family=self.size.family, ridge=trained.ridge, readings=readings, decision=decision,
-            shares=self._shares(decision.rank, trained, scree), starts=trained.starts, curves=trained.curves,
-            scree=scree, warnings=self.size.warnings, halved=self._halved(decision.rank, scree),
-            whole=self._whole(decision.rank, trained, scree),
+            family=self.size.family, ridge=trained.ridge, readings=self.readings, decision=self.decision,
+            shares=self._shares(rank, trained, self.scree), starts=trained.starts, curves=trained.curves,
+            scree=self.scree, warnings=self.size.warnings, halved=self._halved(rank, self.scree), 
+            deep=self.deepest.get(rank) if self.over_depth and self.over_depth.rank == rank else None,
+            whole=self._whole(rank, trained, self.scree),
         )  # fmt: skip
 
     def _halved(self, rank: int, scree: Curve) -> list[Minimum]:
@@ -134,10 +174,71 @@ class Search:
         growth = self.size.settings.wider(self.size.family.most_rank).width / self.size.settings.width
         return not self.runner.out_of_time() and leaves_room(self.runner.seconds_left(), spent, growth=growth)
 
-    def _untrained(self, decision: Decision, readings: Readings, trained: SizeFindings) -> set[int]:
+    @property
+    def state(self) -> SearchState:
+        """What is believed, to go back to it."""
+        return SearchState(self.size, self.trained, self.scree, self.readings, self.decision)
+
+    @state.setter
+    def state(self, state: SearchState) -> None:
+        self.size, self.trained, self.scree = state.size, state.trained, state.scree
+        self.readings, self.decision = state.readings, state.decision
+
+    def replace_curves(self, curves: Curves) -> None:
+        """Go on with these; halves are refined anew where the curve at the chosen ridge changed."""
+        before = {id(minimum) for minimum in self.trained.curve.values()}
+        self.trained = replace(self.trained, curves=curves)
+        changed = {rank: m for rank, m in self.trained.curve.items() if id(m) not in before}
+        if changed:
+            again = self.size.scree_curve(changed)
+            # what trained longer may still predict worse: the halves of a rank are those of least held-out error
+            better = {r: m for r, m in again.items() if m.heldout_error < self.scree[r].heldout_error} if again else {}
+            self.scree = dict(sorted({**self.scree, **better}.items()))
+        self.settle()
+
+    def train_on(self, times: int) -> None:
+        """Train the starts around the chosen ridge on, so many times as long as before, and read their curves anew."""
+        before = self.size
+        self.size = self._of_size(before.settings.longer(times), f"{before.prefix}longer-{times}-")
+        self.size.tried |= before.tried
+        around = {ridge: self.trained.starts[ridge] for ridge in self.trained.curves}
+        starts = {**self.trained.starts, **self.size.trained_on(around)}
+        self.trained = self.size.at(dict(sorted(starts.items(), reverse=True)), self.trained.ridge)
+        self.scree = self._with_deep(self.size.scree_curve(self.trained.curve))
+        self.settle()
+
+    def around(self, ridge: float) -> None:
+        """Read the curves at another ridge of the path and beside it."""
+        self.trained = self.size.at(self.trained.starts, ridge)
+        self.scree = self._with_deep(self.size.scree_curve(self.trained.curve))
+        self.settle()
+
+    def _with_deep(self, scree: Curve) -> Curve:
+        """The scree curve with the halves of the deepest networks where they lose less."""
+        deep = {r: m for r, m in self.deep_scree.items() if r not in scree or m.heldout_error < scree[r].heldout_error}
+        return dict(sorted({**scree, **deep}.items()))
+
+    def believe(self, path: DepthPath, deepest: Curve, *, around: float, name: str) -> None:
+        """Decide by what networks of several depths keep, and cut the deepest in two."""
+        self.deep_scree = self.size.scree_curve(deepest, name=f"{name}-")
+        self.scree = self._with_deep(self.scree)
+        rank = path.deep_rank
+        self.readings = replace(self.readings, heldout_error=tuple(self._heldout_errors()))
+        if rank not in deepest or rank not in self.scree:
+            return
+        linear = self.readings.linear_error
+        deep = OverDepth(
+            rank=rank, before=path.reading.winners[-2], sure=path.is_sure, rise=path.rise,
+            error=self.scree[rank].heldout_error, linear=linear[min(rank, len(linear) - 1)], around=around,
+            columns=self.problem.d_in,
+        )  # fmt: skip
+        self.over_depth, self.deepest, self.decision = deep, deepest, decide_over_depth(self.readings, deep)
+        self.runner.tracker.rank = rank
+
+    def _untrained(self) -> set[int]:
         """The ranks in gaps that are read, or lie beside one that is."""
-        read = {decision.rank, readings.objective.rank, readings.scree.rank}
-        return set().union(*(self.size.in_gap(rank, trained) for rank in read))
+        read = {self.decision.rank, self.readings.objective.rank, self.readings.scree.rank}
+        return set().union(*(self.size.in_gap(rank, self.trained) for rank in read))
 
     def _read(self, trained: SizeFindings, scree: Curve) -> Readings:
         ridge, curves, problem = trained.ridge, trained.curves, self.problem
@@ -145,9 +246,7 @@ class Search:
         best = least([*trained.starts[ridge], *trained.curve.values()])
         constant, compared = problem.constant_loss(), problem.loss.compared
         linear = linear_errors(problem, most=self.size.foresight.most_ranks)
-        # through no dimension: the best constant of the training rows, on the held-out rows
-        known = {0: linear[0]} | {rank: m.heldout_error for rank, m in scree.items()}
-        errors = with_gaps_filled(known, problem.errors_compared)
+        errors = self._heldout_errors(linear[0])
         return Readings(
             ridge=ridge,
             objective=self.size.reading(curves[ridge]),
@@ -166,6 +265,7 @@ class Search:
             objectives=tuple(running_minimum(objectives_of(curves[ridge], constant, compared))),
             spread=compared.rise(least(trained.starts[ridge]).objective, best.objective),
             classes=problem.classes,
+            rows=len(problem.x),
             compared=compared,
             errors_compared=problem.errors_compared,
             gains=self._gains(trained, scree) if self.size.settings.rank_kind.plateau else {},
@@ -182,6 +282,12 @@ class Search:
             if larger:
                 found[rank] = gain_beyond(mine, larger, weight=self._held_weight)
         return found
+
+    def _heldout_errors(self, constant: float | None = None) -> list[float]:
+        """By rank; through no dimension: the best constant of the training rows, on the held-out rows."""
+        first = self.readings.heldout_error[0] if constant is None else constant
+        known = {0: first} | {rank: m.heldout_error for rank, m in self.scree.items()}
+        return with_gaps_filled(known, self.problem.errors_compared)
 
     def _useless_neighbours(self, trained: SizeFindings) -> list[float]:
         """The ridges beside the chosen one where what was trained predicts clearly worse."""
@@ -237,7 +343,10 @@ class OneSize:
     def trained(self) -> SizeFindings:
         """The starts along the ridges, the chosen ridge, and the objective curves there and beside it."""
         starts = self._ridge_path()
-        ridge = self._choose(starts)
+        return self.at(starts, self._choose(starts))
+
+    def at(self, starts: Starts, ridge: float) -> SizeFindings:
+        """The objective curves at this ridge and beside it."""
         starts = self._with_neighbours(starts, ridge)
         around = self._neighbourhood(starts, ridge)
         self._try_higher_ranks(starts, around)
@@ -390,15 +499,51 @@ class OneSize:
         found = self._truncated([(trained.ladder, r) for r in sorted(ranks, reverse=True)])
         return {minimum.dimensions: minimum for minimum in found}
 
-    def scree_curve(self, curve: Curve) -> Curve:
-        """Refined halves through each rank; what is one network on the objective curve is one here."""
+    def scree_curve(self, curve: Curve, *, name: str = "") -> Curve:
+        """Refined halves through each rank; what is one network on the objective curve is one here.
+
+        A name keeps the files of other networks at the same ridge and ranks apart.
+        """
         networks, cost = {m.dimensions: m for m in curve.values()}, self.settings.refine_evaluations
         units = [
-            self._unit(REFINE, partial(self.family.refined, base=base), base.ridge, rank, cost=cost)
+            self._unit(
+                Phase(name + REFINE.key, REFINE.words),
+                partial(self.family.refined, base=base),
+                base.ridge,
+                rank,
+                cost=cost,
+            )
             for rank, base in sorted(networks.items(), reverse=True)
         ]
+        # fmt: skip
         refined = {m.dimensions: m for m in reversed(self._run(units))}
         return {rank: refined[m.dimensions] for rank, m in sorted(curve.items()) if m.dimensions in refined}
+
+    def trained_on(self, starts: Starts) -> Starts:
+        """The starts, each trained for as many evaluations more as L-BFGS has in one."""
+        cost = self.settings.lbfgs_evaluations
+        units = [
+            self._unit(LONGER_TRAINED, partial(self.family.trained_on, base=m), ridge, i, cost=cost)
+            for ridge, minima in starts.items() for i, m in enumerate(minima)
+        ]  # fmt: skip
+        found = self._run(units)
+        return {ridge: at for ridge in starts if (at := [m for m in found if m.ridge == ridge])}
+
+    def with_starts(self, trained: SizeFindings, ranks: Sequence[int], numbers: Sequence[int]) -> Curves:
+        """The curves, with what more random starts end at when they are led through these ranks."""
+        ridges, settings = list(trained.curves), self.settings
+        starts = self._run([
+            self._unit(START, partial(self.family.started, ridge=r, number=n), r, n, cost=settings.start_evaluations)
+            for r in ridges for n in numbers
+        ])  # fmt: skip
+        units = [
+            self._unit(
+                Phase(f"{TRUNCATE.key}-{base.start}", TRUNCATE.words),
+                partial(self.family.truncated, base=base, rank=rank), base.ridge, rank, cost=settings.polish_evaluations
+            )
+            for base in starts for rank in ranks
+        ]  # fmt: skip
+        return _improved(trained.curves, self._run(units))
 
     def on_halves(self, base: Minimum) -> list[Minimum]:
         """A minimum trained on with each of some halves of the rows, drawn by the seed."""
@@ -433,3 +578,19 @@ class OneSize:
     ) -> Unit:
         key = f"{self.prefix}{phase.key}-{ridge:g}-{index}"
         return Unit(key=key, compute=compute, cost=cost, stage=self.label + phase.words, ridge=ridge, start=index)
+
+
+def _improved(curves: Curves, found: Sequence[Minimum]) -> Curves:
+    """The curves, with each minimum in the place of one of its rank and ridge that lies higher, wherever that stands.
+
+    A network of one rank stands for those above it too, where these gain nothing.
+    """
+    better = {ridge: dict(curve) for ridge, curve in curves.items()}
+    for minimum in found:
+        curve, rank = better[minimum.ridge], minimum.dimensions
+        for at, here in list(curve.items()):
+            if at >= rank and here.dimensions <= rank and minimum.objective < here.objective:
+                curve[at] = minimum
+        if rank not in curve:
+            curve[rank] = minimum
+    return {ridge: dict(sorted(curve.items())) for ridge, curve in better.items()}

@@ -147,6 +147,12 @@ class Settings:
         width = self.width + 2 * (linear_width - self.linear_width)
         return dataclasses.replace(self, linear_width=linear_width, width=width)
 
+    def longer(self, times: int) -> "Settings":
+        """So many times the evaluations of L-BFGS, half as many times those of a polish, which begins near its end."""
+        polish, rise = (max(times // 2, 1) * n for n in (self.polish_evaluations, self.raise_evaluations))
+        lbfgs = times * self.lbfgs_evaluations
+        return dataclasses.replace(self, lbfgs_evaluations=lbfgs, polish_evaluations=polish, raise_evaluations=rise)
+
     def scaled_to(self, evaluations: int) -> "Settings":
         """The same proportions with at most `evaluations` gradient evaluations in each start."""
         share = min(evaluations / self.start_evaluations, 1.0)

@@ -23,7 +23,10 @@ class BottleneckRegressor(RegressorMixin, Bottleneck):
         starts: starts at each ridge, the first from the linear map, the others random. None: 2.
         evaluations: gradient evaluations of each start. None: 800.
         max_seconds: wall time after which the search ends with what it has. None: no bound.
-        scaling: "column" gives every column variance 1, "global" keeps the relative scale of the columns.
+        scaling: "column" gives every column variance 1, "global" keeps the relative scale of the columns; "auto" is the
+            first, and tries the second on columns of one kind where the answer is in doubt.
+        effort: work that doubts are worth: "quick", none; "default", ten times that of the first answer; "thorough",
+            forty times.
         random_state: an integer is the seed of `discover` itself; a generator, or None, draws one.
         n_jobs: threads that train side by side, as in scikit-learn: None is 1, -1 all cores.
         verbose: write a line on standard error for each tenth of the work.

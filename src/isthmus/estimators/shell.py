@@ -43,7 +43,8 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         starts: Argument = None,
         evaluations: Argument = None,
         max_seconds: Argument = None,
-        scaling: Argument = "column",
+        scaling: Argument = "auto",
+        effort: Argument = "default",
         random_state: Argument = None,
         n_jobs: Argument = None,
         verbose: Argument = False,
@@ -57,6 +58,7 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.evaluations = evaluations
         self.max_seconds = max_seconds
         self.scaling = scaling
+        self.effort = effort
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -92,6 +94,7 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             ridge=None if self.ridge is None else np.ravel(self.ridge).tolist(),
             starts=_whole(self.starts),
             scaling=self.scaling,
+            effort=self.effort,
             sample_weight=sample_weight,
             seed=self._seed(),
             limits=Limits(seconds=self.max_seconds, evaluations=_whole(self.evaluations)),

@@ -54,7 +54,7 @@ def lead(found: Discovery) -> str:
     inputs, noun = len(found.input_names) or found.encoder.dimensions[0], RANK_KINDS[found.kind].noun
     if found.verdict is Verdict.NO_SHARP_RANK:
         return f"No number of {noun}s stands out; {counted(rank, noun)}, the best single reading, would be these."
-    maybe = "probably " if found.verdict is Verdict.DOUBTFUL else ""
+    maybe = "" if found.verdict is Verdict.CONFIDENT else "probably "
     names = found.target_names
     if found.task == "autoencoding":
         what = f"The {counted(inputs, 'column')} can {maybe}be rebuilt"

@@ -55,6 +55,8 @@ def _verdict_of_discovery(found: Discovery, halves: Sequence[xr.Dataset]) -> Ver
     lines.append(Line("Proved", _interval(found.interval)))
     if found.depth_path is not None:
         lines.append(Line("Depth", depth_sentence(found.depth_path)))
+    if found.remedies:
+        lines.append(Line("Doubts", remedies_sentence(found)))
     if found.control is not None:
         lines.append(Line("Control", _control(found.control)))
     return VerdictText(_headline(found), tuple(Line(line.label, sentence(line.text)) for line in lines if line.text))
@@ -62,6 +64,8 @@ def _verdict_of_discovery(found: Discovery, halves: Sequence[xr.Dataset]) -> Ver
 
 def _headline(found: Discovery) -> str:
     kind = RANK_KINDS[found.kind]
+    if found.verdict is Verdict.TOO_FEW_DATA:
+        return f"Too few data: no {kind.noun} was found that helps on held-out rows; give more of them."
     if found.verdict is Verdict.NO_SHARP_RANK:
         return f"No sharp rank: no number of {kind.noun}s stands out (best single reading: {found.rank})."
     if found.verdict is Verdict.DOUBTFUL and found.rank == 0:
@@ -202,6 +206,15 @@ def energies_of(readings: Mapping[str, float | int | None]) -> str:
     return f"{text}." if far <= FAR else f"{text} (read off the critical point, relative stationarity {far:.2g})."
 
 
+def remedies_sentence(found: Discovery) -> str:
+    """What was done about doubts, in one sentence."""
+    parts = list[str]()
+    for one in found.remedies:
+        verdict = Verdict[str(one["verdict"])].value.partition(":")[0]
+        parts.append(f"{one['words']} ({one['rank']}, {verdict})")
+    return f"the first answer was in doubt, so the search {'; then '.join(parts)}."
+
+
 def _interval(estimate: RankEstimate) -> str:
     lower = f"at least {estimate.lower} ({estimate.lower_reason})"
     return f"for the network found: {lower}, at most {estimate.upper} ({estimate.upper_reason})."
@@ -211,6 +224,7 @@ def _control(control: Discovery) -> str:
     words = {
         Verdict.NO_SHARP_RANK: f"no sharp rank (best single reading: {control.rank}), as it should be",
         Verdict.DOUBTFUL: f"a doubtful {control.rank}",
+        Verdict.TOO_FEW_DATA: "nothing, as it should be",
         Verdict.CONFIDENT: f"a confident {control.rank}, so the rank above may come from the covariance alone",
     }
     return f"random data of the same covariance, through the same steps, give {words[control.verdict]}."

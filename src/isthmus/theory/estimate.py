@@ -13,6 +13,7 @@ class Verdict(Enum):
 
     CONFIDENT = "confident: the readings agree and the curves are sharp"
     DOUBTFUL = "doubtful: the readings disagree or the curves are not sharp"
+    TOO_FEW_DATA = "too few data: nothing that was trained predicts held-out rows better than their mean"
     NO_SHARP_RANK = "no sharp rank: the readings move, and no rank stands out"
 
 

@@ -40,7 +40,7 @@ def arc(turn: float) -> np.ndarray:
 
 
 def small_path(turn: float) -> isthmus.Discovery:
-    return discover(arc(turn), ridge=3e-4, starts=1, limits=Limits(evaluations=224), depth_path=True)
+    return discover(arc(turn), ridge=3e-4, starts=1, limits=Limits(evaluations=224), depth_path=True, effort="quick")
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +205,9 @@ def test_the_first_rank_of_a_depth_path_is_a_small_part_of_its_progress(monkeypa
 def test_ranks_below_two_that_do_not_hold_are_left_out() -> None:
     on_sphere = np.random.default_rng(0).normal(size=(150, 4))
     on_sphere /= np.linalg.norm(on_sphere, axis=1, keepdims=True)
-    path = discover(on_sphere, ridge=3e-4, starts=1, limits=Limits(evaluations=224), depth_path=True).depth_path
+    path = discover(
+        on_sphere, ridge=3e-4, starts=1, limits=Limits(evaluations=224), depth_path=True, effort="quick"
+    ).depth_path
     assert path is not None
     tried = path.table["objective"].notnull().all("middle_layers")
     assert tried.values.tolist() == [False, True, True, True]
@@ -219,7 +221,7 @@ def test_a_curve_in_four_columns_is_followed_down_to_one() -> None:
     t = np.linspace(0, 1, 150)[:, None]
     path = discover(
         np.hstack([t, np.sin(4 * t), np.cos(4 * t), t**2]), ridge=3e-4, starts=1, limits=Limits(evaluations=224),
-        depth_path=True,
+        depth_path=True, effort="quick"
     ).depth_path  # fmt: skip
     assert path is not None
     assert bool(path.table["objective"].notnull().all())
@@ -268,7 +270,7 @@ def test_the_penalty_is_rank_times_depth_plus_regularity(opened: DepthPath) -> N
 
 
 def test_a_depth_path_that_was_cut_short_says_so() -> None:
-    found = discover(arc(0.85), ridge=3e-4, starts=1, limits=Limits(seconds=0.3), depth_path=True)
+    found = discover(arc(0.85), ridge=3e-4, starts=1, limits=Limits(seconds=0.3), depth_path=True, effort="quick")
     assert any("cut the depth path short" in text for text in found.warnings)
     assert found.depth_path is not None
     assert found.depth_path.table.sizes == {"rank": 2, "middle_layers": 6}
@@ -277,7 +279,7 @@ def test_a_depth_path_that_was_cut_short_says_so() -> None:
 @pytest.mark.slow
 def test_four_curved_dimensions_in_eight_columns_are_found_though_not_for_sure() -> None:
     """Random starts of rank 4 end far above: each rank has to begin at the one above it, and be trained long."""
-    found = discover(tasks.benchmark_manifold("M4_Nonlinear").x, depth_path=True)
+    found = discover(tasks.benchmark_manifold("M4_Nonlinear").x, depth_path=True, effort="quick")
     path = found.depth_path
     assert path is not None
     assert (path.flat_rank, path.deep_rank) == (8, 4)
@@ -293,7 +295,7 @@ MANIFOLDS = {"helix": (3, 1), "swiss_roll": (3, 2), "circle": (2, 2), "torus": (
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "ranks"), MANIFOLDS.items(), ids=MANIFOLDS)
 def test_manifolds_have_their_flat_and_deep_rank_by_default(name: str, ranks: tuple[int, int]) -> None:
-    path = discover(getattr(tasks, name)().x, depth_path=True).depth_path
+    path = discover(getattr(tasks, name)().x, depth_path=True, effort="quick").depth_path
     assert path is not None
     assert (path.flat_rank, path.deep_rank) == ranks
     # a rank whose least network is one of a smaller rank has no line of its own

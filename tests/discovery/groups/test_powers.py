@@ -70,7 +70,7 @@ def test_logarithms_that_cannot_be_taken_are_refused() -> None:
         powers_argument(X, None, NAMES, log=None, units=UNITS)
     with pytest.raises(ValueError, match=r"loss='poisson'\): takes the targets as they are"):
         isthmus.discover(pd.DataFrame(X, columns=list(NAMES[0])), pd.DataFrame(np.round(Y), columns=["period"]),
-                         loss="poisson", log=["period"])  # fmt: skip
+                         loss="poisson", log=["period"], effort="quick")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def pendulum() -> tuple[isthmus.Discovery, pd.DataFrame, np.ndarray]:
     assert task.y is not None
     few: dict[str, Any] = {"ridge": [3e-3, 1e-3], "starts": 1, "limits": Limits(evaluations=400), "workers": 1}
     with pytest.warns(DataWarning, match="made a pure number"):
-        found = isthmus.discover(x, y, log=[*known.columns, known.target], units=units, **few)
+        found = isthmus.discover(x, y, log=[*known.columns, known.target], units=units, **few, effort="quick")
     return found, x, task.y
 
 

@@ -153,7 +153,7 @@ def test_outputs_are_folded_back_into_the_units_of_the_targets(scaling: Scaling)
 
 
 def both(loss: str, **settings: Any) -> isthmus.Discovery:
-    return discover(SPREAD.x, SPREAD.target, loss=loss, **{**FEW, **settings})
+    return discover(SPREAD.x, SPREAD.target, loss=loss, **{**FEW, **settings}, effort="quick")
 
 
 def test_a_direction_that_moves_the_spread_alone_is_found() -> None:
@@ -180,7 +180,7 @@ def test_a_direction_that_moves_the_spread_alone_is_found() -> None:
 def test_an_even_spread_adds_no_direction() -> None:
     x = normal(1000, 4)
     y = x[:, :1] + torch.sin(2 * x[:, :1]) + 0.6 * normal(1000, 1, seed=1)
-    assert discover(x, y, loss="gaussian", **FEW).rank == 1
+    assert discover(x, y, loss="gaussian", **FEW, effort="quick").rank == 1
 
 
 def test_curved_halves_count_both() -> None:
@@ -194,7 +194,7 @@ def test_curved_halves_count_both() -> None:
 def test_a_depth_path_starts_from_distances_between_targets() -> None:
     rows = slice(0, 100)
     short: dict[str, Any] = {"ridge": 1e-2, "starts": 1, "limits": Limits(evaluations=15), "depth_path": True}
-    found = discover(SPREAD.x[rows], SPREAD.target[rows], loss="gaussian", **short)
+    found = discover(SPREAD.x[rows], SPREAD.target[rows], loss="gaussian", **short, effort="quick")
     assert found.depth_path is not None
     assert found.kind == "rank"
 
@@ -223,11 +223,13 @@ def test_estimators_predict_the_mean_and_scale_does_not_matter() -> None:
 
 def test_constant_targets_are_said_and_predicted() -> None:
     y = np.column_stack([SPREAD.target[:, 0], np.full(1000, 7.0)])
-    found = discover(SPREAD.x, np.full((1000, 1), 7.0), loss="gaussian")
+    found = discover(SPREAD.x, np.full((1000, 1), 7.0), loss="gaussian", effort="quick")
     assert found.rank == 0
     assert found.loss.means(found.predict(SPREAD.x[:2])).tolist() == [[7.0], [7.0]]
     with pytest.warns(DataWarning, match="1 constant target column left out"):
-        beside = discover(SPREAD.x, y, loss="gaussian", ridge=1e-2, starts=1, limits=Limits(evaluations=40))
+        beside = discover(
+            SPREAD.x, y, loss="gaussian", ridge=1e-2, starts=1, limits=Limits(evaluations=40), effort="quick"
+        )
     outputs = beside.predict(SPREAD.x[:3])
     assert outputs.shape == (3, 4)
     assert np.isfinite(outputs).all()
@@ -239,14 +241,14 @@ def test_inputs_may_be_logarithms_but_not_the_targets() -> None:
     y = pd.DataFrame({"t": np.exp(SPREAD.target[:, 0]), "u": SPREAD.x[:, 0]})
     short: dict[str, Any] = {"ridge": 1e-2, "starts": 1, "limits": Limits(evaluations=30), "encoder": "linear"}
     with pytest.warns(DataWarning, match="Logarithms were taken of all columns"):
-        found = discover(x, y, loss="gaussian", log="all", **short)
+        found = discover(x, y, loss="gaussian", log="all", **short, effort="quick")
     assert found.predict(x).shape == (1000, 4)
     with pytest.raises(ValueError, match="loss='gaussian'.*takes the targets as they are; leave out their logarithm"):
-        discover(x, y, loss="gaussian", log=["a", "t"], **short)
+        discover(x, y, loss="gaussian", log=["a", "t"], **short, effort="quick")
 
 
 def test_few_rows_give_an_answer_in_words() -> None:
-    found = discover(SPREAD.x[:24], SPREAD.target[:24], loss="gaussian", **FEW)
+    found = discover(SPREAD.x[:24], SPREAD.target[:24], loss="gaussian", **FEW, effort="quick")
     assert found.verdict is not Verdict.CONFIDENT
     assert np.isfinite(found.predict(SPREAD.x)).all()
 
@@ -257,9 +259,9 @@ def test_classes_are_refused_by_name(
     monkeypatch.chdir(tmp_path)
     labels = np.where(SPREAD.x[:, 0] > 0, "up", "down")
     with pytest.raises(DataError, match="numbers"):
-        discover(SPREAD.x, labels, loss="gaussian")
+        discover(SPREAD.x, labels, loss="gaussian", effort="quick")
     with pytest.raises(DataError, match="discover.*needs numbers, but every target is 0 or 1.*cross_entropy"):
-        discover(SPREAD.x, labels == "up", loss="gaussian")
+        discover(SPREAD.x, labels == "up", loss="gaussian", effort="quick")
     pd.DataFrame({"a": SPREAD.x[:, 0], "b": SPREAD.x[:, 1], "t": labels}).to_csv("d.csv", index=False)
     assert run(["discover", "d.csv", "--classes", "t", "--loss", "gaussian", "--out", "found"]) == 2
     assert "Gaussian loss needs numbers, but every target is 0 or 1" in line_of(capsys.readouterr().err)
@@ -287,7 +289,9 @@ def test_a_network_without_two_outputs_for_each_target_is_refused() -> None:
 def test_coordinates_are_interpreted_whatever_the_units_and_the_scaling() -> None:
     for scaling in Scaling:
         few: dict[str, Any] = {"ridge": 1e-2, "starts": 1, "limits": Limits(evaluations=60), "scaling": scaling}
-        small, large = (discover(SPREAD.x, c * SPREAD.target, loss="gaussian", **few) for c in (1, 2.0**20))
+        small, large = (
+            discover(SPREAD.x, c * SPREAD.target, loss="gaussian", **few, effort="quick") for c in (1, 2.0**20)
+        )
         saved = [isthmus.interpret(found, SPREAD.x)["error_saved"].values for found in (small, large)]
         assert saved[1] == pytest.approx(saved[0], rel=1e-6), "a mean and a log variance have no unit in common"
 

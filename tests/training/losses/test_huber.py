@@ -59,7 +59,9 @@ def found(loss: str) -> tuple[Discovery, float]:
     rng, y = np.random.default_rng(0), task.y.copy()
     wrong = rng.random(len(y)) < 0.05
     y[wrong] += 8 * y.std() * rng.standard_t(2, size=(wrong.sum(), y.shape[1]))
-    result = discover(task.x, y, loss=loss, ridge=(3e-3, 1e-3), starts=1, limits=Limits(evaluations=240))
+    result = discover(
+        task.x, y, loss=loss, ridge=(3e-3, 1e-3), starts=1, limits=Limits(evaluations=240), effort="quick"
+    )
     missed, spread = result.predict(task.x) - task.y, task.y - task.y.mean(0)
     return result, float(np.square(missed[~wrong]).sum() / np.square(spread[~wrong]).sum())
 
@@ -83,7 +85,7 @@ def test_work_under_one_loss_is_not_gone_on_with_under_another(tmp_path: Path) -
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        discover(x, x[:, :2], loss="huber:0.5", out=tmp_path, progress=stop, **few)
+        discover(x, x[:, :2], loss="huber:0.5", out=tmp_path, progress=stop, **few, effort="quick")
     for loss in ("squared", "huber", "huber:0.3"):
         with pytest.raises(DataError, match="another|other"):
-            discover(x, x[:, :2], loss=loss, out=tmp_path, **few)
+            discover(x, x[:, :2], loss=loss, out=tmp_path, **few, effort="quick")

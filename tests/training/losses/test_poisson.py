@@ -54,7 +54,7 @@ def test_what_is_no_count_is_refused_with_its_row(value: float) -> None:
         fit(network, np.random.default_rng(0).normal(size=(30, 3)), y, ridge=0.1, loss="poisson")
     if np.isfinite(value):
         with pytest.raises(DataError, match="discover.*got -1 in row 5"):
-            discover(np.random.default_rng(0).normal(size=(30, 3)), y, loss="poisson")
+            discover(np.random.default_rng(0).normal(size=(30, 3)), y, loss="poisson", effort="quick")
 
 
 def test_the_level_of_the_counts_does_not_matter() -> None:
@@ -73,7 +73,9 @@ def test_the_level_of_the_counts_does_not_matter() -> None:
 
 
 def test_a_count_that_never_changes_is_told_by_its_log_rate() -> None:
-    found = discover(np.random.default_rng(0).normal(size=(30, 3)), np.full((30, 1), 7.0), loss="poisson")
+    found = discover(
+        np.random.default_rng(0).normal(size=(30, 3)), np.full((30, 1), 7.0), loss="poisson", effort="quick"
+    )
     assert found.rank == 0
     assert float(found.predict(np.zeros((1, 3)))[0, 0]) == pytest.approx(np.log(7.0), rel=closed_form())
 
@@ -84,7 +86,7 @@ def test_the_rank_behind_counts_is_found() -> None:
     rate = 300 * np.exp(0.7 * (task.y - task.y.mean(0)) / task.y.std(0))
     counts = np.random.default_rng(0).poisson(rate)
     limits = Limits(evaluations=240)
-    found = discover(task.x, counts, loss="poisson", ridge=(1e-2, 3e-3, 1e-3), starts=1, limits=limits)
+    found = discover(task.x, counts, loss="poisson", ridge=(1e-2, 3e-3, 1e-3), starts=1, limits=limits, effort="quick")
     assert (found.rank, found.verdict) == (2, Verdict.CONFIDENT)
     assert np.median(np.abs(np.exp(found.predict(task.x)) / rate - 1)) < 0.05, "predictions are log rates"
     assert float(found.scree["heldout_error"].sel(rank=2)) < 0.1 * float(found.scree["linear_error"].sel(rank=2))

@@ -210,7 +210,8 @@ def base_settings(network: str | None, seed: int, *, ordered: bool, scaling: Sca
         ValueError: there is no such kind, or the seed is no whole number in range.
     """
     seed = seed_argument(seed, "discover(seed=...)")
-    return Settings(seed=seed, ordered=ordered, scaling=scaling.value, network=kind_of(network))
+    first = Scaling.COLUMN if scaling is Scaling.AUTO else scaling
+    return Settings(seed=seed, ordered=ordered, scaling=first.value, network=kind_of(network))
 
 
 def adapted_settings(

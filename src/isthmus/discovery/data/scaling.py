@@ -21,10 +21,14 @@ CONSTANT = 1e-12  # spread over magnitude below which a column is constant to ro
 
 
 class Scaling(Enum):
-    """How columns are scaled: each to variance 1, or all by one number so that their relative scale stays."""
+    """How columns are scaled: each to variance 1, or all by one number so that their relative scale stays.
+
+    "auto" is the first, and the second where columns of one kind are to be autoencoded and the answer is in doubt.
+    """
 
     COLUMN = "column"
     GLOBAL = "global"
+    AUTO = "auto"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

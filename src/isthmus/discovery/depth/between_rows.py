@@ -17,9 +17,10 @@ from torch import Tensor
 
 from isthmus.discovery.data.problem import Problem
 from isthmus.networks import FullyConnected
-from isthmus.theory.neighbour_dimensions import two_neighbour_dimension
+from isthmus.theory.neighbour_dimensions import likeliest_dimension, two_neighbour_dimension
 
 ROWS, NEIGHBOURS, STEPS = 1500, 12, 8
+AROUND_ROW = 20  # neighbours that the dimension around a row is read from
 SHORT = 0.05  # squared length of a line, over the variance of the inputs, up to which it stays near curved data
 FAR = 0.1  # that of the lines which connect the rows, from which rows lie far apart
 CONNECTED = 0.9  # share of the rows that is to be connected
@@ -130,6 +131,19 @@ def local_dimension(problem: Problem) -> float:
     At most 1500 distinct rows count (seeded choice), training and held-out ones. Accuracy: as
     `theory.two_neighbour_dimension`; noise raises it.
     """
+    x = _some_rows(problem)
+    return two_neighbour_dimension(x) if len(x) >= 3 else math.nan
+
+
+def near_dimension(problem: Problem) -> float:
+    """The same by twenty neighbours of each row, which noise raises less; NaN without so many.
+
+    Accuracy: as `theory.likeliest_dimension`, too low in many dimensions.
+    """
+    x = _some_rows(problem)
+    return likeliest_dimension(x, neighbours=AROUND_ROW) if len(x) > AROUND_ROW else math.nan
+
+
+def _some_rows(problem: Problem) -> Tensor:
     x = torch.cat([problem.x, problem.x_held]).double().unique(dim=0)
-    chosen = torch.from_numpy(np.random.default_rng(0).permutation(len(x))[:ROWS])
-    return two_neighbour_dimension(x[chosen]) if len(x) >= 3 else math.nan
+    return x[torch.from_numpy(np.random.default_rng(0).permutation(len(x))[:ROWS])]

@@ -69,6 +69,18 @@ class DepthPath:
         return "unsure" not in deepest or not self.deep_rank or not bool(deepest["unsure"].sel(rank=self.deep_rank))
 
     @property
+    def rise(self) -> float:
+        """Log of the objective one dimension below the deep rank over that of it, at the largest depth.
+
+        Infinite where one fewer was left out, because fewer do not hold the data together, or does not itself.
+        """
+        deepest, rank = self.table.isel(middle_layers=-1), self.deep_rank
+        if rank <= 1 or not bool(deepest["holds"].sel(rank=rank - 1)):
+            return math.inf
+        below, here = (float(deepest["objective"].sel(rank=r)) for r in (rank - 1, rank))
+        return math.log(below / here)
+
+    @property
     def flat_rank(self) -> int:
         """The rank of the shallowest network: components that a nearly linear answer needs."""
         return self.reading.flat_rank
@@ -94,11 +106,16 @@ class DepthSearch:
         depth: which depths, and how the ranks start.
         runner: where units run.
         afterwards: gradient evaluations that are planned after the path, for the time left.
+        name: keeps the files of another path of the same data apart.
     """
 
-    def __init__(self, family: Connected, depth: DepthSettings, runner: UnitRunner, *, afterwards: int = 0) -> None:
+    def __init__(
+        self, family: Connected, depth: DepthSettings, runner: UnitRunner, *, afterwards: int = 0, name: str = "path"
+    ) -> None:
         self.family, self.depth, self.runner, self.afterwards = family, depth, runner, afterwards
+        self.name = name
         problem = family.problem
+        self.found: dict[tuple[int, int], Minimum] = {}  # by rank and number of middle layers
         self.lines = LinesBetweenRows.of(problem) if problem.loss.is_quadratic else None  # theirs is a squared error
 
     def run(self, curve: Mapping[int, Minimum], rank: int) -> DepthPath | None:
@@ -111,7 +128,7 @@ class DepthSearch:
         if not bases:
             self._foresee(0)
             return None
-        found: dict[tuple[int, int], Minimum] = {}
+        found = self.found
         descending, ridge = sorted(bases, reverse=True), next(iter(bases.values())).ridge
         above: Minimum | None = None
         self._foresee(len(descending))
@@ -127,6 +144,11 @@ class DepthSearch:
         self._hand_on(found, ranks, self.depth.middle_layers[::-1], "up")
         self._hand_on(found, ranks, self.depth.middle_layers, "down")
         return DepthPath.of(self._table(found, most, ridge)) if found else None
+
+    @property
+    def deepest(self) -> dict[int, Minimum]:
+        """What was found at the largest depth, by rank."""
+        return {rank: m for (rank, middle), m in sorted(self.found.items()) if middle == self.depth.middle_layers[-1]}
 
     def _foresee(self, ranks: int) -> None:
         settings, problem = self.family.settings, self.family.problem
@@ -196,7 +218,7 @@ class DepthSearch:
         return self._unit(f"{base.rank}-{middle}{way}", compute, cost, base.ridge, middle)
 
     def _unit(self, key: str, compute: Callable[[Session], Minimum], cost: int, ridge: float, number: int) -> Unit:
-        return Unit(f"path-{ridge:g}-{key}", compute, cost, "depth path", ridge, number)
+        return Unit(f"{self.name}-{ridge:g}-{key}", compute, cost, "depth path", ridge, number)
 
     def _table(self, found: Mapping[tuple[int, int], Minimum], most: int, ridge: float) -> xr.Dataset:
         depths, ranks = self.depth.middle_layers, range(1, most + 1)

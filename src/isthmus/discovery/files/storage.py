@@ -34,6 +34,7 @@ WEIGHTS = "weights.safetensors"
 CONTROL = "control"
 _NETWORKS = ("network", "encoder", "decoder")
 _PLAIN = ("rank", "reasons", "warnings", "task", "input_names", "target_names", "settings", "readings")
+_LATER = {"remedies": ()}  # plain fields that runs of older versions lack, and what they had
 
 
 def write_fields(folder: str | os.PathLike[str], fields: Mapping[str, object]) -> None:
@@ -75,6 +76,7 @@ def _content(fields: Mapping[str, object]) -> dict[str, object]:
     assert isinstance(interval, RankEstimate)
     assert isinstance(verdict, Verdict)
     content: dict[str, object] = {name: plain(fields[name], name) for name in _PLAIN}
+    content |= {name: plain(fields.get(name, none), name) for name, none in _LATER.items()}
     content["verdict"] = verdict.name
     content["interval"] = _estimate_content(interval)
     content["diagnosis"] = {
@@ -119,6 +121,7 @@ def _fields(
     content: Mapping[str, Any], tables: Mapping[str, xr.Dataset], tensors: Mapping[str, Tensor]
 ) -> dict[str, object]:
     found: dict[str, object] = {name: restored(content[name]) for name in _PLAIN}
+    found |= {name: restored(content[name]) if name in content else none for name, none in _LATER.items()}
     found |= {name: tables[name] for name in ("scree", "objective_curve", "runs")}
     found |= {name: network_from(content["architectures"][name], name, tensors) for name in _NETWORKS}
     found["verdict"] = Verdict[content["verdict"]]

@@ -118,13 +118,20 @@ class Family(ABC, Generic[N]):
 
     def started(self, session: Session, *, ridge: float, number: int) -> Minimum:
         """Train start `number` at `ridge`."""
-        kind = StartKind(self.settings.starts[number])
+        kinds = self.settings.starts
+        kind = StartKind(kinds[number]) if number < len(kinds) else StartKind.RANDOM
         network = self.new(seed=1000 * self.settings.seed + number)
         if kind is StartKind.LINEAR:
             self.start_linear(network)
         solver = (self.warm_up(kind), LBFGS(self.settings.lbfgs_evaluations))
         end = self.trained(network, ridge, solver, session)
         return self.measured(network, end, ridge=ridge, start=number, kind=str(kind))
+
+    def trained_on(self, session: Session, *, base: Minimum) -> Minimum:
+        """Go on with a start from where it ended."""
+        network = self.network_of(base)
+        end = self.trained(network, base.ridge, LBFGS(self.settings.lbfgs_evaluations), session)
+        return self.measured(network, end, ridge=base.ridge, start=base.start, kind=base.kind)
 
     def truncated(self, session: Session, *, base: Minimum, rank: int) -> Minimum:
         """Lead a trained start through `rank` dimensions and polish it at its ridge."""

@@ -152,6 +152,7 @@ class UnitRunner:
     ) -> None:
         self.folder, self.tracker, self.deadline, self.run_stamp = folder, tracker, deadline, run
         self._stop = threading.Event()
+        self._done: dict[str, Minimum] = {}  # without a folder
         self.workers = workers or num_cores()
 
     def out_of_time(self) -> bool:
@@ -182,7 +183,7 @@ class UnitRunner:
 
     def _one(self, unit: Unit) -> Minimum:
         done = self.folder / f"{unit.key}.pt" if self.folder else None
-        saved = self._kept(done) if done else None
+        saved = self._kept(done) if done else self._done.get(unit.key)
         if saved is not None:
             self.tracker.finished(unit, fresh=False)
             return saved
@@ -200,6 +201,8 @@ class UnitRunner:
         if done and partial and result.outcome is not Outcome.TIME_LIMIT:  # that one may go on another day
             save_state(done, {"result": result.as_state(), "run": self.run_stamp})
             partial.unlink(missing_ok=True)  # only now: it holds the fit while nothing else does
+        elif not done:
+            self._done[unit.key] = result
         self.tracker.finished(unit, fresh=True)
         return result
 

@@ -1,0 +1,124 @@
+"""The verdict where depth was varied because the readings of a shallow network were in doubt: pure functions.
+
+The readings of one depth: `decision`. How ranks are trained at several depths: `depth`.
+"""
+
+import math
+from dataclasses import dataclass
+
+from isthmus.discovery.choices import AROUND, CURVED_GAIN, FILLED, LOST, SHARP
+from isthmus.discovery.decision import Decision, Readings
+from isthmus.tasks.arrays import counted
+from isthmus.theory import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class OverDepth:
+    """What networks of several depths say of data that are autoencoded.
+
+    Attributes:
+        rank: that wins at the largest depth among those that hold the data together; 0 where none is left.
+        before: that wins at the depth before.
+        sure: whether it is known to hold them together; else rows lie too far apart to tell.
+        rise: log of the objective of one dimension fewer over that of the rank, at the largest depth; infinite where
+            that does not hold the data together or was left out.
+        error: held-out error through so many curved coordinates.
+        linear: that of as many principal components.
+        around: dimension that rows fill with their nearest twenty neighbours, NaN where it is not known.
+        columns: how many there are.
+    """
+
+    rank: int
+    before: int
+    sure: bool
+    rise: float
+    error: float
+    linear: float
+    around: float
+    columns: int
+
+    @property
+    def fills(self) -> bool:
+        """Whether rows fill so many dimensions around each of them: fewer coordinates are excluded then.
+
+        A closed surface needs one coordinate more than that, but so does a roll that training did not unroll.
+        """
+        return self.rank <= AROUND * self.around + FILLED
+
+
+def decide_over_depth(readings: Readings, deep: OverDepth) -> Decision:
+    """The rank of the deepest networks, confident where nothing speaks against it.
+
+    Confident: it wins at the two largest depths, holds the data together for certain, loses next to nothing of held-out
+    rows (`LOST`) and far less than as many principal components (`CURVED_GAIN`), one coordinate fewer costs clearly
+    more (`SHARP`), rows fill as many dimensions around each of them (`OverDepth.fills`), and no shallow reading is
+    smaller.
+    """
+    flat = sorted({readings.objective.rank, readings.scree.rank, readings.jacobian_rank})
+    shallow = f"At the usual depth the readings are {', '.join(map(str, flat))}."
+    if doubts := _doubts(deep, flat):
+        return Decision(deep.rank, Verdict.DOUBTFUL, (*doubts, shallow, *readings.complaints))
+    return Decision(
+        deep.rank,
+        Verdict.CONFIDENT,
+        (
+            f"Networks with a deeper middle keep {counted(deep.rank, 'coordinate')} at the two largest depths; fewer "
+            "do not hold the data together, or cost clearly more.",
+            f"Through them {deep.error:.2g} of the variance of held-out rows is lost, through as many principal "
+            f"components {deep.linear:.2g}.",
+            shallow,
+        ),
+    )
+
+
+def held_against(decision: Decision, readings: Readings, deep: OverDepth) -> Decision:
+    """What is believed where minima were trained anew after depth was varied.
+
+    The shallow rank where it is sure and deeper networks need no fewer; else what depth says.
+    """
+    if decision.verdict is Verdict.CONFIDENT and decision.rank <= deep.rank:
+        return decision
+    return decide_over_depth(readings, deep)
+
+
+def held_against_rows(decision: Decision, around: float) -> Decision:
+    """A rank of autoencoded data that became sure by more work, in doubt again where rows fill far fewer dimensions.
+
+    One more than they fill may be a closed surface; more may be curves that a shallow network cannot follow: a pendulum
+    in two frames of pixels, which fills two, read 4 without a doubt after long training.
+    """
+    if decision.verdict is not Verdict.CONFIDENT or not decision.rank > around + 1 + FILLED:
+        return decision
+    doubt = (
+        f"With their neighbours, rows fill {around:.1f} dimensions: {decision.rank} flat ones may be fewer, curved. "
+        "Deeper networks tell (depth_path=True, --depth-path)."
+    )
+    return Decision(decision.rank, Verdict.DOUBTFUL, (doubt, *decision.reasons))
+
+
+def _doubts(deep: OverDepth, flat: list[int]) -> list[str]:
+    found: list[str] = []
+    if deep.before != deep.rank:
+        found.append(f"The rank still moves with depth: {deep.before} before the largest depth, {deep.rank} there.")
+    if not deep.sure:
+        found.append(f"Rows lie too far apart to tell whether {deep.rank} coordinates cut the data open.")
+    if deep.error > LOST:
+        found.append(f"Through {deep.rank} curved coordinates {100 * deep.error:.0f} % of the variance are lost.")
+    if deep.rank < deep.columns and deep.error > CURVED_GAIN * deep.linear:
+        found.append(
+            f"As many principal components lose {deep.linear:.2g} of the variance, curved coordinates {deep.error:.2g}:"
+            " little is gained by their curves."
+        )
+    if not deep.rise >= SHARP:
+        found.append(
+            f"One coordinate fewer raises the objective of the deepest networks by {100 * math.expm1(deep.rise):.1f} % "
+            "only."
+        )
+    if not deep.fills:
+        found.append(
+            f"With their neighbours, rows fill {deep.around:.1f} dimensions: fewer than {deep.rank} coordinates, "
+            "curved further, are not excluded."
+        )
+    if deep.rank > min(flat):
+        found.append(f"A shallow network reads {min(flat)}, and deeper ones need no more than that.")
+    return found

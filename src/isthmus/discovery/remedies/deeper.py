@@ -1,0 +1,62 @@
+"""The remedy of curved coordinates: networks with a deeper middle, which prefer fewer of them."""
+
+from typing import ClassVar
+
+from isthmus.discovery.depth.between_rows import near_dimension
+from isthmus.discovery.depth.path import DepthSearch, planned_depth_evaluations
+from isthmus.discovery.depth.units import DepthSettings
+from isthmus.discovery.halves import RANK
+from isthmus.discovery.kinds.connected import Connected
+from isthmus.discovery.remedies.remedy import Case, Remedy
+
+# fewer depths and starts than a path that is drawn: the ranks are led down one by one, and curved starts stand beside
+BRIEF = DepthSettings(middle_layers=(4, 16, 32), random_starts=0)
+
+AGAIN = DepthSettings(random_starts=2)
+
+
+class DeeperMiddle(Remedy):
+    """The rank over depth, of data that are autoencoded: which rank holds the data together when depth grows."""
+
+    name: ClassVar[str] = "deeper middle"
+    settles: ClassVar[float] = 0.6
+    most: ClassVar[int] = 2
+
+    def answers(self, case: Case) -> bool:
+        """Whatever is in doubt of data autoencoded through curved halves; again where rows fill fewer dimensions."""
+        search = case.search
+        problem, settings = search.problem, search.size.settings
+        curved = settings.rank_kind is RANK and isinstance(search.size.family, Connected)
+        again = case.path is not None and search.over_depth is not None and search.over_depth.fills
+        return problem.autoencoding and curved and not again and search.decision.rank > 0
+
+    def cost(self, case: Case) -> int:
+        """Of as many ranks as the largest reading, and one."""
+        search = case.search
+        ranks = min(self._most(case) + 1, search.size.family.most_rank)
+        return planned_depth_evaluations(search.size.settings, search.problem, self._depth(case), ranks=ranks)
+
+    def apply(self, case: Case) -> str:
+        """Train them; the rank of the deepest is believed."""
+        search, most = case.search, self._most(case)
+        family, runner = search.size.family, search.runner
+        assert isinstance(family, Connected)
+        name = f"{search.name or 'path'}-{case.times(self.name)}" if search.name or case.path else "path"
+        left = runner.tracker.left() - self.cost(case)
+        deeper = DepthSearch(family, self._depth(case), runner, afterwards=max(left, 0), name=name)
+        path = deeper.run(search.trained.curve, most)
+        if path is None or runner.out_of_time():
+            return "networks with a deeper middle could not be trained"
+        case.path = path
+        search.believe(path, deeper.deepest, around=near_dimension(search.problem), name=f"deep-{name}")
+        layers = path.table["middle_layers"].values.tolist()
+        return f"trained the ranks up to {most + 1} with {', '.join(map(str, layers))} layers in the middle"
+
+    @staticmethod
+    def _depth(case: Case) -> DepthSettings:
+        return case.depth if case.path is None else AGAIN
+
+    @staticmethod
+    def _most(case: Case) -> int:
+        readings = case.search.readings
+        return max(readings.objective.rank, readings.scree.rank, readings.jacobian_rank, 1)

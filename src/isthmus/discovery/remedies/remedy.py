@@ -1,0 +1,157 @@
+"""A discovery in doubt, what can be done about it, and in which order: `Case`, `Remedy`, `treat`.
+
+The remedies themselves: their classes beside. The first answer: `search`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import ClassVar, NoReturn
+
+from isthmus.discovery.choices import PASSES, PASSES_THOROUGH
+from isthmus.discovery.data.problem import Problem
+from isthmus.discovery.depth.path import DepthPath
+from isthmus.discovery.depth.units import DepthSettings
+from isthmus.discovery.search import Search
+from isthmus.discovery.settings import Settings
+from isthmus.theory import Verdict
+
+
+class Effort(StrEnum):
+    """How much work a doubt is worth."""
+
+    QUICK = "quick"
+    DEFAULT = "default"
+    THOROUGH = "thorough"
+
+    @classmethod
+    def _missing_(cls, value: object) -> NoReturn:
+        raise ValueError(f"discover(effort={value!r}): needs one of {', '.join(cls)}.")
+
+    @property
+    def passes(self) -> float:
+        """Work on doubts, in first passes of the search."""
+        return {Effort.QUICK: 0.0, Effort.DEFAULT: PASSES, Effort.THOROUGH: PASSES_THOROUGH}[self]
+
+
+def sureness(search: Search) -> int:
+    """How sure its decision is, as a number: more is surer."""
+    order = (Verdict.TOO_FEW_DATA, Verdict.NO_SHARP_RANK, Verdict.DOUBTFUL, Verdict.CONFIDENT)
+    return order.index(search.decision.verdict)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """One remedy that was applied.
+
+    Attributes:
+        name: of the remedy.
+        words: what was done.
+        evaluations: gradient evaluations that it was planned to take, by which the budget goes: same on any machine.
+        rank: that was decided afterwards.
+        verdict: and how sure it was then.
+    """
+
+    name: str
+    words: str
+    evaluations: int
+    rank: int
+    verdict: Verdict
+
+    def as_plain(self) -> dict[str, object]:
+        """Plain Python, for JSON."""
+        return {
+            "name": self.name, "words": self.words, "evaluations": self.evaluations, "rank": self.rank,
+            "verdict": self.verdict.name,
+        }  # fmt: skip
+
+
+@dataclass(slots=True, eq=False)
+class Case:
+    """What a remedy is given, and changes.
+
+    Attributes:
+        search: that is believed, after its first answer.
+        pose: the same rows under other settings; None where their targets do not vary then.
+        depth: which depths are tried where depth may settle it.
+        numbered: whether the columns are of one kind, such as pixels, as far as their names say.
+        path: the rank over depth, once it is known.
+        applied: what was done so far.
+        first_pass: gradient evaluations that the first answer was planned to take.
+    """
+
+    search: Search
+    pose: Callable[[Settings], Problem | None]
+    depth: DepthSettings
+    numbered: bool = False
+    path: DepthPath | None = None
+    applied: list[Applied] = field(default_factory=list[Applied])
+    first_pass: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.first_pass = self.search.size.foresight.all
+
+    @property
+    def passes(self) -> float:
+        """Work on doubts so far, in first passes."""
+        return sum(one.evaluations for one in self.applied) / max(self.first_pass, 1)
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is in doubt that work could settle."""
+        return self.search.decision.verdict in {Verdict.CONFIDENT, Verdict.TOO_FEW_DATA}
+
+    def times(self, name: str) -> int:
+        """How often this remedy was applied."""
+        return sum(one.name == name for one in self.applied)
+
+
+class Remedy(ABC):
+    """One thing that can be done about doubts.
+
+    Attributes:
+        name: by which results list it.
+        settles: share of the doubtful cases that it settled where it was tried first (docs/notes/remedies.md).
+        most: how often it is applied to one case.
+    """
+
+    name: ClassVar[str]
+    settles: ClassVar[float]
+    most: ClassVar[int] = 1
+
+    @abstractmethod
+    def answers(self, case: Case) -> bool:
+        """Whether it answers one of the doubts that stand."""
+
+    @abstractmethod
+    def cost(self, case: Case) -> int:
+        """Gradient evaluations that it plans."""
+
+    @abstractmethod
+    def apply(self, case: Case) -> str:
+        """Do it and change the case; in words, what was done."""
+
+    def promise(self, case: Case) -> float:
+        """What it may settle for each gradient evaluation; 0 where it answers nothing."""
+        able = case.times(self.name) < self.most and self.answers(case)
+        return self.settles / max(self.cost(case), 1) if able else 0.0
+
+
+def treat(case: Case, remedies: Sequence[Remedy], *, budget: int) -> None:
+    """Apply one remedy after the other, that of the most promise first, within so many gradient evaluations.
+
+    It ends where nothing is in doubt, nothing answers what is, the budget or the time is used up.
+    """
+    runner, case.search.in_doubt = case.search.runner, True
+    while not case.settled and not runner.out_of_time():
+        able = [remedy for remedy in remedies if remedy.promise(case) > 0 and remedy.cost(case) <= budget]
+        if not able:
+            return
+        remedy = max(able, key=lambda one: one.promise(case))
+        cost = remedy.cost(case)
+        runner.tracker.foresee(runner.tracker.left() + cost)
+        words = remedy.apply(case)
+        budget -= cost
+        decision = case.search.decision
+        case.applied.append(Applied(remedy.name, words, cost, decision.rank, decision.verdict))

@@ -1,0 +1,59 @@
+"""The remedy of columns of one kind, such as pixels: one scale for all of them, by which those of noise stay small."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from isthmus.discovery.choices import FEW_COLUMNS, SPREAD_COLUMNS, UNEQUAL
+from isthmus.discovery.data.problem import Problem
+from isthmus.discovery.data.scaling import Scaling
+from isthmus.discovery.remedies.remedy import Case, Remedy, sureness
+from isthmus.discovery.search import Search
+
+
+class OneScale(Remedy):
+    """All columns are scaled together, where each was given variance 1 and the scaling was left to us."""
+
+    name: ClassVar[str] = "one scale"
+    settles: ClassVar[float] = 0.5
+
+    def answers(self, case: Case) -> bool:
+        """Where columns of one kind have unequal variances, none of which holds most of it."""
+        search = case.search
+        free = case.numbered and search.size.settings.scaling == Scaling.COLUMN.value
+        return free and search.problem.autoencoding and are_unequal(search.problem)
+
+    def cost(self, case: Case) -> int:
+        """Of a whole search."""
+        return case.search.size.foresight.all
+
+    def apply(self, case: Case) -> str:
+        """Search anew; what it finds is believed where it is more sure, or as sure of fewer dimensions."""
+        before = case.search
+        settings = replace(before.size.settings, scaling=Scaling.GLOBAL.value)
+        problem = case.pose(settings)
+        assert problem is not None
+        search = Search(problem, settings, before.runner, name="one-scale")
+        search.in_doubt = True
+        search.run()
+        ranked = [(sureness(one), -one.decision.rank) for one in (before, search)]
+        if ranked[1] <= ranked[0]:
+            return "scaled all columns by one number, which settled nothing: each was given variance 1 again"
+        case.search = search
+        return "scaled all columns by one number instead of each to variance 1, which lifts columns of noise"
+
+
+def are_unequal(problem: Problem) -> bool:
+    """Whether the columns' variances differ by far, though the larger ones are many."""
+    variances = np.square(problem.inputs.scale / problem.inputs.scale.max())
+    d = len(variances)
+    many = float(variances.sum() ** 2 / np.square(variances).sum())
+    return bool(d >= FEW_COLUMNS and UNEQUAL * variances.min() < 1 and many >= SPREAD_COLUMNS * d)
+
+
+def are_numbered(names: Sequence[str]) -> bool:
+    """Whether names differ in their numbers alone, as those of pixels, places, frequencies and of arrays do."""
+    return len({re.sub(r"\d+", "", name) for name in names}) == 1

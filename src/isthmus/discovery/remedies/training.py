@@ -1,0 +1,120 @@
+"""Remedies that train more: the ranks in dispute for longer, more starts, at another ridge of the path."""
+
+from typing import ClassVar
+
+from isthmus.discovery.choices import AS_READ, CLOSE, LONGER, MORE_STARTS
+from isthmus.discovery.minimum import least
+from isthmus.discovery.remedies.remedy import Case, Remedy, sureness
+from isthmus.discovery.search import Search
+
+
+def in_dispute(search: Search) -> list[int]:
+    """The ranks that are read, and those beside them, of the curve at the chosen ridge; its largest among them."""
+    readings = search.readings
+    read = {readings.objective.rank, readings.scree.rank, readings.jacobian_rank}
+    read |= {reading.rank for _, reading in readings.counted_neighbours}
+    near = {rank for one in read for rank in (one - 1, one, one + 1)}
+    curve = search.trained.curve
+    return sorted(near & set(curve) | {max(curve)})
+
+
+def is_of_training(search: Search) -> bool:
+    """Whether better minima may settle what is in doubt."""
+    readings = search.readings
+    read = {readings.objective.rank, readings.scree.rank, readings.jacobian_rank}
+    read |= {reading.rank for _, reading in readings.counted_neighbours}
+    predicts = readings.heldout_error[min(search.decision.rank, len(readings.heldout_error) - 1)] < 1
+    saves = search.decision.rank != readings.columns  # else fewer coordinates can only be curved ones
+    return predicts and saves and (len(read) > 1 or not readings.is_sharp or bool(readings.complaints))
+
+
+class LongerTraining(Remedy):
+    """The starts at the chosen ridge and beside it are trained on, and led through fewer dimensions anew."""
+
+    name: ClassVar[str] = "longer training"
+    settles: ClassVar[float] = 0.5
+    most: ClassVar[int] = 2
+
+    def answers(self, case: Case) -> bool:
+        """Where readings differ or are not sharp."""
+        return is_of_training(case.search)
+
+    def cost(self, case: Case) -> int:
+        """Of the starts, of the curves, and of the halves."""
+        search = case.search
+        settings, trained = search.size.settings.longer(LONGER), search.trained
+        starts = sum(len(trained.starts[ridge]) for ridge in trained.curves) * settings.lbfgs_evaluations
+        beside = (len(trained.curves) - 1) * 4  # ranks of a neighbour's curve that say whether it reads the same
+        ranks = len({id(m) for m in trained.curve.values()})
+        curves = (ranks + beside) * settings.polish_evaluations + len(trained.curves) * settings.raise_evaluations
+        return starts + curves + ranks * settings.refine_evaluations
+
+    def apply(self, case: Case) -> str:
+        """Train on."""
+        case.search.train_on(LONGER)
+        evaluations = case.search.size.settings.lbfgs_evaluations
+        return f"trained every start around the chosen ridge for up to {evaluations} gradients more"
+
+
+class MoreStarts(Remedy):
+    """More random starts at the chosen ridge and beside it, led through the ranks in dispute."""
+
+    name: ClassVar[str] = "more starts"
+    settles: ClassVar[float] = 0.3
+    most: ClassVar[int] = 2
+
+    def answers(self, case: Case) -> bool:
+        """Where readings differ or are not sharp."""
+        return is_of_training(case.search)
+
+    def cost(self, case: Case) -> int:
+        """Of the starts, and of the ranks in dispute of each."""
+        search, settings = case.search, case.search.size.settings
+        each = settings.start_evaluations + len(in_dispute(search)) * settings.polish_evaluations
+        return len(search.trained.curves) * MORE_STARTS * each
+
+    def apply(self, case: Case) -> str:
+        """Train them, and keep what ended lower."""
+        search, ranks = case.search, in_dispute(case.search)
+        first = len(search.size.settings.starts) + MORE_STARTS * case.times(self.name)
+        numbers = range(first, first + MORE_STARTS)
+        search.replace_curves(search.size.with_starts(search.trained, ranks, numbers))
+        return f"trained {MORE_STARTS} more starts at each of {len(search.trained.curves)} ridges"
+
+
+class AnotherRidge(Remedy):
+    """A neighbouring ridge that predicts nearly as well is looked at whole, and believed where less is in doubt."""
+
+    name: ClassVar[str] = "another ridge"
+    settles: ClassVar[float] = 0.3
+
+    def answers(self, case: Case) -> bool:
+        """Where there is one."""
+        return self._other(case) is not None
+
+    def cost(self, case: Case) -> int:
+        """Of starts at one more ridge, and of all curves."""
+        foresight, settings = case.search.size.foresight, case.search.size.settings
+        return foresight.all - (foresight.ridges - 1) * len(settings.starts) * settings.start_evaluations
+
+    def apply(self, case: Case) -> str:
+        """Search around it."""
+        search, other = case.search, self._other(case)
+        assert other is not None
+        before, sure = search.state, sureness(search)
+        search.around(other)
+        if sureness(search) > sure:
+            return f"read the curves around ridge {other:g} instead, which settled more"
+        search.state = before
+        return f"read the curves around ridge {other:g} too, which settled nothing"
+
+    def _other(self, case: Case) -> float | None:
+        trained, readings = case.search.trained, case.search.readings
+        errors = {ridge: least(minima).heldout_error for ridge, minima in trained.starts.items()}
+        able = [
+            (errors[ridge], ridge)
+            for ridge, reading in readings.counted_neighbours
+            if reading.rank != readings.objective.rank
+            and errors[ridge] <= (AS_READ if reading.rank == readings.scree.rank else CLOSE) * errors[trained.ridge]
+        ]
+        return min(able)[1] if able else None

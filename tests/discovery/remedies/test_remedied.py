@@ -1,0 +1,82 @@
+"""Doubts that the search settles itself, end to end on small tasks: an arc, too few rows."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import isthmus
+from isthmus import Limits, Verdict
+from isthmus.reports.verdict import verdict_of
+
+FEW = {"limits": Limits(evaluations=224), "ridge": 3e-4, "starts": 1, "workers": 1}
+
+
+def arc() -> np.ndarray:
+    """Points along most of a circle: two columns, one coordinate."""
+    angle = 1.7 * np.pi * np.arange(120) / 120
+    return np.stack([np.cos(angle), np.sin(angle)], 1)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("remedied") / "run"
+
+
+@pytest.fixture(scope="module")
+def found(folder: Path) -> isthmus.Discovery:
+    return isthmus.discover(arc(), out=folder, **FEW)  # pyright: ignore[reportArgumentType]
+
+
+def test_an_arc_is_followed_by_one_coordinate_without_being_asked(found: isthmus.Discovery) -> None:
+    assert (found.rank, found.verdict) == (1, Verdict.CONFIDENT), found.reasons
+    (one,) = found.remedies
+    assert (one["name"], one["rank"], one["verdict"]) == ("deeper middle", 1, "CONFIDENT")
+    assert found.depth_path is not None
+    assert found.depth_path.deep_rank == 1
+
+
+def test_its_halves_are_those_of_the_deepest_networks(found: isthmus.Discovery) -> None:
+    x = arc()
+    assert found.transform(x).shape == (120, 1)
+    lost = np.square(found.predict(x) - x).sum() / np.square(x - x.mean(0)).sum()
+    assert lost < 0.02
+    coordinate = found.transform(x)[:, 0]
+    assert min((np.diff(coordinate) > 0).mean(), (np.diff(coordinate) < 0).mean()) == 0.0, "it runs along the arc"
+
+
+def test_what_was_done_is_kept_and_said(found: isthmus.Discovery, folder: Path) -> None:
+    again = isthmus.load(folder)
+    assert [dict(one) for one in again.remedies] == [dict(one) for one in found.remedies]
+    (line,) = [line for line in verdict_of(again).lines if line.label == "Doubts"]
+    assert "layers in the middle (1, confident)" in line.text
+
+
+def test_in_a_hurry_the_doubt_is_said_instead(found: isthmus.Discovery) -> None:
+    quick = isthmus.discover(arc(), effort="quick", **FEW)  # pyright: ignore[reportArgumentType]
+    assert quick.remedies == ()
+    assert (quick.rank, quick.verdict) == (2, Verdict.DOUBTFUL)
+    assert quick.rank > found.rank
+
+
+def test_twenty_rows_of_noise_are_too_few() -> None:
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(20, 4)), rng.normal(size=(20, 2))
+    found = isthmus.discover(x, y, **FEW)  # pyright: ignore[reportArgumentType]
+    assert found.verdict is Verdict.TOO_FEW_DATA
+    assert found.remedies == ()
+    assert "Too few data" in verdict_of(found).headline
+
+
+def test_an_unknown_effort_is_refused() -> None:
+    with pytest.raises(ValueError, match="effort"):
+        isthmus.discover(arc(), effort="much")
+
+
+@pytest.mark.slow
+def test_remedies_give_the_same_bits_in_a_folder_and_out_of_it_with_one_worker_and_two(
+    found: isthmus.Discovery,
+) -> None:
+    again = isthmus.discover(arc(), **{**FEW, "workers": 2})  # pyright: ignore[reportArgumentType]
+    assert np.array_equal(again.predict(arc()), found.predict(arc()))
+    assert [dict(one) for one in again.remedies] == [dict(one) for one in found.remedies]

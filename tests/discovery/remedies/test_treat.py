@@ -1,0 +1,108 @@
+"""Which remedy comes first, when it ends, what is kept of it: on stand-ins whose doubts end as they are told."""
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+from isthmus.discovery.remedies.deeper import BRIEF
+from isthmus.discovery.remedies.remedy import Case, Effort, Remedy, treat
+from isthmus.discovery.work.progress import silent
+from isthmus.discovery.work.runner import Tracker, UnitRunner
+from isthmus.theory import Verdict
+
+
+def a_case(*, first_pass: int = 100) -> Case:
+    """A case in doubt, of a search that has nothing but its decision."""
+    search: Any = SimpleNamespace(
+        size=SimpleNamespace(foresight=SimpleNamespace(all=first_pass)),
+        decision=SimpleNamespace(rank=3, verdict=Verdict.DOUBTFUL),
+        runner=UnitRunner(None, Tracker(silent, 0)),
+    )
+    case = Case.__new__(Case)
+    case.search, case.pose, case.depth, case.numbered, case.path = search, lambda _: None, BRIEF, False, None
+    case.applied, case.first_pass = [], first_pass
+    return case
+
+
+@dataclass
+class Told(Remedy):
+    """Costs and settles what it is told."""
+
+    label: str
+    price: int
+    share: float
+    cures: bool = False
+    times: int = 1
+    settles: ClassVar[float] = 1.0
+    seen: list[str] = field(default_factory=list[str])
+
+    def __post_init__(self) -> None:
+        self.name, self.settles, self.most = self.label, self.share, self.times  # pyright: ignore[reportAttributeAccessIssue]
+
+    def answers(self, case: Case) -> bool:  # noqa: ARG002
+        return self.share > 0
+
+    def cost(self, case: Case) -> int:  # noqa: ARG002
+        return self.price
+
+    def apply(self, case: Case) -> str:
+        if self.cures:
+            case.search.decision = SimpleNamespace(rank=2, verdict=Verdict.CONFIDENT)  # pyright: ignore[reportAttributeAccessIssue]
+        return f"did {self.label}"
+
+
+def applied(case: Case) -> list[str]:
+    return [one.name for one in case.applied]
+
+
+def test_what_promises_most_for_its_price_comes_first() -> None:
+    case = a_case()
+    treat(case, [Told("dear", 100, 0.5), Told("cheap", 10, 0.1), Told("sure", 10, 0.9)], budget=1000)
+    assert applied(case) == ["sure", "cheap", "dear"]
+
+
+def test_it_ends_when_nothing_is_in_doubt() -> None:
+    case = a_case()
+    treat(case, [Told("cure", 10, 0.9, cures=True), Told("more", 10, 0.1)], budget=1000)
+    assert applied(case) == ["cure"]
+    assert case.applied[0].as_plain() == {
+        "name": "cure", "words": "did cure", "evaluations": 10, "rank": 2, "verdict": "CONFIDENT",
+    }  # fmt: skip
+
+
+def test_too_few_data_is_no_doubt_that_work_settles() -> None:
+    case = a_case()
+    case.search.decision = SimpleNamespace(rank=1, verdict=Verdict.TOO_FEW_DATA)  # pyright: ignore[reportAttributeAccessIssue]
+    treat(case, [Told("more", 10, 0.1)], budget=1000)
+    assert applied(case) == []
+
+
+def test_the_budget_is_never_exceeded_and_what_fits_is_still_done() -> None:
+    case = a_case()
+    treat(case, [Told("dear", 60, 0.9), Told("again", 30, 0.1, times=5)], budget=100)
+    assert applied(case) == ["dear", "again"]
+    assert case.passes == 0.9
+
+
+def test_a_remedy_is_applied_as_often_as_it_may_be() -> None:
+    case = a_case()
+    treat(case, [Told("again", 1, 0.1, times=3)], budget=1000)
+    assert applied(case) == ["again"] * 3
+
+
+def test_nothing_is_done_that_answers_nothing_or_for_no_budget() -> None:
+    case = a_case()
+    treat(case, [Told("never", 1, 0.0)], budget=1000)
+    treat(case, [Told("more", 1, 0.5)], budget=0)
+    assert applied(case) == []
+
+
+def test_the_time_limit_ends_it() -> None:
+    case = a_case()
+    case.search.runner.deadline = 0.0
+    treat(case, [Told("more", 1, 0.5)], budget=1000)
+    assert applied(case) == []
+
+
+def test_effort_is_a_number_of_first_passes() -> None:
+    assert [Effort(name).passes for name in ("quick", "default", "thorough")] == [0.0, 10.0, 40.0]

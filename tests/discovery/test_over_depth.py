@@ -1,0 +1,72 @@
+"""The verdict of several depths: confident where nothing speaks against it, and each doubt reached alone."""
+
+import math
+import re
+from dataclasses import replace
+
+import pytest
+
+from isthmus.discovery.choices import AROUND, CURVED_GAIN, FILLED, LOST, SHARP
+from isthmus.discovery.decision import Decision, Readings
+from isthmus.discovery.over_depth import OverDepth, decide_over_depth, held_against, held_against_rows
+from isthmus.theory import Verdict
+from isthmus.theory.curve_readings import CurveReading
+
+FLAT = Readings(
+    ridge=1e-3, objective=CurveReading(5, 0.3), neighbours=(), scree=CurveReading(4, 0.5), jacobian_rank=5, widest=6,
+    heldout_error=(1.0, 0.5, 0.01), linear_error=(1.0, 0.6, 0.4), columns=6,
+)  # fmt: skip
+CLEAR = OverDepth(rank=2, before=2, sure=True, rise=math.inf, error=0.01, linear=0.4, around=1.9, columns=6)
+EDGE = replace(CLEAR, rise=SHARP, error=LOST, linear=LOST / CURVED_GAIN, around=(2 - FILLED) / AROUND)
+
+DOUBTS = {
+    "moves": ({"before": 3}, "3 before the largest depth, 2 there"),
+    "apart": ({"sure": False}, "Rows lie too far apart"),
+    "lost": ({"error": 0.051, "linear": 0.2}, "5 % of the variance are lost"),
+    "linear": ({"linear": 0.099}, "little is gained"),
+    "cheap": ({"rise": math.nextafter(SHARP, 0)}, "One coordinate fewer raises the objective .* by 5.1 % only"),
+    "unknown": ({"rise": math.nan}, "One coordinate fewer"),
+    "filled": ({"around": 1.3}, "rows fill 1.3 dimensions"),
+    "shallow": ({"rank": 5, "before": 5, "around": 5.0}, "A shallow network reads 4"),
+}
+
+
+@pytest.mark.parametrize("deep", [CLEAR, EDGE])
+def test_the_rank_of_the_deepest_is_sure_where_nothing_speaks_against_it(deep: OverDepth) -> None:
+    decision = decide_over_depth(FLAT, deep)
+    assert (decision.rank, decision.verdict) == (2, Verdict.CONFIDENT)
+    assert decision.reasons[-1] == "At the usual depth the readings are 4, 5."
+
+
+@pytest.mark.parametrize(("changed", "says"), DOUBTS.values(), ids=DOUBTS.keys())
+def test_each_doubt_is_raised_alone(changed: dict[str, float], says: str) -> None:
+    decision = decide_over_depth(FLAT, replace(EDGE, **changed))
+    assert decision.verdict is Verdict.DOUBTFUL
+    *doubts, _ = decision.reasons
+    assert len(doubts) == 1, doubts
+    assert re.search(says, doubts[0]), doubts
+
+
+def test_all_columns_need_no_gain_over_principal_components() -> None:
+    assert decide_over_depth(FLAT, replace(CLEAR, rank=2, columns=2, linear=0.0)).verdict is Verdict.CONFIDENT
+
+
+def test_a_shallow_rank_found_later_counts_where_deeper_networks_need_no_fewer() -> None:
+    sure = Decision(2, Verdict.CONFIDENT, ())
+    assert held_against(sure, FLAT, CLEAR) is sure
+    larger = held_against(replace(sure, rank=3), FLAT, replace(CLEAR, sure=False))
+    assert (larger.rank, larger.verdict) == (2, Verdict.DOUBTFUL)
+    assert held_against(replace(sure, verdict=Verdict.DOUBTFUL), FLAT, CLEAR).verdict is Verdict.CONFIDENT
+
+
+@pytest.mark.parametrize(("around", "verdict"), [(1.5, Verdict.CONFIDENT), (1.49, Verdict.DOUBTFUL)])
+def test_a_rank_that_became_sure_by_work_needs_rows_that_fill_one_dimension_fewer(
+    around: float, verdict: Verdict
+) -> None:
+    decision = held_against_rows(Decision(3, Verdict.CONFIDENT, ("It agrees.",)), around)
+    assert (decision.rank, decision.verdict, decision.reasons[-1]) == (3, verdict, "It agrees.")
+
+
+def test_complaints_of_the_search_are_kept() -> None:
+    decision = decide_over_depth(replace(FLAT, complaints=("It was cut short.",)), replace(CLEAR, sure=False))
+    assert decision.reasons[-1] == "It was cut short."
