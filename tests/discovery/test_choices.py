@@ -2,6 +2,7 @@
 
 import math
 from itertools import permutations
+from typing import Any
 
 import pytest
 
@@ -66,7 +67,7 @@ def test_no_better_than_the_constant_all_larger_ridges_are_tried() -> None:
     assert walked([1.0] * 4, useless=1.0) == [2, 3, 1, 0]  # noise alone: equal to the constant is no better
 
 
-CONSTANT = {"constant_error": 1.0, "constant_objective": 1.25}
+CONSTANT: dict[str, Any] = {"constant_error": 1.0, "constant_objective": 1.25}
 
 
 def test_a_ridge_at_which_the_constant_is_the_least_minimum_is_passed_over() -> None:
