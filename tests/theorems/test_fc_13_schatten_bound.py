@@ -3,8 +3,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from isthmus.constructions import rank_one_interpolator
+from isthmus.networks import enclosed_jacobians
 from isthmus.theory import (
     large_singular_value_bound,
+    linear_cost,
     optimal_linear_factors,
     piecewise_jacobian,
     schatten_lower_bound,
@@ -39,6 +42,20 @@ def test_the_jacobian_agrees_with_automatic_differentiation() -> None:
     net = linearised(network, x)
     expected = torch.func.vmap(torch.func.jacrev(lambda p: network(p[None])[0]))(x).detach()
     assert_close(piecewise_jacobian(net.weights, net.derivatives), expected)
+
+
+@pytest.mark.parametrize("depth", [300, 1000, 10_000])
+def test_rounding_of_the_jacobian_is_no_singular_value(depth: int) -> None:
+    """A network of rank 1 has s_2 / s_1 = 2e-15 by the rounding of its products, and (2e-15)^(2/L) is nearly 1."""
+    x, y = normal(26, 8, 5), normal(126, 8, 3)
+    network = rank_one_interpolator(x, y, depth=depth, num_directions=50).network
+    found, penalty = enclosed_jacobians(network, x), float(network.penalty().detach())
+    for error in (found.error, None):
+        bound = schatten_lower_bound(found.values, depth=depth, error=error)
+        assert_at_most(bound, penalty, slack=0)
+        assert_at_most(depth, bound)  # rank 1 costs one per layer at least: its Jacobian is steep
+    with pytest.raises(AssertionError):  # values above the rounding of the SVD of some Jacobian
+        assert_at_most(linear_cost(found.values, depth=depth).max(), penalty)
 
 
 def test_an_empty_batch_bounds_nothing() -> None:

@@ -17,7 +17,8 @@ from isthmus.discovery import Discovery, load
 from isthmus.discovery.files.networks import read_network
 from isthmus.discovery.halves import RANK_KINDS
 from isthmus.errors import DataError
-from isthmus.networks import ClassRegions, FullyConnected, SliceCells, class_regions, slice_cells
+from isthmus.networks import ClassRegions, FullyConnected, SliceCells, class_regions, enclosed_jacobians, slice_cells
+from isthmus.networks.segments import in_float64
 from isthmus.plots import regions
 from isthmus.plots.style import axes_or_new, own_settings
 from isthmus.tasks import read_table
@@ -226,7 +227,8 @@ def measure(model: Model, where: Plane, *, by_class: bool) -> Measured:
     values = torch.linalg.svdvals(cells.jacobians)
     ranks = (values > _RELATIVE * values.max()).sum(1)  # strict: the zero map has rank 0
     witness = cells.jacobian_rank(relative=_RELATIVE)[1]
-    schatten = float(schatten_lower_bound(cells.jacobians, depth=model.network.depth))
+    inside = enclosed_jacobians(in_float64(model.network).cpu(), cells.points(cells.centroids))
+    schatten = float(schatten_lower_bound(inside.values, depth=model.network.depth, error=inside.error))
     return Measured(
         cells, ranks, values.amax(1), witness, schatten, class_regions(cells) if by_class else None, where.what
     )

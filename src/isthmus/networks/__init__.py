@@ -18,7 +18,7 @@ from isthmus.networks.depth_moves import MergedNetwork, compress_depth, insert_i
 from isthmus.networks.folding import balance_linear_runs, balanced_factors, fold_constant_neurons
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.intervals import output_range
-from isthmus.networks.jacobians import jacobians
+from isthmus.networks.jacobians import EnclosedJacobians, enclosed_jacobians, jacobians
 from isthmus.networks.layers import LayerState, walk
 from isthmus.networks.leaky import LeakyResNet
 from isthmus.networks.leaky_moves import releaked, retimed, with_steps
@@ -33,6 +33,7 @@ from isthmus.networks.waist import Waist
 
 __all__ = [
     "ClassRegions",
+    "EnclosedJacobians",
     "FullyConnected",
     "LayerState",
     "LeakyResNet",
@@ -48,6 +49,7 @@ __all__ = [
     "class_regions",
     "compress_depth",
     "delete_dead_neurons",
+    "enclosed_jacobians",
     "fold_constant_neurons",
     "insert_identity_layers",
     "jacobians",

@@ -56,8 +56,8 @@ class SliceCells:
     def schatten_sums(self, power: float, *, relative: float = 1e-9) -> Float[Tensor, " m"]:
         """sum_i s_i(Jf)^power in each cell; power 2/L times L bounds the representation cost from below (FC-13).
 
-        Singular values up to `relative` times the largest of the cell are dropped, which only lowers the sum: a
-        rounding of 1e-16 would count .48 at L = 100.
+        Singular values up to `relative` times the largest of the cell are dropped: a rounding of 1e-16 would count
+        .48 at L = 100. What is kept carries its rounding: the bound that counts this is `schatten_lower_bound`.
         """
         if not power > 0:
             raise ValueError(f"schatten_sums(power={power}): needs power > 0; 2/L for a network of depth L.")

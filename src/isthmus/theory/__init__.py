@@ -18,6 +18,10 @@ from isthmus.theory.depth_ranges import (
     plateau_slope,
     switch_depth,
 )
+from isthmus.theory.enclosures import (
+    EnclosedValues,
+    enclosed_singular_values,
+)
 from isthmus.theory.estimate import (
     RankEstimate,
     Verdict,
@@ -144,6 +148,7 @@ from isthmus.theory.travelling_salesman import (
 __all__ = [
     "BottleneckCertificate",
     "DepthWindow",
+    "EnclosedValues",
     "EnergySplit",
     "HamiltonianProfile",
     "JacobianRank",
@@ -173,6 +178,7 @@ __all__ = [
     "depth_window",
     "diagonal_linear_cost",
     "diameter",
+    "enclosed_singular_values",
     "energy_split",
     "features",
     "hamiltonian",

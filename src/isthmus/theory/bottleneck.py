@@ -6,11 +6,13 @@ Given weights and activation derivatives as tensors; who reads them off a networ
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from isthmus.theory.enclosures import SVD_ROUNDING, rounded, rounded_up
 from isthmus.theory.inputs import (
     Real,
     check_depth,
@@ -29,7 +31,7 @@ class BottleneckCertificate:
 
     Attributes:
         residuals: |W_l - U_l V_{l-1}^T|_F^2 + |b_l|^2 for l = 1..L.
-        bound: c1 - 2 log |Jf(x) V_0|_+, an *upper bound* on the sum of the residuals.
+        bound: c1 - 2 log |Jf(x) V_0|_+, rounded up, an *upper bound* on the sum of the residuals.
         excess: c1 = |W|^2 - k L.
         incoming: V_0, ..., V_{L-1}, orthonormal columns: the k directions that enter layer l + 1.
         outgoing: U_1, ..., U_L, orthonormal columns: the k directions that leave layer l; V_l itself in the
@@ -54,7 +56,7 @@ class BottleneckCertificate:
             ValueError: `fraction` outside (0, 1).
         """
         check_fraction("BottleneckCertificate.residual_bound", "fraction", fraction)
-        return self.bound / (fraction * len(self.residuals))
+        return rounded(self.bound / (fraction * len(self.residuals)), 2, up=True)
 
 
 def bottleneck_certificate(
@@ -75,18 +77,19 @@ def bottleneck_certificate(
         rank: k, at least 1.
 
     Returns:
-        Frames, residuals and bound. The bound is never below the sum, so never below 0 beyond rounding.
+        Frames, residuals and bound. The bound is never below the sum, so never below 0.
 
     Raises:
         ValueError: derivatives outside [0, 1], k larger than a width or than the rank of Jf(x), NaN or infinity.
         ShapeError: layers that do not fit. TypeError: complex or integer tensors.
 
-    Accuracy: rounding times the condition of the first k directions. For a trained network use a k whose singular
-    values are not rounding: each tiny one raises the bound by -2 log s.
+    Accuracy: rounding only raises the bound, by eps times the condition of the first k directions in each layer. For a
+    trained network use a k whose singular values are not rounding: each tiny one raises the bound by -2 log s.
     Source: 003, Theorem 6; for k below the rank see docs/notes/certificates.md. Test: FC-37.
     """
     call = "bottleneck_certificate"
     _check_network(call, weights, biases, derivatives, rank)
+    weights, derivatives = [w.double() for w in weights], [d.double() for d in derivatives]
     for l, pattern in enumerate(derivatives, 1):
         if pattern.numel() and float(pattern.min()) < 0:
             raise ValueError(
@@ -94,13 +97,12 @@ def bottleneck_certificate(
                 "with a negative slope these frames can break the bound. Use two_sequence_certificate."
             )
     frames = [_first_directions(call, weights, derivatives, rank)]
-    log_product = 0.0
+    log_product = unsure = 0.0
     for l, weight in enumerate(weights, 1):
-        image = weight @ frames[-1]
-        frame, log_volume = _polar_factor(_masked(image, derivatives, l))
-        frames.append(frame)
-        log_product += log_volume
-    return _certificate(weights, biases, frames[:-1], frames[1:], log_product)
+        polar = _polar_factor(_masked(weight @ frames[-1], derivatives, l))
+        frames.append(polar.frame)
+        log_product, unsure = log_product + polar.log_volume, unsure + polar.unsure
+    return _certificate(weights, biases, frames[:-1], frames[1:], (log_product, unsure))
 
 
 def two_sequence_certificate(
@@ -128,15 +130,17 @@ def two_sequence_certificate(
     """
     call = "two_sequence_certificate"
     _check_network(call, weights, biases, derivatives, rank)
+    weights, derivatives = [w.double() for w in weights], [d.double() for d in derivatives]
     incoming, outgoing = [_first_directions(call, weights, derivatives, rank)], list[Tensor]()
-    log_product = 0.0
+    log_product = unsure = 0.0
     for l, weight in enumerate(weights, 1):
-        frame, log_volume = _polar_factor(weight @ incoming[-1])
-        outgoing.append(frame)
-        basis, log_shrinkage = _polar_factor(_masked(frame, derivatives, l))
-        incoming.append(basis)
-        log_product += log_volume + log_shrinkage
-    return _certificate(weights, biases, incoming[:-1], outgoing, log_product)
+        stretched = _polar_factor(weight @ incoming[-1])
+        outgoing.append(stretched.frame)
+        shrunk = _polar_factor(_masked(stretched.frame, derivatives, l))
+        incoming.append(shrunk.frame)
+        log_product += stretched.log_volume + shrunk.log_volume
+        unsure += stretched.unsure + shrunk.unsure
+    return _certificate(weights, biases, incoming[:-1], outgoing, (log_product, unsure))
 
 
 def _check_network(
@@ -171,10 +175,19 @@ def _first_directions(call: str, weights: Sequence[Tensor], derivatives: Sequenc
     return right[:rank].mT
 
 
-def _polar_factor(matrix: Tensor) -> tuple[Tensor, float]:
-    """Nearest matrix with orthonormal columns, and the log of the volume that the columns span."""
+class _Polar(NamedTuple):
+    """Nearest matrix with orthonormal columns, the log of the volume that the columns span, and its rounding."""
+
+    frame: Tensor
+    log_volume: float
+    unsure: float
+
+
+def _polar_factor(matrix: Tensor) -> _Polar:
     left, values, right = torch.linalg.svd(matrix, full_matrices=False)
-    return left @ right, float(values.log().sum())
+    condition = float(values[0] / values[-1])
+    relative = 2 * SVD_ROUNDING * max(matrix.shape) * torch.finfo(values.dtype).eps * condition
+    return _Polar(left @ right, float(values.log().sum()), len(values) * relative)
 
 
 def _certificate(
@@ -182,18 +195,20 @@ def _certificate(
     biases: Sequence[Tensor | None],
     incoming: Sequence[Tensor],
     outgoing: Sequence[Tensor],
-    log_product: float,
+    log_product: tuple[float, float],
 ) -> BottleneckCertificate:
-    bias_norms = [0.0 if bias is None else float(bias.square().sum()) for bias in biases]
+    bias_norms = [0.0 if bias is None else float(bias.double().square().sum()) for bias in biases]
     residuals = [
         (weight - u @ v.mT).square().sum() + norm
         for weight, u, v, norm in zip(weights, outgoing, incoming, bias_norms, strict=True)
     ]
     penalty = math.fsum([*(float(weight.square().sum()) for weight in weights), *bias_norms])
-    excess = penalty - incoming[0].shape[1] * len(weights)
-    return BottleneckCertificate(
-        torch.stack(residuals), excess - 2 * log_product, excess, tuple(incoming), tuple(outgoing)
-    )
+    kept = incoming[0].shape[1] * len(weights)
+    excess = penalty - kept
+    size = max(max(weight.shape) for weight in weights)
+    outward = 2 * log_product[1] + SVD_ROUNDING * size * torch.finfo(weights[0].dtype).eps * (penalty + kept)
+    bound = excess - 2 * log_product[0] + outward
+    return BottleneckCertificate(torch.stack(residuals), bound, excess, tuple(incoming), tuple(outgoing))
 
 
 def activation_norm_bound(
@@ -215,7 +230,7 @@ def activation_norm_bound(
         ValueError: `rank` < 1, `tangent_scale` <= 0, NaN or infinity, also in `excess`.
         TypeError: complex or integer tensor.
 
-    Accuracy: rounding. Source: 003, Theorem 7. Test: FC-39.
+    Accuracy: rounding, upward, for the numbers given. Source: 003, Theorem 7. Test: FC-39.
     """
     call = "activation_norm_bound"
     check_tensor(call, "log_pseudo_determinants", log_pseudo_determinants, ndim=1)
@@ -223,7 +238,10 @@ def activation_norm_bound(
     check_finite(call, "excess", excess)
     check_positive(call, "tangent_scale", tangent_scale)
     growth = max(0.0, excess / rank)
-    return tangent_scale / rank * torch.exp(growth - 2 / rank * log_pseudo_determinants)
+    log_pseudo_determinants = log_pseudo_determinants.double()
+    exponents = growth - 2 / rank * log_pseudo_determinants
+    size = growth + float((2 / rank * log_pseudo_determinants).abs().max()) if len(exponents) else growth
+    return rounded_up(tangent_scale / rank * torch.exp(exponents), size)
 
 
 def representation_tail_bound(
@@ -246,7 +264,7 @@ def representation_tail_bound(
             infinity, no points.
         TypeError: complex or integer tensor.
 
-    Accuracy: rounding. Source: 003, Corollary 8, constant derived anew. Test: FC-40.
+    Accuracy: rounding, upward, for the numbers given. Source: 003, Corollary 8, constant derived anew. Test: FC-40.
     """
     call = "representation_tail_bound"
     check_tensor(call, "activation_bounds", activation_bounds, ndim=1)
@@ -260,4 +278,5 @@ def representation_tail_bound(
             f"{call}: needs activation_bounds >= 0; got {float(activation_bounds.min()):.3g}. "
             "Pass what activation_norm_bound returns."
         )
-    return (certificate_bound * activation_bounds.mean() / depth).sqrt() / fraction
+    bound = (certificate_bound * activation_bounds.double().mean() / depth).sqrt() / fraction
+    return rounded_up(bound, len(activation_bounds))

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from isthmus.errors import ShapeError
+from isthmus.theory.enclosures import rounded
 from isthmus.theory.inputs import Real, check_depth, check_finite, check_positive, check_rank, check_tensor
 
 
@@ -32,7 +33,7 @@ def bottleneck_cost_upper_bound(
     Raises:
         ValueError: depths or rank out of range, a negative penalty, NaN or infinity.
 
-    Accuracy: rounding. Attained by `constructions`. Source: 001, Theorem 1 and section 4. Test: FC-25.
+    Accuracy: rounding, upward. Attained by `constructions`. Source: 001, Theorem 1 and section 4. Test: FC-25.
     """
     call = "bottleneck_cost_upper_bound"
     check_depth(call, encoder_depth)
@@ -41,7 +42,8 @@ def bottleneck_cost_upper_bound(
     check_rank(call, rank, largest=2**62)
     check_finite(call, "encoder_penalty", encoder_penalty, least=0.0)
     check_finite(call, "decoder_penalty", decoder_penalty, least=0.0)
-    return rank * (depth - encoder_depth - decoder_depth) + encoder_penalty + decoder_penalty
+    bound = rank * (depth - encoder_depth - decoder_depth) + encoder_penalty + decoder_penalty
+    return rounded(float(bound), 0, up=True)
 
 
 class DepthWindow(NamedTuple):
@@ -72,7 +74,7 @@ def depth_window(*, rank: int, constant: Real, rank1_constant: Real, rank1_stret
     Raises:
         ValueError: `rank` < 2, `constant` < 0, `rank1_stretch` <= 0, NaN or infinity.
 
-    Accuracy: bisection to rounding. Source: 001, Proposition 5. Test: FC-24.
+    Accuracy: bisection to rounding; certified is rounded down, undercut up. Source: 001, Proposition 5. Test: FC-24.
     """
     check_rank("depth_window", rank, largest=2**62, least=2)
     check_positive("depth_window", "rank1_stretch", rank1_stretch)
@@ -91,7 +93,9 @@ def depth_window(*, rank: int, constant: Real, rank1_constant: Real, rank1_stret
     for _ in range(200):
         middle = (low + high) / 2
         low, high = (middle, high) if excess(middle) > 0 else (low, middle)
-    return DepthWindow(low, (rank1_constant - constant) / (rank - 1))
+    undercut = (rank1_constant - constant) / (rank - 1)
+    outward = math.ulp(4 * max(abs(rank1_constant), constant))
+    return DepthWindow(rounded(low, abs(target), up=False), undercut + outward)
 
 
 def switch_depth(*, loss: tuple[Real, Real], constant: tuple[Real, Real], rank: tuple[int, int], ridge: Real) -> float:

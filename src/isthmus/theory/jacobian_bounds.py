@@ -1,6 +1,8 @@
 """Lower bounds on parameter norms from Jacobians, and what a norm says about the singular values of a Jacobian.
 
-Each holds for every network of the depth named, trained or not. Bounds of many points at once: `nonplanarity`.
+Each holds for every network of the depth named, trained or not, also in floating point: of each singular value only
+what is certainly there counts (`enclosures`), and sums are rounded outward. Bounds of many points at once:
+`nonplanarity`.
 """
 
 import math
@@ -10,6 +12,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.errors import ShapeError
+from isthmus.theory.enclosures import (
+    SVD_ROUNDING,
+    Errors,
+    enclosed_singular_values,
+    largest_logarithm,
+    power_sum_bound,
+    rounded,
+    rounded_down,
+    rounded_up,
+)
 from isthmus.theory.inputs import (
     Real,
     check_depth,
@@ -18,9 +30,7 @@ from isthmus.theory.inputs import (
     check_singular_values,
     check_tensor,
 )
-from isthmus.theory.linear_costs import linear_cost
 from isthmus.theory.residual_costs import resnet_cost
-from isthmus.theory.spectra import log_pseudo_determinant
 
 OUTSIDE = 1e-6  # share of a Jacobian's norm outside the span of the last matrix that counts as rounding
 
@@ -30,7 +40,9 @@ def _largest(bounds: Tensor) -> Tensor:
     return bounds.max() if bounds.numel() else bounds.new_zeros(())
 
 
-def schatten_lower_bound(jacobians: Float[Tensor, "n d_out d_in"], *, depth: int) -> Float[Tensor, ""]:
+def schatten_lower_bound(
+    jacobians: Float[Tensor, "n d_out d_in"], *, depth: int, error: Errors = None
+) -> Float[Tensor, ""]:
     """Parameter norm that no network of this depth with these Jacobians can undercut: *lower bound* on R(f; L).
 
         max_x L * sum_i s_i(Jf(x))^(2/L)  <=  R(f; L)  <=  |W|^2
@@ -40,24 +52,36 @@ def schatten_lower_bound(jacobians: Float[Tensor, "n d_out d_in"], *, depth: int
     Args:
         jacobians: one Jacobian per sample.
         depth: number of weight matrices L, at least 1.
+        error: how far each Jacobian may be from the true one, in operator norm: `networks.enclosed_jacobians` proves
+            it. None: what `enclosed_singular_values` assumes of a product of L matrices.
 
     Returns:
         Scalar >= 0, in squared-weight units (biases included in |W|^2); 0 for an empty batch.
 
     Raises:
-        ValueError: `depth` < 1, NaN or infinity. TypeError: complex or integer tensor.
+        ValueError: `depth` < 1, a negative `error`, NaN or infinity. TypeError: complex or integer tensor.
         ShapeError: not three dimensions.
 
-    Accuracy: that of the SVD; values at its rounding are dropped, which only lowers the bound.
+    Accuracy: rounding only lowers it: each s_i counts with the lower end of its interval, the sum is rounded down.
     Source: 001, Proposition 3. Test: FC-13, FC-14, FC-44.
     """
     check_tensor("schatten_lower_bound", "jacobians", jacobians, ndim=3)
     check_depth("schatten_lower_bound", depth)
-    return _largest(linear_cost(jacobians, depth=depth))
+    return _largest(_certain_cost(jacobians, depth, error))
+
+
+def _certain_cost(jacobians: Tensor, depth: int, error: Errors, *, num_factors: int | None = None) -> Tensor:
+    """L sum_i s_i^(2/L) of what is certainly there of each Jacobian, rounded down."""
+    values = enclosed_singular_values(jacobians, error=error, num_factors=num_factors or depth)
+    return depth * power_sum_bound(values.lower, 2 / depth)
 
 
 def last_matrix_lower_bound(
-    jacobians: Float[Tensor, "n d_out d_in"], last_matrix: Float[Tensor, "d_last width"], *, depth: int
+    jacobians: Float[Tensor, "n d_out d_in"],
+    last_matrix: Float[Tensor, "d_last width"],
+    *,
+    depth: int,
+    error: Errors = None,
 ) -> Float[Tensor, ""]:
     """Parameter norm of every network of this depth with these Jacobians and this last matrix: *lower bound*.
 
@@ -70,6 +94,7 @@ def last_matrix_lower_bound(
         jacobians: one Jacobian per sample.
         last_matrix: W_L, d_last = d_out; its columns must span those of every Jacobian, as they do in a network.
         depth: number of weight matrices L, at least 2.
+        error: of each Jacobian, as in `schatten_lower_bound`; |W_L^+| times it is that of W_L^+ Jf(x).
 
     Returns:
         Scalar in squared-weight units; |W_L|_F^2 for an empty batch.
@@ -79,7 +104,7 @@ def last_matrix_lower_bound(
         TypeError: complex or integer tensor.
         ShapeError: not three and two dimensions, or of different d_out.
 
-    Accuracy: that of the pseudo-inverse, eps times the condition number of W_L.
+    Accuracy: rounding only lowers it; that of the pseudo-inverse, eps times the condition number of W_L, is counted.
     Source: 003, proof of Proposition 5. Test: FC-34.
     """
     call = "last_matrix_lower_bound"
@@ -91,14 +116,27 @@ def last_matrix_lower_bound(
             f"{call}: needs as many rows in last_matrix as outputs in the Jacobians, got {last_matrix.shape[0]} and "
             f"{jacobians.shape[1]}. The last matrix is the one next to the outputs."
         )
-    below = torch.linalg.pinv(last_matrix) @ jacobians
+    inverse = torch.linalg.pinv(last_matrix)
+    below = inverse @ jacobians
     missed = jacobians - last_matrix @ below
     if jacobians.numel() and bool((missed.norm(dim=(1, 2)) > OUTSIDE * jacobians.norm(dim=(1, 2))).any()):
         raise ValueError(
             f"{call}: needs Jacobians in the span of last_matrix, which those of a network are; one is outside by more "
             f"than {OUTSIDE:g} of its norm. Give both from the same network."
         )
-    return last_matrix.square().sum() + _largest(linear_cost(below, depth=depth - 1))
+    reach = _norm(inverse)
+    condition = max(1.0, reach * _norm(last_matrix))
+    if error is not None:
+        # that of J, and what the pseudo-inverse and the product add, both |W^+| times
+        unit = SVD_ROUNDING * max(*inverse.shape, *jacobians.shape[1:]) * torch.finfo(jacobians.dtype).eps
+        sizes = torch.linalg.matrix_norm(jacobians.detach())
+        error = 1.01 * reach * (torch.as_tensor(error).to(sizes) + unit * (1 + condition) * sizes)
+    own = rounded_down(last_matrix.square().sum(), last_matrix.numel())
+    return own + _largest(_certain_cost(below, depth - 1, error, num_factors=math.ceil(depth * condition)))
+
+
+def _norm(matrix: Tensor) -> float:
+    return float(torch.linalg.matrix_norm(matrix.detach(), 2)) if matrix.numel() else 0.0
 
 
 def large_singular_value_bound(*, penalty: Real, threshold: Real, depth: int) -> float:
@@ -117,13 +155,15 @@ def large_singular_value_bound(*, penalty: Real, threshold: Real, depth: int) ->
     Raises:
         ValueError: `threshold` <= 0, `penalty` <= 0, `depth` < 1.
 
-    Accuracy: rounding. Source: corollary of 001, Proposition 3. Test: FC-13.
+    Accuracy: rounding, upward: a bound of 3 never comes out as 2.99.
+    Source: corollary of 001, Proposition 3. Test: FC-13.
     """
     call = "large_singular_value_bound"
     check_positive(call, "penalty", penalty)
     check_positive(call, "threshold", threshold)
     check_depth(call, depth)
-    return penalty / depth * math.exp(-2 / depth * math.log(threshold))
+    exponent = -2 / depth * math.log(threshold)
+    return rounded(penalty / depth * math.exp(exponent), abs(exponent), up=True)
 
 
 def trailing_singular_value_bound(
@@ -134,7 +174,8 @@ def trailing_singular_value_bound(
         s_{k+1}(Jf(x))  <=  ( |W|^2 / L - sum_{i <= k} s_i^(2/L) )_+^(L/2)
 
     Args:
-        singular_values: the k largest singular values of Jf(x); k = 0 bounds s_1.
+        singular_values: the k largest singular values of Jf(x), or what is certainly there of them
+            (`enclosed_singular_values(...).lower`); k = 0 bounds s_1.
         penalty: |W|^2, sum of squares of all weights and biases.
         depth: number of weight matrices L, at least 1.
 
@@ -142,17 +183,21 @@ def trailing_singular_value_bound(
         ValueError: `penalty` <= 0, `depth` < 1, a negative value, NaN or infinity.
         TypeError: complex or integer tensor.
 
-    Accuracy: cancellation: absolute error about eps |W|^2 / L before the power L/2.
+    Accuracy: rounding, upward, for the values given: what cancels, about eps |W|^2 / L, is added before the power L/2.
     Source: sharpens 001, section 3. Test: FC-20.
     """
     call = "trailing_singular_value_bound"
     check_singular_values(call, singular_values)
     check_positive(call, "penalty", penalty)
     check_depth(call, depth)
-    return (penalty / depth - (singular_values ** (2 / depth)).sum(-1)).clamp_min(0) ** (depth / 2)
+    taken, share = power_sum_bound(singular_values, 2 / depth), penalty / depth
+    room = (share - taken + 8 * torch.finfo(taken.dtype).eps * share).clamp_min(0)
+    return rounded_up(room ** (depth / 2), depth)
 
 
-def regularity_lower_bound(jacobians: Float[Tensor, "n d_out d_in"], *, rank: int, depth: int) -> Float[Tensor, ""]:
+def regularity_lower_bound(
+    jacobians: Float[Tensor, "n d_out d_in"], *, rank: int, depth: int, error: Errors = None
+) -> Float[Tensor, ""]:
     """Norm that the regularity of a map costs beyond its rank: *lower bound* on R(f; L) at every depth.
 
         max_x  k L + 2 log |Jf(x)|_+  <=  L sum_i s_i(Jf(x))^(2/L)  <=  R(f; L)
@@ -163,6 +208,7 @@ def regularity_lower_bound(jacobians: Float[Tensor, "n d_out d_in"], *, rank: in
         jacobians: one Jacobian per sample; a sample of rank below k gives -inf, which the maximum passes over.
         rank: k, at most min(d_out, d_in); asked for, never guessed.
         depth: number of weight matrices L, at least 1.
+        error: of each Jacobian, as in `schatten_lower_bound`.
 
     Returns:
         Scalar >= 0 in squared-weight units (a negative bound says no more than 0); 0 for an empty batch.
@@ -170,12 +216,17 @@ def regularity_lower_bound(jacobians: Float[Tensor, "n d_out d_in"], *, rank: in
     Raises:
         ValueError: `rank` outside its range, `depth` < 1, NaN or infinity. TypeError: complex or integer tensor.
 
-    Accuracy: absolute error about k eps s_1 / s_k. Source: 003, Theorem 3, finite-depth form. Test: FC-28.
+    Accuracy: rounding only lowers it, by about 2 k error / s_k: each s_i counts with the lower end of its interval.
+    Source: 003, Theorem 3, finite-depth form. Test: FC-28.
     """
     check_tensor("regularity_lower_bound", "jacobians", jacobians, ndim=3)
     check_depth("regularity_lower_bound", depth)
     check_rank("regularity_lower_bound", rank, largest=min(jacobians.shape[1:]))
-    return _largest(depth * rank + 2 * log_pseudo_determinant(jacobians, rank=rank)).clamp_min(0)
+    values = enclosed_singular_values(jacobians, error=error, num_factors=depth).lower[:, :rank]
+    there = values > 0
+    logs = torch.where(there, torch.where(there, values, 1.0).log(), -torch.inf)
+    outward = torch.finfo(values.dtype).eps * (16 + rank) * (depth * rank + 2 * rank * largest_logarithm(values))
+    return _largest(depth * rank + 2 * logs.sum(-1) - outward).clamp_min(0)
 
 
 def two_point_bound(
@@ -186,6 +237,7 @@ def two_point_bound(
     prefix_norm: Real,
     suffix_norm: Real,
     negative_slope: Real = 0.0,
+    error: Real | None = None,
 ) -> Float[Tensor, ""]:
     """Norm of a ReLU network whose Jacobian changes between two points: *lower bound* on |W|^2 of that network.
 
@@ -198,6 +250,7 @@ def two_point_bound(
         prefix_norm: C1 = max_{0 <= l < L} |J a_l(y)|_op, at least 1 (l = 0 is the identity).
         suffix_norm: C2 = max_{1 <= l <= L} |J(z_l -> f)(x)|_op, at least 1. `layer_jacobian_bound` gives both.
         negative_slope: of the network that is asked about; only 0, a ReLU network, is covered by the proof.
+        error: of both Jacobians, as in `schatten_lower_bound`; their difference has twice as much.
 
     Returns:
         Scalar >= 0, in squared-weight units.
@@ -206,7 +259,7 @@ def two_point_bound(
         ValueError: a leaky network, a norm below 1, `depth` < 1, NaN or infinity. TypeError: complex or integer tensor.
         ShapeError: Jacobians of different shapes.
 
-    Accuracy: that of the SVD. Source: 003, Proposition 13, finite-depth form. Test: FC-35.
+    Accuracy: rounding only lowers it, given the two norms. Source: 003, Proposition 13, finite-depth form. Test: FC-35.
     """
     call = "two_point_bound"
     check_tensor(call, "jacobian_x", jacobian_x, ndim=2)
@@ -228,12 +281,20 @@ def two_point_bound(
             raise ValueError(
                 f"{call}: needs {name} >= 1, since it covers the identity; got {norm}. Take the maximum over layers."
             )
-    ends = linear_cost(torch.stack([jacobian_x, jacobian_y]), depth=depth).sum() / 2
-    return ends + torch.linalg.svdvals(jacobian_x - jacobian_y).sum() / (prefix_norm * suffix_norm)
+    pair = torch.stack([jacobian_x, jacobian_y])
+    each = enclosed_singular_values(pair, error=error, num_factors=depth).error.sum()  # of both, so of the difference
+    apart = enclosed_singular_values(jacobian_x - jacobian_y, error=each).lower
+    bound = _certain_cost(pair, depth, error).sum() / 2 + apart.sum() / (prefix_norm * suffix_norm)
+    return rounded_down(bound, apart.shape[-1])
 
 
 def resnet_jacobian_lower_bound(
-    jacobians: Float[Tensor, "n d_out d_in"], *, residual_weight: Real, depth: int | None = None, block_depth: int
+    jacobians: Float[Tensor, "n d_out d_in"],
+    *,
+    residual_weight: Real,
+    depth: int | None = None,
+    block_depth: int,
+    error: Errors = None,
 ) -> Float[Tensor, ""]:
     """Norm that no ReLU residual network with these Jacobians can undercut: *lower bound* on its cost.
 
@@ -244,6 +305,7 @@ def resnet_jacobian_lower_bound(
         residual_weight: lam > 0, as in `resnet_cost`.
         depth: number of residual blocks; None gives the weaker bound that holds at every depth.
         block_depth: weight matrices per block, 1 or 2.
+        error: of each Jacobian, as in `schatten_lower_bound`; None assumes that of a product of L + 2 matrices.
 
     Returns:
         Scalar >= 0, in the units of `resnet_cost`; biases are free. 0 for an empty batch.
@@ -251,9 +313,14 @@ def resnet_jacobian_lower_bound(
     Raises:
         ValueError: as `resnet_cost`. TypeError: complex or integer tensor. ShapeError: not three dimensions.
 
-    Accuracy: that of the SVD. Attention and normalisation layers break the hypothesis: there it is a heuristic.
+    Accuracy: rounding only lowers it: each s_i counts with the lower end of its interval, and the sum is rounded down.
+    A value of 1e-17 that is rounding would cost lam log(1e-17 / lam). Attention and normalisation layers break the
+    hypothesis: there it is a heuristic.
     Source: 000, Theorem 3.3. Test: RES-12.
     """
     check_tensor("resnet_jacobian_lower_bound", "jacobians", jacobians, ndim=3)
-    values = torch.linalg.svdvals(jacobians)
-    return _largest(resnet_cost(values, residual_weight=residual_weight, depth=depth, block_depth=block_depth))
+    factors = 1 if depth is None else depth + 2
+    values = enclosed_singular_values(jacobians, error=error, num_factors=factors).lower
+    costs = resnet_cost(values, residual_weight=residual_weight, depth=depth, block_depth=block_depth)
+    roundings = values.shape[-1] + largest_logarithm(values) + abs(math.log(residual_weight))
+    return _largest(rounded_down(costs, 2 * roundings))

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.errors import ShapeError
+from isthmus.theory.enclosures import rounded_up
 from isthmus.theory.inputs import check_depth, check_rank, check_tensor
 from isthmus.theory.spectra import kept_singular_values, power_sum
 
@@ -203,7 +204,7 @@ def linear_path_cost(singular_values: Float[Tensor, "*batch r"], *, depth: int) 
     Returns:
         Scalar per spectrum, in squared-weight units.
 
-    Accuracy: rounding. Source: 003, Theorem 3(3). Test: FC-30.
+    Accuracy: rounding, upward. Source: 003, Theorem 3(3). Test: FC-30.
     """
     call = "linear_path_cost"
     check_depth(call, depth)
@@ -214,4 +215,4 @@ def linear_path_cost(singular_values: Float[Tensor, "*batch r"], *, depth: int) 
         )
     q = torch.arange(depth + 1, dtype=singular_values.dtype, device=singular_values.device) / depth
     kappa = (1 - q) + q * singular_values.square()[..., None]
-    return (kappa[..., 1:] / kappa[..., :-1]).sum((-2, -1))
+    return rounded_up((kappa[..., 1:] / kappa[..., :-1]).sum((-2, -1)), singular_values.shape[-1])

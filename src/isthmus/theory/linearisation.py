@@ -134,8 +134,8 @@ def bottleneck_rank_upper_bound(weights: Sequence[Tensor]) -> int:
     A set of finitely many points always has bottleneck rank <= 1; this bound speaks of all inputs.
 
     Args:
-        weights: W_1, ..., W_L, shapes (n_l, n_{l-1}). Ranks count singular values above the rounding of the SVD; a
-            network whose smaller ones are meant to be zero is truncated first.
+        weights: W_1, ..., W_L, shapes (n_l, n_{l-1}). Ranks count singular values above the rounding of the SVD, so
+            the bound is that of the network without them: as it stands in floating point a matrix has full rank.
 
     Raises:
         ShapeError: weights that do not chain. ValueError: NaN or infinity. TypeError: complex or integer tensors.

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from isthmus.errors import ShapeError
+from isthmus.theory.enclosures import SVD_ROUNDING
 from isthmus.theory.inputs import Real, check_fraction, check_rank, check_singular_values, check_tensor
 
 
@@ -152,7 +153,7 @@ def jacobian_rank_lower_bound(jacobians: Float[Tensor, "n d_out d_in"], *, toler
     Args:
         jacobians: one Jacobian per sample.
         tolerance: relative to the largest singular value of all samples; in (0, 1). Raised to the rounding of the SVD,
-            max(d_out, d_in) eps, below which nothing could be certified.
+            8 max(d_out, d_in) eps, below which nothing could be certified.
 
     Returns:
         (rank, witness): rank 0 with witness None for an empty batch.
@@ -161,7 +162,8 @@ def jacobian_rank_lower_bound(jacobians: Float[Tensor, "n d_out d_in"], *, toler
         ValueError: `tolerance` outside (0, 1), NaN or infinity. TypeError: complex or integer tensor.
         ShapeError: not three dimensions.
 
-    Accuracy: a bound up to the tolerance stated; float32 Jacobians know nothing below 1e-7 of the largest value.
+    Accuracy: certain where the Jacobians are right to `tolerance` times the largest value, which is for the caller to
+    see to: `networks.enclosed_jacobians` proves it, and float32 knows nothing below 1e-7.
     Source: 001, Definition 1 and Theorem 1. Test: FC-01, FC-03.
     """
     call = "jacobian_rank_lower_bound"
@@ -170,7 +172,7 @@ def jacobian_rank_lower_bound(jacobians: Float[Tensor, "n d_out d_in"], *, toler
     if jacobians.numel() == 0:
         return JacobianRank(0, 0 if len(jacobians) else None)
     values = torch.linalg.svdvals(jacobians.detach())
-    least = max(tolerance, max(jacobians.shape[1:]) * torch.finfo(values.dtype).eps)
+    least = max(tolerance, SVD_ROUNDING * max(jacobians.shape[1:]) * torch.finfo(values.dtype).eps)
     ranks = (values > least * values.max()).sum(-1)
     rank = int(ranks.max())
     last_counted = torch.where(ranks == rank, values[:, max(rank - 1, 0)], -1.0)

@@ -9,10 +9,16 @@ from torch import Tensor
 
 from isthmus.theory.inputs import Real, check_block_depth, check_depth, check_positive, check_tensor
 from isthmus.theory.residual_costs import growth_cost, resnet_cost
+from isthmus.theory.spectra import kept_singular_values
 
 
 def spectral_penalty(
-    matrix: Float[Tensor, "*batch d_out d_in"], *, residual_weight: Real, depth: int | None = None, block_depth: int
+    matrix: Float[Tensor, "*batch d_out d_in"],
+    *,
+    residual_weight: Real,
+    depth: int | None = None,
+    block_depth: int,
+    rank: int | None = None,
 ) -> Float[Tensor, "*batch"]:
     """`resnet_cost` of a matrix, differentiable (*exact*): what weight decay on a linear ResNet asks of its product.
 
@@ -25,20 +31,22 @@ def spectral_penalty(
         residual_weight: lam > 0, as in `resnet_cost`.
         depth: number of residual blocks, or None for infinite depth.
         block_depth: weight matrices per block, 1 or 2.
+        rank: how many singular values count. By default those above the rounding of the SVD, as in `linear_cost`: at
+            lam = 1e-20 a spurious 1e-17 costs 7 lam.
 
     Returns:
-        Scalar >= 0 per matrix, units of `resnet_cost`. Differentiable once, also at repeated singular values; at zero
-        singular values the gradient is one of the subgradients, as for a nuclear norm.
+        Scalar >= 0 per matrix, units of `resnet_cost`. Differentiable once, also at repeated singular values; what is
+        dropped has the derivative 0, one of the subgradients there, as for a nuclear norm.
 
     Raises:
         ValueError: as `resnet_cost`. TypeError: complex or integer tensor. ShapeError: fewer than 2 dimensions.
 
-    Accuracy: that of the SVD. Source: 000, Theorem 2.1. Test: RES-03.
+    Accuracy: that of the SVD; no bound where the matrix is a product of unknown rounding, which
+    `resnet_jacobian_lower_bound` is. Source: 000, Theorem 2.1. Test: RES-03.
     """
-    check_tensor("spectral_penalty", "matrix", matrix, least_ndim=2)
-    check_positive("spectral_penalty", "residual_weight", residual_weight)
-    values = torch.linalg.svdvals(matrix)
-    return resnet_cost(values, residual_weight=residual_weight, depth=depth, block_depth=block_depth)
+    values, kept = kept_singular_values("spectral_penalty", matrix, rank)
+    counted = torch.where(kept, values, 0.0)
+    return resnet_cost(counted, residual_weight=residual_weight, depth=depth, block_depth=block_depth)
 
 
 def spectral_penalty_prox(

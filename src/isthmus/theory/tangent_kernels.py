@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.errors import ShapeError
+from isthmus.theory.enclosures import Errors, enclosed_singular_values, largest_logarithm, rounded_down
 from isthmus.theory.inputs import Real, check_depth, check_same_length, check_tensor
 
 Layers = tuple[Sequence[Tensor], Sequence[Tensor]]
@@ -155,7 +156,7 @@ def tangent_kernel_curvature(
 
 
 def curvature_lower_bound(
-    jacobians: Float[Tensor, "n d_out d_in"], *, depth: int, negative_slope: Real = 0.0
+    jacobians: Float[Tensor, "n d_out d_in"], *, depth: int, negative_slope: Real = 0.0, error: Errors = None
 ) -> Float[Tensor, " n"]:
     """Operator norm that `tangent_kernel_curvature` cannot undercut: *lower bound*, sharp for scalar linear networks.
 
@@ -165,16 +166,17 @@ def curvature_lower_bound(
         jacobians: one Jacobian per sample.
         depth: number of weight matrices L, at least 1.
         negative_slope: a, |a| < 1; 0 is ReLU.
+        error: of each Jacobian, as in `schatten_lower_bound`.
 
     Raises:
         ValueError: `depth` < 1, |a| >= 1, NaN or infinity. TypeError: complex or integer tensor.
 
-    Accuracy: that of the SVD. Source: 003, Proposition 9, part 1, with its constant corrected. Test: FC-42.
+    Accuracy: rounding only lowers it. Source: 003, Proposition 9, part 1, with its constant corrected. Test: FC-42.
     """
     check_tensor("curvature_lower_bound", "jacobians", jacobians, ndim=3)
     factor = _slope_factor("curvature_lower_bound", depth, negative_slope)
-    norms = torch.linalg.svdvals(jacobians)[:, 0]
-    return depth * factor * norms ** (2 - 2 / depth)
+    norms = enclosed_singular_values(jacobians, error=error, num_factors=depth).lower[:, 0]
+    return rounded_down(depth * factor * norms ** (2 - 2 / depth), 2 * largest_logarithm(norms))
 
 
 def segment_kernel_bound(
@@ -183,6 +185,7 @@ def segment_kernel_bound(
     *,
     depth: int,
     negative_slope: Real = 0.0,
+    error: Errors = None,
 ) -> Float[Tensor, " n"]:
     """Tangent kernel that one end of a segment must reach where the network is linear along it: *lower bound*.
 
@@ -195,20 +198,24 @@ def segment_kernel_bound(
         displacements: y - x, one per segment; 0 gives the bound 0.
         depth: number of weight matrices L, at least 1.
         negative_slope: a, |a| < 1; 0 is ReLU.
+        error: of each Jacobian, as in `schatten_lower_bound`.
 
     Raises:
         ValueError: `depth` < 1, |a| >= 1, NaN or infinity. TypeError: complex or integer tensor.
 
-    Accuracy: rounding. Source: 003, Proposition 9, part 2. Test: FC-42.
+    Accuracy: rounding only lowers it. Source: 003, Proposition 9, part 2. Test: FC-42.
     """
     call = "segment_kernel_bound"
     check_tensor(call, "jacobians", jacobians, ndim=3)
     check_tensor(call, "displacements", displacements, ndim=2)
     factor = _slope_factor(call, depth, negative_slope)
     lengths = torch.linalg.vector_norm(displacements, dim=1)
-    stretched = torch.linalg.vector_norm((jacobians @ displacements[:, :, None])[:, :, 0], dim=1)
-    slopes = stretched / torch.where(lengths > 0, lengths, 1.0)
-    return depth / 4 * factor * lengths.square() * slopes ** (2 - 2 / depth)
+    directions = displacements / torch.where(lengths > 0, lengths, 1.0)[:, None]
+    # |J e| as the one singular value of a column, which has the error of J and that of one more product
+    unsure = enclosed_singular_values(jacobians, error=error, num_factors=depth + 1).error[:, 0]
+    slopes = enclosed_singular_values(jacobians @ directions[:, :, None], error=unsure).lower[:, 0]
+    bound = depth / 4 * factor * lengths.square() * slopes ** (2 - 2 / depth)
+    return rounded_down(bound, displacements.shape[1] + 2 * largest_logarithm(slopes))
 
 
 def _slope_factor(call: str, depth: int, negative_slope: Real) -> float:

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.errors import ShapeError
+from isthmus.theory.enclosures import UNCERTAIN
 from isthmus.theory.inputs import Real, check_positive, check_tensor
 from isthmus.theory.travelling_salesman import diameter, spanning_tree_length
 
@@ -55,7 +56,8 @@ def betweenness_certificate(
         ValueError: not three paths, a path that does not join the other two values, `tolerance` <= 0, NaN or infinity.
         ShapeError: outputs of different sizes, a path without points. TypeError: complex or integer tensor.
 
-    Accuracy: rounding of the values. Source: ours, after 001, Appendix A. Test: FC-06.
+    Accuracy: `tolerance` must cover the rounding of the values, which is for the caller to see to.
+    Source: ours, after 001, Appendix A. Test: FC-06.
     """
     call = "betweenness_certificate"
     check_tensor(call, "values", values, ndim=2)
@@ -123,7 +125,8 @@ def borsuk_ulam_certificate(
         ValueError: `lipschitz` or `spacing` <= 0, k < 1, NaN or infinity, no grid. ShapeError: shapes that differ.
         TypeError: complex or integer tensor.
 
-    Accuracy: rounding of the values. Source: ours. Test: FC-07.
+    Accuracy: must hold by 1e-9 of the largest value, which has to cover the rounding of the values.
+    Source: ours. Test: FC-07.
     """
     call = "borsuk_ulam_certificate"
     check_tensor(call, "values", values, ndim=2)
@@ -141,8 +144,9 @@ def borsuk_ulam_certificate(
             "A closed loop is the sphere of dimension 1."
         )
     distances = torch.linalg.vector_norm(values - antipodes, dim=1)
+    rounding = UNCERTAIN * max(float(values.abs().max()), float(antipodes.abs().max()))
     least, threshold = float(distances.min()), 2 * lipschitz * spacing
-    return RankCertificate(sphere_dimension + 1 if least > threshold else 0, least, threshold, distances)
+    return RankCertificate(sphere_dimension + 1 if least - rounding > threshold else 0, least, threshold, distances)
 
 
 def antipodal_loop_certificate(corners: Float[Tensor, "m d_out"], *, tolerance: Real = 1e-9) -> RankCertificate:
@@ -161,7 +165,8 @@ def antipodal_loop_certificate(corners: Float[Tensor, "m d_out"], *, tolerance: 
     Raises:
         ValueError: an odd number of corners, `tolerance` <= 0, NaN or infinity. TypeError: complex or integer tensor.
 
-    Accuracy: rounding of the values. Source: ours. Test: FC-07.
+    Accuracy: `tolerance` must cover the rounding of the values, which is for the caller to see to.
+    Source: ours. Test: FC-07.
     """
     call = "antipodal_loop_certificate"
     check_tensor(call, "corners", corners, ndim=2)

@@ -3,6 +3,8 @@
 Path lengths are open (no return). Certificates of rank >= 2 that use them: `topology`.
 """
 
+import math
+
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
@@ -10,6 +12,7 @@ from scipy.spatial.distance import cdist, pdist
 from torch import Tensor
 
 from isthmus.errors import ShapeError
+from isthmus.theory.enclosures import rounded
 from isthmus.theory.inputs import check_depth, check_tensor
 
 _LARGEST_EXACT = 13
@@ -28,7 +31,8 @@ def travelling_salesman_bounds(points: Float[Tensor, "n d"]) -> tuple[float, flo
     Raises:
         ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: not a matrix.
 
-    Accuracy: rounding, n eps. Cost O(n^2) memory, O(n^2) for the tree and per 2-opt sweep.
+    Accuracy: n eps, not rounded outward: the two are one number up to 13 points. Cost O(n^2) memory, O(n^2) for the
+    tree and per 2-opt sweep.
     Source: 001, Theorem 2. Test: FC-22.
     """
     check_tensor("travelling_salesman_bounds", "points", points, ndim=2)
@@ -87,7 +91,7 @@ def rank1_stretch(x: Float[Tensor, "n d_in"], y: Float[Tensor, "n d_out"]) -> fl
         ValueError: equal inputs with different outputs, NaN or infinity. ShapeError: numbers of rows that differ.
         TypeError: complex or integer tensor.
 
-    Accuracy: rounding. Source: 001, Theorem 2, with the hull hypothesis that it omits. Test: FC-22.
+    Accuracy: rounding, downward. Source: 001, Theorem 2, with the hull hypothesis that it omits. Test: FC-22.
     """
     check_tensor("rank1_stretch", "x", x, ndim=2)
     check_tensor("rank1_stretch", "y", y, ndim=2)
@@ -101,7 +105,7 @@ def rank1_stretch(x: Float[Tensor, "n d_in"], y: Float[Tensor, "n d_out"]) -> fl
             f"rank1_stretch: needs inputs that differ where outputs do; got {len(x)} equal inputs with outputs along a "
             f"path of {path:.3g}. No function has these values."
         )
-    return path / width
+    return rounded(path / width, len(y) + x.shape[1] + y.shape[1], up=False)
 
 
 def rank1_cost_lower_bound(x: Float[Tensor, "n d_in"], y: Float[Tensor, "n d_out"], *, depth: int) -> float:
@@ -121,10 +125,11 @@ def rank1_cost_lower_bound(x: Float[Tensor, "n d_in"], y: Float[Tensor, "n d_out
         ValueError: `depth` < 1, equal inputs with different outputs, NaN or infinity.
         ShapeError: numbers of rows that differ. TypeError: complex or integer tensor.
 
-    Accuracy: rounding. Source: 001, Theorem 2 and Proposition 10. Test: FC-22.
+    Accuracy: rounding, downward. Source: 001, Theorem 2 and Proposition 10. Test: FC-22.
     """
     check_depth("rank1_cost_lower_bound", depth)
-    return depth * rank1_stretch(x, y) ** (2 / depth)
+    stretch = rank1_stretch(x, y)
+    return rounded(depth * stretch ** (2 / depth), abs(math.log(stretch)) if stretch > 0 else 0, up=False)
 
 
 def _held_karp(distances: _Distances) -> float:
