@@ -24,7 +24,7 @@ def test_no_explicit_network_breaks_a_bound(builder: int) -> None:
 
 
 def test_cases_that_broke_a_bound_once_break_it_no_more() -> None:
-    """`nonplanarity_bound` took dual points for feasible that rounding had moved; the rank of a Jacobian of rounding."""
+    """`nonplanarity_bound` took dual points for feasible rounding had moved; Jacobians all of rounding."""
     assert not broken([drawn_case(number) for number in (363, 561, 599, 1202, 1514, 2009)])
 
 

@@ -41,6 +41,23 @@ def test_more_directions_never_give_a_larger_constant() -> None:
     assert constants[0] >= constants[1] >= constants[2]
 
 
+@pytest.mark.parametrize("depth", [2, 3, 20])
+@pytest.mark.parametrize("seed", range(3))
+def test_moving_the_inputs_costs_no_more_than_its_bias(depth: int, seed: int) -> None:
+    """The direction that was best has the same curve after the move; only its bias is another."""
+    x, y, move = random(9, 3, seed=seed), random(9, 2, seed=seed + 10), 300 * torch.ones(3, dtype=torch.float64)
+    here, there = rank_one_interpolator(x, y, depth=depth), rank_one_interpolator(x + move, y, depth=depth)
+    same = rank_one_interpolator(x + move, y, depth=depth, direction=here.direction)
+    least = float((x @ here.direction).min())
+    moved = least + float(move @ here.direction)
+    if depth > 2:
+        assert same.constant == pytest.approx(here.constant + moved**2 - least**2, rel=1e-9)
+    assert there.constant <= same.constant * (1 + 1e-9)
+    assert there.constant <= 20 * here.constant  # 90,000 without a direction across the move
+    counts = [rank_one_interpolator(x + move, y, depth=depth, num_directions=n).constant for n in (1, 20, 33, 200)]
+    assert counts == sorted(counts, reverse=True)
+
+
 def test_depth_two_and_repeated_samples_work() -> None:
     x, y = random(5, 2), random(5, 1, seed=1)
     twice = rank_one_interpolator(torch.cat([x, x]), torch.cat([y, y]), depth=2)

@@ -33,8 +33,7 @@ def gradients(network: FullyConnected, x: Tensor) -> Tensor:
 def test_the_kernel_is_the_product_of_gradients(seed: int, slope: float, depth: int) -> None:
     network, x = random_network(seed, [3, *[4] * (depth - 1), 2], slope=slope), normal(seed, 5, 3)
     net = linearised(network, x)
-    suffix = [j.expand(5, -1, -1) for j in suffix_jacobians(net.weights, net.derivatives)]
-    layers = (net.activations, suffix)
+    layers = (net.activations, suffix_jacobians(net.weights, net.derivatives))
     rows = gradients(network, x)
     expected = torch.einsum("nip,mjp->nmij", rows, rows)
     assert_close(tangent_kernel(layers), expected)

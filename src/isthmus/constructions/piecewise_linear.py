@@ -89,9 +89,11 @@ def rank_one_interpolator(
     """A ReLU network of the given depth through all the data, of bottleneck rank at most 1 (*exact* on the data).
 
         x -> t = <u, x> - min  -> identity ->  curve through the (t_i, y_i),     penalty = L + C_N
+        C_N = min^2 + the curve's squared norm - 2
 
-    Unless a direction is given, the best of `num_directions` random ones is taken (*heuristic*: C_N is an
-    *upper bound* on the least constant; it falls slowly with more directions).
+    Unless a direction is given, the best of `num_directions` random ones and of their parts orthogonal to the mean
+    input, which keep the bias `min` small, is taken (*heuristic*: C_N is an *upper bound* on the least constant; it
+    falls slowly with more directions and never rises).
 
     Args:
         x: samples as rows, distinct unless their targets agree.
@@ -113,9 +115,9 @@ def rank_one_interpolator(
     if direction is None and num_directions < 1:
         raise ValueError(f"rank_one_interpolator(num_directions={num_directions}): needs at least one direction.")
     x, y = x.double(), y.double()
-    candidates = _directions(x.shape[1], num_directions, seed) if direction is None else direction.double()[None]
+    candidates = _directions(x, num_directions, seed) if direction is None else direction.double()[None]
     candidates = candidates / candidates.norm(dim=1, keepdim=True)
-    costs = [_curve_cost(x @ u, y) for u in candidates]
+    costs = [_cost(x @ u, y, u, depth) for u in candidates]
     best = min(range(len(costs)), key=costs.__getitem__)
     if costs[best] == float("inf"):
         raise DataError(
@@ -123,17 +125,20 @@ def rank_one_interpolator(
             "direction tried has two equal projections with different targets. Remove contradicting rows."
         )
     u = candidates[best]
-    t = x @ u
-    curve = _curve(t - t.min(), y)
-    projection = FullyConnected.from_layers([u[None]], [-t.min()[None]])
-    if depth == 2:
-        network = merged_composition(projection, curve)
-    else:
-        zero = torch.zeros(1, dtype=torch.float64)
-        network = compose_with_identity(projection, curve, depth - 3, shift=zero).network
+    network = _through(x @ u, y, u, depth)
     with torch.no_grad():
         error = float((network(x) - y).abs().max())
         return RankOneInterpolation(network, u, float(network.penalty()) - depth, error)
+
+
+def _through(t: Tensor, y: Tensor, u: Tensor, depth: int) -> FullyConnected:
+    """The projection on u, identity layers, and the curve through (t, y)."""
+    curve = _curve(t - t.min(), y)
+    projection = FullyConnected.from_layers([u[None]], [-t.min()[None]])
+    if depth == 2:
+        return merged_composition(projection, curve)
+    zero = torch.zeros(1, dtype=torch.float64)
+    return compose_with_identity(projection, curve, depth - 3, shift=zero).network
 
 
 def _curve(t: Tensor, y: Tensor) -> FullyConnected:
@@ -146,19 +151,28 @@ def _curve(t: Tensor, y: Tensor) -> FullyConnected:
     return piecewise_linear_network(knots, values, right_slope=last)
 
 
-def _curve_cost(t: Tensor, y: Tensor) -> float:
-    """Squared norm of the curve's network, infinite where equal projections have different targets."""
-    t = t - t.min()
+def _cost(t: Tensor, y: Tensor, u: Tensor, depth: int) -> float:
+    """Squared norm of the network without its identity layers; infinite where equal projections contradict."""
     order = torch.argsort(t)
-    gaps, steps = t[order].diff(), y[order].diff(dim=0)
+    gaps, steps = (t - t.min())[order].diff(), y[order].diff(dim=0)
     if bool(((gaps == 0) & (steps != 0).any(1)).any()):
         return float("inf")
     with torch.no_grad():
-        return float(_curve(t, y).penalty() + t.min().square())
+        if depth == 2:
+            return float(_through(t, y, u, depth).penalty())
+        return 1 + float(_curve(t - t.min(), y).penalty() + t.min().square())
 
 
-def _directions(d_in: int, count: int, seed: int) -> Tensor:
-    return torch.randn(count, d_in, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+def _directions(x: Tensor, count: int, seed: int) -> Tensor:
+    """Random directions, a larger count those of a smaller one among its own, and their parts across the mean."""
+    whole = -(-count // 16) * 16  # torch fills tensors of 16 numbers and more in blocks of 16
+    drawn = torch.randn(whole, x.shape[1], generator=torch.Generator().manual_seed(seed), dtype=torch.float64)[:count]
+    mean = x.mean(0)
+    if x.shape[1] == 1 or not bool(mean.any()):
+        return drawn
+    mean = mean / mean.norm()
+    across = drawn - torch.outer(drawn @ mean, mean)
+    return torch.cat([drawn, across - torch.outer(across @ mean, mean)])
 
 
 def _check_knots(knots: Tensor, values: Tensor, left: Tensor | None, right: Tensor | None) -> None:

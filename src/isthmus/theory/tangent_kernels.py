@@ -18,9 +18,11 @@ Layers = tuple[Sequence[Tensor], Sequence[Tensor]]
 """(activations a_0..a_{L-1}, each (n, n_l); suffix Jacobians J_1..J_L, each (n, d_out, n_l)) of one batch."""
 
 
-def _check_layers(call: str, layers: Layers) -> None:
+def _checked_layers(call: str, layers: Layers) -> Layers:
+    """The layers, with the one Jacobian of a network of depth 1, which is the identity everywhere, for each sample."""
     activations, jacobians = layers
-    check_same_length(call, activations=activations, suffix_jacobians=jacobians)
+    if check_same_length(call, activations=activations, suffix_jacobians=jacobians) == 1 and len(jacobians[0]) == 1:
+        jacobians = [jacobians[0].expand(len(activations[0]), *jacobians[0].shape[1:])]
     for l, (activation, jacobian) in enumerate(zip(activations, jacobians, strict=True), 1):
         check_tensor(call, f"activations[{l - 1}]", activation, ndim=2)
         check_tensor(call, f"suffix_jacobians[{l - 1}]", jacobian, ndim=3)
@@ -29,6 +31,7 @@ def _check_layers(call: str, layers: Layers) -> None:
                 f"{call}: needs one batch in all layers; got {len(activation)} activations and {len(jacobian)} "
                 f"Jacobians at layer {l}. Evaluate both on the same samples."
             )
+    return activations, jacobians
 
 
 def tangent_kernel_by_layer(
@@ -51,9 +54,7 @@ def tangent_kernel_by_layer(
 
     Accuracy: rounding of the products. Source: 003, section 4.2. Test: FC-38.
     """
-    right = left if right is None else right
-    _check_layers("tangent_kernel_by_layer", left)
-    _check_layers("tangent_kernel_by_layer", right)
+    left, right = (_checked_layers("tangent_kernel_by_layer", side) for side in (left, right or left))
     layers = zip(*left, *right, strict=True)
     return torch.stack(
         [
@@ -98,7 +99,7 @@ def tangent_kernel_trace_by_layer(layers: Layers, *, bias: bool = True) -> Float
 
     Accuracy: rounding, all terms >= 0. Cost O(n d_out width) per layer. Source: 003, section 4.2. Test: FC-38.
     """
-    _check_layers("tangent_kernel_trace_by_layer", layers)
+    layers = _checked_layers("tangent_kernel_trace_by_layer", layers)
     return torch.stack(
         [
             (torch.linalg.vecdot(a, a) + float(bias)) * torch.linalg.vecdot(j.flatten(1), j.flatten(1))
