@@ -81,3 +81,26 @@ def test_a_gamma_too_small_for_the_sums_is_computed_from_the_path() -> None:
         whole = relaxed_energies(A, path.momenta[l + 1], effective_depth=2.5, gamma=gamma)
         assert float(table["cost_of_identity"][l]) == pytest.approx(whole.cost_of_identity, rel=1e-6)
         assert float(table["kinetic_energy"][l]) == pytest.approx(whole.kinetic_energy, rel=1e-6)
+
+
+def test_the_norm_of_the_momentum_is_that_behind_each_layer() -> None:
+    """Worked out apart: the recursion by hand, and the gradient of the loss by what layer l leaves behind it."""
+    network, x, y, ridge = random_leaky(4), normal(6, 8, 3), normal(7, 8, 2), 0.3
+    W, rho, Lt = network.weights.detach(), network.steps.double(), 2.5
+    norms = list[float]()
+    for level in range(1, 7):
+        stream = x @ network.embedding.detach().mT
+        for l in range(6):
+            if l == level:
+                stream = stream.requires_grad_()
+                here = stream
+            seen = torch.cat([stream.relu(), torch.ones(8, 1, dtype=torch.float64)], 1)
+            stream = (1 - rho[l] * Lt) * stream + rho[l] * seen @ W[l].mT
+        if level == 6:
+            stream = here = stream.requires_grad_()
+        loss = (stream @ network.unembedding.detach().mT - y).square().sum() / 8
+        norms.append(float(torch.autograd.grad(loss, here)[0].norm()) / ridge)  # pyright: ignore[reportPossiblyUnboundVariable]
+    with pytest.warns(NumericalWarning):
+        table = leaky_diagnosis(network, x, y, ridge=ridge)
+    assert table["momentum_norm"].values.tolist() == pytest.approx(norms, rel=1e-11)
+    assert len({round(norm, 6) for norm in norms}) == 6  # one layer off is another number

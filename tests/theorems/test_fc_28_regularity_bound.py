@@ -26,6 +26,22 @@ def test_regularity_bounds_the_schatten_sum_and_the_norm(seed: int, depth: int, 
     assert_at_most(bound, net.penalty)
 
 
+@pytest.mark.parametrize("depth", [1, 5])
+def test_the_bound_is_the_formula_at_the_best_point(depth: int) -> None:
+    """Three points, the best in the middle; 50 digits."""
+    spectra = [[4.0, 0.5], [3.0, 3.0], [8.0, 1e-3]]
+    jacobians = torch.stack([torch.diag(torch.tensor(values, dtype=torch.float64)) for values in spectra])
+    with mpmath.workdps(50):
+        exact = float(max(2 * depth + 2 * sum(mpmath.log(s) for s in values) for values in spectra))
+        half = float(max(2 * depth + sum(mpmath.log(s) for s in values) for values in spectra))
+        worst = float(min(2 * depth + 2 * sum(mpmath.log(s) for s in values) for values in spectra))
+    bound = regularity_lower_bound(jacobians, rank=2, depth=depth)
+    assert_close(bound, exact)
+    for wrong in (half, worst):
+        with pytest.raises(AssertionError):
+            assert_close(bound, wrong)
+
+
 def test_orthonormal_maps_meet_the_bound() -> None:
     jacobians = with_spectrum(0, [1.0, 1.0], 4, 3)[None]
     assert_close(regularity_lower_bound(jacobians, rank=2, depth=9), 18.0)

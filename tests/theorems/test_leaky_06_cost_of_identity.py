@@ -1,3 +1,4 @@
+import mpmath
 import pytest
 import torch
 from hypothesis import given, settings
@@ -26,6 +27,23 @@ def test_with_bias_the_cost_falls_to_the_affine_dimension(scale: float) -> None:
     assert_close(cost_of_identity(A), 4 - q / (1 + q))
     with pytest.raises(AssertionError):
         assert_close(cost_of_identity(A), 4.0)
+
+
+def test_a_representation_with_negative_parts_costs_more_than_its_rank_without_bias() -> None:
+    """relu(A) = [1 0; 2 1] has one W with relu(A) W = A: [1 -1; 0 3]. With bias the best of a line of them is less."""
+    A = torch.tensor([[1.0, -1], [2, 1]], dtype=torch.float64)
+    assert_close(cost_of_identity(A, bias=False), 11.0)
+    kernel = torch.tensor([[1.0, 2], [2, 5]], dtype=torch.float64)
+    for gamma in (1e-3, 1.0):
+        with mpmath.workdps(50):
+            inverse = (mpmath.matrix(kernel.tolist()) + gamma * mpmath.eye(2)) ** -1
+            product = mpmath.matrix(A.tolist()).T * inverse * mpmath.matrix(A.tolist())
+            exact = float(product[0, 0] + product[1, 1])
+        assert_close(cost_of_identity(A, bias=False, gamma=gamma), exact, relative=1e-11)
+        with pytest.raises(AssertionError):
+            assert_close(cost_of_identity(A, bias=True, gamma=gamma), exact, relative=1e-11)
+    # with the constant 1: K + 1 = [2 3; 3 6], of inverse [6 -3; -3 2] / 3, so (6 - 12 + 8 + 6 + 6 + 2) / 3
+    assert_close(cost_of_identity(A), 16 / 3)
 
 
 def test_the_weights_are_the_least_that_keep_the_representation() -> None:

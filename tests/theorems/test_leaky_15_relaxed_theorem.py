@@ -1,6 +1,10 @@
+from typing import Any
+
+import mpmath
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
 from isthmus.diagnostics import leaky_path
 from isthmus.theory import (
@@ -45,6 +49,54 @@ def test_the_energies_are_relaxed_norms(relative: float, width: int) -> None:
     assert_close(e.rank, rank_from_hamiltonian(H, effective_depth=Lt), relative=1e-10)
     with pytest.raises(AssertionError):
         assert_close(e.speed**2, relaxed_norm(v + gamma * B, S, gamma=gamma), relative=1e-9)
+
+
+def by_fifty_digits(A: Tensor, B: Tensor, gamma: float) -> dict[str, float]:
+    """The energies at Lt = 3 straight from their definitions, with K + gamma inverted."""
+    with mpmath.workdps(50):
+        S = features(A)
+        a, b, s = (mpmath.matrix(part.tolist()) for part in (A, B, S))
+        kernel = s * s.T
+        inverse = (kernel + mpmath.mpf(gamma) * mpmath.eye(len(A))) ** -1
+        velocity = kernel * b - a
+
+        def norm(m: Any) -> Any:
+            product = m.T * inverse * m
+            return sum(product[i, i] for i in range(product.rows))
+
+        def dot(left: Any, right: Any) -> Any:
+            return sum(x * y for x, y in zip(left, right, strict=True))
+
+        pushed = s.T * b
+        values = {
+            "cost_of_identity": norm(a),
+            "speed": mpmath.sqrt(norm(velocity)),
+            "kinetic_energy": norm(velocity) * 3 / 2,
+            "rank": 2 * dot(a, b) - dot(pushed, pushed),
+            "rank_from_identity": norm(a) - norm(velocity + gamma * b) + gamma * dot(b, b),
+            "epsilon": mpmath.sqrt(gamma * dot(b, b)),
+        }
+        return {name: float(value) for name, value in values.items()}
+
+
+@pytest.mark.parametrize("gamma", [1e-15, 1e-12, 1e-4, 1.0])  # the first two are below 1e6 eps |S|^2
+def test_the_energies_against_fifty_digits(gamma: float) -> None:
+    A, B = normal(3, 4, 5), normal(4, 4, 5)
+    found, exact = relaxed_energies(A, B, effective_depth=3.0, gamma=gamma), by_fifty_digits(A, B, gamma)
+    for name, value in exact.items():
+        # the identity subtracts two numbers of the size of the cost
+        assert_close(getattr(found, name), value, relative=1e-9)
+        with pytest.raises(AssertionError):
+            assert_close(getattr(found, name), 1.001 * value, relative=1e-9)
+
+
+def test_more_samples_than_features_against_fifty_digits() -> None:
+    """K is singular and the norms of the order of 1 / gamma, so that the term gamma B of the identity counts."""
+    A, B, gamma = normal(3, 6, 2), normal(4, 6, 2), 1e-10
+    found, exact = relaxed_energies(A, B, effective_depth=3.0, gamma=gamma), by_fifty_digits(A, B, gamma)
+    assert_close(found.cost_of_identity, exact["cost_of_identity"], relative=1e-9)
+    assert_close(found.speed, exact["speed"], relative=1e-9)
+    assert_close(found.rank_from_identity, exact["rank"], relative=0, absolute=1e-13 * exact["cost_of_identity"])
 
 
 def excesses(power: float) -> tuple[float, float]:

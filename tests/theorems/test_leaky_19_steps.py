@@ -24,6 +24,15 @@ def test_steps_sum_to_one_and_are_their_own_mirror_image(steps: str, depth: int)
                      torch.stack([torch.ones(()).double(), *as_printed(depth)]))  # fmt: skip
 
 
+def test_irregular_steps_are_longest_in_the_middle_by_these_shares() -> None:
+    """1.25 - |t - 1/2| at the mid-points: 7/8, 9/8, 9/8, 7/8 of sum 4, and 11/12, 15/12, 11/12 of sum 37/12."""
+    assert_close(step_sizes("irregular", 4), torch.tensor([7.0, 9, 9, 7], dtype=torch.float64) / 32)
+    assert_close(step_sizes("irregular", 3), torch.tensor([11.0, 15, 11], dtype=torch.float64) / 37)
+    assert_close(step_sizes("equidistant", 3), torch.full((3,), 1 / 3, dtype=torch.float64))
+    with pytest.raises(AssertionError):  # turned inside out
+        assert_close(step_sizes("irregular", 4), torch.tensor([9.0, 7, 7, 9], dtype=torch.float64) / 32)
+
+
 def flow_error(scheme: str, depth: int) -> float:
     """Distance from the flow of dA/dp = -Lt A + b, which is known: A = e^{-Lt p} A_0 + (1 - e^{-Lt p}) b / Lt."""
     Lt, b = 4.0, normal(1, 3)

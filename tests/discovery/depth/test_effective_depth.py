@@ -2,10 +2,11 @@ import math
 
 import pytest
 import torch
+import xarray as xr
 from torch import Tensor
 
 from isthmus import EffectiveDepth, LeakyResNet, Limits, effective_depth, tasks
-from isthmus.discovery.depth.effective_depth import drawn_out, narrowed
+from isthmus.discovery.depth.effective_depth import drawn_out, narrowed, readings_at
 from leaky_networks import RIDGE, random_leaky, small_data
 from theorem_checks import assert_close, normal
 
@@ -51,6 +52,18 @@ def test_where_they_cannot_agree_it_says_why() -> None:
     assert short.reason.endswith("the objective nothing yet.")
     rough = effective_depth(tiny(), x, y, ridge=RIDGE, most=4.0, limits=Limits(evaluations=10))
     assert "not at a critical point (relative stationarity" in rough.reason
+
+
+def test_the_slope_is_twice_the_rise_over_ridge_and_leak() -> None:
+    """V = ridge (k / 2) Lt + const: from 1.0 at Lt = 2 to 1.3 at Lt = 4, at ridge 0.1, is rank 3."""
+    network = LeakyResNet(3, 3, width=4, depth=6, effective_depth=4.0, seed=0, dtype=torch.float64)
+    layers = {"rank_from_hamiltonian": ("layer", [1.0, 2.0, 9.0]), "cost_of_identity": ("layer", [5.0, 4.0, 7.0])}
+    energies = xr.Dataset(layers, attrs={"stationarity": 1e-5})
+    row = readings_at(network, 1.3, energies, 0.1, [{"objective": 1.0, "effective_depth": 2.0}])
+    assert row["rank_from_slope"] == pytest.approx(3.0, rel=1e-12)
+    assert (row["rank_from_hamiltonian"], row["cost_of_identity"], row["objective"]) == (2.0, 4.0, 1.3)
+    assert (row["effective_depth"], row["depth"], row["stationarity"]) == (4.0, 6.0, 1e-5)
+    assert math.isnan(readings_at(network, 1.3, energies, 0.1, [])["rank_from_slope"])
 
 
 def test_drawing_out_keeps_both_ends_and_repeats_the_middle() -> None:

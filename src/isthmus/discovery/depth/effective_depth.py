@@ -112,7 +112,7 @@ def effective_depth(  # noqa: PLR0913
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NumericalWarning)  # the stationarity stands in the table
             energies = leaky_diagnosis(network, x, y, ridge=float(ridge))
-        return _row(network, found.objective, energies, float(ridge), known)
+        return readings_at(network, found.objective, energies, float(ridge), known)
 
     def late() -> bool:
         return limits.seconds is not None and time.monotonic() - began > limits.seconds
@@ -193,7 +193,7 @@ def drawn_out(network: LeakyResNet, effective_depth: float) -> LeakyResNet:
     return drawn
 
 
-def _row(network: LeakyResNet, objective: float, energies: xr.Dataset, ridge: float, rows: list[Row]) -> Row:
+def readings_at(network: LeakyResNet, objective: float, energies: xr.Dataset, ridge: float, rows: list[Row]) -> Row:
     """What is read at this Lt, after those before it."""
     slope = math.nan
     if rows:
