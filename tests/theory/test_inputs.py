@@ -109,10 +109,9 @@ def test_too_few_dimensions_are_refused(name: str, call: Call, good: Tensor) -> 
 
 
 @everywhere
-def test_arrays_that_are_no_tensors_are_refused(name: str, call: Call, good: Tensor) -> None:
-    array = good.numpy()
-    with pytest.raises(TypeError, match=r"needs .* as a torch tensor; got ndarray"):
-        call(array)  # pyright: ignore[reportArgumentType]
+def test_what_is_no_array_is_refused(name: str, call: Call, good: Tensor) -> None:
+    with pytest.raises(TypeError, match=r"needs .* as a torch tensor; got dict"):
+        call({"matrix": good})  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize("depth", [0, -3])
@@ -177,6 +176,15 @@ def test_ranks_larger_than_the_matrix_are_refused(rank: int) -> None:
     for call in calls:
         with pytest.raises(ValueError, match=rf"<= rank <= 3, .* got rank={rank}"):
             call()
+
+
+def test_a_matrix_is_no_list_of_singular_values() -> None:
+    costs = ("resnet_cost", "resnet_growth", "resnet_cost_gradient", "block_cost", "participation_ratio")
+    for name in (*costs, "trailing_singular_value_bound", "spectral_gap_rank"):
+        with pytest.raises(ValueError, match=rf"{name}: needs singular_values that fall .*svdvals"):
+            TAKES_SPECTRUM[name](torch.tensor([[2.0, 1.0], [0.0, 3.0]], dtype=torch.float64))
+        TAKES_SPECTRUM[name](torch.tensor([[2.0, 1.0], [3.0, 0.0]], dtype=torch.float64))  # two spectra
+        TAKES_SPECTRUM[name](torch.tensor([1.0, 2.0], dtype=torch.float64))  # one, in any order
 
 
 def test_negative_singular_values_are_refused() -> None:

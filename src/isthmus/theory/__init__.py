@@ -1,7 +1,10 @@
 """Pure mathematics of the bottleneck rank: tensors in, tensors out, one function for each row of docs/theorems.md.
 
+Arrays of numpy and lists of numbers are taken for tensors, and several depths at once: `linear_cost(A, depth=[2, 9])`.
 No module, file or hidden randomness here. Networks that attain the costs: `constructions`. Training: `training`.
 """
+
+from inspect import isfunction
 
 from isthmus.theory.bottleneck import (
     BottleneckCertificate,
@@ -10,6 +13,7 @@ from isthmus.theory.bottleneck import (
     representation_tail_bound,
     two_sequence_certificate,
 )
+from isthmus.theory.bridge import bridged
 from isthmus.theory.depth_ranges import (
     DepthWindow,
     PlateauSlope,
@@ -246,3 +250,11 @@ __all__ = [
     "two_sequence_certificate",
     "velocity",
 ]
+
+globals().update(
+    {name: bridged(found) for name, found in list(globals().items()) if name in __all__ and isfunction(found)}
+)
+
+
+def __dir__() -> list[str]:
+    return __all__

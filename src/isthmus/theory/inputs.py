@@ -42,13 +42,20 @@ def check_tensor(call: str, name: str, tensor: object, *, least_ndim: int = 0, n
 
 
 def check_singular_values(call: str, values: object) -> Tensor:
-    """The argument itself, if it holds finite numbers >= 0."""
+    """The argument itself, if it holds finite numbers >= 0, in several rows only if each of them falls."""
     values = check_tensor(call, "singular_values", values, least_ndim=1)
     if values.numel() and float(values.detach().min()) < 0:
         raise ValueError(
             f"{call}: needs singular_values >= 0; got {float(values.min()):.3g}, shape {tuple(values.shape)}. "
             "For a matrix pass torch.linalg.svdvals(matrix)."
         )
+    if values.ndim > 1 and values.numel():
+        rises = (values.detach().diff(dim=-1) > 1e-9 * values.detach().amax(-1, keepdim=True)).any()
+        if bool(rises):  # the rows of a matrix would be summed without a word
+            raise ValueError(
+                f"{call}: needs singular_values that fall along the last axis where there are several rows; got shape "
+                f"{tuple(values.shape)}. For a matrix pass torch.linalg.svdvals(matrix)."
+            )
     return values
 
 
