@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from isthmus import theory as theory
     from isthmus.diagnostics import Diagnosis as Diagnosis
     from isthmus.diagnostics import diagnose as diagnose
+    from isthmus.diagnostics import leaky_diagnosis as leaky_diagnosis
     from isthmus.discovery import Compression as Compression
     from isthmus.discovery import Discovery as Discovery
     from isthmus.discovery import EffectiveDepth as EffectiveDepth
@@ -77,6 +78,7 @@ _HOME = {
     "factorise": "isthmus.discovery",
     "fit": "isthmus.training",
     "interpret": "isthmus.discovery",
+    "leaky_diagnosis": "isthmus.diagnostics",
     "load": "isthmus.discovery",
     "rebalance": "isthmus.networks",
     "scree": "isthmus.discovery",

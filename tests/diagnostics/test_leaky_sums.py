@@ -1,9 +1,10 @@
 import pytest
 import torch
 
+import isthmus
 from isthmus.diagnostics import leaky_diagnosis, leaky_path
 from isthmus.diagnostics.leaky_sums import BLOCK, leaky_sums
-from isthmus.errors import NumericalWarning
+from isthmus.errors import DataError, NumericalWarning
 from isthmus.networks import Waist
 from isthmus.theory import features, layer_gamma, relaxed_energies
 from isthmus.theory.leaky_bounds import energies_of_grams
@@ -104,3 +105,16 @@ def test_the_norm_of_the_momentum_is_that_behind_each_layer() -> None:
         table = leaky_diagnosis(network, x, y, ridge=ridge)
     assert table["momentum_norm"].values.tolist() == pytest.approx(norms, rel=1e-11)
     assert len({round(norm, 6) for norm in norms}) == 6  # one layer off is another number
+
+
+def test_arrays_of_numpy_are_taken_too() -> None:
+    network, x, y = random_leaky(4), normal(6, 8, 3), normal(7, 8, 2)
+    with pytest.warns(NumericalWarning):
+        expected = isthmus.leaky_diagnosis(network, x, y, ridge=0.3)
+    for given in ((x.numpy(), y.numpy()), (x.tolist(), y.tolist())):
+        with pytest.warns(NumericalWarning):
+            found = leaky_diagnosis(network, *given, ridge=0.3)
+        for name in expected.variables:
+            assert found[name].values.tolist() == pytest.approx(expected[name].values.tolist(), rel=1e-6)
+    with pytest.raises(DataError, match="needs an array of numbers"):
+        leaky_diagnosis(network, "x", y, ridge=0.3)

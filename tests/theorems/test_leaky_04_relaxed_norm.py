@@ -3,7 +3,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from isthmus.theory import relaxed_norm
+from isthmus.errors import ShapeError
+from isthmus.theory import energy_split, features, least_norm_weights, relaxed_norm
+from shape_checks import own_shape_checks
 from theorem_checks import assert_close, normal, with_spectrum
 
 pytestmark = [pytest.mark.theorem("LEAKY-04"), pytest.mark.theorem("LEAKY-24")]
@@ -39,6 +41,32 @@ def test_more_features_than_samples_and_none() -> None:
     assert_close(relaxed_norm(m, s, gamma=0.1), torch.trace(m.mT @ torch.linalg.solve(kernel, m)))
     assert_close(relaxed_norm(m, s[:, :0], gamma=0.1), m.square().sum() / 0.1)
     assert_close(relaxed_norm(m[:0], s[:0], gamma=0.1), 0.0)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_least_norm_weights_make_the_same_layer_and_cost_the_lagrangian(bias: bool) -> None:
+    """Fewer samples than neurons, so that other weights do the same; step 0.1 of a layer with Lt = 3."""
+    A, W, rho, Lt = normal(0, 4, 7), normal(1, 7, 7 + bias), 0.1, 3.0
+    S = features(A, bias=bias)
+    after = (1 - rho * Lt) * A + rho * S @ W.mT
+    moving = (after - A) / rho
+    least = least_norm_weights(A, moving, effective_depth=Lt, bias=bias)
+    assert least.shape == W.shape
+    assert_close((1 - rho * Lt) * A + rho * S @ least.mT, after)
+    assert_close(least, W @ torch.linalg.pinv(S) @ S, relative=1e-10)
+    assert float(least.square().sum()) < float(W.square().sum())
+    if float(energy_split(A, moving, effective_depth=Lt, bias=bias).lagrangian) < torch.inf:
+        lagrangian = energy_split(A, moving, effective_depth=Lt, bias=bias).lagrangian
+        assert_close(least.square().sum() / (2 * Lt), lagrangian, relative=1e-9)
+    with pytest.raises(AssertionError):  # the leak of another depth
+        assert_close(least_norm_weights(A, moving, effective_depth=2.0, bias=bias), least)
+
+
+def test_least_norm_weights_of_a_speed_that_no_layer_has_are_refused() -> None:
+    with pytest.raises(ValueError, match="least_norm_weights: needs Lt A \\+ dA in the span"):
+        least_norm_weights(normal(0, 9, 3), normal(1, 9, 3), effective_depth=2.0)
+    with own_shape_checks(), pytest.raises(ShapeError, match="A and dA of one shape"):
+        least_norm_weights(normal(0, 9, 3), normal(1, 8, 3), effective_depth=2.0)
 
 
 def test_batches_and_gradients() -> None:

@@ -2,21 +2,26 @@ from typing import Any
 
 import mpmath
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
 from isthmus.diagnostics import leaky_path
+from isthmus.errors import ShapeError
 from isthmus.theory import (
+    RelaxedEnergies,
     features,
     hamiltonian,
     layer_gamma,
+    path_length_bounds,
     rank_from_hamiltonian,
     relaxed_energies,
     relaxed_norm,
     velocity,
 )
 from leaky_networks import RIDGE, small_data, trained
+from shape_checks import own_shape_checks
 from theorem_checks import SEEDS, assert_at_most, assert_close, normal
 
 pytestmark = pytest.mark.theorem("LEAKY-15")
@@ -114,6 +119,44 @@ def test_speed_follows_from_cost_and_rank_up_to_the_corrected_error() -> None:
     assert_at_most(max(excesses(0.5)), 0.0, slack=1e-9)
     with pytest.raises(AssertionError):  # as printed: gamma |B|
         assert_at_most(max(excesses(1.0)), 0.0, slack=1e-9)
+
+
+def test_path_length_bounds_by_hand() -> None:
+    made = [RelaxedEnergies(c, s, 0.0, k, k, e) for c, s, k, e in ((5.0, 1.0, 2.0, 0.5), (3.0, 0.5, 2.5, 0.1))]
+    steps = torch.tensor([0.25, 0.75], dtype=torch.float64)
+    found = path_length_bounds(made, steps, effective_depth=4.0)
+    mean = 0.25 * 1.0 + 0.75 * 0.5
+    assert (found.lower, found.upper) == pytest.approx((3 - (mean + 0.5) ** 2, 3 + 0.25), rel=1e-14)
+    assert found.length == pytest.approx(4 * mean, rel=1e-14)
+    with own_shape_checks(), pytest.raises(ShapeError, match="one step per layer"):
+        path_length_bounds(made, steps[:1], effective_depth=4.0)
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=SEEDS, gamma=st.sampled_from([1e-6, 1e-3, 0.1]))
+def test_the_least_cost_is_near_the_rank_up_to_length_and_error(seed: int, gamma: float) -> None:
+    """Some layer's rank reaches the lower bound and some layer's obeys the upper one, at any states."""
+    states = [(normal(seed + l, 9, 4), normal(seed + 50 + l, 9, 4)) for l in range(5)]
+    energies = [relaxed_energies(A, B, effective_depth=3.0, gamma=gamma) for A, B in states]
+    bounds = path_length_bounds(energies, torch.full((5,), 0.2, dtype=torch.float64), effective_depth=3.0)
+    size = max(e.cost_of_identity for e in energies)
+    assert_at_most(bounds.lower, max(e.rank for e in energies), slack=1e-9 * size)
+    assert_at_most(min(e.rank for e in energies), bounds.upper, slack=1e-9 * size)
+
+
+def test_the_first_inequality_on_a_trained_network() -> None:
+    network, _ = trained()
+    path = leaky_path(network, *small_data(), ridge=RIDGE)
+    pairs = list(zip(path.activations[:-1], path.momenta[1:], strict=True))
+    energies = [relaxed_energies(A, B, effective_depth=3.0, gamma=1e-2, smoothing=0.1) for A, B in pairs]
+    bounds = path_length_bounds(energies, path.steps, effective_depth=3.0)
+    for e in energies:  # at a critical point the rank is one number, up to the steps
+        assert bounds.lower - 0.1 <= e.rank <= bounds.upper + 0.1
+    assert bounds.length == pytest.approx(
+        3 * sum(r * e.speed for r, e in zip(path.steps.tolist(), energies, strict=True))
+    )
+    printed = 0.01 * max(float(B.square().sum()) for _, B in pairs) ** 0.5  # gamma c for sqrt(gamma) c
+    assert printed < max(e.epsilon for e in energies)
 
 
 def test_it_holds_layer_by_layer_on_a_trained_network() -> None:

@@ -33,6 +33,22 @@ def test_irregular_steps_are_longest_in_the_middle_by_these_shares() -> None:
         assert_close(step_sizes("irregular", 4), torch.tensor([9.0, 7, 7, 9], dtype=torch.float64) / 32)
 
 
+@pytest.mark.parametrize("a", [0.0, 0.5, 0.99])
+def test_irregularity_takes_the_mesh_from_equal_steps_to_the_irregular_ones(a: float) -> None:
+    """The paper's 1/L + (a/L) (1/4 - |..|) at mid-points; at L = 4 its sum is 1 for every a."""
+    expected = torch.tensor([1 - a / 8, 1 + a / 8, 1 + a / 8, 1 - a / 8], dtype=torch.float64) / 4
+    network = LeakyResNet(3, 3, width=3, depth=4, effective_depth=1.0, steps="irregular", irregularity=a, seed=0)
+    assert_close(network.steps, expected, relative=1e-6)
+    assert_close(step_sizes("irregular", 4, irregularity=a), expected)
+    assert_close(step_sizes("equidistant", 4, irregularity=a), torch.full((4,), 0.25, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("a", [-0.1, 1.1, float("nan")])
+def test_an_irregularity_beyond_the_papers_range_is_refused(a: float) -> None:
+    with pytest.raises(ValueError, match=r"irregularity=.*needs a number in \[0, 1\]"):
+        step_sizes("irregular", 4, irregularity=a)
+
+
 def flow_error(scheme: str, depth: int) -> float:
     """Distance from the flow of dA/dp = -Lt A + b, which is known: A = e^{-Lt p} A_0 + (1 - e^{-Lt p}) b / Lt."""
     Lt, b = 4.0, normal(1, 3)

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Float
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from isthmus.diagnostics.leaky_sums import LeakySums, leaky_sums, stream_and_gradients
 from isthmus.errors import DataError, NumericalWarning, ShapeError
 from isthmus.networks import LeakyResNet
+from isthmus.networks.arguments import tensor_argument
 from isthmus.theory import (
     critical_weights,
     rank_from_hamiltonian,
@@ -57,15 +58,13 @@ class LeakyPath:
     total_stationarity: float
 
 
-def leaky_path(
-    network: LeakyResNet, x: Float[Tensor, "n d_in"], y: Float[Tensor, "n d_out"], *, ridge: Real
-) -> LeakyPath:
+def leaky_path(network: LeakyResNet, x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, ridge: Real) -> LeakyPath:
     """Representations and momenta of a leaky network, by one backward pass of the data loss alone.
 
     Args:
         network: not changed.
-        x: samples as rows.
-        y: targets.
+        x: samples as rows, (n, d_in).
+        y: targets, (n, d_out).
         ridge: that of the training, > 0.
 
     Returns:
@@ -76,8 +75,8 @@ def leaky_path(
 
     Source: 002, section 2; the staggered indices are ours. Test: LEAKY-11.
     """
-    exact, x, y = checked_copy(network, x, y, ridge)
-    stream, gradients, loss = stream_and_gradients(exact, x, y, num_samples=len(x))
+    exact, inputs, targets = checked_copy(network, x, y, ridge)
+    stream, gradients, loss = stream_and_gradients(exact, inputs, targets, num_samples=len(inputs))
     A, B = torch.stack(stream), -torch.stack(gradients) / ridge
     W, rho, smoothing = exact.weights.detach(), exact.layer_steps(), float(exact.smoothing)
     arriving = _arriving(exact, B)
@@ -93,8 +92,8 @@ def leaky_path(
 
 def leaky_diagnosis(
     network: LeakyResNet,
-    x: Float[Tensor, "n d_in"],
-    y: Float[Tensor, "n d_out"],
+    x: ArrayLike | Tensor,
+    y: ArrayLike | Tensor,
     *,
     ridge: Real,
     relative_gamma: Real = 1e-4,
@@ -103,8 +102,8 @@ def leaky_diagnosis(
 
     Args:
         network: not changed.
-        x: samples as rows.
-        y: targets.
+        x: samples as rows, (n, d_in).
+        y: targets, (n, d_out).
         ridge: that of the training, > 0.
         relative_gamma: gamma0; each layer is relaxed by gamma0 times the largest eigenvalue of its kernel.
 
@@ -118,8 +117,8 @@ def leaky_diagnosis(
 
     Source: 002, figure 1. Test: LEAKY-13, LEAKY-15.
     """
-    exact, x, y = checked_copy(network, x, y, ridge)
-    sums = leaky_sums(exact, x, y, ridge=float(ridge))
+    exact, inputs, targets = checked_copy(network, x, y, ridge)
+    sums = leaky_sums(exact, inputs, targets, ridge=float(ridge))
     Lt, critical = network.effective_depth, network.effective_depth * sums.by_momentum.mT
     stationarity, total = _stationarity(exact, critical)
     if not total <= FAR:
@@ -133,7 +132,7 @@ def leaky_diagnosis(
     same = Lt * (sums.by_level.square().sum((1, 2)) / 2 - sums.same)
     averaged = (same[:-1] + 2 * mixed + same[1:]) / 4
     pontryagin = mixed - (exact.weights - critical).square().sum((1, 2)) / (2 * Lt)
-    costs, speeds = _energies(exact, sums, (x, y), ridge=ridge, relative_gamma=float(relative_gamma))
+    costs, speeds = _energies(exact, sums, (inputs, targets), ridge=ridge, relative_gamma=float(relative_gamma))
     columns = {
         "position": network.steps.double().cumsum(0),
         "hamiltonian": averaged,
@@ -182,11 +181,13 @@ def _energies(
     return costs, speeds
 
 
-def checked_copy(network: LeakyResNet, x: Tensor, y: Tensor, ridge: Real) -> tuple[LeakyResNet, Tensor, Tensor]:
+def checked_copy(
+    network: LeakyResNet, x: ArrayLike | Tensor, y: ArrayLike | Tensor, ridge: Real
+) -> tuple[LeakyResNet, Tensor, Tensor]:
     """A frozen float64 copy of the network, and the data in float64."""
     check_positive("leaky_path", "ridge", ridge)
     exact = copy.deepcopy(network).double().requires_grad_(False)
-    x, y = x.double(), y.double()
+    x, y = (tensor_argument(data, f"leaky_path(network, x, y): {name}").double() for name, data in (("x", x), ("y", y)))
     if not bool(torch.isfinite(x).all() and torch.isfinite(y).all()):
         raise DataError("leaky_path(network, x, y): needs finite numbers. Remove rows with NaN or infinity first.")
     if y.shape != (len(x), network.d_out):

@@ -39,6 +39,7 @@ class LeakyResNet(ResidualStream):
         effective_depth: Lt > 0, the strength of the leak.
         steps: "equidistant", "irregular" (longer in the middle), "adaptive" (equidistant until `fit` moves them), or a
             tensor of `depth` positive numbers with sum 1.
+        irregularity: a in [0, 1] of irregular steps, rho_l ~ 1 + a (1/4 - |p_l - 1/2|); 0 is equidistant.
         maps: "fixed" (random, semi-orthogonal, no parameters) or "learned" (the same at the start, penalised).
         bias: whether layers have a bias.
         scheme: "euler" (needs rho_l Lt < 1) or "exponential".
@@ -66,6 +67,7 @@ class LeakyResNet(ResidualStream):
         depth: int,
         effective_depth: Real,
         steps: str | Tensor = "equidistant",
+        irregularity: Real = 1.0,
         maps: str = "fixed",
         bias: bool = True,
         scheme: str = "euler",
@@ -78,7 +80,7 @@ class LeakyResNet(ResidualStream):
         Lt = float(effective_depth)
         self.d_in, self.d_out, self.width, self.matrices_per_layer = d_in, d_out, width, 1
         self.effective_depth, self.maps, self.has_bias, self.scheme = Lt, maps, bias, scheme
-        sizes = step_sizes(steps, depth)
+        sizes = step_sizes(steps, depth, irregularity=irregularity)
         self.adaptive = isinstance(steps, str) and steps == "adaptive"
         check_leak(sizes, Lt, scheme)
         dtype = dtype or torch.get_default_dtype()

@@ -8,16 +8,17 @@ from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.errors import ShapeError
+from isthmus.theory.inputs import Real
 
 STEPS = ("equidistant", "irregular", "adaptive")
 SCHEMES = ("euler", "exponential")
 ROUNDING = 1e-5  # how far a sum of steps may be from 1: float32 tensors of a few hundred steps
 
 
-def step_sizes(steps: str | Tensor, depth: int) -> Float[Tensor, " depth"]:
+def step_sizes(steps: str | Tensor, depth: int, *, irregularity: Real = 1.0) -> Float[Tensor, " depth"]:
     """The steps rho_1 .. rho_L > 0 with sum 1, float64.
 
-        equidistant: 1/L;   irregular: proportional to 1 + 1/4 - |(l - 1/2)/L - 1/2|;   adaptive: 1/L to begin with
+        equidistant: 1/L;   irregular: proportional to 1 + a (1/4 - |(l - 1/2)/L - 1/2|);   adaptive: 1/L to begin with
 
     The irregular mesh stands at mid-points, so that it is its own mirror image, and is normalised; the formula of the
     paper is neither for odd L.
@@ -25,15 +26,19 @@ def step_sizes(steps: str | Tensor, depth: int) -> Float[Tensor, " depth"]:
     Args:
         steps: one of the three words, or a tensor.
         depth: L.
+        irregularity: a in [0, 1], of irregular steps; 0 is an equidistant mesh, more has more layers near the ends.
 
     Returns:
         One step per layer.
 
     Raises:
-        ValueError: another word; a step <= 0; a sum other than 1. ShapeError: not one step per layer.
+        ValueError: another word; `irregularity` outside [0, 1]; a step <= 0; a sum other than 1.
+        ShapeError: not one step per layer.
 
     Source: 002, appendix A, as corrected. Test: LEAKY-19.
     """
+    if not 0 <= irregularity <= 1:
+        raise ValueError(f"LeakyResNet(irregularity={irregularity!r}): needs a number in [0, 1]; 0 is equidistant.")
     if isinstance(steps, str):
         if steps not in STEPS:
             raise ValueError(
@@ -42,7 +47,7 @@ def step_sizes(steps: str | Tensor, depth: int) -> Float[Tensor, " depth"]:
         if steps != "irregular":
             return torch.full((depth,), 1.0 / depth, dtype=torch.float64)
         middle = (torch.arange(depth, dtype=torch.float64) + 0.5) / depth
-        rho = 1.25 - (middle - 0.5).abs()
+        rho = 1 + irregularity / 4 - irregularity * (middle - 0.5).abs()
         return rho / rho.sum()
     if steps.shape != (depth,):
         raise ShapeError(f"LeakyResNet(steps=tensor): needs {depth} steps, one per layer; got {tuple(steps.shape)}.")

@@ -31,12 +31,10 @@ from isthmus.theory.estimate import (
     Verdict,
 )
 from isthmus.theory.jacobian_bounds import (
-    large_singular_value_bound,
     last_matrix_lower_bound,
     regularity_lower_bound,
     resnet_jacobian_lower_bound,
     schatten_lower_bound,
-    trailing_singular_value_bound,
     two_point_bound,
 )
 from isthmus.theory.kernel_baseline import (
@@ -54,14 +52,17 @@ from isthmus.theory.leaky import (
     velocity,
 )
 from isthmus.theory.leaky_bounds import (
+    PathLengthBounds,
     RelaxedEnergies,
     layer_gamma,
+    path_length_bounds,
     relaxed_energies,
 )
 from isthmus.theory.leaky_stability import (
     EnergySplit,
     covariance_coefficients,
     energy_split,
+    least_norm_weights,
     negative_energy_fraction,
     neuron_addition_margin,
     scale_criticality,
@@ -85,6 +86,10 @@ from isthmus.theory.linearisation import (
 from isthmus.theory.nonplanarity import (
     NonplanarityBound,
     nonplanarity_bound,
+)
+from isthmus.theory.norm_bounds import (
+    large_singular_value_bound,
+    trailing_singular_value_bound,
 )
 from isthmus.theory.representation_costs import (
     cost_of_identity,
@@ -159,6 +164,7 @@ __all__ = [
     "KernelRidge",
     "LinearCostExpansion",
     "NonplanarityBound",
+    "PathLengthBounds",
     "PlateauSlope",
     "RankCertificate",
     "RankEstimate",
@@ -195,6 +201,7 @@ __all__ = [
     "largest_stable_step",
     "layer_gamma",
     "layer_jacobian_bound",
+    "least_norm_weights",
     "linear_cost",
     "linear_cost_expansion",
     "linear_path_cost",
@@ -207,6 +214,7 @@ __all__ = [
     "optimal_linear_factors",
     "optimal_resnet_factors",
     "participation_ratio",
+    "path_length_bounds",
     "piecewise_jacobian",
     "plateau_slope",
     "pontryagin_hamiltonian",

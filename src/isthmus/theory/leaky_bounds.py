@@ -3,13 +3,16 @@
 The paper has gamma c where sqrt(gamma) c is right; as printed the inequalities fail. Energies: `theory.leaky`.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from isthmus.theory.inputs import Real, check_positive
+from isthmus.errors import ShapeError
+from isthmus.theory.inputs import Real, check_positive, check_tensor
 from isthmus.theory.leaky import velocity
 from isthmus.theory.representation_costs import features, hamiltonian, relaxed_norm
 
@@ -161,6 +164,52 @@ def energies_of_grams(
     cost = (float(activation) - float((by_activation * W).sum())) / float(gamma)
     coupled = float((by_momentum * (by_momentum - gamma * Z - 2 * W)).sum())
     return cost, max(coupled + cost, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class PathLengthBounds:
+    """What Theorem 4 says of the rank -2 H / Lt of a whole path.
+
+    Attributes:
+        lower: min cost - (length / Lt + max epsilon)^2.
+        upper: min cost + max epsilon^2.
+        length: int |dA/dp| dp, each layer in its own K + gamma.
+    """
+
+    lower: float
+    upper: float
+    length: float
+
+
+def path_length_bounds(
+    energies: Sequence[RelaxedEnergies], steps: Float[Tensor, " L"], *, effective_depth: Real
+) -> PathLengthBounds:
+    """How far the rank that a Hamiltonian stands for is from the least cost of identity (*lower*, *upper bound*).
+
+        -(length / Lt + max epsilon)^2  <=  -2 H / Lt - min |A|^2  <=  max epsilon^2,   norms in K + gamma
+
+    H is one number on an optimal path. Of a discrete network the greatest rank of its layers is at least `lower` and
+    the least at most `upper`, whatever its weights.
+
+    Args:
+        energies: of the layers 1..L, as `relaxed_energies` returns them.
+        steps: rho_1 .. rho_L, with sum 1.
+        effective_depth: Lt > 0.
+
+    Raises:
+        ValueError: `effective_depth` <= 0, NaN or infinity. ShapeError: not one step per layer, or no layer.
+
+    Accuracy: that of the energies, not rounded outward.
+    Source: 002, Theorem 4, with sqrt(gamma) c for its gamma c. Test: LEAKY-15.
+    """
+    call = "path_length_bounds"
+    check_positive(call, "effective_depth", effective_depth)
+    check_tensor(call, "steps", steps, ndim=1)
+    if len(energies) != len(steps) or not energies:
+        raise ShapeError(f"{call}: needs one step per layer; got {len(steps)} for {len(energies)} layers.")
+    least, loosest = min(e.cost_of_identity for e in energies), max(e.epsilon for e in energies)
+    mean = math.fsum(step * e.speed for step, e in zip(steps.tolist(), energies, strict=True))
+    return PathLengthBounds(least - (mean + loosest) ** 2, least + loosest**2, mean * float(effective_depth))
 
 
 def layer_gamma(features_of_layer: Float[Tensor, "n p"], *, relative: Real = 1e-4) -> float:

@@ -77,6 +77,51 @@ def energy_split(
     return EnergySplit(cost, coupling, kinetic, Lt / 2 * cost + coupling + kinetic, -Lt / 2 * cost)
 
 
+def least_norm_weights(
+    activation: Float[Tensor, "n width"],
+    velocity: Float[Tensor, "n width"],
+    *,
+    effective_depth: Real,
+    bias: bool = True,
+) -> Float[Tensor, "width p"]:
+    """The weights of least norm that move a representation at a given speed (*exact*).
+
+        W = (Lt A + dA) sigma(A)^+ = argmin { |W|_F : sigma(A) W^T = Lt A + dA },   |W|^2 / (2 Lt) = the Lagrangian
+
+    Of a discrete layer: `activation` A_{l-1} and `velocity` (A_l - A_{l-1}) / rho_l, whatever weights made A_l.
+
+    Args:
+        activation: A, samples as rows.
+        velocity: dA/dp.
+        effective_depth: Lt > 0.
+        bias: whether layers have a bias, the last column.
+
+    Returns:
+        The weights, as those of `LeakyResNet`.
+
+    Raises:
+        ValueError: Lt A + dA is not in the span of sigma(A), so that no weights do it; `effective_depth` <= 0, NaN or
+            infinity. ShapeError: shapes that differ.
+
+    Accuracy: that of the pseudo-inverse of sigma(A). Source: 002, section 1.3. Test: LEAKY-04.
+    """
+    call = "least_norm_weights"
+    check_positive(call, "effective_depth", effective_depth)
+    check_tensor(call, "activation", activation, ndim=2)
+    check_tensor(call, "velocity", velocity, ndim=2)
+    if activation.shape != velocity.shape:
+        raise ShapeError(
+            f"{call}: needs A and dA of one shape; got {tuple(activation.shape)}, {tuple(velocity.shape)}."
+        )
+    found = _least_weights(features(activation, bias=bias), float(effective_depth) * activation + velocity)
+    if found is None:
+        raise ValueError(
+            f"{call}: needs Lt A + dA in the span of sigma(A); it is not, with {len(activation)} samples and "
+            f"{activation.shape[1]} neurons. Pass the speed of a layer that exists, (A_l - A_(l-1)) / rho_l."
+        )
+    return found.mT
+
+
 def scale_criticality(activation: Float[Tensor, "n width"]) -> Float[Tensor, " width"]:
     """A^T K^+ 1, which vanishes at a local minimum of the cost of identity with bias (*exact*).
 

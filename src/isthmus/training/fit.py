@@ -17,7 +17,7 @@ from isthmus.training.limits import Limits, limits_argument
 from isthmus.training.losses import SQUARED, DataLoss, Loss, loss_argument
 from isthmus.training.sharded.row_step import step_within
 from isthmus.training.sharded.team import Team
-from isthmus.training.solvers.schedule import Schedule, default_schedule, on_all_rows
+from isthmus.training.solvers.schedule import Schedule, check_steps_move, default_schedule, on_all_rows
 from isthmus.training.solvers.solver import Solver
 
 
@@ -61,7 +61,7 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
     Raises:
         TypeError: no network, or one of TorchScript. DataError: x or y is no array of numbers.
         ShapeError: x and y of different length, or not matching the network.
-        ValueError: ridge < 0, an unknown loss, negative weights.
+        ValueError: ridge < 0, an unknown loss, negative weights, adaptive steps that no solver moves.
         DataError: the checkpoint is damaged, or belongs to another fit. OSError: it cannot be written.
     """
     kind = loss_argument(loss, "fit")
@@ -75,6 +75,7 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
     chosen = schedule or default_schedule(
         network, evaluations=limits.evaluations, ridge=ridge, rows=len(inputs), memory=limits.memory
     )
+    check_steps_move(network, chosen)
     with torch.no_grad():
         step = step_within(network, inputs, data, ridge, memory=limits.memory)
         chosen = on_all_rows(chosen) if step.at_once < len(step.x) else chosen

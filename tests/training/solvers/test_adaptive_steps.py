@@ -14,7 +14,7 @@ from isthmus.networks import FullyConnected, LeakyResNet
 from isthmus.training import FitEvent, Limits, Outcome, fit
 from isthmus.training.solvers.adaptive_steps import AdaptiveSteps, even_steps, relative_moves, resampled
 from isthmus.training.solvers.preconditioned import TO_RELU, PreconditionedLBFGS
-from isthmus.training.solvers.solver import State
+from isthmus.training.solvers.solver import LBFGS, Adam, GradientDescent, Solver, State
 from isthmus.training.steps.leaky_step import LeakyStep
 from leaky_networks import RIDGE, small_data
 from theorem_checks import SEEDS, assert_close, normal
@@ -22,8 +22,8 @@ from theorem_checks import SEEDS, assert_close, normal
 pytestmark = pytest.mark.theorem("LEAKY-19")
 
 
-def started(seed: int) -> LeakyResNet:
-    return LeakyResNet(3, 3, width=5, depth=10, effective_depth=6.0, steps="adaptive", seed=seed, dtype=torch.float64)
+def started(seed: int, steps: str = "adaptive") -> LeakyResNet:
+    return LeakyResNet(3, 3, width=5, depth=10, effective_depth=6.0, steps=steps, seed=seed, dtype=torch.float64)
 
 
 @functools.cache
@@ -33,7 +33,7 @@ def alive() -> int:
     constant = float((y - y.mean(0)).square().sum(1).mean())
     begun = replace(SOLVER.solver, evaluations=100)
     for seed in range(10):
-        if fit(started(seed), x, y, ridge=RIDGE, solver=begun).objective < constant / 2:
+        if fit(started(seed, "equidistant"), x, y, ridge=RIDGE, solver=begun).objective < constant / 2:
             return seed
     raise AssertionError("all starts fall to a constant")
 
@@ -97,6 +97,7 @@ def test_training_ends_critical_with_layers_that_move_alike(largest: float) -> N
     assert_close(network.steps.sum(), 1.0)
     assert float(network.steps.max()) * 6.0 <= largest * (1 + 1e-9)
     assert unevenness(network, largest) <= 1.05
+    before.adaptive = False  # by anybody else its steps stay where they are
     fit(before, x, y, ridge=RIDGE, solver=SOLVER.solver)
     assert unevenness(before, largest) > 2.1
     fit(once, x, y, ridge=RIDGE, solver=replace(SOLVER, largest=largest, rounds=1, final_rounds=0))
@@ -245,3 +246,18 @@ def test_networks_without_steps_are_refused() -> None:
     x, y = small_data()
     with pytest.raises(TypeError, match="AdaptiveSteps: needs a LeakyResNet, got FullyConnected"):
         fit(FullyConnected(3, 3, width=4, depth=3), x, y, ridge=0.1, solver=AdaptiveSteps())
+
+
+@pytest.mark.parametrize("solver", [Adam(10), (LBFGS(10), GradientDescent(10)), PreconditionedLBFGS()])
+def test_solvers_that_leave_adaptive_steps_where_they_are_are_refused_at_once(
+    solver: Solver | tuple[Solver, ...],
+) -> None:
+    network, (x, y) = adaptive(), small_data()
+    weights = network.weights.detach().clone()
+    with pytest.raises(ValueError, match="would stay equidistant.*AdaptiveSteps"):
+        fit(network, x, y, ridge=RIDGE, solver=solver)
+    with pytest.raises(ValueError, match="would stay equidistant"):
+        fit(network, x, y, ridge=0.0)
+    assert torch.equal(network.weights.detach(), weights)
+    equal = LeakyResNet(3, 3, width=5, depth=6, effective_depth=2.0, seed=0, dtype=torch.float64)
+    assert fit(equal, x, y, ridge=RIDGE, solver=solver, limits=Limits(evaluations=5)).gradient_evaluations > 0

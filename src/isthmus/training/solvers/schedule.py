@@ -87,6 +87,22 @@ def _preconditioned(network: LeakyResNet, wanted: Wanted) -> Schedule:
     return (AdaptiveSteps(solver),) if network.adaptive else (solver,)
 
 
+def check_steps_move(network: nn.Module, schedule: Schedule) -> None:
+    """Raise where a network was made with adaptive steps and nothing in the schedule moves them.
+
+    Raises:
+        ValueError: as said; they would stay equidistant without a word.
+    """
+    moved = any(isinstance(solver, AdaptiveSteps) for solver in schedule)
+    if isinstance(network, LeakyResNet) and network.adaptive and not moved:
+        solvers = ", ".join(type(solver).__name__ for solver in schedule)
+        raise ValueError(
+            f'fit: needs a solver that moves the steps of LeakyResNet(steps="adaptive"); got {solvers}, at which they '
+            "would stay equidistant. Leave out solver= with a ridge > 0, pass AdaptiveSteps(PreconditionedLBFGS(...)), "
+            'or choose steps="equidistant".'
+        )
+
+
 SCHEDULES: dict[type[nn.Module], Callable[[Any, Wanted], Schedule]] = {
     FullyConnected: _with_moves,
     LeakyResNet: _preconditioned,
