@@ -47,6 +47,18 @@ def test_compression_merges_near_identities_and_stops_before_the_tolerance() -> 
     assert full.relative_error > 0.02
 
 
+def test_the_layers_that_went_are_those_of_the_original_network() -> None:
+    """Hidden layer 2 repeats 1 and 4 repeats 3, so that one of each pair may go."""
+    eye = torch.eye(4, dtype=torch.float64)
+    w = [torch.randn(4, 4, generator=torch.Generator().manual_seed(i), dtype=torch.float64) for i in range(3)]
+    network = FullyConnected.from_layers([w[0], eye, w[1], eye, w[2]])
+    x = torch.randn(50, 4, generator=torch.Generator().manual_seed(9), dtype=torch.float64)
+    compressed = compress_depth(network, x, tolerance=1e-9)
+    assert compressed.merged in ((2, 3), (2, 4))
+    assert compressed.network.depth == 3
+    assert float((compressed.network(x) - network(x)).detach().abs().max()) <= rounding(condition=100)
+
+
 def test_bad_positions_are_refused_in_words() -> None:
     network, x = near_identity_network()
     with pytest.raises(ValueError, match=r"needs a hidden layer, 1\.\.5"):

@@ -11,6 +11,7 @@ from isthmus.networks import (
     merge_parallel_neurons,
 )
 from isthmus.networks.caratheodory import conic_combination
+from isthmus.networks.folding import merge_linear_runs, with_linear_run
 from tolerances import closed_form, rounding
 
 
@@ -113,3 +114,22 @@ def test_balanced_factors_multiply_to_the_matrix_at_its_cost(depth: int) -> None
     assert_cost(2 / depth)
     with pytest.raises(AssertionError):
         assert_cost(1 / depth)
+
+
+@pytest.mark.parametrize("middle", [1, 2, 4])
+def test_a_run_of_linear_layers_is_written_anew_at_its_place(middle: int) -> None:
+    """Layers 2 and 3 of 4 hidden ones are linear, with biases, and the run has rank 2."""
+    weights = [random(5, 3), random(2, 5, seed=1), random(4, 2, seed=2), random(6, 4, seed=3), random(2, 6, seed=4)]
+    biases = [random(len(w), seed=10 + i) for i, w in enumerate(weights)]
+    network, x = FullyConnected.from_layers(weights, biases, linear=(2, 3)), random(20, 3, seed=5)
+    after = with_linear_run(network, rank=2, middle=middle)
+    assert after.dimensions == (3, 5, *[2] * middle, 6, 2)
+    assert sorted(after.linear) == list(range(2, 2 + middle))
+    assert float((after(x) - network(x)).detach().abs().max()) <= rounding(condition=1e3)
+    product = weights[3] @ weights[2] @ weights[1]
+    run = [w.detach() for w in after.weights][1:-1]
+    cost = (middle + 1) * float((torch.linalg.svdvals(product)[:2] ** (2 / (middle + 1))).sum())
+    assert sum(float(w.square().sum()) for w in run) == pytest.approx(cost, rel=1e-12)
+    merged = merge_linear_runs(network)
+    assert (merged.dimensions, merged.linear) == ((3, 5, 6, 2), frozenset())
+    assert float((merged(x) - network(x)).detach().abs().max()) <= rounding(condition=1e3)

@@ -26,3 +26,12 @@ def test_identity_layers_cost_their_rank_each(seed: int, identities: int) -> Non
     if identities:
         with pytest.raises(AssertionError):
             assert_close(bound(1), squared_norm(whole))
+
+
+def test_encoders_of_little_or_no_norm_are_fine() -> None:
+    """The norm of a half may be anything from 0: 7 layers, 2 + 1 of them halves, on 3 dimensions."""
+    cost = bottleneck_cost_upper_bound(0.0, 0.25, rank=3, depth=7, encoder_depth=2, decoder_depth=1)
+    assert_close(cost, 12.25)
+    assert cost >= 12.25
+    with pytest.raises(ValueError, match="needs depth >= 3"):
+        bottleneck_cost_upper_bound(0.0, 0.25, rank=3, depth=2, encoder_depth=2, decoder_depth=1)
