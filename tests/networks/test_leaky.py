@@ -3,8 +3,10 @@ import torch
 
 import isthmus
 from isthmus.errors import ShapeError
-from isthmus.networks import LeakyResNet, walk
+from isthmus.networks import LeakyResNet, releaked, retimed, walk
 from isthmus.networks.leaky_steps import step_sizes
+from isthmus.training.losses import SQUARED, DataLoss
+from isthmus.training.steps.leaky_step import LeakyStep
 from theorem_checks import assert_close, normal
 
 SETTINGS = [("euler", True), ("euler", False), ("exponential", True), ("exponential", False)]
@@ -78,9 +80,9 @@ def test_bad_input_is_refused_in_words() -> None:
     for changes, message in (
         ({"width": 2}, "needs width >= 3"),
         ({"depth": 0}, "needs depth >= 1"),
-        ({"effective_depth": 0.0}, "needs finite effective_depth > 0"),
-        ({"effective_depth": -1.0}, "needs finite effective_depth > 0"),
-        ({"effective_depth": 4.0}, r"needs rho Lt < 1 in every layer; got 1 with depth 4"),
+        ({"effective_depth": -1.0}, "needs finite effective_depth >= 0"),
+        ({"effective_depth": float("nan")}, "needs finite effective_depth >= 0"),
+        ({"effective_depth": 4.1}, r"needs rho Lt <= 1 in every layer; got 1.02 with depth 4"),
         ({"steps": "learned"}, "'equidistant', 'irregular', 'adaptive' or a tensor of 4 steps"),
         ({"steps": torch.tensor([0.5, 0.5, 0.5, 0.5])}, "needs sum 1; got 2"),
         ({"steps": torch.tensor([0.5, 0.5, 0.5, -0.5])}, "needs positive steps"),
@@ -100,3 +102,70 @@ def test_weights_lie_row_by_row_as_those_that_are_read_back_do() -> None:
             isthmus.FullyConnected(3, 2, width=5, depth=3, seed=0))  # fmt: skip
     for network in made:
         assert all(parameter.is_contiguous() for parameter in network.parameters())
+
+
+def ends(**changes: object) -> LeakyResNet:
+    arguments = {"width": 5, "depth": 4, "bias": True, "seed": 3, "dtype": torch.float64} | changes
+    network = LeakyResNet(3, 2, **arguments)  # pyright: ignore[reportArgumentType]
+    with torch.no_grad():
+        network.weights.copy_(normal(1, *network.weights.shape))
+    return network
+
+
+@pytest.mark.parametrize("scheme", ["euler", "exponential"])
+def test_without_a_leak_it_is_a_plain_resnet(scheme: str) -> None:
+    network, x = ends(effective_depth=0, scheme=scheme), normal(2, 6, 3)
+    E, U, W = (p.detach() for p in (network.embedding, network.unembedding, network.weights))
+    stream = x @ E.mT
+    for w in W:
+        stream = stream + (stream.relu() @ w[:, :5].mT + w[:, 5]) / 4
+    assert_close(network(x).detach(), stream @ U.mT)
+    assert_close(network.penalty().detach(), W.square().sum() / 8)
+    assert_close(network.as_fully_connected()(x).detach(), network(x).detach(), relative=1e-11)
+    drawn = LeakyResNet(3, 2, width=50, depth=4, effective_depth=0, seed=0, dtype=torch.float64)
+    assert float(drawn.weights[..., :50].detach().square().mean()) == pytest.approx(1 / 200, rel=0.05)
+
+
+def test_a_layer_that_leaks_all_is_fully_connected() -> None:
+    """rho Lt = 1 in each of 7 layers, where 1 / 7 is rounded: A_l = rho_l sigma(A_{l-1}) W_l^T and nothing else."""
+    network, x = ends(effective_depth=7, depth=7), normal(2, 6, 3)
+    W, b = network.weights.detach()[..., :5] / 7, network.weights.detach()[..., 5] / 7
+    # the first layer acts on relu(E x), so that a layer with the identity stands in front
+    layers = [network.embedding.detach(), *W, network.unembedding.detach()]
+    zeros = [torch.zeros(len(layers[0])).double(), *b, torch.zeros(2).double()]
+    same = isthmus.FullyConnected.from_layers(layers, zeros, linear=(8,))
+    assert_close(network(x).detach(), same(x).detach(), relative=1e-10)
+    unequal = torch.tensor([0.2, 0.5, 0.3], dtype=torch.float64)
+    assert ends(effective_depth=2, depth=3, steps=unequal).depth == 3  # one layer without a skip
+
+
+@pytest.mark.parametrize(("effective_depth", "scheme"), [(0.0, "euler"), (0.0, "exponential"), (4.0, "euler")])
+def test_both_ends_are_trained_by_hand_as_by_autograd(effective_depth: float, scheme: str) -> None:
+    network, x, y = ends(effective_depth=effective_depth, scheme=scheme), normal(4, 30, 3), normal(5, 30, 2)
+    step = LeakyStep(network, x, DataLoss(SQUARED, y), 0.1)
+    value = step()
+    objective = (network(x) - y).square().sum(1).mean() + 0.1 * network.penalty()
+    (gradient,) = torch.autograd.grad(objective, [network.weights])
+    assert value == pytest.approx(float(objective.detach()), rel=1e-12)
+    assert_close(step.gradient, gradient.reshape(-1), relative=1e-11)
+    result = isthmus.fit(network, x, y, ridge=0.05, limits=isthmus.Limits(evaluations=400))
+    assert result.objective < 0.9 * float(objective.detach())
+    assert result.stationarity < 0.3
+    found = isthmus.diagnose(network, x, y, ridge=0.05)
+    assert ("hamiltonian" in found.layers) == (effective_depth > 0)
+    if not effective_depth:
+        with pytest.raises(ValueError, match="needs a network that leaks"):
+            isthmus.leaky_diagnosis(network, x, y, ridge=0.05)
+        with pytest.raises(ValueError, match="effective_depth of the network > 0"):
+            isthmus.effective_depth(network, x, y, ridge=0.05)
+
+
+def test_moves_that_need_a_leak_say_so() -> None:
+    plain = ends(effective_depth=0.0, scheme="exponential")
+    with pytest.raises(ValueError, match="retimed: needs a network that leaks"):
+        retimed(plain)
+    leaking, factor = releaked(ends(effective_depth=0.0, bias=False), 1.5)  # from a ResNet to a leaky one
+    x = normal(2, 6, 3)
+    assert_close(leaking(x).detach(), factor * ends(effective_depth=0.0, bias=False)(x).detach(), relative=1e-11)
+    with pytest.raises(ValueError, match="needs rho Lt < 1"):
+        releaked(ends(effective_depth=2.0), 4.0)

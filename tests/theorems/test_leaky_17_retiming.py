@@ -88,6 +88,6 @@ def test_what_cannot_move_is_refused_in_words() -> None:
         retimed(random_leaky(0))
     with pytest.raises(ValueError, match='needs scheme="euler"'):
         releaked(smooth, 1.0)
-    with pytest.raises(ValueError, match="needs rho Lt < 1"):
+    with pytest.raises(ValueError, match="needs rho Lt <= 1"):
         releaked(random_leaky(0), 6.0)
     assert retimed(random_leaky(0, scheme="exponential")).depth == 6

@@ -71,7 +71,8 @@ def leaky_path(network: LeakyResNet, x: ArrayLike | Tensor, y: ArrayLike | Tenso
         The path.
 
     Raises:
-        ShapeError: y is not of the shape of the outputs. DataError: NaN or infinity. ValueError: `ridge` <= 0.
+        ShapeError: y is not of the shape of the outputs. DataError: NaN or infinity.
+        ValueError: `ridge` <= 0, a network without a leak.
 
     Source: 002, section 2; the staggered indices are ours. Test: LEAKY-11.
     """
@@ -186,6 +187,11 @@ def checked_copy(
 ) -> tuple[LeakyResNet, Tensor, Tensor]:
     """A frozen float64 copy of the network, and the data in float64."""
     check_positive("leaky_path", "ridge", ridge)
+    if not network.effective_depth:
+        raise ValueError(
+            "leaky_path: needs a network that leaks; its energies are those of the leak, and this is a plain ResNet "
+            "(effective_depth=0). Use diagnose, which leaves them out."
+        )
     exact = copy.deepcopy(network).double().requires_grad_(False)
     x, y = (tensor_argument(data, f"leaky_path(network, x, y): {name}").double() for name, data in (("x", x), ("y", y)))
     if not bool(torch.isfinite(x).all() and torch.isfinite(y).all()):

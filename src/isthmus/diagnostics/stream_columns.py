@@ -44,7 +44,7 @@ def add_leaky_columns(
         Warnings as sentences.
     """
     _put(table, "position", network.steps.double().cumsum(0).numpy())
-    if y is None or ridge is None:
+    if y is None or ridge is None or not network.effective_depth:  # energies are those of a leak
         _put(table, "cost_of_identity", np.array(_identity_costs(network, x)))
         return []
     with warnings.catch_warnings(record=True) as caught:

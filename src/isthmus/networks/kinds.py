@@ -64,7 +64,6 @@ class KindOfNetwork:
 
 
 SHAPE: Mapping[str, Field] = {"width": whole(1), "depth": whole(1, most=MOST_LAYERS), "seed": whole(0, default=0)}
-POSITIVE = real("a number > 0", lambda v: v > 0)
 _KINDS = [
     KindOfNetwork(
         "fully_connected",
@@ -88,7 +87,7 @@ _KINDS = [
         LeakyResNet,
         {
             **SHAPE,
-            "effective_depth": POSITIVE,
+            "effective_depth": real("a number >= 0", lambda v: v >= 0),
             "steps": choice("equidistant", "irregular", "adaptive", default="equidistant"),
             "maps": choice("fixed", "learned", default="fixed"),
             "bias": switch(default=True),

@@ -16,7 +16,7 @@ from isthmus.networks.layers import LayerState, check_features
 from isthmus.networks.leaky_steps import SCHEMES, check_leak, step_sizes
 from isthmus.networks.residual_rewriting import Map, chained, narrowed
 from isthmus.networks.residual_stream import ResidualStream
-from isthmus.theory.inputs import Real, check_positive
+from isthmus.theory.inputs import Real, check_finite
 from isthmus.theory.representation_costs import lifted
 
 MAPS = ("fixed", "learned")
@@ -29,6 +29,9 @@ class LeakyResNet(ResidualStream):
         sigma(A) = [relu(A), 1];   the bias of W_l = [V_l, b_l] is its last column, and is penalised
         penalty = (1 / (2 Lt)) sum rho_l |W_l|_F^2  (+ 1/2 |E|^2 + 1/2 |U|^2 where the maps are learned)
 
+    Lt = 0 is a plain ResNet, whose penalty has 1/2 in place of 1 / (2 Lt); rho_l Lt = 1 in every layer a fully
+    connected network with weights rho_l W_l.
+
     Exponential Euler makes the leak exact: it is the same network with steps (1 - exp(-rho_l Lt)) / Lt.
 
     Args:
@@ -36,14 +39,15 @@ class LeakyResNet(ResidualStream):
         d_out: number of outputs, at most `width`.
         width: width of the stream.
         depth: number of layers L, not counting the two maps.
-        effective_depth: Lt > 0, the strength of the leak.
+        effective_depth: Lt >= 0, the strength of the leak.
         steps: "equidistant", "irregular" (longer in the middle), "adaptive" (equidistant until `fit` moves them), or a
             tensor of `depth` positive numbers with sum 1.
         irregularity: a in [0, 1] of irregular steps, rho_l ~ 1 + a (1/4 - |p_l - 1/2|); 0 is equidistant.
         maps: "fixed" (random, semi-orthogonal, no parameters) or "learned" (the same at the start, penalised).
         bias: whether layers have a bias.
-        scheme: "euler" (needs rho_l Lt < 1) or "exponential".
-        seed: seed of the initial weights: V = Lt (I + noise of variance 1/(4 width)), zero biases, and of the maps.
+        scheme: "euler" (needs rho_l Lt <= 1) or "exponential".
+        seed: seed of the initial weights: V = Lt (I + noise of variance 1/(4 width)), at Lt = 0 the noise alone, zero
+            biases, and of the maps.
         dtype: parameter type, torch's default unless given.
 
     Attributes:
@@ -51,8 +55,8 @@ class LeakyResNet(ResidualStream):
         waist: leads the stream through a few dimensions behind one layer; None unless `narrow` put one there.
 
     Raises:
-        ValueError: effective_depth <= 0, depth < 1, width below a data dimension, steps that are negative or do not sum
-            to 1, rho_l Lt >= 1 with "euler", an unknown word.
+        ValueError: effective_depth < 0, depth < 1, width below a data dimension, steps that are negative or do not sum
+            to 1, rho_l Lt > 1 with "euler", an unknown word.
     """
 
     smoothing: Tensor
@@ -76,7 +80,7 @@ class LeakyResNet(ResidualStream):
     ) -> None:
         super().__init__()
         _check_leaky(d_in, d_out, width, depth, maps, scheme)
-        check_positive("LeakyResNet", "effective_depth", effective_depth)
+        check_finite("LeakyResNet", "effective_depth", effective_depth, least=0.0)
         Lt = float(effective_depth)
         self.d_in, self.d_out, self.width, self.matrices_per_layer = d_in, d_out, width, 1
         self.effective_depth, self.maps, self.has_bias, self.scheme = Lt, maps, bias, scheme
@@ -88,7 +92,8 @@ class LeakyResNet(ResidualStream):
         self.register_buffer("smoothing", torch.zeros((), dtype=dtype))
         generator = torch.Generator().manual_seed(torch.seed() % 2**63 if seed is None else seed)
         noise = torch.randn(depth, width, width, generator=generator, dtype=dtype)
-        V = Lt * (torch.eye(width, dtype=dtype) + noise / (2 * width**0.5))
+        noise = noise / (2 * width**0.5)
+        V = Lt * (torch.eye(width, dtype=dtype) + noise) if Lt else noise
         b = V.new_zeros(depth, width, 1 if bias else 0)
         self.weights = nn.Parameter(torch.cat([V, b], -1))
         # row by row, as files keep them: other strides take other kernels, and a copy differs in its last bit
@@ -104,10 +109,15 @@ class LeakyResNet(ResidualStream):
         """Number of layers L, without the two maps."""
         return len(self.weights)
 
+    @property
+    def norm_divisor(self) -> float:
+        """What the squared norms are divided by in the penalty, besides 2: Lt, or 1 without a leak."""
+        return self.effective_depth or 1.0
+
     def layer_steps(self) -> Float[Tensor, " depth"]:
         """The step of explicit Euler that each layer makes: rho_l, or (1 - exp(-rho_l Lt)) / Lt if exponential."""
         Lt = self.effective_depth
-        return self.steps if self.scheme == "euler" else -torch.expm1(-self.steps * Lt) / Lt
+        return self.steps if self.scheme == "euler" or not Lt else -torch.expm1(-self.steps * Lt) / Lt
 
     def layer_states(self, x: Float[Tensor, "n d_in"]) -> list[LayerState]:
         """See `isthmus.walk`: input map, L layers, output map; the activation of layer l is the stream A_l.
@@ -128,7 +138,7 @@ class LeakyResNet(ResidualStream):
 
     def penalty(self) -> Float[Tensor, ""]:
         """(1 / (2 Lt)) sum rho_l |W_l|^2, and half the squared norms of learned maps; `ridge` multiplies it."""
-        layers = (self.layer_steps() * self.weights.square().sum((1, 2))).sum() / (2 * self.effective_depth)
+        layers = (self.layer_steps() * self.weights.square().sum((1, 2))).sum() / (2 * self.norm_divisor)
         if self.maps == "fixed":
             return layers
         return layers + (self.embedding.square().sum() + self.unembedding.square().sum()) / 2

@@ -120,6 +120,10 @@ def releaked(network: LeakyResNet, effective_depth: Real) -> tuple[LeakyResNet, 
     _check_smoothing("releaked", network)
     rho, width = network.steps.double(), network.width
     check_leak(rho, float(effective_depth), "euler")
+    if float(rho.max()) * max(network.effective_depth, effective_depth) >= 1:
+        raise ValueError(
+            "releaked: needs rho Lt < 1 in every layer, before and after: a layer without a skip has no leak."
+        )
     ratio = (1 - rho * effective_depth) / (1 - rho * network.effective_depth)
     moved = copy.deepcopy(network)
     moved.effective_depth = float(effective_depth)
@@ -141,6 +145,8 @@ def _check_movable(call: str, network: LeakyResNet) -> None:
         raise ValueError(
             f'{call}: needs scheme="exponential"; explicit Euler leaks by a product that depends on the steps.'
         )
+    if not network.effective_depth:
+        raise ValueError(f"{call}: needs a network that leaks; this one is a plain ResNet (effective_depth=0).")
     _check_smoothing(call, network)
 
 

@@ -98,6 +98,7 @@ def effective_depth(  # noqa: PLR0913
     """
     check_positive("effective_depth", "ridge", ridge)
     first = network.effective_depth
+    check_positive("effective_depth", "effective_depth of the network", first)
     if not factor > 1 or not most >= first:
         raise ValueError(
             f"effective_depth(factor={factor:g}, most={most:g}): needs a factor > 1 and most >= {first:g}, the Lt that "

@@ -40,6 +40,8 @@ def diagnosed(network: nn.Module, problem: Problem, ridge: float) -> tuple[Diagn
         found = diagnose(network, problem.x)
         return found, {"identity_rank": _finite(np.nanmin(found.layers["cost_of_identity"].values))}
     found = diagnose(network, problem.x, problem.y, ridge=ridge)
+    if not network.effective_depth:
+        return found, {"identity_rank": _finite(np.nanmin(found.layers["cost_of_identity"].values))}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NumericalWarning)  # the diagnosis says it already, in words
         table = leaky_diagnosis(network, problem.x, problem.y, ridge=ridge)

@@ -95,8 +95,8 @@ class Linearisation:
         return rows @ self.waist[1] if self.waist is not None and self.waist[0] == layer else rows
 
     def _gain(self, rho: float) -> float:
-        """Rho dW / du = rho / sqrt(rho / Lt)."""
-        return (rho * self.effective_depth) ** 0.5
+        """Rho dW / du = rho / sqrt(rho / Lt), or / sqrt(rho) without a leak."""
+        return (rho * (self.effective_depth or 1.0)) ** 0.5
 
     def _split(self, u: Tensor) -> tuple[Tensor, Tensor | None, Tensor | None]:
         x, last, U = self.ends

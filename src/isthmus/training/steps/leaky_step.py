@@ -76,7 +76,7 @@ class LeakyStep(MemoryStep[LeakyResNet]):
     def refresh(self) -> None:
         """Take over the steps of the network, after they changed."""
         self._rho: list[float] = self.network.layer_steps().tolist()
-        shares = self.network.layer_steps() / self.network.effective_depth
+        shares = self.network.layer_steps() / self.network.norm_divisor
         size = self._W[0].numel()
         rest = self.theta.new_ones(self.theta.numel() - size * len(self._rho))
         self.curvature: Tensor | float = torch.cat([shares.to(self.theta).repeat_interleave(size), rest])
@@ -128,7 +128,7 @@ class LeakyStep(MemoryStep[LeakyResNet]):
         for l in range(len(self._rho) - 1, -1, -1):
             rho, S, W = self._rho[l], self._S[l], self._W[l]
             self._pull_through(l + 1)
-            pull = self.ridge * rho / Lt
+            pull = self.ridge * rho / self.network.norm_divisor
             added(W, g.t(), S, beta=pull, alpha=rho, out=self._gW[l], choice=self._gradient_choice)
             product(g, W[:, :w], below, self._below_choice)
             if self._eps:  # the slope (1 + a / r) / 2 is relu / r, r = sqrt(a^2 + eps^2)
