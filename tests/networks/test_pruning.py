@@ -133,3 +133,22 @@ def test_a_run_of_linear_layers_is_written_anew_at_its_place(middle: int) -> Non
     merged = merge_linear_runs(network)
     assert (merged.dimensions, merged.linear) == ((3, 5, 6, 2), frozenset())
     assert float((merged(x) - network(x)).detach().abs().max()) <= rounding(condition=1e3)
+
+
+def test_a_leaky_neuron_without_inputs_is_dead_only_without_a_bias() -> None:
+    """sigma(1) and sigma(-1) are constants other than 0 at a slope of .3; of a ReLU the second is dead too."""
+    weights = [torch.cat([random(2, 3), torch.zeros(3, 3).double()]), random(2, 5, seed=1)]
+    biases, x = [torch.tensor([0.1, 0.2, 0.0, 1.0, -1.0]).double(), torch.zeros(2).double()], random(9, 3, seed=2)
+    for slope, width in ((0.3, 4), (0.0, 3)):
+        network = FullyConnected.from_layers(weights, biases, negative_slope=slope)
+        after = delete_dead_neurons(network)
+        assert after.dimensions == (3, width, 2)
+        assert float((after(x) - network(x)).detach().abs().max()) <= rounding(size=5)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_the_rank_of_balanced_factors_does_not_see_the_scale(scale: float) -> None:
+    matrix = scale * random(4, 2) @ random(2, 5, seed=1)
+    factors = balanced_factors(matrix, 3)
+    assert [tuple(f.shape) for f in factors] == [(2, 5), (2, 2), (4, 2)]
+    assert float((factors[2] @ factors[1] @ factors[0] - matrix).abs().max()) <= rounding(size=5) * scale * 10

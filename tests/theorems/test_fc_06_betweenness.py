@@ -39,3 +39,12 @@ def test_a_path_must_join_the_two_other_points() -> None:
     paths = [through_the_centre(i) for i in (1, 0, 2)]
     with pytest.raises(ValueError, match=r"paths\[0\] to join"):
         betweenness_certificate(ARMS, paths)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_the_tolerance_is_relative_to_the_largest_value(scale: float) -> None:
+    paths = [scale * through_the_centre(i) for i in range(3)]
+    found = betweenness_certificate(scale * ARMS, paths, tolerance=1e-3)
+    assert_certified(found)
+    assert_close(found.threshold, 1e-3 * scale * float(ARMS.abs().max()))
+    assert betweenness_certificate(scale * ARMS, paths, tolerance=2.0).rank == 0

@@ -69,3 +69,10 @@ def test_the_gradient_is_finite_at_rank_deficient_and_repeated_spectra() -> None
 def test_a_width_below_the_rank_is_refused() -> None:
     with pytest.raises(ValueError, match="needs width >= 3"):
         optimal_linear_factors(torch.eye(3), depth=2, width=2)
+
+
+@pytest.mark.parametrize(("rank", "width"), [(0, 1), (1, 1), (2, 2)])
+def test_factors_are_as_wide_as_the_rank_and_at_least_one(rank: int, width: int) -> None:
+    matrix = with_spectrum(0, [3.0, 2.0][:rank], 4, 3) if rank else torch.zeros(4, 3, dtype=torch.float64)
+    factors = optimal_linear_factors(matrix, depth=3)
+    assert [tuple(f.shape) for f in factors] == [(width, 3), (width, width), (4, width)]

@@ -3,6 +3,7 @@ import torch
 
 from closeness import assert_equals, random
 from isthmus.constructions import rank_one_interpolator
+from isthmus.constructions.piecewise_linear import candidate_directions
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks import jacobians
 from shape_checks import own_shape_checks
@@ -56,6 +57,18 @@ def test_moving_the_inputs_costs_no_more_than_its_bias(depth: int, seed: int) ->
     assert there.constant <= 20 * here.constant  # 90,000 without a direction across the move
     counts = [rank_one_interpolator(x + move, y, depth=depth, num_directions=n).constant for n in (1, 20, 33, 200)]
     assert counts == sorted(counts, reverse=True)
+
+
+@pytest.mark.parametrize("count", [1, 16, 17, 200])
+def test_as_many_directions_as_asked_for_are_tried_twice(count: int) -> None:
+    """Each as drawn and across the mean; the first ones are the same for every count."""
+    x = random(7, 3) + 2
+    found, more = candidate_directions(x, count, 5), candidate_directions(x, 300, 5)
+    assert found.shape == (2 * count, 3)
+    assert torch.equal(found[:count], more[:count])
+    assert float((found[count:] @ x.mean(0)).abs().max()) <= rounding(condition=10)
+    assert candidate_directions(x - x.mean(0), count, 5).shape[1] == 3
+    assert candidate_directions(x[:, :1], count, 5).shape == (count, 1)
 
 
 def test_depth_two_and_repeated_samples_work() -> None:

@@ -1,4 +1,5 @@
 import pytest
+import torch
 
 from isthmus.theory import spectral_gap_ratios
 from theorem_checks import assert_close, with_spectrum
@@ -21,3 +22,10 @@ def test_a_zero_representation_has_no_gap() -> None:
 def test_the_rank_leaves_one_singular_value_to_look_at() -> None:
     with pytest.raises(ValueError, match="needs 1 <= rank < 3"):
         spectral_gap_ratios(with_spectrum(0, [1.0], 5, 3), rank=3)
+
+
+def test_small_representations_have_the_ratios_of_large_ones() -> None:
+    matrix = torch.diag(torch.tensor([0.5, 0.25, 0.1], dtype=torch.float64))
+    for scale in (1.0, 1e-9, 1e9):
+        assert spectral_gap_ratios(scale * matrix, rank=2) == pytest.approx((0.2, 0.4), rel=1e-12)
+        assert spectral_gap_ratios(scale * matrix, rank=1) == pytest.approx((0.5, 0.5), rel=1e-12)

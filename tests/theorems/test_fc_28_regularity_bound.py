@@ -37,6 +37,8 @@ def test_the_bound_is_the_formula_at_the_best_point(depth: int) -> None:
         worst = float(min(2 * depth + 2 * sum(mpmath.log(s) for s in values) for values in spectra))
     bound = regularity_lower_bound(jacobians, rank=2, depth=depth)
     assert_close(bound, exact)
+    at_one = regularity_lower_bound(torch.eye(3, dtype=torch.float64)[None], rank=3, depth=depth, error=0)
+    assert 3 * depth * (1 - 1e-12) <= float(at_one) < 3 * depth  # rounded down
     for wrong in (half, worst):
         with pytest.raises(AssertionError):
             assert_close(bound, wrong)

@@ -105,3 +105,9 @@ def test_points_of_lower_rank_are_passed_over() -> None:
     assert float(found.weights[2]) == 0
     with pytest.raises(ValueError, match="none of 3 has it"):
         nonplanarity_bound(torch.zeros(3, 2, 2), rank=1)
+
+
+def test_a_rank_beyond_the_smaller_side_is_refused() -> None:
+    for shape in ((2, 2, 3), (2, 3, 2)):
+        with pytest.raises(ValueError, match="<= rank <= 2"):
+            nonplanarity_bound(normal(0, *shape), rank=3)

@@ -63,3 +63,9 @@ def test_the_speed_is_what_the_cost_of_identity_exceeds_the_rank_by(seed: int, b
     assert_close(2 * split.kinetic / Lt, split.cost_of_identity - rank, relative=0, absolute=1e-8 * size)
     with pytest.raises(AssertionError):  # a factor Lt off
         assert_close(2 * split.kinetic, split.cost_of_identity - rank, relative=0, absolute=1e-8 * size)
+
+
+def test_no_samples_cost_nothing() -> None:
+    none = torch.zeros(0, 3, dtype=torch.float64)
+    found = energy_split(none, none, effective_depth=2.0)
+    assert (found.cost_of_identity, found.coupling, found.kinetic, found.lagrangian) == (0, 0, 0, 0)

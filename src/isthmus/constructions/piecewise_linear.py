@@ -115,7 +115,7 @@ def rank_one_interpolator(
     if direction is None and num_directions < 1:
         raise ValueError(f"rank_one_interpolator(num_directions={num_directions}): needs at least one direction.")
     x, y = x.double(), y.double()
-    candidates = _directions(x, num_directions, seed) if direction is None else direction.double()[None]
+    candidates = candidate_directions(x, num_directions, seed) if direction is None else direction.double()[None]
     candidates = candidates / candidates.norm(dim=1, keepdim=True)
     costs = [_cost(x @ u, y, u, depth) for u in candidates]
     best = min(range(len(costs)), key=costs.__getitem__)
@@ -163,7 +163,7 @@ def _cost(t: Tensor, y: Tensor, u: Tensor, depth: int) -> float:
         return 1 + float(_curve(t - t.min(), y).penalty() + t.min().square())
 
 
-def _directions(x: Tensor, count: int, seed: int) -> Tensor:
+def candidate_directions(x: Tensor, count: int, seed: int) -> Tensor:
     """Random directions, a larger count those of a smaller one among its own, and their parts across the mean."""
     whole = -(-count // 16) * 16  # torch fills tensors of 16 numbers and more in blocks of 16
     drawn = torch.randn(whole, x.shape[1], generator=torch.Generator().manual_seed(seed), dtype=torch.float64)[:count]
