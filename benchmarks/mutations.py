@@ -24,6 +24,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -33,10 +34,23 @@ MOVES = ("caratheodory", "depth_moves", "folding", "jacobians", "leaky_moves", "
 FILES = (*sorted((ROOT / PACKAGE / "theory").glob("*.py")), *sorted((ROOT / PACKAGE / "constructions").glob("*.py")),
          *(ROOT / PACKAGE / "networks" / f"{name}.py" for name in MOVES))  # fmt: skip
 TESTS = ("theorems", "theory", "constructions", "networks", "laws", "diagnostics")
-OPERATORS = {ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*"), ast.Pow: ("**", "*"),
-             ast.MatMult: ("@", "+")}  # fmt: skip
-COMPARISONS = {ast.Lt: ("<", "<="), ast.LtE: ("<=", ">"), ast.Gt: (">", ">="), ast.GtE: (">=", "<"),
-               ast.Eq: ("==", "!="), ast.NotEq: ("!=", "==")}  # fmt: skip
+Changes = dict[type[ast.AST], tuple[str, str]]
+OPERATORS: Changes = {
+    ast.Add: ("+", "-"),
+    ast.Sub: ("-", "+"),
+    ast.Mult: ("*", "/"),
+    ast.Div: ("/", "*"),
+    ast.Pow: ("**", "*"),
+    ast.MatMult: ("@", "+"),
+}
+COMPARISONS: Changes = {
+    ast.Lt: ("<", "<="),
+    ast.LtE: ("<=", ">"),
+    ast.Gt: (">", ">="),
+    ast.GtE: (">=", "<"),
+    ast.Eq: ("==", "!="),
+    ast.NotEq: ("!=", "=="),
+}
 NAMES = {"min": "max", "max": "min", "amin": "amax", "amax": "amin", "argmin": "argmax", "argmax": "argmin",
          "minimum": "maximum", "maximum": "minimum", "exp": "expm1", "expm1": "exp", "floor": "ceil", "ceil": "floor",
          "clamp_min": "clamp_max", "cumsum": "cumprod", "svdvals": "pinv", "all": "any", "any": "all"}  # fmt: skip
@@ -246,10 +260,8 @@ def main() -> None:
         for name in ("pyproject.toml", "README.md", "CHANGELOG.md"):
             shutil.copy(ROOT / name, folder / name)
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(Path(temporary) / "hypothesis")
-        import mpmath  # noqa: F401 - imported once for all children
-        import scipy.optimize  # noqa: F401
-        import torch  # noqa: F401
-        import xarray  # noqa: F401
+        for name in ("mpmath", "scipy.optimize", "torch", "xarray"):  # imported once for all children
+            import_module(name)
 
         for mutant in mutants(2 if given.quick else given.count, given.seed):
             if mutant.name in known:

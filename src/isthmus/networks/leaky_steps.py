@@ -13,7 +13,7 @@ from isthmus.theory.inputs import Real
 STEPS = ("equidistant", "irregular", "adaptive")
 SCHEMES = ("euler", "exponential")
 ROUNDING = 1e-5  # how far a sum of steps may be from 1: float32 tensors of a few hundred steps
-WHOLE = 1e-12  # by which rho Lt of a layer without any skip may exceed 1
+BEYOND_ONE = 1e-12  # by which rho Lt of a layer without any skip may exceed 1
 
 
 def step_sizes(steps: str | Tensor, depth: int, *, irregularity: Real = 1.0) -> Float[Tensor, " depth"]:
@@ -63,7 +63,7 @@ def step_sizes(steps: str | Tensor, depth: int, *, irregularity: Real = 1.0) -> 
 def check_leak(steps: Tensor, effective_depth: float, scheme: str) -> None:
     """Raise where explicit Euler would turn the sign of the stream: rho_l Lt > 1."""
     largest = float(steps.max()) * effective_depth
-    if scheme == "euler" and not largest <= 1 + WHOLE:
+    if scheme == "euler" and not largest <= 1 + BEYOND_ONE:
         raise ValueError(
             f"LeakyResNet(effective_depth={effective_depth:g}): explicit Euler needs rho Lt <= 1 in every layer; got "
             f'{largest:.3g} with depth {len(steps)}. Raise depth, or pass scheme="exponential".'
