@@ -54,7 +54,16 @@ def test_factor_writes_two_halves_that_compute_what_is_said(here: Path, capsys: 
             error = float((decoder(encoder(x)) - wanted).norm() / (wanted - wanted.mean(0)).norm())
             assert error == pytest.approx(said["relative_error"], rel=1e-9)
     assert f"{said['relative_error']:.3g} on 60 samples" in out
+    assert f"{said['heldout_error']:.3g} on rows that the cut has not seen" in out
+    assert said["heldout_error"] > said["relative_error"]
     assert "through 3 coordinates" in out
+
+
+def test_factor_on_few_rows_says_loudly_that_its_error_is_none(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save("few.npy", samples(7, 5, dtype=DOUBLE).numpy())
+    words = ["factor", "net.safetensors", "--data", "few.npy", "--rank", "4", "--layer", "1", "--out", "few"]
+    assert run(words) == 0
+    assert "7 rows are few for 4 coordinates" in " ".join(capsys.readouterr().err.split())
 
 
 def test_compress_finds_the_pairs_and_says_before_and_after(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ cut and the moves: `discovery`. The files: `discovery.files.export`.
 """
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -61,6 +62,7 @@ def factor_in(folder: Path, request: ExportRequest, *, rank: int | None, layer: 
     facts = {
         "command": "factor", "model": str(request.model), "data": request.data, "rank": halves.rank,
         "layer": halves.layer, "relative_error": halves.relative_error,
+        "heldout_error": halves.heldout_error if math.isfinite(halves.heldout_error) else None,
     }  # fmt: skip
     x = x.to(coordinates.dtype) if x.is_floating_point() else x
     files = _write(
@@ -69,7 +71,8 @@ def factor_in(folder: Path, request: ExportRequest, *, rank: int | None, layer: 
     table = Table.grid(padding=(0, 2))
     table.add_row("network", f"{read.what}, {num_parameters(read.module)} parameters")
     table.add_row("cut at", f"layer {halves.layer}, through {halves.rank} coordinates")
-    table.add_row("relative error", f"{halves.relative_error:.3g} on {len(x)} samples")
+    table.add_row("relative error", f"{halves.heldout_error:.3g} on rows that the cut has not seen (a fifth in turn)")
+    table.add_row("on its own rows", f"{halves.relative_error:.3g} on {len(x)} samples")
     table.add_row("encoder", f"{num_parameters(halves.encoder)} parameters")
     table.add_row("decoder", f"{num_parameters(halves.decoder)} parameters")
     _show(table, folder, files)

@@ -13,7 +13,7 @@ from isthmus.discovery.decision import against_bound, error_ratio, linear_rank_f
 from isthmus.discovery.evidence.certificates import certified_interval
 from isthmus.discovery.evidence.energies import diagnosed
 from isthmus.discovery.evidence.interpretation import by_error_saved
-from isthmus.discovery.factorisation import Factorisation, factorise
+from isthmus.discovery.factorisation import Factorisation, cut_network
 from isthmus.discovery.findings import Findings
 from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS
 from isthmus.discovery.kinds.family import Family
@@ -122,11 +122,11 @@ def halves_of(family: Family, curve: Curve, scree: Curve, rank: int) -> Factoris
     """
     x = family.problem.x
     if rank == 0 or not scree:
-        return factorise(family.written(family.network_of(curve[min(curve)])), x, rank, layer=family.middle)
+        return cut_network(family.written(family.network_of(curve[min(curve)])), x, rank, layer=family.middle)
     known = scree[rank if rank in scree else max(r for r in scree if r <= max(rank, min(scree)))]
     least = min(rank, known.dimensions)  # beyond it the curve is one network
     whole = family.written(family.network_of(known))
-    return by_error_saved(factorise(whole, x, least, layer=family.middle), x)
+    return by_error_saved(cut_network(whole, x, least, layer=family.middle), x)
 
 
 def _scree_table(findings: Findings) -> xr.Dataset:

@@ -1,5 +1,6 @@
 """Two halves of a network as a record, and the axes through which it is cut. Who cuts: `factorisation`, `chains`."""
 
+import math
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -18,7 +19,8 @@ class Factorisation(Generic[M]):
         decoder: coordinates -> outputs.
         rank: number of coordinates.
         layer: number of the layer that was cut; of a module that is not ours, its name.
-        relative_error: |decoder(encoder(x)) - f(x)|_F / |f(x) - mean|_F on the data.
+        relative_error: |decoder(encoder(x)) - f(x)|_F / |f(x) - mean|_F on the rows that the halves were fitted to.
+        heldout_error: the same on rows that had no say (see `factorise`); NaN where there are none.
     """
 
     encoder: M
@@ -26,6 +28,7 @@ class Factorisation(Generic[M]):
     rank: int
     layer: int | str
     relative_error: float
+    heldout_error: float = math.nan
 
 
 def principal_axes(centred: Tensor, rank: int) -> Tensor:

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from isthmus.discovery.data.splitting import heldout_rows
-from isthmus.discovery.factorisation import factorise, gap_of, joined
+from isthmus.discovery.factorisation import cut_network, gap_of, joined
 from isthmus.discovery.result import Discovery
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected
@@ -82,7 +82,7 @@ def scree(
 
 
 def _errors(network: FullyConnected, x: Tensor, y: Tensor, held: Tensor, rank: int) -> tuple[float, float]:
-    cut = factorise(network, x[~held], rank)
+    cut = cut_network(network, x[~held], rank)
     narrow = joined(cut.encoder, cut.decoder)
     variance = float((y - y.mean(0)).square().sum(1).mean())
     if not variance > 0:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isthmus.discovery.data.splitting import BLOCKS, heldout_rows
+from isthmus.discovery.data.splitting import BLOCKS, folds, heldout_rows
 
 
 @pytest.mark.parametrize("ordered", [False, True])
@@ -25,6 +25,15 @@ def test_the_seed_decides_which() -> None:
     first, again, other = (heldout_rows(200, seed=seed) for seed in (3, 3, 4))
     assert first.tolist() == again.tolist()
     assert first.tolist() != other.tolist()
+
+
+@pytest.mark.parametrize("num_rows", [1, 3, 5, 23])
+def test_every_row_is_in_one_fold(num_rows: int) -> None:
+    masks = folds(num_rows, seed=2)
+    sizes = [int(mask.sum()) for mask in masks]
+    assert (sum(masks) == 1).all()
+    assert len(masks) == min(5, num_rows)
+    assert max(sizes) - min(sizes) <= 1
 
 
 def runs(mask: np.ndarray) -> list[int]:

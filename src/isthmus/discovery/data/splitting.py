@@ -37,6 +37,12 @@ def heldout_rows(
     return np.isin(block, rng.choice(blocks, _share(fraction, blocks), replace=False))
 
 
+def folds(num_rows: int, *, seed: int, count: int = 5) -> list[NDArray[np.bool_]]:
+    """Masks of `count` parts of the rows, as equal as can be, each row in one of them; fewer where rows are fewer."""
+    part = np.random.default_rng(seed).permutation(num_rows) % count
+    return [part == number for number in range(min(count, num_rows))]
+
+
 def _share(fraction: float, count: int) -> int:
     """About `fraction` of `count`, at least one and never all."""
     return min(max(1, round(fraction * count)), count - 1)

@@ -11,7 +11,7 @@ from typing import ClassVar
 import torch
 
 from isthmus.discovery.choices import FREE
-from isthmus.discovery.factorisation import factorise, joined
+from isthmus.discovery.factorisation import cut_network, joined
 from isthmus.discovery.kinds.family import Family, fill
 from isthmus.discovery.kinds.linear_maps import LINEAR_START_NOISE, reduced_rank_map, regression_target
 from isthmus.discovery.minimum import Minimum
@@ -122,7 +122,7 @@ class Connected(Family[FullyConnected]):
 
     def cut_to(self, network: FullyConnected, rank: int) -> FullyConnected:
         """The network with one linear hidden layer of `rank` neurons where its middle was."""
-        halves = factorise(network, self.problem.x, rank, layer=self.middle)
+        halves = cut_network(network, self.problem.x, rank, layer=self.middle)
         merged = merge_linear_runs(halves.decoder)
         return joined(halves.encoder, merged, dtype=network.weights[0].dtype)
 

@@ -1,0 +1,82 @@
+"""How far off two halves are on rows that had no say in the cut. The cut itself: `factorisation`, `chains.cutting`.
+
+The halves that are handed on are fitted to all rows; the cuts made here only measure.
+"""
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from isthmus.discovery.chains.module_input import checked_input, checked_output
+from isthmus.discovery.data.splitting import folds
+from isthmus.discovery.factors import Factorisation
+from isthmus.errors import DataWarning
+from isthmus.networks import FullyConnected
+from isthmus.networks.export_noise import copied_module
+
+ENOUGH = 3  # rows for each coordinate: below, a subspace passes through the rows rather than near them
+EXACT = 1e-6  # an error on unseen rows below which few rows were enough
+LEAST_ROWS = 3  # for a cut that leaves one of them out
+
+M = TypeVar("M", bound=nn.Module)
+_CALL = "factorise"
+
+
+def told_by_unseen_rows(
+    found: Factorisation[M],
+    module: nn.Module,
+    x: Tensor,
+    heldout: Tensor | None,
+    cut: Callable[[Tensor], Factorisation[M]],
+) -> Factorisation[M]:
+    """The halves with their error on unseen rows, and a warning where the rows are few for the rank.
+
+    Args:
+        found: the halves, fitted to all of x.
+        module: what was cut.
+        x: the rows.
+        heldout: other rows, or None: the folds of x then are left out in turn.
+        cut: rows -> halves of the same rank at the same layer.
+    """
+    old = copied_module(module).eval().requires_grad_(False)
+    old = old.double() if isinstance(module, FullyConnected) else old
+    x = checked_input(_CALL, old, x, least_rows=2)
+    rows = x if heldout is None else checked_input(_CALL, old, heldout, least_rows=2)
+    target = checked_output(_CALL, old, rows).double()
+    with torch.no_grad():
+        if heldout is not None:
+            square = _distance(found, rows, target)
+        elif len(rows) < LEAST_ROWS:
+            square = math.nan
+        else:
+            masks = [torch.from_numpy(mask) for mask in folds(len(rows), seed=0)]
+            square = sum(_distance(cut(rows[~mask]), rows[mask], target[mask]) for mask in masks)
+        spread = float((target - target.mean(0)).norm())
+        error = square**0.5 / spread if spread else square**0.5
+        told = replace(found, heldout_error=error)
+        _warn_of_few_rows(told, x)
+    return told
+
+
+def _distance(halves: Factorisation[M], rows: Tensor, target: Tensor) -> float:
+    output = checked_output(_CALL, nn.Sequential(halves.encoder, halves.decoder), rows)
+    return float((output.double() - target).square().sum())
+
+
+def _warn_of_few_rows(told: Factorisation[M], x: Tensor) -> None:
+    if not told.rank or told.heldout_error <= EXACT:
+        return
+    num_rows = len(x) * (told.encoder(x[:1]).numel() // told.rank)  # tokens count as rows of the subspace
+    if num_rows < ENOUGH * told.rank:
+        warnings.warn(
+            f"factorise(rank={told.rank}): {num_rows} rows are few for {told.rank} coordinates, fewer than {ENOUGH} "
+            f"for each: the cut fits the rows it was given. Its relative error is {told.relative_error:.2g} on these, "
+            f"and about {told.heldout_error:.2g} on rows that it has not seen. Give more rows, or a lower rank.",
+            DataWarning,
+            stacklevel=3,
+        )
