@@ -56,7 +56,7 @@ def factor(
 @with_options(ExportRequest)
 def compress(
     request: ExportRequest,
-    tolerance: Annotated[float, typer.Option(help="Largest relative error of the output on held-out samples.")],
+    tolerance: Annotated[float, typer.Option(help="Largest relative error of the output on fresh samples.")],
 ) -> int:
     """Make a network smaller: parameters, operations and measured speed before and after, and what was left alone.
 

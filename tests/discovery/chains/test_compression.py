@@ -1,5 +1,7 @@
 """Networks with known redundancies come down to the known size, dense ones are left alone, the error is the error."""
 
+from collections.abc import Sequence
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -17,6 +19,7 @@ from foreign_modules import (
     samples,
     seeded,
 )
+from isthmus.discovery.chains import compression
 from isthmus.discovery.chains.batch_norms import without_batch_norms
 from isthmus.discovery.chains.compression_search import BUDGETS
 from isthmus.errors import DataError, ShapeError
@@ -110,13 +113,13 @@ def test_a_dense_network_is_left_alone_and_said_to_be() -> None:
     assert all("already costs more than 1e-06 (an error of" in reason for _, reason in found.refused)
 
 
-@pytest.mark.parametrize("tolerance", [0.02, 0.2])
+@pytest.mark.parametrize("tolerance", [0.07, 0.2])
 def test_the_error_is_kept_and_is_the_one_that_is_reported(tolerance: float) -> None:
     module, x = dense(10, 40, 40, 5, dtype=torch.float32), samples(500, 10)
     elsewhere = samples(700, 10, seed=9)
     found = isthmus.compress(module, x, tolerance=tolerance, heldout=elsewhere)
     assert found.relative_error == pytest.approx(relative_error(found.module, module, elsewhere), rel=1e-4)
-    assert 0.25 * BUDGETS[0] * tolerance < found.relative_error <= tolerance
+    assert 0.25 * BUDGETS[0] * tolerance < found.relative_error < found.error_bound <= tolerance
     assert found.parameters_after < found.parameters_before
     assert {p.dtype for p in found.module.parameters()} == {torch.float32}
     assert sum(c.parameters for c in found.changes) == found.parameters_before - found.parameters_after
@@ -124,16 +127,68 @@ def test_the_error_is_kept_and_is_the_one_that_is_reported(tolerance: float) -> 
 
 def test_held_out_rows_beyond_those_of_the_search_take_moves_back() -> None:
     """The rows that the search judges on do not show the neuron that the last ones need."""
-    module = dense(3, 12, 2)
+    module = dense(3, 16, 2)
     with torch.no_grad():
         first = module[0]
         assert isinstance(first, nn.Linear)
-        first.weight[0], first.bias[0] = torch.tensor([1.0, 0.0, 0.0], dtype=DOUBLE), -10.0
+        first.weight[:8], first.bias[:8] = torch.tensor([1.0, 0.0, 0.0], dtype=DOUBLE), -10.0
     x = samples(3000, 3, dtype=DOUBLE).clamp(-3, 3)
     far = x[:2500].clone()
     far[2400:, 0] += 30
-    assert isthmus.compress(module, x, tolerance=1e-3, heldout=x).parameters_after < 12 * 4 + 13 * 2
+    assert isthmus.compress(module, x, tolerance=1e-3, heldout=x).parameters_after <= 8 * 4 + 9 * 2
     assert isthmus.compress(module, x, tolerance=1e-3, heldout=far).is_unchanged
+
+
+def wide(seed: int) -> nn.Sequential:
+    """12-48-48-5, the middle matrix of falling spectrum."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        module = nn.Sequential(nn.Linear(12, 48), nn.Tanh(), nn.Linear(48, 48), nn.ReLU(), nn.Linear(48, 5)).double()
+    with torch.no_grad():
+        weight = module.get_parameter("2.weight")
+        u, _, vh = torch.linalg.svd(weight)
+        weight.copy_(u * torch.logspace(0.5, -3, 48, dtype=DOUBLE) @ vh)
+    return module
+
+
+@pytest.mark.parametrize("num_rows", [60, 250])
+def test_the_tolerance_is_kept_on_fresh_rows(num_rows: int) -> None:
+    """Chosen and reported on the same rows, 9 of these 24 were beyond it."""
+    kept = 0
+    for seed in range(12):
+        module, tolerance = wide(seed), (3e-3, 3e-2, 1e-1)[seed % 3]
+        found = isthmus.compress(module, samples(num_rows, 12, seed=seed, dtype=DOUBLE), tolerance=tolerance)
+        assert found.relative_error <= found.error_bound <= tolerance
+        kept += relative_error(found.module, module, samples(4000, 12, seed=1000, dtype=DOUBLE)) <= tolerance
+    assert kept >= 11
+
+
+@pytest.mark.parametrize(("slow", "layers"), [(0, 4), (4, 3), (3, 3)])
+def test_what_takes_longer_is_put_back(monkeypatch: pytest.MonkeyPatch, slow: int, layers: int) -> None:
+    """A clock of our own: networks of `slow` layers and more take twice as long."""
+
+    def passes(modules: Sequence[nn.Module], x: Tensor) -> list[list[float]]:
+        assert len(x) >= 256
+        return [[2.0 if isinstance(m, nn.Sequential) and 0 < slow <= len(sizes(m)) else 1.0] for m in modules]
+
+    monkeypatch.setattr(compression, "seconds_of_passes", passes)
+    module = Wrapped(low_rank(4, nn.GELU))
+    found = isthmus.compress(module, samples(400, 64, dtype=DOUBLE), tolerance=1e-8)
+    assert len(sizes(found.module)) == layers
+    assert found.is_unchanged == (slow == 3)
+    assert any("measured to be slower" in why for _, why in found.refused) == (slow == 3)
+    assert found.parameters_before - found.parameters_after == sum(c.parameters for c in found.changes)
+    if slow == 4:
+        assert [c.parameters < 0 for c in found.changes][-1]
+        assert sizes(found.module) == [(64, 20), (20, 40), (40, 6)]
+        assert relative_error(found.module, module, samples(300, 64, seed=3, dtype=DOUBLE)) <= 1e-8
+
+
+def test_what_a_few_samples_do_not_prove_is_not_kept() -> None:
+    found = isthmus.compress(wide(0), samples(6, 12, dtype=DOUBLE), tolerance=0.02)
+    assert found.is_unchanged
+    assert found.error_bound == 0.0
+    assert any("do not prove" in why or "costs more" in why for _, why in found.refused)
 
 
 def test_images_lose_batch_norms_and_doubled_channels() -> None:
@@ -172,6 +227,17 @@ def test_a_batch_norm_before_zero_padding_stays_with_the_reason() -> None:
     assert ("0", "its neurons are fixed by what follows ('2')") in found.refused
 
 
+class Wrapped(nn.Module):
+    """A chain that is no `Sequential`."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x)
+
+
 def sizes(module: nn.Module) -> list[tuple[int, int]]:
     """(d_in, d_out) of every layer with weights, in order."""
     layers = [m for m in module.modules() if isinstance(m, nn.Linear | nn.Conv2d)]
@@ -186,7 +252,7 @@ def test_branches_of_a_residual_network_come_down_and_the_stream_keeps_its_width
             assert isinstance(block, Block)
             for parameter in block.first.parameters():
                 parameter[kept:] = 2 * parameter[: 8 - kept]
-    x = samples(200, 5, dtype=DOUBLE)
+    x = samples(600, 5, dtype=DOUBLE)
     found = isthmus.compress(module, x, tolerance=1e-9)
     assert sizes(found.module) == [(5, 8), (8, 4), (4, 8), (8, 6), (6, 8), (8, 3)]
     assert relative_error(found.module, module, samples(300, 5, seed=5, dtype=DOUBLE)) <= rounding(size=300)
@@ -201,7 +267,7 @@ def test_the_tolerance_is_shared_with_the_branches() -> None:
     hidden = sizes(found.module)[1:5:2]
     assert all(d_in == 8 for d_in, _ in hidden)
     assert any(d_out < 8 for _, d_out in hidden)
-    assert 0.0 < found.relative_error <= 0.05
+    assert 0.0 < found.relative_error < found.error_bound <= 0.05
 
 
 def test_a_residual_image_network_loses_doubled_channels_inside_its_blocks_only() -> None:
@@ -215,7 +281,7 @@ def test_a_residual_image_network_loses_doubled_channels_inside_its_blocks_only(
             if tensor.ndim:
                 tensor[4:] = tensor[:2]
     x = samples(60, 1, 6, 6)
-    found = isthmus.compress(module, x, tolerance=1e-4)
+    found = isthmus.compress(module, x, tolerance=1e-4, allow_slower=True)
     assert sizes(found.module)[:3] == [(1, 6), (6, 4), (4, 6)]
     assert relative_error(found.module, module, x) <= 1e-4
     assert found.changes[0].what == "batch norm folded into its neighbour"

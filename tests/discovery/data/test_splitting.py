@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isthmus.discovery.data.splitting import BLOCKS, folds, heldout_rows
+from isthmus.discovery.data.splitting import BLOCKS, folds, heldout_rows, three_parts
 
 
 @pytest.mark.parametrize("ordered", [False, True])
@@ -34,6 +34,13 @@ def test_every_row_is_in_one_fold(num_rows: int) -> None:
     assert (sum(masks) == 1).all()
     assert len(masks) == min(5, num_rows)
     assert max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize(("num_rows", "sizes"), [(5, (1, 2, 2)), (60, (28, 12, 20)), (500, (300, 100, 100))])
+def test_of_three_parts_each_row_is_in_one(num_rows: int, sizes: tuple[int, int, int]) -> None:
+    parts = three_parts(num_rows, seed=0)
+    assert tuple(map(len, parts)) == sizes
+    assert sorted(int(i) for part in parts for i in part) == list(range(num_rows))
 
 
 def runs(mask: np.ndarray) -> list[int]:

@@ -1,4 +1,4 @@
-"""The greedy search of a compression: what saves most first, kept while the error on held-out samples stays allowed.
+"""The greedy search of a compression: what saves most first, kept while the error stays allowed.
 
 The sites: `sites`. The moves: `compression_moves`, `exact_moves`. The public function: `compression`.
 """
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from isthmus.discovery.chains.compression_moves import MovePlan, plan
 from isthmus.discovery.chains.exact_moves import stretches, without_redundant_neurons
@@ -29,7 +29,8 @@ class Change:
         what: the move in words.
         layers: names of the first and the last layer it touched.
         parameters: number of parameters it saved.
-        relative_error: of the network after it, on the held-out samples of the search.
+        relative_error: of the network after it: of what a search keeps, the bound that its samples give; of what
+            `compress` returns, that on the samples that report.
     """
 
     what: str
@@ -45,7 +46,7 @@ class CompressionSearch:
     Attributes:
         stages: the steps now.
         fitting: samples that the moves are fitted on.
-        error: of a chain of steps, on the held-out samples.
+        error: of a chain of steps, on the samples that choose; a bound on that of others.
         tolerance: the largest error allowed.
         changes: what was done, in order.
         history: the steps after each change, those of the beginning first.
@@ -93,12 +94,6 @@ class CompressionSearch:
             self.history.append(around(new))
         self.stages = self.history[-1]
         self.refused |= inner.refused
-
-    def undo(self) -> None:
-        """Take the last change back."""
-        self.changes.pop()
-        self.history.pop()
-        self.stages = self.history[-1]
 
     def _remove_redundant(self, budget: float) -> None:
         for index in range(len(stretches(self.stages))):
@@ -175,25 +170,6 @@ def site_name(stages: Sequence[Stage], site: Site) -> str:
     """A site in words, the same before and after moves elsewhere."""
     names = dict.fromkeys((stages[site.first].name, stages[site.last].name))
     return f"{' to '.join(names)}: {site.kind.value}"
-
-
-def error_against(target: Tensor, x: Tensor) -> Callable[[Sequence[Stage]], float]:
-    """The relative error of a chain: |f(x) - target|_F / |target - its mean|_F (|f(x) - target|_F at spread 0)."""
-    return lambda stages: error_of(nn.Sequential(*(stage.module for stage in stages)), target, x)
-
-
-def error_of(module: Callable[[Tensor], Tensor], target: Tensor, x: Tensor) -> float:
-    """The relative error of a module on samples, summed in float64; infinite where it gives NaN.
-
-    |f(x) - target|_F / |target - mean|_F,   or |f(x) - target|_F where the target does not vary
-    """
-    square = 0.0
-    with torch.no_grad():
-        for rows, wanted in zip(x.split(BATCH), target.split(BATCH), strict=True):
-            square += float((module(rows).double() - wanted.double()).square().sum())
-    spread = float((target.double() - target.double().mean(0)).norm())
-    error = square**0.5 / spread if spread else square**0.5
-    return error if error == error else float("inf")
 
 
 def _replaced(stages: Sequence[Stage], span: tuple[int, int], new: Sequence[Stage]) -> list[Stage]:

@@ -3,15 +3,14 @@
 How a module is taken apart: `networks.chain`. Networks of ours: `factorisation`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 
-from isthmus.discovery.chains.compression_search import error_of
 from isthmus.discovery.chains.module_input import checked_input, checked_output
 from isthmus.discovery.chains.row_factor import RowFactor, row_factor
-from isthmus.discovery.chains.rows import row_batches
+from isthmus.discovery.chains.rows import BATCH, row_batches
 from isthmus.discovery.chains.sites import branches
 from isthmus.discovery.chains.weighted_layers import numbers, weighted, with_numbers
 from isthmus.discovery.factors import Factorisation, principal_axes
@@ -38,7 +37,7 @@ def cut_module(module: nn.Module, x: Tensor, rank: int | None, *, layer: int | s
         rank = max(min(ranks.values()), 1)
         places = [place for place in places if ranks[place] <= rank]
     halves = [_cut(stages, place, factors[place], rank) for place in places]
-    errors = [error_of(nn.Sequential(*pair), target, x) for pair in halves]
+    errors = [_error_of(nn.Sequential(*pair), target, x) for pair in halves]
     best = min(range(len(places)), key=errors.__getitem__)
     return Factorisation(*halves[best], rank, stages[places[best]].name, errors[best])
 
@@ -114,3 +113,17 @@ def _cut(stages: Sequence[Stage], place: int, factor: RowFactor, rank: int) -> t
         as_module([*stages[:place], Stage(name, inner)]),
         as_module([Stage(name, outer), *stages[place + 1 :]]),
     )
+
+
+def _error_of(module: Callable[[Tensor], Tensor], target: Tensor, x: Tensor) -> float:
+    """The relative error of a module on samples, summed in float64; infinite where it gives NaN.
+
+    |f(x) - target|_F / |target - mean|_F,   or |f(x) - target|_F where the target does not vary
+    """
+    square = 0.0
+    with torch.no_grad():
+        for rows, wanted in zip(x.split(BATCH), target.split(BATCH), strict=True):
+            square += float((module(rows).double() - wanted.double()).square().sum())
+    spread = float((target.double() - target.double().mean(0)).norm())
+    error = square**0.5 / spread if spread else square**0.5
+    return error if error == error else float("inf")

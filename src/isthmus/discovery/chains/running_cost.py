@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Sequence
-from statistics import median
 
 import torch
 from torch import Tensor, nn
@@ -28,21 +27,21 @@ def flops(module: nn.Module, x: Tensor) -> int:
     return int(counter.get_total_flops())
 
 
-def median_seconds(modules: Sequence[nn.Module], x: Tensor) -> list[float]:
-    """Median seconds of a forward pass of each module, in turn, so that a busy machine slows all of them alike.
+def seconds_of_passes(modules: Sequence[nn.Module], x: Tensor) -> list[list[float]]:
+    """Seconds of forward passes of each module, in turn, so that a busy machine slows all of them alike.
 
     Args:
         modules: in eval mode.
         x: samples of one forward pass.
 
     Returns:
-        One number per module, after one pass that is not counted; 5 to 50 rounds, about a second in all.
+        One list per module, after one pass that is not counted; 5 to 50 rounds, about a second in all.
     """
     with torch.no_grad():
         once = sum(_seconds(lambda m=module: m(x)) for module in modules)
         rounds = min(MOST_ROUNDS, max(LEAST_ROUNDS, int(SECONDS / max(once, 1e-9))))
         times = [[_seconds(lambda m=module: m(x)) for module in modules] for _ in range(rounds)]
-    return [median(column) for column in zip(*times, strict=True)]
+    return [[*column] for column in zip(*times, strict=True)]
 
 
 def _seconds(call: Callable[[], object]) -> float:

@@ -3,12 +3,14 @@
 Which mixing to choose from data: `compression_moves`. All numbers are made in float64 and stored in the layer's type.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
 from isthmus.networks.chain import linear_layer
 from isthmus.networks.export_noise import copied_module
-from isthmus.networks.stage_kinds import ELEMENTWISE, Stage
+from isthmus.networks.stage_kinds import ELEMENTWISE, Stage, branch_of, with_branch
 
 Weighted = nn.Linear | nn.Conv2d
 
@@ -57,6 +59,26 @@ def mixed_inputs(layer: Weighted, mixing: Tensor, offset: Tensor) -> Weighted:
     mixed = torch.einsum("ocr,kc->okr", weight, mixing)
     shape = (len(mixed), -1) if isinstance(layer, nn.Linear) else (*mixed.shape[:2], *layer.weight.shape[2:])
     return with_numbers(layer, mixed.reshape(shape), bias)
+
+
+def remultiplied(stages: Sequence[Stage]) -> tuple[list[Stage], list[str]]:
+    """The steps with linear layers that follow each other multiplied into one, and the names of those that were."""
+    kept: list[Stage] = []
+    names: list[str] = []
+    for stage in stages:
+        before = kept[-1] if kept else None
+        if (steps := branch_of(stage)) is not None:
+            inner, found = remultiplied(steps)
+            kept.append(with_branch(stage, inner))
+            names += found
+        elif before is not None and all(isinstance(s.module, nn.Linear) for s in (before, stage)):
+            (inner, inner_bias), (outer, outer_bias) = numbers(weighted(before)), numbers(weighted(stage))
+            whole = with_numbers(weighted(stage), outer @ inner, outer @ inner_bias + outer_bias)
+            kept[-1] = Stage(stage.name, whole)
+            names += [before.name, stage.name]
+        else:
+            kept.append(stage)
+    return kept, list(dict.fromkeys(names))
 
 
 def folded(first: Weighted, scale: Tensor, shift: Tensor) -> Weighted:
