@@ -3,6 +3,8 @@
 Suites, each case a row of --out:
 compression  100 small networks (MLP, convolution, residual) trained here for a second, tolerances 1e-3 to 1e-1, 60
              to 600 rows: is the tolerance kept on 10,000 fresh rows, is the network never larger, and how fast is it
+memory       100 diagnoses of ten kinds of networks, each in a process of its own: does the peak stay below what was
+             announced
 
     python benchmarks/networks.py [SUITE ...] [--cases N] [--quick] [--out rows.csv]
 
@@ -13,17 +15,35 @@ compression  99 of 100 kept (72 where the rows that choose also report), the oth
 
 import argparse
 import csv
+import itertools
+import json
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import torch
 
 import isthmus
+from measured.memory_child import KINDS
 from measured.network_cases import NetworkCase, compression_cases
 
 Line = dict[str, object]
+COLUMNS: tuple[str, ...] = (
+    "suite",
+    "case",
+    "holds",
+    "tolerance",
+    "error",
+    "bound",
+    "smaller",
+    "faster",
+    "announced",
+    "peak",
+)
 FRESH = 10_000
+CHILD = Path(__file__).parent / "measured" / "memory_child.py"
 
 
 def compressions(count: int) -> Iterator[Line]:
@@ -46,7 +66,31 @@ def _compressed(case: NetworkCase) -> Line:
     }  # fmt: skip
 
 
-SUITES: dict[str, tuple[Callable[[int], Iterator[Line]], int]] = {"compression": (compressions, 100)}
+def diagnoses(count: int) -> Iterator[Line]:
+    """One diagnosis in a child process each, of random size, rows and limit."""
+    rng = np.random.default_rng(0)
+    for number, kind in zip(range(count), itertools.cycle(KINDS)):
+        size, rows, memory = (
+            int(rng.integers(2, 9)) * 4,
+            int(rng.integers(40, 900)),
+            float(rng.choice([150, 400, 1500])),
+        )
+        words = [sys.executable, str(CHILD), kind, str(size), str(rows), str(memory)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        if done.returncode:
+            why = done.stderr.strip().splitlines()[-1]
+            found = {"announced": memory, "peak": 0.0 if "needs at least" in why else float("nan")}
+        else:
+            found = json.loads(done.stdout)
+        yield {
+            "suite": "memory", "case": f"{kind} {size} {rows} {memory:g} {number}",
+            "holds": found["peak"] <= found["announced"], **found,
+        }  # fmt: skip
+
+
+SUITES: dict[str, tuple[Callable[[int], Iterator[Line]], int]] = {
+    "compression": (compressions, 100), "memory": (diagnoses, 100),
+}  # fmt: skip
 
 
 def measure(suite: str, count: int, out: Path | None) -> None:
@@ -63,7 +107,7 @@ def measure(suite: str, count: int, out: Path | None) -> None:
 def _write(line: Line, out: Path) -> None:
     is_new = not out.exists()
     with out.open("a", newline="") as file:
-        writer = csv.DictWriter(file, list(line))
+        writer = csv.DictWriter(file, COLUMNS)
         if is_new:
             writer.writeheader()
         writer.writerow(line)

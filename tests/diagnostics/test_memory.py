@@ -1,12 +1,20 @@
 """The memory of a diagnosis, in a process of its own: as large as a data set of digits, and as announced."""
 
+import json
 import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
+import isthmus
+from measured.memory_child import KINDS, LastState
+
+CHILD = Path(__file__).parents[2] / "benchmarks" / "measured" / "memory_child.py"
 NUM, WIDTH, DEPTH, BUDGET = 60_000, 512, 10, 2048.0
 
 # what is resident beyond the data and the module once both have been used
@@ -46,3 +54,31 @@ def test_sixty_thousand_digits_stay_under_what_is_announced_and_under_the_budget
     assert announced
     assert peak
     assert 1.0 < float(peak[1]) <= float(announced[1].replace(",", "")) <= BUDGET
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_network_stays_under_what_is_announced(kind: str) -> None:
+    """Before columns, gates and holes were counted: convolutions up to 1.6 times more, an LSTM 3 times."""
+    done = subprocess.run(
+        [sys.executable, str(CHILD), kind, "16", "400", "300"], env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert 1.0 < found["peak"] <= found["announced"] <= 300
+
+
+def test_what_functions_take_inside_is_announced() -> None:
+    """A kernel of 64 on one channel: its columns are 64 times the input; an LSTM makes four gates of what it gives."""
+    columns = announced(nn.Sequential(nn.Conv1d(1, 4, 64), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 961, 2)), (1, 1024))
+    assert columns > 200 * 8 * 64 * 961 / 2**20
+    assert announced(LastState(32), (40, 16)) > 200 * 8 * (4 + 1) * 32 * 40 / 2**20
+
+
+def announced(module: nn.Module, shape: tuple[int, ...]) -> float:
+    said: list[str] = []
+    isthmus.diagnose(module, torch.randn(200, *shape), progress=said.append)
+    found = re.search(r"at most ([\d,.]+) MiB", said[0])
+    assert found
+    return float(found[1].replace(",", ""))

@@ -1,9 +1,14 @@
 """How much memory a diagnosis will take, from one small evaluation, and how large its batches may be.
 
-Bounds are upper ones: every tensor of a forward pass counts as alive until its end.
+Bounds are upper ones: every tensor of a forward pass counts as alive until its end. What functions of torch take
+inside, which no tensor shows, is counted where it was measured to matter: the columns of convolutions, the gates of
+recurrences. Law: benchmarks/networks.py (memory), tests/diagnostics/test_memory.
 """
 
+import ctypes
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from torch import nn
@@ -14,6 +19,9 @@ from isthmus.diagnostics.recording import Reading
 from isthmus.errors import DataError
 
 DEFAULT_MEMORY = 2 * 2**30
+ROW_COPIES = 5
+SMALL, EIGEN_COPIES = 512, 7  # of a covariance while it is decomposed: where it is small, the rows take more
+SCATTER = 1.25  # blocks of many sizes come and go in convolutions, and leave holes
 LARGEST_BATCH = 4096  # larger batches leave the caches and gain nothing
 
 
@@ -76,17 +84,22 @@ def budget_for(
     rows = PROJECTIONS if num_outputs > EXACT_OUTPUTS else num_outputs
     stored = 8 * sum(r.enters.numel() + r.z.numel() for r in readings) // samples_seen
     patches = [8 * _patch_numbers(r) // samples_seen for r in readings]
+    inside = max((_inside_convolution(r) for r in readings), default=0) // samples_seen
     # the graph with its gradients, the rows of all Jacobians twice (stacked, and decomposed), inputs regrouped
     per_point = 3 * per_sample + 2 * rows * stored + 3 * max(patches, default=0) + sum(patches)
-    least = max(2 * per_sample, per_point)
+    per_point += 2 * inside + max((_weight_gradients(r) for r in readings), default=0)
+    forward = 2 * per_sample + inside
+    if inside:
+        per_point, forward = int(SCATTER * per_point), int(SCATTER * forward)
+    least = max(forward, per_point)
     if fixed + least > allowed:
         raise DataError(
             f"diagnose(limits=Limits(memory={allowed})): needs at least {_mebibytes(fixed + least)} of working memory "
             f"for one sample of this module; got {_mebibytes(allowed)}. Raise limits.memory (--memory, in MiB)."
         )
     free = allowed - fixed
-    batch = max(1, min(LARGEST_BATCH, free // (2 * max(per_sample, 1))))
-    return Budget(batch, max(1, min(64, free // max(per_point, 1))), fixed, 2 * per_sample, per_point)
+    batch = max(1, min(LARGEST_BATCH, free // max(forward, 1)))
+    return Budget(batch, max(1, min(64, free // max(per_point, 1))), fixed, forward, per_point)
 
 
 def _patch_numbers(reading: Reading) -> int:
@@ -94,14 +107,34 @@ def _patch_numbers(reading: Reading) -> int:
     return reading.z.numel() // max(height, 1) * width
 
 
+def _inside_convolution(reading: Reading) -> int:
+    """Columns that torch unfolds for a whole batch in float64, and z as rows: moved, shifted, stacked, decomposed."""
+    if reading.call.convolution is None:
+        return 8 * ROW_COPIES * reading.z.numel() if reading.is_normalised else 0
+    return 8 * (_patch_numbers(reading) + ROW_COPIES * reading.z.numel())
+
+
+def _weight_gradients(reading: Reading) -> int:
+    """Of one point by the matrix of a convolution: itself, masked by groups, squared."""
+    return 0 if reading.call.convolution is None else 3 * 8 * reading.call.matrix.numel()
+
+
 def _bytes_of(reading: Reading) -> int:
     """Weights in float64, and accumulators with their temporaries."""
     height, width = reading.call.matrix.shape
 
     def moments(size: int) -> int:
-        return 3 * size * size if size <= WIDEST else 2 * SOME_ROWS * size
+        copies = 3 if size <= SMALL else EIGEN_COPIES
+        return copies * size * size if size <= WIDEST else 2 * SOME_ROWS * size
 
     return 8 * (height * width + moments(width) + moments(height))
+
+
+def give_back() -> None:
+    """Hand what C's allocator keeps for later back to the system: it kept up to twice what was in use (Linux only)."""
+    if sys.platform == "linux":
+        with suppress(AttributeError, OSError):  # another C library
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 def _mebibytes(size: int) -> str:

@@ -50,6 +50,10 @@ class Provenance(Listener):
         """Note the two terms of a sum."""
         self._sums.append((ordinal, self._of(terms[0]), self._of(terms[1])))
 
+    def hidden(self, numbers: int, output: Tensor) -> None:
+        """Count what a recurrence made inside."""
+        self.total_bytes += numbers * output.element_size()
+
     def saw(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], reading: Reading | None) -> None:
         """Add a node for every output."""
         parents = tuple({self._of(t) for t in inputs})

@@ -190,6 +190,16 @@ REGROUPINGS = _names("view, reshape, flatten, unflatten, squeeze, unsqueeze, _un
 SUMS = _names("add, add_, __add__, __radd__, __iadd__")
 
 
+RECURRENCES = _names("lstm, gru, rnn_tanh, rnn_relu")
+
+
+def gate_numbers(tensors: Sequence[Tensor], output: Tensor) -> int:
+    """How many gates a recurrence computes: rows of its input matrices for every step of every sample."""
+    steps = output.numel() // max(output.shape[-1], 1)
+    rows = sum(len(t) for t in tensors if t.ndim == 2 and isinstance(t, torch.nn.Parameter)) // 2
+    return steps * rows
+
+
 def is_in_place(name: str, kwargs: dict[str, object]) -> bool:
     """Whether a torch function overwrites its first argument."""
     if name.startswith("__"):

@@ -16,10 +16,12 @@ from isthmus.diagnostics.matrix_calls import (
     ARITHMETIC,
     HOMOGENEOUS,
     NORMALISATIONS,
+    RECURRENCES,
     REGROUPINGS,
     SUMS,
     MatrixCall,
     function_name,
+    gate_numbers,
     is_in_place,
     matrix_call,
 )
@@ -98,6 +100,9 @@ class Listener:
 
     def summed(self, ordinal: int, terms: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor] | None:
         """Before sum number `ordinal` of two tensors of one shape: other terms, or None."""
+
+    def hidden(self, numbers: int, output: Tensor) -> None:
+        """After a recurrence: how many numbers it made inside, where nobody sees them."""
 
     def embedded(self, output: Tensor) -> Tensor:
         """After a lookup in a table: what to go on with."""
@@ -201,6 +206,8 @@ class Recorder(TorchFunctionMode):
         if is_in_place(name, kwargs) and tensors:
             self._save(tensors[0], keep=reading is not None)
         out = func(*args, **kwargs)
+        if name in RECURRENCES and isinstance(out, tuple):
+            self.listener.hidden(gate_numbers(list(_tensors([*args, *kwargs.values()])), out[0]), out[0])
         if name == "embedding" and isinstance(out, Tensor):
             out = self.listener.embedded(out)
         if reading is not None and isinstance(out, Tensor):

@@ -12,7 +12,7 @@ import torch
 from threadpoolctl import ThreadpoolController
 from torch import Tensor, nn
 
-from isthmus.diagnostics.budget import Budget, budget_for
+from isthmus.diagnostics.budget import Budget, budget_for, give_back
 from isthmus.diagnostics.data_flow import Provenance
 from isthmus.diagnostics.derivatives import (
     EXACT_OUTPUTS,
@@ -113,6 +113,8 @@ class DiagnosisSession:
         names = Names(self.streamed.module)
         with torch.no_grad(), threads_of_torch():
             for start, part in self.batches(size):
+                if start:
+                    give_back()
                 listener.batch = part.num
                 output = evaluate(self.streamed, names, part, listener)
                 if not bool(torch.isfinite(output).all()):
@@ -130,7 +132,11 @@ class DiagnosisSession:
             points = self.samples.at(rows, torch.float64, self.exact.device)
             with torch.no_grad():
                 return self._in_closed_form(self.exact.module, points.positional[0])
-        return joined([self._derivatives_at(part) for part in rows.split(size)])
+        parts: list[Derivatives] = []
+        for part in rows.split(size):
+            give_back()
+            parts.append(self._derivatives_at(part))
+        return joined(parts)
 
     def _derivatives_at(self, rows: Tensor) -> Derivatives:
         points = self.samples.at(rows, self.exact.dtype, self.exact.device)
