@@ -59,6 +59,11 @@ LEFT_OUT = {
     "combinations",
     "others",
     "remedies",
+    "rank_90",
+    "rank_99",
+    "rank_999",
+    "rank_entropy",
+    "rows",
 }
 # fields of later versions, of one class only
 ADDED = {"Factorisation": {"heldout_error"}}

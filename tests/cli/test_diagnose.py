@@ -73,7 +73,7 @@ def test_long_names_keep_one_line_and_their_end(
     found = isthmus.diagnose(narrow(), samples(60, 5, dtype=DOUBLE))
     name = "encoder.layer.11.attention.output.dense"
     found.layers["name"] = ("layer", [name] * 4)
-    for columns, shown in (("160", name), ("72", "e.l.11.a.output.dense"), ("60", "…1.a.o.dense")):
+    for columns, shown in (("160", name), ("78", "e.l.11.a.output.dense"), ("66", "…1.a.o.dense")):
         monkeypatch.setenv("COLUMNS", columns)
         print_diagnosis(found, Path("page.html"))
         assert [row[1] for row in rows_said(capsys.readouterr().out)] == [shown] * 4
@@ -168,7 +168,7 @@ def test_energies_of_a_residual_stream_are_on_the_terminal(here: Path, capsys: p
     assert run(["diagnose", *words, "--factory", "foreign_modules:Residual"]) == 0
     out = capsys.readouterr().out
     assert "Hamilt." in out
-    assert [len(row) for row in rows_said(out)] == [7, 7, 9, 7, 9, 7]  # identity and Hamiltonian at the two blocks
+    assert [len(row) for row in rows_said(out)] == [8, 8, 10, 8, 10, 8]  # identity and Hamiltonian at the two blocks
     assert "The Hamiltonian along the residual stream." in (here / "p.html").read_text()
 
 

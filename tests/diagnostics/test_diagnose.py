@@ -248,3 +248,29 @@ def test_a_module_without_neurons_is_a_constant_and_said_to_be() -> None:
             continue
         with pytest.raises(DataError, match=r"0\.weight has no neurons, so the module computes a constant"):
             diagnose(module, x)
+
+
+def test_where_the_spectrum_has_no_gap_there_is_no_integer_but_shares_of_the_energy() -> None:
+    """A spectrum that falls by 1.3 from value to value, then one of rank 3, of 40 neurons each."""
+    u = torch.linalg.qr(samples(40, 40)).Q
+    x = torch.randn(3000, 40, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    network = nn.Sequential(nn.Linear(40, 40, bias=False), nn.Linear(40, 40, bias=False)).double()
+    with torch.no_grad():
+        network.get_parameter("0.weight").copy_(torch.diag(1.3 ** -torch.arange(40.0, dtype=torch.float64)))
+        network.get_parameter("1.weight").copy_(u[:, :3] @ u[:3])
+        network.get_parameter("1.weight")[:, 3:] = 0.0
+    layers = diagnose(network, x).layers
+    assert np.isnan(layers["dimension_activation"].values[0])
+    assert layers["dimension_activation"].values[1] == 3
+    assert "no number of directions stands out" in layers["dimension_activation"].attrs["missing"]
+    assert layers["rows"].values.tolist() == [3000, 3000]
+    assert layers["rank_999"].values[1] == 3
+    assert layers["rank_90"].values[0] < layers["rank_99"].values[0] < layers["rank_999"].values[0] <= 40
+    assert (layers["rank_entropy"] >= layers["dimension_participation"]).all()
+
+
+def test_as_many_directions_as_rows_is_no_dimension() -> None:
+    network = nn.Sequential(nn.Linear(40, 40), nn.Linear(40, 30)).double()
+    layers = diagnose(network, samples(20, 40)).layers
+    assert np.isnan(layers["dimension_activation"].values).all(), "19 directions of 20 rows count the rows"
+    assert diagnose(network, samples(200, 40)).layers["dimension_activation"].notnull().any()

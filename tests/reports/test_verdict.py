@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -119,7 +120,7 @@ def test_what_is_not_known_is_not_said() -> None:
     assert set(said(verdict_of(beyond))) == {"How sure", "Why", "Proved"}
 
 
-def diagnosed(gaps: list[int], jacobian: int, *, lower: int = 3, **columns: list[float]) -> Diagnosis:
+def diagnosed(gaps: Sequence[float], jacobian: int, *, lower: int = 3, **columns: list[float]) -> Diagnosis:
     found = discoveries.discovery().diagnosis
     rank = RankEstimate(3, lower, 3, "a witness", "a matrix", 1e-6, {"jacobian_gap": jacobian})
     added = {name: ("layer", np.array(values)) for name, values in {"dimension_activation": gaps, **columns}.items()}
@@ -142,11 +143,23 @@ def test_a_diagnosis_gives_the_rank_its_interval_and_the_layers() -> None:
 
 
 def test_a_diagnosis_says_where_its_readings_differ() -> None:
-    assert "more directions than the Jacobian" in said(verdict_of(diagnosed([7, 5, 5, 6], 3)))["Agreement"]
-    assert "fewer directions than the Jacobian" in said(verdict_of(diagnosed([7, 2, 5, 6], 3)))["Agreement"]
+    assert "more than the Jacobian" in said(verdict_of(diagnosed([7, 5, 5, 6], 3)))["Agreement"]
+    fewer = said(verdict_of(diagnosed([7, 2, 5, 6], 3)))["Agreement"]
+    assert fewer.startswith("Layer 2 may seem to have fewer directions than the Jacobian")
     wide = verdict_of(diagnosed([7, 2, 5, 6], 3, lower=2, hamiltonian=[np.nan, -2.0, -1.5, np.nan]))
     assert wide.headline == "The network seems to work through 3 dimensions."
     assert said(wide)["Hamiltonian"] == "Between -2 and -1.5 over depth."
+
+
+def test_a_wide_layer_with_a_gap_after_few_says_nothing_against_layers_that_agree() -> None:
+    text = said(verdict_of(diagnosed([1, 3, 3, 7], 3)))
+    assert text["Agreement"] == "The Jacobian and layers 2, 3 give the same number."
+    without = said(verdict_of(diagnosed([np.nan, 3, np.nan, 7], 3)))
+    assert without["Layers"].endswith("after 3 in layer 2 of 4, up to 7 elsewhere; 2 have none.")
+    assert without["Agreement"] == "The Jacobian and the narrowest layer give the same number."
+    nowhere = said(verdict_of(diagnosed([np.nan] * 4, 3)))
+    assert "no number of directions stands out" in nowhere["Layers"]
+    assert "Agreement" not in nowhere
 
 
 def test_a_sketch_that_shows_all_it_can_gives_no_more_than_a_lower_bound() -> None:
@@ -154,10 +167,13 @@ def test_a_sketch_that_shows_all_it_can_gives_no_more_than_a_lower_bound() -> No
     torch.manual_seed(0)
     x = torch.randn(20, 90)
     for rank, headline in ((80, "The network seems to work through 64 dimensions or more."), (3, None)):
-        text = verdict_of(diagnose(nn.Sequential(nn.Linear(90, rank), nn.Linear(rank, 200)), x))
+        found = diagnose(nn.Sequential(nn.Linear(90, rank), nn.Linear(rank, 200)), x)
+        text = verdict_of(found)
         assert text.headline == (headline or "The network works through 3 dimensions.")
         assert ("cannot show more than 64" in said(text)["Jacobian"]) is (headline is not None)
         assert ("Agreement" in said(text)) is (headline is None)
+        assert str(found.rank) == ("64 or more" if headline else "3")
+        assert found.rank.is_at_least is (headline is not None)
 
 
 def test_numbers_are_drawn_together_where_they_follow_each_other() -> None:

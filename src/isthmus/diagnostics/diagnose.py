@@ -1,6 +1,7 @@
 """`diagnose`: the per-layer table of any module on data."""
 
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -89,7 +90,10 @@ def diagnose(
 
         - weight_singular_values, of W_l; preactivation_singular_values and activation_singular_values, of the centred
           z_l and a_l over sqrt(n) (root mean square units); a_l is what the functions of z_l alone make of it;
-        - dimension_activation, gap integer of the latter; dimension_participation, (sum s^2)^2 / sum s^4;
+        - dimension_activation, gap integer of the latter, NaN where no value is twice the next (attribute "missing");
+          rank_90, rank_99, rank_999, how many directions hold that share of the sum of s^2; dimension_participation,
+          (sum s^2)^2 / sum s^4, and rank_entropy, exp of the entropy of s^2: soft counts, whose inverses N rows keep
+          above 1/N (rows: N, tokens and pixels counted);
         - nonlinearity_impact |z_l - a_l|_F / |z_l|_F, of z_l normalised where a normalisation comes first;
         - identity_defect, root mean square of s_i - 1 over the singular values of W_l on the principal subspace of its
           centred input: 0 where the layer only rotates it (of a convolution, on at most 2,048 patches);
@@ -169,7 +173,7 @@ def _rank(
         layers, session.structure.cuts(session.output), num_samples=session.samples.num,
         num_inputs=_num_inputs(session.samples), num_outputs=session.num_outputs,
     )  # fmt: skip
-    gaps = [int(k) for k in table["dimension_activation"].values]
+    gaps = [None if math.isnan(k) else int(k) for k in table["dimension_activation"].values]
     return rank_of(derivatives.by_input, gaps, upper=upper, num_projections=derivatives.num_projections)
 
 

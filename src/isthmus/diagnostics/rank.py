@@ -33,7 +33,7 @@ class UpperBound:
 
 
 def rank_of(
-    by_input: Tensor, activation_gaps: Sequence[int], *, upper: UpperBound, num_projections: int = 0
+    by_input: Tensor, activation_gaps: Sequence[int | None], *, upper: UpperBound, num_projections: int = 0
 ) -> RankEstimate:
     """The gap of the median Jacobian spectrum, between what a witness and what the matrices allow.
 
@@ -42,7 +42,7 @@ def rank_of(
 
     Args:
         by_input: singular values of df/dx, (points, r).
-        activation_gaps: gap integers of the centred activations, for the evidence.
+        activation_gaps: gap integers of the centred activations, None where there is no gap, for the evidence.
         upper: *upper bound* from the structure.
         num_projections: how many random combinations of the outputs were differentiated, 0 for all outputs.
 

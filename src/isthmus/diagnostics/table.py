@@ -1,5 +1,6 @@
 """Per-layer numbers and spectra as one labelled table."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -11,7 +12,18 @@ from isthmus.diagnostics.derivatives import Derivatives
 from isthmus.diagnostics.layer_sums import LayerSums
 from isthmus.diagnostics.readings import balance_residuals, factors_of, identity_defect, nonlinearity, spectrum
 from isthmus.theory.inputs import Real
-from isthmus.theory.spectra import participation_ratio, spectral_gap_rank
+from isthmus.theory.spectra import energy_rank, entropy_rank, participation_ratio, spectral_gap, spectral_gap_rank
+
+LEAST_GAP = 2.0  # ratio of neighbours: spectra of transformers fall by less from value to value, and jump by no more
+SHARES = {"rank_90": 0.9, "rank_99": 0.99, "rank_999": 0.999}
+NO_GAP = "no singular value is {:g} times the next, or rows are fewer than neurons: no number of directions stands out"
+
+
+def gap_dimension(spectrum: Tensor, layer: LayerSums) -> Real:
+    """The gap integer; NaN where no value is twice the next, or where it only counts rows fewer than neurons."""
+    gap = int(spectral_gap_rank(spectrum))
+    counts_rows = layer.rows - 1 <= gap and layer.rows <= len(layer.weight)
+    return math.nan if counts_rows or float(spectral_gap(spectrum)) < LEAST_GAP else gap
 
 
 def spectra_of(layers: Sequence[LayerSums]) -> tuple[dict[str, list[Tensor]], dict[str, list[Real]]]:
@@ -25,8 +37,11 @@ def spectra_of(layers: Sequence[LayerSums]) -> tuple[dict[str, list[Tensor]], di
         "activation_singular_values": activation,
     }
     numbers: dict[str, list[Real]] = {
-        "dimension_activation": [int(spectral_gap_rank(s)) for s in activation],
+        "dimension_activation": [gap_dimension(s, layer) for s, layer in zip(activation, layers, strict=True)],
         "dimension_participation": [float(participation_ratio(s)) for s in activation],
+        "rank_entropy": [float(entropy_rank(s)) for s in activation],
+        **{name: [int(energy_rank(s, share=share)) for s in activation] for name, share in SHARES.items()},
+        "rows": [layer.rows for layer in layers],
         "nonlinearity_impact": [nonlinearity(layer) for layer in layers],
         "identity_defect": [*defects],
         "balance_residual": [*balance_residuals(layers)],
@@ -42,7 +57,10 @@ def table_of(layers: Sequence[LayerSums], derivatives: Derivatives) -> xr.Datase
     if derivatives.num_projections:
         spectra["jacobian_singular_value_errors"] = [s.median(0).values for s in derivatives.spectra_errors]
         numbers["tangent_kernel_trace_error"] = [*derivatives.trace_errors]
-    return labelled([layer.name for layer in layers], spectra, numbers)
+    table = labelled([layer.name for layer in layers], spectra, numbers)
+    if bool(table["dimension_activation"].isnull().any()):
+        table["dimension_activation"].attrs["missing"] = NO_GAP.format(LEAST_GAP)
+    return table
 
 
 def labelled(

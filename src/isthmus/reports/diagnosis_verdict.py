@@ -26,14 +26,8 @@ def verdict_of_diagnosis(found: Diagnosis) -> VerdictText:
         "Hamiltonian": _hamiltonian(found),
     }
     lines = tuple(Line(label, sentence(text)) for label, text in texts.items() if text)
-    more = " or more" if _is_cut_short(rank) else ""
+    more = " or more" if rank.is_at_least else ""
     return VerdictText(f"The network {sure} through {dimensions(rank.estimate)}{more}.", lines)
-
-
-def _is_cut_short(rank: RankEstimate) -> bool:
-    """Whether the Jacobian shows as many dimensions as its sketch can."""
-    most = rank.evidence.get("jacobian_most")
-    return most is not None and rank.evidence.get("jacobian_gap") == most and rank.upper > rank.estimate
 
 
 def _interval(rank: RankEstimate) -> str:
@@ -43,7 +37,7 @@ def _interval(rank: RankEstimate) -> str:
 
 def _jacobian(rank: RankEstimate) -> str:
     gap = rank.evidence.get("jacobian_gap")
-    if _is_cut_short(rank):
+    if rank.is_at_least:
         return (
             f"{gap} random combinations of the outputs were differentiated: they cannot show more than {gap} dimensions"
         )
@@ -52,29 +46,38 @@ def _jacobian(rank: RankEstimate) -> str:
 
 def _layers(found: Diagnosis) -> str:
     gaps = _column(found, "dimension_activation")
+    known = gaps[np.isfinite(gaps)]
     if not gaps.size:
         return ""
-    least = int(gaps.min())
+    if not known.size:
+        return "the spectra of the centred activations fall without a gap: no number of directions stands out"
+    least = int(known.min())
     where = numbered("layer", [int(i) + 1 for i in (gaps == least).nonzero()[0]])
-    most = f", up to {int(gaps.max())} elsewhere" if gaps.max() > least else ""
-    return f"the centred activations have their largest gap after {least} in {where} of {len(gaps)}{most}"
+    most = f", up to {int(known.max())} elsewhere" if known.max() > least else ""
+    without = f"; {gaps.size - known.size} have none" if known.size < gaps.size else ""
+    return f"the centred activations have their largest gap after {least} in {where} of {len(gaps)}{most}{without}"
 
 
 def _agreement(found: Diagnosis) -> str:
     gaps, jacobian = _column(found, "dimension_activation"), found.rank.evidence.get("jacobian_gap")
-    if not gaps.size or jacobian is None or _is_cut_short(found.rank):
+    known = gaps[np.isfinite(gaps)]
+    if not known.size or jacobian is None or found.rank.is_at_least:
         return ""
-    least = int(gaps.min())
+    least = int(known.min())
     if least == jacobian:
         return "the Jacobian and the narrowest layer give the same number"
+    same = [int(i) + 1 for i in (gaps == int(str(jacobian))).nonzero()[0]]
+    if same:  # a wide layer may have its largest gap behind a few strong directions, and use them all
+        return f"the Jacobian and {numbered('layer', same)} give the same number"
     if least > int(str(jacobian)):
         return (
-            "the narrowest layer shows more directions than the Jacobian: a curved representation spans more "
+            "the layer with the fewest directions shows more than the Jacobian: a curved representation spans more "
             "directions than it has dimensions, and a Jacobian is that of one point"
         )
+    where = numbered("layer", [int(i) + 1 for i in (gaps == least).nonzero()[0]])
     return (
-        "the narrowest layer shows fewer directions than the Jacobian: its largest gap may stand before weaker "
-        "directions that the output still uses, or its rows are tokens or pixels"
+        f"{where} may seem to have fewer directions than the Jacobian: the largest gap of a spectrum may stand before "
+        "weaker directions that the output still uses, and rows may be tokens or pixels"
     )
 
 

@@ -22,7 +22,8 @@ class RankEstimate:
     """An estimated rank inside an interval, each end with its reason.
 
     Attributes:
-        estimate: the best reading (*estimate*: nothing is proved about it beyond lying in the interval).
+        estimate: the best reading (*estimate*: nothing is proved about it beyond lying in the interval); where
+            `is_at_least`, no more than a lower one: `str` says "64 or more".
         lower: *lower bound* on the bottleneck rank of the returned network as a function on its inputs; no bound on
             the data alone, which as a finite set factor through one dimension at most.
         upper: *upper bound* on the same.
@@ -47,3 +48,13 @@ class RankEstimate:
             raise ValueError(
                 f"RankEstimate: needs lower <= estimate <= upper, got {self.lower} <= {self.estimate} <= {self.upper}."
             )
+
+    @property
+    def is_at_least(self) -> bool:
+        """Whether the estimate is all that a sketch of the Jacobian can show: the rank may be any larger one."""
+        most = self.evidence.get("jacobian_most")
+        return most is not None and self.evidence.get("jacobian_gap") == most and self.upper > self.estimate
+
+    def __str__(self) -> str:
+        """The estimate, with "or more" where it is only what a sketch can show."""
+        return f"{self.estimate} or more" if self.is_at_least else str(self.estimate)

@@ -100,7 +100,7 @@ def spectral_gap_rank(singular_values: Float[Tensor, "*batch r"], *, floor: Real
 
         argmax_k s_k / s_{k+1}   with every value raised to floor * s_1, and floor * s_1 appended as value r + 1
 
-    The appended floor lets full rank be answered; a zero spectrum gives 0.
+    The appended floor lets full rank be answered; a zero spectrum gives 0. How large the ratio is: `spectral_gap`.
 
     Args:
         singular_values: falling, >= 0.
@@ -111,14 +111,65 @@ def spectral_gap_rank(singular_values: Float[Tensor, "*batch r"], *, floor: Real
 
     Source: heuristic; with a floor of .01 to .02 right on all of 93 teachers of known rank.
     """
-    values = check_singular_values("spectral_gap_rank", singular_values)
-    check_fraction("spectral_gap_rank", "floor", floor)
+    ratios = _neighbour_ratios("spectral_gap_rank", singular_values, floor)
+    if ratios.shape[-1] == 0:
+        return torch.zeros(ratios.shape[:-1], dtype=torch.int64, device=ratios.device)
+    return torch.where(ratios[..., 0] > 0, ratios.argmax(-1) + 1, 0)
+
+
+def spectral_gap(singular_values: Float[Tensor, "*batch r"], *, floor: Real = 0.01) -> Float[Tensor, "*batch"]:
+    """The largest ratio of neighbours, at which `spectral_gap_rank` stands; infinite for a zero spectrum (*exact*).
+
+    Raises:
+        ValueError: `floor` outside (0, 1), a negative value, NaN or infinity. TypeError: complex or integer tensor.
+    """
+    ratios = _neighbour_ratios("spectral_gap", singular_values, floor)
+    if ratios.shape[-1] == 0:
+        return ratios.new_full(ratios.shape[:-1], torch.inf)
+    return torch.where(ratios[..., 0] > 0, ratios.amax(-1), torch.inf)
+
+
+def _neighbour_ratios(call: str, singular_values: Tensor, floor: Real) -> Tensor:
+    """s_k / s_{k+1} with the floor; zeros for a zero spectrum."""
+    values = check_singular_values(call, singular_values)
+    check_fraction(call, "floor", floor)
     if values.shape[-1] == 0:
-        return torch.zeros(values.shape[:-1], dtype=torch.int64, device=values.device)
+        return values
     largest = values[..., :1]
     raised = torch.maximum(torch.cat([values, torch.zeros_like(largest)], -1), floor * largest)
-    ratios = raised[..., :-1] / torch.where(largest > 0, raised[..., 1:], 1.0)
-    return torch.where(largest[..., 0] > 0, ratios.argmax(-1) + 1, 0)
+    return raised[..., :-1] / torch.where(largest > 0, raised[..., 1:], 1.0)
+
+
+def energy_rank(singular_values: Float[Tensor, "*batch r"], *, share: Real) -> Int[Tensor, "*batch"]:
+    """Least number of directions that hold a share of the energy sum s^2; 0 for a zero spectrum (*exact*).
+
+    Args:
+        singular_values: falling, >= 0.
+        share: in (0, 1).
+
+    Raises:
+        ValueError: `share` outside (0, 1), a negative value, NaN or infinity. TypeError: complex or integer tensor.
+    """
+    values = check_singular_values("energy_rank", singular_values)
+    check_fraction("energy_rank", "share", share)
+    held, total = _energies(values).cumsum(-1), _energies(values).sum(-1, keepdim=True)
+    return torch.where(total[..., 0] > 0, (held < share * total).sum(-1) + 1, 0)
+
+
+def entropy_rank(singular_values: Float[Tensor, "*batch r"]) -> Float[Tensor, "*batch"]:
+    """Exponential of the entropy of the energies s^2 / sum s^2: k for k equal values, 0 for none (*estimate*).
+
+    Never below the participation ratio: small values count for more.
+
+    Raises:
+        ValueError: a negative value, NaN or infinity. TypeError: complex or integer tensor.
+
+    Source: Roy and Vetterli 2007, of s^2.
+    """
+    energies = _energies(check_singular_values("entropy_rank", singular_values))
+    total = energies.sum(-1, keepdim=True)
+    shares = energies / torch.where(total > 0, total, 1.0)
+    return torch.where(total[..., 0] > 0, torch.special.entr(shares).sum(-1).exp(), 0.0)
 
 
 def participation_ratio(singular_values: Float[Tensor, "*batch r"]) -> Float[Tensor, "*batch"]:
@@ -127,12 +178,15 @@ def participation_ratio(singular_values: Float[Tensor, "*batch r"]) -> Float[Ten
     Raises:
         ValueError: a negative value, NaN or infinity. TypeError: complex or integer tensor.
     """
-    values = check_singular_values("participation_ratio", singular_values)
-    # scale first: the fourth power of a small spectrum underflows
-    largest = values.amax(-1, keepdim=True) if values.shape[-1] else values.new_zeros(*values.shape[:-1], 1)
-    square = (values / torch.where(largest > 0, largest, 1.0)).square()
+    square = _energies(check_singular_values("participation_ratio", singular_values))
     total = square.sum(-1)
     return torch.where(total > 0, total.square() / square.square().sum(-1).clamp_min(1e-300), 0.0)
+
+
+def _energies(values: Tensor) -> Tensor:
+    """s^2 relative to the largest: the fourth power of a small spectrum underflows."""
+    largest = values.amax(-1, keepdim=True) if values.shape[-1] else values.new_zeros(*values.shape[:-1], 1)
+    return (values / torch.where(largest > 0, largest, 1.0)).square()
 
 
 class JacobianRank(NamedTuple):
