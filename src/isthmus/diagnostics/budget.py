@@ -19,6 +19,7 @@ from isthmus.diagnostics.recording import Reading
 from isthmus.errors import DataError
 
 DEFAULT_MEMORY = 2 * 2**30
+STREAMING_MEMORY = 4 * 2**30
 ROW_COPIES = 5
 SMALL, EIGEN_COPIES = 512, 7  # of a covariance while it is decomposed: where it is small, the rows take more
 SCATTER = 1.25  # blocks of many sizes come and go in convolutions, and leave holes
@@ -100,6 +101,38 @@ def budget_for(
     free = allowed - fixed
     batch = max(1, min(LARGEST_BATCH, free // max(forward, 1)))
     return Budget(batch, max(1, min(64, free // max(per_point, 1))), fixed, forward, per_point)
+
+
+def streaming_budget(readings: Sequence[Reading], *, per_sample: int, memory: int | None, samples_seen: int) -> Budget:
+    """Batches for forward passes alone: no copy of the module, no points; one covariance is decomposed at a time.
+
+    Raises:
+        DataError: not even one sample fits.
+    """
+    allowed = STREAMING_MEMORY if memory is None else memory
+    fixed = 8 * (sum(map(_kept_numbers, readings)) + max(map(_decomposed_numbers, readings)))
+    inside = max((_inside_convolution(r) for r in readings), default=0) // samples_seen
+    forward = int(SCATTER * (2 * per_sample + inside))
+    if fixed + forward > allowed:
+        raise DataError(
+            f"diagnose(limits=Limits(memory={allowed})): needs at least {_mebibytes(fixed + forward)} of working "
+            f"memory without derivatives; got {_mebibytes(allowed)}. Raise limits.memory (--memory, in MiB)."
+        )
+    return Budget(max(1, min(LARGEST_BATCH, (allowed - fixed) // max(forward, 1))), 0, fixed, forward, 0)
+
+
+def _kept_numbers(reading: Reading) -> int:
+    """The weight, and of what enters and what the activation makes of z: the sums, and axes or rows from them."""
+    height, width = reading.call.matrix.shape
+    is_new = reading.source is None and reading.twin is None
+    own = reading.is_bent or reading.call.convolution is not None
+    return height * width + sum(2 * min(n, SOME_ROWS) * n for n, is_kept in ((width, is_new), (height, own)) if is_kept)
+
+
+def _decomposed_numbers(reading: Reading) -> int:
+    """One covariance with what its eigenvectors take, or the product with the weight and its copies."""
+    height, width = reading.call.matrix.shape
+    return max(EIGEN_COPIES * min(width, WIDEST) ** 2, 3 * min(width, WIDEST) * max(height, width))
 
 
 def _patch_numbers(reading: Reading) -> int:

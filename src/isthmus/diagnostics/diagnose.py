@@ -2,8 +2,8 @@
 
 import logging
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 import torch
 import xarray as xr
@@ -20,7 +20,9 @@ from isthmus.diagnostics.replica import random_state_kept
 from isthmus.diagnostics.samples import Inputs, Samples
 from isthmus.diagnostics.session import DiagnosisSession, open_session
 from isthmus.diagnostics.stream_columns import add_leaky_columns, add_stream_columns
+from isthmus.diagnostics.streaming import Stream, is_stream, rank_without_jacobians, streamed
 from isthmus.diagnostics.table import table_of
+from isthmus.errors import DataError
 from isthmus.networks import LeakyResNet
 from isthmus.networks.arguments import module_argument
 from isthmus.networks.network import penalised, penalty_of
@@ -30,6 +32,7 @@ from isthmus.training.limits import Limits, limits_argument
 from isthmus.training.losses import Loss, loss_argument
 
 _LOG = logging.getLogger(__name__)
+SMALL_MODULE = 50_000  # parameters below which derivatives are always taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +64,10 @@ class _Given:
 
 def diagnose(
     module: nn.Module | ExportedProgram,
-    x: Inputs,
+    x: Inputs | Iterable[object],
     y: Tensor | None = None,
     *,
+    jacobians: bool | None = None,
     ridge: Real | None = None,
     loss: str | Loss | None = None,
     limits: Limits | None = None,
@@ -78,6 +82,12 @@ def diagnose(
     Args:
         module: evaluated in evaluation mode, and left as it was.
         x: samples as rows: one tensor, a tuple, or a dict by argument name; whole numbers where the module takes them.
+            Or a DataLoader, or any iterable of such batches (of a list the first entry, the input), read once.
+        jacobians: False: forward passes alone, in the module's own precision with float64 sums; what needs derivatives,
+            targets or a float64 copy is left out, and nothing is known of the rank from below. None: so where
+            derivatives cost more than ten passes over the data and 1e10 multiplications, or memory does not hold them,
+            or data are an iterable; a warning says so. `limits.rows` and `limits.seconds` end the
+            passes early, and a warning says how far they came.
         y: targets; with them the data loss stands in the table's attributes.
         ridge: with it the objective stands there too: data loss + ridge * module.penalty(), or ridge times the sum of
             squares of all trainable parameters (of all, where none is), as `fit` has it.
@@ -120,7 +130,21 @@ def diagnose(
     """
     network = _as_module(module)
     limits = limits_argument(limits, "diagnose")
+    hear = _heard(progress)
+    if is_stream(x) and (jacobians or y is not None):
+        raise ValueError(
+            "diagnose(module, data): Jacobians and y need data in memory. Pass tensors, or leave both out."
+        )
+    if is_stream(x):
+        assert isinstance(x, Iterable)
+        return _by_forward_passes(network, Stream.of_batches(x), limits, hear)
     samples = Samples.of(x)
+    if jacobians is False:
+        return _by_forward_passes(network, Stream.of_samples(samples), limits, hear)
+    if jacobians is None and (why := _too_dear(network, samples, limits)):
+        hear(f"diagnose: {why}; forward passes alone. Pass jacobians=True for all of it.")
+        found = _by_forward_passes(network, Stream.of_samples(samples), limits, hear)
+        return replace(found, warnings=(f"No Jacobians: {why}.", *found.warnings))
     named = None if loss is None else loss_argument(loss, "diagnose")
     over_data = None if y is None else LossOverData(y, samples.num, named)
     given = _Given(samples, y, ridge, over_data, penalised(network))
@@ -131,9 +155,7 @@ def diagnose(
             budget, num_samples=samples.num, num_points=points, num_outputs=session.num_outputs,
             layers=len(session.structure.readings),
         )  # fmt: skip
-        _LOG.info(sentence)
-        if progress is not None:
-            progress(sentence)
+        hear(sentence)
         layers, losses = _streamed(session, given, budget.batch)
         derivatives = session.derivatives(points, budget.points)
         table = table_of(layers, derivatives)
@@ -146,6 +168,48 @@ def diagnose(
         rank = _rank(session, layers, derivatives, table)
     warnings = (*_warnings(layers, samples.num), *said)
     return Diagnosis(layers=table, rank=rank, skipped=skipped, warnings=warnings)
+
+
+def _heard(progress: Callable[[str], None] | None) -> Callable[[str], None]:
+    def hear(sentence: str) -> None:
+        _LOG.info(sentence)
+        if progress is not None:
+            progress(sentence)
+
+    return hear
+
+
+def _too_dear(network: nn.Module, samples: Samples, limits: Limits) -> str:
+    """Why derivatives are left out unless asked for; empty where they are not."""
+    if sum(p.numel() for p in network.parameters()) < SMALL_MODULE:
+        return ""  # not worth another look
+    with random_state_kept(network), open_session(network, samples, exact=False) as session:
+        if session.are_dear():
+            return "derivatives would cost more than ten passes over the data"
+        try:
+            session.budget(limits.memory)
+        except DataError:
+            return "derivatives do not fit in the working memory"
+    return ""
+
+
+def _by_forward_passes(network: nn.Module, stream: Stream, limits: Limits, hear: Callable[[str], None]) -> Diagnosis:
+    with random_state_kept(network), open_session(network, stream.first, exact=False) as session:
+        found = streamed(session, stream, limits, progress=hear)
+        table = table_of(found.layers, None)
+        table.attrs |= {"cost": found.cost, "precision": _precision(session), "samples": found.num}
+        skipped = skipped_leaves(
+            network, analysed=[layer.name for layer in found.layers], called=session.names.called,
+            followed=session.names.followed,
+        )  # fmt: skip
+        gaps = _gaps(table)
+        rank = rank_without_jacobians(session, found, gaps, num_inputs=_num_inputs(stream.first))
+    ended = (f"The data were read {found.ended}: {found.num:,} samples.",) if found.ended else ()
+    return Diagnosis(table, rank, skipped, (*ended, *_warnings(found.layers, found.num)))
+
+
+def _gaps(table: xr.Dataset) -> list[int | None]:
+    return [None if math.isnan(k) else int(k) for k in table["dimension_activation"].values]
 
 
 def _streamed(session: DiagnosisSession, given: _Given, batch: int) -> tuple[list[LayerSums], dict[str, Real]]:
@@ -173,8 +237,7 @@ def _rank(
         layers, session.structure.cuts(session.output), num_samples=session.samples.num,
         num_inputs=_num_inputs(session.samples), num_outputs=session.num_outputs,
     )  # fmt: skip
-    gaps = [None if math.isnan(k) else int(k) for k in table["dimension_activation"].values]
-    return rank_of(derivatives.by_input, gaps, upper=upper, num_projections=derivatives.num_projections)
+    return rank_of(derivatives.by_input, _gaps(table), upper=upper, num_projections=derivatives.num_projections)
 
 
 def _add_streams(

@@ -56,10 +56,10 @@ class SumOverData(Listener):
     """Adds every reading to the sums of its layer.
 
     Args:
-        num_samples: how many samples will come in all.
+        num_samples: how many samples will come in all; None where nobody knows.
     """
 
-    def __init__(self, num_samples: int) -> None:
+    def __init__(self, num_samples: int | None) -> None:
         self.num_samples, self.batch = num_samples, 0
         self.layers: list[LayerSums] = []
 
@@ -69,7 +69,7 @@ class SumOverData(Listener):
         call = reading.call
         rows_out = call.rows_out(reading.z.detach())
         layer.rows += len(rows_out)
-        expected = len(rows_out) * self.num_samples // max(self.batch, 1)
+        expected = self._expected(rows_out)
         if layer.twin is None and not self._has_inputs_of_source(layer):
             layer.entered = layer.entered or _input_moments(reading, expected)
             _add_inputs(layer.entered, call, len(rows_out))
@@ -88,9 +88,13 @@ class SumOverData(Listener):
         layer.size += float(torch.linalg.vector_norm(before)) ** 2
         layer.lost += float(torch.linalg.vector_norm(before - after)) ** 2
         rows = reading.call.rows_out(reading.activation.detach().reshape(reading.z.shape))
-        expected = len(rows) * self.num_samples // max(self.batch, 1)
+        expected = self._expected(rows)
         layer.answered = layer.answered or moments_for(expected, rows.shape[1])
         layer.answered.add(rows)
+
+    def _expected(self, rows: Tensor) -> int | None:
+        """How many rows will come in all, if this batch is like the others."""
+        return None if self.num_samples is None else len(rows) * self.num_samples // max(self.batch, 1)
 
     def _has_inputs_of_source(self, layer: LayerSums) -> bool:
         """Whether the moments of another layer's activation are those of this layer's input."""
@@ -107,7 +111,7 @@ class SumOverData(Listener):
         return self.layers[reading.index]
 
 
-def _input_moments(reading: Reading, expected: int) -> Moments:
+def _input_moments(reading: Reading, expected: int | None) -> Moments:
     if reading.call.convolution is not None:
         return SomeRows(expected, SOME_ROWS)
     return moments_for(expected, reading.call.matrix.shape[1])

@@ -3,7 +3,7 @@
 Every accumulator gives a `Factor` of the centred covariance. What is read off them: `readings`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -23,7 +23,7 @@ class Factor:
     Its singular values are those of the centred activations over sqrt(n); F W^T is a factor of those times W^T.
 
     Args:
-        matrix: F, (k, width).
+        matrix: F, (k, width), or what makes it.
         axes: its right singular vectors as rows where they are known: F is then the values times the axes.
         values: its singular values, falling, where they are known.
         is_squared: whether values below 1e-8 of the largest are lost already, as they are when F comes from a
@@ -31,15 +31,26 @@ class Factor:
     """
 
     def __init__(
-        self, matrix: Tensor, *, values: Tensor | None = None, axes: Tensor | None = None, is_squared: bool = False
+        self,
+        matrix: Tensor | Callable[[], Tensor],
+        *,
+        values: Tensor | None = None,
+        axes: Tensor | None = None,
+        is_squared: bool = False,
     ) -> None:
-        self.matrix, self._values, self._axes, self._is_squared = matrix, values, axes, is_squared
+        self._matrix, self._values, self._axes, self._is_squared = matrix, values, axes, is_squared
+
+    @property
+    def matrix(self) -> Tensor:
+        """F; a product is made anew each time, since those of wide layers would fill the memory."""
+        return self._matrix if isinstance(self._matrix, Tensor) else self._matrix()
 
     @property
     def values(self) -> Tensor:
         """Singular values, falling."""
         if self._values is None:
-            self._values = _roots(self.matrix) if self._is_squared else torch.linalg.svdvals(self.matrix)
+            matrix = self.matrix
+            self._values = _roots(matrix) if self._is_squared else torch.linalg.svdvals(matrix)
         return self._values
 
     @property
@@ -51,7 +62,7 @@ class Factor:
 
     def through(self, weight: Tensor) -> "Factor":
         """The factor of activations times W^T."""
-        return Factor(self.matrix @ weight.mT, is_squared=self._is_squared)
+        return Factor(lambda: self.matrix @ weight.mT, is_squared=self._is_squared)
 
 
 def _roots(matrix: Tensor) -> Tensor:
@@ -141,7 +152,7 @@ class Covariance:
         values = values.clamp_min(0).sqrt().flip(0)
         axes = values.new_zeros(len(values), len(lower))
         axes[:, moving] = vectors.mT.flip(0)
-        return Factor(values[:, None] * axes, values=values, axes=axes, is_squared=True)
+        return Factor(lambda: values[:, None] * axes, values=values, axes=axes, is_squared=True)
 
 
 def _moving_columns(rows: Tensor, shift: Tensor, size: int) -> Tensor | None:
@@ -188,23 +199,29 @@ class SomeRows:
     """Rows spread evenly over the data, for widths or numbers of patches that no covariance can hold.
 
     Args:
-        total: number of rows that will come.
-        kept: how many of them to keep at most.
+        total: number of rows that will come; None where nobody knows: every other row then goes when they are too many.
+        kept: how many of them to keep at most, twice as many where the total is not known.
     """
 
-    def __init__(self, total: int, kept: int) -> None:
-        self._stride = max(1, -(-total // max(kept, 1)))
+    def __init__(self, total: int | None, kept: int) -> None:
+        self._stride = 1 if total is None else max(1, -(-total // max(kept, 1)))
+        self._most = 2 * kept if total is None else None
         self._next, self._kept = 0, list[Tensor]()
 
     def wanted(self, count: int, device: torch.device) -> Tensor:
         """Which of the next `count` rows are kept."""
-        indices = torch.arange(self._next, count, self._stride, device=device)
+        indices = torch.arange(min(self._next, count), count, self._stride, device=device)
         self._next = (self._next - count) % self._stride
         return indices
 
     def keep(self, rows: Tensor) -> None:
         """Keep these rows, which were wanted."""
         self._kept.append(rows.double())
+        while self._most is not None and sum(map(len, self._kept)) > self._most:
+            all_rows = torch.cat(self._kept)
+            self._kept = [all_rows[::2].clone()]
+            self._next += self._stride * (len(all_rows) % 2)
+            self._stride *= 2
 
     def add(self, rows: Tensor) -> None:
         """Keep every so many-th row."""
@@ -217,8 +234,10 @@ class SomeRows:
         return Factor(torch.linalg.qr(centred, mode="r").R if len(centred) > centred.shape[1] else centred)
 
 
-def moments_for(num_rows: int, width: int) -> Moments:
+def moments_for(num_rows: int | None, width: int) -> Moments:
     """The accumulator for so many rows of this width: the QR factor where it is cheap, else the covariance."""
     if width > WIDEST:
-        return SomeRows(num_rows, SOME_ROWS)
+        return SomeRows(num_rows, SOME_ROWS if num_rows is not None else SOME_ROWS // 2)
+    if num_rows is None:
+        return Covariance()
     return TriangularFactor() if num_rows * width**2 <= EXACT_WORK else Covariance()

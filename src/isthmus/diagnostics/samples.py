@@ -28,8 +28,8 @@ class Samples:
     num: int
 
     @classmethod
-    def of(cls, x: object) -> "Samples":
-        """The samples in `x`.
+    def of(cls, x: object, *, least: int = 2) -> "Samples":
+        """The samples in `x`, at least so many.
 
         Raises:
             DataError: NaN or infinity, complex numbers, fewer than 2 rows. ShapeError: numbers of rows that differ.
@@ -49,8 +49,8 @@ class Samples:
         num = lengths.pop() if lengths else 0
         for t in tensors:
             tensor_argument(t, call)
-            if num < 2 or (t.dtype.is_floating_point and not bool(torch.isfinite(t).all())):
-                raise DataError(f"{call}: needs at least 2 rows of finite numbers, got shape {tuple(t.shape)}.")
+            if num < least or (t.dtype.is_floating_point and not bool(torch.isfinite(t).all())):
+                raise DataError(f"{call}: needs at least {least} rows of finite numbers, got shape {tuple(t.shape)}.")
         return cls(positional, named, num)
 
     def at(self, rows: slice | Tensor, dtype: torch.dtype | None, device: torch.device) -> "Samples":

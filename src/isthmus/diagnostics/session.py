@@ -37,6 +37,7 @@ POINTS = 64  # data points at which Jacobians are taken, at most
 FEW_POINTS = 8
 _CLOSED_FORMS: dict[type[nn.Module], Callable[[Any, Tensor], Derivatives]] = {FullyConnected: derivatives_of_layers}
 LARGE = 1e10  # samples times parameters above which batches run in the module's own precision
+MOST_PASSES, DEAR = 10, 1e10  # passes over the data, and multiplications, beyond which derivatives are left out
 DECOMPOSING = 3e9  # multiplications spent on singular values of Jacobians beyond the few points
 
 
@@ -101,6 +102,15 @@ class DiagnosisSession:
         affordable = min(int(DECOMPOSING / max(work, 1)), max(2048, 2 * self.samples.num) // max(rows, 1))
         return min(self.samples.num, max(FEW_POINTS, min(POINTS, affordable)))
 
+    def are_dear(self) -> bool:
+        """Whether derivatives cost more than ten passes over the data, and more than a moment."""
+        if self._in_closed_form is not None or self.fixed_size:
+            return False
+        rows = self.num_outputs if self.num_outputs <= EXACT_OUTPUTS else PROJECTIONS
+        backward = 2 * rows * self.num_points()
+        products = sum(r.z.numel() * r.call.matrix.shape[1] for r in self.structure.readings) // self.size
+        return backward > MOST_PASSES * self.samples.num and backward * products > DEAR
+
     def batches(self, size: int) -> Iterator[tuple[int, Samples]]:
         """All data in order: the number of the first row, and the rows."""
         for start in range(0, self.samples.num, size):
@@ -151,14 +161,14 @@ class DiagnosisSession:
 
 
 @contextmanager
-def open_session(module: nn.Module, samples: Samples) -> Generator[DiagnosisSession]:
-    """Finds how the module can be evaluated, and evaluates it on two samples.
+def open_session(module: nn.Module, samples: Samples, *, exact: bool = True) -> Generator[DiagnosisSession]:
+    """Finds how the module can be evaluated, and evaluates it on two samples; unless `exact`, without a float64 copy.
 
     Raises:
         DataError: the module fails on the data. ValueError: it has no product with a weight matrix.
     """
     with ExitStack() as stack:
-        copy = float64_copy(module)
+        copy = float64_copy(module) if exact else None
         attempts: list[Callable[[], Replica]] = [] if copy is None else [lambda: copy]
         attempts.append(lambda: stack.enter_context(lent(module)))
         session, error = _first_that_works(attempts, samples)

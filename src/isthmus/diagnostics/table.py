@@ -49,12 +49,13 @@ def spectra_of(layers: Sequence[LayerSums]) -> tuple[dict[str, list[Tensor]], di
     return spectra, numbers
 
 
-def table_of(layers: Sequence[LayerSums], derivatives: Derivatives) -> xr.Dataset:
-    """The variables that every module has; what they mean: `diagnose`."""
+def table_of(layers: Sequence[LayerSums], derivatives: Derivatives | None) -> xr.Dataset:
+    """The variables that every module has; what they mean: `diagnose`. None: without those of derivatives."""
     spectra, numbers = spectra_of(layers)
-    spectra["jacobian_singular_values"] = [s.median(0).values for s in derivatives.spectra]
-    numbers["tangent_kernel_trace"] = [float(t.mean()) for t in derivatives.traces]
-    if derivatives.num_projections:
+    if derivatives is not None:
+        spectra["jacobian_singular_values"] = [s.median(0).values for s in derivatives.spectra]
+        numbers["tangent_kernel_trace"] = [float(t.mean()) for t in derivatives.traces]
+    if derivatives is not None and derivatives.num_projections:
         spectra["jacobian_singular_value_errors"] = [s.median(0).values for s in derivatives.spectra_errors]
         numbers["tangent_kernel_trace_error"] = [*derivatives.trace_errors]
     table = labelled([layer.name for layer in layers], spectra, numbers)

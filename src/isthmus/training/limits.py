@@ -15,14 +15,16 @@ class Limits:
         seconds: wall-clock seconds.
         evaluations: gradient evaluations (of each training run).
         memory: bytes of working memory.
+        rows: of data that are read batch by batch (a diagnosis by forward passes alone).
     """
 
     seconds: float | None = None
     evaluations: int | None = None
     memory: int | None = None
+    rows: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("seconds", "evaluations", "memory"):
+        for name in ("seconds", "evaluations", "memory", "rows"):
             value = getattr(self, name)
             if value is None:
                 continue

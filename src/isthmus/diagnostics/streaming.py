@@ -1,0 +1,173 @@
+"""A diagnosis by forward passes alone, over data that come batch by batch and need not fit in memory.
+
+With derivatives, of data in memory: `diagnose`. What is summed: `layer_sums`.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import torch
+
+from isthmus.diagnostics.budget import Budget, give_back, streaming_budget
+from isthmus.diagnostics.evaluation import evaluate
+from isthmus.diagnostics.layer_sums import LayerSums, SumOverData
+from isthmus.diagnostics.module_names import Names
+from isthmus.diagnostics.rank import UpperBound, upper_bound
+from isthmus.diagnostics.samples import Samples
+from isthmus.diagnostics.session import DiagnosisSession, threads_of_torch
+from isthmus.errors import DataError
+from isthmus.theory import RankEstimate
+from isthmus.training.limits import Limits
+
+HEARD_EVERY = 5.0  # seconds between two sentences of progress
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Data that come batch by batch.
+
+    Attributes:
+        first: the first batch, by which the module is looked at.
+        others: the batches after it, once.
+        total: samples in all; None where nobody knows.
+    """
+
+    first: Samples
+    others: Iterator[Samples]
+    total: int | None = None
+
+    @classmethod
+    def of_samples(cls, samples: Samples) -> "Stream":
+        """Data in memory as one batch, which is cut as memory asks."""
+        return cls(samples, iter(()), samples.num)
+
+    @classmethod
+    def of_batches(cls, batches: Iterable[object]) -> "Stream":
+        """What a DataLoader or any iterable of batches gives: tensors, tuples, dicts; of a list only its first entry.
+
+        A list is what a DataLoader makes of (input, target): the target has no part in a forward pass.
+
+        Raises:
+            DataError: no batch comes, or the first has fewer than 2 rows.
+        """
+        found = iter(batches)
+        try:
+            first = _samples_of(next(found), least=2)
+        except StopIteration:
+            raise DataError("diagnose(module, data): the loader gave no batch. Is its data set empty?") from None
+        return cls(first, (_samples_of(batch, least=1) for batch in found))
+
+
+def is_stream(x: object) -> bool:
+    """Whether data come batch by batch: an iterable that is no array, tensor, tuple, list or dict of them."""
+    return isinstance(x, Iterable) and not isinstance(x, torch.Tensor | tuple | list | dict) and not hasattr(x, "shape")
+
+
+def _samples_of(batch: object, *, least: int) -> Samples:
+    return Samples.of(batch[0] if isinstance(batch, list) and batch else batch, least=least)
+
+
+@dataclass(slots=True, eq=False)
+class Streamed:
+    """What forward passes over a stream have shown.
+
+    Attributes:
+        layers: the sums over the data.
+        num: samples that were seen.
+        ended: why the end came before that of the data; empty where it did not.
+        cost: what was announced.
+    """
+
+    layers: list[LayerSums]
+    num: int
+    ended: str
+    cost: str
+
+
+def streamed(session: DiagnosisSession, stream: Stream, limits: Limits, *, progress: Callable[[str], None]) -> Streamed:
+    """All batches once, without gradients, up to a limit of rows or seconds.
+
+    Raises:
+        DataError: the module fails on a batch or returns NaN; `limits.memory` is too small.
+    """
+    structure = session.structure
+    budget = streaming_budget(
+        structure.readings, per_sample=structure.total_bytes // session.size, memory=limits.memory,
+        samples_seen=session.size,
+    )  # fmt: skip
+    cost = _announcement(budget, stream, len(structure.readings))
+    progress(cost)
+    listener, names = SumOverData(stream.total), Names(session.streamed.module)
+    begin = heard = time.monotonic()
+    num, ended, rows = 0, "", limits.rows
+    with torch.no_grad(), threads_of_torch():
+        for part in _parts(session, stream, budget):
+            if rows is not None and num + part.num > rows:
+                ended = f"at the limit of {rows:,} rows"
+                part = part.at(slice(0, rows - num), session.streamed.dtype, session.streamed.device)  # noqa: PLW2901
+                if not part.num:
+                    break
+            listener.batch = part.num
+            output = evaluate(session.streamed, names, part, listener)
+            if not bool(torch.isfinite(output).all()):
+                raise DataError(
+                    f"diagnose(module, data): {type(session.streamed.module).__name__} returned NaN or infinity for "
+                    f"finite data, in rows {num + 1} to {num + part.num}. Check its weights."
+                )
+            num += part.num
+            now = time.monotonic()
+            if not ended and limits.seconds is not None and now - begin >= limits.seconds:
+                ended = f"at the limit of {limits.seconds:g} seconds"
+            if ended:
+                break
+            if now - heard >= HEARD_EVERY:
+                progress(f"diagnose: {num:,} rows in {now - begin:.0f} s")
+                heard = now
+    return Streamed(listener.layers, num, ended, cost)
+
+
+def _parts(session: DiagnosisSession, stream: Stream, budget: Budget) -> Iterator[Samples]:
+    """The batches, cut where they are larger than memory allows, where and in what type the module takes them."""
+    replica = session.streamed
+    for place, batch in enumerate(_all(stream)):
+        size = batch.num if session.fixed_size else min(budget.batch, batch.num)
+        for start in range(0, batch.num, size):
+            if place or start:
+                give_back()
+            yield batch.at(slice(start, min(start + size, batch.num)), replica.dtype, replica.device)
+
+
+def _all(stream: Stream) -> Iterator[Samples]:
+    yield stream.first
+    yield from stream.others
+
+
+def _announcement(budget: Budget, stream: Stream, layers: int) -> str:
+    known = "samples as they come" if stream.total is None else f"{stream.total:,} samples"
+    size = min(budget.batch, stream.first.num)
+    peak = (budget.fixed + size * budget.per_sample) / 2**20
+    return (
+        f"diagnose: {layers} layers on {known}, at most {size:,} at a time, by forward passes alone: no Jacobians; at "
+        f"most {peak:,.1f} MiB of working memory."
+    )
+
+
+def rank_without_jacobians(
+    session: DiagnosisSession, found: Streamed, gaps: list[int | None], *, num_inputs: int | None
+) -> RankEstimate:
+    """The least gap of the layers through which everything passes, between nothing and what the matrices allow."""
+    cuts = session.structure.cuts(session.output)
+    upper: UpperBound = upper_bound(
+        found.layers, cuts, num_samples=found.num, num_inputs=num_inputs, num_outputs=session.num_outputs
+    )
+    known = [gap for i, gap in enumerate(gaps) if gap is not None and i in cuts]
+    return RankEstimate(
+        estimate=min([*known, upper.rank]),
+        lower=0,
+        upper=upper.rank,
+        lower_reason="no Jacobian was taken, so nothing is known from below",
+        upper_reason=upper.reason,
+        tolerance=0.0,
+        evidence={"activation_gaps": gaps},
+    )
