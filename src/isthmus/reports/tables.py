@@ -10,13 +10,10 @@ from isthmus.diagnostics import Diagnosis
 
 _LAYER_COLUMNS = {
     "name": "where",
-    "dimension_activation": "dimensions (gap)",
-    "rank_90": "hold 90 %",
-    "rank_99": "hold 99 %",
-    "rank_999": "hold 99.9 %",
-    "dimension_participation": "dimensions (participation)",
-    "rank_entropy": "dimensions (entropy)",
-    "rows": "rows",
+    "dimension_activation": "gap",
+    "rank_99": "99 %",
+    "dimension_participation": "participation",
+    "rank_entropy": "entropy",
     "nonlinearity_impact": "nonlinearity impact",
     "identity_defect": "identity defect",
     "balance_residual": "balance residual",
