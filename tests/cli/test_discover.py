@@ -76,11 +76,13 @@ def test_halves_logarithms_and_units_are_part_of_the_command() -> None:
         ({"decoder": "linear", "depth_path": True}, "--decoder linear --depth-path"),
         ({"ranks": True, "network": "resnet"}, "--ranks --network resnet"),
         ({"decoder": "bent"}, "--decoder bent: needs curved or linear"),
+        ({"effort": "much"}, "--effort much: needs quick or default or thorough"),
+        ({"scaling": "big"}, "--scaling big: needs auto or column or global"),
         ({"network": "leek"}, f"--network leek: needs one of {', '.join(trainable())}"),
     ],
-    ids=["both", "residual", "depth path", "all ranks", "no half", "no network"],
+    ids=["both", "residual", "depth path", "all ranks", "no half", "no effort", "no scaling", "no network"],
 )
-def test_halves_that_do_not_go_together_are_refused(asked: dict[str, Any], words: str) -> None:
+def test_words_and_halves_that_do_not_go_together_are_refused(asked: dict[str, Any], words: str) -> None:
     with pytest.raises(DataError, match=words):
         DiscoverRequest("a.csv", **asked)
 

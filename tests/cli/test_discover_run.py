@@ -22,6 +22,7 @@ def test_no_sharp_rank_is_an_answer_and_doubt_is_not() -> None:
         Verdict.CONFIDENT: 0,
         Verdict.NO_SHARP_RANK: 0,
         Verdict.DOUBTFUL: 3,
+        Verdict.TOO_FEW_DATA: 3,
     }
 
 

@@ -149,7 +149,7 @@ def test_the_command_line_knows_the_networks(tmp_path: Path, capsys: pytest.Capt
     with pytest.raises(DataError, match="--depth 3: needs at least 8 with --network fully-connected"):
         Request("a.csv", depth=3)
     assert run(["discover", str(tmp_path / "t.csv"), "--network", "transformer"]) == 2
-    assert "'leaky'" in capsys.readouterr().err
+    assert "leaky, resnet" in capsys.readouterr().err
 
 
 @pytest.mark.slow

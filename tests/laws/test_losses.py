@@ -209,7 +209,7 @@ def test_commands_take_it(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     data, options = written(loss, tmp_path)
-    few = ["--ridge", "1e-2", "--starts", "1", "--evaluations", "20", "--no-pictures", "--effort", "quick"]
+    few = ["--ridge", "1e-2", "--starts", "1", "--evaluations", "20", "--effort", "quick", "--no-pictures"]
     discovery = ["discover", str(data), *options, *few]
     assert run([*discovery, "--out", "found"]) in {0, 3}
     assert isthmus.load("found").loss == loss

@@ -18,6 +18,12 @@ from isthmus.errors import DataError
 LEAST_CONNECTED_DEPTH = 8
 LARGEST = 2**63 - 1  # of seeds and counts: what generators and files take
 SIDES = ("curved", "linear")  # what a half may be, as `discover` calls it
+WORDS = {  # what an option may be, as `discover` calls it
+    "encoder": SIDES,
+    "decoder": SIDES,
+    "effort": ("quick", "default", "thorough"),
+    "scaling": ("auto", "column", "global"),
+}
 LOSS_HELP = "The data loss by name; default squared, or cross_entropy of classes. An unknown name lists them."
 
 
@@ -70,13 +76,13 @@ class DiscoverRequest:
     )
     effort: Annotated[
         str | None,
-        typer.Option(
-            help="quick, default or thorough: work on doubts, none or up to 10 or 40 times the first answer's."
-        ),
+        typer.Option(help="Work on doubts: quick, none; default, up to 10 times the first answer's; thorough, 40."),
     ] = None
     scaling: Annotated[
         str | None,
-        typer.Option(help="column: each to variance 1; global: all by one number; default auto, see the docs."),
+        typer.Option(
+            help="column: each to variance 1; global: all by one number; auto, the default: what settles more."
+        ),
     ] = None
 
     def __post_init__(self) -> None:
@@ -91,15 +97,15 @@ class DiscoverRequest:
             raise DataError(
                 f"--depth-path --network {self.network}: a depth path needs a fully connected network; leave out one."
             )
+        for option, words in WORDS.items():
+            if getattr(self, option) not in {None, *words}:
+                raise DataError(f"--{option} {getattr(self, option)}: needs {' or '.join(words)}.")
         self._check_halves()
         if self.candidates is not None and not self.candidate_names:
             raise DataError("--candidates: names no column. Give one or several, separated by commas.")
         _ = self.ridges  # refuses what is no list of ridges
 
     def _check_halves(self) -> None:
-        for half in ("encoder", "decoder"):
-            if getattr(self, half) not in {None, *SIDES}:
-                raise DataError(f"--{half} {getattr(self, half)}: needs {' or '.join(SIDES)}.")
         linear = [f"--{half} linear" for half in ("encoder", "decoder") if getattr(self, half) == "linear"]
         if len(linear) == 2:
             raise DataError(
