@@ -77,6 +77,8 @@ def undisturbed(data: Path, folder: Path, *options: str) -> tuple[float, bytes]:
 def stress(number: int, *, seed: int, options: tuple[str, ...] = ("--no-pictures",)) -> Outcome:
     """Signal so many children, at moments spread over the time of a whole run, a fifth of them twice."""
     chance, outcome = random.Random(seed), Outcome()
+    # a shell starts what runs behind it deaf to Ctrl-C, and children inherit that: they would run to their end
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with TemporaryDirectory(prefix="stress-") as place:
         data = write_data(Path(place) / "data.csv")
         seconds, weights = undisturbed(data, Path(place) / "whole", *options)
