@@ -15,8 +15,8 @@ from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.data.splitting import heldout_rows
 from isthmus.discovery.halves import INDEX, MODE, RANK, RANK_KINDS, RankKind, rank_kind
 from isthmus.discovery.kinds.connected import Connected
+from isthmus.discovery.one_size import OneSize
 from isthmus.discovery.request import posed
-from isthmus.discovery.search import OneSize
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.progress import silent
 from isthmus.discovery.work.runner import Session, Tracker, UnitRunner

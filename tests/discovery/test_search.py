@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import isthmus
-from isthmus.discovery import search
+from isthmus.discovery import one_size, search
 from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.splitting import heldout_rows
 from isthmus.discovery.decision import Decision, Readings, decide
@@ -45,7 +45,7 @@ def lose(monkeypatch: pytest.MonkeyPatch, *, chosen_too: bool) -> None:
 
         return objective_curves(ladders, some, constant=constant)
 
-    monkeypatch.setattr(search, "objective_curves", losing)
+    monkeypatch.setattr(one_size, "objective_curves", losing)
 
 
 def test_a_ridge_at_which_nothing_ends_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +73,7 @@ def test_the_neighbours_of_the_chosen_ridge_are_trained_whatever_the_walk_left_o
         heard.append((dict(errors), useless))
         return None if errors else 2
 
-    monkeypatch.setattr(search, "next_ridge", once)
+    monkeypatch.setattr(one_size, "next_ridge", once)
     found = discovered(four)
     assert sorted(set(found.runs["ridge"].values.tolist())) == [1e-3, 3e-3, 1e-2]
     assert found.readings["ridge"] == 3e-3
@@ -90,7 +90,7 @@ def test_the_choice_of_the_ridge_hears_of_the_constant(monkeypatch: pytest.Monke
         assert set(errors) == set(objectives)
         return min(errors)
 
-    monkeypatch.setattr(search, "choose_ridge", smallest)
+    monkeypatch.setattr(one_size, "choose_ridge", smallest)
     assert discovered().readings["ridge"] == 1e-3
     assert heard[0]["constant_objective"] == pytest.approx(1.0, rel=0.2)
     assert heard[0]["constant_error"] == pytest.approx(1.0, rel=0.5)

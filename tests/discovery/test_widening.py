@@ -16,8 +16,8 @@ from isthmus.discovery.decision import Decision, Readings
 from isthmus.discovery.findings import SizeFindings
 from isthmus.discovery.halves import INDEX, MODE
 from isthmus.discovery.objective_curves import Curve, Ladder, reading_of
+from isthmus.discovery.one_size import OneSize
 from isthmus.discovery.request import Request
-from isthmus.discovery.search import OneSize
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.progress import Progress, ProgressListener, silent
 from isthmus.errors import NotConverged

@@ -1,0 +1,308 @@
+"""The part of a search that trains networks of one size: starts along the ridges, curves, halves; a unit of work each.
+
+In which order, and why it stops: `search`, which begins here and goes on to wider networks. Thresholds: `choices`.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from isthmus.discovery.choices import HALVES, OVERSHOOT, choose_ridge, next_ridge
+from isthmus.discovery.data.problem import Problem
+from isthmus.discovery.findings import SizeFindings, Starts
+from isthmus.discovery.halves import RANK
+from isthmus.discovery.kinds import family_of
+from isthmus.discovery.kinds.family import Foresight
+from isthmus.discovery.minimum import Minimum, least
+from isthmus.discovery.objective_curves import (
+    Curve,
+    Curves,
+    Ladder,
+    Wanted,
+    objective_curves,
+    reading_of,
+)
+from isthmus.discovery.settings import Settings
+from isthmus.discovery.work.runner import Phase, Session, Unit, UnitRunner
+from isthmus.errors import NotConverged
+from isthmus.theory.curve_readings import (
+    CurveReading,
+)
+from isthmus.training import Outcome
+
+START = Phase("start", "training")
+RAISE = Phase("raise", "higher ranks")
+TRUNCATE = Phase("truncate", "objective curve")
+HAND_ON = Phase("hand-on", "objective curve")
+REFINE = Phase("scree", "scree curve")
+LONGER_TRAINED = Phase("longer", "training on")
+HALVE = Phase("half", "halves of the rows")
+ALL_ROWS = Phase("whole", "all rows")
+
+
+class OneSize:
+    """The part of a search that trains networks of one size; what cut it short, or was left out, is in `warnings`."""
+
+    def __init__(self, problem: Problem, settings: Settings, runner: UnitRunner, *, prefix: str, label: str) -> None:
+        self.problem, self.settings, self.runner = problem, settings, runner
+        self.prefix, self.label = prefix, label
+        self.family = family_of(problem, settings)
+        self.foresight = Foresight.of(self.family)
+        self.warnings: list[str] = []
+        self.tried: set[float] = set()
+
+    def trained(self) -> SizeFindings:
+        """The starts along the ridges, the chosen ridge, and the objective curves there and beside it."""
+        starts = self._ridge_path()
+        return self.at(starts, self._choose(starts))
+
+    def at(self, starts: Starts, ridge: float) -> SizeFindings:
+        """The objective curves at this ridge and beside it."""
+        starts = self._with_neighbours(starts, ridge)
+        around = self._neighbourhood(starts, ridge)
+        self._try_higher_ranks(starts, around)
+        ladders = [self._ladder(least(starts[r])) for r in around]
+        curves = objective_curves(ladders, self._truncated, constant=self.problem.constant_loss())
+        if not curves[ridge]:
+            raise NotConverged(f"discover: at ridge {ridge:g} no network of any rank ended; give other ridges.")
+        if self.settings.rank_kind is not RANK:
+            self._hand_on(starts, curves, ladders[0])
+        for empty in [r for r, curve in curves.items() if not curve]:
+            self.warnings.append(f"At ridge {empty:g} no network of any rank ended; its objective curve is left out.")
+            del curves[empty]
+        return SizeFindings(ridge, starts, ladders[0], curves)
+
+    def reading(self, curve: Curve) -> CurveReading:
+        """The rank that an objective curve reads."""
+        return reading_of(curve, self.problem.constant_loss(), self.problem.loss.compared)
+
+    def _hand_on(self, starts: Starts, curves: Curves, ladder: Ladder) -> None:
+        """Lead the starts of more directions, those at other ridges too, through ranks above the reading; in place.
+
+        Which weak combinations a start has found is chance, and a smaller ridge finds more of them: on 24 columns with
+        noise of 20 % one of four starts had the third of three, which is 4 % of the objective.
+        """
+        curve, done = curves[ladder.ridge], set[tuple[int, int]]()
+        bases = [minimum for ridge in curves for minimum in starts[ridge] if minimum is not ladder.base]
+        while True:
+            read = self.reading(curve).rank
+            most = min(read + OVERSHOOT, self.foresight.most_ranks)
+            wanted = [
+                (i, rank)
+                for i, base in enumerate(bases)
+                for rank in range(read + 1, most + 1)
+                if rank <= max(base.activation_rank, base.jacobian_rank) and (i, rank) not in done
+            ]
+            if not wanted:
+                return
+            done |= {*wanted}
+            for minimum in self._handed_on([(bases[i], rank) for i, rank in wanted], ladder.ridge):
+                rank = minimum.dimensions
+                if rank not in curve or minimum.objective < curve[rank].objective:
+                    curve[rank] = minimum
+            curves[ladder.ridge] = curve = dict(sorted(curve.items()))
+
+    def _handed_on(self, wanted: Sequence[tuple[Minimum, int]], ridge: float) -> list[Minimum]:
+        cost = self.settings.polish_evaluations
+        units = list[Unit]()
+        for base, rank in wanted:
+            phase = Phase(f"{HAND_ON.key}-{base.ridge:g}-{base.start}-{base.kind}", HAND_ON.words)
+            compute = partial(self.family.truncated, base=replace(base, ridge=ridge), rank=rank)
+            units.append(self._unit(phase, compute, ridge, rank, cost=cost))
+        self.runner.tracker.foresee(self.runner.tracker.left() + cost * len(units))
+        return self._run(units)
+
+    def _ridge_path(self) -> Starts:
+        """Cold starts at each ridge, from the middle of the path until the least held-out error is bracketed."""
+        ridges, patience = self.settings.ridges, self.settings.patience
+        found: Starts = {}
+        errors: dict[int, float] = {}
+        useless = self.problem.heldout_error_of_constant()
+        while (i := next_ridge(errors, len(ridges), patience=patience, useless=useless)) is not None:
+            if found and self.runner.out_of_time():
+                self._say_out_of_time()
+                break
+            usable = self._starts_at(ridges[i])
+            errors[i] = least(usable).heldout_error if usable else math.inf
+            if usable:
+                found[ridges[i]] = usable
+                self.runner.tracker.rank = least(usable).jacobian_rank
+        spared = self.foresight.ridges - len(errors)  # below 0 where the best lay far from the middle
+        self.runner.tracker.skip(spared * len(self.settings.starts) * self.settings.start_evaluations)
+        if not found:
+            raise NotConverged("discover: every start diverged at every ridge; scale the data or give larger ridges.")
+        return dict(sorted(found.items(), reverse=True))
+
+    def _starts_at(self, ridge: float) -> list[Minimum]:
+        """The starts that can be used."""
+        self.tried.add(ridge)
+        cost, count = self.settings.start_evaluations, len(self.settings.starts)
+        usable = self._run([
+            self._unit(START, partial(self.family.started, ridge=ridge, number=n), ridge, n, cost=cost)
+            for n in range(count)
+        ])  # fmt: skip
+        if not usable:
+            self.warnings.append(f"Every start diverged at ridge {ridge:g}; it is left out.")
+        return usable
+
+    def _choose(self, starts: Starts) -> float:
+        best = {ridge: least(minima) for ridge, minima in starts.items()}
+        return choose_ridge(
+            {ridge: minimum.heldout_error for ridge, minimum in best.items()},
+            {ridge: minimum.objective for ridge, minimum in best.items()},
+            constant_error=self.problem.heldout_error_of_constant(),
+            constant_objective=self.problem.constant_loss(),
+            compared=self.problem.errors_compared,
+        )
+
+    def _with_neighbours(self, starts: Starts, ridge: float) -> Starts:
+        """The chosen ridge is not always that of least error, whose neighbours alone were trained."""
+        i = self.settings.ridges.index(ridge)
+        beside = [r for r in self.settings.ridges[max(i - 1, 0) : i + 2] if r not in self.tried]
+        if beside and not self.runner.out_of_time():
+            starts = starts | {r: found for r in beside if (found := self._starts_at(r))}
+        return dict(sorted(starts.items(), reverse=True))
+
+    def _neighbourhood(self, starts: Starts, ridge: float) -> list[float]:
+        """The chosen ridge and its neighbours on the path."""
+        path = list(starts)
+        i = path.index(ridge)
+        return [ridge, *(path[j] for j in (i - 1, i + 1) if 0 <= j < len(path))]
+
+    def _try_higher_ranks(self, starts: Starts, ridges: list[float]) -> None:
+        """Add the best start of each ridge once more with a rank more, where that lowers its objective."""
+        if not self.family.raises_ranks:
+            return
+        bases = {ridge: least(starts[ridge]) for ridge in ridges}
+        cost = self.settings.raise_evaluations
+        raised = self._run([
+            self._unit(RAISE, partial(self.family.raised, base=b), ridge, b.start or 0, cost=cost)
+            for ridge, b in bases.items()
+        ])  # fmt: skip
+        for minimum in raised:
+            base = bases[minimum.ridge]
+            if minimum.activation_rank > base.activation_rank and minimum.objective < base.objective:
+                starts[base.ridge].append(minimum)
+
+    def _ladder(self, base: Minimum) -> Ladder:
+        most = min(base.activation_rank + OVERSHOOT, self.foresight.most_ranks)
+        return Ladder(base, self.family.spare_rank(base, most), most, self.problem.loss.compared)
+
+    def _truncated(self, wanted: Wanted) -> list[Minimum]:
+        cost = self.settings.polish_evaluations
+        units = [
+            self._unit(TRUNCATE, partial(self.family.truncated, base=l.base, rank=rank), l.ridge, rank, cost=cost)
+            for l, rank in wanted
+        ]
+        if self.runner.out_of_time():
+            self._say_out_of_time()
+        return self._run(units)
+
+    def in_gap(self, rank: int, trained: SizeFindings) -> set[int]:
+        """The rank and those beside it, as far as a curve with gaps leaves them out."""
+        ladder, curve = trained.ladder, trained.curve
+        if not ladder.has_gaps:
+            return set()
+        return {r for r in (rank - 1, rank, rank + 1) if 0 < r <= ladder.most and r not in curve}
+
+    def at_ranks(self, ranks: set[int], trained: SizeFindings) -> Curve:
+        """The best start truncated to these ranks, those that can be used."""
+        found = self._truncated([(trained.ladder, r) for r in sorted(ranks, reverse=True)])
+        return {minimum.dimensions: minimum for minimum in found}
+
+    def scree_curve(self, curve: Curve, *, name: str = "") -> Curve:
+        """Refined halves through each rank; what is one network on the objective curve is one here.
+
+        A name keeps the files of other networks at the same ridge and ranks apart.
+        """
+        networks, cost = {m.dimensions: m for m in curve.values()}, self.settings.refine_evaluations
+        units = [
+            self._unit(
+                Phase(name + REFINE.key, REFINE.words),
+                partial(self.family.refined, base=base),
+                base.ridge,
+                rank,
+                cost=cost,
+            )
+            for rank, base in sorted(networks.items(), reverse=True)
+        ]
+        # fmt: skip
+        refined = {m.dimensions: m for m in reversed(self._run(units))}
+        return {rank: refined[m.dimensions] for rank, m in sorted(curve.items()) if m.dimensions in refined}
+
+    def trained_on(self, starts: Starts) -> Starts:
+        """The starts, each trained for as many evaluations more as L-BFGS has in one."""
+        cost = self.settings.lbfgs_evaluations
+        units = [
+            self._unit(LONGER_TRAINED, partial(self.family.trained_on, base=m), ridge, i, cost=cost)
+            for ridge, minima in starts.items() for i, m in enumerate(minima)
+        ]  # fmt: skip
+        found = self._run(units)
+        return {ridge: at for ridge in starts if (at := [m for m in found if m.ridge == ridge])}
+
+    def with_starts(self, trained: SizeFindings, ranks: Sequence[int], numbers: Sequence[int]) -> Curves:
+        """The curves, with what more random starts end at when they are led through these ranks."""
+        ridges, settings = list(trained.curves), self.settings
+        starts = self._run([
+            self._unit(START, partial(self.family.started, ridge=r, number=n), r, n, cost=settings.start_evaluations)
+            for r in ridges for n in numbers
+        ])  # fmt: skip
+        units = [
+            self._unit(
+                Phase(f"{TRUNCATE.key}-{base.start}", TRUNCATE.words),
+                partial(self.family.truncated, base=base, rank=rank), base.ridge, rank, cost=settings.polish_evaluations
+            )
+            for base in starts for rank in ranks
+        ]  # fmt: skip
+        return _improved(trained.curves, self._run(units))
+
+    def on_halves(self, base: Minimum) -> list[Minimum]:
+        """A minimum trained on with each of some halves of the rows, drawn by the seed."""
+        cost = self.settings.refine_evaluations // 2
+        self.runner.tracker.foresee(self.runner.tracker.left() + HALVES * cost)
+        return self._run([
+            self._unit(HALVE, partial(self.family.on_half, base=base, number=n), base.ridge, n, cost=cost)
+            for n in range(HALVES)
+        ])  # fmt: skip
+
+    def on_all_rows(self, base: Minimum, cut: Minimum) -> Minimum | None:
+        """A refined minimum trained on with the held-out rows too, if that ended well."""
+        cost = self.settings.refine_evaluations
+        self.runner.tracker.foresee(self.runner.tracker.left() + cost)
+        compute = partial(self.family.on_all_rows, base=base, cut=cut)
+        return next(iter(self._run([self._unit(ALL_ROWS, compute, base.ridge, base.dimensions, cost=cost)])), None)
+
+    def _run(self, units: Sequence[Unit]) -> list[Minimum]:
+        """The minima that can be used."""
+        minima = self.runner.run(units)
+        if any(minimum.outcome is Outcome.TIME_LIMIT for minimum in minima):
+            self._say_out_of_time()
+        return [minimum for minimum in minima if minimum.usable]
+
+    def _say_out_of_time(self) -> None:
+        text = "The time limit cut the search short; give more seconds for a sharper answer."
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+    def _unit(
+        self, phase: Phase, compute: Callable[[Session], Minimum], ridge: float, index: int, *, cost: int
+    ) -> Unit:
+        key = f"{self.prefix}{phase.key}-{ridge:g}-{index}"
+        return Unit(key=key, compute=compute, cost=cost, stage=self.label + phase.words, ridge=ridge, start=index)
+
+
+def _improved(curves: Curves, found: Sequence[Minimum]) -> Curves:
+    """The curves, with each minimum in the place of one of its rank and ridge that lies higher, wherever that stands.
+
+    A network of one rank stands for those above it too, where these gain nothing.
+    """
+    better = {ridge: dict(curve) for ridge, curve in curves.items()}
+    for minimum in found:
+        curve, rank = better[minimum.ridge], minimum.dimensions
+        for at, here in list(curve.items()):
+            if at >= rank and here.dimensions <= rank and minimum.objective < here.objective:
+                curve[at] = minimum
+        if rank not in curve:
+            curve[rank] = minimum
+    return {ridge: dict(sorted(curve.items())) for ridge, curve in better.items()}
