@@ -30,10 +30,10 @@ UNSHARP = replace(CLEAR, objective=CurveReading(3, 0.03))
 DOUBTS = {
     "objective": ({"objective": CurveReading(4, 0.3)}, "The objective curve at ridge 0.001 reads 4, not 3."),
     "scree": ({"scree": CurveReading(2, 0.5)}, "The held-out error bends at 2, not at 3."),
-    "jacobian-below": ({"jacobian_rank": 2}, "2 directions, not 3: the map may need more dimensions together"),
-    "jacobian-above": ({"jacobian_rank": 4}, "4 directions, not 3: more depth or ridge may flatten"),
-    "smaller-ridge": ({"neighbours": (LARGER, (3e-4, CurveReading(4, 0.1)))}, "ridge 0.0003 .* reads 4; .* over-est"),
-    "larger-ridge": ({"neighbours": ((3e-3, CurveReading(2, 0.1)), SMALLER)}, "ridge 0.003 .* reads 2; .* under-est"),
+    "jacobian-below": ({"jacobian_rank": 2}, "The Jacobian has 2 directions, not 3[.]"),
+    "jacobian-above": ({"jacobian_rank": 4}, "4 directions, not 3[.]"),
+    "smaller-ridge": ({"neighbours": (LARGER, (3e-4, CurveReading(4, 0.1)))}, "ridge 0.0003 .* reads 4[.]"),
+    "larger-ridge": ({"neighbours": ((3e-3, CurveReading(2, 0.1)), SMALLER)}, "ridge 0.003 .* reads 2[.]"),
     "blunt": (
         {"objective": CurveReading(3, BELOW_SHARP)},
         "One dimension fewer than 3 raises the objective by 5.1 % o",
@@ -245,3 +245,9 @@ def test_error_of_one_dimension_fewer_and_linear_rank() -> None:
     errors = (1.0, 0.5, 0.1)
     assert [error_ratio(errors, rank) for rank in (0, 1, 2, 3)] == [None, 2.0, 5.0, None]
     assert [linear_rank_for(error, errors) for error in (2.0, 0.5, 0.49, 0.1, 0.01)] == [0, 1, 2, 2, None]
+
+
+def test_a_neighbour_that_reads_what_the_held_out_error_reads_is_pointed_out() -> None:
+    beside = (LARGER, (3e-4, CurveReading(4, 0.1)))
+    doubts = decide(replace(CLEAR, neighbours=beside, scree=CurveReading(4, 0.5))).reasons
+    assert "At the neighbouring ridge 0.0003 the objective curve reads 4, as the held-out error does." in doubts

@@ -154,18 +154,11 @@ def _disagreements(readings: Readings, rank: int) -> list[str]:
         reads, elsewhere = readings.kind.held_out_reads, readings.kind.held_out_elsewhere
         doubts.append(f"The held-out error {reads.format(readings.scree.rank)}, not {elsewhere.format(rank)}.")
     if readings.jacobian_rank != rank:
-        advice = ": the map may need more dimensions together than at any one point"
-        if readings.jacobian_rank > rank:
-            advice = ": more depth or ridge may flatten the extra directions"
-        hint = "" if readings.straight else advice
-        doubts.append(f"The Jacobian has {readings.jacobian_rank} directions, not {rank}{hint}.")
+        doubts.append(f"The Jacobian has {readings.jacobian_rank} directions, not {rank}.")
     for ridge, reading in readings.counted_neighbours:
         if reading.rank != readings.objective.rank:
-            way = "over" if reading.rank > readings.objective.rank else "under"
-            doubts.append(
-                f"At the neighbouring ridge {ridge:g} the objective curve reads {reading.rank}; "
-                f"where the chosen ridge is right, that one {way}-estimates the rank."
-            )
+            same = ", as the held-out error does" if reading.rank == readings.scree.rank else ""
+            doubts.append(f"At the neighbouring ridge {ridge:g} the objective curve reads {reading.rank}{same}.")
     return doubts
 
 
