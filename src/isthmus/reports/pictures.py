@@ -101,6 +101,14 @@ def save_pictures(pictures: Sequence[Picture], folder: str | os.PathLike[str]) -
             temporary.write_text(svg_of(picture, picture.name), encoding="utf-8")
 
 
+def _of_the_usual_depth(found: Discovery) -> str:
+    """What the objective curve does not show, where several depths decided."""
+    path = found.depth_path
+    if not found.remedies or path is None or not path.deep_rank == found.rank != found.readings["objective_rank"]:
+        return ""
+    return f" These networks have the usual depth; deeper ones decided for {found.rank}, see the rank over depth."
+
+
 def _curve_pictures(found: Discovery) -> list[Picture]:
     words = found.loss.words
     linear = words.autoencoder if found.task == "autoencoding" else words.linear
@@ -118,7 +126,8 @@ def _curve_pictures(found: Discovery) -> list[Picture]:
         Picture(
             "objective_curve",
             f"How much the least objective rises when fewer {noun}s are allowed, for each ridge. The rank is the "
-            f"least number below the dotted line at {slack}; the jump to its left says how sharp it is.",
+            f"least number below the dotted line at {slack}; the jump to its left says how sharp it is."
+            f"{_of_the_usual_depth(found)}",
             f"Excess objective against {noun}s allowed, one line per ridge, with the chosen rank {rank} marked.",
             lambda: plots.objective_curve(found.objective_curve, rank=rank, noun=noun, compared=compared),
         ),

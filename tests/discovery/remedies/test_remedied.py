@@ -1,5 +1,6 @@
 """Doubts that the search settles itself, end to end on small tasks: an arc, too few rows."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import isthmus
 from isthmus import Limits, Verdict
+from isthmus.reports.pictures import pictures_of
 from isthmus.reports.verdict import verdict_of
 
 FEW = {"limits": Limits(evaluations=224), "ridge": 3e-4, "starts": 1, "workers": 1}
@@ -50,6 +52,15 @@ def test_what_was_done_is_kept_and_said(found: isthmus.Discovery, folder: Path) 
     assert [dict(one) for one in again.remedies] == [dict(one) for one in found.remedies]
     (line,) = [line for line in verdict_of(again).lines if line.label == "Doubts"]
     assert "layers in the middle (1, confident)" in line.text
+
+
+def test_the_page_says_that_depth_decided_where_the_objective_curve_shows_another_rank(
+    found: isthmus.Discovery,
+) -> None:
+    captions = {picture.name: picture.caption for picture in pictures_of(found)}
+    assert "deeper ones decided for 1" in captions["objective_curve"]
+    undecided = {picture.name: picture.caption for picture in pictures_of(replace(found, remedies=()))}
+    assert "deeper ones" not in undecided["objective_curve"]
 
 
 def test_in_a_hurry_the_doubt_is_said_instead(found: isthmus.Discovery) -> None:
