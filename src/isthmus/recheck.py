@@ -89,26 +89,33 @@ def forward(layers: Sequence[Layer], x: np.ndarray) -> np.ndarray:
 
 def jacobian(layers: Sequence[Layer], x: np.ndarray) -> np.ndarray:
     """Jacobian of a network at x by the chain rule; the derivative at 0 is 1."""
-    product = np.eye(len(x))
+    product = None  # an identity of many inputs would fill the memory
     for layer in layers:
         z = layer.weight @ x + layer.bias
         factor = np.where(z >= 0, 1.0, layer.slope)
-        product, x = factor[:, None] * (layer.weight @ product), factor * z
-    return product
+        product = factor[:, None] * (layer.weight if product is None else layer.weight @ product)
+        x = factor * z
+    return np.eye(len(x)) if product is None else product
 
 
-def enclosed_jacobian(layers: Sequence[Layer], x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Jacobian at x and a bound on the rounding error of each entry; refuses points whose pattern is uncertain.
+def enclosed_jacobian(
+    layers: Sequence[Layer], x: np.ndarray, *, rows: Sequence[int], columns: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """These entries of the Jacobian at x, and a bound on the rounding error of each; refuses uncertain patterns.
 
     The usual bound: a sum of n products has an error of at most (n + 2) eps times the sum of their magnitudes.
     """
     point, point_error = x.astype(Wide), np.zeros(len(x), dtype=Wide)
-    product, error = np.eye(len(x), dtype=Wide), np.zeros((len(x), len(x)), dtype=Wide)
+    product, error = np.eye(1, dtype=Wide), np.zeros((1, 1), dtype=Wide)
     for number, layer in enumerate(layers, 1):
         weight, size = layer.weight.astype(Wide), np.abs(layer.weight).astype(Wide)
         rounding = (weight.shape[1] + 4) * WIDE_EPS
-        error = size @ error + rounding * (size @ np.abs(product))
-        product = weight @ product
+        kept = rows if number == len(layers) else slice(None)
+        if number == 1:
+            product, error = weight[:, columns][kept], (rounding * size)[:, columns][kept]
+        else:
+            error = size[kept] @ error + rounding * (size[kept] @ np.abs(product))
+            product = weight[kept] @ product
         point_error = size @ point_error + rounding * (size @ np.abs(point) + np.abs(layer.bias))
         point = weight @ point + layer.bias
         if layer.slope != 1.0:
@@ -129,10 +136,10 @@ def chain_of(witness: Witness) -> list[Layer]:
 
 def jacobian_rank(witness: Witness) -> None:
     """A minor of the Jacobian at one point that no rounding can make singular."""
-    found, error = enclosed_jacobian(chain_of(witness), array(witness, "x", 1))
     rows, columns = witness["rows"], witness["columns"]
     need(len(set(rows)) == len(rows) and len(set(columns)) == len(columns), "the minor is not k x k")
-    need_regular(witness, found[np.ix_(rows, columns)], error[np.ix_(rows, columns)])
+    minor = enclosed_jacobian(chain_of(witness), array(witness, "x", 1), rows=rows, columns=columns)
+    need_regular(witness, *minor)
 
 
 def gradient_span(witness: Witness) -> None:
@@ -142,9 +149,10 @@ def gradient_span(witness: Witness) -> None:
     """
     chain, columns = chain_of(witness), witness["columns"]
     parts = [
-        (*enclosed_jacobian(chain, x), row) for x, row in zip(array(witness, "points", 2), witness["rows"], strict=True)
+        enclosed_jacobian(chain, x, rows=[row], columns=columns)
+        for x, row in zip(array(witness, "points", 2), witness["rows"], strict=True)
     ]
-    need_regular(witness, *(np.stack([part[i][part[2], columns] for part in parts]) for i in (0, 1)))
+    need_regular(witness, *(np.concatenate([part[i] for part in parts]) for i in (0, 1)))
 
 
 def tangent_span(witness: Witness) -> None:
@@ -154,10 +162,10 @@ def tangent_span(witness: Witness) -> None:
     """
     chain, rows = chain_of(witness), witness["rows"]
     parts = [
-        (*enclosed_jacobian(chain, x), column)
+        enclosed_jacobian(chain, x, rows=rows, columns=[column])
         for x, column in zip(array(witness, "points", 2), witness["columns"], strict=True)
     ]
-    need_regular(witness, *(np.stack([part[i][rows, part[2]] for part in parts], axis=1) for i in (0, 1)))
+    need_regular(witness, *(np.concatenate([part[i] for part in parts], axis=1) for i in (0, 1)))
 
 
 def need_regular(witness: Witness, minor: np.ndarray, doubt: np.ndarray) -> None:

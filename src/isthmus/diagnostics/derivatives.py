@@ -5,7 +5,7 @@ networks in closed form, where it is 1. By the network's input only: `networks.j
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -16,6 +16,7 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from isthmus.diagnostics.matrix_calls import MatrixCall
 from isthmus.diagnostics.recording import Listener, Reading
 from isthmus.networks import FullyConnected, LayerState, walk
+from isthmus.networks.jacobians import without_excess
 from isthmus.networks.layers import activation_derivative
 
 EXACT_OUTPUTS = 128  # up to here every output is differentiated; above, random combinations of them
@@ -230,7 +231,11 @@ def joined(parts: list[Derivatives]) -> Derivatives:
 
 def derivatives_of_layers(network: FullyConnected, points: Tensor) -> Derivatives:
     """Jacobians by layer and tangent kernel traces, (|a_{l-1}|^2 + 1) |df/dz_l|_F^2 (FC-38; no 1 without bias)."""
-    jacobians, squares, states = _through_layers(network, points)
+    first, last = network.weights[0].detach(), network.weights[-1].detach()
+    if network.depth > 1:  # of many inputs or outputs only what has the same singular values
+        (last, _), (first, _) = without_excess(last), without_excess(first.mT)
+        first = first.mT
+    jacobians, squares, states = _through_layers(network, points, {1: first, network.depth: last})
     spectra = [torch.linalg.svdvals(j) for j in jacobians]
     one = 1.0 if network.has_bias else 0.0
     features = [a.square().sum(1) + one for a in (points, *(s.activation for s in states[:-1]))]
@@ -243,14 +248,20 @@ def layer_jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> list
 
     The first is df/dx, the last W_L repeated. The derivative of the activation at 0 is 1.
     """
-    return _through_layers(network, x)[0]
+    return _through_layers(network, x, {})[0]
 
 
-def _through_layers(network: FullyConnected, x: Tensor) -> tuple[list[Tensor], list[Tensor], list[LayerState]]:
-    """df/da_{l-1} and |df/dz_l|_F^2 of every layer l, (n, d_out, width) and (n,), and the layers on the way forward."""
+def _through_layers(
+    network: FullyConnected, x: Tensor, ends: Mapping[int, Tensor]
+) -> tuple[list[Tensor], list[Tensor], list[LayerState]]:
+    """df/da_{l-1} and |df/dz_l|_F^2 of every layer l, (n, d_out, width) and (n,), and the layers on the way forward.
+
+    Other matrices stand for the layers that have one in `ends`.
+    """
     with torch.no_grad():
         states = walk(network, x)
-        jacobians = [network.weights[-1].detach().expand(len(x), -1, -1)]
+        weights = [ends.get(l, weight.detach()) for l, weight in enumerate(network.weights, 1)]
+        jacobians = [weights[-1].expand(len(x), -1, -1)]
         squares = [torch.full((len(x),), float(network.dimensions[-1]), dtype=torch.float64)]
         for l in range(network.depth - 1, 0, -1):
             product = jacobians[-1]
@@ -258,5 +269,5 @@ def _through_layers(network: FullyConnected, x: Tensor) -> tuple[list[Tensor], l
                 derivative = activation_derivative(states[l - 1].preactivation, network.negative_slope)
                 product = product * derivative[:, None, :]
             squares.append(product.square().sum((1, 2)))
-            jacobians.append(product @ network.weights[l - 1].detach())
+            jacobians.append(product @ weights[l - 1])
     return jacobians[::-1], squares[::-1], states

@@ -18,7 +18,13 @@ from isthmus.networks.depth_moves import MergedNetwork, compress_depth, insert_i
 from isthmus.networks.folding import balance_linear_runs, balanced_factors, fold_constant_neurons
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.intervals import output_range
-from isthmus.networks.jacobians import EnclosedJacobians, enclosed_jacobians, jacobians
+from isthmus.networks.jacobians import (
+    EnclosedJacobians,
+    ReducedJacobians,
+    enclosed_jacobians,
+    jacobians,
+    reduced_jacobians,
+)
 from isthmus.networks.layers import LayerState, walk
 from isthmus.networks.leaky import LeakyResNet
 from isthmus.networks.leaky_moves import releaked, retimed, with_steps
@@ -38,6 +44,7 @@ __all__ = [
     "LayerState",
     "LeakyResNet",
     "MergedNetwork",
+    "ReducedJacobians",
     "ResNet",
     "SegmentPieces",
     "SliceCells",
@@ -58,6 +65,7 @@ __all__ = [
     "min_norm_projection",
     "output_range",
     "rebalance",
+    "reduced_jacobians",
     "releaked",
     "retimed",
     "segment_pieces",

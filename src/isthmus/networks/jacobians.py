@@ -3,6 +3,7 @@
 Largest rank over whole regions: `networks.segments`, `networks.slices`. Ranks and bounds from Jacobians: `theory`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -11,6 +12,8 @@ from torch import Tensor
 
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.layers import activation_derivative, walk
+
+WIDE = 4  # times as many inputs (outputs) as neurons beside them, from which they are reduced where that says as much
 
 
 def jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> Float[Tensor, "n d_out d_in"]:
@@ -23,11 +26,73 @@ def jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> Float[Tens
     Raises:
         ShapeError: `x` does not fit the network.
     """
+    return _product(network, x, {})
+
+
+@dataclass(frozen=True, slots=True)
+class ReducedJacobians:
+    """Jacobians up to orthonormal maps of the inputs and of the outputs, the same at all samples.
+
+        Jf(x) = U J(x) V^T,   U^T U = 1,   V^T V = 1
+
+    J(x) has the singular values of Jf(x) but for zeros; so have all of them stacked by rows or by columns.
+
+    Attributes:
+        values: J.
+        outputs: U, or None for the identity.
+        inputs: V, or None for the identity.
+    """
+
+    values: Float[Tensor, "n reduced_out reduced_in"]
+    outputs: Float[Tensor, "d_out reduced_out"] | None
+    inputs: Float[Tensor, "d_in reduced_in"] | None
+
+
+def reduced_jacobians(
+    network: FullyConnected, x: Float[Tensor, "n d_in"], *, first: Tensor | None = None, last: Tensor | None = None
+) -> ReducedJacobians:
+    """Jacobians where only singular values count: none is larger than four times the widths beside it (*exact*).
+
+    Inputs four times as many as neurons of the first layer, or outputs as of the last, are reduced by the QR
+    factorisation of that weight matrix; fewer stay as they are.
+
+    Args:
+        network: any fully connected network.
+        x: samples as rows.
+        first: what stands for W_1, such as this with scaled columns; None: the network's own.
+        last: what stands for W_L of a network of two layers or more.
+
+    Raises:
+        ShapeError: `x` does not fit the network.
+
+    Accuracy: that of a QR factorisation. Test: networks/test_jacobians.
+    """
     with torch.no_grad():
-        product = torch.eye(network.dimensions[0], dtype=x.dtype, device=x.device).expand(len(x), -1, -1)
-        for state in walk(network, x):
-            product = _next(network, state.position, state.weight, state.preactivation, product)
-        return product
+        inner, inputs = without_excess((network.weights[0] if first is None else first).mT)
+        ends = {1: inner.mT}
+        outer = ends.get(network.depth, network.weights[-1] if last is None else last)
+        ends[network.depth], outputs = without_excess(outer)
+        return ReducedJacobians(_product(network, x, ends), outputs, inputs)
+
+
+def without_excess(tall: Tensor) -> tuple[Tensor, Tensor | None]:
+    """R, and Q with orthonormal columns, of a matrix Q R of many rows; itself where there are few."""
+    if len(tall) < WIDE * tall.shape[1]:
+        return tall, None
+    Q, R = torch.linalg.qr(tall.detach())
+    return R, Q
+
+
+def _product(network: FullyConnected, x: Tensor, ends: Mapping[int, Tensor]) -> Tensor:
+    """W_L D_{L-1} .. D_1 W_1 at every sample, with other matrices for layers that have one in `ends`."""
+    with torch.no_grad():
+        first, *others = walk(network, x)
+        product = ends.get(1, first.weight).detach().expand(len(x), -1, -1)
+        product = _activated(network, 1, first.preactivation, product)
+        for state in others:
+            product = ends.get(state.position, state.weight) @ product
+            product = _activated(network, state.position, state.preactivation, product)
+        return product.contiguous()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +136,12 @@ def enclosed_jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> E
             reach = torch.linalg.matrix_norm(state.weight, 2) * (1 + 8 * unit) if state.weight.numel() else total
             sizes = torch.linalg.matrix_norm(product)
             error = reach * error + unit * total * sizes + number.tiny * max(state.weight.shape)
-            product = _next(network, state.position, state.weight, state.preactivation, product)
+            product = _activated(network, state.position, state.preactivation, state.weight @ product)
         return EnclosedJacobians(product, 1.01 * error)
 
 
-def _next(network: FullyConnected, position: int, weight: Tensor, preactivation: Tensor, product: Tensor) -> Tensor:
-    """D_l W_l P of the product P of the layers before."""
-    product = weight @ product
+def _activated(network: FullyConnected, position: int, preactivation: Tensor, product: Tensor) -> Tensor:
+    """D_l P of the product P of the layers up to this one."""
     if not network.is_activated(position):
         return product
     return activation_derivative(preactivation, network.negative_slope)[:, :, None] * product

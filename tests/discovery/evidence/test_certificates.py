@@ -14,11 +14,14 @@ from isthmus.cli.main import run
 from isthmus.discovery.data.problem import Problem, pose
 from isthmus.discovery.data.scaling import Standardiser
 from isthmus.discovery.evidence.certificates import certified_interval
-from isthmus.networks import FullyConnected
+from isthmus.discovery.factorisation import joined
+from isthmus.discovery.halves import INDEX, MODE, RANK, RankKind
+from isthmus.networks import FullyConnected, jacobians
 from isthmus.recheck import check
 from isthmus.theory import RankEstimate
 from isthmus.training.losses import SQUARED
 from isthmus.writing.checksums import opened_json
+from tolerances import rounding
 
 
 def halves(rank: int, *, seed: int = 0, inner: int | None = None) -> tuple[FullyConnected, FullyConnected]:
@@ -99,6 +102,28 @@ def test_a_forged_claim_is_refused() -> None:
     assert "kink of layer 1" in str(check(at_kink).refusal)
     assert check({"kind": "factorisation", "claim": 3, **networks}).refusal is None
     assert "3 coordinates, not 2" in str(check({"kind": "factorisation", "claim": 2, **networks}).refusal)
+
+
+@pytest.mark.parametrize("kind", [RANK, INDEX, MODE], ids=lambda kind: kind.name)
+def test_many_columns_are_certified_as_few_are(kind: RankKind) -> None:
+    encoder = FullyConnected(90, 3, width=12, depth=1 if kind is INDEX else 3, seed=0, dtype=torch.float64)
+    decoder = FullyConnected(3, 80, width=12, depth=1 if kind is MODE else 3, seed=1, dtype=torch.float64)
+    x = np.random.default_rng(3).normal(size=(40, 90)) * np.linspace(1, 2, 90)
+    x[:, 7] = 4.0
+    with torch.no_grad():
+        y = decoder(encoder(torch.from_numpy(x))).numpy()
+    inputs, targets = Standardiser.of(x), Standardiser.of(y, total=True)
+    problem = pose(x, y, np.arange(40) >= 30, loss=SQUARED, inputs=inputs, targets=targets)
+    found = certified_interval((encoder, decoder), problem, 3, kind=kind)
+    assert_interval(found, 3, 3)
+    rows = list(problem.rows) if kind is not RANK else [found.evidence["witness_row"]]
+    whole = jacobians(joined(encoder, decoder), torch.from_numpy(x[rows]))[:, :, inputs.kept].numpy()
+    whole = torch.from_numpy(whole * inputs.scale / targets.scale[:, None])
+    layouts = {RANK: whole[0], INDEX: whole.flatten(0, 1), MODE: whole.movedim(0, -1).flatten(1, 2)}
+    expected = torch.linalg.svdvals(layouts[kind]).numpy()[:3]
+    spread = np.array(found.evidence["witness_singular_values"])
+    assert len(spread) <= 12, "a Jacobian of all columns was taken"
+    assert np.abs(spread[:3] - expected).max() <= rounding(size=90) * expected[0]
 
 
 @pytest.fixture

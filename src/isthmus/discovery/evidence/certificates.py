@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from isthmus.discovery.data.problem import Problem
+from isthmus.discovery.factorisation import joined
 from isthmus.discovery.halves import RANK, RankKind, Side
-from isthmus.networks import FullyConnected, jacobians
+from isthmus.networks import FullyConnected, jacobians, reduced_jacobians
+from isthmus.networks.jacobians import WIDE
 from isthmus.recheck import check
 from isthmus.tasks.arrays import counted
 from isthmus.theory import RankEstimate
@@ -49,7 +51,7 @@ def certified_interval(
     chosen = torch.linspace(0, len(problem.x) - 1, min(POINTS, len(problem.x))).long()
     points = problem.inputs.restore(problem.x[chosen].double().numpy())
     slopes = Slopes(
-        _standardised(halves, torch.from_numpy(points), problem),
+        *_standardised(halves, torch.from_numpy(points), problem),
         points,
         [problem.rows[int(i)] for i in chosen],
         np.arange(decoder.dimensions[-1]) if problem.outputs is None else problem.outputs.kept,
@@ -88,10 +90,12 @@ class Proof:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slopes:
-    """Jacobians (n, d_out, d_in) in standardised units, and where in the user's data their entries stand.
+    """Jacobians J = U M V^T (n, d_out, d_in) in standardised units, and where in the user's data their entries stand.
 
     Attributes:
-        found: the Jacobians.
+        found: M, with the singular values of J, single and stacked.
+        outputs: U with orthonormal columns; None for the identity.
+        inputs: V, likewise.
         points: where, in the user's units (n, columns of x).
         numbers: of these rows in the user's data.
         rows: numbers of the outputs.
@@ -99,6 +103,8 @@ class Slopes:
     """
 
     found: Array
+    outputs: Array | None
+    inputs: Array | None
     points: Array
     numbers: Sequence[int]
     rows: NDArray[np.int64]
@@ -111,7 +117,9 @@ class Slopes:
             # the points where the k-th direction is furthest from rounding first
             order = np.argsort(-s[:, k - 1] / np.where(s[:, 0] > 0, s[:, 0], 1.0))
             for i in order[:WITNESSES]:
-                rows, columns = _pivots(self.found[i], k)
+                columns = _pivot_order(self._columns(self.found[i]))[:k]
+                rows = _pivot_order(self._rows(self._columns(self.found[i], columns)).T)[:k]
+                rows, columns = np.sort(rows), np.sort(columns)
                 where = {"x": self.points[i].tolist(), **self._entries(rows, columns)}
                 text = f"of the Jacobian of decoder o encoder at row {self.numbers[i]}"
                 evidence = {"witness_row": self.numbers[i], "witness": self.points[i].tolist()}
@@ -121,21 +129,32 @@ class Slopes:
         """Minors of gradients at several rows."""
         stacked = self.found.reshape(-1, self.found.shape[2])
         s = _spectra(stacked)
+        order = _pivot_order(self._columns(stacked if self.inputs is None else np.linalg.qr(stacked)[1]))
         for k in range(min(_numerical_rank(s), rank), 0, -1):
-            rows, columns = _pivots(stacked, k)
-            at, outputs = np.divmod(rows, self.found.shape[1])
+            minor = self._rows(self._columns(self.found, order[:k])).reshape(-1, k)
+            rows, columns = np.sort(_pivot_order(minor.T)[:k]), np.sort(order[:k])
+            at, outputs = np.divmod(rows, len(self.rows))
             where = {"points": self.points[at].tolist(), **self._entries(outputs, columns)}
             yield _proof("gradient_span", k, where, s, "of gradients of decoder o encoder", {})
 
     def tangents(self, rank: int) -> Iterator[Proof]:
         """Minors of columns of the Jacobians at several rows."""
-        beside = self.found.transpose(1, 0, 2).reshape(self.found.shape[1], -1)
-        s = _spectra(beside)
+        s = _spectra(_beside(self.found))
+        beside = _beside(self._columns(self.found))
+        order = _pivot_order(beside)
         for k in range(min(_numerical_rank(s), rank), 0, -1):
-            rows, columns = _pivots(beside, k)
-            at, inputs = np.divmod(columns, self.found.shape[2])
+            rows, columns = np.sort(_pivot_order(self._rows(beside[:, order[:k]]).T)[:k]), np.sort(order[:k])
+            at, inputs = np.divmod(columns, len(self.columns))
             where = {"points": self.points[at].tolist(), **self._entries(rows, inputs)}
             yield _proof("tangent_span", k, where, s, "of tangents of decoder o encoder", {})
+
+    def _columns(self, matrices: Array, chosen: NDArray[np.int64] | slice = slice(None)) -> Array:
+        """M V^T, some columns of it."""
+        return matrices[..., chosen] if self.inputs is None else matrices @ self.inputs[chosen].T
+
+    def _rows(self, matrices: Array) -> Array:
+        """U M."""
+        return matrices if self.outputs is None else self.outputs @ matrices
 
     def _entries(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Certificate:
         return {"rows": self.rows[rows].tolist(), "columns": self.columns[columns].tolist()}
@@ -158,21 +177,30 @@ def _numerical_rank(s: Array) -> int:
     return int(((s > CERTIFIED * s[..., :1]) & (s > 0)).sum(-1).max(initial=0))
 
 
-def _standardised(halves: tuple[FullyConnected, FullyConnected], points: Tensor, problem: Problem) -> Array:
-    """Jacobians at the points with every column and row in standardised units; rows and columns that vary only."""
+def _beside(matrices: Array) -> Array:
+    """(n, p, q) as p rows."""
+    return matrices.transpose(1, 0, 2).reshape(matrices.shape[1], -1)
+
+
+def _standardised(
+    halves: tuple[FullyConnected, FullyConnected], points: Tensor, problem: Problem
+) -> tuple[Array, Array | None, Array | None]:
+    """M, U, V of the Jacobians at the points in standardised units; rows and columns that vary only."""
     encoder, decoder = halves
+    if not encoder.dimensions[-1]:  # a constant
+        return np.zeros((1, 1, 1)), None, None
+    outputs = problem.outputs
     with torch.no_grad():
+        first = encoder.weights[0][:, problem.inputs.kept] * torch.from_numpy(problem.inputs.scale)
+        last = decoder.weights[-1].detach()
+        last = last if outputs is None else last[outputs.kept] / torch.from_numpy(outputs.scale)[:, None]
+        if max(first.shape[1] / len(first), len(last) / last.shape[1]) >= WIDE:
+            of = reduced_jacobians(joined(encoder, decoder), points, first=first, last=last)
+            U, V = (None if matrix is None else matrix.numpy() for matrix in (of.outputs, of.inputs))
+            return of.values.numpy(), U, V
         found = (jacobians(decoder, encoder(points)) @ jacobians(encoder, points)).numpy()
     found = found[:, :, problem.inputs.kept] * problem.inputs.scale
-    outputs = problem.outputs
-    return found if outputs is None else found[:, outputs.kept, :] / outputs.scale[:, None]
-
-
-def _pivots(jacobian: Array, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows and columns of a well-conditioned k x k minor, by two pivoted QR factorisations."""
-    columns = _pivot_order(jacobian)[:k]
-    rows = _pivot_order(jacobian[:, columns].T)[:k]
-    return np.sort(rows), np.sort(columns)
+    return found if outputs is None else found[:, outputs.kept, :] / outputs.scale[:, None], None, None
 
 
 def _pivot_order(matrix: Array) -> NDArray[np.int64]:

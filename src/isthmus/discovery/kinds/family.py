@@ -18,7 +18,7 @@ from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.minimum import Minimum, flat_parameters
 from isthmus.discovery.settings import Settings, StartKind
 from isthmus.discovery.work.runner import Session
-from isthmus.networks import FullyConnected, jacobians
+from isthmus.networks import FullyConnected, reduced_jacobians
 from isthmus.theory.spectra import spectral_gap_rank
 from isthmus.training import FitResult, Limits, fit
 from isthmus.training.solvers.solver import LBFGS, Adam, Solver
@@ -251,10 +251,10 @@ class Foresight:
 
 
 def spread_jacobians(network: FullyConnected, x: Tensor) -> Tensor:
-    """The network's Jacobians (n, d_out, d_in) at spread data points, in float64."""
+    """The network's Jacobians at spread data points, in float64, up to orthonormal maps of many inputs and outputs."""
     points = x[torch.linspace(0, len(x) - 1, min(JACOBIAN_POINTS, len(x))).long()]
     exact = network.rewritten(*network.written_layers()).double()
-    return jacobians(exact, points.double())
+    return reduced_jacobians(exact, points.double()).values
 
 
 def fill(network: M, theta: Tensor) -> M:

@@ -1,0 +1,73 @@
+"""Jacobians of wide networks: reduced, they have the singular values of the full ones, single and stacked."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from isthmus.networks import FullyConnected, ReducedJacobians, jacobians, reduced_jacobians
+
+SIZES = [(90, 8), (7, 80), (90, 80), (90, 31), (31, 80)]
+PRECISION = 1e-13  # relative to the largest singular value
+
+
+def example(d_in: int, d_out: int, *, depth: int = 4) -> tuple[FullyConnected, Tensor]:
+    network = FullyConnected(d_in, d_out, width=8, depth=depth, linear=(2,) if depth > 2 else (), seed=1).double()
+    x = torch.randn(6, d_in, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    return network, x
+
+
+def assert_same_singular_values(found: Tensor, full: Tensor) -> None:
+    layouts = {
+        "single": lambda j: j,
+        "by rows": lambda j: j.flatten(0, 1),
+        "by columns": lambda j: j.movedim(0, -1).flatten(1, 2),
+    }
+    for name, layout in layouts.items():
+        few, many = (torch.linalg.svdvals(layout(j)) for j in (found, full))
+        padded = torch.zeros_like(many)
+        padded[..., : few.shape[-1]] = few
+        assert float((padded - many).abs().max()) <= PRECISION * float(many.max()), name
+
+
+@pytest.mark.parametrize(("d_in", "d_out"), SIZES)
+@pytest.mark.parametrize("depth", [1, 2, 4])
+def test_reduced_jacobians_have_the_singular_values_of_the_full_ones(d_in: int, d_out: int, depth: int) -> None:
+    network, x = example(d_in, d_out, depth=depth)
+    full, found = jacobians(network, x), reduced_jacobians(network, x)
+    assert_same_singular_values(found.values, full)
+    assert restored(found).sub(full).norm() <= PRECISION * full.norm()
+    with pytest.raises(AssertionError):
+        assert_same_singular_values(found.values * (1 + 1e-11), full)
+    # other orthonormal maps at each sample keep the single ones only
+    noise = torch.Generator().manual_seed(3)
+    left, right = (torch.linalg.qr(torch.randn(6, d, d, generator=noise).double()).Q for d in found.values.shape[1:])
+    with pytest.raises(AssertionError, match="by"):
+        assert_same_singular_values(left @ found.values @ right, full)
+
+
+def restored(found: ReducedJacobians) -> Tensor:
+    values = found.values if found.outputs is None else found.outputs @ found.values
+    return values if found.inputs is None else values @ found.inputs.mT
+
+
+def test_only_many_inputs_and_outputs_are_reduced() -> None:
+    assert [tuple(reduced_jacobians(*example(*size)).values.shape[1:]) for size in SIZES] == [
+        (8, 8), (8, 7), (8, 8), (31, 8), (8, 31),
+    ]  # fmt: skip
+    network, x = example(31, 8)
+    assert torch.equal(reduced_jacobians(network, x).values, jacobians(network, x))
+
+
+def test_ends_stand_for_the_outer_weights() -> None:
+    network, x = example(90, 80)
+    first, last = network.weights[0][:, ::2] * 3, network.weights[-1][10:] / 2
+    found = reduced_jacobians(network, x, first=first, last=last)
+    assert_same_singular_values(found.values, jacobians(network, x)[:, 10:, ::2] * 1.5)
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_jacobians_are_those_of_automatic_differentiation(depth: int) -> None:
+    network, x = example(9, 5, depth=depth)
+    for row, found in zip(x, jacobians(network, x), strict=True):
+        by_autograd = torch.autograd.functional.jacobian(lambda p: network(p[None])[0], row)  # type: ignore[no-untyped-call]
+        assert float((found - by_autograd).abs().max()) <= PRECISION * float(found.abs().max())
