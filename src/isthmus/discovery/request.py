@@ -31,6 +31,7 @@ from isthmus.discovery.remedies.scales import are_numbered
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings
+from isthmus.discovery.work.memory import announce_memory
 from isthmus.discovery.work.progress import ProgressListener
 from isthmus.discovery.work.runner import Tracker, UnitRunner, check_same_run
 from isthmus.errors import DataWarning
@@ -98,6 +99,7 @@ class Request:
         return self._searched(problem, tuple(str(w.message) for w in caught))
 
     def _searched(self, problem: Problem, told: tuple[str, ...]) -> Discovery:
+        announce_memory(problem, self.settings, workers=self.workers)
         runner = self._runner(problem)
         case = self._treated(self.data, Search(problem, self.settings, runner), passes=self.effort.passes)
         findings, path = case.search.findings(), case.path

@@ -15,15 +15,18 @@ _UNKNOWN = 16 * 2**30  # taken where the system does not say what there is
 _CGROUPS = Path("/sys/fs/cgroup")
 
 
-def memory_limit() -> float:
+def memory_limit(*, share: float = 0.5) -> float:
     """Bytes that data may take: half of what is free, the rest is for the work on them; or what ISTHMUS_MEMORY says.
+
+    Args:
+        share: of what is free; 1 where the work is counted.
 
     Raises:
         DataError: ISTHMUS_MEMORY is set to what is no size.
     """
     text = os.environ.get(VARIABLE, "").strip().upper().removesuffix("B").removesuffix("I")
     if not text:
-        return available_memory() / 2
+        return share * available_memory()
     if text == "UNLIMITED":
         return float("inf")
     number, suffix = (text[:-1], text[-1]) if text[-1] in "KMGT" else (text, "")
@@ -36,21 +39,25 @@ def memory_limit() -> float:
     return size
 
 
-def check_memory(needed: int | float, where: str) -> None:
+def check_memory(
+    needed: int | float, where: str, *, share: float = 0.5, instead: str = "Take fewer rows or columns"
+) -> None:
     """Refuse what would take more memory than there is for it.
 
     Args:
         needed: bytes once it is read.
         where: file, and place in it, for the error.
+        share: of what is free that it may take, see `memory_limit`.
+        instead: what can be done.
 
     Raises:
         DataError: it is more than `memory_limit`.
     """
-    limit = memory_limit()
+    limit = memory_limit(share=share)
     if needed > limit:
         raise DataError(
-            f"{where}: needs {in_words(needed)} of memory; data may take {in_words(limit)}. Take fewer rows or "
-            f"columns, or allow more with {VARIABLE}={in_words(1.1 * needed, spaced=False)}."
+            f"{where}: needs {in_words(needed)} of memory; {'data' if share < 1 else 'it'} may take {in_words(limit)}. "
+            f"{instead}, or allow more with {VARIABLE}={in_words(1.1 * needed, spaced=False)}."
         )
 
 

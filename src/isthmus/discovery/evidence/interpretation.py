@@ -20,6 +20,7 @@ from isthmus.networks import FullyConnected, jacobians
 from isthmus.tasks.arrays import as_samples, check_same_length
 
 ROWS = 1000  # rows at most for Jacobians and pairs of distances, drawn with a fixed seed
+AT_ONCE = 2**24  # numbers in Jacobians that are held together: 128 MiB
 Array = NDArray[np.float64]
 
 
@@ -138,8 +139,9 @@ def attributions(encoder: FullyConnected, x: Array) -> Array:
     rows = torch.from_numpy(x[drawn_rows(len(x))])
     with torch.no_grad():
         spread = encoder(torch.from_numpy(x)).std(0, correction=0).numpy()
-    slopes = jacobians(encoder, rows).abs().mean(0).numpy()
-    return slopes * x.std(0) / np.where(spread > 0, spread, 1.0)[:, None]
+    at_once = max(1, AT_ONCE // (max(encoder.dimensions[1:]) * encoder.dimensions[0]))
+    slopes = torch.stack([jacobians(encoder, part).abs().sum(0) for part in rows.split(at_once)]).sum(0) / len(rows)
+    return slopes.numpy() * x.std(0) / np.where(spread > 0, spread, 1.0)[:, None]
 
 
 def distance_correlation(a: ArrayLike, b: ArrayLike) -> float:

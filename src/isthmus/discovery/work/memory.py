@@ -1,0 +1,55 @@
+"""How much memory a search will take, said before it begins, and refused where it is not there.
+
+What data themselves may take when they are read: `tasks.memory`.
+"""
+
+import logging
+
+from isthmus.discovery.data.problem import Problem
+from isthmus.discovery.kinds import family_of
+from isthmus.discovery.settings import Settings
+from isthmus.tasks.memory import check_memory, in_words
+from isthmus.training.several import num_cores
+from isthmus.training.sharded.row_step import MEMORY, VECTORS, rows_at_once
+from isthmus.training.steps.step import maker_of
+
+_LOG = logging.getLogger(__name__)
+COPIES = 3  # of the data in float64: while they are scaled, or beside their diagnosis
+KEPT = 50  # trained networks that are kept for the curves
+
+
+def search_memory(problem: Problem, settings: Settings, *, workers: int | None) -> int:
+    """Bytes that a search takes beyond the data given (*estimate*): copies of the data, and what trainings work on.
+
+        8 [3 n (d_in + d_out) + d_in d_out] + 50 P + workers * (45 P + rows at once * activations of a row)
+
+    where P are the bytes of the parameters of a network: the vectors of L-BFGS are as long. The linear baseline is a
+    map of all inputs to all outputs. Beside 200 MiB for libraries it was .7 to 1.2 of what was measured at 200 x 2,000,
+    300 x 5,000 and 2,000 x 4,900.
+
+    Args:
+        problem: the data.
+        settings: sizes of the networks.
+        workers: threads that train side by side; None: one for each core.
+    """
+    network = family_of(problem, settings).new(seed=0)
+    parameters = sum(p.numel() * p.element_size() for p in network.parameters())
+    rows = min(len(problem.x), rows_at_once(network, problem.x, MEMORY))
+    activations = rows * maker_of(network).bytes_of_row(network, problem.x)
+    rows_in_all = len(problem.x) + len(problem.x_held)
+    data = 8 * (COPIES * rows_in_all * (problem.d_in + problem.d_out) + problem.d_in * problem.d_out)
+    return data + KEPT * parameters + (workers or num_cores()) * (VECTORS * parameters + activations)
+
+
+def announce_memory(problem: Problem, settings: Settings, *, workers: int | None) -> None:
+    """Say to the log how much memory a search will take.
+
+    Raises:
+        DataError: more than there is.
+    """
+    needed = search_memory(problem, settings, workers=workers)
+    rows = len(problem.x) + len(problem.x_held)
+    what = f"{rows:,} rows, {problem.d_in:,} inputs and {problem.d_out:,} outputs"
+    _LOG.info("%s: about %s of memory", what, in_words(needed))
+    fewer = "" if workers == 1 else "workers=1, "
+    check_memory(needed, f"discover: {what}", share=1.0, instead=f"Take {fewer}fewer rows or columns")
