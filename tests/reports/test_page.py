@@ -100,6 +100,16 @@ def test_hostile_names_are_shown_not_run(hostile_path: Path) -> None:
     assert words.count(HOSTILE) >= 10
 
 
+@pytest.mark.parametrize(
+    ("columns", "listed", "more"), [(100, 100, ""), (5000, 100, " and 4,900 more, see result.json")]
+)
+def test_of_many_columns_the_first_are_listed(tmp_path: Path, columns: int, listed: int, more: str) -> None:
+    report(discoveries.discovery(input_names=tuple(f"pixel_{i}" for i in range(columns))), tmp_path / "report.html")
+    words = Page((tmp_path / "report.html").read_text()).text
+    assert f"{columns} inputs" in words
+    assert ", ".join(f"pixel_{i}" for i in range(listed)) + more in words
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("rank", [0, 1, 2, 9])
 def test_unusual_ranks_have_pages(tmp_path: Path, rank: int) -> None:

@@ -29,6 +29,7 @@ from isthmus.reports.verdict import verdict_of
 from isthmus.tasks.names import shown
 from isthmus.writing.atomic import write_text
 
+MOST_NAMES = 100  # of columns on a page
 _RECORD = "input_columns"  # as long as the table is wide; result.json has it
 _PACKAGES = ("isthmus", "torch", "matplotlib")
 _START_COLUMNS = {
@@ -167,11 +168,18 @@ def _readings(found: Discovery) -> dict[str, str]:
     return {_READINGS.get(name, name.replace("_", " ")): _setting(value) for name, value in found.readings.items()}
 
 
-def _columns(found: Discovery) -> dict[str, tuple[str, ...]]:
+def _columns(found: Discovery) -> dict[str, str]:
+    """How many columns there are, and the names of the first."""
     columns = {"inputs": found.input_names}
     if found.task != "autoencoding":
         columns["classes" if found.task == "classification" else "targets"] = found.target_names
-    return {what: tuple(map(shown, names)) for what, names in columns.items() if names}
+    return {f"{len(names)} {what}": _listed(names) for what, names in columns.items() if names}
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMES
+    text = ", ".join(map(shown, names[:MOST_NAMES]))
+    return f"{text} and {more:,} more, see result.json" if more > 0 else text
 
 
 def _provenance(result: Discovery | Diagnosis, command: str | None) -> dict[str, str]:
