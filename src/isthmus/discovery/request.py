@@ -31,9 +31,9 @@ from isthmus.discovery.remedies.scales import are_numbered
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.work.memory import announce_memory
 from isthmus.discovery.work.progress import ProgressListener
 from isthmus.discovery.work.runner import Tracker, UnitRunner, check_same_run
+from isthmus.discovery.work.search_memory import announce_memory
 from isthmus.errors import DataWarning
 from isthmus.tasks import covariance_surrogate
 from isthmus.tasks.input_columns import recorded

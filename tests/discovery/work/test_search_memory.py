@@ -9,7 +9,7 @@ import isthmus
 from isthmus.discovery.data.problem import Problem, pose
 from isthmus.discovery.data.scaling import Standardiser
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.work.memory import announce_memory, search_memory
+from isthmus.discovery.work.search_memory import announce_memory, search_memory
 from isthmus.errors import DataError
 from isthmus.tasks.memory import VARIABLE
 from isthmus.training.losses import SQUARED
