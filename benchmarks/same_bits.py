@@ -62,6 +62,7 @@ LEFT_OUT = {
 }
 # fields and columns of later versions, of one class only
 ADDED = {
+    "Diagnosis": {"cuts"},
     "Factorisation": {"heldout_error"},
     "Dataset": {"rank_90", "rank_99", "rank_999", "rank_entropy", "rows"},
 }

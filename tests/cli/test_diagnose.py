@@ -56,7 +56,8 @@ def test_the_rank_the_layers_and_the_page_are_said(here: Path, capsys: pytest.Ca
     assert err == ""
     found = isthmus.diagnose(narrow(), samples(60, 5, dtype=DOUBLE))
     assert found.rank.estimate == 2
-    assert "works through 2 dimensions." in out
+    assert "works through 2 dimensions: less than 0.01 % of the output is lost there." in out
+    assert "rank at 10 %" in out
     gaps = [int(row[2]) for row in rows_said(out)]
     assert gaps == found.layers["dimension_activation"].values.tolist()
     kernel = [float(row[-1]) for row in rows_said(out)]

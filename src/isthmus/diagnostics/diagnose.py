@@ -14,6 +14,7 @@ from isthmus.diagnostics.budget import announcement
 from isthmus.diagnostics.derivatives import Derivatives
 from isthmus.diagnostics.layer_sums import LayerSums
 from isthmus.diagnostics.leaves import skipped_leaves
+from isthmus.diagnostics.narrow_places import narrow_places
 from isthmus.diagnostics.objective import LossOverData
 from isthmus.diagnostics.rank import rank_of, upper_bound
 from isthmus.diagnostics.replica import random_state_kept
@@ -45,12 +46,15 @@ class Diagnosis:
         rank: the rank that the spectra suggest, with its certified interval.
         skipped: (module name, reason) of each leaf module that was not analysed.
         warnings: what may mislead, in sentences.
+        cuts: how many directions carry the output, as cuts behind a matrix have judged on held-out rows (see
+            `narrow_places`); None where no layer cuts the module, or rows or memory do not allow it.
     """
 
     layers: xr.Dataset
     rank: RankEstimate
     skipped: list[tuple[str, str]]
     warnings: tuple[str, ...] = ()
+    cuts: xr.Dataset | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +170,9 @@ def diagnose(
             followed=session.names.followed,
         )  # fmt: skip
         rank = _rank(session, layers, derivatives, table)
+        cuts = narrow_places(session, samples, budget, suggested=rank.estimate)
     warnings = (*_warnings(layers, samples.num), *said)
-    return Diagnosis(layers=table, rank=rank, skipped=skipped, warnings=warnings)
+    return Diagnosis(layers=table, rank=rank, skipped=skipped, warnings=warnings, cuts=cuts)
 
 
 def _heard(progress: Callable[[str], None] | None) -> Callable[[str], None]:
@@ -204,8 +209,9 @@ def _by_forward_passes(network: nn.Module, stream: Stream, limits: Limits, hear:
         )  # fmt: skip
         gaps = _gaps(table)
         rank = rank_without_jacobians(session, found, gaps, num_inputs=_num_inputs(stream.first))
+        cuts = narrow_places(session, stream.first, found.budget, suggested=rank.estimate, most_places=2)
     ended = (f"The data were read {found.ended}: {found.num:,} samples.",) if found.ended else ()
-    return Diagnosis(table, rank, skipped, (*ended, *_warnings(found.layers, found.num)))
+    return Diagnosis(table, rank, skipped, (*ended, *_warnings(found.layers, found.num)), cuts)
 
 
 def _gaps(table: xr.Dataset) -> list[int | None]:

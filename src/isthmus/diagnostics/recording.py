@@ -92,6 +92,9 @@ class Listener:
     def entering(self, call: MatrixCall) -> Tensor | None:
         """Before a call: another tensor to use in place of its input, or None."""
 
+    def produced(self, z: Tensor) -> Tensor | None:
+        """After a call: another tensor to go on with in place of z, or None."""
+
     def called(self, reading: Reading) -> None:
         """Right after a call: its input and z are as they were, also where they are overwritten later."""
 
@@ -163,6 +166,8 @@ class Recorder(TorchFunctionMode):
             call = MatrixCall(other, call.weight, call.bias, call.matrix, call.convolution)
         out = func(*args, **kwargs)
         assert isinstance(out, Tensor)
+        changed = self.listener.produced(out)
+        out = out if changed is None else changed
         name = self.names.of(call.weight)
         self._counts[name] = self._counts.get(name, 0) + 1
         name = name if self._counts[name] == 1 else f"{name}#{self._counts[name]}"

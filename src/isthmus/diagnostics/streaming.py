@@ -77,12 +77,14 @@ class Streamed:
         num: samples that were seen.
         ended: why the end came before that of the data; empty where it did not.
         cost: what was announced.
+        budget: what memory allows.
     """
 
     layers: list[LayerSums]
     num: int
     ended: str
     cost: str
+    budget: Budget
 
 
 def streamed(session: DiagnosisSession, stream: Stream, limits: Limits, *, progress: Callable[[str], None]) -> Streamed:
@@ -124,7 +126,7 @@ def streamed(session: DiagnosisSession, stream: Stream, limits: Limits, *, progr
             if now - heard >= HEARD_EVERY:
                 progress(f"diagnose: {num:,} rows in {now - begin:.0f} s")
                 heard = now
-    return Streamed(listener.layers, num, ended, cost)
+    return Streamed(listener.layers, num, ended, cost, budget)
 
 
 def _parts(session: DiagnosisSession, stream: Stream, budget: Budget) -> Iterator[Samples]:

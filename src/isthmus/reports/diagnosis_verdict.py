@@ -10,14 +10,15 @@ from isthmus.reports.words import Line, VerdictText, dimensions, numbered, sente
 from isthmus.theory import RankEstimate
 
 NEAR_IDENTITY = 0.1
+MUCH_LOST = 0.1  # of the output's spread: through a rank that loses more the network does not work
 
 
 def verdict_of_diagnosis(found: Diagnosis) -> VerdictText:
     """The rank of a network and its evidence, as a headline and labelled sentences."""
     rank = found.rank
-    sure = "works" if rank.lower == rank.upper else "seems to work"
     texts = {
         "Interval": _interval(rank),
+        "Cuts": _cuts(found),
         "Jacobian": _jacobian(rank),
         "Layers": _layers(found),
         "Agreement": _agreement(found),
@@ -26,8 +27,54 @@ def verdict_of_diagnosis(found: Diagnosis) -> VerdictText:
         "Hamiltonian": _hamiltonian(found),
     }
     lines = tuple(Line(label, sentence(text)) for label, text in texts.items() if text)
-    more = " or more" if rank.is_at_least else ""
-    return VerdictText(f"The network {sure} through {dimensions(rank.estimate)}{more}.", lines)
+    return VerdictText(_headline(found), lines)
+
+
+def _headline(found: Diagnosis) -> str:
+    """What the readings suggest, with what a cut there loses; the rank of the cut itself where that is much."""
+    rank, cuts = found.rank, found.cuts
+    sure = "works" if rank.lower == rank.upper else "seems to work"
+    suggested = f"The network {sure} through {dimensions(rank.estimate)}{' or more' if rank.is_at_least else ''}"
+    if cuts is None:
+        return f"{suggested}."
+    lost = cuts["lost_at_suggested"].values
+    told = bool(np.isfinite(lost).any())
+    least = float(np.nanmin(lost)) if told else np.nan
+    if told and least <= MUCH_LOST:
+        ending = "" if _is_narrow(found, int(np.nanargmin(lost)), rank.estimate) else "; no narrow place"
+        return f"{suggested}: {_percent(least)} of the output is lost there{ending}."
+    ranks = cuts["rank"].sel(loss=MUCH_LOST).values
+    narrow = [(int(k), i) for i, k in enumerate(ranks) if np.isfinite(k) and _is_narrow(found, i, int(k))]
+    through = f"through {dimensions(rank.estimate)}, which its readings suggest, {_percent(least)}"
+    if narrow:
+        k, place = min(narrow)
+        here = f"Through {dimensions(k)} {_percent(float(cuts['lost'].sel(loss=MUCH_LOST)[place]))}"
+        return f"{here} of the output is lost{f'; {through} is' if told else ''}."
+    return f"No narrow place: {through} of the output is lost." if told else f"{suggested}."
+
+
+def _is_narrow(found: Diagnosis, place: int, rank: int) -> bool:
+    """Whether so few directions are a bottleneck: half of this layer's, or of the widest's, width."""
+    assert found.cuts is not None
+    width, layer = int(found.cuts["width"][place]), int(found.cuts["layer"][place])
+    is_last = layer == found.layers.sizes["layer"]
+    return rank <= width / 2 or (not is_last and rank <= width <= found.cuts.attrs["widest"] / 2)
+
+
+def _percent(share: float) -> str:
+    return "less than 0.01 %" if share < 1e-4 else f"{100 * share:.2g} %" if share < 1 else f"{100 * share:.0f} %"
+
+
+def _cuts(found: Diagnosis) -> str:
+    if found.cuts is None:
+        return ""
+    ranks = found.cuts["rank"]
+    least = [(float(loss), ranks.sel(loss=loss).min()) for loss in found.cuts["loss"].values]
+    said = [f"{int(k)} at {100 * loss:g} % lost" for loss, k in least if not bool(k.isnull())]
+    judged = f"on {found.cuts.attrs['judges']} rows that had no say"
+    if not said:
+        return f"behind no layer do fewer directions than the rows can tell keep the output within 10 %, {judged}"
+    return f"directions that the output needs behind the best layer: {', '.join(said)}, {judged}"
 
 
 def _interval(rank: RankEstimate) -> str:

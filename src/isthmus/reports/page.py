@@ -24,7 +24,7 @@ from isthmus.reports.meaning import meaning_table, of_coordinates
 from isthmus.reports.picture import Picture, inline_svg
 from isthmus.reports.pictures import pictures_of
 from isthmus.reports.straight_words import straight_section
-from isthmus.reports.tables import layer_table, rows_by, skipped_table
+from isthmus.reports.tables import cut_table, layer_table, rows_by, skipped_table
 from isthmus.reports.verdict import verdict_of
 from isthmus.tasks.names import shown
 from isthmus.writing.atomic import write_text
@@ -146,6 +146,7 @@ def _content(
         "depths": depth_table(discovery.depth_path) if discovery and discovery.depth_path else None,
         "coordinates": meaning_table(meaning) if meaning is not None else None,
         "of_coordinates": of_coordinates(discovery.kind) if discovery else "",
+        "cuts": None if discovery else cut_table(diagnosis),  # run folders hold none
         "layers": layer_table(diagnosis),
         "skipped": skipped_table(diagnosis),
         "readings": _readings(discovery) if discovery else {},

@@ -67,6 +67,19 @@ def short_layer_table(found: Diagnosis) -> TableText:
     return rows_by(found.layers, "layer", _SHORT_COLUMNS, number="layer")
 
 
+def cut_table(found: Diagnosis) -> TableText | None:
+    """The ranks at which so much of the output is lost, by layer; None where nothing was cut."""
+    if found.cuts is None:
+        return None
+    cuts = found.cuts
+    ranks = {f"rank at {100 * loss:g} %": ("place", cuts["rank"].sel(loss=loss).values) for loss in cuts["loss"].values}
+    suggested = ("place", [f"{100 * share:.3g} %" for share in cuts["lost_at_suggested"].values])
+    table = xr.Dataset({"where": cuts["name"], "width": cuts["width"], **ranks}, coords={"layer": cuts["layer"]})
+    table["suggested"] = suggested
+    last = {"suggested": f"lost at {cuts.attrs['suggested']}"}
+    return rows_by(table, "place", {"layer": "behind"} | {n: n for n in ("where", "width", *ranks)} | last)
+
+
 def skipped_table(found: Diagnosis) -> TableText | None:
     """Every module that was not analysed, and why; None if there is none."""
     if not found.skipped:

@@ -1,0 +1,103 @@
+"""The rank of a module is what its own cut loses on rows that had no say."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import isthmus
+from isthmus.diagnostics import Diagnosis
+from isthmus.reports import cut_table, report, verdict_of
+
+
+def chain(*widths: int) -> nn.Sequential:
+    layers = [part for a, b in zip(widths, widths[1:], strict=False) for part in (nn.Linear(a, b), nn.Tanh())]
+    return nn.Sequential(*layers[:-1]).double()
+
+
+def planted(strengths: tuple[float, ...]) -> nn.Sequential:
+    """20-32-32-12, whose middle matrix has these singular values."""
+    torch.manual_seed(0)
+    module, s = chain(20, 32, 32, 12), torch.tensor(strengths).double()
+    with torch.no_grad():
+        u, v = (torch.linalg.qr(torch.randn(32, len(s), dtype=torch.float64)).Q for _ in range(2))
+        module.get_parameter("2.weight").copy_(u * s @ v.T)
+    return module
+
+
+def data(rows: int = 300) -> torch.Tensor:
+    return torch.randn(rows, 20, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+@pytest.mark.parametrize("jacobians", [True, False])
+def test_a_planted_rank_loses_nothing_and_one_fewer_much(jacobians: bool) -> None:
+    found = isthmus.diagnose(planted((1.0,) * 3), data(), jacobians=jacobians)
+    assert found.cuts is not None
+    middle = found.cuts.isel(place=int((found.cuts["layer"].values == 2).nonzero()[0][0]))
+    assert middle["rank"].values.tolist() == [3] * 4
+    assert float(middle["lost"].max()) < 1e-9
+    assert (int(middle["width"]), str(middle["name"].values)) == (32, "2")
+
+
+def test_what_is_lost_is_that_of_a_cut_made_by_hand() -> None:
+    """Without a part that is held out the same rows fit and judge, so a cut of the module by hand differs little."""
+    module, x = planted((3.0, 1.0, 0.5, 0.2, 0.1, 0.05)), data(2000)
+    found = isthmus.diagnose(module, x)
+    assert found.cuts is not None
+    middle = found.cuts.isel(place=int((found.cuts["layer"].values == 2).nonzero()[0][0]))
+    for k, lost in zip(middle["rank"].values, middle["lost"].values, strict=True):
+        cut = isthmus.factorise(module, x, rank=int(k), layer="2")
+        assert lost == pytest.approx(cut.relative_error, rel=0.15)
+    assert (np.diff(middle["rank"].values) >= 0).all()
+    assert (middle["lost"].values <= middle["loss"].values).all()
+
+
+def test_pixels_of_one_sample_make_one_vector_and_shortcuts_are_no_places() -> None:
+    torch.manual_seed(0)
+    images = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, 5)).double()
+    found = isthmus.diagnose(images, torch.randn(200, 1, 8, 8, dtype=torch.float64))
+    assert found.cuts is not None
+    assert found.cuts["width"].values.tolist() == [4 * 36, 5]
+
+    class Residual(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(20, 20).double()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + self.inner(x)
+
+    assert isthmus.diagnose(Residual(), data()).cuts is None
+
+
+def test_few_rows_tell_nothing() -> None:
+    assert isthmus.diagnose(planted((1.0,)), data(6)).cuts is None
+
+
+def headline(found: Diagnosis) -> str:
+    return verdict_of(found).headline
+
+
+def test_the_headline_says_what_is_lost(tmp_path: Path) -> None:
+    """A rank of 3 that loses nothing; one of 2 by the gap, where weaker directions are needed; and no narrow place."""
+    sure = isthmus.diagnose(planted((1.0,) * 3), data())
+    assert headline(sure).endswith("3 dimensions: less than 0.01 % of the output is lost there.")
+
+    many = isthmus.diagnose(planted((9.0, 9.0, *(1.5,) * 10)), data(), jacobians=False)
+    assert many.rank.estimate < 12
+    assert headline(many).startswith("Through ")
+    assert f"; through {many.rank.estimate} dimensions, which its readings suggest, " in headline(many)
+
+    torch.manual_seed(0)
+    wide = chain(20, 20, 20)
+    assert headline(isthmus.diagnose(wide, data())).endswith("; no narrow place.")
+
+    table = cut_table(many)
+    assert table is not None
+    assert table.headings[:4] == ("behind", "where", "width", "rank at 10 %")
+    report(many, tmp_path / "page.html", pictures=())
+    page = (tmp_path / "page.html").read_text()
+    assert "Narrow places" in page
+    assert headline(many) in page
