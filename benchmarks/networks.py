@@ -8,10 +8,11 @@ memory       100 diagnoses of ten kinds of networks, each in a process of its ow
 
     python benchmarks/networks.py [SUITE ...] [--cases N] [--quick] [--out rows.csv]
 
-Answer (one core of an AMD EPYC that other programs kept busy, torch CPU, November 2026):
+Answer (a CPU of which /proc/cpuinfo says no more than "AMD EPYC", two cores shared with other programs, November 2026):
 compression  99 of 100 kept (72 where the rows that choose also report), the other at 1.002 times its tolerance; never
              larger; parameters 1.03 times fewer at the median, up to 1.9: these networks are dense
-memory       first 56 of 100: 55 kept, the other (attention) at 1.09 times; 89 of 100 before holes were given back
+memory       first 56 of 100: 55 kept, the other (attention) announced 129 MiB and took 140.6; 89 of 100 before holes
+             were given back
 """
 
 import argparse
