@@ -10,8 +10,10 @@ from typing import Any
 
 import matplotlib.image
 import pytest
+import torch
 import typer
 
+import isthmus
 import readme_files
 from isthmus.cli.commands import app
 from shape_checks import own_shape_checks
@@ -29,6 +31,15 @@ def test_the_example_runs_and_says_what_it_claims(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out.startswith("2 CONFIDENT\n")
     assert getattr(scope["coordinates"], "shape", None) == (300, 2)
     assert getattr(scope["predictions"], "shape", None) == (300, 6)
+
+
+def test_the_lines_about_a_training_loop_run_in_one() -> None:
+    lines = re.findall(r"^    ((?:monitor\b).*)$", README, re.MULTILINE)
+    assert len(lines) == 3
+    module, x = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.ReLU(), torch.nn.Linear(6, 2)), torch.randn(20, 4)
+    scope: dict[str, object] = {"isthmus": isthmus, "module": module, "x": x}
+    exec("\n".join((lines[0], *[lines[1]] * 50, f"found = {lines[2]}")), scope)
+    assert getattr(scope["found"], "shape", None) == (2, 2)
 
 
 def test_every_file_that_it_names_is_there() -> None:

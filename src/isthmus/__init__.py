@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from isthmus import tasks as tasks
     from isthmus import theory as theory
     from isthmus.diagnostics import Diagnosis as Diagnosis
+    from isthmus.diagnostics import Monitor as Monitor
     from isthmus.diagnostics import diagnose as diagnose
     from isthmus.diagnostics import leaky_diagnosis as leaky_diagnosis
     from isthmus.discovery import Compression as Compression
@@ -66,6 +67,7 @@ _HOME = {
     "LayerState": "isthmus.networks",
     "LeakyResNet": "isthmus.networks",
     "Limits": "isthmus.training",
+    "Monitor": "isthmus.diagnostics",
     "Outcome": "isthmus.training",
     "Plan": "isthmus.sweeps",
     "RankEstimate": "isthmus.theory",

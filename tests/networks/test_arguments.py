@@ -65,7 +65,7 @@ def test_what_is_no_network_is_refused(call: str, what: str, tmp_path: Path, mon
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 @pytest.mark.parametrize("call", OF_NETWORKS)
 def test_torchscript_is_refused_in_words(call: str) -> None:
-    for module in (torch.jit.script(NET), torch.jit.trace(NET, X)):
+    for module in (torch.jit.script(NET), torch.jit.trace(NET, X), nn.Sequential(torch.jit.script(NET))):
         in_words(OF_NETWORKS[call], module)
 
 

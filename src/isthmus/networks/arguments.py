@@ -20,7 +20,8 @@ def module_argument(value: object, where: str) -> nn.Module:
         TypeError: it is no module, or one of TorchScript, which hides its layers.
         DataError: a layer without neurons.
     """
-    if isinstance(value, torch.jit.ScriptModule):
+    parts = value.modules() if isinstance(value, nn.Module) else [value]
+    if any(isinstance(part, torch.jit.ScriptModule | torch.jit.ScriptFunction) for part in parts):
         raise TypeError(
             f"{where}: a TorchScript module hides its layers. Give the module that was scripted or traced, or one of "
             "torch.export."

@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -144,6 +145,12 @@ def raw_pickle(path: Path) -> None:
     path.write_bytes(pickle.dumps(crafted_files.Payload(path.parent / "marker"), protocol=4))
 
 
+def scripted(path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # TorchScript says that it is old
+        torch.jit.script(torch.nn.Linear(3, 2)).save(path)
+
+
 def noise(path: Path) -> None:
     path.write_bytes(os.urandom(500))
 
@@ -170,6 +177,7 @@ BAD: dict[str, tuple[Callable[[Path], None], str, str | None, str]] = {
     "unexpected keys": (unexpected, "a.pt", FACTORY, r"has besides 1 tensor \(head.weight\)"),
     "wrong shape": (wrong_shape, "a.pt", FACTORY, r"fc2.weight has shape \(10, 21\).* needs \(10, 20\)"),
     "a whole module": (whole_module, "a.pt", FACTORY, "holds more than tensors"),
+    "TorchScript": (scripted, "a.pt", None, r"a TorchScript file .* torch.export.save \(.pt2\), or its state_dict\(\)"),
     "truncated": (truncated, "a.pt", FACTORY, "is damaged or no file of torch.save"),
     "a raw pickle": (raw_pickle, "a.pt", FACTORY, r"is damaged or no file of torch.save \(UnpicklingError"),
     "noise .pt": (noise, "a.pt", FACTORY, "is damaged or no file of torch.save"),

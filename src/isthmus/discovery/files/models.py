@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from isthmus.discovery.files.module_description import described_module, description_of_file
 from isthmus.discovery.files.networks import read_network
-from isthmus.discovery.files.pickles import odd_global
+from isthmus.discovery.files.pickles import is_torchscript, odd_global
 from isthmus.discovery.files.programs import read_program
 from isthmus.discovery.result import load
 from isthmus.errors import DataError
@@ -116,7 +116,13 @@ def _safe_tensors(place: Path) -> dict[str, Tensor]:
 def _unpickled_tensors(place: Path) -> dict[str, Tensor]:
     """The state dict of a pickled file, by the unpickler of torch that makes tensors and plain values only."""
     try:
-        if odd := odd_global(place.read_bytes()):
+        content = place.read_bytes()
+        if is_torchscript(content):
+            raise DataError(
+                f"{place}: a TorchScript file holds a program that hides its layers. Save the module that was scripted "
+                "or traced with torch.export.save (.pt2), or its state_dict() and add --factory."
+            )
+        if odd := odd_global(content):
             raise DataError(
                 f"{place}: refused without running it: it holds more than tensors (it names {odd[:80]!r}). Save "
                 "state_dict() only, best as safetensors."

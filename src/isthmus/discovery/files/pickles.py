@@ -36,6 +36,16 @@ def odd_global(content: bytes) -> str:
     return next((name for name in _imported(content) if not _KNOWN.fullmatch(name)), "")
 
 
+def is_torchscript(content: bytes) -> bool:
+    """Whether a file is an archive of `torch.jit.save`, by the names of its members."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            names = {name.partition("/")[2] for name in archive.namelist()}
+    except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError, ValueError):
+        return False
+    return "constants.pkl" in names and any(name.startswith("code/") for name in names)
+
+
 def _imported(content: bytes) -> Iterator[str]:
     if not zipfile.is_zipfile(io.BytesIO(content)):
         if not content.startswith(_LEGACY_START):
