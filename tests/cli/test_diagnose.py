@@ -238,3 +238,33 @@ def test_bad_input_is_one_line_and_nothing_is_written(
     assert all(line.startswith(("note:", "isthmus:")) for line in err.splitlines())
     assert sorted(p.name for p in here.iterdir()) == before
     assert not (here / "marker").exists()
+
+
+def test_forward_passes_alone_end_where_they_are_told_to(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["diagnose", "net.safetensors", "--data", "rows.csv", "--no-jacobians", "--rows", "33"]
+    assert run([*words, "--max-seconds", "600"]) == 0
+    out = capsys.readouterr().out
+    assert "warning: The data were read at the limit of 33 rows: 33 samples." in out
+    assert "kernel" not in out
+    assert "rank at 10 %" not in out
+    page = Path("runs/net-diagnosis.html").read_text()
+    assert "--max-seconds 600 --rows 33 --no-jacobians" in page
+    assert run([*words[:-2], "--max-seconds", "1e-9", "--replace"]) == 0
+    assert "at the limit of 1e-09 seconds" in capsys.readouterr().out
+    assert run([*words[:-3], "--jacobians", "--replace"]) == 0
+    assert "kernel" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--rows", "9"], "--rows: ends a diagnosis by forward passes alone. Add --no-jacobians."),
+        (["--no-jacobians", "--max-seconds", "0"], "--max-seconds 0: needs a positive number."),
+        (["--no-jacobians", "--target", "p"], "--no-jacobians: forward passes alone take no targets."),
+    ],
+)
+def test_limits_that_would_do_nothing_are_refused(
+    here: Path, capsys: pytest.CaptureFixture[str], options: list[str], words: str
+) -> None:
+    assert run(["diagnose", "net.safetensors", "--data", "pairs.csv", *options]) == 2
+    assert words in capsys.readouterr().err

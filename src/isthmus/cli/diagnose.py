@@ -24,7 +24,7 @@ class DiagnosisRequest:
     """The options of `isthmus diagnose`, by their names on the command line.
 
     Raises:
-        DataError: --ridge or --memory is not positive.
+        DataError: a number is not positive; --no-jacobians with targets; a limit of passes without --no-jacobians.
     """
 
     model: Model
@@ -36,12 +36,24 @@ class DiagnosisRequest:
     factory: Factory = None
     memory: Annotated[float | None, typer.Option(help="Working memory in MiB; default 2048.")] = None
     loss: Annotated[str | None, typer.Option(help=LOSS_HELP)] = None
+    jacobians: Annotated[
+        bool | None,
+        typer.Option("--jacobians/--no-jacobians", help="Derivatives too, or forward passes alone; default by cost."),
+    ] = None
+    max_seconds: Annotated[float | None, typer.Option(help="End the forward passes after so many seconds.")] = None
+    rows: Annotated[int | None, typer.Option(help="End the forward passes after so many samples.")] = None
 
     def __post_init__(self) -> None:
-        for name in ("ridge", "memory"):
+        for name in ("ridge", "memory", "max_seconds", "rows"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
-                raise DataError(f"--{name} {value:g}: needs a positive number.")
+                raise DataError(f"{_option(name)} {value:g}: needs a positive number.")
+        targets = [name for name in ("target", "classes", "ridge", "loss") if getattr(self, name) is not None]
+        if self.jacobians is False and targets:
+            raise DataError(f"--no-jacobians: forward passes alone take no targets. Leave out --{targets[0]}.")
+        ends = [name for name in ("max_seconds", "rows") if getattr(self, name) is not None]
+        if self.jacobians is not False and ends:
+            raise DataError(f"{_option(ends[0])}: ends a diagnosis by forward passes alone. Add --no-jacobians.")
 
     @property
     def bytes_of_memory(self) -> int | None:
@@ -52,10 +64,12 @@ class DiagnosisRequest:
     def command(self) -> str:
         """The command line that asks for the same, without the place of the page."""
         words = ["isthmus", "diagnose", str(self.model), "--data", self.data]
-        for name in ("target", "classes", "ridge", "factory", "memory", "loss"):
+        for name in ("target", "classes", "ridge", "factory", "memory", "loss", "max_seconds", "rows"):
             value = getattr(self, name)
             if value is not None:
-                words += [f"--{name}", f"{value:g}" if isinstance(value, float) else value]
+                words += [_option(name), f"{value:g}" if isinstance(value, float) else str(value)]
+        if self.jacobians is not None:
+            words.append("--jacobians" if self.jacobians else "--no-jacobians")
         return shlex.join(words)
 
     def writable_page(self, *, replace: bool) -> Path:
@@ -71,6 +85,10 @@ class DiagnosisRequest:
             if not page.parent.is_dir():
                 return page
         return checked_output(page, inputs=[self.model, self.data], replace=replace)
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 @with_options(DiagnosisRequest)

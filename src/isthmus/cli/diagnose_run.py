@@ -66,9 +66,11 @@ def diagnose_to(page: Path, request: DiagnosisRequest, *, say: Callable[[str], N
     num_samples = len(next(iter(given.x.values())) if isinstance(given.x, dict) else given.x)
     is_long = num_samples * num_parameters(read.module) >= LONG
 
+    limits = Limits(seconds=request.max_seconds, memory=request.bytes_of_memory, rows=request.rows)
+
     def diagnosed(x: Inputs) -> Diagnosis:
         return diagnose(
-            read.module, x, given.y, ridge=request.ridge, loss=loss, limits=Limits(memory=request.bytes_of_memory),
+            read.module, x, given.y, jacobians=request.jacobians, ridge=request.ridge, loss=loss, limits=limits,
             progress=say if is_long else None,
         )  # fmt: skip
 

@@ -47,7 +47,8 @@ class Diagnosis:
         skipped: (module name, reason) of each leaf module that was not analysed.
         warnings: what may mislead, in sentences.
         cuts: how many directions carry the output, as cuts behind a matrix have judged on held-out rows (see
-            `narrow_places`); None where no layer cuts the module, or rows or memory do not allow it.
+            `narrow_places`); None where no layer cuts the module, rows or memory do not allow it, or a limit ended
+            the passes.
     """
 
     layers: xr.Dataset
@@ -209,7 +210,9 @@ def _by_forward_passes(network: nn.Module, stream: Stream, limits: Limits, hear:
         )  # fmt: skip
         gaps = _gaps(table)
         rank = rank_without_jacobians(session, found, gaps, num_inputs=_num_inputs(stream.first))
-        cuts = narrow_places(session, stream.first, found.budget, suggested=rank.estimate, most_places=2)
+        cuts = None  # whoever ends the passes early wants no more of them
+        if not found.ended:
+            cuts = narrow_places(session, stream.first, found.budget, suggested=rank.estimate, most_places=2)
     ended = (f"The data were read {found.ended}: {found.num:,} samples.",) if found.ended else ()
     return Diagnosis(table, rank, skipped, (*ended, *_warnings(found.layers, found.num)), cuts)
 
