@@ -4,6 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 from torch import nn
 
 import discoveries
@@ -175,6 +176,24 @@ def test_a_sketch_that_shows_all_it_can_gives_no_more_than_a_lower_bound() -> No
         assert ("Agreement" in said(text)) is (headline is None)
         assert str(found.rank) == ("64 or more" if headline else "3")
         assert found.rank.is_at_least is (headline is not None)
+
+
+def test_a_narrow_place_counts_where_the_outputs_lose_less() -> None:
+    """3 of 10 outputs is narrow nowhere here but in layer 3 of 4, which is 40 wide."""
+    cuts = xr.Dataset(
+        {
+            "rank": (("place", "loss"), [[3.0], [3.0]]),
+            "lost": (("place", "loss"), [[0.03], [0.0]]),
+            "width": ("place", [40, 3]),
+            "lost_at_suggested": ("place", [0.03, 0.0]),
+        },
+        coords={"layer": ("place", [3, 4]), "loss": [0.1]},
+        attrs={"widest": 40, "judges": 20},
+    )
+    found = replace(diagnosed([7, 3, 3, 3], 3), cuts=cuts)
+    assert verdict_of(found).headline == "The network works through 3 dimensions: 3 % of the output is lost there."
+    outputs = replace(found, cuts=cuts.isel(place=[1]))
+    assert verdict_of(outputs).headline.endswith("less than 0.01 % of the output is lost there; no narrow place.")
 
 
 def test_numbers_are_drawn_together_where_they_follow_each_other() -> None:

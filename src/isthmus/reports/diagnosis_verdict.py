@@ -41,8 +41,9 @@ def _headline(found: Diagnosis) -> str:
     told = bool(np.isfinite(lost).any())
     least = float(np.nanmin(lost)) if told else np.nan
     if told and least <= MUCH_LOST:
-        ending = "" if _is_narrow(found, int(np.nanargmin(lost)), rank.estimate) else "; no narrow place"
-        return f"{suggested}: {_percent(least)} of the output is lost there{ending}."
+        inside = [share for i, share in enumerate(lost) if share <= MUCH_LOST and _is_narrow(found, i, rank.estimate)]
+        ending = "" if inside else "; no narrow place"
+        return f"{suggested}: {_percent(min(inside, default=least))} of the output is lost there{ending}."
     ranks = cuts["rank"].sel(loss=MUCH_LOST).values
     narrow = [(int(k), i) for i, k in enumerate(ranks) if np.isfinite(k) and _is_narrow(found, i, int(k))]
     through = f"through {dimensions(rank.estimate)}, which its readings suggest, {_percent(least)}"
