@@ -34,7 +34,7 @@ def test_the_example_runs_and_says_what_it_claims(capsys: pytest.CaptureFixture[
 
 
 def test_the_lines_about_a_training_loop_run_in_one() -> None:
-    lines = re.findall(r"^    ((?:monitor\b).*)$", README, re.MULTILINE)
+    lines = re.findall(r"^(monitor\b.*)$", README, re.MULTILINE)
     assert len(lines) == 3
     module, x = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.ReLU(), torch.nn.Linear(6, 2)), torch.randn(20, 4)
     scope: dict[str, object] = {"isthmus": isthmus, "module": module, "x": x}
