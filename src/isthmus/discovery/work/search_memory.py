@@ -24,8 +24,8 @@ def search_memory(problem: Problem, settings: Settings, *, workers: int | None) 
         8 [3 n (d_in + d_out) + d_in d_out] + 50 P + workers * (45 P + rows at once * activations of a row)
 
     where P are the bytes of the parameters of a network: the vectors of L-BFGS are as long. The linear baseline is a
-    map of all inputs to all outputs. Beside 200 MiB for libraries it was .5 to 1.3 times what was measured at 200 x 2,000,
-    300 x 5,000 and 2,000 x 4,900.
+    map of all inputs to all outputs. Beside 200 MiB for libraries it was .5 to 1.3 times what was measured at
+    200 x 2,000, 300 x 5,000 and 2,000 x 4,900.
 
     Args:
         problem: the data.
