@@ -236,7 +236,10 @@ def derivatives_of_layers(network: FullyConnected, points: Tensor) -> Derivative
         (last, _), (first, _) = without_excess(last), without_excess(first.mT)
         first = first.mT
     jacobians, squares, states = _through_layers(network, points, {1: first, network.depth: last})
-    spectra = [torch.linalg.svdvals(j) for j in jacobians]
+    sizes = [min(width, network.dimensions[-1]) for width in network.dimensions[:-1]]
+    values = [torch.linalg.svdvals(j) for j in jacobians]
+    # what was left out has singular values of 0
+    spectra = [torch.nn.functional.pad(s, (0, size - s.shape[-1])) for s, size in zip(values, sizes, strict=True)]
     one = 1.0 if network.has_bias else 0.0
     features = [a.square().sum(1) + one for a in (points, *(s.activation for s in states[:-1]))]
     traces = [feature * square for feature, square in zip(features, squares, strict=True)]
