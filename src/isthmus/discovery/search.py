@@ -109,7 +109,7 @@ class Search:
         return Findings(
             family=self.size.family, ridge=trained.ridge, readings=self.readings, decision=self.decision,
             shares=self._shares(rank, trained, self.scree), starts=trained.starts, curves=trained.curves,
-            scree=self.scree, warnings=self.size.warnings, halved=self._halved(rank, self.scree), 
+            scree=self.scree, warnings=self.size.warnings, halved=self._halved(rank, self.scree),
             deep=self.deepest.get(rank) if self.over_depth and self.over_depth.rank == rank else None,
             whole=self._whole(rank, trained, self.scree),
         )  # fmt: skip
@@ -169,16 +169,16 @@ class Search:
         self.size, self.trained, self.scree = state.size, state.trained, state.scree
         self.readings, self.decision = state.readings, state.decision
 
-    def replace_curves(self, curves: Curves) -> None:
-        """Go on with these; halves are refined anew where the curve at the chosen ridge changed."""
+    def replace_curves(self, curves: Curves, *, name: str) -> None:
+        """Go on with these; halves are refined anew where the curve at the chosen ridge changed.
+
+        A name keeps these halves apart from those of the networks that stood there before.
+        """
         before = {id(minimum) for minimum in self.trained.curve.values()}
         self.trained = replace(self.trained, curves=curves)
         changed = {rank: m for rank, m in self.trained.curve.items() if id(m) not in before}
-        if changed:
-            again = self.size.scree_curve(changed)
-            # what trained longer may still predict worse: the halves of a rank are those of least held-out error
-            better = {r: m for r, m in again.items() if m.heldout_error < self.scree[r].heldout_error} if again else {}
-            self.scree = dict(sorted({**self.scree, **better}.items()))
+        if changed:  # what has a lower objective may still predict worse
+            self.scree = _with_better(self.scree, self.size.scree_curve(changed, name=f"{name}-"))
         self.settle()
 
     def train_on(self, times: int) -> None:
@@ -189,24 +189,19 @@ class Search:
         around = {ridge: self.trained.starts[ridge] for ridge in self.trained.curves}
         starts = {**self.trained.starts, **self.size.trained_on(around)}
         self.trained = self.size.at(dict(sorted(starts.items(), reverse=True)), self.trained.ridge)
-        self.scree = self._with_deep(self.size.scree_curve(self.trained.curve))
+        self.scree = _with_better(self.size.scree_curve(self.trained.curve), self.deep_scree)
         self.settle()
 
     def around(self, ridge: float) -> None:
         """Read the curves at another ridge of the path and beside it."""
         self.trained = self.size.at(self.trained.starts, ridge)
-        self.scree = self._with_deep(self.size.scree_curve(self.trained.curve))
+        self.scree = _with_better(self.size.scree_curve(self.trained.curve), self.deep_scree)
         self.settle()
-
-    def _with_deep(self, scree: Curve) -> Curve:
-        """The scree curve with the halves of the deepest networks where they lose less."""
-        deep = {r: m for r, m in self.deep_scree.items() if r not in scree or m.heldout_error < scree[r].heldout_error}
-        return dict(sorted({**scree, **deep}.items()))
 
     def believe(self, path: DepthPath, deepest: Curve, *, around: float, name: str) -> None:
         """Decide by what networks of several depths keep, and cut the deepest in two."""
         self.deep_scree = self.size.scree_curve(deepest, name=f"{name}-")
-        self.scree = self._with_deep(self.scree)
+        self.scree = _with_better(self.scree, self.deep_scree)
         rank = path.deep_rank
         self.readings = replace(self.readings, heldout_error=tuple(self._heldout_errors()))
         if rank not in deepest or rank not in self.scree:
@@ -312,3 +307,9 @@ class Search:
             ordered=settings.ordered, seed=settings.seed,
         ) if scree else math.nan  # fmt: skip
         return Shares(of_rows, start_share(trained.starts, list(trained.curves), rank))
+
+
+def _with_better(scree: Curve, other: Curve) -> Curve:
+    """The scree curve with other halves of a rank where they lose less of the held-out rows, or there are none."""
+    better = {r: m for r, m in other.items() if r not in scree or m.heldout_error < scree[r].heldout_error}
+    return dict(sorted({**scree, **better}.items()))
