@@ -183,17 +183,23 @@ class Search:
 
     def train_on(self, times: int) -> None:
         """Train the starts around the chosen ridge on, so many times as long as before, and read their curves anew."""
-        before = self.size
-        self.size = self._of_size(before.settings.longer(times), f"{before.prefix}longer-{times}-")
-        self.size.tried |= before.tried
+        self._go_on_with(self.size.settings.longer(times), f"longer-{times}")
         around = {ridge: self.trained.starts[ridge] for ridge in self.trained.curves}
         starts = {**self.trained.starts, **self.size.trained_on(around)}
         self.trained = self.size.at(dict(sorted(starts.items(), reverse=True)), self.trained.ridge)
         self.scree = _with_better(self.size.scree_curve(self.trained.curve), self.deep_scree)
         self.settle()
 
+    def _go_on_with(self, settings: Settings, name: str) -> None:
+        """Keep what is trained from now on apart from what has the same ridge and rank; complaints stand."""
+        before = self.size
+        self.size = self._of_size(settings, f"{before.prefix}{name}-")
+        self.size.tried |= before.tried
+        self.size.warnings += before.warnings
+
     def around(self, ridge: float) -> None:
         """Read the curves at another ridge of the path and beside it."""
+        self._go_on_with(self.size.settings, f"around-{ridge:g}")
         self.trained = self.size.at(self.trained.starts, ridge)
         self.scree = _with_better(self.size.scree_curve(self.trained.curve), self.deep_scree)
         self.settle()

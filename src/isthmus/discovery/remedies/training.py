@@ -78,7 +78,8 @@ class MoreStarts(Remedy):
         search, ranks = case.search, in_dispute(case.search)
         first = len(search.size.settings.starts) + MORE_STARTS * case.times(self.name)
         numbers = range(first, first + MORE_STARTS)
-        search.replace_curves(search.size.with_starts(search.trained, ranks, numbers), name=f"starts-{first}")
+        curves = search.size.with_starts(search.trained, ranks, numbers)
+        search.replace_curves(curves, name=f"starts-{first}")
         return f"trained {MORE_STARTS} more starts at each of {len(search.trained.curves)} ridges"
 
 
