@@ -1,11 +1,14 @@
 import io
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 import discoveries
-from isthmus.cli.discover_run import exit_code, print_verdict, write_outputs
+from isthmus.cli.discover import DiscoverRequest
+from isthmus.cli.discover_run import Deadline, exit_code, print_verdict, run_in, write_outputs
 from isthmus.discovery import Discovery
 from isthmus.discovery.files.netcdf import read_table
 from isthmus.theory import Verdict
@@ -55,3 +58,27 @@ def test_pictures_and_page_are_written_beside_the_result(tmp_path: Path, control
     assert "size 0." in page.read_text()
     saved = read_table(tmp_path / "interpretation.nc", "interpretation")
     assert set(saved.data_vars) == {"error_saved", "order", "attribution", "distance_correlation"}
+
+
+def test_a_search_ends_before_the_limit_so_that_there_is_time_to_show_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    deadline = Deadline(60.0, began=97.0)  # three seconds to load the libraries
+    assert deadline.left() == 57.0
+    assert deadline.for_search(pictures=False) == 57.0
+    assert deadline.for_search(pictures=True) == 51.0
+    assert Deadline(8.0, began=97.0).for_search(pictures=True) == 3.0  # at most a quarter for the pictures
+    now = 200.0
+    assert deadline.left() == -43.0
+    assert deadline.for_search(pictures=True) == 0.1
+    assert Deadline(None, began=97.0).left() is Deadline(None, began=97.0).for_search(pictures=True) is None
+
+
+def test_pictures_are_left_out_when_time_is_over_and_made_later(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(60, 3)))
+    request = DiscoverRequest(str(tmp_path / "x.npy"), autoencode=True, evaluations=20, max_seconds=0.5, effort="quick")
+    run_in(tmp_path / "run", request, Deadline(0.5, began=time.monotonic() - 9))
+    assert (tmp_path / "run" / "result.json").exists()
+    assert not (tmp_path / "run" / "report.html").exists()
+    run_in(tmp_path / "run", request, Deadline(None, began=time.monotonic()), resumed=True)
+    assert (tmp_path / "run" / "report.html").exists()

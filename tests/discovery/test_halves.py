@@ -11,12 +11,11 @@ import torch
 import isthmus
 from isthmus import Limits, Verdict
 from isthmus.discovery.data.checking import adapted_settings, base_settings, checked_data, with_halves, with_sides
+from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.data.scaling import Scaling
-from isthmus.discovery.data.splitting import heldout_rows
 from isthmus.discovery.halves import INDEX, MODE, RANK, RANK_KINDS, RankKind, rank_kind
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.one_size import OneSize
-from isthmus.discovery.request import posed
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.progress import silent
 from isthmus.discovery.work.runner import Session, Tracker, UnitRunner
@@ -228,9 +227,8 @@ def test_directions_come_from_all_rows_and_errors_from_before_the_held_out_ones_
 
 def test_rows_of_weight_keep_their_share_among_all() -> None:
     x, y, _ = products(60)
-    held, weight = heldout_rows(60, seed=0, fraction=0.2, groups=None, ordered=False), np.linspace(1, 3, 60)
-    settings = Settings(encoder_side="linear")
-    problem = posed(checked_data(x, y, None, weight), held, settings)
+    weight, settings = np.linspace(1, 3, 60), Settings(encoder_side="linear")
+    problem = Sample.of(checked_data(x, y, None, weight), settings).posed(settings)
     assert problem is not None
     whole = problem.on_all_rows()
     assert (len(whole.x), len(whole.y)) == (60, 60)
@@ -256,7 +254,7 @@ def one_size(monkeypatch: pytest.MonkeyPatch) -> OneSize:
     settings = dataclasses.replace(
         Settings(ridges=(chosen, beside)).scaled_to(400), encoder_side="linear", starts=("random",)
     )
-    problem = posed(data, heldout_rows(len(x), seed=0, fraction=0.2, groups=None, ordered=False), settings)
+    problem = Sample.of(data, settings).posed(settings)
     assert problem is not None
     size = OneSize(problem, settings, UnitRunner(None, Tracker(silent, 1), workers=1), prefix="", label="")
     lucky = size.family.started(Session(), ridge=beside, number=0)

@@ -6,23 +6,22 @@ import torch
 from isthmus import tasks
 from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.problem import Problem
-from isthmus.discovery.data.splitting import heldout_rows
+from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.minimum import flat_parameters
-from isthmus.discovery.request import posed
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.runner import Session
 from isthmus.networks import FullyConnected
 from isthmus.training.solvers.solver import LBFGS
 from minima import connected
 
-SETTINGS = Settings(width=12, linear_width=4, refine_evaluations=60, refine_ridge=1e-3)
+SETTINGS = Settings(width=12, linear_width=4, refine_evaluations=60, refine_ridge=1e-3, heldout=0.5)
 RIDGE = 3e-3
 
 
 def posed_with_noise(noise: float, rows: int) -> Problem:
     task = tasks.teacher(1, d_in=10, d_out=4, num_samples=rows, latent_dim=4, noise=noise, seed=2)
     data = checked_data(task.x, task.y, "squared", None)
-    found = posed(data, heldout_rows(rows, seed=0, fraction=0.5, groups=None, ordered=False), SETTINGS)
+    found = Sample.of(data, SETTINGS).posed(SETTINGS)
     assert found is not None
     return found
 

@@ -9,7 +9,7 @@ import pytest
 import isthmus
 from isthmus.discovery import one_size, search
 from isthmus.discovery.data.checking import checked_data
-from isthmus.discovery.data.splitting import heldout_rows
+from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.decision import Decision, Readings, decide
 from isthmus.discovery.evidence.confidence import Array
 from isthmus.discovery.minimum import Minimum
@@ -28,9 +28,8 @@ X = np.random.default_rng(0).uniform(-1, 1, size=(100, 3))
 
 
 def discovered(settings: Settings = SMALL) -> isthmus.Discovery:
-    held = heldout_rows(len(X), seed=0, fraction=0.2, groups=None, ordered=False)
     request = Request(
-        data=checked_data(X, None, None, None), held=held, settings=settings, folder=None, seconds=None,
+        sample=Sample.of(checked_data(X, None, None, None), settings), settings=settings, folder=None, seconds=None,
         progress=silent, control=False, depth_path=False, workers=1,
     )  # fmt: skip
     return request.answered()

@@ -11,7 +11,7 @@ import isthmus
 from isthmus.discovery import objective_curves, search
 from isthmus.discovery.choices import is_full, leaves_room
 from isthmus.discovery.data.checking import checked_data
-from isthmus.discovery.data.splitting import heldout_rows
+from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.decision import Decision, Readings
 from isthmus.discovery.findings import SizeFindings
 from isthmus.discovery.halves import INDEX, MODE
@@ -42,9 +42,9 @@ def discovered(
     progress: ProgressListener = silent,
 ) -> isthmus.Discovery:
     data = checked_data(x, None, None, None)
-    held = heldout_rows(len(x), seed=0, fraction=0.2, groups=None, ordered=False)
     request = Request(
-        data=data, held=held, settings=settings, folder=folder, seconds=seconds, progress=progress, control=False,
+        sample=Sample.of(data, settings), settings=settings, folder=folder, seconds=seconds, progress=progress,
+        control=False,
         depth_path=False, workers=1,
     )  # fmt: skip
     return request.answered()

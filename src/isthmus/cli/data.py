@@ -56,6 +56,15 @@ class Rows:
     columns: tuple[InputColumn, ...] = ()
     candidates: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
 
+    def thinned(self, most: int) -> "Rows":
+        """At most so many rows, as far apart as can be."""
+        every = slice(None, None, -(-len(self.x) // most))
+        return replace(
+            self, x=self.x[every], y=None if self.y is None else self.y[every],
+            groups=None if self.groups is None else self.groups[every],
+            candidates={name: values[every] for name, values in self.candidates.items()},
+        )  # fmt: skip
+
 
 def choice_of(target: str | None, classes: str | None, *, autoencode: bool) -> TargetChoice:
     """The choice that the options make.

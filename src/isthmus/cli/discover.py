@@ -4,6 +4,7 @@ What is asked for as plain values: here. How it is carried out: `discover_run`.
 """
 
 import shlex
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -41,7 +42,9 @@ class DiscoverRequest:
     autoencode: Annotated[bool, typer.Option("--autoencode", help="Reconstruct the data themselves.")] = False
     classes: Annotated[str | None, typer.Option(help="The column whose values are classes to predict.")] = None
     seed: Annotated[int, typer.Option(min=0, max=LARGEST, help="Of builtin data, the split and the starts.")] = 0
-    max_seconds: Annotated[float | None, typer.Option(help="Stop searching after so many seconds.")] = None
+    max_seconds: Annotated[
+        float | None, typer.Option(help="End after so many seconds, reading and pictures included.")
+    ] = None
     ordered: Annotated[bool, typer.Option("--ordered", help="Rows are a time series: hold out blocks.")] = False
     groups: Annotated[str | None, typer.Option(help="Column of labels; rows of one label stay together.")] = None
     control: Annotated[bool, typer.Option("--control", help="Also run on random data of the same covariance.")] = False
@@ -77,6 +80,9 @@ class DiscoverRequest:
     effort: Annotated[
         str | None,
         typer.Option(help="Work on doubts: quick, none; default, up to 10 times the first answer's; thorough, 40."),
+    ] = None
+    rows: Annotated[
+        int | None, typer.Option(min=20, max=LARGEST, help="Search at most so many rows; the others check the answer.")
     ] = None
     scaling: Annotated[
         str | None,
@@ -199,6 +205,8 @@ def discover(
     """
     folder = chosen_folder(request.default_folder, out, resume, replace=replace)
     check_writable(folder)
-    from isthmus.cli.discover_run import run_in  # torch and the rest: only once the request makes sense
+    began = time.monotonic()
+    from isthmus.cli.discover_run import Deadline, run_in  # torch and the rest: only once the request makes sense
 
-    return run_in(folder, request, resumed=resume is not None, replace=replace, pictures=pictures)
+    deadline = Deadline(request.max_seconds, began=began)
+    return run_in(folder, request, deadline, resumed=resume is not None, replace=replace, pictures=pictures)

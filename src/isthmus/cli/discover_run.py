@@ -7,6 +7,7 @@ import dataclasses
 import json
 import shlex
 import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -42,6 +43,8 @@ from isthmus.theory import Verdict
 from isthmus.training import Limits
 from isthmus.writing.folder_lock import only_writer
 
+PICTURES = 2.0  # seconds that pictures and the page take, over those in which the libraries were loaded
+SHOWN = 10_000  # rows in pictures
 _COLORS = {
     Verdict.CONFIDENT: "green",
     Verdict.DOUBTFUL: "yellow",
@@ -50,8 +53,34 @@ _COLORS = {
 }
 
 
+class Deadline:
+    """The seconds that a command was given, from its start to its last word."""
+
+    def __init__(self, seconds: float | None, *, began: float) -> None:
+        self.seconds, self.began = seconds, began
+        # how busy this machine is: what it took to load the libraries, which pictures take about as long as
+        self._loading = time.monotonic() - began
+
+    def left(self) -> float | None:
+        """Seconds until the end; negative beyond it."""
+        return None if self.seconds is None else self.began + self.seconds - time.monotonic()
+
+    def for_search(self, *, pictures: bool) -> float | None:
+        """Seconds that a search may take, so that there is time to show what it found."""
+        left = self.left()
+        if left is None or self.seconds is None:
+            return None
+        return max(left - pictures * min(PICTURES * self._loading, self.seconds / 4), 0.1)
+
+
 def run_in(
-    folder: Path, request: DiscoverRequest, *, resumed: bool = False, replace: bool = False, pictures: bool = True
+    folder: Path,
+    request: DiscoverRequest,
+    deadline: Deadline,
+    *,
+    resumed: bool = False,
+    replace: bool = False,
+    pictures: bool = True,
 ) -> int:
     """Carry out `request` in `folder`, with pictures and page or without; returns the exit code.
 
@@ -78,13 +107,19 @@ def run_in(
                     found = _finished(folder, rows, request)
                     say(f"{folder}: the run there is finished; this is its result.")
                 else:
-                    found = _search(rows, folder, request, errors)
+                    found = _search(rows, folder, request, errors, deadline.for_search(pictures=pictures))
                 command = f"{request.command} --out {shlex.quote(str(folder))}"
-                page = (
-                    write_outputs(found, folder, rows.x.to_numpy(), command, rows.candidates, y=rows.y)
-                    if pictures
-                    else None
-                )
+                page = None
+                if pictures and (deadline.left() or 0.0) < 0:
+                    again = f"{request.command} --resume {shlex.quote(str(folder))}"
+                    say(
+                        f"The time is over: pictures and page are left out, as if by --no-pictures; {again} makes them."
+                    )
+                elif pictures:
+                    some = rows.thinned(SHOWN)
+                    if len(some.x) < len(rows.x):
+                        say(f"Pictures and meanings are of {len(some.x):,} of the {len(rows.x):,} rows.")
+                    page = write_outputs(found, folder, some.x.to_numpy(), command, some.candidates, y=some.y)
     except KeyboardInterrupt:
         text = f"isthmus: interrupted. {how_to_go_on(request, folder, begun=begun)}"
         errors.print(text, soft_wrap=True)
@@ -130,7 +165,11 @@ def _finished(folder: Path, rows: Rows, request: DiscoverRequest) -> Discovery:
     scaling = Scaling(request.scaling or Scaling.AUTO)
     settings = base_settings(request.network, request.seed, ordered=rows.ordered, scaling=scaling)
     settings = adapted_settings(
-        settings, depth=request.depth, ridge=request.ridges, starts=request.starts, limits=_limits(request)
+        settings,
+        depth=request.depth,
+        ridge=request.ridges,
+        starts=request.starts,
+        limits=Limits(evaluations=request.evaluations),
     )
     data = _checked(rows, request)
     halves = {"encoder": request.encoder, "decoder": request.decoder}
@@ -149,6 +188,9 @@ def _finished(folder: Path, rows: Rows, request: DiscoverRequest) -> Discovery:
     other = [name for name, value in asked.items() if stored[name] != value]
     if found.settings.get("data") not in {None, data.fingerprint()}:
         other = ["data", *other]
+    total = len(rows.x)
+    if request.rows is not None and found.settings.get("first_rows", total) != min(request.rows, total):
+        other.append("rows")
     if request.ranks and len(found.ranks) == 1 and found.scree.sizes["rank"]:
         other.append("ranks (one only)")
     if request.depth_path and found.depth_path is None and found.scree.sizes["rank"]:
@@ -160,11 +202,7 @@ def _finished(folder: Path, rows: Rows, request: DiscoverRequest) -> Discovery:
     return found
 
 
-def _limits(request: DiscoverRequest) -> Limits:
-    return Limits(seconds=request.max_seconds, evaluations=request.evaluations)
-
-
-def _search(rows: Rows, folder: Path, request: DiscoverRequest, errors: Console) -> Discovery:
+def _search(rows: Rows, folder: Path, request: DiscoverRequest, errors: Console, seconds: float | None) -> Discovery:
     with shown_progress(errors) as listener:
         return discover(
             rows.x,
@@ -182,12 +220,13 @@ def _search(rows: Rows, folder: Path, request: DiscoverRequest, errors: Console)
             groups=rows.groups,
             ordered=rows.ordered,
             seed=request.seed,
-            limits=_limits(request),
+            limits=Limits(seconds=seconds, evaluations=request.evaluations),
             out=folder,
             progress=listener,
             control=request.control,
             depth_path=request.depth_path,
             columns=rows.columns,
+            rows=request.rows,
             effort=request.effort or Effort.DEFAULT,
             scaling=request.scaling or Scaling.AUTO,
         )

@@ -6,8 +6,10 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
+from isthmus.discovery.choices import AS_READ
 from isthmus.discovery.combinations import combinations_of
 from isthmus.discovery.data.checking import CheckedData
+from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.data.scaling import shifted
 from isthmus.discovery.decision import against_bound, error_ratio, linear_rank_for
 from isthmus.discovery.evidence.certificates import certified_interval
@@ -66,6 +68,23 @@ def assemble(
         settings={**family.settings.as_dict(), **about},
         readings={**_readings(findings, rank), **energies},
         combinations=combinations_of(findings, data, halves) if family.settings.rank_kind is INDEX and rank else None,
+    )
+
+
+def against_unseen(found: Discovery, findings: Findings, sample: Sample) -> Discovery:
+    """With the error on the rows that a sample left out; where it is clearly larger than on held-out rows, in doubt."""
+    here = findings.scree.get(found.rank)
+    if here is None:
+        return found
+    family = findings.family
+    unseen = sample.unseen_error(family.problem, family.network_of(findings.whole or here))
+    found = replace(found, readings={**found.readings, "unseen_error": unseen})
+    if unseen <= family.problem.errors_compared.raised(here.heldout_error, AS_READ):
+        return found
+    return _in_doubt(
+        found,
+        f"On the {sample.num_unseen:,} rows that were not searched the error is {unseen:.2%}, on held-out ones "
+        f"{here.heldout_error:.2%}: the sample lacks what they hold; search more rows.",
     )
 
 

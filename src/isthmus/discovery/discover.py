@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,11 +14,12 @@ from isthmus.discovery.data.checking import (
     checked_data,
     groups_of_rows,
     ranks_beside,
+    rows_argument,
     with_halves,
     with_powers,
 )
+from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.data.scaling import Scaling
-from isthmus.discovery.data.splitting import heldout_rows
 from isthmus.discovery.files.storage import RESULT
 from isthmus.discovery.remedies.remedy import Effort
 from isthmus.discovery.request import Request
@@ -51,6 +53,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     ordered: bool = False,
     scaling: str | Scaling = Scaling.AUTO,
     effort: str | Effort = Effort.DEFAULT,
+    rows: int | None = None,
     seed: int = 0,
     limits: Limits | None = None,
     out: str | os.PathLike[str] | None = None,
@@ -103,6 +106,8 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
             first, and tries the second on columns of one kind, such as pixels, where the answer is in doubt.
         effort: work that doubts are worth, beyond the first answer: "quick", none; "default", up to ten times as many
             gradients; "thorough", forty times. What was done: `Discovery.remedies`.
+        rows: to search at most, the others check the answer; None: 10,000, or ten for each column. Where a sample
+            leaves doubts, four times as many are searched.
         seed: same seed, machine and threads: same numbers.
         limits: seconds for everything; gradient evaluations for each training run (about three times as many where a
             depth path takes a dimension away).
@@ -123,6 +128,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
             works there.
         ValueError: an unknown option.
     """
+    began = time.monotonic()
     if workers is not None and workers < 1:
         raise ValueError(f"discover(workers={workers}): needs at least one, or None for one on each core.")
     data = with_powers(checked_data(x, y, loss, sample_weight, columns), log, units)
@@ -142,12 +148,12 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         raise DataError(
             f"discover(out={folder}): holds a finished run; load it with isthmus.load, or give another folder."
         )
-    held = heldout_rows(len(data.x), seed=seed, fraction=settings.heldout, groups=groups, ordered=ordered)
+    sample = Sample.of(data, settings, groups=groups, most=rows_argument(rows, data.x.shape[1]))
     request = Request(
-        data=data, held=held, settings=settings, folder=folder, seconds=limits.seconds if limits else None,
+        sample=sample, settings=settings, folder=folder, seconds=limits.seconds if limits else None,
         progress=progress or silent, control=control, depth_path=depth_path, workers=workers,
         beside=ranks_beside(settings.rank_kind, data) if ranks else (), starts=starts,
-        effort=Effort(effort), rescale=Scaling(scaling) is Scaling.AUTO,
+        effort=Effort(effort), rescale=Scaling(scaling) is Scaling.AUTO, began=began,
     )  # fmt: skip
     if folder is None:
         return request.answered()

@@ -3,24 +3,22 @@
 import platform
 import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from isthmus.discovery.assembly import assemble, in_order
-from isthmus.discovery.choices import ROWS_TO_WHITEN
+from isthmus.discovery.assembly import against_unseen, assemble, in_order
 from isthmus.discovery.constant import constant_discovery
 from isthmus.discovery.data.checking import CheckedData, with_sides
-from isthmus.discovery.data.problem import Problem, pose
-from isthmus.discovery.data.scaling import Scaling, Standardiser
+from isthmus.discovery.data.problem import Problem
+from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.depth.between_rows import local_dimension
 from isthmus.discovery.depth.path import DepthPath, DepthSearch, planned_depth_evaluations
 from isthmus.discovery.depth.units import DepthSettings
 from isthmus.discovery.findings import Findings
-from isthmus.discovery.halves import INDEX, RankKind
+from isthmus.discovery.halves import RankKind
 from isthmus.discovery.kinds import family_of
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.kinds.family import Foresight
@@ -32,7 +30,7 @@ from isthmus.discovery.result import Discovery
 from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.progress import ProgressListener
-from isthmus.discovery.work.runner import Tracker, UnitRunner, check_same_run
+from isthmus.discovery.work.runner import Tracker, UnitRunner, check_same_run, one_thread_each
 from isthmus.discovery.work.search_memory import announce_memory
 from isthmus.errors import DataWarning
 from isthmus.tasks import covariance_surrogate
@@ -47,8 +45,7 @@ class Request:
     """What is to be discovered, and how.
 
     Attributes:
-        data: checked.
-        held: which rows are held out.
+        sample: the rows that are searched first, of all that were given.
         settings: numbers of the discovery.
         folder: where work is kept and the result saved, or None.
         seconds: for everything, or None.
@@ -60,10 +57,10 @@ class Request:
         starts: at each ridge, as many as were asked for; None: as many as each rank usually has.
         effort: how much work doubts are worth.
         rescale: whether columns of one kind may be scaled together instead.
+        began: when its seconds began, by `time.monotonic`.
     """
 
-    data: CheckedData
-    held: NDArray[np.bool_]
+    sample: Sample
     settings: Settings
     folder: Path | None
     seconds: float | None
@@ -75,6 +72,7 @@ class Request:
     starts: int | None = None
     effort: Effort = Effort.QUICK
     rescale: bool = False
+    began: float = field(default_factory=time.monotonic)
 
     def answered(self) -> Discovery:
         """The discovery; warnings of constant columns are given and kept in it."""
@@ -82,7 +80,7 @@ class Request:
             warnings.simplefilter("always")
             if self.data.powers and self.data.powers.sentence:
                 warnings.warn(self.data.powers.sentence, DataWarning, stacklevel=2)
-            problem = posed(self.data, self.held, self.settings)
+            problem = self.sample.posed(self.settings)
         for warning in caught:
             warnings.warn(str(warning.message), warning.category, stacklevel=3)
         if problem is None:
@@ -99,9 +97,13 @@ class Request:
         return self._searched(problem, tuple(str(w.message) for w in caught))
 
     def _searched(self, problem: Problem, told: tuple[str, ...]) -> Discovery:
+        with one_thread_each():  # between units too, where many small products wait for each other on a busy machine
+            return self._answer(problem, told)
+
+    def _answer(self, problem: Problem, told: tuple[str, ...]) -> Discovery:
         announce_memory(problem, self.settings, workers=self.workers)
         runner = self._runner(problem)
-        case = self._treated(self.data, Search(problem, self.settings, runner), passes=self.effort.passes)
+        case = self._treated(self.sample, Search(problem, self.settings, runner), passes=self.effort.passes)
         findings, path = case.search.findings(), case.path
         if self.depth_path and path is None:
             path = self._depth_path(case.search.problem, findings, runner)
@@ -110,18 +112,23 @@ class Request:
                 findings = findings.with_deep_rank(path.deep_rank, sure=path.is_sure, local=local)
         if self.depth_path and runner.out_of_time():
             told = (*told, "The time limit cut the depth path short; give more seconds for straight lines.")
-        found = self._assembled(findings, self.data, told=told)
+        found = self._assembled(findings, case.sample, told=told)
         others = {kind.name: self._other(kind, runner) for kind in self.beside}
         control = self._control(runner, passes=case.passes) if self.control else None
         remedies = tuple(one.as_plain() for one in case.applied)
         return in_order(replace(found, depth_path=path, control=control, others=others, remedies=remedies))
 
-    def _treated(self, data: CheckedData, search: Search, *, passes: float) -> Case:
+    @property
+    def data(self) -> CheckedData:
+        """All rows."""
+        return self.sample.everything
+
+    def _treated(self, sample: Sample, search: Search, *, passes: float) -> Case:
         """The search after its first answer, and what was done about its doubts within so many first passes."""
         search.run()
         depth = DEPTHS if self.depth_path and not search.name else BRIEF
-        numbered = self.rescale and are_numbered(data.input_names)
-        case = Case(search, lambda settings: posed(data, self.held, settings), numbered=numbered, depth=depth)
+        numbered = self.rescale and are_numbered(sample.data.input_names)
+        case = Case(search, sample, numbered=numbered, depth=depth)
         treat(case, [kind() for kind in REMEDIES], budget=int(passes * case.first_pass))
         return case
 
@@ -130,12 +137,12 @@ class Request:
         settings = with_sides(self.settings, kind, self.starts)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # said already
-            problem = posed(self.data, self.held, settings)
+            problem = self.sample.posed(settings)
         assert problem is not None
         runner.tracker.foresee(_foreseen(problem, settings) + runner.tracker.left())
         search = Search(problem, settings, runner, name=kind.name)
-        case = self._treated(self.data, search, passes=self.effort.passes)
-        found = self._assembled(case.search.findings(), self.data, told=())
+        case = self._treated(self.sample, search, passes=self.effort.passes)
+        found = self._assembled(case.search.findings(), case.sample, told=())
         return replace(found, remedies=tuple(one.as_plain() for one in case.applied), depth_path=case.path)
 
     def _runner(self, problem: Problem) -> UnitRunner:
@@ -144,14 +151,18 @@ class Request:
         if self.depth_path:  # the ranks are known when the objective curve is: see `DepthSearch`
             ranks = min(3, family_of(problem, self.settings).most_rank)
             planned += planned_depth_evaluations(self.settings, problem, DEPTHS, ranks=ranks)
-        deadline = time.monotonic() + self.seconds if self.seconds else None
+        deadline = self.began + self.seconds if self.seconds else None
         work, run = self.folder / "work" if self.folder else None, ""
         if work is not None:
             work.mkdir(parents=True, exist_ok=True)
             others = "".join(kind.name for kind in self.beside)
             asked = f"{self.settings.stamp}{self.control}{DEPTHS if self.depth_path else ''}{others}"
-            run = check_same_run(work, {"data": problem.fingerprint(), "settings": asked})
-        return UnitRunner(work, Tracker(self.progress, planned), deadline=deadline, workers=self.workers, run=run)
+            run = check_same_run(work, {"data": problem.fingerprint() + self._rest(), "settings": asked})
+        return UnitRunner(work, Tracker(self.progress, planned, deadline), workers=self.workers, run=run)
+
+    def _rest(self) -> str:
+        """What tells apart runs that search the same sample of other data."""
+        return self.data.fingerprint() if self.sample.num_unseen else ""
 
     def _depth_path(self, problem: Problem, findings: Findings, runner: UnitRunner) -> DepthPath | None:
         afterwards = _foreseen(problem, self.settings) * self.control
@@ -163,22 +174,25 @@ class Request:
         """The same search on the Gaussian surrogate of the same covariance, its doubts worked on as long."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the same columns are constant, which was said already
-            surrogate = _surrogate(self.data)
-            problem = posed(surrogate, self.held, self.settings)
+            # of the rows that were searched, and no more: what would check it is not drawn
+            surrogate = replace(self.sample, data=_surrogate(self.sample.data))
+            surrogate = replace(surrogate, everything=surrogate.data, taken=np.ones(len(surrogate.held), dtype=bool))
+            problem = surrogate.posed(self.settings)
         assert problem is not None
         case = self._treated(surrogate, Search(problem, self.settings, runner, name="control"), passes=passes)
-        return self._assembled(case.search.findings(), self.data, told=())
+        return self._assembled(case.search.findings(), case.sample, told=())
 
-    def _assembled(self, findings: Findings, data: CheckedData, *, told: tuple[str, ...]) -> Discovery:
-        return assemble(findings, data, warnings=told, about=self._about())
+    def _assembled(self, findings: Findings, sample: Sample, *, told: tuple[str, ...]) -> Discovery:
+        found = assemble(findings, sample.data, warnings=told, about=self._about(sample))
+        return against_unseen(found, findings, sample) if sample.num_unseen else found
 
-    def _about(self) -> dict[str, object]:
+    def _about(self, sample: Sample) -> dict[str, object]:
         """What a run folder says of where its numbers come from."""
         from isthmus import __version__  # the package's own number; not a room
 
         about: dict[str, object] = {
-            "held_out_rows": int(self.held.sum()),
-            "rows": len(self.held),
+            "held_out_rows": int(sample.held.sum()),
+            "rows": len(sample.held),
             "loss": self.data.loss.name,
             "isthmus": __version__,
             "torch": str(torch.__version__),
@@ -189,6 +203,10 @@ class Request:
         }
         if self.data.powers is not None:
             about["powers"] = self.data.powers.as_plain()
+        if sample.num_unseen:
+            about["unseen_rows"] = sample.num_unseen
+        if self.sample.num_unseen:
+            about["first_rows"] = len(self.sample.held)
         return about if self.data.weight is None else about | {"weighted": True}
 
 
@@ -204,20 +222,3 @@ def _surrogate(data: CheckedData) -> CheckedData:
         x = data.loss.from_gaussian(drawn.x, data.x)
         return replace(data, x=x, y=x)
     return replace(data, x=drawn.x, y=data.loss.from_gaussian(drawn.y, target))
-
-
-def posed(data: CheckedData, held: NDArray[np.bool_], settings: Settings) -> Problem | None:
-    """The problem in standardised units; None where the targets do not vary."""
-    scaling = Scaling(settings.scaling)
-    inputs = Standardiser.of(data.x, scaling=scaling)
-    inputs.warn_of_constants("input", data.input_names)
-    if data.powers and data.powers.coordinates.space:
-        inputs = inputs.restricted(data.powers.coordinates.matrix).whitened(data.x)
-    elif settings.rank_kind is INDEX and data.y is not data.x and len(data.x) >= ROWS_TO_WHITEN * len(inputs.kept):
-        inputs = inputs.whitened(data.x)
-    targets = Standardiser.of(data.y, scaling=scaling, total=True) if data.loss.standardised else None
-    if not (len(targets.kept) if targets else bool((data.y != data.y[0]).any())):
-        return None
-    if targets and data.y is not data.x:
-        targets.warn_of_constants("target", data.target_names)
-    return pose(data.x, data.y, held, loss=data.loss, inputs=inputs, targets=targets, weight=data.weight)

@@ -60,7 +60,9 @@ class Discovery:
             same error, or None), `one_fewer` (error through one dimension fewer over the error at the rank), `ridge`,
             `resample_share` (share of 200 resamples of the held-out rows whose scree curve reads `rank`), `start_share`
             (share of the starts at the chosen ridge and its neighbours whose Jacobian has that rank). The two are shown
-            and do not decide. Of a leaky network also what its energies say, see `discovery.evidence.energies`.
+            and do not decide. Of a sample of many rows `unseen_error`, through `rank` dimensions on the others, on
+            which nothing was fitted or chosen. Of a leaky network also what its energies say, see
+            `discovery.evidence.energies`.
         control: the same pipeline run on the Gaussian surrogate of the same covariance, if it was asked for.
         depth_path: the rank as a function of depth, if it was asked for.
         combinations: of an index rank, the loadings of its combinations, how far they scatter, and exponents where

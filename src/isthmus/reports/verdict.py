@@ -47,6 +47,7 @@ def _verdict_of_discovery(found: Discovery, halves: Sequence[xr.Dataset]) -> Ver
     lines.append(Line("Limit", _limit(found)))
     lines.append(Line("Groups", _groups(found)))
     lines.append(Line("Error", _error(found)))
+    lines.append(Line("Rows", _rows(found)))
     lines.append(Line("Accuracy", _accuracy(found)))
     lines.append(Line("One fewer", _one_fewer(found)))
     lines.append(Line("How stable", _stability(found)))
@@ -143,6 +144,18 @@ def _error(found: Discovery) -> str:
     if not math.isfinite(error):
         return ""
     return f"through {_counted(found, found.rank)}, {_percent(error)} of {found.loss.words.left} on held-out data."
+
+
+def _rows(found: Discovery) -> str:
+    """How many rows were searched, and what the others say, where they were too many."""
+    searched, left = found.settings.get("rows"), found.settings.get("unseen_rows")
+    error = found.readings.get("unseen_error")
+    if not isinstance(searched, int) or not isinstance(left, int) or error is None:
+        return ""
+    return (
+        f"{searched:,} of {searched + left:,} were searched; on the others, on which nothing was fitted or chosen, "
+        f"the error is {_percent(error)}."
+    )
 
 
 def _accuracy(found: Discovery) -> str:

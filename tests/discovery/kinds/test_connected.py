@@ -8,11 +8,10 @@ import torch
 from isthmus import tasks
 from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.problem import Problem
-from isthmus.discovery.data.splitting import heldout_rows
+from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.kinds import connected as kind
 from isthmus.discovery.kinds.linear_maps import reduced_rank_map
 from isthmus.discovery.minimum import Minimum, flat_parameters
-from isthmus.discovery.request import posed
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.runner import Session
 from isthmus.networks import FullyConnected
@@ -99,7 +98,7 @@ def test_a_narrow_network_keeps_the_leading_directions(
 def problem() -> Problem:
     task = tasks.teacher(2, d_in=12, d_out=8, num_samples=60, latent_dim=5, seed=0)
     data = checked_data(task.x, task.y, "squared", None)
-    found = posed(data, heldout_rows(60, seed=0, fraction=0.2, groups=None, ordered=False), SETTINGS)
+    found = Sample.of(data, SETTINGS).posed(SETTINGS)
     assert found is not None
     return found
 

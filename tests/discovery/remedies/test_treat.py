@@ -1,6 +1,6 @@
 """Which remedy comes first, when it ends, what is kept of it: on stand-ins whose doubts end as they are told."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -10,16 +10,19 @@ from isthmus.discovery.work.progress import silent
 from isthmus.discovery.work.runner import Tracker, UnitRunner
 from isthmus.theory import Verdict
 
+NO_SAMPLE: Any = None
+
 
 def a_case(*, first_pass: int = 100) -> Case:
     """A case in doubt, of a search that has nothing but its decision."""
     search: Any = SimpleNamespace(
         size=SimpleNamespace(foresight=SimpleNamespace(all=first_pass)),
         decision=SimpleNamespace(rank=3, verdict=Verdict.DOUBTFUL),
+        state=SimpleNamespace(decision=SimpleNamespace(rank=3, verdict=Verdict.DOUBTFUL)),
         runner=UnitRunner(None, Tracker(silent, 0)),
     )
     case = Case.__new__(Case)
-    case.search, case.pose, case.depth, case.numbered, case.path = search, lambda _: None, BRIEF, False, None
+    case.search, case.sample, case.depth, case.numbered, case.path = search, NO_SAMPLE, BRIEF, False, None
     case.applied, case.first_pass = [], first_pass
     return case
 
@@ -34,7 +37,8 @@ class Told(Remedy):
     cures: bool = False
     times: int = 1
     settles: ClassVar[float] = 1.0
-    seen: list[str] = field(default_factory=list[str])
+    ends: Verdict = Verdict.DOUBTFUL
+    late: bool = False
 
     def __post_init__(self) -> None:
         self.name, self.settles, self.most = self.label, self.share, self.times  # pyright: ignore[reportAttributeAccessIssue]
@@ -99,9 +103,28 @@ def test_nothing_is_done_that_answers_nothing_or_for_no_budget() -> None:
 
 def test_the_time_limit_ends_it() -> None:
     case = a_case()
-    case.search.runner.deadline = 0.0
+    case.search.runner.tracker.deadline = 0.0
     treat(case, [Told("more", 1, 0.5)], budget=1000)
     assert applied(case) == []
+
+
+def test_what_a_remedy_made_less_sure_when_time_was_over_is_undone() -> None:
+    class Cut(Told):
+        def apply(self, case: Case) -> str:
+            other: Any = a_case().search
+            case.search = other
+            case.search.decision = SimpleNamespace(rank=9, verdict=self.ends)  # pyright: ignore[reportAttributeAccessIssue]
+            if self.late:
+                before.runner.tracker.deadline = 0.0
+            return "cut"
+
+    for ends, late, stays in ((Verdict.NO_SHARP_RANK, True, True), (Verdict.CONFIDENT, True, False),
+                              (Verdict.NO_SHARP_RANK, False, False)):  # fmt: skip
+        case, remedy = a_case(), Cut("cut", 1, 0.5)
+        before, remedy.ends, remedy.late = case.search, ends, late
+        treat(case, [remedy], budget=1)
+        assert (case.search is before) is stays
+        assert ("time was over" in case.applied[0].words) is stays
 
 
 def test_effort_is_a_number_of_first_passes() -> None:

@@ -305,6 +305,6 @@ def test_units_run_on_one_thread_each_and_the_number_is_put_back() -> None:
 def test_the_deadline_is_told_to_units() -> None:
     assert runner().seconds_left() is None
     assert not runner().out_of_time()
-    late = UnitRunner(None, Tracker(silent, 1), deadline=0.0)
+    late = UnitRunner(None, Tracker(silent, 1, deadline=0.0))
     assert late.out_of_time()
     assert late.seconds_left() == 0.05

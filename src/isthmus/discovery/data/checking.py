@@ -11,6 +11,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from isthmus.discovery.choices import ROWS_ENOUGH, ROWS_FOR_EACH
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.groups.powers import Powers, powers_argument
 from isthmus.discovery.halves import MODE, RANK_KINDS, RankKind, Side, rank_kind
@@ -30,6 +31,7 @@ Array = NDArray[np.float64]
 # the least that one takes, so that what can never fit is refused before a list is made of it: a layer of 24 x 24 as an
 # object with its gradient and the 20 pairs of L-BFGS, a start as a name and a future
 BYTES_OF_LAYER, BYTES_OF_START = 200_000, 2_000
+LEAST_ROWS = 20  # of a sample
 MOST = 2**62  # a count that is compared as a float
 
 
@@ -53,6 +55,14 @@ class CheckedData:
         if self.y is self.x:
             return None
         return len(self.target_names) - 1 if self.loss.classes else int((~constant_columns(self.y)).sum())
+
+    def rows(self, which: NDArray[np.bool_] | NDArray[np.intp]) -> "CheckedData":
+        """Some of the rows; itself where these are all."""
+        if which.dtype == bool and which.all():
+            return self
+        x = self.x[which]
+        y = x if self.y is self.x else self.y[which]
+        return replace(self, x=x, y=y, weight=None if self.weight is None else self.weight[which])
 
     def fingerprint(self) -> str:
         """Hash of the data, by which a finished run knows its own."""
@@ -201,6 +211,19 @@ def _made(x: object, names: Sequence[str], columns: Sequence[InputColumn] | None
         InputColumn(name, Made.BOOLEAN if kind == "b" else Made.NUMERIC)
         for name, kind in zip(names, kinds, strict=True)
     )
+
+
+def rows_argument(rows: int | None, num_columns: int) -> int:
+    """How many rows are searched at most.
+
+    Raises:
+        ValueError: no whole number of at least 20.
+    """
+    if rows is None:
+        return max(ROWS_ENOUGH, ROWS_FOR_EACH * num_columns)
+    if not isinstance(rows, Integral) or rows < LEAST_ROWS:
+        raise ValueError(f"discover(rows={str(rows)[:40]}): needs a whole number of at least {LEAST_ROWS}, or None.")
+    return int(rows)
 
 
 def base_settings(network: str | None, seed: int, *, ordered: bool, scaling: Scaling) -> Settings:

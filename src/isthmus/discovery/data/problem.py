@@ -1,6 +1,7 @@
 """The data of a discovery in the form that training takes: standardised, split, in float32, with its loss."""
 
 import hashlib
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -81,6 +82,14 @@ class Problem:
         # each part has sum 1: they count by their numbers of rows
         weight = torch.cat([self.weight * len(self.x), self.weight_held * len(self.x_held)]) / len(x)
         return replace(self, x=x, y=y, weight=weight)
+
+    def with_held(self, x: Array, y: Array, weight: Array | None) -> "Problem":
+        """The same with other held-out rows, given in the user's units."""
+        # targets that are not standardised are at most divided by what outputs are short of, see `Loss.reduced`
+        values = y / math.exp(self.shift) if self.targets is None else self.targets.apply(y)
+        y_held = self.loss.targets(torch.from_numpy(values), self.x.dtype)
+        shares = None if weight is None else _shares(weight)
+        return replace(self, x_held=torch.from_numpy(self.inputs.apply(x)).float(), y_held=y_held, weight_held=shares)
 
     def train_error(self, network: nn.Module) -> float:
         """Data loss on the training rows relative to that of the best constant."""

@@ -145,15 +145,18 @@ class Connected(Family[FullyConnected]):
         return replace(minimum, activation_rank=middle_rank(network))
 
     def spare_rank(self, base: Minimum, most: int) -> int:
-        """Least rank, going down from `most`, to which a start is truncated without a rise of its objective."""
-        allowed, rank = self.problem.loss.compared.raised(base.objective, 1 + FREE), most
-        while rank > 1:
+        """Least rank, at most `most`, to which a start is truncated without a rise of its objective, by bisection."""
+        allowed = self.problem.loss.compared.raised(base.objective, 1 + FREE)
+        short, enough = 0, most
+        while enough - short > 1:
+            rank = (short + enough) // 2
             network = self.network_of(base)
-            truncate_middle(network, rank - 1)
-            if not self.problem.objective(network, base.ridge) <= allowed:
-                return rank
-            rank -= 1
-        return rank
+            truncate_middle(network, rank)
+            if self.problem.objective(network, base.ridge) <= allowed:
+                enough = rank
+            else:
+                short = rank
+        return enough
 
     def raised(self, session: Session, *, base: Minimum) -> Minimum:
         """One rank more is tried from a trained start, at its ridge."""

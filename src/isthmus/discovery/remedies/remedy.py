@@ -4,18 +4,19 @@ The remedies themselves: their classes beside. The first answer: `search`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar, NoReturn
 
 from isthmus.discovery.choices import PASSES, PASSES_THOROUGH
-from isthmus.discovery.data.problem import Problem
+from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.depth.units import DepthSettings
 from isthmus.discovery.search import Search
-from isthmus.discovery.settings import Settings
 from isthmus.theory import Verdict
+
+SURENESS = (Verdict.TOO_FEW_DATA, Verdict.NO_SHARP_RANK, Verdict.DOUBTFUL, Verdict.CONFIDENT)
 
 
 class Effort(StrEnum):
@@ -37,8 +38,7 @@ class Effort(StrEnum):
 
 def sureness(search: Search) -> int:
     """How sure its decision is, as a number: more is surer."""
-    order = (Verdict.TOO_FEW_DATA, Verdict.NO_SHARP_RANK, Verdict.DOUBTFUL, Verdict.CONFIDENT)
-    return order.index(search.decision.verdict)
+    return SURENESS.index(search.decision.verdict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Case:
 
     Attributes:
         search: that is believed, after its first answer.
-        pose: the same rows under other settings; None where their targets do not vary then.
+        sample: the rows that it is over, and the way to more.
         depth: which depths are tried where depth may settle it.
         numbered: whether the columns are of one kind, such as pixels, as far as their names say.
         path: the rank over depth, once it is known.
@@ -82,7 +82,7 @@ class Case:
     """
 
     search: Search
-    pose: Callable[[Settings], Problem | None]
+    sample: Sample
     depth: DepthSettings
     numbered: bool = False
     path: DepthPath | None = None
@@ -101,6 +101,11 @@ class Case:
     def settled(self) -> bool:
         """Whether nothing is in doubt that work could settle."""
         return self.search.decision.verdict in {Verdict.CONFIDENT, Verdict.TOO_FEW_DATA}
+
+    @property
+    def sureness(self) -> int:
+        """Of the answer that is believed."""
+        return SURENESS.index(self.search.decision.verdict)
 
     def times(self, name: str) -> int:
         """How often this remedy was applied."""
@@ -151,7 +156,11 @@ def treat(case: Case, remedies: Sequence[Remedy], *, budget: int) -> None:
         remedy = max(able, key=lambda one: one.promise(case))
         cost = remedy.cost(case)
         runner.tracker.foresee(runner.tracker.left() + cost)
+        sure, before = case.sureness, (case.search, case.sample, case.path, case.search.state)
         words = remedy.apply(case)
         budget -= cost
+        if runner.out_of_time() and case.sureness < sure:
+            case.search, case.sample, case.path, case.search.state = before  # the state is set on the search of before
+            words += "; time was over before it settled anything, so that the answer from before stands"
         decision = case.search.decision
         case.applied.append(Applied(remedy.name, words, cost, decision.rank, decision.verdict))

@@ -34,7 +34,7 @@ class OneScale(Remedy):
         """Search anew; what it finds is believed where it is more sure, or as sure of fewer dimensions."""
         before = case.search
         settings = replace(before.size.settings, scaling=Scaling.GLOBAL.value)
-        problem = case.pose(settings)
+        problem = case.sample.posed(settings)
         assert problem is not None
         search = Search(problem, settings, before.runner, name="one-scale")
         search.in_doubt = True

@@ -24,6 +24,8 @@ from isthmus.training.checkpoint import load_state, load_twice, save_state, save
 from isthmus.training.several import num_cores
 from isthmus.training.steps.products import kept_choices
 
+ENDING = 2000  # gradients that an answer takes once time is over: ranks are cut and read, however little trained
+
 
 class Stopped(Exception):  # noqa: N818 - not an error: the run was asked to stop
     """Raised inside a unit when the run is being interrupted; its state is saved."""
@@ -83,6 +85,7 @@ class Tracker:
 
     listener: ProgressListener
     planned: int
+    deadline: float | None = None
     done: int = 0
     fresh: int = 0  # computed in this sitting, the base of the pace
     began: float = field(default_factory=time.monotonic)
@@ -124,11 +127,17 @@ class Tracker:
         with self._lock:
             self.planned = self.done + cost
 
+    def seconds_for(self, cost: int) -> float:
+        """About how long so much work takes at the pace of this sitting; 0 where none was done yet."""
+        done = self.fresh + sum(self._running.values())
+        return (time.monotonic() - self.began) * cost / done if done else 0.0
+
     def _tell(self, unit: Unit, event: FitEvent) -> None:
         running = sum(self._running.values())
         fraction = min((self.done + running) / max(self.planned, 1), 1.0)
-        pace = (self.fresh + running) / max(time.monotonic() - self.began, 1e-9)
-        left = max(self.planned - self.done - running, 0) / pace if pace > 0 else None
+        left = self.seconds_for(max(self.planned - self.done - running, 0)) if self.fresh + running else None
+        if left is not None and self.deadline is not None:
+            left = min(left, max(self.deadline - time.monotonic(), 0.0))
         self.listener(
             Progress(unit.stage, fraction, unit.ridge, unit.start, event.evaluations, unit.cost, event.objective,
                      self.rank, left)
@@ -146,22 +155,29 @@ class UnitRunner:
         folder: Path | None,
         tracker: Tracker,
         *,
-        deadline: float | None = None,
         workers: int | None = None,
         run: str = "",
     ) -> None:
-        self.folder, self.tracker, self.deadline, self.run_stamp = folder, tracker, deadline, run
+        self.folder, self.tracker, self.run_stamp = folder, tracker, run
         self._stop = threading.Event()
         self._done: dict[str, Minimum] = {}  # without a folder
         self.workers = workers or num_cores()
 
     def out_of_time(self) -> bool:
-        """Whether the time limit is over."""
-        return self.deadline is not None and time.monotonic() > self.deadline
+        """Whether the time limit is over, but for what an answer takes from here."""
+        left = self._left()
+        return left is not None and left <= 0
 
     def seconds_left(self) -> float | None:
         """Until the time limit; at least a moment, so that a unit that was begun leaves something behind."""
-        return None if self.deadline is None else max(self.deadline - time.monotonic(), 0.05)
+        left = self._left()
+        return None if left is None else max(left, 0.05)
+
+    def _left(self) -> float | None:
+        if self.tracker.deadline is None:
+            return None
+        left, whole = (self.tracker.deadline - when for when in (time.monotonic(), self.tracker.began))
+        return left - min(self.tracker.seconds_for(ENDING) or whole, whole / 2)
 
     def run(self, units: Iterable[Unit]) -> list[Minimum]:
         """The results of all units, in order. An interrupt stops the running ones, their states saved."""

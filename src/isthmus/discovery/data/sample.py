@@ -1,0 +1,126 @@
+"""The rows that a search is over: all of them, or of many a sample, and the rest, which check the answer."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from torch import nn
+
+from isthmus.discovery.choices import ROWS_TO_WHITEN
+from isthmus.discovery.data.checking import CheckedData
+from isthmus.discovery.data.problem import Problem, pose
+from isthmus.discovery.data.scaling import Scaling, Standardiser
+from isthmus.discovery.data.splitting import heldout_rows
+from isthmus.discovery.halves import INDEX
+from isthmus.discovery.settings import Settings
+
+AT_ONCE = 10_000  # rows that a network goes over at once where the rest are looked at
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """Some rows of a data set.
+
+    Attributes:
+        data: these rows.
+        held: which of them are held out.
+        everything: all rows.
+        taken: which of all rows these are.
+        groups: a label of each of all rows, whose rows stay together; or None.
+    """
+
+    data: CheckedData
+    held: NDArray[np.bool_]
+    everything: CheckedData
+    taken: NDArray[np.bool_]
+    groups: NDArray[np.generic] | None = None
+
+    @classmethod
+    def of(
+        cls, data: CheckedData, settings: Settings, *, groups: ArrayLike | None = None, most: int | None = None
+    ) -> "Sample":
+        """At most so many rows, as even as can be: classes by their shares, whole groups, a time series thinned.
+
+        The same rows for the same seed; those of a smaller sample are among those of a larger one, except of a series.
+
+        Raises:
+            DataError: groups that do not fit the rows.
+        """
+        labels = None if groups is None else np.asarray(groups)
+        taken = np.ones(len(data.x), dtype=bool)
+        if most is not None and len(data.x) > most and (labels is None or labels.shape == taken.shape):
+            taken = _taken(data, labels, most, ordered=settings.ordered, seed=settings.seed)
+        of_these = labels[taken] if labels is not None and labels.shape == taken.shape else labels
+        held = heldout_rows(
+            int(taken.sum()), seed=settings.seed, fraction=settings.heldout, groups=of_these, ordered=settings.ordered
+        )
+        return cls(data.rows(taken), held, data, taken, labels)
+
+    def larger(self, times: int, settings: Settings) -> "Sample":
+        """With so many times as many rows, or all there are."""
+        return Sample.of(self.everything, settings, groups=self.groups, most=times * len(self.held))
+
+    @property
+    def num_unseen(self) -> int:
+        """Rows that are left."""
+        return len(self.taken) - len(self.held)
+
+    def posed(self, settings: Settings) -> Problem | None:
+        """The problem in standardised units; None where the targets do not vary."""
+        data, scaling = self.data, Scaling(settings.scaling)
+        inputs = Standardiser.of(data.x, scaling=scaling)
+        inputs.warn_of_constants("input", data.input_names)
+        if data.powers and data.powers.coordinates.space:
+            inputs = inputs.restricted(data.powers.coordinates.matrix).whitened(data.x)
+        elif settings.rank_kind is INDEX and data.y is not data.x and len(data.x) >= ROWS_TO_WHITEN * len(inputs.kept):
+            inputs = inputs.whitened(data.x)
+        targets = Standardiser.of(data.y, scaling=scaling, total=True) if data.loss.standardised else None
+        if not (len(targets.kept) if targets else bool((data.y != data.y[0]).any())):
+            return None
+        if targets and data.y is not data.x:
+            targets.warn_of_constants("target", data.target_names)
+        return pose(data.x, data.y, self.held, loss=data.loss, inputs=inputs, targets=targets, weight=data.weight)
+
+    def unseen_error(self, problem: Problem, network: nn.Module) -> float:
+        """`Problem.heldout_error` of the rows that are left, on which nothing was fitted, chosen or scaled."""
+        total, weight = 0.0, 0.0
+        for part in self._unseen():
+            of_part = float(part.weight.sum()) if part.weight is not None else float(len(part.x))
+            total += of_part * problem.with_held(part.x, part.y, part.weight).heldout_error(network)
+            weight += of_part
+        return total / weight
+
+    def _unseen(self) -> Iterator[CheckedData]:
+        left = np.flatnonzero(~self.taken)
+        for start in range(0, len(left), AT_ONCE):
+            yield self.everything.rows(left[start : start + AT_ONCE])
+
+
+def _taken(
+    data: CheckedData, groups: NDArray[np.generic] | None, most: int, *, ordered: bool, seed: int
+) -> NDArray[np.bool_]:
+    n = len(data.x)
+    if ordered:
+        return np.arange(n) % -(-n // most) == 0
+    rng, taken = np.random.default_rng(seed), np.zeros(n, dtype=bool)
+    if groups is not None:
+        labels, number, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+        order = rng.permutation(len(labels))
+        within = np.cumsum(sizes[order]) <= most
+        within[:2] = True  # one to train on and one to hold out
+        return np.isin(number, order[within])
+    order = rng.permutation(n)
+    if data.loss.classes:
+        order = order[np.argsort(_place_in_class(data.y[order]), kind="stable")]
+    taken[order[:most]] = True
+    return taken
+
+
+def _place_in_class(classes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of each row, the share of its class that comes before it."""
+    place = np.zeros(len(classes))
+    for label in np.unique(classes):
+        own = np.flatnonzero(classes == label)
+        place[own] = np.arange(len(own)) / len(own)
+    return place

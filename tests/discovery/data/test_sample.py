@@ -1,0 +1,139 @@
+"""Which of many rows are searched, and what the others say of an answer."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+import isthmus
+from isthmus import Limits
+from isthmus.discovery.data import sample as module
+from isthmus.discovery.data.checking import CheckedData, checked_data, rows_argument
+from isthmus.discovery.data.sample import Sample
+from isthmus.discovery.settings import Settings
+from isthmus.errors import DataError
+from isthmus.reports import verdict_of
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(1000, 3))
+SETTINGS = Settings()
+
+
+def data(y: np.ndarray | None = None, loss: str | None = None, weight: np.ndarray | None = None) -> CheckedData:
+    return checked_data(X, y, loss, weight)
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, dataclasses.replace(SETTINGS, ordered=True)])
+@pytest.mark.parametrize("most", [20, 333, 999, 1000, 5000])
+def test_no_more_rows_are_taken_than_asked_for_and_each_once(settings: Settings, most: int) -> None:
+    found = Sample.of(data(), settings, most=most)
+    assert len(found.held) == len(found.data.x) == int(found.taken.sum()) <= min(most, 1000)
+    assert len(found.held) >= min(most, 1000) / 2
+    assert np.array_equal(found.data.x, X[found.taken])
+    assert found.num_unseen == 1000 - len(found.held)
+
+
+def test_a_sample_of_all_rows_is_the_data_themselves() -> None:
+    everything = data()
+    assert Sample.of(everything, SETTINGS, most=1000).data is everything
+    assert Sample.of(everything, SETTINGS, most=999).data is not everything
+    small = Sample.of(everything, SETTINGS, most=50).data
+    assert small.y is small.x
+
+
+def test_a_larger_sample_holds_the_smaller_one() -> None:
+    small = Sample.of(data(), SETTINGS, most=100)
+    large = small.larger(4, SETTINGS)
+    assert (len(large.held), large.larger(4, SETTINGS).num_unseen) == (400, 0)
+    assert not (small.taken & ~large.taken).any()
+    other = Sample.of(data(), dataclasses.replace(SETTINGS, seed=1), most=400)
+    assert (small.taken & ~other.taken).any()
+
+
+def test_a_time_series_is_thinned_evenly() -> None:
+    taken = np.flatnonzero(Sample.of(data(), dataclasses.replace(SETTINGS, ordered=True), most=250).taken)
+    assert np.diff(taken).tolist() == [4] * 249
+
+
+def test_every_class_keeps_its_share() -> None:
+    labels = np.repeat([0, 1, 2], [900, 90, 10])
+    found = Sample.of(data(labels, "cross_entropy"), SETTINGS, most=100)
+    assert np.bincount(found.data.y.astype(int)).tolist() == [90, 9, 1]
+    by_chance = np.bincount(labels[np.random.default_rng(2).permutation(1000)[:100]], minlength=3)
+    assert by_chance.tolist() != [90, 9, 1]
+
+
+def test_groups_stay_whole_and_on_one_side() -> None:
+    labels = np.arange(1000) // 25
+    found = Sample.of(data(), SETTINGS, groups=labels, most=310)
+    own = labels[found.taken]
+    assert np.unique(own, return_counts=True)[1].tolist() == [25] * 12
+    assert not set(own[found.held]) & set(own[~found.held])
+    with pytest.raises(DataError, match=r"one label per row, 1000; got shape \(999,\)"):
+        Sample.of(data(), SETTINGS, groups=labels[1:], most=310)
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson", "cross_entropy", "gaussian"])
+def test_the_error_of_unseen_rows_is_that_of_one_pass_over_all_of_them(
+    loss: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "AT_ONCE", 77)
+    y = RNG.integers(0, 3, size=1000) if loss == "cross_entropy" else RNG.poisson(4.0, size=(1000, 2)).astype(float)
+    weight = RNG.uniform(0.5, 2.0, size=1000)
+    found = Sample.of(data(y, loss, weight), SETTINGS, most=300)
+    problem = found.posed(SETTINGS)
+    assert problem is not None
+    network = torch.nn.Linear(3, problem.d_out, dtype=torch.float64)
+    left = ~found.taken
+    whole = problem.with_held(X[left], found.everything.y[left], weight[left]).heldout_error(network)
+    assert found.unseen_error(problem, network) == pytest.approx(whole, rel=1e-12)
+    plain = problem.with_held(X[left], found.everything.y[left], None).heldout_error(network)
+    assert abs(plain - whole) > 1e-6 * whole
+
+
+def test_rows_given_anew_are_posed_as_the_held_out_ones_were() -> None:
+    y = RNG.poisson(4.0, size=(1000, 2)).astype(float)
+    for loss in ("squared", "poisson"):
+        found = Sample.of(data(y, loss), SETTINGS, most=300)
+        problem = found.posed(SETTINGS)
+        assert problem is not None
+        again = problem.with_held(found.data.x[found.held], found.data.y[found.held], None)
+        assert torch.equal(again.x_held, problem.x_held)
+        assert torch.allclose(again.y_held, problem.y_held, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [19, 0, -1])
+def test_a_number_of_rows_that_is_none_is_refused(rows: int) -> None:
+    with pytest.raises(ValueError, match="whole number of at least 20"):
+        rows_argument(rows, 3)
+
+
+def test_more_columns_ask_for_more_rows() -> None:
+    assert [rows_argument(None, columns) for columns in (3, 1000, 4900)] == [10_000, 10_000, 49_000]
+    assert rows_argument(77, 4900) == 77
+
+
+def test_a_discovery_of_a_sample_is_checked_on_the_others() -> None:
+    y = np.tanh(X[:, :1]) @ np.ones((1, 2)) + 0.01 * RNG.normal(size=(1000, 2))
+    found = isthmus.discover(
+        X, y, rows=200, effort="quick", ridge=[3e-3, 1e-3], workers=1, limits=Limits(evaluations=200)
+    )
+    assert [found.settings[name] for name in ("rows", "unseen_rows", "first_rows")] == [200, 800, 200]
+    seen = Sample.of(checked_data(X, y, None), SETTINGS, most=200)
+    off = float(((found.predict(X[~seen.taken]) - y[~seen.taken]) ** 2).mean() / y[seen.taken].var())
+    assert found.readings["unseen_error"] == pytest.approx(off, rel=0.05)
+    line = next(line.text for line in verdict_of(found).lines if line.label == "Rows")
+    assert line.startswith("200 of 1,000 were searched; on the others")
+
+
+def test_a_sample_that_lacks_what_the_others_hold_is_in_doubt() -> None:
+    x = np.concatenate([X, X])
+    y = np.tanh(x[:, :1]) @ np.ones((1, 2))
+    taken = Sample.of(checked_data(x, y, None), SETTINGS, most=200).taken
+    y[~taken] = np.tanh(x[~taken, 1:2])  # of another column
+    found = isthmus.discover(
+        x, y, rows=200, effort="quick", ridge=[3e-3, 1e-3], workers=1, limits=Limits(evaluations=200)
+    )
+    assert found.verdict is not isthmus.Verdict.CONFIDENT
+    assert any("the sample lacks what they hold" in reason for reason in found.reasons)
