@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from isthmus.discovery.accuracy import accuracy_rank
 from isthmus.discovery.assembly import against_unseen, assemble, in_order
 from isthmus.discovery.constant import constant_discovery
 from isthmus.discovery.data.checking import CheckedData, with_sides
@@ -105,6 +106,9 @@ class Request:
         runner = self._runner(problem)
         case = self._treated(self.sample, Search(problem, self.settings, runner), passes=self.effort.passes)
         findings, path = case.search.findings(), case.path
+        accuracy = None
+        if problem.classes and self.effort is not Effort.QUICK:
+            accuracy = accuracy_rank(case.sample, case.search)
         if self.depth_path and path is None:
             path = self._depth_path(case.search.problem, findings, runner)
             if path is not None and not runner.out_of_time():
@@ -113,6 +117,9 @@ class Request:
         if self.depth_path and runner.out_of_time():
             told = (*told, "The time limit cut the depth path short; give more seconds for straight lines.")
         found = self._assembled(findings, case.sample, told=told)
+        if accuracy is not None:
+            scree = found.scree.assign(accuracy.of_ranks(found.scree["rank"].values.tolist()))
+            found = replace(found, scree=scree, readings={**found.readings, **accuracy.as_readings()})
         others = {kind.name: self._other(kind, runner) for kind in self.beside}
         control = self._control(runner, passes=case.passes) if self.control else None
         remedies = tuple(one.as_plain() for one in case.applied)

@@ -37,7 +37,9 @@ class Discovery:
         scree: dimension "rank" (1, 2, ...): `train_error`, `heldout_error` (network through that many dimensions) and
             `linear_error` (held-out error of reduced-rank regression, PCA when autoencoding); each is relative to the
             loss of the best constant, for squared error the variance of the targets. Of classes also
-            `heldout_accuracy`, the share of held-out rows whose class has the largest output.
+            `heldout_accuracy`, the share of held-out rows whose class has the largest output, and unless with
+            effort="quick" `fold_accuracy` with its `fold_accuracy_error`: that of all rows, each through networks that
+            were trained without it.
         objective_curve: dimensions "ridge" and "rank": `objective` (least objective reached through at most that many
             dimensions), and `chosen` (bool, per ridge).
         encoder: maps samples in the user's units to `rank` coordinates, float64: centred and decorrelated on the
@@ -61,7 +63,9 @@ class Discovery:
             `resample_share` (share of 200 resamples of the held-out rows whose scree curve reads `rank`), `start_share`
             (share of the starts at the chosen ridge and its neighbours whose Jacobian has that rank). The two are shown
             and do not decide. Of a sample of many rows `unseen_error`, through `rank` dimensions on the others, on
-            which nothing was fitted or chosen. Of a leaky network also what its energies say, see
+            which nothing was fitted or chosen. Of classes `accuracy_rank`, the least through which as many are told
+            apart as through any, within one standard error, from `accuracy_rank_low` to `accuracy_rank_high` on 95 % of
+            resampled rows (`discovery.accuracy`). Of a leaky network also what its energies say, see
             `discovery.evidence.energies`.
         control: the same pipeline run on the Gaussian surrogate of the same covariance, if it was asked for.
         depth_path: the rank as a function of depth, if it was asked for.

@@ -36,6 +36,19 @@ def test_every_row_is_in_one_fold(num_rows: int) -> None:
     assert max(sizes) - min(sizes) <= 1
 
 
+def test_folds_keep_groups_and_blocks_whole() -> None:
+    labels = np.repeat(np.arange(13), 7)
+    for masks, kept in ((folds(91, seed=0, groups=labels), labels),
+                        (folds(400, seed=0, ordered=True), np.arange(400) * BLOCKS // 400)):  # fmt: skip
+        assert len(masks) == 5
+        assert (np.sum(masks, axis=0) == 1).all()
+        for mask in masks:
+            assert not set(kept[mask]) & set(kept[~mask])
+    torn = folds(91, seed=0)
+    assert set(labels[torn[0]]) & set(labels[~torn[0]])
+    assert len(folds(91, seed=0, groups=np.arange(91) % 2)) == 2
+
+
 @pytest.mark.parametrize(("num_rows", "sizes"), [(5, (1, 2, 2)), (60, (28, 12, 20)), (500, (300, 100, 100))])
 def test_of_three_parts_each_row_is_in_one(num_rows: int, sizes: tuple[int, int, int]) -> None:
     parts = three_parts(num_rows, seed=0)

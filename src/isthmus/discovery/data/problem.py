@@ -106,9 +106,12 @@ class Problem:
 
     def heldout_accuracy(self, network: nn.Module) -> float:
         """Share, by weight, of the held-out rows whose class has the largest output."""
+        return float(weighted_mean(self.right(network)[:, None], self.weight_held))
+
+    def right(self, network: nn.Module) -> Tensor:
+        """Of each held-out row, 1 where its class has the largest output, else 0, float64."""
         with torch.no_grad():
-            right = network(self.x_held.to(next(network.parameters()).dtype)).argmax(1) == self.y_held
-        return float(weighted_mean(right[:, None], self.weight_held))
+            return (network(self.x_held.to(next(network.parameters()).dtype)).argmax(1) == self.y_held).double()
 
     def heldout_error_of_constant(self) -> float:
         """`heldout_error` of the best constant of the training rows."""

@@ -1,7 +1,7 @@
 """The rows that a search is over: all of them, or of many a sample, and the rest, which check the answer."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +11,7 @@ from isthmus.discovery.choices import ROWS_TO_WHITEN
 from isthmus.discovery.data.checking import CheckedData
 from isthmus.discovery.data.problem import Problem, pose
 from isthmus.discovery.data.scaling import Scaling, Standardiser
-from isthmus.discovery.data.splitting import heldout_rows
+from isthmus.discovery.data.splitting import folds, heldout_rows
 from isthmus.discovery.halves import INDEX
 from isthmus.discovery.settings import Settings
 
@@ -56,6 +56,12 @@ class Sample:
             int(taken.sum()), seed=settings.seed, fraction=settings.heldout, groups=of_these, ordered=settings.ordered
         )
         return cls(data.rows(taken), held, data, taken, labels)
+
+    def folds(self, settings: Settings, count: int) -> list["Sample"]:
+        """The same rows, each of them held out in one of so many parts; groups and blocks of a series stay whole."""
+        labels = self.groups[self.taken] if self.groups is not None else None
+        masks = folds(len(self.held), seed=settings.seed, count=count, groups=labels, ordered=settings.ordered)
+        return [replace(self, held=mask) for mask in masks]
 
     def larger(self, times: int, settings: Settings) -> "Sample":
         """With so many times as many rows, or all there are."""

@@ -37,10 +37,21 @@ def heldout_rows(
     return np.isin(block, rng.choice(blocks, _share(fraction, blocks), replace=False))
 
 
-def folds(num_rows: int, *, seed: int, count: int = 5) -> list[NDArray[np.bool_]]:
-    """Masks of `count` parts of the rows, as equal as can be, each row in one of them; fewer where rows are fewer."""
-    part = np.random.default_rng(seed).permutation(num_rows) % count
-    return [part == number for number in range(min(count, num_rows))]
+def folds(
+    num_rows: int, *, seed: int, count: int = 5, groups: ArrayLike | None = None, ordered: bool = False
+) -> list[NDArray[np.bool_]]:
+    """Masks of `count` parts of the rows, as equal as can be, each row in one of them; fewer where rows are fewer.
+
+    Rows of one label are in one part; of ordered rows whole blocks are.
+    """
+    kept = np.arange(num_rows)
+    if groups is not None:
+        kept = np.unique(np.asarray(groups), return_inverse=True)[1].reshape(-1)
+    elif ordered:
+        kept = np.arange(num_rows) * min(BLOCKS, num_rows) // num_rows
+    together = int(kept.max()) + 1
+    part = (np.random.default_rng(seed).permutation(together) % count)[kept]
+    return [part == number for number in range(min(count, together))]
 
 
 def three_parts(num_rows: int, *, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
