@@ -7,6 +7,9 @@ issue6     216 of the same kind, ReLU, leaky (slope 0.3) and tanh
 bijection  80 matrices of rank 1..8 between leaky ReLU bijections of 10..20 columns, 300..2000 samples
 large      21 ReLU teachers of rank 9..15, 4000 samples
 kuramoto   5 trajectories of the Kuramoto-Sivashinsky equation, 2500 snapshots of 64 points: 8
+planes     40 curved planes of dimension 2..8 in 10 to 40 columns, 500 to 3000 rows: x from x
+pictures   21 sets of pictures of moving things, 6 x 6 to 16 x 16 pixels, 1 % of noise: x from x
+none       24 tables without a rank (-1 here): noise, targets in another order, surrogates; none may be confident
 classes    24 tables of 4 to 18 classes around centres in 1..4 of 8 latent coordinates, apart and overlapping (0.1)
 
     python benchmarks/rank_recovery.py [--suite NAME] [--out FILE] [--quick] [--workers 2] [--commit HASH] [--surrogate]

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from isthmus import tasks
-from isthmus.tasks import Activation, Task
+from isthmus.tasks import Activation, Kind, Task
+from isthmus.tasks.pictures import SCENES
 
 RANKS, NOISES = range(1, 9), (0.0, 0.05, 0.2)
 MOST_COLUMNS = 50
@@ -95,7 +96,78 @@ class Mixture:
         )  # fmt: skip
 
 
-Case = Teacher | Bijection | Snapshots | Mixture
+@dataclass(frozen=True)
+class Plane:
+    """Autoencoding of a curved plane."""
+
+    rank: int
+    d_in: int
+    num_samples: int
+    seed: int
+    d_out: int = 0
+    noise: float = 0.0
+    latent_dim: int = 0
+    activation: str = "plane"
+
+    def task(self) -> Task:
+        """Its data."""
+        return tasks.curved_plane(
+            dimension=self.rank, num_columns=self.d_in, num_samples=self.num_samples, seed=self.seed
+        )
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Autoencoding of pictures of a moving thing."""
+
+    activation: str
+    rank: int
+    side: int
+    num_samples: int
+    seed: int
+    noise: float = 0.01
+    d_in: int = 0
+    d_out: int = 0
+    latent_dim: int = 0
+
+    def task(self) -> Task:
+        """Its data."""
+        return tasks.pictures(
+            self.activation, side=self.side, num_samples=self.num_samples, noise=self.noise, seed=self.seed
+        )
+
+
+@dataclass(frozen=True)
+class NoRank:
+    """What has no rank: noise in all columns, targets in another order, or the surrogate of a task with one."""
+
+    activation: str
+    d_in: int
+    d_out: int
+    num_samples: int
+    seed: int
+    rank: int = -1
+    noise: float = 1.0
+    latent_dim: int = 0
+
+    def task(self) -> Task:
+        """Its data."""
+        rng = np.random.default_rng(self.seed)
+        if self.activation == "noise":
+            shape = (self.num_samples, self.d_in)
+            return Task(rng.normal(size=shape), rng.normal(size=(self.num_samples, self.d_out)), None, "noise")
+        known = tasks.teacher(3, d_in=self.d_in, d_out=self.d_out, num_samples=self.num_samples, seed=self.seed)
+        assert known.y is not None
+        if self.activation == "permuted":
+            return Task(known.x, rng.permutation(known.y), None, "permuted")
+        if self.activation == "permuted index":
+            return Task(known.x, rng.permutation(known.y)[:, :1], None, "permuted, one target")
+        scene = tasks.pictures("disk", side=6, num_samples=self.num_samples, seed=self.seed)
+        drawn = tasks.covariance_surrogate(scene.x, self.seed)
+        return Task(drawn.x, None, None, "surrogate", Kind.AUTOENCODING)
+
+
+Case = Teacher | Bijection | Snapshots | Mixture | Plane | Pictures | NoRank
 
 
 def name_of(case: Case) -> str:
@@ -160,6 +232,33 @@ def mixtures(rng: np.random.Generator) -> list[Case]:
     ]  # fmt: skip
 
 
+def planes(rng: np.random.Generator) -> list[Case]:
+    """40 curved planes: dimension 2..8 in 10 to 40 columns, 500 to 3000 rows."""
+    ranks = [int(rng.integers(2, 9)) for _ in range(40)]
+    return [
+        Plane(rank, int(rng.integers(max(10, 2 * rank), 41)),
+              round(float(np.exp(rng.uniform(np.log(500), np.log(3000))))), int(rng.integers(2**31)))
+        for rank in ranks
+    ]  # fmt: skip
+
+
+def moving_things(rng: np.random.Generator) -> list[Case]:
+    """Each scene with 6 x 6 to 16 x 16 pixels, three times."""
+    return [
+        Pictures(name, scene.rank, int(rng.choice([6, 8, 11, 16])), int(rng.integers(400, 1001)),
+                 int(rng.integers(2**31)))
+        for _ in range(3) for name, scene in SCENES.items()
+    ]  # fmt: skip
+
+
+def without_rank(rng: np.random.Generator) -> list[Case]:
+    """24 tables without a rank, where nothing may be confident."""
+    return [
+        NoRank(name, int(rng.integers(17, 31)), int(rng.integers(4, 21)), drawn_length(rng), int(rng.integers(2**31)))
+        for _ in range(6) for name in ("noise", "permuted", "permuted index", "surrogate")
+    ]  # fmt: skip
+
+
 SUITES: dict[str, Callable[[np.random.Generator], list[Case]]] = {
     "short": short,
     "issue6": issue,
@@ -167,6 +266,9 @@ SUITES: dict[str, Callable[[np.random.Generator], list[Case]]] = {
     "large": large,
     "kuramoto": snapshots,
     "classes": mixtures,
+    "planes": planes,
+    "pictures": moving_things,
+    "none": without_rank,
 }
 
 

@@ -87,3 +87,14 @@ def test_the_cube_is_turned_and_keeps_its_distances() -> None:
     assert (np.abs(task.x).min(0) > 0).all(), "no column is idle"
     with pytest.raises(ValueError, match="1 <= dimension <= num_columns"):
         tasks.cube(dimension=8, num_columns=7)
+
+
+def test_a_curved_plane_is_read_off_linearly_and_fills_all_columns() -> None:
+    task = tasks.curved_plane(dimension=3, num_columns=10, num_samples=300, seed=2)
+    assert task.latent is not None
+    off = task.latent - task.x @ np.linalg.lstsq(task.x, task.latent, rcond=None)[0]
+    assert float(np.abs(off).max()) < 1e-9
+    assert np.linalg.matrix_rank(task.x - task.x.mean(0)) == task.flat_rank == 10
+    assert task.true_rank == task.jacobian_rank == 3
+    with pytest.raises(ValueError, match="1 <= dimension < num_columns"):
+        tasks.curved_plane(dimension=10, num_columns=10)

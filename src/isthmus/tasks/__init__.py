@@ -14,11 +14,12 @@ from isthmus.tasks.gradients import gradient_covariance, gradients
 from isthmus.tasks.images import digits, mnist
 from isthmus.tasks.kuramoto_sivashinsky import kuramoto_sivashinsky
 from isthmus.tasks.links import Link
-from isthmus.tasks.manifolds import circle, cube, curve_autoencoder, helix, sphere, swiss_roll, torus
+from isthmus.tasks.manifolds import circle, cube, curve_autoencoder, curved_plane, helix, sphere, swiss_roll, torus
 from isthmus.tasks.matrices import read_matrix
 from isthmus.tasks.mixture import mixture_classes
 from isthmus.tasks.multi_index import multi_index
 from isthmus.tasks.multi_mode import multi_mode
+from isthmus.tasks.pictures import pictures
 from isthmus.tasks.planar import inverted_s_classes, x_cross
 from isthmus.tasks.predictors import Inputs, Predictors
 from isthmus.tasks.reduction import ReductionModel, reduction_model, spread_index
@@ -52,6 +53,7 @@ __all__ = [
     "covariance_surrogate",
     "cube",
     "curve_autoencoder",
+    "curved_plane",
     "digits",
     "drop_constant_columns",
     "engineering",
@@ -66,6 +68,7 @@ __all__ = [
     "mnist",
     "multi_index",
     "multi_mode",
+    "pictures",
     "read_matrix",
     "read_table",
     "reduction_model",

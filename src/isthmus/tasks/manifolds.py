@@ -96,6 +96,32 @@ def cube(*, dimension: int = 17, num_columns: int = 20, num_samples: int = 2500,
     return Task(latent @ frame.T, None, d, source, Kind.AUTOENCODING, latent=latent, jacobian_rank=d, flat_rank=d)
 
 
+def curved_plane(*, dimension: int = 5, num_columns: int = 20, num_samples: int = 1500, seed: int = 0) -> Task:
+    """A plane whose further columns are waves over it, turned: bottleneck rank is its dimension, all columns are flat.
+
+        x = [z, sin(z W + b)] Q,   z uniform in [-1.5, 1.5]^k,   W ~ 1.5 N(0, 1) / sqrt(k),   Q orthogonal
+
+    Exact: z is read off linearly, and k coordinates cannot be brought into fewer.
+
+    Raises:
+        ValueError: not 1 <= dimension < num_columns.
+    """
+    if not 1 <= dimension < num_columns:
+        raise ValueError(
+            f"curved_plane(dimension={dimension}, num_columns={num_columns}): needs 1 <= dimension < num_columns."
+        )
+    rng, waves = np.random.default_rng(seed), num_columns - dimension
+    z = rng.uniform(-1.5, 1.5, (num_samples, dimension))
+    directions = rng.normal(size=(dimension, waves)) / math.sqrt(dimension) * 1.5
+    columns = np.concatenate([z, np.sin(z @ directions + rng.uniform(0, 2 * math.pi, waves))], axis=1)
+    turn = np.linalg.qr(rng.normal(size=(num_columns, num_columns)))[0]
+    source = f"curved_plane(dimension={dimension}, num_columns={num_columns}, num_samples={num_samples}, seed={seed})"
+    return Task(
+        columns @ turn, None, dimension, source, Kind.AUTOENCODING, latent=z, jacobian_rank=dimension,
+        flat_rank=num_columns,
+    )  # fmt: skip
+
+
 def _on(
     parametrisation: Callable[[Tensor], Tensor],
     name: str,
