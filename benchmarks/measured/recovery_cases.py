@@ -12,7 +12,7 @@ import numpy as np
 
 from isthmus import tasks
 from isthmus.tasks import Activation, Kind, Task
-from isthmus.tasks.pictures import SCENES
+from isthmus.tasks.scenes import SCENES
 
 RANKS, NOISES = range(1, 9), (0.0, 0.05, 0.2)
 MOST_COLUMNS = 50

@@ -19,10 +19,10 @@ from isthmus.tasks.matrices import read_matrix
 from isthmus.tasks.mixture import mixture_classes
 from isthmus.tasks.multi_index import multi_index
 from isthmus.tasks.multi_mode import multi_mode
-from isthmus.tasks.pictures import pictures
 from isthmus.tasks.planar import inverted_s_classes, x_cross
 from isthmus.tasks.predictors import Inputs, Predictors
 from isthmus.tasks.reduction import ReductionModel, reduction_model, spread_index
+from isthmus.tasks.scenes import pictures
 from isthmus.tasks.surrogate import covariance_surrogate
 from isthmus.tasks.symmetry import gradient_descent_symmetry
 from isthmus.tasks.task import Kind, Task

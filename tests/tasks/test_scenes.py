@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from isthmus.tasks import pictures
-from isthmus.tasks.pictures import (
+from isthmus.tasks.scenes import (
     REST,
     SCENES,
     STIFF,
