@@ -1,3 +1,4 @@
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -35,7 +36,11 @@ def test_the_headline_gives_the_rank_and_how_sure(rank: int, verdict: Verdict, s
 
 def test_the_lines_give_the_evidence() -> None:
     found = discoveries.discovery(control=True)
-    assert said(verdict_of(found)) == {
+    told = said(verdict_of(found))
+    assert re.fullmatch(
+        r"\d+ %, by tasks of known rank that looked like this one; .* of them\.", told.pop("Probability")
+    )
+    assert told == {
         "How sure": "Confident: the readings agree and the curves are sharp.",
         "Why": "The objective curve, the scree curve and the Jacobian gap all read 3.",
         "Error": "Through 3 dimensions, 0.097 % of the variance is missed on held-out data.",

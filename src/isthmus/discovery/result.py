@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery.depth.path import DepthPath
+from isthmus.discovery.evidence.probability import calibration
 from isthmus.discovery.files.storage import CONTROL, read_fields, write_fields
 from isthmus.discovery.groups.powers import Powers
 from isthmus.discovery.halves import INDEX, RANK, Side, rank_kind
@@ -129,6 +130,21 @@ class Discovery:
         """
         found = {self.kind: self.rank} | {kind: other.rank for kind, other in self.others.items()}
         return found | ({RANK.name: min(found.values())} if RANK.name in found else {})
+
+    @property
+    def probability(self) -> float | None:
+        """That the rank is right, by how many of the tasks of known rank that looked like this one were (*estimate*).
+
+        None where no tasks of this kind of rank were measured, or nothing was trained.
+        """
+        known = calibration(self.kind, self.readings)
+        return known.probability(self.rank, self.verdict, self.readings) if known else None
+
+    @property
+    def rank_set(self) -> tuple[int, ...]:
+        """The ranks that hold the truth of 95 of 100 tasks like this one; empty where none were measured."""
+        known, most = calibration(self.kind, self.readings), min(len(self.input_names), len(self.target_names))
+        return known.ranks(self.rank, self.verdict, self.readings, most=most) if known else ()
 
     @property
     def directions(self) -> NDArray[np.float64] | None:

@@ -42,6 +42,7 @@ def verdict_of(result: Discovery | Diagnosis, x: ArrayLike | None = None, y: Arr
 
 def _verdict_of_discovery(found: Discovery, halves: Sequence[xr.Dataset]) -> VerdictText:
     lines = [Line("How sure", found.verdict.value), Line("Why", " ".join(found.reasons))]
+    lines.append(Line("Probability", _probability(found)))
     lines.append(Line("Ranks", ranks_sentence(found)))
     lines += map(short_line, halves)
     lines.append(Line("Limit", _limit(found)))
@@ -77,6 +78,18 @@ def _headline(found: Discovery) -> str:
     if found.verdict is Verdict.DOUBTFUL:
         return f"Probably {_counted(found, found.rank)}, but this is doubtful."
     return f"This task needs {_counted(found, found.rank)}."
+
+
+def _probability(found: Discovery) -> str:
+    """How often such an answer was right on tasks of known rank."""
+    share, ranks = found.probability, found.rank_set
+    if share is None or not ranks:
+        return ""
+    between = f"{ranks[0]}" if len(ranks) == 1 else f"{ranks[0]} to {ranks[-1]}"
+    return (
+        f"{_percent(share)}, by tasks of known rank that looked like this one; {between} held the truth of 95 of 100 "
+        "of them."
+    )
 
 
 def _counted(found: Discovery, count: int) -> str:

@@ -1,0 +1,145 @@
+"""Question: how often is a rank that was read like this right, and which ranks hold the truth in 95 of 100 tasks?
+
+    python benchmarks/calibration.py ROWS.json ...     add what rank_recovery.py measured to the table, and fit
+    python benchmarks/calibration.py                   fit to the table alone
+
+The table, `benchmarks/measured/calibration.csv`, has one line a task: suite, truth (empty where there is none), what
+was found. A task without a rank that is given one counts as wrong. What is fitted is written to
+`src/isthmus/discovery/evidence/calibration.json`; printed is how it does on suites that it was not fitted to, each left
+out in turn.
+
+Answer:
+"""
+
+import argparse
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from isthmus.discovery.evidence.probability import FEATURES, enough_steps, features, fitted, hull, steps_to
+from isthmus.theory import Verdict
+
+HERE = Path(__file__).parent
+TABLE = HERE / "measured" / "calibration.csv"
+FITTED = HERE.parent / "src" / "isthmus" / "discovery" / "evidence" / "calibration.json"
+READINGS = ("objective_rank", "scree_rank", "jacobian_rank", "sharpness", "scree_margin", "resample_share")
+BINS = (0.0, 0.5, 0.8, 0.9, 0.95, 1.0)
+Line = dict[str, Any]
+
+
+def lines_of(path: Path) -> list[Line]:
+    """The tasks of one file of rank_recovery.py."""
+    found: list[Line] = []
+    for name, row in json.loads(path.read_text())["rows"].items():
+        what = name.split("activation=")[1].split(" rank=")[0].split(" latent")[0]
+        truth = int(name.split("rank=")[1].split(" ")[0])
+        if truth < 0:  # nothing depends on anything, but for what has the spectrum of pictures
+            truth = None if what == "surrogate" else 0
+        read = {key: row[key] for key in READINGS}
+        own = {"suite": path.stem.removeprefix("rows_"), "kind": "rank", "case": name, "truth": truth}
+        found.append(own | {"rank": row["rank"], "verdict": row["verdict"], "measured_at": row["measured_at"]} | read)
+    return found
+
+
+def found_in(line: Line) -> tuple[int, Verdict, dict[str, float | None]]:
+    """Rank, verdict and readings."""
+    readings = {key: None if pd.isna(line[key]) else float(line[key]) for key in READINGS}
+    return int(line["rank"]), Verdict[line["verdict"]], readings
+
+
+def truth_of(line: Line) -> int | None:
+    """The rank of the task, where it has one."""
+    return None if pd.isna(line["truth"]) else int(line["truth"])
+
+
+def prepared(table: list[Line]) -> tuple[np.ndarray, np.ndarray]:
+    """Features, and whether the rank was right."""
+    rows = [list(features(*found_in(line)).values()) for line in table]
+    return np.array(rows), np.array([float(truth_of(line) == int(line["rank"])) for line in table])
+
+
+def model(table: list[Line]) -> dict[str, Any]:
+    """What is fitted to these tasks."""
+    intercept, weights = fitted(*prepared(table))
+    steps: dict[str, list[int]] = {verdict.name: [] for verdict in Verdict}
+    for line in table:
+        rank, verdict, readings = found_in(line)
+        if (truth := truth_of(line)) is not None:
+            steps[verdict.name].append(steps_to(truth, rank, readings))
+    return {
+        "intercept": round(intercept, 4),
+        "weights": dict(zip(FEATURES, np.round(weights, 4).tolist(), strict=True)),
+        "steps": {name: enough_steps(known) for name, known in steps.items()},
+        "tasks": len(table),
+    }
+
+
+def told_by(found: dict[str, Any], rows: np.ndarray) -> np.ndarray:
+    """Probabilities of tasks, by a fitted model."""
+    return 1 / (1 + np.exp(-(found["intercept"] + rows @ np.array(list(found["weights"].values())))))
+
+
+def sets_of(found: dict[str, Any], table: list[Line]) -> list[tuple[bool, int]]:
+    """Of the tasks that have a rank, whether the set holds it, and how many ranks it has."""
+    sets: list[tuple[bool, int]] = []
+    for line in table:
+        rank, verdict, readings = found_in(line)
+        low, high = hull(rank, readings, found["steps"][verdict.name])
+        if (truth := truth_of(line)) is not None:
+            sets.append((max(low, 0) <= truth <= high, high - max(low, 0) + 1))
+    return sets
+
+
+def judged(table: list[Line]) -> None:
+    """Print how the model does on each suite that is left out, and on all of them together."""
+    told, known, sets = list[np.ndarray](), list[np.ndarray](), list[tuple[bool, int]]()
+    print(f"{'suite':<12} {'tasks':>5} {'confident':>10} {'right':>6} {'told':>6} {'in set':>7} {'size':>5}")
+    for suite in sorted({line["suite"] for line in table}):
+        out = [line for line in table if line["suite"] == suite]
+        found = model([line for line in table if line["suite"] != suite])
+        rows, right = prepared(out)
+        own = sets_of(found, out)
+        told.append(told_by(found, rows))
+        known.append(right)
+        sets += own
+        confident = sum(line["verdict"] == "CONFIDENT" for line in out)
+        inside, size = np.mean(own, axis=0) if own else (np.nan, np.nan)
+        print(
+            f"{suite:<12} {len(out):>5} {confident:>10} {right.mean():>6.2f} {told[-1].mean():>6.2f} {inside:>7.2f} "
+            f"{size:>5.1f}"
+        )
+    p, right, error = np.concatenate(told), np.concatenate(known), 0.0
+    print("\nsuites left out, by what they were told")
+    for low, high in pairwise(BINS):
+        here = (p >= low) & ((p < high) | (high == BINS[-1]))
+        if here.any():
+            error += here.mean() * abs(p[here].mean() - right[here].mean())
+            print(
+                f"{low:.2f} to {high:.2f}: {here.sum():>4}, told {p[here].mean():.3f}, right {right[here].mean():.3f}"
+            )
+    inside = np.mean([held for held, _ in sets])
+    print(f"expected calibration error {error:.3f}; sets hold {inside:.3f} of {len(sets)}")
+
+
+def main() -> None:
+    """Add, fit, write, judge."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rows", type=Path, nargs="*")
+    options = parser.parse_args()
+    parts = [pd.read_csv(TABLE)] if TABLE.exists() else []
+    parts += [pd.DataFrame(lines_of(path)) for path in options.rows]
+    table = pd.concat(parts).drop_duplicates(["suite", "case", "kind"], keep="last").sort_values(["suite", "case"])
+    table.to_csv(TABLE, index=False)
+    lines: list[Line] = table.to_dict("records")
+    kinds = sorted({line["kind"] for line in lines})
+    fits = {kind: model([line for line in lines if line["kind"] == kind]) for kind in kinds}
+    FITTED.write_text(json.dumps({"kinds": fits}, indent=1) + "\n", encoding="utf-8")
+    judged(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""How often such a rank was right: what is asked, what is fitted, and that sets hold what they promise."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import discoveries
+from isthmus.discovery.evidence.probability import (
+    FEATURES,
+    Calibration,
+    calibration,
+    enough_steps,
+    features,
+    fitted,
+    hull,
+    steps_to,
+)
+from isthmus.reports import verdict_of
+from isthmus.theory import Verdict
+
+READ = {"objective_rank": 3, "scree_rank": 4, "jacobian_rank": 3, "sharpness": 0.2, "scree_margin": None}
+
+
+def test_all_features_lie_between_0_and_1_and_follow_the_readings() -> None:
+    found = features(3, Verdict.DOUBTFUL, {**READ, "resample_share": 0.7})
+    assert tuple(found) == FEATURES
+    assert found == {
+        "confident": 0.0, "doubtful": 1.0, "agreement": pytest.approx(2 / 3), "sharpness": 0.2, "margin": 1.0,
+        "resamples": 0.7,
+    }  # fmt: skip
+    extreme = features(3, Verdict.CONFIDENT, {"sharpness": 99.0, "scree_margin": -1.0})
+    assert (extreme["sharpness"], extreme["margin"], extreme["agreement"]) == (1.0, 0.0, 0.0)
+
+
+def test_sets_grow_around_all_readings() -> None:
+    assert [hull(3, READ, step) for step in range(4)] == [(3, 3), (3, 4), (2, 5), (1, 6)]
+    assert [steps_to(truth, 3, READ) for truth in (3, 4, 2, 6, 0)] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("count", [19, 40, 200])
+def test_enough_steps_hold_95_of_100_further_tasks(count: int) -> None:
+    rng = np.random.default_rng(count)
+    held, short = [], []
+    for _ in range(400):
+        drawn = rng.geometric(0.4, size=count + 1) - 1
+        held.append(drawn[-1] <= enough_steps(drawn[:-1].tolist()))
+        short.append(drawn[-1] <= enough_steps(drawn[:-1].tolist(), share=0.6))
+    assert np.mean(held) > 0.93
+    assert np.mean(short) < 0.9
+
+
+def test_too_few_tasks_promise_less_than_any_of_them_did() -> None:
+    assert enough_steps([0, 0, 1]) == 2
+    assert enough_steps([]) == 2
+
+
+def test_the_fit_finds_the_odds_that_drew_the_answers_and_no_weight_below_0() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(size=(20_000, 3))
+    odds = -1.0 + rows @ np.array([2.0, 0.5, -1.0])
+    intercept, weights = fitted(rows, (rng.uniform(size=20_000) < 1 / (1 + np.exp(-odds))).astype(float))
+    assert weights[:2] == pytest.approx([2.0, 0.5], abs=0.15)
+    assert weights[2] == 0.0
+    assert intercept == pytest.approx(-1.5, abs=0.15)  # the mean of what it may not say
+
+
+def test_what_ships_says_more_where_more_speaks_for_an_answer() -> None:
+    known = calibration("rank", READ)
+    assert known is not None
+    assert set(known.weights) == set(FEATURES)
+    assert min(known.weights.values()) >= 0
+    low = known.probability(3, Verdict.NO_SHARP_RANK, {"objective_rank": 9})
+    high = known.probability(3, Verdict.CONFIDENT, dict.fromkeys(READ, 3.0) | {"resample_share": 1.0})
+    assert 0 < low < high < 1
+    assert set(known.steps) == {verdict.name for verdict in Verdict}
+    assert calibration("of something else", READ) is calibration("rank", {"objective_rank": 3}) is None
+
+
+def test_sets_stay_within_what_ranks_there_are() -> None:
+    known = Calibration(0.0, dict.fromkeys(FEATURES, 0.0), {"DOUBTFUL": 9}, 10)
+    assert known.ranks(3, Verdict.DOUBTFUL, READ, most=5) == (0, 1, 2, 3, 4, 5)
+
+
+def test_a_discovery_says_its_probability_and_its_set() -> None:
+    found = discoveries.discovery(readings=READ)
+    assert found.probability is not None
+    assert 0 < found.probability < 1
+    assert found.rank in found.rank_set
+    line = next(line.text for line in verdict_of(found).lines if line.label == "Probability")
+    assert f"{found.rank_set[0]}" in line
+    bare = replace(found, readings={})
+    assert (bare.probability, bare.rank_set) == (None, ())
