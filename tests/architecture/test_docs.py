@@ -26,12 +26,22 @@ def paths_in(text: str) -> list[str]:
     return [token for token in quoted(text) if "/" in token]
 
 
+def missing_tests(text: str) -> list[str]:
+    """Tests named as FILE::FUNCTION that are not there."""
+    named = [token for token in paths_in(text) if "::" in token]
+    files = {token: ROOT / token.partition("::")[0] for token in named}
+    return [
+        token for token, path in files.items()
+        if not (path.is_file() and re.search(rf"^def {re.escape(token.partition('::')[2])}\(", path.read_text(), re.M))
+    ]  # fmt: skip
+
+
 def names_in(text: str) -> list[str]:
     return [token for token in quoted(text) if re.fullmatch(r"isthmus(\.\w+)+(\(\w+\))?", token)]
 
 
 def missing_paths(text: str) -> list[str]:
-    return [path for path in paths_in(text) if not (ROOT / path).exists()]
+    return [path for path in paths_in(text) if not (ROOT / path.partition("::")[0]).exists()]
 
 
 def resolve(dotted: str) -> object:
@@ -143,8 +153,24 @@ def test_a_forgotten_room_and_one_that_has_come_are_seen() -> None:
 def test_links_and_notes_name_files_that_exist(page: str) -> None:
     text = (ROOT / page).read_text()
     own = [t for t in paths_in(text) if t.split("/")[0] in {"src", "tests", "docs", "benchmarks", "examples"}]
-    assert [t for t in own if not (ROOT / t).exists()] == []
+    assert [t for t in own if not (ROOT / t.partition("::")[0]).exists()] == []
+    assert missing_tests(text) == []
     assert missing_names(text) == []
+
+
+def test_every_error_of_a_paper_has_its_test() -> None:
+    lines = (ROOT / "docs/errata.md").read_text().splitlines()
+    rows = [line for line in lines if line.startswith("| ") and not line.startswith("| place")]
+    assert len(rows) >= 25, "the page is read as it is written"
+    assert [row for row in rows if row.count("::test_") != 1] == []
+
+
+def test_a_test_that_is_not_there_is_seen() -> None:
+    there = "tests/architecture/test_docs.py::test_a_test_that_is_not_there_is_seen"
+    assert missing_tests(f"`{there}` `{there}_twice` `tests/nothing.py::test_x`") == [
+        f"{there}_twice",
+        "tests/nothing.py::test_x",
+    ]
 
 
 @pytest.mark.parametrize("name", isthmus.__all__)

@@ -14,10 +14,12 @@ ROOT = Path(__file__).parents[2]
 LEDGER = (*(f"FC-{i:02d}" for i in range(1, 52)), *(f"RES-{i:02d}" for i in range(1, 16)),
           *(f"LEAKY-{i:02d}" for i in range(1, 26)))  # fmt: skip
 EXPERIMENT = ("experiment",)
+PAPERS = ("Jacot 2023a", "Jacot 2023b", "Jacot and Kaiser 2024", "Boix-Adsera 2025")
 
 
 @dataclass(frozen=True)
 class Row:
+    source: str
     statement: str
     functions: tuple[str, ...]
     tests: tuple[str, ...]
@@ -30,10 +32,10 @@ def read_table(text: str) -> dict[str, Row]:
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if not re.fullmatch(r"[A-Z]+-\d+", cells[0]):
             continue
-        assert len(cells) == 5, f"{cells[0]}: {len(cells)} cells, needs id, statement, function, test, figure"
+        assert len(cells) == 6, f"{cells[0]}: {len(cells)} cells, needs id, source, statement, function, test, figure"
         assert cells[0] not in rows, f"{cells[0]} has two rows"
-        functions, tests = ([part.strip("` ") for part in cell.split(",")] for cell in cells[2:4])
-        rows[cells[0]] = Row(cells[1], tuple(functions), tuple(tests), cells[4])
+        functions, tests = ([part.strip("` ") for part in cell.split(",")] for cell in cells[3:5])
+        rows[cells[0]] = Row(cells[1], cells[2], tuple(functions), tuple(tests), cells[5])
     return rows
 
 
@@ -60,6 +62,8 @@ def assert_importable(dotted: str) -> None:
 
 def assert_row_stands(identifier: str, row: Row) -> None:
     assert row.statement, f"{identifier} states nothing"
+    named = [paper for paper in PAPERS if re.search(rf"{paper}, \w", row.source)]
+    assert named or row.source == "ours", f"{identifier} names no paper with a place"
     assert row.figure, f"{identifier}: write - where there is no figure"
     for name in re.findall("`(.+?)`", row.figure):
         assert name in FIGURES, f"{identifier}: there is no figure {name}"
@@ -77,6 +81,14 @@ def assert_row_stands(identifier: str, row: Row) -> None:
     for dotted in row.functions:
         name = dotted.rpartition(".")[2]
         assert re.search(rf"\b{name}\b", used), f"{identifier}: no test of the row uses {name}"
+
+
+def test_the_page_names_the_papers_that_its_rows_cite() -> None:
+    page = " ".join((ROOT / "docs" / "theorems.md").read_text().split())
+    citation = (ROOT / "CITATION.cff").read_text().lower()
+    for paper in PAPERS:
+        [title] = re.findall(rf"\*\*{paper}\*\*: [^*]+, \*([^*]+)\*", page)
+        assert title.lower() in citation, f"CITATION.cff does not refer to {title}"
 
 
 ROWS = read_table((ROOT / "docs" / "theorems.md").read_text())
@@ -101,18 +113,20 @@ def test_every_theorem_test_names_statements_that_list_it(path: Path) -> None:
 def test_the_checks_catch_broken_rows() -> None:
     good = ROWS["FC-09"]
     assert_row_stands("FC-09", good)
+    good_cells = (good.statement, good.functions, good.tests, "-")
     broken = {
-        "cannot be imported": Row("s", ("isthmus.theory.no_such_cost",), good.tests, "-"),
-        "does not exist": Row("s", good.functions, ("theorems/test_nothing.py",), "-"),
-        "does not carry": Row("s", good.functions, ("theorems/test_fc_10_diagonal_cost.py",), "-"),
-        "in both columns": Row("s", EXPERIMENT, good.tests, "-"),
-        "is no dotted name": Row("s", ("pending",), ("pending",), "-"),
-        "names its figure": Row("s", EXPERIMENT, EXPERIMENT, "001 fig. 2"),
-        "no test of the row uses": Row("s", ("isthmus.theory.resnet_cost",), good.tests, "-"),
-        "there is no figure": Row("s", good.functions, good.tests, "`no-such-figure`"),
+        "cannot be imported": Row("ours", "s", ("isthmus.theory.no_such_cost",), good.tests, "-"),
+        "does not exist": Row("ours", "s", good.functions, ("theorems/test_nothing.py",), "-"),
+        "does not carry": Row("ours", "s", good.functions, ("theorems/test_fc_10_diagonal_cost.py",), "-"),
+        "in both columns": Row("ours", "s", EXPERIMENT, good.tests, "-"),
+        "is no dotted name": Row("ours", "s", ("pending",), ("pending",), "-"),
+        "names its figure": Row("ours", "s", EXPERIMENT, EXPERIMENT, "Jacot 2023a, fig. 2"),
+        "no test of the row uses": Row("ours", "s", ("isthmus.theory.resnet_cost",), good.tests, "-"),
+        "names no paper": Row("Jacot 2023", *good_cells),
+        "there is no figure": Row("ours", "s", good.functions, good.tests, "`no-such-figure`"),
     }
     for message, row in broken.items():
         with pytest.raises(AssertionError, match=message):
             assert_row_stands("FC-09", row)
     with pytest.raises(AssertionError, match="two rows"):
-        read_table("| FC-01 | s | a.b | c | - |\n| FC-01 | s | a.b | c | - |")
+        read_table("| FC-01 | ours | s | a.b | c | - |\n| FC-01 | ours | s | a.b | c | - |")

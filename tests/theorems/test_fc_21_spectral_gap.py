@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from isthmus.theory import spectral_gap_ratios
-from theorem_checks import assert_close, with_spectrum
+from theorem_checks import assert_at_most, assert_close, with_spectrum
 
 pytestmark = pytest.mark.theorem("FC-21")
 
@@ -29,3 +29,21 @@ def test_small_representations_have_the_ratios_of_large_ones() -> None:
     for scale in (1.0, 1e-9, 1e9):
         assert spectral_gap_ratios(scale * matrix, rank=2) == pytest.approx((0.2, 0.4), rel=1e-12)
         assert spectral_gap_ratios(scale * matrix, rank=1) == pytest.approx((0.5, 0.5), rel=1e-12)
+
+
+def test_a_bias_adds_a_cross_term_that_the_proof_drops() -> None:
+    """|W Z + b|^2 <= |W|^2 |Z|^2 + N |b|^2 is false at Z = W = b = 1; with W and b as one matrix it holds."""
+    Z, w, b = torch.ones(5, 1).double(), 1.0, 1.0
+    layer = (w * Z + b).square().sum()
+    augmented = torch.cat([Z, torch.ones(5, 1).double()], 1)
+    assert_at_most(layer, (w**2 + b**2) * torch.linalg.matrix_norm(augmented, 2) ** 2)
+    with pytest.raises(AssertionError):
+        assert_at_most(layer, w**2 * Z.square().sum() + 5 * b**2)
+
+
+def test_relu_can_raise_the_largest_spread_but_never_the_total() -> None:
+    Z = torch.tensor([[-2.0, 6.0], [4.0, 5.0], [0.0, 0.0]], dtype=torch.float64)
+    before, after = Z - Z.mean(0), Z.relu() - Z.relu().mean(0)
+    assert_at_most(after.square().sum(), before.square().sum())
+    with pytest.raises(AssertionError):  # 1.049 times as large
+        assert_at_most(torch.linalg.matrix_norm(after, 2), torch.linalg.matrix_norm(before, 2))

@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from isthmus.constructions import piecewise_linear_network
+from isthmus.networks import jacobians
 from isthmus.theory import (
     diameter,
     rank1_cost_lower_bound,
@@ -90,6 +92,17 @@ def test_a_flat_map_that_fills_the_plane_is_not_rank_one() -> None:
     assert spanning_tree_certificate(x, 0 * x, lipschitz=1.0).rank == 0
     with pytest.raises(AssertionError):
         assert spanning_tree_certificate(x, x, lipschitz=10.0).rank == 2
+
+
+def test_without_the_hull_a_rank_one_map_needs_no_slope() -> None:
+    """0 on [0, .1], 1 on [.9, 1]: flat on both: the bound speaks of the gap, where the slope is 1.25."""
+    ends = torch.tensor([0.1, 0.9], dtype=torch.float64)
+    network = piecewise_linear_network(ends, torch.tensor([[0.0], [1.0]], dtype=torch.float64))
+    x = torch.tensor([[0.0], [0.05], [0.95], [1.0]], dtype=torch.float64)
+    stretch = rank1_stretch(x, network(x).detach())
+    assert_at_most(stretch, jacobians(network, torch.linspace(0, 1, 11).double()[:, None]).abs().max())
+    with pytest.raises(AssertionError):
+        assert_at_most(stretch, jacobians(network, x).abs().max())
 
 
 def test_degenerate_sets() -> None:

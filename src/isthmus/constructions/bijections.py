@@ -59,7 +59,7 @@ def between_bijections(
         ShapeError: not a matrix. TypeError: complex or integer matrix.
         ValueError: a slope outside (0, 1), a negative number of layers, stretch < 1, NaN or infinity.
 
-    Source: after Theorem 1, FC-04. Test: FC-04.
+    Source: Jacot 2023a, after Theorem 1. Test: FC-04.
     """
     if not 0 < negative_slope < 1:
         raise ValueError(

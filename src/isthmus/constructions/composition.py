@@ -67,7 +67,7 @@ def compose_with_identity(
         ValueError: not exactly one of `x`, `box` and `shift`; different slopes; num_identities < 0; NaN or infinity.
         TypeError: complex or integer samples or shift.
 
-    Source: proof of Theorem 1, FC-15. Test: FC-15.
+    Source: Jacot 2023a, proof of Theorem 1. Test: FC-15.
     """
     check_junction("compose_with_identity", inner, outer)
     if num_identities < 0:
@@ -97,7 +97,7 @@ def merged_composition(inner: FullyConnected, outer: FullyConnected) -> FullyCon
         ShapeError: the output of `inner` does not fit the input of `outer`.
         ValueError: different slopes.
 
-    Source: FC-16. Test: FC-16.
+    Source: Jacot 2023a, proof of Theorem 4. Test: FC-16.
     """
     check_junction("merged_composition", inner, outer)
     (g_weights, g_biases), (h_weights, h_biases) = biased_layers(inner), biased_layers(outer)

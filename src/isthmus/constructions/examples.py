@@ -51,7 +51,7 @@ def x_cross_example() -> XCross:
 
     The identity on the cross |x_0| = |x_1| and zero on both axes.
 
-    Source: Example 1, whose two cases are printed in the wrong order (the printed map jumps). Test: FC-05.
+    Source: Jacot 2023a, Example 1, whose two cases are printed in the wrong order (the printed map jumps). Test: FC-05.
     """
     x0, x1 = torch.tensor([1.0, -1, 0, 0]), torch.tensor([0.0, 0, 1, -1])
     abs0, abs1 = x0.abs(), x1.abs()
@@ -80,7 +80,7 @@ def divergent_representation_example(
     Raises:
         ValueError: an odd depth or one below 2, alpha < 0, epsilon < 0 or beyond 300 / L, where numbers overflow.
 
-    Source: Example 20 of the follow-up paper, FC-36. Test: FC-36.
+    Source: Jacot 2023b, Example 20. Test: FC-36.
     """
     if depth < 2 or depth % 2 or not 0 <= alpha < inf or not 0 <= epsilon * depth <= 300:
         raise ValueError(

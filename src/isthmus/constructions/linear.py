@@ -44,7 +44,7 @@ def balanced_linear_network(
     Raises:
         ValueError: depth < 1, or a rank outside 1..min(d_out, d_in).
 
-    Source: FC-09. Test: networks/test_pruning, constructions/test_linear.
+    Source: Dai, Karzand and Srebro 2021. Test: networks/test_pruning, constructions/test_linear.
     """
     if depth < 1 or (rank is not None and not 1 <= rank <= min(matrix.shape)):
         raise ValueError(
@@ -83,7 +83,7 @@ def completely_positive_path(
         ShapeError: shapes that do not fit.
         ValueError: depth < 2, a zero matrix, a map that is not isometric, or a domain that is not non-negative.
 
-    Source: Theorem 3 (3) of the follow-up paper, FC-30. Test: FC-30.
+    Source: Jacot 2023b, Theorem 3 (3). Test: FC-30.
     """
     _check_path(matrix, x, depth)
     check_numbers("completely_positive_path", matrix=matrix, x=x, isometry_in=isometry_in, isometry_out=isometry_out)

@@ -29,7 +29,7 @@ def max_affine_network(slopes: Float[Tensor, "m d_in"], offsets: Float[Tensor, "
     Raises:
         ShapeError: no piece, or slopes and offsets that do not fit.
 
-    Source: Arora et al. 2018, FC-17. Test: FC-17.
+    Source: Arora, Basu, Mianjy and Mukherjee 2018, in Jacot 2023a, Corollary 1. Test: FC-17.
     """
     _check_pieces("max_affine_network", slopes, offsets)
     return _tree(slopes, offsets, [(1.0, [list(range(len(slopes)))])])
@@ -52,7 +52,7 @@ def lattice_network(
         ShapeError: no piece, or slopes and offsets that do not fit.
         ValueError: no set, an empty set, or a piece outside 0..m-1.
 
-    Source: FC-17. Test: FC-17.
+    Source: Jacot 2023a, Corollary 1. Test: FC-17.
     """
     _check_pieces("lattice_network", slopes, offsets)
     groups = [[int(i) for i in pieces] for pieces in sets]
@@ -89,7 +89,7 @@ def lattice_sets(
         ShapeError: no piece, or slopes and offsets that do not fit.
         ValueError: tolerance < 0, NaN or infinity in the points.
 
-    Source: FC-17. Test: FC-17.
+    Source: Jacot 2023a, Corollary 1. Test: FC-17.
     """
     _check_pieces("lattice_sets", slopes, offsets)
     check_numbers("lattice_sets", points=points)

@@ -58,7 +58,7 @@ def piecewise_linear_network(
         ValueError: knots that do not increase strictly.
 
     Accuracy: rounding times the largest slope times the range of the knots.
-    Source: FC-17. Test: FC-17.
+    Source: Jacot 2023a, Corollary 1. Test: FC-17.
     """
     _check_knots(knots, values, left_slope, right_slope)
     t, y = knots.double(), values.double()
@@ -109,7 +109,7 @@ def rank_one_interpolator(
         ValueError: depth < 2, a direction of length 0, or none to try.
 
     Accuracy: rounding times the largest slope, about |y| / (smallest gap of t).
-    Source: Prop. 2, FC-19. Test: FC-19.
+    Source: Jacot 2023a, Proposition 2. Test: FC-19.
     """
     _check_interpolation(x, y, depth, direction)
     if direction is None and num_directions < 1:

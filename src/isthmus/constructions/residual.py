@@ -70,8 +70,8 @@ def residual_composition(
         ValueError: a leaky network, lambda or s outside (0, 1), a depth that leaves no scaling block, or not exactly
             one of x, box and shift.
 
-    Source: Theorem 3.3 with three misprints corrected (sqrt(tau^{1/L'} - 1), beta = sqrt(lambda), parenthesis of the
-    cost), RES-13. Test: RES-13.
+    Source: Boix-Adsera 2025, Theorem 3.3, with three misprints corrected (sqrt(tau^{1/L'} - 1), beta = sqrt(lambda),
+    parenthesis of the cost). Test: RES-13.
     """
     call = "residual_composition"
     s = check_residual(call, inner, outer, residual_weight=residual_weight, embedding_scale=embedding_scale)
@@ -99,7 +99,7 @@ def best_embedding_scale(residual_weight: float, *, rank: int, d_in: int, d_out:
     Raises:
         ValueError: lambda <= 0 or not finite, k < 1, or neither inputs nor outputs.
 
-    Source: RES-13. Test: RES-13.
+    Source: Boix-Adsera 2025, Theorem 3.3. Test: RES-13.
     """
     if not 0 < residual_weight < inf or rank < 1 or d_in + d_out < 1:
         raise ValueError(

@@ -56,7 +56,7 @@ def shallow_residual_composition(
         ValueError: a leaky network, lambda or s outside (0, 1), a depth that leaves no scaling block, repeats < 1, or
             not exactly one of x, box and shift.
 
-    Source: Theorem 3.3, appendix A, with the factor 1/m of the biases that the paper forgets; RES-14.
+    Source: Boix-Adsera 2025, Theorem 3.3, with the factor 1/m of the biases that the paper forgets; RES-14.
     Test: RES-14.
     """
     call = "shallow_residual_composition"

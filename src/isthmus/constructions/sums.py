@@ -41,7 +41,7 @@ def parallel_sum(first: FullyConnected, second: FullyConnected) -> ParallelSum:
         ShapeError: different numbers of inputs or outputs.
         ValueError: different slopes, or layers of which one has an activation and the other not.
 
-    Source: proof of Prop. 1, FC-16. Test: FC-16.
+    Source: Jacot 2023a, proof of Theorem 4. Test: FC-16.
     """
     if (first.dimensions[0], first.dimensions[-1]) != (second.dimensions[0], second.dimensions[-1]):
         raise ShapeError(
@@ -85,7 +85,7 @@ def leaky_from_relu(network: FullyConnected, negative_slope: float) -> FullyConn
     Raises:
         ValueError: the network is not a ReLU network, or |a| >= 1.
 
-    Source: proof of Prop. 1, with the sign corrected; FC-18. Test: FC-18.
+    Source: Jacot 2023a, proof of Corollary 1, with the sign corrected. Test: FC-18.
     """
     a = negative_slope
     if network.negative_slope != 0:

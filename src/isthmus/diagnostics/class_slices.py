@@ -50,7 +50,7 @@ def class_slice(
         ValueError: a module that is not piecewise affine in this way, fewer than two outputs, a basis of rank below 2.
         ShapeError: x does not have two dimensions, or as many rows and columns as are needed; names that do not fit.
 
-    Accuracy: *exact* up to rounding, in float64. Source: FC-45. Test: diagnostics/test_class_slices.
+    Accuracy: *exact* up to rounding, in float64. Source: Jacot 2023a, section 5. Test: diagnostics/test_class_slices.
     """
     if x.ndim != 2 or x.shape[1] < 2 or len(x) < 3:
         raise ShapeError(f"class_slice(module, x): needs 3 rows and 2 columns at least; got shape {tuple(x.shape)}.")

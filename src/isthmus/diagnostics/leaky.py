@@ -74,7 +74,7 @@ def leaky_path(network: LeakyResNet, x: ArrayLike | Tensor, y: ArrayLike | Tenso
         ShapeError: y is not of the shape of the outputs. DataError: NaN or infinity.
         ValueError: `ridge` <= 0, a network without a leak.
 
-    Source: 002, section 2; the staggered indices are ours. Test: LEAKY-11.
+    Source: Jacot and Kaiser 2024, section 1.5; the staggered indices are ours. Test: LEAKY-11.
     """
     exact, inputs, targets = checked_copy(network, x, y, ridge)
     stream, gradients, loss = stream_and_gradients(exact, inputs, targets, num_samples=len(inputs))
@@ -116,7 +116,7 @@ def leaky_diagnosis(
     Raises:
         As `leaky_path`. NumericalWarning: the network is far from critical, so the Hamiltonians say little.
 
-    Source: 002, figure 1. Test: LEAKY-13, LEAKY-15.
+    Source: Jacot and Kaiser 2024, figure 1. Test: LEAKY-13, LEAKY-15.
     """
     exact, inputs, targets = checked_copy(network, x, y, ridge)
     sums = leaky_sums(exact, inputs, targets, ridge=float(ridge))

@@ -62,7 +62,7 @@ def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
     }
     return tuple(
         Claim(
-            f"As the effective depth grows, {name} stays bounded.", "002, Figure 3",
+            f"As the effective depth grows, {name} stays bounded.", "Jacot and Kaiser 2024, Figure 3",
             "value at the largest effective depth over that at the least", float(values[-1] / values[0]), most=BOUND,
             doubt=doubt,
         )
@@ -74,7 +74,7 @@ FIGURE = PaperFigure(
     10,
     "boundedness",
     "Bounded path length and momenta",
-    "002, Figure 3",
+    "Jacot and Kaiser 2024, Figure 3",
     "The networks of figure 8. The paper's picture is lost; its text says that the three norms stay bounded.",
     plan,
     compute,

@@ -163,15 +163,15 @@ def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
     ridged, free = (float(data["tripoints"][(data["ridge"] > 0) == r].sum()) for r in (True, False))
     return (
         Claim(
-            "The regions of shallow networks have tripoints.", "001, Figure 2",
+            "The regions of shallow networks have tripoints.", "Jacot 2023a, Figure 2",
             "tripoints of shallow networks, sum over ridges and starts", float(shallow.sum()), least=1, doubt=doubt,
         ),
         Claim(
-            "Those of deeper networks have none.", "001, Figure 2", "tripoints of deep networks, the same sum",
+            "Those of deeper networks have none.", "Jacot 2023a, Figure 2", "tripoints of deep networks, the same sum",
             float(deep.sum()), most=0, doubt=doubt,
         ),
         Claim(
-            "A ridge has little effect on this.", "001, section 5",
+            "A ridge has little effect on this.", "Jacot 2023a, section 5",
             "difference of the tripoints with and without it, over their sum",
             abs(ridged - free) / max(ridged + free, 1.0), most=0.5, doubt=doubt,
         ),
@@ -182,7 +182,7 @@ FIGURE = PaperFigure(
     2,
     "class-boundaries",
     "Class boundaries with and without tripoints",
-    "001, Figure 2",
+    "Jacot 2023a, Figure 2",
     "Four inverted S that overhang each other, cross-entropy, depths 2 and 9, ridge 0 and 0.001. Size, gap, samples "
     "and widths are ours: the paper gives none.",
     plan,

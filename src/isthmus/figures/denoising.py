@@ -152,15 +152,15 @@ def _curve_claims(data: xr.Dataset) -> tuple[Claim, ...]:
     doubt = _doubt(data, 0, FITTED)
     return (
         Claim(
-            "Deep autoencoders project noisy points onto the data.", "001, Figure 3 B",
+            "Deep autoencoders project noisy points onto the data.", "Jacot 2023a, Figure 3 B",
             "mean distance to the data, after over before", float(deep), most=0.3, doubt=doubt,
         ),
         Claim(
-            "Shallow ones do not.", "001, Figure 3 C", "mean distance to the data, after over before",
+            "Shallow ones do not.", "Jacot 2023a, Figure 3 C", "mean distance to the data, after over before",
             float(shallow), least=0.3, doubt=doubt,
         ),
         Claim(
-            "Near the data a deep autoencoder is a projection, J J = J.", "001, section 5",
+            "Near the data a deep autoencoder is a projection, J J = J.", "Jacot 2023a, section 5",
             "median |J J - J|, deep over shallow", float(data["defect"][1] / data["defect"][0]),
             most=0.5, doubt=doubt,
         ),
@@ -172,11 +172,11 @@ def _image_claims(data: xr.Dataset, place: int) -> tuple[Claim, ...]:
     doubt = _doubt(data, place, SEEN)
     return (
         Claim(
-            f"Deep autoencoders of {SETS[place]} project noisy images onto the data.", "001, Figure 3 A",
+            f"Deep autoencoders of {SETS[place]} project noisy images onto the data.", "Jacot 2023a, Figure 3 A",
             "mean distance to the nearest image, after over before", float(deep), most=0.5, doubt=doubt,
         ),
         Claim(
-            f"Shallow ones of {SETS[place]} do not.", "001, section 5",
+            f"Shallow ones of {SETS[place]} do not.", "Jacot 2023a, section 5",
             "mean distance to the nearest image, after over before", float(shallow), least=0.5, doubt=doubt,
         ),
     )  # fmt: skip
@@ -223,7 +223,7 @@ FIGURE = PaperFigure(
     3,
     "denoising",
     "Denoising autoencoders",
-    "001, Figure 3",
+    "Jacot 2023a, Figure 3",
     "A random piecewise linear curve in the plane with noise of 0.3 of its spread: cold starts and one from rank 1, of "
     "which the least objective is shown. Images with noise of once their spread: the digits of scikit-learn, and MNIST "
     "where its files are given. Depths, widths, samples and noise are ours, the paper's are lost.",

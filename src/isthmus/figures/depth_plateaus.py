@@ -155,19 +155,19 @@ def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
     collapsed = float(data["penalty"].isel(depth=-1))
     return (
         Claim(
-            "Along the depths of one rank the squared norm rises by that rank per layer.", "003, Figure 1",
+            "Along the depths of one rank the squared norm rises by that rank per layer.", "Jacot 2023b, Figure 1",
             f"largest distance of a slope from its rank ({told or 'no rank at three depths'})", off, most=0.35,
         ),
         Claim(
-            f"The true rank ({RANK}) is found over a range of depths.", "003, Figure 1",
+            f"The true rank ({RANK}) is found over a range of depths.", "Jacot 2023b, Figure 1",
             "depths that read it", float((counts == RANK).sum()), least=2,
         ),
         Claim(
-            "Depth lowers the rank: over-estimates come at small depths.", "003, section 3.1",
+            "Depth lowers the rank: over-estimates come at small depths.", "Jacot 2023b, section 3.1",
             "depths at which the count rises", float((np.diff(counts) > 0).sum()) if len(counts) else np.nan, most=0,
         ),
         Claim(
-            "At large depth the weights collapse to 0.", "003, Figure 1",
+            "At large depth the weights collapse to 0.", "Jacot 2023b, Figure 1",
             f"squared norm at depth {float(data['depth'][-1]):.0f}", collapsed, most=1e-3,
         ),
     )  # fmt: skip
@@ -177,7 +177,7 @@ FIGURE = PaperFigure(
     5,
     "depth-plateaus",
     "Penalty against depth with whole slopes",
-    "003, Figure 1",
+    "Jacot 2023b, Figure 1",
     "A teacher of rank 2 from 20 to 20 dimensions, E|y|^2 = 1, ridge 0.01 at every depth (the paper's scale of the "
     "targets is lost, so its 0.001 cannot be compared); its latent dimension, lost too, is 8 here.",
     plan,

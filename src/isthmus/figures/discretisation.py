@@ -103,15 +103,16 @@ def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
     ends = (steps[0] + steps[-1]) / 2 / steps[1:-1].max()
     return (
         Claim(
-            "Irregular steps have a small but consistent advantage in the test error.", "002, Figure 2a",
+            "Irregular steps have a small but consistent advantage in the test error.",
+            "Jacot and Kaiser 2024, Figure 2a",
             "largest error over that of equal steps", float((irregular / even).max()), most=1.0, doubt=doubt,
         ),
         Claim(
-            "So have adaptive steps.", "002, Figure 2a", "largest error over that of equal steps",
+            "So have adaptive steps.", "Jacot and Kaiser 2024, Figure 2a", "largest error over that of equal steps",
             float((adaptive / even).max()), most=1.0, doubt=doubt,
         ),
         Claim(
-            "Adaptive steps gather at the beginning and at the end.", "002, Figure 2b",
+            "Adaptive steps gather at the beginning and at the end.", "Jacot and Kaiser 2024, Figure 2b",
             "mean of the first and last step over the longest between", float(ends), most=0.8, doubt=doubt,
         ),
     )  # fmt: skip
@@ -121,7 +122,7 @@ FIGURE = PaperFigure(
     9,
     "discretisation",
     "Step sizes of leaky ResNets",
-    "002, Figure 2",
+    "Jacot and Kaiser 2024, Figure 2",
     "A teacher with standardised columns instead of the paper's chain of three ResNets, whose weights are lost; "
     "preconditioned L-BFGS; effective depth 3.",
     plan,

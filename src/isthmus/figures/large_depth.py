@@ -187,24 +187,24 @@ def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
     expected = float((shallow["depth"] / deep["depth"]) ** 0.25)
     return (
         Claim(
-            "Any finite data are fitted at a squared norm of L plus a constant.", "001, Proposition 2",
+            "Any finite data are fitted at a squared norm of L plus a constant.", "Jacot 2023a, Proposition 2",
             "largest objective over ridge (L + C_N)", float((data["trained_objective"] / bound).max()), most=1.01,
         ),
         Claim(
-            "At large depth some layer is close to rank 1, by L^(-1/4).", "001, Proposition 4",
+            "At large depth some layer is close to rank 1, by L^(-1/4).", "Jacot 2023a, Proposition 4",
             "least second / first singular value, deepest over shallowest",
             float(deep["least_ratio"] / shallow["least_ratio"]), most=1.2 * expected,
         ),
         Claim(
-            "The slope that rank 1 needs grows like N^(1 - 1/k), k = 2.", "001, Theorem 2",
+            "The slope that rank 1 needs grows like N^(1 - 1/k), k = 2.", "Jacot 2023a, Theorem 2",
             "fitted exponent", exponent(data["count"], data["stretch"]), least=0.4, most=0.6,
         ),
         Claim(
-            "Interpolators of rank 1 have at least this slope.", "001, Theorem 2",
+            "Interpolators of rank 1 have at least this slope.", "Jacot 2023a, Theorem 2",
             "least slope / needed slope", float((data["slope"] / data["stretch"]).min()), least=1.0,
         ),
         Claim(
-            "The window of depths in which rank 2 wins grows with the number of samples.", "001, Proposition 5",
+            "The window of depths in which rank 2 wins grows with the number of samples.", "Jacot 2023a, Proposition 5",
             "least growth of the certified depth from one N to the next", float(data["certified"].diff("count").min()),
             least=1e-3,
         ),
@@ -215,7 +215,7 @@ FIGURE = PaperFigure(
     4,
     "large-depth",
     "Approximate rank 1 at very large depth, and the window of depths",
-    "001, Propositions 2, 4 and 5, Theorem 2",
+    "Jacot 2023a, Propositions 2, 4 and 5, Theorem 2",
     "The identity on random points of the unit square. The paper shows no experiment: every size is ours.",
     plan,
     compute,

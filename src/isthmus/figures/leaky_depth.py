@@ -116,24 +116,24 @@ def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
     spread = (last["hamiltonian_mixed"].std() * 2 / last["effective_depth"]) / last["cost_of_identity"].std()
     return (
         Claim(
-            f"-2 H / Lt approaches the rank ({rank:.0f}) from below.", "002, Figure 1a",
+            f"-2 H / Lt approaches the rank ({rank:.0f}) from below.", "Jacot and Kaiser 2024, Figure 1a",
             "largest stable median over effective depths", float(read["stable"].max()), most=rank + 0.25, doubt=doubt,
         ),
         Claim(
-            "At large effective depth it is the rank.", "002, Figure 1a",
+            "At large effective depth it is the rank.", "Jacot and Kaiser 2024, Figure 1a",
             f"stable median at Lt = {float(data['effective_depth'][-1]):g}", float(read["stable"][-1]),
             least=rank - 0.5, most=rank + 0.5, doubt=doubt,
         ),
         Claim(
-            "The least cost of identity approaches it from above.", "002, Figure 1a",
+            "The least cost of identity approaches it from above.", "Jacot and Kaiser 2024, Figure 1a",
             "least value over effective depths", float(read["identity"].min()), least=rank - 0.05, doubt=doubt,
         ),
         Claim(
-            "Both close in on each other as the effective depth grows.", "002, Figure 1a",
+            "Both close in on each other as the effective depth grows.", "Jacot and Kaiser 2024, Figure 1a",
             "gap at the largest effective depth over that at the least", float(gap[-1] / gap[0]), most=0.5, doubt=doubt,
         ),
         Claim(
-            "The Hamiltonian varies much less over the layers than its parts.", "002, Figure 1d",
+            "The Hamiltonian varies much less over the layers than its parts.", "Jacot and Kaiser 2024, Figure 1d",
             "its standard deviation over that of the cost of identity", float(spread), most=0.5, doubt=doubt,
         ),
     )  # fmt: skip
@@ -143,7 +143,7 @@ FIGURE = PaperFigure(
     8,
     "leaky-depth",
     "Leaky ResNets over effective depth",
-    "002, Figure 1",
+    "Jacot and Kaiser 2024, Figure 1",
     "A teacher of rank k with standardised columns, preconditioned L-BFGS instead of Adam; the caption's rank 5 for "
     "the paper's sizes, 2 for smaller ones.",
     plan,

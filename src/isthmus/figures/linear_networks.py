@@ -187,23 +187,23 @@ def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
     dimensions = (data["kernel_spectrum"] >= LARGE).sum("component")
     return (
         Claim(
-            "The cost per layer of deep linear networks tends to the rank (3).", "001, introduction",
+            "The cost per layer of deep linear networks tends to the rank (3).", "Jacot 2023a, introduction",
             f"distance from 3 at depth {float(data['depth'][-1]):.0f}", float(off), most=0.01,
         ),
         Claim(
-            "That of diagonal linear networks tends to the number of non-zeros (4).", "001, introduction",
+            "That of diagonal linear networks tends to the number of non-zeros (4).", "Jacot 2023a, introduction",
             "distance from 4 at the same depth", float(abs(data["diagonal_cost"].isel(depth=-1) - 4)), most=0.02,
         ),
         Claim(
-            "Trained linear networks reach the closed form.", "001, Appendix B",
+            "Trained linear networks reach the closed form.", "Jacot 2023a, Appendix B",
             "largest penalty / closed form of what they learned", float(excess.max()), least=1 - 1e-6, most=1.01,
         ),
         Claim(
-            "Kernel ridge regression over-estimates the rank (2).", "001, Appendix D.1",
+            "Kernel ridge regression over-estimates the rank (2).", "Jacot 2023a, Appendix D.1",
             "fewest dimensions above 1 % over bandwidths", float(dimensions.min()), least=RANK + 1,
         ),
         Claim(
-            "The deep network with a penalty does not.", "001, Appendix D.1",
+            "The deep network with a penalty does not.", "Jacot 2023a, Appendix D.1",
             "dimensions above 1 %", float((data["network_spectrum"] >= LARGE).sum()), least=RANK, most=RANK,
         ),
     )  # fmt: skip
@@ -213,7 +213,7 @@ FIGURE = PaperFigure(
     12,
     "linear-networks",
     "Linear networks from norms to rank and sparsity",
-    "001, introduction and Appendix D.1",
+    "Jacot 2023a, introduction and Appendix D.1",
     "A 5 x 5 matrix of rank 3; a teacher of rank 2 from 12 to 12 dimensions with 10 % noise. The paper shows no "
     "experiment: every size is ours.",
     plan,

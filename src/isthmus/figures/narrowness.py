@@ -116,16 +116,18 @@ def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
     last = data.isel(depth=-1)
     return (
         Claim(
-            "The tangent kernel of fits that under-estimate the rank blows up with the samples.", "003, section 4.1",
+            "The tangent kernel of fits that under-estimate the rank blows up with the samples.",
+            "Jacot 2023b, section 4.1",
             "exponent in N at the largest depth", exponent(data["count"], last["rank_one"]), least=0.5,
         ),
         Claim(
-            "It grows at least like the squared slope that rank 1 needs, to the power 1 - 1/L.", "003, Proposition 9",
+            "It grows at least like the squared slope that rank 1 needs, to the power 1 - 1/L.",
+            "Jacot 2023b, Proposition 9",
             "least kernel / depth over slope^(2 - 2/L)",
             float((last["rank_one"] / data["stretch"] ** (2 - 2 / float(last["depth"]))).min()), least=0.25,
         ),
         Claim(
-            "That of the network of the true rank does not.", "003, section 4.1",
+            "That of the network of the true rank does not.", "Jacot 2023b, section 4.1",
             "exponent in N at the largest depth", exponent(data["count"], last["rank_two"]), most=0.1,
         ),
     )  # fmt: skip
@@ -135,7 +137,7 @@ FIGURE = PaperFigure(
     7,
     "narrowness",
     "Narrowness of minima that under-estimate the rank",
-    "003, section 4.1",
+    "Jacot 2023b, section 4.1",
     "Networks written down for the identity on random points of the unit square. The paper shows no experiment: every "
     "size is ours.",
     plan,

@@ -116,25 +116,26 @@ def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
     doubt = "" if float(data["data_loss"]) < 0.2 else f"the data loss is {float(data['data_loss']):.2g} of the variance"
     return (
         Claim(
-            f"The weights in the middle have the rank of the task ({RANK}).", "001, Figure 1",
+            f"The weights in the middle have the rank of the task ({RANK}).", "Jacot 2023a, Figure 1",
             "numerical rank of the middle weights", float(data["rank"]), least=RANK, most=RANK, doubt=doubt,
         ),
         Claim(
-            f"The representations in the middle have approximately rank {RANK}.", "001, Figure 1",
+            f"The representations in the middle have approximately rank {RANK}.", "Jacot 2023a, Figure 1",
             "median gap of the centred activations over the middle third", float(layers.median()),
             least=RANK, most=RANK, doubt=doubt,
         ),
         Claim(
-            "The impact of the nonlinearity vanishes in the middle layers.", "001, Figure 1",
+            "The impact of the nonlinearity vanishes in the middle layers.", "Jacot 2023a, Figure 1",
             "median impact over the middle third", float(impact.isel(layer=_middle(data)).median()), most=0.02,
             doubt=doubt,
         ),
         Claim(
-            "It does not at the ends.", "001, Figure 1", "largest impact at the first and last hidden layers", ends,
+            "It does not at the ends.", "Jacot 2023a, Figure 1",
+            "largest impact at the first and last hidden layers", ends,
             least=0.2, doubt=doubt,
         ),
         Claim(
-            "The squared norm over the depth is about 6.", "001, Figure 1", "penalty / L",
+            "The squared norm over the depth is about 6.", "Jacot 2023a, Figure 1", "penalty / L",
             float(data["penalty"]) / data.sizes["layer"], least=5.0, most=7.0, doubt=doubt,
         ),
     )  # fmt: skip
@@ -144,7 +145,7 @@ FIGURE = PaperFigure(
     1,
     "rank-recovery",
     "Rank recovery at depth 13",
-    "001, Figure 1",
+    "Jacot 2023a, Figure 1",
     "A teacher of rank 5 from 50 to 50 dimensions, E|y|^2 = 1, ridge 0.05 / L; L-BFGS after Adam instead of Adam "
     "alone. The caption says rank 4, the appendix 5.",
     plan,

@@ -195,20 +195,20 @@ def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
     doubt = "" if lost <= LEARNED else f"the data loss is {lost:.2g} of the variance"
     return (
         Claim(
-            "The hidden representations are two-dimensional.", "003, Figure 2",
+            "The hidden representations are two-dimensional.", "Jacot 2023b, Figure 2",
             "least gap of the centred activations over the hidden layers", float(data["dimensions"]), least=RANK,
             most=RANK, doubt=doubt,
         ),
         Claim(
-            "The learned coordinates determine the summary statistics.", "003, Figure 2",
+            "The learned coordinates determine the summary statistics.", "Jacot 2023b, Figure 2",
             "share of their variance that neighbours predict", float(data["to_statistics"]), least=0.9, doubt=doubt,
         ),
         Claim(
-            "The summary statistics determine the learned coordinates.", "003, Figure 2",
+            "The summary statistics determine the learned coordinates.", "Jacot 2023b, Figure 2",
             "share of their variance that neighbours predict", float(data["from_statistics"]), least=0.9, doubt=doubt,
         ),
         Claim(
-            "Descents do not cross in the learned coordinates.", "003, Figure 2", "share of pairs that cross",
+            "Descents do not cross in the learned coordinates.", "Jacot 2023b, Figure 2", "share of pairs that cross",
             float(data["crossings"]), most=0.05, doubt=doubt,
         ),
     )  # fmt: skip
@@ -218,7 +218,7 @@ FIGURE = PaperFigure(
     6,
     "symmetry",
     "Symmetry learning",
-    "003, Figure 2",
+    "Jacot 2023b, Figure 2",
     "Losses along gradient descent on |v v^T - w w^T|^2, each of unit variance; dimension, steps, step size and "
     "samples are ours, the paper's are lost.",
     plan,

@@ -37,7 +37,7 @@ def caratheodory_prune(
 
     Cost: one singular value decomposition of (n width_{l+1}, width_l) per layer and one of (rank, rank + 1) per
     neuron removed.
-    Source: LEAKY-10 (there for a leaky residual network). Test: laws/test_moves.
+    Source: Jacot and Kaiser 2024, Proposition 3 (LEAKY-10, there for a leaky residual network). Test: laws/test_moves.
     """
     if not 0 <= relative < 1:
         raise ValueError(f"caratheodory_prune(relative={relative}): needs 0 <= relative < 1; 1e-13 is rounding.")

@@ -49,7 +49,7 @@ def class_regions(cells: SliceCells, *, relative: float = 1e-9) -> ClassRegions:
     Raises:
         ValueError: fewer than two outputs, or `relative` outside (0, 1).
 
-    Source: FC-45. Test: FC-45.
+    Source: Jacot 2023a, section 5. Test: FC-45.
     """
     num_classes = cells.values[0].shape[1]
     if num_classes < 2 or not 0 < relative < 1:

@@ -49,7 +49,7 @@ def insert_identity_layers(network: FullyConnected, count: int, *, position: int
     Raises:
         ValueError: `count` < 0 or `position` outside 0..L.
 
-    Source: FC-15. Test: laws/test_moves.
+    Source: Jacot 2023a, proof of Theorem 1 (FC-15). Test: laws/test_moves.
     """
     if count < 0 or (position is not None and not 0 <= position <= network.depth):
         raise ValueError(

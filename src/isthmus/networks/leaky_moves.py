@@ -34,7 +34,7 @@ def with_steps(network: LeakyResNet, steps: Float[Tensor, " depth"]) -> LeakyRes
     Raises:
         ValueError: an explicit Euler network, whose total leak the steps would change; a smoothed one; bad steps.
 
-    Accuracy: rounding. Source: 002, Proposition 10, in discrete form ours. Test: LEAKY-17.
+    Accuracy: rounding. Source: Jacot and Kaiser 2024, Proposition 10, in discrete form ours. Test: LEAKY-17.
     """
     _check_movable("with_steps", network)
     moved = LeakyResNet(
@@ -68,7 +68,8 @@ def retimed(network: LeakyResNet) -> LeakyResNet:
     Raises:
         ValueError: an explicit Euler network, or a smoothed one.
 
-    Accuracy: the outputs to rounding; the steps are a local optimum. Source: 002, Proposition 10. Test: LEAKY-17.
+    Accuracy: the outputs to rounding; the steps are a local optimum.
+    Source: Jacot and Kaiser 2024, Proposition 10. Test: LEAKY-17.
     """
     _check_movable("retimed", network)
     W, width = network.weights.detach().double(), network.width
@@ -112,7 +113,7 @@ def releaked(network: LeakyResNet, effective_depth: Real) -> tuple[LeakyResNet, 
     Raises:
         ValueError: an exponential or smoothed network, a leak out of range.
 
-    Accuracy: rounding. Source: 002, section 1.1, with the bias ours. Test: LEAKY-03.
+    Accuracy: rounding. Source: Jacot and Kaiser 2024, section 1.2, with the bias ours. Test: LEAKY-03.
     """
     check_positive("releaked", "effective_depth", effective_depth)
     if network.scheme != "euler":

@@ -36,7 +36,7 @@ def step_sizes(steps: str | Tensor, depth: int, *, irregularity: Real = 1.0) -> 
         ValueError: another word; `irregularity` outside [0, 1]; a step <= 0; a sum other than 1.
         ShapeError: not one step per layer.
 
-    Source: 002, appendix A, as corrected. Test: LEAKY-19.
+    Source: Jacot and Kaiser 2024, section 3, as corrected. Test: LEAKY-19.
     """
     if not 0 <= irregularity <= 1:
         raise ValueError(f"LeakyResNet(irregularity={irregularity!r}): needs a number in [0, 1]; 0 is equidistant.")

@@ -39,7 +39,7 @@ def min_norm_projection(
 
     Accuracy: that of a singular value decomposition in float64, whatever the network's type.
     Cost: O(n width^2) per layer.
-    Source: LEAKY-04 without leak. Test: laws/test_moves.
+    Source: Jacot and Kaiser 2024, section 1.3 (without leak; LEAKY-04). Test: laws/test_moves.
     """
     if not 0 <= relative < 1:
         raise ValueError(

@@ -26,7 +26,7 @@ def rebalance(network: FullyConnected, *, tolerance: float = 1e-13, sweeps: int 
     Returns:
         A new network, equal as a function up to rounding; the penalty never rises.
 
-    Source: Prop. 12 and Remark 6 of the paper; FC-23.
+    Source: Jacot 2023a, Proposition 12 and Remark 6. Test: FC-23.
     """
     balanced = copy.deepcopy(network)
     with torch.no_grad():

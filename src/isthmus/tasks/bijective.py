@@ -111,7 +111,7 @@ def bijective_rank(
     Raises:
         ValueError: an argument is out of the ranges above.
 
-    Source: FC-04. Test: tests/tasks/test_bijective.py.
+    Source: Jacot 2023a, after Theorem 1 (FC-04). Test: tests/tasks/test_bijective.py.
     """
     f = bijective_map(rank, d_in=d_in, d_out=d_out, depth=depth, negative_slope=negative_slope, seed=seed)
     generator = torch.Generator().manual_seed(seed + 2**32)

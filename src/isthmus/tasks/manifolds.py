@@ -151,7 +151,7 @@ def curve_autoencoder(*, num_samples: int = 1000, seed: int = 0) -> Task:
     Curves that cross themselves are drawn again: those do not embed in a line. Bottleneck rank 1 (*exact*), flat
     rank 2.
 
-    Source: FC-49.
+    Source: Jacot 2023a, Figure 3 (FC-49).
     """
     generator = torch.Generator().manual_seed(seed)
     while True:

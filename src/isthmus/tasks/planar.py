@@ -21,7 +21,7 @@ def x_cross(*, num_samples: int = 1000, seed: int = 0) -> Task:
     On the diagonals it is the identity, and their cross does not embed in a line. (The map as printed in the paper has
     its two cases swapped and jumps at the axes; this is the continuous one.)
 
-    Source: FC-05.
+    Source: Jacot 2023a, Example 1 (FC-05).
     """
     x = np.random.default_rng(seed).uniform(-1, 1, (num_samples, 2))
     return Task(x, x_cross_map(x), 2, f"x_cross(num_samples={num_samples}, seed={seed})", jacobian_rank=1)
@@ -50,7 +50,7 @@ def inverted_s_classes(
     Raises:
         ValueError: fewer than 2 classes or fewer rows than classes, or `gap` is not positive.
 
-    Source: FC-48, whose geometry the paper leaves open.
+    Source: Jacot 2023a, Figure 2 (FC-48), whose geometry the paper leaves open.
     """
     if not 2 <= num_classes <= num_samples or not gap > 0:
         raise ValueError(

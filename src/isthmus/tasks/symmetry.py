@@ -48,7 +48,7 @@ def gradient_descent_symmetry(
     Raises:
         ValueError: an argument is out of the ranges above, or the descent diverges.
 
-    Source: FC-51.
+    Source: Jacot 2023b, Figure 2 (FC-51).
     """
     if dimension < 2 or num_steps < 2:
         raise ValueError(

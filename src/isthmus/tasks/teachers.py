@@ -111,7 +111,7 @@ def teacher(
     Raises:
         ValueError: a dimension is out of the ranges above, or `noise` is negative.
 
-    Source: FC-47, with the rank a parameter. Test: tests/tasks/test_teachers.py.
+    Source: Jacot 2023a, Figure 1 (FC-47), with the rank a parameter. Test: tests/tasks/test_teachers.py.
     """
     latent_dim = latent_dim_for(rank, d_in, latent_dim)
     if not 1 <= rank <= d_out:
@@ -176,7 +176,7 @@ def teacher_reference(*, num_samples: int = 256, seed: int = 0) -> Task:
         num_samples: number of rows.
         seed: of the points and the maps; 0 is the problem that benchmarks quote.
 
-    Source: FC-47.
+    Source: Jacot 2023a, Figure 1 (FC-47).
     """
     generator = torch.Generator().manual_seed(1000 + seed)
     z = torch.randn(num_samples, 15, generator=generator, dtype=torch.float32)

@@ -85,7 +85,7 @@ def bottleneck_certificate(
 
     Accuracy: rounding only raises the bound, by eps times the condition of the first k directions in each layer. For a
     trained network use a k whose singular values are not rounding: each tiny one raises the bound by -2 log s.
-    Source: 003, Theorem 6; for k below the rank see docs/notes/certificates.md. Test: FC-37.
+    Source: Jacot 2023b, Theorem 6; for k below the rank see docs/notes/certificates.md. Test: FC-37.
     """
     call = "bottleneck_certificate"
     _check_network(call, weights, biases, derivatives, rank)
@@ -126,7 +126,7 @@ def two_sequence_certificate(
         ValueError: derivatives outside [-1, 1], k larger than a width or than the rank of Jf(x), NaN or infinity.
         ShapeError: layers that do not fit. TypeError: complex or integer tensors.
 
-    Accuracy: as `bottleneck_certificate`. Source: corrects the proof of 003, Theorem 6. Test: FC-37.
+    Accuracy: as `bottleneck_certificate`. Source: corrects the proof of Jacot 2023b, Theorem 6. Test: FC-37.
     """
     call = "two_sequence_certificate"
     _check_network(call, weights, biases, derivatives, rank)
@@ -230,7 +230,7 @@ def activation_norm_bound(
         ValueError: `rank` < 1, `tangent_scale` <= 0, NaN or infinity, also in `excess`.
         TypeError: complex or integer tensor.
 
-    Accuracy: rounding, upward, for the numbers given. Source: 003, Theorem 7. Test: FC-39.
+    Accuracy: rounding, upward, for the numbers given. Source: Jacot 2023b, Theorem 7. Test: FC-39.
     """
     call = "activation_norm_bound"
     check_tensor(call, "log_pseudo_determinants", log_pseudo_determinants, ndim=1)
@@ -264,7 +264,8 @@ def representation_tail_bound(
             infinity, no points.
         TypeError: complex or integer tensor.
 
-    Accuracy: rounding, upward, for the numbers given. Source: 003, Corollary 8, constant derived anew. Test: FC-40.
+    Accuracy: rounding, upward, for the numbers given.
+    Source: Jacot 2023b, Corollary 8, constant derived anew. Test: FC-40.
     """
     call = "representation_tail_bound"
     check_tensor(call, "activation_bounds", activation_bounds, ndim=1)

@@ -75,7 +75,7 @@ def depth_reading(
     Raises:
         ValueError: no depth or no rank, or tables of another size.
 
-    Source: FC-31. Test: theory/test_depth_lines.
+    Source: Jacot 2023b, section 3.1 (FC-31). Test: theory/test_depth_lines.
     """
     unsure = [[False] * len(row) for row in objectives] if unsure is None else unsure
     if not depths or not objectives or any(len(row) != len(depths) for row in (*objectives, *holds, *unsure)):

@@ -33,7 +33,7 @@ def bottleneck_cost_upper_bound(
     Raises:
         ValueError: depths or rank out of range, a negative penalty, NaN or infinity.
 
-    Accuracy: rounding, upward. Attained by `constructions`. Source: 001, Theorem 1 and section 4. Test: FC-25.
+    Accuracy: rounding, upward. Attained by `constructions`. Source: Jacot 2023a, Theorem 1 and section 4. Test: FC-25.
     """
     call = "bottleneck_cost_upper_bound"
     check_depth(call, encoder_depth)
@@ -74,7 +74,8 @@ def depth_window(*, rank: int, constant: Real, rank1_constant: Real, rank1_stret
     Raises:
         ValueError: `rank` < 2, `constant` < 0, `rank1_stretch` <= 0, NaN or infinity.
 
-    Accuracy: bisection to rounding; certified is rounded down, undercut up. Source: 001, Proposition 5. Test: FC-24.
+    Accuracy: bisection to rounding; certified is rounded down, undercut up.
+    Source: Jacot 2023a, Proposition 5. Test: FC-24.
     """
     check_rank("depth_window", rank, largest=2**62, least=2)
     check_positive("depth_window", "rank1_stretch", rank1_stretch)
@@ -114,7 +115,7 @@ def switch_depth(*, loss: tuple[Real, Real], constant: tuple[Real, Real], rank: 
     Raises:
         ValueError: k_1 >= k_2, `ridge` <= 0, NaN or infinity.
 
-    Accuracy: rounding. Source: 003, section 3.1. Test: FC-31.
+    Accuracy: rounding. Source: Jacot 2023b, section 3.1. Test: FC-31.
     """
     check_positive("switch_depth", "ridge", ridge)
     if not rank[0] < rank[1]:
@@ -149,7 +150,7 @@ def plateau_slope(depths: Float[Tensor, " m"] | Int[Tensor, " m"], penalties: Fl
         ShapeError: fewer than two depths, or lengths that differ. ValueError: depths that do not rise, NaN or infinity.
         TypeError: complex or integer penalties.
 
-    Accuracy: rounding. Source: 003, section 3.1. Test: FC-31.
+    Accuracy: rounding. Source: Jacot 2023b, section 3.1. Test: FC-31.
     """
     check_tensor("plateau_slope", "penalties", penalties, ndim=1)
     if depths.shape != penalties.shape or len(depths) < 2:

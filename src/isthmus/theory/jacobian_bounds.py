@@ -60,7 +60,7 @@ def schatten_lower_bound(
         ShapeError: not three dimensions.
 
     Accuracy: rounding only lowers it: each s_i counts with the lower end of its interval, the sum is rounded down.
-    Source: 001, Proposition 3. Test: FC-13, FC-14, FC-44.
+    Source: Jacot 2023a, Proposition 3. Test: FC-13, FC-14, FC-44.
     """
     check_tensor("schatten_lower_bound", "jacobians", jacobians, ndim=3)
     check_depth("schatten_lower_bound", depth)
@@ -102,7 +102,7 @@ def last_matrix_lower_bound(
         ShapeError: not three and two dimensions, or of different d_out.
 
     Accuracy: rounding only lowers it; that of the pseudo-inverse, eps times the condition number of W_L, is counted.
-    Source: 003, proof of Proposition 5. Test: FC-34.
+    Source: Jacot 2023b, proof of Proposition 5. Test: FC-34.
     """
     call = "last_matrix_lower_bound"
     check_tensor(call, "jacobians", jacobians, ndim=3)
@@ -158,7 +158,7 @@ def regularity_lower_bound(
         ValueError: `rank` outside its range, `depth` < 1, NaN or infinity. TypeError: complex or integer tensor.
 
     Accuracy: rounding only lowers it, by about 2 k error / s_k: each s_i counts with the lower end of its interval.
-    Source: 003, Theorem 3, finite-depth form. Test: FC-28.
+    Source: Jacot 2023b, Theorem 3, finite-depth form. Test: FC-28.
     """
     check_tensor("regularity_lower_bound", "jacobians", jacobians, ndim=3)
     check_depth("regularity_lower_bound", depth)
@@ -200,7 +200,8 @@ def two_point_bound(
         ValueError: a leaky network, a norm below 1, `depth` < 1, NaN or infinity. TypeError: complex or integer tensor.
         ShapeError: Jacobians of different shapes.
 
-    Accuracy: rounding only lowers it, given the two norms. Source: 003, Proposition 13, finite-depth form. Test: FC-35.
+    Accuracy: rounding only lowers it, given the two norms.
+    Source: Jacot 2023b, Proposition 13, finite-depth form. Test: FC-35.
     """
     call = "two_point_bound"
     check_tensor(call, "jacobian_x", jacobian_x, ndim=2)
@@ -257,7 +258,7 @@ def resnet_jacobian_lower_bound(
     Accuracy: rounding only lowers it: each s_i counts with the lower end of its interval, and the sum is rounded down.
     A value of 1e-17 that is rounding would cost lam log(1e-17 / lam). Attention and normalisation layers break the
     hypothesis: there it is a heuristic.
-    Source: 000, Theorem 3.3. Test: RES-12.
+    Source: Boix-Adsera 2025, Theorem 3.3. Test: RES-12.
     """
     check_tensor("resnet_jacobian_lower_bound", "jacobians", jacobians, ndim=3)
     factors = 1 if depth is None else depth + 2

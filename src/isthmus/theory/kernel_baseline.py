@@ -61,7 +61,8 @@ def kernel_ridge(
         ShapeError: numbers of rows that differ.
         TypeError: complex or integer tensor.
 
-    Accuracy: eps |K| / ridge. Cost O(n^3). Source: 001, Appendix D.1, with sign and rank corrected. Test: FC-26.
+    Accuracy: eps |K| / ridge. Cost O(n^3).
+    Source: Jacot 2023a, Appendix D.1, with sign and rank corrected. Test: FC-26.
     """
     check_tensor("kernel_ridge", "x", x, ndim=2)
     check_tensor("kernel_ridge", "y", y, ndim=2)

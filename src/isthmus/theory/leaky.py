@@ -54,7 +54,7 @@ def critical_weights(
     Raises:
         ValueError: `effective_depth` <= 0, NaN or infinity. ShapeError: shapes that differ.
 
-    Source: 002, section 2. Test: LEAKY-11.
+    Source: Jacot and Kaiser 2024, section 1.5. Test: LEAKY-11.
     """
     check_pair("critical_weights", activation, momentum, effective_depth)
     return effective_depth * momentum.mT @ features(activation, bias=bias, smoothing=smoothing)
@@ -89,7 +89,7 @@ def pontryagin_hamiltonian(
     Raises:
         ValueError: `effective_depth` <= 0, NaN or infinity. ShapeError: shapes that differ.
 
-    Source: 002, section 2. Test: LEAKY-12.
+    Source: Jacot and Kaiser 2024, section 1.5. Test: LEAKY-12.
     """
     check_pair("pontryagin_hamiltonian", activation, momentum, effective_depth)
     check_tensor("pontryagin_hamiltonian", "weight", weight, least_ndim=2)
@@ -131,7 +131,7 @@ def hamiltonian_profile(
     Raises:
         ValueError: `effective_depth` <= 0, NaN or infinity. ShapeError: shapes that differ.
 
-    Source: 002, section 2; the average is ours. Test: LEAKY-13.
+    Source: Jacot and Kaiser 2024, section 1.5; the average is ours. Test: LEAKY-13.
     """
     check_pair("hamiltonian_profile", activations, momenta, effective_depth)
     if len(weights) != len(activations) - 1:
@@ -160,7 +160,7 @@ def rank_from_hamiltonian(hamiltonians: Float[Tensor, "*batch"], *, effective_de
     Raises:
         ValueError: `effective_depth` <= 0.
 
-    Source: 002, section 2. Test: LEAKY-13.
+    Source: Jacot and Kaiser 2024, section 1.5. Test: LEAKY-13.
     """
     check_positive("rank_from_hamiltonian", "effective_depth", effective_depth)
     return -2 * hamiltonians / effective_depth
@@ -187,7 +187,7 @@ def velocity(
     Raises:
         ValueError: NaN or infinity. ShapeError: shapes that differ.
 
-    Source: 002, section 2. Test: LEAKY-15.
+    Source: Jacot and Kaiser 2024, section 2.1. Test: LEAKY-15.
     """
     check_pair("velocity", activation, momentum, 1.0)
     S = features(activation, bias=bias, smoothing=smoothing)
@@ -222,7 +222,7 @@ def alignment_changes(
     Raises:
         ValueError: NaN or infinity. ShapeError: shapes that differ.
 
-    Source: ours, behind 002, Proposition 10. Test: LEAKY-17.
+    Source: ours, behind Jacot and Kaiser 2024, Proposition 10. Test: LEAKY-17.
     """
     check_pair("alignment_changes", activations, momenta, 1.0)
     before, B, width = activations[:-1], momenta[1:], activations.shape[-1]
@@ -257,7 +257,7 @@ def balancedness_slope(
     Raises:
         ValueError: `effective_depth` <= 0, NaN or infinity. ShapeError: an alignment for other layers.
 
-    Source: 002, Proposition 10, whose factor 1 is 2. Test: LEAKY-17.
+    Source: Jacot and Kaiser 2024, Proposition 10, whose factor 1 is 2. Test: LEAKY-17.
     """
     check_tensor("balancedness_slope", "weights", weights, ndim=3)
     check_positive("balancedness_slope", "effective_depth", effective_depth)

@@ -71,7 +71,7 @@ def relaxed_energies(
     Raises:
         ValueError: `effective_depth` or `gamma` <= 0, NaN or infinity. ShapeError: shapes that differ.
 
-    Accuracy: that of `relaxed_norm`. Source: 002, Theorem 4, as corrected. Test: LEAKY-15.
+    Accuracy: that of `relaxed_norm`. Source: Jacot and Kaiser 2024, Theorem 4, as corrected. Test: LEAKY-15.
     """
     check_positive("relaxed_energies", "gamma", gamma)
     H = hamiltonian(activation, momentum, effective_depth=effective_depth, bias=bias, smoothing=smoothing)
@@ -155,7 +155,7 @@ def energies_of_grams(
         The cost and speed^2 >= 0 of `RelaxedEnergies`.
 
     Accuracy: eps |A|^2 / gamma, absolute: 1e-10 where gamma is 1e-6 of |A|^2. Below, use `relaxed_energies`.
-    Source: 002, Theorem 4. Test: LEAKY-15.
+    Source: Jacot and Kaiser 2024, Theorem 4. Test: LEAKY-15.
     """
     check_positive("energies_of_grams", "gamma", gamma)
     factor = torch.linalg.cholesky(gram + gamma * torch.eye(len(gram), dtype=gram.dtype, device=gram.device))
@@ -200,7 +200,7 @@ def path_length_bounds(
         ValueError: `effective_depth` <= 0, NaN or infinity. ShapeError: not one step per layer, or no layer.
 
     Accuracy: that of the energies, not rounded outward.
-    Source: 002, Theorem 4, with sqrt(gamma) c for its gamma c. Test: LEAKY-15.
+    Source: Jacot and Kaiser 2024, Theorem 4, with sqrt(gamma) c for its gamma c. Test: LEAKY-15.
     """
     call = "path_length_bounds"
     check_positive(call, "effective_depth", effective_depth)
@@ -225,7 +225,7 @@ def layer_gamma(features_of_layer: Float[Tensor, "n p"], *, relative: Real = 1e-
     Raises:
         ValueError: `relative` <= 0.
 
-    Source: 002, section 2, whose square of K is a misprint. Test: LEAKY-15.
+    Source: Jacot and Kaiser 2024, section 2.1, whose square of K is a misprint. Test: LEAKY-15.
     """
     check_positive("layer_gamma", "relative", relative)
     largest = float(torch.linalg.matrix_norm(features_of_layer, 2)) ** 2

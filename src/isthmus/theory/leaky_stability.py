@@ -58,7 +58,7 @@ def energy_split(
     Raises:
         ValueError: `effective_depth` <= 0, NaN or infinity. ShapeError: shapes that differ.
 
-    Accuracy: that of the pseudo-inverse of sigma(A). Source: 002, section 2. Test: LEAKY-05.
+    Accuracy: that of the pseudo-inverse of sigma(A). Source: Jacot and Kaiser 2024, section 1.3. Test: LEAKY-05.
     """
     call = "energy_split"
     check_positive(call, "effective_depth", effective_depth)
@@ -103,7 +103,7 @@ def least_norm_weights(
         ValueError: Lt A + dA is not in the span of sigma(A), so that no weights do it; `effective_depth` <= 0, NaN or
             infinity. ShapeError: shapes that differ.
 
-    Accuracy: that of the pseudo-inverse of sigma(A). Source: 002, section 1.3. Test: LEAKY-04.
+    Accuracy: that of the pseudo-inverse of sigma(A). Source: Jacot and Kaiser 2024, section 1.3. Test: LEAKY-04.
     """
     call = "least_norm_weights"
     check_positive(call, "effective_depth", effective_depth)
@@ -136,7 +136,8 @@ def scale_criticality(activation: Float[Tensor, "n width"]) -> Float[Tensor, " w
     Raises:
         ValueError: NaN or infinity. ShapeError: not a matrix. TypeError: complex or integer tensor.
 
-    Accuracy: that of the pseudo-inverse of sigma(A). Source: 002, proof of Proposition 2. Test: LEAKY-09.
+    Accuracy: that of the pseudo-inverse of sigma(A).
+    Source: Jacot and Kaiser 2024, proof of Proposition 2. Test: LEAKY-09.
     """
     check_tensor("scale_criticality", "activation", activation, ndim=2)
     S = features(activation)
@@ -164,7 +165,8 @@ def neuron_addition_margin(
     Raises:
         ValueError: NaN or infinity, or a candidate outside the span, whose cost is infinite. ShapeError: other rows.
 
-    Accuracy: that of the pseudo-inverse of sigma(A). Source: 002, proof of Proposition 2. Test: LEAKY-09.
+    Accuracy: that of the pseudo-inverse of sigma(A).
+    Source: Jacot and Kaiser 2024, proof of Proposition 2. Test: LEAKY-09.
     """
     call = "neuron_addition_margin"
     check_tensor(call, "activation", activation, ndim=2)
@@ -196,7 +198,7 @@ def covariance_coefficients(activation: Float[Tensor, "n width"]) -> Float[Tenso
         ValueError: NaN or infinity. ShapeError: not a matrix. TypeError: complex or integer tensor.
 
     Accuracy: that of non-negative least squares (SciPy), about 1e-12 of the covariances.
-    Source: 002, Proposition 3. Test: LEAKY-10.
+    Source: Jacot and Kaiser 2024, Proposition 3. Test: LEAKY-10.
     """
     from scipy.optimize import nnls  # as long to import as all of our own modules, and rarely used
 
@@ -223,7 +225,7 @@ def negative_energy_fraction(activation: Float[Tensor, "*batch n width"]) -> Flo
     Raises:
         ValueError: NaN or infinity. ShapeError: fewer than 2 dimensions. TypeError: complex or integer tensor.
 
-    Accuracy: rounding. Source: 002, Proposition 5. Test: LEAKY-16.
+    Accuracy: rounding. Source: Jacot and Kaiser 2024, Proposition 5. Test: LEAKY-16.
     """
     check_tensor("negative_energy_fraction", "activation", activation, least_ndim=2)
     largest = activation.abs().amax((-2, -1), keepdim=True)

@@ -103,7 +103,7 @@ def diagonal_linear_cost(vector: Float[Tensor, "*batch d"], *, depth: int) -> Fl
         ValueError: `depth` < 1, NaN or infinity. TypeError: complex or integer tensor.
 
     Accuracy: rounding. Derivative taken as 0 at zero entries.
-    Source: 001, introduction. Attained by u_l = |w|^(1/L) with the sign of w in one of them. Test: FC-10.
+    Source: Jacot 2023a, introduction. Attained by u_l = |w|^(1/L) with the sign of w in one of them. Test: FC-10.
     """
     check_depth("diagonal_linear_cost", depth)
     check_tensor("diagonal_linear_cost", "vector", vector, least_ndim=1)
@@ -135,7 +135,7 @@ def shallow_path_norm(
     Raises:
         ShapeError: widths that differ. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
-    Accuracy: rounding. Source: 001, introduction. Test: FC-11.
+    Accuracy: rounding. Source: Jacot 2023a, introduction. Test: FC-11.
     """
     call = "shallow_path_norm"
     check_tensor(call, "incoming", incoming, ndim=2)
@@ -179,7 +179,7 @@ def linear_cost_expansion(
         ValueError: `rank` outside 0..min(d_out, d_in), NaN or infinity. TypeError: complex or integer tensor.
 
     Accuracy: absolute error about eps * s_1 / s_rank in R1, that of the SVD; R1 = -inf where `rank` counts a zero.
-    Source: 003, section 2. Test: FC-27, FC-29, FC-32.
+    Source: Jacot 2023b, section 3. Test: FC-27, FC-29, FC-32.
     """
     values, kept = kept_singular_values("linear_cost_expansion", matrix, rank)
     logs = torch.where(kept, torch.where(kept, values, 1.0).log(), 0.0)
@@ -204,7 +204,7 @@ def linear_path_cost(singular_values: Float[Tensor, "*batch r"], *, depth: int) 
     Returns:
         Scalar per spectrum, in squared-weight units.
 
-    Accuracy: rounding, upward. Source: 003, Theorem 3(3). Test: FC-30.
+    Accuracy: rounding, upward. Source: Jacot 2023b, Theorem 3(3). Test: FC-30.
     """
     call = "linear_path_cost"
     check_depth(call, depth)

@@ -56,7 +56,7 @@ def prefix_jacobians(weights: Sequence[Tensor], derivatives: Sequence[Float[Tens
     Raises:
         ShapeError: lists or layers that do not fit. ValueError: derivatives beyond [-1, 1], NaN or infinity.
 
-    Accuracy: rounding of the products. Source: 001, section 2. Test: FC-35.
+    Accuracy: rounding of the products. Source: Jacot 2023a, section 2. Test: FC-35.
     """
     check_layers("prefix_jacobians", weights, derivatives, ndim=2)
     num = len(derivatives[0]) if derivatives else 1
@@ -80,7 +80,7 @@ def suffix_jacobians(weights: Sequence[Tensor], derivatives: Sequence[Float[Tens
     Raises:
         ShapeError: lists or layers that do not fit. ValueError: derivatives beyond [-1, 1], NaN or infinity.
 
-    Accuracy: rounding of the products. Source: 003, section 4. Test: FC-38.
+    Accuracy: rounding of the products. Source: Jacot 2023b, section 4. Test: FC-38.
     """
     check_layers("suffix_jacobians", weights, derivatives, ndim=2)
     num = len(derivatives[0]) if derivatives else 1
@@ -105,7 +105,7 @@ def piecewise_jacobian(
     Raises:
         ShapeError: lists or layers that do not fit. ValueError: derivatives beyond [-1, 1], NaN or infinity.
 
-    Accuracy: rounding of the products. Source: 001, section 2. Test: FC-13.
+    Accuracy: rounding of the products. Source: Jacot 2023a, section 2. Test: FC-13.
     """
     return suffix_jacobians(weights, derivatives)[0] @ weights[0]
 
@@ -119,7 +119,7 @@ def layer_jacobian_bound(jacobians: Sequence[Float[Tensor, "n _ _"]]) -> Float[T
     Raises:
         ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: not three dimensions.
 
-    Accuracy: that of the SVD. Source: 003, Proposition 13. Test: FC-35.
+    Accuracy: that of the SVD. Source: Jacot 2023b, Proposition 13. Test: FC-35.
     """
     for l, jacobian in enumerate(jacobians):
         check_tensor("layer_jacobian_bound", f"jacobians[{l}]", jacobian, ndim=3)
@@ -140,7 +140,7 @@ def bottleneck_rank_upper_bound(weights: Sequence[Tensor]) -> int:
     Raises:
         ShapeError: weights that do not chain. ValueError: NaN or infinity. TypeError: complex or integer tensors.
 
-    Source: 001, Definition 2. Test: FC-02.
+    Source: Jacot 2023a, Definition 2. Test: FC-02.
     """
     patterns = [weight.new_ones(len(weight)) for weight in weights[:-1]]
     check_layers("bottleneck_rank_upper_bound", weights, patterns, ndim=1)

@@ -60,7 +60,7 @@ def nonplanarity_bound(
 
     Accuracy: `gap` where it is reached; both ends are moved outward, by 4 k error / s_k to first order and by the
     rounding of the determinants. Cost per sweep O(n d_out k^2).
-    Source: 003, Proposition 5; the dual is ours, see docs/notes/certificates.md. Test: FC-34.
+    Source: Jacot 2023b, Proposition 5; the dual is ours, see docs/notes/certificates.md. Test: FC-34.
     """
     call = "nonplanarity_bound"
     check_tensor(call, "jacobians", jacobians, ndim=3)

@@ -30,7 +30,7 @@ def large_singular_value_bound(*, penalty: Real, threshold: Real, depth: int) ->
         ValueError: `threshold` <= 0, `penalty` <= 0, `depth` < 1.
 
     Accuracy: rounding, upward: a bound of 3 never comes out as 2.99.
-    Source: corollary of 001, Proposition 3. Test: FC-13.
+    Source: corollary of Jacot 2023a, Proposition 3. Test: FC-13.
     """
     call = "large_singular_value_bound"
     check_positive(call, "penalty", penalty)
@@ -58,7 +58,7 @@ def trailing_singular_value_bound(
         TypeError: complex or integer tensor.
 
     Accuracy: rounding, upward, for the values given: what cancels, about eps |W|^2 / L, is added before the power L/2.
-    Source: sharpens 001, section 3. Test: FC-20.
+    Source: sharpens Jacot 2023a, section 4. Test: FC-20.
     """
     call = "trailing_singular_value_bound"
     check_singular_values(call, singular_values)

@@ -35,7 +35,7 @@ def relaxed_norm(
 
     Accuracy: 1e-11 relative, measured down to gamma = 1e-20 |s|^2: below 1e6 eps |s|^2 a QR of the stacked problem
     takes over from the normal equations. Cost O(n p^2).
-    Source: 002, section 2 (norm of K + gamma). Test: LEAKY-15.
+    Source: Jacot and Kaiser 2024, section 2.1 (norm of K + gamma). Test: LEAKY-15.
     """
     call = "relaxed_norm"
     check_tensor(call, "m", m, least_ndim=2)
@@ -76,7 +76,7 @@ def features(
     Raises:
         ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: fewer than 2 dimensions.
 
-    Source: 002, section 1. Test: LEAKY-06.
+    Source: Jacot and Kaiser 2024, section 1.3. Test: LEAKY-06.
     """
     check_tensor("features", "activation", activation, least_ndim=2)
     return lifted(activation, bias=bias, smoothing=float(smoothing))
@@ -119,7 +119,7 @@ def cost_of_identity(
 
     Accuracy: with gamma that of `relaxed_norm`. Without, that of the pseudo-inverse; A counts as in the span when the
     residual is below 1e3 max(n, width) eps |A|.
-    Source: 002, section 1.3. Test: LEAKY-06.
+    Source: Jacot and Kaiser 2024, section 1.4. Test: LEAKY-06.
     """
     call = "cost_of_identity"
     check_tensor(call, "activation", activation, ndim=2)
@@ -164,7 +164,7 @@ def hamiltonian(
             integer tensor.
 
     Accuracy: rounding; two terms of similar size cancel near equilibrium.
-    Source: 002, section 2. Test: LEAKY-12.
+    Source: Jacot and Kaiser 2024, section 1.5. Test: LEAKY-12.
     """
     check_pair("hamiltonian", activation, momentum, effective_depth)
     pushed = (momentum.mT @ features(activation, bias=bias, smoothing=smoothing)).square().sum((-2, -1)) / 2

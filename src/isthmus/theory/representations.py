@@ -25,7 +25,7 @@ def nonlinearity_impact(
     Raises:
         ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: shapes that differ.
 
-    Accuracy: rounding. Source: 001, figure 1. Test: FC-47.
+    Accuracy: rounding. Source: Jacot 2023a, figure 1. Test: FC-47.
     """
     call = "nonlinearity_impact"
     check_tensor(call, "preactivation", preactivation, ndim=2)
@@ -49,7 +49,7 @@ def kernel_alignment(left: Float[Tensor, "n p"], right: Float[Tensor, "n q"]) ->
     Raises:
         ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: numbers of rows that differ.
 
-    Accuracy: rounding. Source: 003, section 3.3 (representations matter up to rotation). Test: FC-33.
+    Accuracy: rounding. Source: Jacot 2023b, section 3.3 (representations matter up to rotation). Test: FC-33.
     """
     call = "kernel_alignment"
     check_tensor(call, "left", left, ndim=2)
@@ -74,7 +74,7 @@ def idempotency_defect(jacobians: Float[Tensor, "n d d"]) -> Float[Tensor, " n"]
     Raises:
         ShapeError: not square. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
-    Accuracy: rounding. Source: 001, section 5. Test: FC-46.
+    Accuracy: rounding. Source: Jacot 2023a, section 5. Test: FC-46.
     """
     check_tensor("idempotency_defect", "jacobians", jacobians, ndim=3)
     if jacobians.shape[1] != jacobians.shape[2]:
@@ -102,7 +102,7 @@ def spectral_gap_ratios(representation: Float[Tensor, "n width"], *, rank: int) 
         ValueError: `rank` out of range, NaN or infinity. TypeError: complex or integer tensor.
         ShapeError: not a matrix.
 
-    Accuracy: that of the SVD. Source: 001, Propositions 4 and 9, with the ratio turned round. Test: FC-21.
+    Accuracy: that of the SVD. Source: Jacot 2023a, Propositions 4 and 9, with the ratio turned round. Test: FC-21.
     """
     check_tensor("spectral_gap_ratios", "representation", representation, ndim=2)
     values = torch.linalg.svdvals(representation)
@@ -139,7 +139,7 @@ def rank_one_descent(aligned: Real, orthogonal: Real, *, step: Real, num_steps: 
     Raises:
         ValueError: a negative statistic, `step` <= 0, `num_steps` < 1, NaN or infinity.
 
-    Accuracy: rounding per step. Source: 003, figure 2. Test: FC-51.
+    Accuracy: rounding per step. Source: Jacot 2023b, figure 2. Test: FC-51.
     """
     check_finite("rank_one_descent", "aligned", aligned, least=0.0)
     check_finite("rank_one_descent", "orthogonal", orthogonal, least=0.0)

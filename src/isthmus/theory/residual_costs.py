@@ -137,7 +137,8 @@ def resnet_cost(
         TypeError: complex or integer tensor.
 
     Accuracy: 1e-12 relative for lam from 1e-300 to 1e300; worked in float64. Cost: a Newton search for blocks of one.
-    Source: 000, Theorem 2.1 and Corollary 2.2. Attained by `optimal_resnet_factors`. Test: RES-03, RES-05, RES-06.
+    Source: Boix-Adsera 2025, Theorem 2.1 and Corollary 2.2. Attained by `optimal_resnet_factors`.
+    Test: RES-03, RES-05, RES-06.
     """
     check_singular_values("resnet_cost", singular_values)
     _check("resnet_cost", residual_weight, depth, block_depth)
@@ -165,7 +166,7 @@ def resnet_growth(
     Raises:
         ValueError: as `resnet_cost`. TypeError: complex or integer tensor.
 
-    Accuracy: 1e-12 relative. Source: 000, Lemma 2.6. Test: RES-04.
+    Accuracy: 1e-12 relative. Source: Boix-Adsera 2025, Lemma 2.6. Test: RES-04.
     """
     check_singular_values("resnet_growth", singular_values)
     _check("resnet_growth", residual_weight, depth, block_depth)
@@ -191,7 +192,7 @@ def resnet_cost_gradient(
     Raises:
         ValueError: as `resnet_cost`. TypeError: complex or integer tensor.
 
-    Accuracy: 1e-12 relative. Source: 000, Theorem 2.1. Test: RES-03.
+    Accuracy: 1e-12 relative. Source: Boix-Adsera 2025, Theorem 2.1. Test: RES-03.
     """
     check_singular_values("resnet_cost_gradient", singular_values)
     _check("resnet_cost_gradient", residual_weight, depth, block_depth)
@@ -222,7 +223,7 @@ def block_cost(
         TypeError: complex or integer tensor.
 
     Accuracy: 1e-12 relative: the minimum is flat, and its place is found to rounding by bisection of log alpha.
-    Source: 000, Lemma 2.6. Test: RES-09.
+    Source: Boix-Adsera 2025, Lemma 2.6. Test: RES-09.
     """
     check_singular_values("block_cost", singular_values)
     check_depth("block_cost", depth)

@@ -78,7 +78,7 @@ def optimal_resnet_factors(
         ValueError: `residual_weight` <= 0, `depth` < 1, block depth not 1 or 2, `width` < rank A, NaN or infinity.
         TypeError: complex or integer tensor. ShapeError: not a matrix.
 
-    Accuracy: product and norm to 1e-12 relative. Source: 000, Lemma 2.6. Test: RES-04.
+    Accuracy: product and norm to 1e-12 relative. Source: Boix-Adsera 2025, Lemma 2.6. Test: RES-04.
     """
     call = "optimal_resnet_factors"
     check_tensor(call, "matrix", matrix, ndim=2)

@@ -65,7 +65,7 @@ def log_pseudo_determinant(matrix: Float[Tensor, "*batch d_out d_in"], *, rank: 
         ValueError: `rank` outside its range, NaN or infinity in the matrix. TypeError: complex or integer tensor.
 
     Accuracy: absolute error about rank * eps * s_1 / s_rank, that of the SVD. Differentiable for s_rank > 0.
-    Source: 003, Theorem 3. Test: FC-28.
+    Source: Jacot 2023b, Theorem 3. Test: FC-28.
     """
     values, kept = kept_singular_values("log_pseudo_determinant", matrix, rank)
     return torch.where(kept, torch.where(kept, values, 1.0).log(), 0.0).sum(-1)
@@ -86,7 +86,7 @@ def stable_rank_nuclear(matrix: Float[Tensor, "*batch d_out d_in"]) -> Float[Ten
         ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: fewer than 2 dimensions.
 
     Accuracy: that of the SVD; values are divided by s_1 first, so nothing overflows.
-    Source: 002, section 1.3. Test: LEAKY-07.
+    Source: Jacot and Kaiser 2024, section 1.4. Test: LEAKY-07.
     """
     values, _ = kept_singular_values("stable_rank_nuclear", matrix)
     largest = values[..., :1]
@@ -218,7 +218,7 @@ def jacobian_rank_lower_bound(jacobians: Float[Tensor, "n d_out d_in"], *, toler
 
     Accuracy: certain where the Jacobians are right to `tolerance` times the largest value, which is for the caller to
     see to: `networks.enclosed_jacobians` proves it, and float32 knows nothing below 1e-7.
-    Source: 001, Definition 1 and Theorem 1. Test: FC-01, FC-03.
+    Source: Jacot 2023a, Definition 1 and Theorem 1. Test: FC-01, FC-03.
     """
     call = "jacobian_rank_lower_bound"
     check_tensor(call, "jacobians", jacobians, ndim=3)
@@ -248,7 +248,7 @@ def tangent_restriction(
         ValueError: dependent directions (a rank read off them would be no lower bound), NaN or infinity.
         TypeError: complex or integer tensor. ShapeError: not three dimensions, or shapes that do not fit.
 
-    Source: 001, Definition 1 for domains without interior. Test: FC-08.
+    Source: Jacot 2023a, Definition 1 for domains without interior. Test: FC-08.
     """
     call = "tangent_restriction"
     check_tensor(call, "jacobians", jacobians, ndim=3)

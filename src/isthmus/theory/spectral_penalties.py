@@ -42,7 +42,7 @@ def spectral_penalty(
         ValueError: as `resnet_cost`. TypeError: complex or integer tensor. ShapeError: fewer than 2 dimensions.
 
     Accuracy: that of the SVD; no bound where the matrix is a product of unknown rounding, which
-    `resnet_jacobian_lower_bound` is. Source: 000, Theorem 2.1. Test: RES-03.
+    `resnet_jacobian_lower_bound` is. Source: Boix-Adsera 2025, Theorem 2.1. Test: RES-03.
     """
     values, kept = kept_singular_values("spectral_penalty", matrix, rank)
     counted = torch.where(kept, values, 0.0)
@@ -77,7 +77,7 @@ def spectral_penalty_prox(
     Raises:
         ValueError: `step` <= 0, or as `resnet_cost`. TypeError: complex or integer tensor.
 
-    Accuracy: that of the SVD. Source: 000, Theorem 2.1 (concavity); the operator is ours. Test: RES-03.
+    Accuracy: that of the SVD. Source: Boix-Adsera 2025, Theorem 2.1 (concavity); the operator is ours. Test: RES-03.
     """
     call = "spectral_penalty_prox"
     check_tensor(call, "matrix", matrix, least_ndim=2)

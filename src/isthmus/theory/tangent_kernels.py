@@ -52,7 +52,7 @@ def tangent_kernel_by_layer(
     Raises:
         ShapeError: lists or batches that do not fit. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
-    Accuracy: rounding of the products. Source: 003, section 4.2. Test: FC-38.
+    Accuracy: rounding of the products. Source: Jacot 2023b, section 4.2. Test: FC-38.
     """
     left, right = (_checked_layers("tangent_kernel_by_layer", side) for side in (left, right or left))
     layers = zip(*left, *right, strict=True)
@@ -77,7 +77,7 @@ def tangent_kernel(left: Layers, right: Layers | None = None, *, bias: bool = Tr
     Raises:
         ShapeError: lists or batches that do not fit. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
-    Accuracy: rounding of the products. Source: 003, section 4.2. Test: FC-38.
+    Accuracy: rounding of the products. Source: Jacot 2023b, section 4.2. Test: FC-38.
     """
     return tangent_kernel_by_layer(left, right, bias=bias).sum(0)
 
@@ -97,7 +97,7 @@ def tangent_kernel_trace_by_layer(layers: Layers, *, bias: bool = True) -> Float
     Raises:
         ShapeError: lists or batches that do not fit. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
-    Accuracy: rounding, all terms >= 0. Cost O(n d_out width) per layer. Source: 003, section 4.2. Test: FC-38.
+    Accuracy: rounding, all terms >= 0. Cost O(n d_out width) per layer. Source: Jacot 2023b, section 4.2. Test: FC-38.
     """
     layers = _checked_layers("tangent_kernel_trace_by_layer", layers)
     return torch.stack(
@@ -120,7 +120,7 @@ def tangent_kernel_trace(layers: Layers, *, bias: bool = True) -> Float[Tensor, 
     Raises:
         ShapeError: lists or batches that do not fit. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
-    Accuracy: rounding, all terms >= 0. Source: 003, section 4.2. Test: FC-38.
+    Accuracy: rounding, all terms >= 0. Source: Jacot 2023b, section 4.2. Test: FC-38.
     """
     return tangent_kernel_trace_by_layer(layers, bias=bias).sum(0)
 
@@ -139,7 +139,7 @@ def tangent_kernel_curvature(
     Raises:
         ShapeError: lists that do not fit. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
-    Accuracy: rounding. Source: 003, Proposition 9. Test: FC-42.
+    Accuracy: rounding. Source: Jacot 2023b, Proposition 9. Test: FC-42.
     """
     call = "tangent_kernel_curvature"
     check_same_length(call, prefix=prefix, suffix=suffix)
@@ -172,7 +172,8 @@ def curvature_lower_bound(
     Raises:
         ValueError: `depth` < 1, |a| >= 1, NaN or infinity. TypeError: complex or integer tensor.
 
-    Accuracy: rounding only lowers it. Source: 003, Proposition 9, part 1, with its constant corrected. Test: FC-42.
+    Accuracy: rounding only lowers it.
+    Source: Jacot 2023b, Proposition 9, part 1, with its constant corrected. Test: FC-42.
     """
     check_tensor("curvature_lower_bound", "jacobians", jacobians, ndim=3)
     factor = _slope_factor("curvature_lower_bound", depth, negative_slope)
@@ -204,7 +205,7 @@ def segment_kernel_bound(
     Raises:
         ValueError: `depth` < 1, |a| >= 1, NaN or infinity. TypeError: complex or integer tensor.
 
-    Accuracy: rounding only lowers it. Source: 003, Proposition 9, part 2. Test: FC-42.
+    Accuracy: rounding only lowers it. Source: Jacot 2023b, Proposition 9, part 2. Test: FC-42.
     """
     call = "segment_kernel_bound"
     check_tensor(call, "jacobians", jacobians, ndim=3)
@@ -237,7 +238,7 @@ def sharpness(kernel: Float[Tensor, "n n d_out d_out"]) -> Float[Tensor, ""]:
     Raises:
         ShapeError: not n x n blocks. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
-    Accuracy: that of the symmetric eigenvalue problem of size n d_out. Source: 003, section 4.3. Test: FC-41.
+    Accuracy: that of the symmetric eigenvalue problem of size n d_out. Source: Jacot 2023b, section 4.3. Test: FC-41.
     """
     check_tensor("sharpness", "kernel", kernel, ndim=4)
     num, columns, d_out, _ = kernel.shape
@@ -266,7 +267,7 @@ def largest_stable_step(kernel: Float[Tensor, "n n d_out d_out"]) -> float:
     Raises:
         ShapeError: not n x n blocks. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
-    Accuracy: as `sharpness`. Source: 003, section 4.3. Test: FC-41.
+    Accuracy: as `sharpness`. Source: Jacot 2023b, section 4.3. Test: FC-41.
     """
     curvature = float(sharpness(kernel))
     return 2 / curvature if curvature > 0 else math.inf

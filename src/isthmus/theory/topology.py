@@ -57,7 +57,7 @@ def betweenness_certificate(
         ShapeError: outputs of different sizes, a path without points. TypeError: complex or integer tensor.
 
     Accuracy: `tolerance` must cover the rounding of the values, which is for the caller to see to.
-    Source: ours, after 001, Appendix A. Test: FC-06.
+    Source: ours, after Jacot 2023a, Appendix A. Test: FC-06.
     """
     call = "betweenness_certificate"
     check_tensor(call, "values", values, ndim=2)
@@ -202,7 +202,7 @@ def spanning_tree_certificate(
         ValueError: `lipschitz` <= 0, NaN or infinity. ShapeError: numbers of rows that differ. TypeError: complex or
             integer tensor.
 
-    Accuracy: n eps relative, subtracted from the tree. Source: corollary of 001, Theorem 2. Test: FC-22.
+    Accuracy: n eps relative, subtracted from the tree. Source: corollary of Jacot 2023a, Theorem 2. Test: FC-22.
     """
     call = "spanning_tree_certificate"
     check_tensor(call, "x", x, ndim=2)

@@ -33,7 +33,7 @@ def travelling_salesman_bounds(points: Float[Tensor, "n d"]) -> tuple[float, flo
 
     Accuracy: n eps, not rounded outward: the two are one number up to 13 points. Cost O(n^2) memory, O(n^2) for the
     tree and per 2-opt sweep.
-    Source: 001, Theorem 2. Test: FC-22.
+    Source: Jacot 2023a, Theorem 2. Test: FC-22.
     """
     check_tensor("travelling_salesman_bounds", "points", points, ndim=2)
     rows = points.detach().cpu().double().numpy()
@@ -56,7 +56,7 @@ def spanning_tree_length(points: Float[Tensor, "n d"]) -> float:
     Raises:
         ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: not a matrix.
 
-    Accuracy: rounding. Cost O(n^2) (Prim). Source: 001, Theorem 2. Test: FC-22.
+    Accuracy: rounding. Cost O(n^2) (Prim). Source: Jacot 2023a, Theorem 2. Test: FC-22.
     """
     check_tensor("spanning_tree_length", "points", points, ndim=2)
     rows = points.detach().cpu().double().numpy()
@@ -72,7 +72,7 @@ def diameter(points: Float[Tensor, "n d"]) -> float:
     Raises:
         ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: not a matrix.
 
-    Accuracy: rounding. Source: 001, Theorem 2. Test: FC-22.
+    Accuracy: rounding. Source: Jacot 2023a, Theorem 2. Test: FC-22.
     """
     check_tensor("diameter", "points", points, ndim=2)
     return float(pdist(points.detach().cpu().double().numpy()).max()) if len(points) > 1 else 0.0
@@ -91,7 +91,7 @@ def rank1_stretch(x: Float[Tensor, "n d_in"], y: Float[Tensor, "n d_out"]) -> fl
         ValueError: equal inputs with different outputs, NaN or infinity. ShapeError: numbers of rows that differ.
         TypeError: complex or integer tensor.
 
-    Accuracy: rounding, downward. Source: 001, Theorem 2, with the hull hypothesis that it omits. Test: FC-22.
+    Accuracy: rounding, downward. Source: Jacot 2023a, Theorem 2, with the hull hypothesis that it omits. Test: FC-22.
     """
     check_tensor("rank1_stretch", "x", x, ndim=2)
     check_tensor("rank1_stretch", "y", y, ndim=2)
@@ -125,7 +125,7 @@ def rank1_cost_lower_bound(x: Float[Tensor, "n d_in"], y: Float[Tensor, "n d_out
         ValueError: `depth` < 1, equal inputs with different outputs, NaN or infinity.
         ShapeError: numbers of rows that differ. TypeError: complex or integer tensor.
 
-    Accuracy: rounding, downward. Source: 001, Theorem 2 and Proposition 10. Test: FC-22.
+    Accuracy: rounding, downward. Source: Jacot 2023a, Theorem 2 and Proposition 10. Test: FC-22.
     """
     check_depth("rank1_cost_lower_bound", depth)
     stretch = rank1_stretch(x, y)

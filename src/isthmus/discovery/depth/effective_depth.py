@@ -94,7 +94,8 @@ def effective_depth(  # noqa: PLR0913
     one Lt to the next; one direction fewer is tried where the readings agree, so that it is found out there at last.
     The rank is that of the least objective at this ridge: a ridge or Lt at which a direction of the task costs more
     than it saves leaves that direction out. Where a smaller ridge reads more, believe the smaller one.
-    Source: 002, figure 1; the slope is ours (LEAKY-13). Test: tests/discovery/depth/test_effective_depth.py.
+    Source: Jacot and Kaiser 2024, figure 1; the slope is ours (LEAKY-13).
+    Test: tests/discovery/depth/test_effective_depth.py.
     """
     check_positive("effective_depth", "ridge", ridge)
     first = network.effective_depth

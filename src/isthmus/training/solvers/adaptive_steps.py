@@ -189,7 +189,7 @@ def even_steps(
     Raises:
         ValueError: a bound that no steps of sum 1 can meet.
 
-    Source: 002, appendix A, damped. Test: LEAKY-19.
+    Source: Jacot and Kaiser 2024, section 3, damped. Test: LEAKY-19.
     """
     if not largest * len(steps) > 1:
         raise ValueError(
