@@ -4,7 +4,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from isthmus.networks import FullyConnected, ReducedJacobians, jacobians, reduced_jacobians
+from isthmus.errors import ShapeError
+from isthmus.networks import (
+    FullyConnected,
+    LeakyResNet,
+    ReducedJacobians,
+    ResNet,
+    as_fully_connected,
+    jacobians,
+    reduced_jacobians,
+)
+from shape_checks import own_shape_checks
 
 SIZES = [(90, 8), (7, 80), (90, 80), (90, 31), (31, 80)]
 PRECISION = 1e-13  # relative to the largest singular value
@@ -71,3 +81,54 @@ def test_jacobians_are_those_of_automatic_differentiation(depth: int) -> None:
     for row, found in zip(x, jacobians(network, x), strict=True):
         by_autograd = torch.autograd.functional.jacobian(lambda p: network(p[None])[0], row)  # type: ignore[no-untyped-call]
         assert float((found - by_autograd).abs().max()) <= PRECISION * float(found.abs().max())
+
+
+def pieces(d_in: int, d_out: int) -> torch.nn.Sequential:
+    layers = (torch.nn.Linear(d_in, 9), torch.nn.Tanh(), torch.nn.Linear(9, d_out))
+    return torch.nn.Sequential(*layers).double()
+
+
+@pytest.mark.parametrize(("d_in", "d_out"), [(3, 7), (7, 3)])  # forward, backward
+def test_any_module_or_function_has_the_jacobians_that_autograd_gives(d_in: int, d_out: int) -> None:
+    x = torch.randn(2500, d_in, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    for function in (pieces(d_in, d_out), lambda x: x[:, :1].sin() * torch.ones(d_out).double() + x.sum(1)[:, None]):
+        found = jacobians(function, x)
+        for i in (0, 1024, 2499):
+            one: Tensor = torch.autograd.functional.jacobian(lambda row, f=function: f(row[None])[0], x[i])  # pyright: ignore
+            assert float((found[i] - one).abs().max()) <= PRECISION
+            with pytest.raises(AssertionError):
+                assert float((found[i - 1] - one).abs().max()) <= PRECISION
+        assert not found.requires_grad
+
+
+def test_a_network_of_ours_agrees_with_differentiating_it() -> None:
+    network, x = example(5, 3)
+    assert float((jacobians(network.forward, x) - jacobians(network, x)).abs().max()) <= PRECISION
+    for residual in (
+        ResNet(5, 3, width=6, depth=2, block_depth=2, seed=0).double(),
+        LeakyResNet(5, 3, width=6, depth=4, effective_depth=2.0, seed=0).double(),
+    ):
+        same = jacobians(as_fully_connected(residual), x)
+        assert float((jacobians(residual, x) - same).abs().max()) <= PRECISION * float(same.abs().max())
+
+
+def test_images_scalars_constants_and_no_samples() -> None:
+    x = torch.randn(4, 2, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    assert torch.equal(jacobians(lambda x: x.flatten(1) * 2, x), 2 * torch.eye(6).double().expand(4, 6, 6))
+    assert torch.equal(jacobians(lambda x: x[:, 0, 0] ** 2, x)[:, 0, 0], 2 * x[:, 0, 0])
+    assert torch.equal(jacobians(lambda x: torch.ones(len(x), 2), x), torch.zeros(4, 2, 6).double())
+    assert jacobians(lambda x: x.flatten(1)[:, :2], x[:0]).shape == (0, 2, 6)
+
+
+def test_what_cannot_be_differentiated_row_by_row_is_refused_in_words() -> None:
+    x = torch.randn(6, 3, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    with own_shape_checks(), pytest.raises(TypeError, match="a network or a function of a tensor; got list"):
+        jacobians([1.0], x)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="gives a tensor of real numbers; got ndarray"):
+        jacobians(lambda x: x.numpy(), x)  # pyright: ignore[reportArgumentType, reportReturnType]
+    with pytest.raises(ShapeError, match="one row for each of 6 samples"):
+        jacobians(lambda x: x.sum(0), x)
+    with pytest.raises(ValueError, match="whose rows stand alone"):
+        jacobians(lambda x: x - x.mean(0), x)
+    with pytest.raises(ValueError, match="Call .eval()"):
+        jacobians(torch.nn.Sequential(torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 2)).double(), x)

@@ -1,5 +1,6 @@
 from math import ceil, log2
 
+import numpy as np
 import pytest
 import torch
 
@@ -40,6 +41,24 @@ def test_the_hat_has_a_lattice_form_of_five_pieces() -> None:
     assert_same_values(network(x)[:, 0], hat(x))
     with pytest.raises(AssertionError):  # a piece lost from a minimum
         assert_same_values(lattice_network(HAT_SLOPES, HAT_OFFSETS, [[0], [1, 2, 3]])(x)[:, 0], hat(x))
+
+
+def test_a_piece_that_is_missing_or_wrong_is_seen() -> None:
+    """Without the check the form of the other pieces is some other function: below the hat, and above it."""
+    points = 2 * random(400, 2)
+    with pytest.raises(ValueError, match="none of 4 has its value at"):
+        lattice_sets(hat, HAT_SLOPES[:4], HAT_OFFSETS[:4], points)
+    with pytest.raises(ValueError, match="none of 5 has its value at"):
+        lattice_sets(hat, HAT_SLOPES, HAT_OFFSETS + torch.tensor([0, 0, 0, 0, 1e-6]).double(), points)
+    assert lattice_sets(hat, HAT_SLOPES, HAT_OFFSETS, points[:0]) == []
+
+
+def test_arrays_and_lists_of_numbers_stand_for_tensors() -> None:
+    knots, values = np.array([0.0, 1.0, 2.0]), [[0.0], [1.0], [0.0]]
+    network = piecewise_linear_network(knots, values)  # pyright: ignore[reportArgumentType]
+    assert_same_values(network(torch.tensor([[0.5], [1.5]]).double()), torch.tensor([[0.5], [0.5]]).double())
+    sets = lattice_sets(hat, HAT_SLOPES.numpy(), HAT_OFFSETS.tolist(), 2 * random(400, 2).numpy())  # pyright: ignore
+    assert sets == lattice_sets(hat, HAT_SLOPES, HAT_OFFSETS, 2 * random(400, 2))
 
 
 def test_sets_of_unequal_sizes_reduce_together() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import jaxtyping
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -185,6 +186,23 @@ def test_a_matrix_is_no_list_of_singular_values() -> None:
             TAKES_SPECTRUM[name](torch.tensor([[2.0, 1.0], [0.0, 3.0]], dtype=torch.float64))
         TAKES_SPECTRUM[name](torch.tensor([[2.0, 1.0], [3.0, 0.0]], dtype=torch.float64))  # two spectra
         TAKES_SPECTRUM[name](torch.tensor([1.0, 2.0], dtype=torch.float64))  # one, in any order
+
+
+def test_an_array_of_two_axes_is_a_matrix_even_where_its_rows_fall() -> None:
+    matrix = np.array([[3.0, 1.0], [2.0, 0.5]])
+    for name in (
+        "resnet_cost",
+        "block_cost",
+        "linear_path_cost",
+        "participation_ratio",
+        "trailing_singular_value_bound",
+    ):
+        call: Callable[[object], object] = TAKES_SPECTRUM[name]  # pyright: ignore[reportAssignmentType]
+        for given in (matrix, matrix.tolist()):
+            with pytest.raises(ValueError, match=rf"{name}: .*of one map; got a matrix of shape \(2, 2\)"):
+                call(given)
+        call(matrix[0])
+        call(torch.tensor(matrix))  # two spectra
 
 
 def test_negative_singular_values_are_refused() -> None:

@@ -1,6 +1,7 @@
 """Networks with weights written down, each with the facts it realises and its id in docs/theorems.md.
 
-Moves that rewrite a network: `networks`. Closed-form costs: `theory`. Weights found by training: `training`.
+Those made of numbers take arrays of numpy and lists for tensors. Moves that rewrite a network: `networks`. Closed-form
+costs: `theory`. Weights found by training: `training`.
 """
 
 from isthmus.constructions.bijections import RankedNetwork, between_bijections
@@ -21,6 +22,7 @@ from isthmus.constructions.piecewise_linear import (
 from isthmus.constructions.residual import ResidualComposition, best_embedding_scale, residual_composition
 from isthmus.constructions.residual_shallow import shallow_residual_composition
 from isthmus.constructions.sums import ParallelSum, leaky_from_relu, parallel_sum
+from isthmus.theory.bridge import bridged
 
 __all__ = [
     "DivergentRepresentation",
@@ -49,3 +51,9 @@ __all__ = [
     "shallow_residual_composition",
     "x_cross_example",
 ]
+
+balanced_linear_network = bridged(balanced_linear_network)
+lattice_sets = bridged(lattice_sets)
+max_affine_network = bridged(max_affine_network)
+piecewise_linear_network = bridged(piecewise_linear_network)
+rank_one_interpolator = bridged(rank_one_interpolator)

@@ -15,6 +15,7 @@ from isthmus.networks import FullyConnected
 from isthmus.networks.layers import check_numbers
 
 Groups = list[list[int]]
+NEAR = 1e-9  # of the largest value: a piece so near to the function at a point is its piece there
 
 
 def max_affine_network(slopes: Float[Tensor, "m d_in"], offsets: Float[Tensor, " m"]) -> FullyConnected:
@@ -87,7 +88,7 @@ def lattice_sets(
 
     Raises:
         ShapeError: no piece, or slopes and offsets that do not fit.
-        ValueError: tolerance < 0, NaN or infinity in the points.
+        ValueError: tolerance < 0, NaN or infinity in the points, a point at which no piece has the value of f.
 
     Source: Jacot 2023a, Corollary 1. Test: FC-17.
     """
@@ -96,7 +97,15 @@ def lattice_sets(
     if not 0 <= tolerance < inf:
         raise ValueError(f"lattice_sets(tolerance={tolerance}): needs a finite tolerance >= 0; 1e-12 covers rounding.")
     with torch.no_grad():
-        above = points @ slopes.T + offsets >= function(points).reshape(-1, 1) - tolerance
+        pieces, values = points @ slopes.T + offsets, function(points).reshape(-1, 1)
+    missed = (pieces - values).abs().amin(1) > tolerance + NEAR * values.abs().max() if len(points) else values > 0
+    if bool(missed.any()):
+        where = points[int(torch.nonzero(missed)[0, 0])].tolist()
+        raise ValueError(
+            f"lattice_sets: needs every piece of the function; none of {len(slopes)} has its value at {where}. Add the "
+            "piece that is there: without it no lattice form is the function."
+        )
+    above = pieces >= values - tolerance
     distinct = sorted({tuple(torch.nonzero(row).flatten().tolist()) for row in above}, key=len)
     minimal: list[list[int]] = []
     for candidate in distinct:

@@ -1,4 +1,4 @@
-"""Jacobians of a fully connected network at many points at once, and how far rounding can have moved them.
+"""Jacobians of networks and functions at many points at once, and how far rounding can have moved them.
 
 Largest rank over whole regions: `networks.segments`, `networks.slices`. Ranks and bounds from Jacobians: `theory`.
 """
@@ -7,26 +7,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from isthmus.networks.fully_connected import FullyConnected
-from isthmus.networks.layers import activation_derivative, walk
+from isthmus.networks.layers import LayerState, activation_derivative, walk
+from isthmus.theory.differentiation import Function, function_jacobians
 
 WIDE = 4  # times as many inputs (outputs) as neurons beside them, from which they are reduced where that says as much
 
 
-def jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> Float[Tensor, "n d_out d_in"]:
-    """Jf(x) = W_L D_{L-1} .. D_1 W_1 at every sample (*exact*; at a kink, slope 1 is taken).
+def jacobians(network: Function, x: Float[Tensor, "n ..."]) -> Float[Tensor, "n d_out p"]:
+    """Jf(x) at every sample (*exact*), of a fully connected network as the product W_L D_{L-1} .. D_1 W_1.
+
+    At a kink the slope is 1 there; of everything else it is torch's, by automatic differentiation in chunks, forward or
+    backward as takes fewer passes.
 
     Args:
-        network: any fully connected network.
-        x: samples as rows.
+        network: a network, any module or any function of rows of tensors whose rows stand alone.
+        x: samples as rows; of several axes, the inputs are flattened in the result.
 
     Raises:
-        ShapeError: `x` does not fit the network.
+        ShapeError: `x` does not fit the network, or does not get one row of outputs each.
+        TypeError: no function of tensors. ValueError: rows that depend on one another, or on chance.
     """
-    return _product(network, x, {})
+    if isinstance(network, FullyConnected):
+        return _product(network, x, {})
+    return function_jacobians(network, x)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +109,13 @@ class EnclosedJacobians:
     Attributes:
         values: as `jacobians` returns them.
         error: for each sample, a bound on the operator norm of (values - the exact product of the weights).
+        certain: whether no preactivation is so near to 0 that rounding could have chosen its slope; where one is, this
+            may be the Jacobian of a neighbour, or of no point at all.
     """
 
     values: Float[Tensor, "n d_out d_in"]
     error: Float[Tensor, " n"]
+    certain: Bool[Tensor, " n"]
 
 
 def enclosed_jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> EnclosedJacobians:
@@ -114,7 +124,8 @@ def enclosed_jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> E
         e_l = |W_l|_op e_{l-1} + (n + 2) eps |W_l|_F |P_{l-1}|_F,    P_l = D_l W_l P_{l-1} as computed
 
     a sum of n products errs by at most (n + 2) eps times the sum of their magnitudes. The patterns D_l are those that
-    were computed: where a preactivation rounds to the other side of 0 this is the Jacobian of a neighbour.
+    were computed: `certain` says where they are those of exact arithmetic. Neurons that are constant around a sample
+    have any slope there.
 
     Args:
         network: any fully connected network.
@@ -127,8 +138,9 @@ def enclosed_jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> E
     """
     with torch.no_grad():
         product = torch.eye(network.dimensions[0], dtype=x.dtype, device=x.device).expand(len(x), -1, -1)
-        error = product.new_zeros(len(x))
-        number = torch.finfo(x.dtype)
+        error, unsure = product.new_zeros(len(x)), product.new_zeros(len(x))  # of J a_l, and of a_l
+        certain = torch.ones(len(x), dtype=torch.bool, device=x.device)
+        entering, number = x, torch.finfo(x.dtype)
         for state in walk(network, x):
             unit = (state.weight.shape[1] + 2) * number.eps
             total = torch.linalg.matrix_norm(state.weight)
@@ -136,8 +148,21 @@ def enclosed_jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> E
             reach = torch.linalg.matrix_norm(state.weight, 2) * (1 + 8 * unit) if state.weight.numel() else total
             sizes = torch.linalg.matrix_norm(product)
             error = reach * error + unit * total * sizes + number.tiny * max(state.weight.shape)
-            product = _activated(network, state.position, state.preactivation, state.weight @ product)
-        return EnclosedJacobians(product, 1.01 * error)
+            moves = _reach(state, entering, unsure, unit)
+            product = state.weight @ product
+            if network.is_activated(state.position):
+                fixed = (state.preactivation.abs() > 1.01 * moves) | (product == 0).all(2)
+                certain &= fixed.all(1)
+            unsure, entering = 1.01 * moves.norm(dim=1), state.activation
+            product = _activated(network, state.position, state.preactivation, product)
+        return EnclosedJacobians(product, 1.01 * error, certain)
+
+
+def _reach(state: LayerState, entering: Tensor, unsure: Tensor, unit: float) -> Tensor:
+    """How far rounding can have moved each preactivation: what entered is wrong by `unsure`."""
+    rows = state.weight.norm(dim=1)
+    moved = rows * (unsure[:, None] + unit * entering.norm(dim=1)[:, None]) + torch.finfo(rows.dtype).tiny
+    return moved if state.bias is None else moved + unit * state.bias.abs()
 
 
 def _activated(network: FullyConnected, position: int, preactivation: Tensor, product: Tensor) -> Tensor:

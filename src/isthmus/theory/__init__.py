@@ -67,6 +67,10 @@ from isthmus.theory.leaky_stability import (
     neuron_addition_margin,
     scale_criticality,
 )
+from isthmus.theory.ledger import (
+    certificates,
+    costs,
+)
 from isthmus.theory.linear_costs import (
     LinearCostExpansion,
     diagonal_linear_cost,
@@ -181,7 +185,9 @@ __all__ = [
     "bottleneck_certificate",
     "bottleneck_cost_upper_bound",
     "bottleneck_rank_upper_bound",
+    "certificates",
     "cost_of_identity",
+    "costs",
     "covariance_coefficients",
     "critical_weights",
     "curvature_lower_bound",

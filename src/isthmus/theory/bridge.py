@@ -5,7 +5,7 @@ Applied once, to every public function, in `isthmus.theory`. What they refuse: `
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, get_origin
 
 import numpy as np
@@ -31,6 +31,7 @@ def bridged(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        _refuse_matrices(function.__name__, dict(zip(has_list, args, strict=False)) | kwargs)
         given: list[Any] = [_as_torch(v, listed=has_list.get(n, False)) for n, v in zip(has_list, args, strict=False)]
         named = {name: _as_torch(value, listed=has_list.get(name, False)) for name, value in kwargs.items()}
         depth = named.get("depth")
@@ -40,6 +41,16 @@ def bridged(function: Callable[P, R]) -> Callable[P, R]:
         return _stacked([function(*given, **(named | {"depth": one})) for one in depths])  # pyright: ignore[reportCallIssue]
 
     return call
+
+
+def _refuse_matrices(call: str, given: Mapping[str, object]) -> None:
+    """An array of two axes is a matrix to whoever passes it, even one whose rows could be spectra."""
+    values: Any = given.get("singular_values")
+    if not isinstance(values, Tensor | None) and np.ndim(values) == 2:
+        raise ValueError(
+            f"{call}: needs the singular_values of one map; got a matrix of shape {np.shape(values)}. For its own pass "
+            "numpy.linalg.svd(matrix, compute_uv=False), for several spectra a torch tensor of them."
+        )
 
 
 def _as_torch(value: Any, *, listed: bool) -> Any:

@@ -52,7 +52,7 @@ def tangent_kernel_by_layer(
     Raises:
         ShapeError: lists or batches that do not fit. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
-    Accuracy: rounding of the products. Source: Jacot 2023b, section 4.2. Test: FC-38.
+    Accuracy: rounding of the products. Source: Jacot 2023b, section 4. Test: FC-38.
     """
     left, right = (_checked_layers("tangent_kernel_by_layer", side) for side in (left, right or left))
     layers = zip(*left, *right, strict=True)
@@ -77,7 +77,7 @@ def tangent_kernel(left: Layers, right: Layers | None = None, *, bias: bool = Tr
     Raises:
         ShapeError: lists or batches that do not fit. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
-    Accuracy: rounding of the products. Source: Jacot 2023b, section 4.2. Test: FC-38.
+    Accuracy: rounding of the products. Source: Jacot 2023b, section 4. Test: FC-38.
     """
     return tangent_kernel_by_layer(left, right, bias=bias).sum(0)
 
@@ -97,7 +97,7 @@ def tangent_kernel_trace_by_layer(layers: Layers, *, bias: bool = True) -> Float
     Raises:
         ShapeError: lists or batches that do not fit. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
-    Accuracy: rounding, all terms >= 0. Cost O(n d_out width) per layer. Source: Jacot 2023b, section 4.2. Test: FC-38.
+    Accuracy: rounding, all terms >= 0. Cost O(n d_out width) per layer. Source: Jacot 2023b, section 4. Test: FC-38.
     """
     layers = _checked_layers("tangent_kernel_trace_by_layer", layers)
     return torch.stack(
@@ -120,7 +120,7 @@ def tangent_kernel_trace(layers: Layers, *, bias: bool = True) -> Float[Tensor, 
     Raises:
         ShapeError: lists or batches that do not fit. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
-    Accuracy: rounding, all terms >= 0. Source: Jacot 2023b, section 4.2. Test: FC-38.
+    Accuracy: rounding, all terms >= 0. Source: Jacot 2023b, section 4. Test: FC-38.
     """
     return tangent_kernel_trace_by_layer(layers, bias=bias).sum(0)
 
@@ -238,7 +238,7 @@ def sharpness(kernel: Float[Tensor, "n n d_out d_out"]) -> Float[Tensor, ""]:
     Raises:
         ShapeError: not n x n blocks. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
-    Accuracy: that of the symmetric eigenvalue problem of size n d_out. Source: Jacot 2023b, section 4.3. Test: FC-41.
+    Accuracy: that of the symmetric eigenvalue problem of size n d_out. Source: Jacot 2023b, section 4.1. Test: FC-41.
     """
     check_tensor("sharpness", "kernel", kernel, ndim=4)
     num, columns, d_out, _ = kernel.shape
@@ -267,7 +267,7 @@ def largest_stable_step(kernel: Float[Tensor, "n n d_out d_out"]) -> float:
     Raises:
         ShapeError: not n x n blocks. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
-    Accuracy: as `sharpness`. Source: Jacot 2023b, section 4.3. Test: FC-41.
+    Accuracy: as `sharpness`. Source: Jacot 2023b, section 4.1. Test: FC-41.
     """
     curvature = float(sharpness(kernel))
     return 2 / curvature if curvature > 0 else math.inf

@@ -1,0 +1,136 @@
+"""What `theory.certificates` and `theory.costs` ask of networks whose layers are known, in float64.
+
+Registered with `theory.network_facts`, which knows of no network. The bounds themselves: `theory.ledger`.
+"""
+
+import copy
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from isthmus.networks.fully_connected import FullyConnected
+from isthmus.networks.jacobians import enclosed_jacobians
+from isthmus.networks.layers import activation_derivative, walk
+from isthmus.networks.leaky import LeakyResNet
+from isthmus.networks.network import Network
+from isthmus.networks.residual_rewriting import as_fully_connected
+from isthmus.networks.resnet import ResNet
+from isthmus.theory.network_facts import ConnectedLayers, LeakyStream, NetworkFacts, ResidualBlocks, facts_of
+
+AnyNetwork = TypeVar("AnyNetwork", bound=Network)
+
+
+def _double(network: AnyNetwork) -> AnyNetwork:
+    return copy.deepcopy(network).double().requires_grad_(False)
+
+
+def _weights(network: FullyConnected) -> tuple[Tensor, ...]:
+    return tuple(w.detach() for w in network.weights)
+
+
+def _at(network: FullyConnected, x: Tensor | None, **parts: Any) -> NetworkFacts:
+    """Values and Jacobians at the samples, with what rounding can have done to them."""
+    chain = _weights(network)
+    if x is None:
+        return NetworkFacts(chain=chain, **parts)
+    found = enclosed_jacobians(network, x)
+    return NetworkFacts(x, network(x), found.values, found.error, chain, **parts)
+
+
+def _off_kinks(network: FullyConnected, x: Tensor | None) -> Tensor | None:
+    """The samples whose Jacobians are certainly those of the function."""
+    if x is None:
+        return None
+    certain = enclosed_jacobians(network, x).certain
+    if not bool(certain.any()):
+        raise ValueError(
+            f"certificates: needs a sample where the function has a derivative; all {len(x)} lie on kinks as far as "
+            "float64 can tell. Move them a little."
+        )
+    return x[certain]
+
+
+def _connected(network: FullyConnected, x: Tensor | None) -> NetworkFacts:
+    own = _double(network)
+    x = _off_kinks(own, None if x is None else x.double())
+    layers = ConnectedLayers(
+        penalty=float(own.penalty()),
+        weights=_weights(own),
+        biases=tuple(own.bias_of(l) for l in range(1, own.depth + 1)),
+        negative_slope=own.negative_slope,
+        linear=not any(own.is_activated(l) for l in range(1, own.depth)),
+        **_states(own, x),
+    )
+    return _at(own, x, layers=layers)
+
+
+def _states(network: FullyConnected, x: Tensor | None) -> dict[str, tuple[Tensor, ...]]:
+    if x is None:
+        return {}
+    hidden = walk(network, x)[:-1]
+    slopes = {s.position: network.negative_slope if network.is_activated(s.position) else 1.0 for s in hidden}
+    return {
+        "enters": (x, *(s.activation for s in hidden)),
+        "preactivations": tuple(s.preactivation for s in hidden),
+        "derivatives": tuple(activation_derivative(s.preactivation, slopes[s.position]) for s in hidden),
+    }
+
+
+def _residual(network: ResNet, x: Tensor | None) -> NetworkFacts:
+    own = _double(network)
+    chain = as_fully_connected(own)
+    x = _off_kinks(chain, None if x is None else x.double())
+    matrix = torch.linalg.multi_dot([*reversed(_weights(chain))]) if own.linear else None
+    blocks = ResidualBlocks(float(own.penalty()), own.residual_weight, own.depth, own.block_depth, matrix)
+    # no theorem knows of a waist; and that the chain is the network up to rounding is not proved
+    return replace(_at(chain, x, blocks=None if own.waist else blocks), error=None)
+
+
+def _leaky(network: LeakyResNet, x: Tensor | None) -> NetworkFacts:
+    own = _double(network)
+    chain = as_fully_connected(own)
+    x = _off_kinks(chain, None if x is None else x.double())
+    activations = None if x is None else torch.stack([state.activation for state in walk(own, x)[:-1]])
+    stream = LeakyStream(float(own.penalty()), own.effective_depth, own.has_bias, activations)
+    return replace(_at(chain, x, stream=stream), error=None)
+
+
+def _sequential(network: nn.Sequential, x: Tensor | None) -> NetworkFacts:
+    """Of linear layers with relus between them, as a fully connected network; of anything else as a function."""
+    same = _as_connected(network)
+    return facts_of.dispatch(object)(network, x) if same is None else _connected(same, x)
+
+
+def _as_connected(network: nn.Sequential) -> FullyConnected | None:
+    linears: list[nn.Linear] = []
+    slopes: dict[int, float] = {}  # by the number of the layer before
+    for step in network:
+        if isinstance(step, nn.Linear):
+            linears.append(step)
+        elif isinstance(step, nn.ReLU | nn.LeakyReLU) and linears and len(linears) not in slopes:
+            slopes[len(linears)] = float(getattr(step, "negative_slope", 0.0))
+        else:
+            return None
+    if (
+        not linears
+        or len(linears) in slopes
+        or len(set(slopes.values())) > 1
+        or not all(abs(slope) < 1 for slope in slopes.values())
+    ):
+        return None
+    found: list[Tensor | None] = [getattr(step, "bias", None) for step in linears]
+    biases = [
+        step.weight.new_zeros(step.out_features) if b is None else b for step, b in zip(linears, found, strict=True)
+    ]
+    return FullyConnected.from_layers(
+        [step.weight.detach() for step in linears], [b.detach() for b in biases],
+        negative_slope=next(iter(slopes.values()), 0.0), linear=set(range(1, len(linears))) - set(slopes),
+    )  # fmt: skip
+
+
+facts_of.register(nn.Sequential)(_sequential)
+facts_of.register(FullyConnected)(_connected)
+facts_of.register(ResNet)(_residual)
+facts_of.register(LeakyResNet)(_leaky)

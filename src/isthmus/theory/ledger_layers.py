@@ -1,0 +1,144 @@
+"""Rows of the ledger that rest on the layers of a network at the samples: kernels, representations, leaky streams."""
+
+import torch
+from torch import Tensor
+
+from isthmus.theory.bottleneck import activation_norm_bound, bottleneck_certificate, representation_tail_bound
+from isthmus.theory.leaky_bounds import layer_gamma
+from isthmus.theory.leaky_stability import negative_energy_fraction
+from isthmus.theory.ledger_entries import (
+    Entry,
+    certain_rank,
+    jacobians_of,
+    needs_layers,
+    needs_rank,
+    needs_stream,
+    of_full_rank,
+    witness,
+)
+from isthmus.theory.ledger_jacobians import layers_of
+from isthmus.theory.linearisation import suffix_jacobians
+from isthmus.theory.network_facts import NetworkFacts
+from isthmus.theory.representation_costs import cost_of_identity, features
+from isthmus.theory.representations import nonlinearity_impact, spectral_gap_ratios
+from isthmus.theory.spectra import log_pseudo_determinant, stable_rank_nuclear
+from isthmus.theory.tangent_kernels import Layers, sharpness, tangent_kernel, tangent_kernel_trace
+
+GRAM = 2000  # side of the largest tangent Gram matrix whose eigenvalues are taken
+BALANCED = 1e-6  # relative difference of a neuron's squared norms that is no imbalance
+HALF = 0.5  # share of the layers that FC-40 is said of
+
+
+def _kernel_layers(found: NetworkFacts) -> Layers:
+    layers = layers_of(found)
+    return layers.enters, suffix_jacobians(layers.weights, layers.derivatives)
+
+
+def _biased(found: NetworkFacts) -> bool:
+    return layers_of(found).biases[0] is not None
+
+
+def _traces(found: NetworkFacts) -> Tensor:
+    return tangent_kernel_trace(_kernel_layers(found), bias=_biased(found))
+
+
+def _sharpness(found: NetworkFacts) -> Tensor:
+    return sharpness(tangent_kernel(_kernel_layers(found), bias=_biased(found)))
+
+
+def _small(found: NetworkFacts) -> str:
+    side = len(jacobians_of(found)) * jacobians_of(found).shape[1]
+    return "" if side <= GRAM else f"needs at most {GRAM} samples times outputs; there are {side}"
+
+
+def _balanced(found: NetworkFacts) -> str:
+    layers = layers_of(found)
+    for weight, bias, after in zip(layers.weights, layers.biases, layers.weights[1:], strict=False):
+        into = weight.square().sum(1) + (0.0 if bias is None else bias.square())
+        out = after.square().sum(0)
+        if bool(((into - out).abs() > BALANCED * into.maximum(out)).any()):
+            return "needs balanced neurons: isthmus.rebalance"
+    return ""
+
+
+def _biases(found: NetworkFacts) -> str:
+    return "" if _biased(found) else "is proved with biases in the tangent kernel"
+
+
+def _activation_bounds(found: NetworkFacts) -> Tensor:
+    """B(x) of FC-39 at the samples of full rank."""
+    layers, k, rows = layers_of(found), certain_rank(found), of_full_rank(found)
+    logs = log_pseudo_determinant(jacobians_of(found)[rows], rank=k)
+    scale = float(_traces(found)[rows].max()) / layers.depth
+    return activation_norm_bound(logs, rank=k, excess=layers.penalty - k * layers.depth, tangent_scale=scale)
+
+
+def _tails(found: NetworkFacts) -> Tensor:
+    layers, i = layers_of(found), witness(found)
+    pattern = [derivative[i] for derivative in layers.derivatives]
+    bound = bottleneck_certificate(layers.weights, layers.biases, pattern, rank=certain_rank(found)).bound
+    return representation_tail_bound(
+        _activation_bounds(found), certificate_bound=bound, depth=layers.depth, fraction=HALF
+    )
+
+
+def _non_negative_slope(found: NetworkFacts) -> str:
+    return "" if layers_of(found).negative_slope >= 0 else "needs a slope >= 0"
+
+
+def _all_full(found: NetworkFacts) -> str:
+    full = len(of_full_rank(found)) == len(jacobians_of(found))
+    return "" if full else f"needs Jacobians of rank {certain_rank(found)} at every sample"
+
+
+def _hidden(found: NetworkFacts) -> str:
+    return "" if layers_of(found).preactivations else "needs a hidden layer"
+
+
+def _gap(found: NetworkFacts) -> float:
+    return min(spectral_gap_ratios(z, rank=1)[0] for z in layers_of(found).enters[1:] if min(z.shape) > 1)
+
+
+def _wide(found: NetworkFacts) -> str:
+    enough = any(min(z.shape) > 1 for z in layers_of(found).enters[1:])
+    return "" if enough else "needs a hidden layer of two neurons and two samples"
+
+
+def _impact(found: NetworkFacts) -> Tensor:
+    layers = layers_of(found)
+    pairs = zip(layers.preactivations, layers.enters[1:], strict=True)
+    return torch.stack([nonlinearity_impact(z, a) for z, a in pairs]).min()
+
+
+def _stream(found: NetworkFacts) -> tuple[Tensor, bool]:
+    assert found.stream is not None
+    assert found.stream.activations is not None
+    return found.stream.activations, found.stream.bias
+
+
+def _relaxed_cost(found: NetworkFacts) -> Tensor:
+    activations, bias = _stream(found)
+    each = [cost_of_identity(A, bias=bias, gamma=layer_gamma(features(A, bias=bias)) or 1.0) for A in activations]
+    return torch.stack(each).min()
+
+
+OF_LAYERS = (
+    Entry("FC-21", "spectral_gap_ratios", "exact", "least s_2 / s_1 of a hidden representation", _gap,
+          (needs_layers, _hidden, _wide)),
+    Entry("FC-38", "tangent_kernel_trace", "exact", "mean trace of the tangent kernel",
+          lambda found: _traces(found).mean(), (needs_layers,)),
+    Entry("FC-39", "activation_norm_bound", "upper", "mean over layers of |a(x)|^2, largest over the samples",
+          lambda found: _activation_bounds(found).max(), (needs_layers, needs_rank, _biases, _balanced),
+          by_jacobians=True),
+    Entry("FC-40", "representation_tail_bound", "upper", "s_{k+1} / sqrt(N) of half of the representations", _tails,
+          (needs_layers, needs_rank, _biases, _non_negative_slope, _balanced, _all_full), by_jacobians=True),
+    Entry("FC-41", "sharpness", "exact", "curvature of the squared error, where the network interpolates", _sharpness,
+          (needs_layers, _small)),
+    Entry("FC-47", "nonlinearity_impact", "exact", "least impact of an activation", _impact, (needs_layers, _hidden)),
+    Entry("LEAKY-06", "cost_of_identity", "exact", "least cost of identity, relaxed by 1e-4", _relaxed_cost,
+          (needs_stream,)),
+    Entry("LEAKY-07", "stable_rank_nuclear", "exact", "least nuclear stable rank of a representation",
+          lambda found: stable_rank_nuclear(_stream(found)[0]).min(), (needs_stream,)),
+    Entry("LEAKY-16", "negative_energy_fraction", "exact", "least share of the negative part of a representation",
+          lambda found: negative_energy_fraction(_stream(found)[0]).min(), (needs_stream,)),
+)  # fmt: skip

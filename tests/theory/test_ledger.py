@@ -1,0 +1,214 @@
+"""The table of all that can be said of one network: each value is that of its function, and no bound is false."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor, nn
+
+from isthmus.constructions import balanced_linear_network, compose_with_identity, x_cross_example
+from isthmus.networks import FullyConnected, LeakyResNet, ResNet, enclosed_jacobians, jacobians, rebalance
+from isthmus.theory import (
+    certificates,
+    costs,
+    jacobian_rank_lower_bound,
+    linear_cost,
+    nonlinearity_impact,
+    resnet_cost,
+    schatten_lower_bound,
+)
+from theorem_checks import assert_at_most, assert_close, normal, with_spectrum
+
+COLUMNS = ["id", "name", "value", "kind", "of", "applies", "reason"]
+X = normal(0, 40, 4)
+
+
+def connected(*, depth: int = 3, slope: float = 0.0) -> FullyConnected:
+    network = FullyConnected(4, 3, width=7, depth=depth, negative_slope=slope, seed=1).double()
+    with torch.no_grad():
+        for bias in network.biases:
+            bias.add_(0.1 * normal(2, len(bias)))
+    return network
+
+
+def value(table: pd.DataFrame, name: str, position: int = 0) -> float:
+    row = table[table["name"] == name].iloc[position]
+    assert row["applies"], f"{name}: {row['reason']}"
+    return float(row["value"])
+
+
+def why_not(table: pd.DataFrame, name: str) -> str:
+    """Why a statement does not apply; empty if it does."""
+    rows = table[table["name"] == name]
+    return "" if any(rows["applies"].tolist()) else str(rows.iloc[0]["reason"])
+
+
+def any_applies(table: pd.DataFrame) -> bool:
+    return any(table["applies"].tolist())
+
+
+def assert_well_formed(table: pd.DataFrame) -> None:
+    assert list(table.columns) == COLUMNS
+    assert set(table["kind"]) <= {"exact", "lower", "upper", "estimate"}
+    for found, applies, reason in zip(table["value"].tolist(), table["applies"].tolist(), table["reason"], strict=True):
+        assert applies != math.isnan(found)
+        assert applies or reason
+
+
+NETWORKS: dict[str, Callable[[], nn.Module]] = {
+    "relu": connected,
+    "leaky relu": lambda: connected(slope=-0.3),
+    "one layer": lambda: connected(depth=1),
+    "residual": lambda: ResNet(4, 3, width=5, depth=3, block_depth=2, seed=0),
+    "linear residual": lambda: ResNet(4, 3, width=5, depth=2, block_depth=1, linear=True, seed=0),
+    "leaky": lambda: LeakyResNet(4, 3, width=5, depth=4, effective_depth=2.0, seed=0),
+    "any module": lambda: nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 3)),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_network_has_a_table_whose_bounds_enclose(name: str) -> None:
+    network = NETWORKS[name]()
+    table, norms = certificates(network, X), costs(network)
+    assert_well_formed(table)
+    assert_well_formed(norms)
+    every: list[Any] = [*table.itertuples(), *norms.itertuples()]
+    rows = [row for row in every[: len(table)] if row.applies]
+    ranks = [(row.kind, float(row.value)) for row in rows if str(row.of).startswith("bottleneck rank")]
+    above = min([3.0, *(rank for kind, rank in ranks if kind == "upper")])
+    assert max(rank for kind, rank in ranks if kind != "upper") <= above
+    below = [
+        float(row.value) for row in rows if str(row.of).startswith(("penalty of every", "penalty of this", "cost"))
+    ]
+    penalty = next((float(row.value) for row in every[len(table) :] if row.applies), 0.0)
+    for bound in below:
+        assert_at_most(bound, penalty)
+    if below:
+        with pytest.raises(AssertionError):
+            assert_at_most(max(below), penalty * 1e-3)
+
+
+def test_values_are_those_of_the_functions() -> None:
+    network = connected()
+    table = certificates(network, X.numpy())  # pyright: ignore[reportArgumentType] - as the bridge takes it
+    found = enclosed_jacobians(network, X)
+    assert_close(value(table, "schatten_lower_bound"), schatten_lower_bound(found.values, depth=3, error=found.error))
+    parameters = dict(network.named_parameters())
+
+    def outputs(own: dict[str, Tensor]) -> Tensor:
+        return torch.func.functional_call(network, own, (X,)).flatten()
+
+    J = torch.cat([j.flatten(1) for j in torch.func.jacrev(outputs)(parameters).values()], 1).detach()
+    gram = J @ J.mT
+    assert_close(value(table, "tangent_kernel_trace"), gram.trace() / len(X), relative=1e-10)
+    assert_close(value(table, "sharpness"), 2 / len(X) * torch.linalg.eigvalsh(gram)[-1], relative=1e-10)
+    with torch.no_grad():
+        states = network.layer_states(X)[:-1]
+    impacts = [float(nonlinearity_impact(s.preactivation, s.activation)) for s in states]
+    assert_close(value(table, "nonlinearity_impact"), min(impacts))
+    with pytest.raises(AssertionError):
+        assert_close(value(table, "nonlinearity_impact"), max(impacts))
+
+
+def test_a_bottleneck_shows_its_rank_and_balance_brings_two_bounds_more() -> None:
+    inner = FullyConnected(4, 2, width=6, depth=2, seed=3).double()
+    outer = FullyConnected(2, 4, width=6, depth=2, seed=4).double()
+    network = compose_with_identity(inner, outer, num_identities=4, x=X).network
+    before, after = certificates(network, X), certificates(rebalance(network), X)
+    assert value(before, "jacobian_rank_lower_bound") == value(before, "bottleneck_rank_upper_bound") == 2
+    assert value(before, "idempotency_defect") > 0
+    assert "rebalance" in why_not(before, "activation_norm_bound")
+    assert value(after, "activation_norm_bound") > 0
+    gain = value(costs(network), "penalty") - value(costs(rebalance(network)), "penalty")
+    assert gain > 0
+
+
+def test_linear_networks_have_closed_forms() -> None:
+    matrix = with_spectrum(0, [2.0, 0.5], 3, 4)
+    network = balanced_linear_network(matrix, depth=4)
+    table = costs(network)
+    assert_close(value(table, "linear_cost"), linear_cost(matrix, depth=4), relative=1e-10)
+    assert_close(value(table, "penalty"), linear_cost(matrix, depth=4), relative=1e-10)
+    orders = [value(table, "linear_cost_expansion", i) for i in range(3)]
+    assert_close(torch.tensor(orders), torch.tensor([2.0, 0.0, 4 * math.log(2) ** 2]), absolute=1e-6)
+    assert "diagonal" in why_not(table, "diagonal_linear_cost")
+    diagonal = FullyConnected.from_layers([torch.diag(torch.tensor([4.0, 0.0]))] * 2, linear=[1])
+    assert_close(value(costs(diagonal), "diagonal_linear_cost"), 8 * 4.0)
+    residual = ResNet(4, 3, width=5, depth=2, block_depth=2, linear=True, seed=0).double()
+    s = torch.linalg.svdvals(jacobians(residual, X[:1])[0])
+    closed = resnet_cost(s, residual_weight=1.0, depth=2, block_depth=2)
+    assert_close(value(costs(residual), "resnet_cost"), closed, relative=1e-10)
+    assert value(costs(residual), "resnet_cost", 1) < value(costs(residual), "resnet_cost")
+
+
+def test_of_functions_jacobians_are_estimates_and_layers_unknown() -> None:
+    table = certificates(lambda x: torch.stack([x.sin().sum(1), x.sin().sum(1) ** 2], 1), X)
+    first = table.iloc[0]
+    assert (first["value"], first["kind"], first["applies"]) == (1.0, "estimate", True)
+    assert why_not(table, "schatten_lower_bound")
+    assert not any_applies(costs(lambda x: x))
+
+
+def test_a_chain_of_linear_layers_and_relus_is_read_as_the_network_it_is() -> None:
+    network = connected(slope=0.2)
+    layers: list[nn.Module] = []
+    for l, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True), 1):
+        layers.append(nn.Linear(weight.shape[1], weight.shape[0], dtype=torch.float64))
+        layers[-1].load_state_dict({"weight": weight, "bias": bias})
+        layers += [nn.LeakyReLU(0.2)] * (l < network.depth)
+    same = nn.Sequential(*layers)
+    pd.testing.assert_frame_equal(certificates(same, X), certificates(network, X))
+    pd.testing.assert_frame_equal(costs(same), costs(network))
+    for other in ([*layers, nn.ReLU()], [nn.ReLU(), *layers], [*layers[:2], nn.ReLU(), *layers[2:]]):
+        assert not any_applies(costs(nn.Sequential(*other)))
+    layers[1] = nn.LeakyReLU(0.3)
+    assert not any_applies(costs(nn.Sequential(*layers)))
+
+
+def test_a_kink_certifies_nothing() -> None:
+    """relu(-relu(x)) is 0 everywhere, and at 0 both slopes are taken for 1: a Jacobian of no point."""
+    zero = FullyConnected.from_layers([torch.tensor([[1.0]]), torch.tensor([[-1.0]]), torch.tensor([[1.0]])])
+    origin = torch.zeros(1, 1).double()
+    assert jacobian_rank_lower_bound(jacobians(zero, origin), tolerance=1e-9).rank == 1
+    with pytest.raises(ValueError, match="all 1 lie on kinks"):
+        certificates(zero, origin)
+    beside = torch.tensor([[0.0], [1e-300], [-1.0], [2.0]], dtype=torch.float64)
+    assert enclosed_jacobians(zero, beside).certain.tolist() == [False, True, True, True]
+    assert value(certificates(zero, beside), "jacobian_rank_lower_bound") == 0
+
+
+def test_rounding_near_a_kink_is_counted() -> None:
+    """x - 1e8 + 1e8 by two layers: at x = 1e-9 rounding alone decides on which side it lies."""
+    shift = torch.tensor([1e8], dtype=torch.float64)
+    one = torch.ones(1, 1).double()
+    network = FullyConnected.from_layers([one] * 3, [shift, -shift, 0 * shift])
+    x = torch.tensor([[1e-9], [-1e-9], [1e-3], [-1e-3]], dtype=torch.float64)
+    assert enclosed_jacobians(network, x).certain.tolist() == [False, False, True, True]
+
+
+def test_a_rank_one_map_of_large_values_is_not_certified_by_its_rounding() -> None:
+    line = FullyConnected.from_layers([torch.tensor([[0.6], [0.8]])], [torch.tensor([1e9, -1e9])])
+    x = torch.linspace(0, 1e-5, 60).double()[:, None]
+    assert value(certificates(line, x), "spanning_tree_certificate") == 1
+
+
+def test_the_x_cross_keeps_the_gap_between_its_ranks_and_dead_networks_have_rank_zero() -> None:
+    table = certificates(x_cross_example().network, normal(5, 30, 2))
+    assert value(table, "jacobian_rank_lower_bound") == 1
+    assert value(table, "bottleneck_rank_upper_bound") == 2
+    dead = FullyConnected.from_layers([torch.zeros(3, 4)] * 1 + [torch.zeros(3, 3)] * 2)
+    table = certificates(dead, X)
+    assert value(table, "jacobian_rank_lower_bound") == 0
+    assert why_not(table, "regularity_lower_bound")
+
+
+def test_lists_and_bad_samples() -> None:
+    assert_well_formed(certificates(connected(), X.tolist()))  # pyright: ignore[reportArgumentType]
+    bad = X.numpy().copy()
+    bad[0, 0] = np.nan
+    with pytest.raises(ValueError, match="certificates: needs finite x"):
+        certificates(connected(), bad)  # pyright: ignore[reportArgumentType]
