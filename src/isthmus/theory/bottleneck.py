@@ -86,6 +86,10 @@ def bottleneck_certificate(
     Accuracy: rounding only raises the bound, by eps times the condition of the first k directions in each layer. For a
     trained network use a k whose singular values are not rounding: each tiny one raises the bound by -2 log s.
     Source: Jacot 2023b, Theorem 6; for k below the rank see docs/notes/certificates.md. Test: FC-37.
+
+    >>> layers = [[[2.0]], [[1.0]]], [None, None], [[1.0]]
+    >>> round(theory.bottleneck_certificate(*layers, rank=1).bound, 3)
+    1.614
     """
     call = "bottleneck_certificate"
     _check_network(call, weights, biases, derivatives, rank)
@@ -127,6 +131,10 @@ def two_sequence_certificate(
         ShapeError: layers that do not fit. TypeError: complex or integer tensors.
 
     Accuracy: as `bottleneck_certificate`. Source: corrects the proof of Jacot 2023b, Theorem 6. Test: FC-37.
+
+    >>> layers = [[[2.0]], [[1.0]]], [None, None], [[-0.5]]
+    >>> round(theory.two_sequence_certificate(*layers, rank=1).bound, 3)
+    3.0
     """
     call = "two_sequence_certificate"
     _check_network(call, weights, biases, derivatives, rank)
@@ -231,6 +239,9 @@ def activation_norm_bound(
         TypeError: complex or integer tensor.
 
     Accuracy: rounding, upward, for the numbers given. Source: Jacot 2023b, Theorem 7. Test: FC-39.
+
+    >>> round(float(theory.activation_norm_bound([0.0], rank=1, excess=0, tangent_scale=2)), 6)
+    2.0
     """
     call = "activation_norm_bound"
     check_tensor(call, "log_pseudo_determinants", log_pseudo_determinants, ndim=1)
@@ -266,6 +277,9 @@ def representation_tail_bound(
 
     Accuracy: rounding, upward, for the numbers given.
     Source: Jacot 2023b, Corollary 8, constant derived anew. Test: FC-40.
+
+    >>> round(float(theory.representation_tail_bound([2.0, 2.0], certificate_bound=2, depth=4, fraction=0.5)), 6)
+    2.0
     """
     call = "representation_tail_bound"
     check_tensor(call, "activation_bounds", activation_bounds, ndim=1)

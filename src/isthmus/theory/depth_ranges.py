@@ -34,6 +34,9 @@ def bottleneck_cost_upper_bound(
         ValueError: depths or rank out of range, a negative penalty, NaN or infinity.
 
     Accuracy: rounding, upward. Attained by `constructions`. Source: Jacot 2023a, Theorem 1 and section 4. Test: FC-25.
+
+    >>> round(theory.bottleneck_cost_upper_bound(5, 4, rank=2, depth=10, encoder_depth=2, decoder_depth=2), 6)
+    21.0
     """
     call = "bottleneck_cost_upper_bound"
     check_depth(call, encoder_depth)
@@ -76,6 +79,9 @@ def depth_window(*, rank: int, constant: Real, rank1_constant: Real, rank1_stret
 
     Accuracy: bisection to rounding; certified is rounded down, undercut up.
     Source: Jacot 2023a, Proposition 5. Test: FC-24.
+
+    >>> round(theory.depth_window(rank=2, constant=1, rank1_constant=9, rank1_stretch=1).undercut, 6)
+    8.0
     """
     check_rank("depth_window", rank, largest=2**62, least=2)
     check_positive("depth_window", "rank1_stretch", rank1_stretch)
@@ -116,6 +122,9 @@ def switch_depth(*, loss: tuple[Real, Real], constant: tuple[Real, Real], rank: 
         ValueError: k_1 >= k_2, `ridge` <= 0, NaN or infinity.
 
     Accuracy: rounding. Source: Jacot 2023b, section 3.1. Test: FC-31.
+
+    >>> theory.switch_depth(loss=(1, 0), constant=(0, 0), rank=(1, 2), ridge=0.1)
+    10.0
     """
     check_positive("switch_depth", "ridge", ridge)
     if not rank[0] < rank[1]:
@@ -151,6 +160,9 @@ def plateau_slope(depths: Float[Tensor, " m"] | Int[Tensor, " m"], penalties: Fl
         TypeError: complex or integer penalties.
 
     Accuracy: rounding. Source: Jacot 2023b, section 3.1. Test: FC-31.
+
+    >>> theory.plateau_slope([4, 6, 8], [9, 13, 17])
+    PlateauSlope(slope=tensor([2., 2.], dtype=torch.float64), rank=tensor([2, 2]))
     """
     check_tensor("plateau_slope", "penalties", penalties, ndim=1)
     if depths.shape != penalties.shape or len(depths) < 2:

@@ -72,6 +72,9 @@ def enclosed_singular_values(
 
     Accuracy: certain where `error` is and LAPACK keeps its promise (its backward error is taken at six times the
     worst that was measured). Test: FC-13, RES-12.
+
+    >>> theory.enclosed_singular_values([[2, 0], [0, 1]], error=0.5).lower.round(decimals=6).tolist()
+    [1.5, 0.5]
     """
     call = "enclosed_singular_values"
     check_tensor(call, "matrix", matrix, least_ndim=2)

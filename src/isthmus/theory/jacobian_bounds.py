@@ -61,6 +61,9 @@ def schatten_lower_bound(
 
     Accuracy: rounding only lowers it: each s_i counts with the lower end of its interval, the sum is rounded down.
     Source: Jacot 2023a, Proposition 3. Test: FC-13, FC-14, FC-44.
+
+    >>> round(float(theory.schatten_lower_bound([[[4, 0], [0, 1]]], depth=2)), 6)
+    10.0
     """
     check_tensor("schatten_lower_bound", "jacobians", jacobians, ndim=3)
     check_depth("schatten_lower_bound", depth)
@@ -103,6 +106,9 @@ def last_matrix_lower_bound(
 
     Accuracy: rounding only lowers it; that of the pseudo-inverse, eps times the condition number of W_L, is counted.
     Source: Jacot 2023b, proof of Proposition 5. Test: FC-34.
+
+    >>> round(float(theory.last_matrix_lower_bound([[[2.0]]], [[1.0]], depth=2)), 6)
+    5.0
     """
     call = "last_matrix_lower_bound"
     check_tensor(call, "jacobians", jacobians, ndim=3)
@@ -159,6 +165,9 @@ def regularity_lower_bound(
 
     Accuracy: rounding only lowers it, by about 2 k error / s_k: each s_i counts with the lower end of its interval.
     Source: Jacot 2023b, Theorem 3, finite-depth form. Test: FC-28.
+
+    >>> round(float(theory.regularity_lower_bound([[[2, 0], [0, 3]]], rank=2, depth=5)), 4)
+    13.5835
     """
     check_tensor("regularity_lower_bound", "jacobians", jacobians, ndim=3)
     check_depth("regularity_lower_bound", depth)
@@ -202,6 +211,9 @@ def two_point_bound(
 
     Accuracy: rounding only lowers it, given the two norms.
     Source: Jacot 2023b, Proposition 13, finite-depth form. Test: FC-35.
+
+    >>> round(float(theory.two_point_bound([[1.0]], [[0.0]], depth=2, prefix_norm=1, suffix_norm=1)), 6)
+    2.0
     """
     call = "two_point_bound"
     check_tensor(call, "jacobian_x", jacobian_x, ndim=2)
@@ -259,6 +271,9 @@ def resnet_jacobian_lower_bound(
     A value of 1e-17 that is rounding would cost lam log(1e-17 / lam). Attention and normalisation layers break the
     hypothesis: there it is a heuristic.
     Source: Boix-Adsera 2025, Theorem 3.3. Test: RES-12.
+
+    >>> round(float(theory.resnet_jacobian_lower_bound([[[9.0]]], residual_weight=1, depth=1, block_depth=2)), 4)
+    5.0
     """
     check_tensor("resnet_jacobian_lower_bound", "jacobians", jacobians, ndim=3)
     factors = 1 if depth is None else depth + 2

@@ -63,6 +63,10 @@ def kernel_ridge(
 
     Accuracy: eps |K| / ridge. Cost O(n^3).
     Source: Jacot 2023a, Appendix D.1, with sign and rank corrected. Test: FC-26.
+
+    >>> fit = theory.kernel_ridge([[0], [1]], [[1], [2]], ridge=1e-9, bandwidth=1)
+    >>> round(float(fit(torch.tensor([[1.0]], dtype=torch.float64))), 6)
+    2.0
     """
     check_tensor("kernel_ridge", "x", x, ndim=2)
     check_tensor("kernel_ridge", "y", y, ndim=2)

@@ -55,6 +55,9 @@ def critical_weights(
         ValueError: `effective_depth` <= 0, NaN or infinity. ShapeError: shapes that differ.
 
     Source: Jacot and Kaiser 2024, section 1.5. Test: LEAKY-11.
+
+    >>> theory.critical_weights([[2.0]], [[0.5]], effective_depth=3).tolist()
+    [[3.0, 1.5]]
     """
     check_pair("critical_weights", activation, momentum, effective_depth)
     return effective_depth * momentum.mT @ features(activation, bias=bias, smoothing=smoothing)
@@ -90,6 +93,9 @@ def pontryagin_hamiltonian(
         ValueError: `effective_depth` <= 0, NaN or infinity. ShapeError: shapes that differ.
 
     Source: Jacot and Kaiser 2024, section 1.5. Test: LEAKY-12.
+
+    >>> float(theory.pontryagin_hamiltonian([[2.0]], [[0.5]], [[3.0]], effective_depth=3, bias=False))
+    -1.5
     """
     check_pair("pontryagin_hamiltonian", activation, momentum, effective_depth)
     check_tensor("pontryagin_hamiltonian", "weight", weight, least_ndim=2)
@@ -132,6 +138,10 @@ def hamiltonian_profile(
         ValueError: `effective_depth` <= 0, NaN or infinity. ShapeError: shapes that differ.
 
     Source: Jacot and Kaiser 2024, section 1.5; the average is ours. Test: LEAKY-13.
+
+    >>> path = [[[2.0]], [[1.0]]], [[[0.5]], [[0.5]]], [[[3.0]]]
+    >>> theory.hamiltonian_profile(*path, effective_depth=3, bias=False).mixed.tolist()
+    [-1.5]
     """
     check_pair("hamiltonian_profile", activations, momenta, effective_depth)
     if len(weights) != len(activations) - 1:
@@ -161,6 +171,9 @@ def rank_from_hamiltonian(hamiltonians: Float[Tensor, "*batch"], *, effective_de
         ValueError: `effective_depth` <= 0.
 
     Source: Jacot and Kaiser 2024, section 1.5. Test: LEAKY-13.
+
+    >>> theory.rank_from_hamiltonian([-6.0, -7.5], effective_depth=3).tolist()
+    [4.0, 5.0]
     """
     check_positive("rank_from_hamiltonian", "effective_depth", effective_depth)
     return -2 * hamiltonians / effective_depth
@@ -188,6 +201,9 @@ def velocity(
         ValueError: NaN or infinity. ShapeError: shapes that differ.
 
     Source: Jacot and Kaiser 2024, section 2.1. Test: LEAKY-15.
+
+    >>> theory.velocity([[2.0]], [[0.5]], bias=False).tolist()
+    [[0.0]]
     """
     check_pair("velocity", activation, momentum, 1.0)
     S = features(activation, bias=bias, smoothing=smoothing)
@@ -223,6 +239,9 @@ def alignment_changes(
         ValueError: NaN or infinity. ShapeError: shapes that differ.
 
     Source: ours, behind Jacot and Kaiser 2024, Proposition 10. Test: LEAKY-17.
+
+    >>> theory.alignment_changes([[[1.0]], [[2.0]]], [[[0.5]], [[0.5]]], [[[1, 3]]], [1.0]).tolist()
+    [1.5]
     """
     check_pair("alignment_changes", activations, momenta, 1.0)
     before, B, width = activations[:-1], momenta[1:], activations.shape[-1]
@@ -258,6 +277,10 @@ def balancedness_slope(
         ValueError: `effective_depth` <= 0, NaN or infinity. ShapeError: an alignment for other layers.
 
     Source: Jacot and Kaiser 2024, Proposition 10, whose factor 1 is 2. Test: LEAKY-17.
+
+    >>> weights = [[[3.0, 1.0]], [[3.3, 1.0]], [[3.6, 1.0]]]
+    >>> round(theory.balancedness_slope(weights, [1 / 3] * 3, effective_depth=3), 2)
+    1.96
     """
     check_tensor("balancedness_slope", "weights", weights, ndim=3)
     check_positive("balancedness_slope", "effective_depth", effective_depth)

@@ -72,6 +72,9 @@ def relaxed_energies(
         ValueError: `effective_depth` or `gamma` <= 0, NaN or infinity. ShapeError: shapes that differ.
 
     Accuracy: that of `relaxed_norm`. Source: Jacot and Kaiser 2024, Theorem 4, as corrected. Test: LEAKY-15.
+
+    >>> round(theory.relaxed_energies([[2.0]], [[0.5]], effective_depth=3, gamma=4, bias=False).cost_of_identity, 6)
+    0.5
     """
     check_positive("relaxed_energies", "gamma", gamma)
     H = hamiltonian(activation, momentum, effective_depth=effective_depth, bias=bias, smoothing=smoothing)
@@ -201,6 +204,10 @@ def path_length_bounds(
 
     Accuracy: that of the energies, not rounded outward.
     Source: Jacot and Kaiser 2024, Theorem 4, with sqrt(gamma) c for its gamma c. Test: LEAKY-15.
+
+    >>> energies = theory.relaxed_energies([[2.0]], [[0.5]], effective_depth=3, gamma=4)
+    >>> round(theory.path_length_bounds([energies], [1.0], effective_depth=3).length, 6)
+    0.5
     """
     call = "path_length_bounds"
     check_positive(call, "effective_depth", effective_depth)
@@ -226,6 +233,9 @@ def layer_gamma(features_of_layer: Float[Tensor, "n p"], *, relative: Real = 1e-
         ValueError: `relative` <= 0.
 
     Source: Jacot and Kaiser 2024, section 2.1, whose square of K is a misprint. Test: LEAKY-15.
+
+    >>> theory.layer_gamma([[3, 0], [0, 1]], relative=0.01)
+    0.09
     """
     check_positive("layer_gamma", "relative", relative)
     largest = float(torch.linalg.matrix_norm(features_of_layer, 2)) ** 2

@@ -59,6 +59,9 @@ def energy_split(
         ValueError: `effective_depth` <= 0, NaN or infinity. ShapeError: shapes that differ.
 
     Accuracy: that of the pseudo-inverse of sigma(A). Source: Jacot and Kaiser 2024, section 1.3. Test: LEAKY-05.
+
+    >>> float(theory.energy_split([[2.0]], [[1.0]], effective_depth=3, bias=False).cost_of_identity)
+    1.0
     """
     call = "energy_split"
     check_positive(call, "effective_depth", effective_depth)
@@ -104,6 +107,9 @@ def least_norm_weights(
             infinity. ShapeError: shapes that differ.
 
     Accuracy: that of the pseudo-inverse of sigma(A). Source: Jacot and Kaiser 2024, section 1.3. Test: LEAKY-04.
+
+    >>> theory.least_norm_weights([[2.0]], [[1.0]], effective_depth=3, bias=False).tolist()
+    [[3.5]]
     """
     call = "least_norm_weights"
     check_positive(call, "effective_depth", effective_depth)
@@ -138,6 +144,9 @@ def scale_criticality(activation: Float[Tensor, "n width"]) -> Float[Tensor, " w
 
     Accuracy: that of the pseudo-inverse of sigma(A).
     Source: Jacot and Kaiser 2024, proof of Proposition 2. Test: LEAKY-09.
+
+    >>> theory.scale_criticality([[1, 2]]).round(decimals=6).tolist()
+    [0.166667, 0.333333]
     """
     check_tensor("scale_criticality", "activation", activation, ndim=2)
     S = features(activation)
@@ -167,6 +176,9 @@ def neuron_addition_margin(
 
     Accuracy: that of the pseudo-inverse of sigma(A).
     Source: Jacot and Kaiser 2024, proof of Proposition 2. Test: LEAKY-09.
+
+    >>> theory.neuron_addition_margin([[1, 0], [0, 2]], [[1], [1]], bias=False).round(decimals=6).tolist()
+    [0.0]
     """
     call = "neuron_addition_margin"
     check_tensor(call, "activation", activation, ndim=2)
@@ -199,6 +211,9 @@ def covariance_coefficients(activation: Float[Tensor, "n width"]) -> Float[Tenso
 
     Accuracy: that of non-negative least squares (SciPy), about 1e-12 of the covariances.
     Source: Jacot and Kaiser 2024, Proposition 3. Test: LEAKY-10.
+
+    >>> theory.covariance_coefficients([[1.0, 2.0]]).tolist()
+    [5.0, 0.0]
     """
     from scipy.optimize import nnls  # as long to import as all of our own modules, and rarely used
 
@@ -226,6 +241,9 @@ def negative_energy_fraction(activation: Float[Tensor, "*batch n width"]) -> Flo
         ValueError: NaN or infinity. ShapeError: fewer than 2 dimensions. TypeError: complex or integer tensor.
 
     Accuracy: rounding. Source: Jacot and Kaiser 2024, Proposition 5. Test: LEAKY-16.
+
+    >>> float(theory.negative_energy_fraction([[3, -4]]))
+    0.64
     """
     check_tensor("negative_energy_fraction", "activation", activation, least_ndim=2)
     largest = activation.abs().amax((-2, -1), keepdim=True)

@@ -58,6 +58,10 @@ def certificates(network: Callable[..., object], x: Tensor) -> pd.DataFrame:
 
     Accuracy: that of each function. Networks are read in float64, other modules in their own precision.
     Source: docs/theorems.md. Test: theory/test_ledger.
+
+    >>> table = theory.certificates(lambda x: x[:, :1] + x[:, 1:], [[0, 1], [2, 3]])
+    >>> table["id"][0], float(table["value"][0]), table["kind"][0]
+    ('FC-01', 1.0, 'estimate')
     """
     check_tensor("certificates", "x", x, least_ndim=2)
     found = facts_of(network, x)
@@ -78,6 +82,9 @@ def costs(network: Callable[..., object]) -> pd.DataFrame:
         A table as that of `certificates`. Costs are in the units of the network's own penalty.
 
     Accuracy: that of each function. Source: docs/theorems.md. Test: theory/test_ledger.
+
+    >>> bool(theory.costs(lambda x: x)["applies"].any())
+    False
     """
     return _table(COSTS, facts_of(network, None))
 

@@ -38,6 +38,9 @@ def linear_cost(
     Accuracy: that of the SVD. At rank-deficient A the derivative of the dropped part is taken as 0; the true cost is
     not differentiable there once L > 2. Cost O(d_out d_in min(d_out, d_in)).
     Source: Dai, Karzand and Srebro 2021. Attained by `optimal_linear_factors`. Test: FC-09.
+
+    >>> [round(float(theory.linear_cost([[4, 0], [0, 1]], depth=L)), 6) for L in (1, 2)]
+    [17.0, 10.0]
     """
     check_depth("linear_cost", depth)
     values, kept = kept_singular_values("linear_cost", matrix, rank)
@@ -66,6 +69,9 @@ def optimal_linear_factors(
 
     Accuracy: product and norm to the rounding of the SVD. The minimisers are these up to orthogonal inner bases.
     Source: Dai, Karzand and Srebro 2021. Test: FC-09.
+
+    >>> [w.tolist() for w in theory.optimal_linear_factors([[4.0]], depth=2)]
+    [[[2.0]], [[2.0]]]
     """
     call = "optimal_linear_factors"
     check_depth(call, depth)
@@ -104,6 +110,9 @@ def diagonal_linear_cost(vector: Float[Tensor, "*batch d"], *, depth: int) -> Fl
 
     Accuracy: rounding. Derivative taken as 0 at zero entries.
     Source: Jacot 2023a, introduction. Attained by u_l = |w|^(1/L) with the sign of w in one of them. Test: FC-10.
+
+    >>> float(theory.diagonal_linear_cost([4, -9, 0], depth=[1, 2])[1])
+    26.0
     """
     check_depth("diagonal_linear_cost", depth)
     check_tensor("diagonal_linear_cost", "vector", vector, least_ndim=1)
@@ -136,6 +145,9 @@ def shallow_path_norm(
         ShapeError: widths that differ. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
     Accuracy: rounding. Source: Jacot 2023a, introduction. Test: FC-11.
+
+    >>> float(theory.shallow_path_norm([[3, 4]], [[2]], bias=[0]))
+    20.0
     """
     call = "shallow_path_norm"
     check_tensor(call, "incoming", incoming, ndim=2)
@@ -180,6 +192,9 @@ def linear_cost_expansion(
 
     Accuracy: absolute error about eps * s_1 / s_rank in R1, that of the SVD; R1 = -inf where `rank` counts a zero.
     Source: Jacot 2023b, section 3. Test: FC-27, FC-29, FC-32.
+
+    >>> [round(float(term), 4) for term in theory.linear_cost_expansion([[2, 0], [0, 1]])]
+    [2.0, 1.3863, 0.9609]
     """
     values, kept = kept_singular_values("linear_cost_expansion", matrix, rank)
     logs = torch.where(kept, torch.where(kept, values, 1.0).log(), 0.0)
@@ -205,6 +220,9 @@ def linear_path_cost(singular_values: Float[Tensor, "*batch r"], *, depth: int) 
         Scalar per spectrum, in squared-weight units.
 
     Accuracy: rounding, upward. Source: Jacot 2023b, Theorem 3(3). Test: FC-30.
+
+    >>> round(float(theory.linear_path_cost([1, 1], depth=5)), 6)
+    10.0
     """
     call = "linear_path_cost"
     check_depth(call, depth)

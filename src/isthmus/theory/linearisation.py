@@ -57,6 +57,9 @@ def prefix_jacobians(weights: Sequence[Tensor], derivatives: Sequence[Float[Tens
         ShapeError: lists or layers that do not fit. ValueError: derivatives beyond [-1, 1], NaN or infinity.
 
     Accuracy: rounding of the products. Source: Jacot 2023a, section 2. Test: FC-35.
+
+    >>> [j.flatten().tolist() for j in theory.prefix_jacobians([[[2.0]], [[3.0]]], [[[1.0]]])]
+    [[1.0], [2.0]]
     """
     check_layers("prefix_jacobians", weights, derivatives, ndim=2)
     num = len(derivatives[0]) if derivatives else 1
@@ -81,6 +84,9 @@ def suffix_jacobians(weights: Sequence[Tensor], derivatives: Sequence[Float[Tens
         ShapeError: lists or layers that do not fit. ValueError: derivatives beyond [-1, 1], NaN or infinity.
 
     Accuracy: rounding of the products. Source: Jacot 2023b, section 4. Test: FC-38.
+
+    >>> [j.flatten().tolist() for j in theory.suffix_jacobians([[[2.0]], [[3.0]]], [[[1.0]]])]
+    [[3.0], [1.0]]
     """
     check_layers("suffix_jacobians", weights, derivatives, ndim=2)
     num = len(derivatives[0]) if derivatives else 1
@@ -106,6 +112,9 @@ def piecewise_jacobian(
         ShapeError: lists or layers that do not fit. ValueError: derivatives beyond [-1, 1], NaN or infinity.
 
     Accuracy: rounding of the products. Source: Jacot 2023a, section 2. Test: FC-13.
+
+    >>> theory.piecewise_jacobian([[[2.0]], [[3.0]]], [[[1.0], [0.0]]]).flatten().tolist()
+    [6.0, 0.0]
     """
     return suffix_jacobians(weights, derivatives)[0] @ weights[0]
 
@@ -120,6 +129,9 @@ def layer_jacobian_bound(jacobians: Sequence[Float[Tensor, "n _ _"]]) -> Float[T
         ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: not three dimensions.
 
     Accuracy: that of the SVD. Source: Jacot 2023b, Proposition 13. Test: FC-35.
+
+    >>> theory.layer_jacobian_bound([[[[2.0]]], [[[3.0]]]]).tolist()
+    [3.0]
     """
     for l, jacobian in enumerate(jacobians):
         check_tensor("layer_jacobian_bound", f"jacobians[{l}]", jacobian, ndim=3)
@@ -141,6 +153,9 @@ def bottleneck_rank_upper_bound(weights: Sequence[Tensor]) -> int:
         ShapeError: weights that do not chain. ValueError: NaN or infinity. TypeError: complex or integer tensors.
 
     Source: Jacot 2023a, Definition 2. Test: FC-02.
+
+    >>> theory.bottleneck_rank_upper_bound([[[1, 2], [2, 4]], [[1, 0], [0, 1]]])
+    1
     """
     patterns = [weight.new_ones(len(weight)) for weight in weights[:-1]]
     check_layers("bottleneck_rank_upper_bound", weights, patterns, ndim=1)

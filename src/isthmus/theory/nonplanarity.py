@@ -61,6 +61,9 @@ def nonplanarity_bound(
     Accuracy: `gap` where it is reached; both ends are moved outward, by 4 k error / s_k to first order and by the
     rounding of the determinants. Cost per sweep O(n d_out k^2).
     Source: Jacot 2023b, Proposition 5; the dual is ours, see docs/notes/certificates.md. Test: FC-34.
+
+    >>> round(theory.nonplanarity_bound([[[1, 0], [0, 0]], [[0, 0], [0, 1]]], rank=1).value, 4)
+    0.6931
     """
     call = "nonplanarity_bound"
     check_tensor(call, "jacobians", jacobians, ndim=3)

@@ -31,6 +31,9 @@ def large_singular_value_bound(*, penalty: Real, threshold: Real, depth: int) ->
 
     Accuracy: rounding, upward: a bound of 3 never comes out as 2.99.
     Source: corollary of Jacot 2023a, Proposition 3. Test: FC-13.
+
+    >>> round(theory.large_singular_value_bound(penalty=12, threshold=0.5, depth=4), 3)
+    4.243
     """
     call = "large_singular_value_bound"
     check_positive(call, "penalty", penalty)
@@ -59,6 +62,9 @@ def trailing_singular_value_bound(
 
     Accuracy: rounding, upward, for the values given: what cancels, about eps |W|^2 / L, is added before the power L/2.
     Source: sharpens Jacot 2023a, section 4. Test: FC-20.
+
+    >>> round(float(theory.trailing_singular_value_bound([1.0], penalty=8, depth=4)), 6)
+    1.0
     """
     call = "trailing_singular_value_bound"
     check_singular_values(call, singular_values)

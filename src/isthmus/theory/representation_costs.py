@@ -36,6 +36,9 @@ def relaxed_norm(
     Accuracy: 1e-11 relative, measured down to gamma = 1e-20 |s|^2: below 1e6 eps |s|^2 a QR of the stacked problem
     takes over from the normal equations. Cost O(n p^2).
     Source: Jacot and Kaiser 2024, section 2.1 (norm of K + gamma). Test: LEAKY-15.
+
+    >>> round(float(theory.relaxed_norm([[2.0]], [[1.0]], gamma=1)), 6)
+    2.0
     """
     call = "relaxed_norm"
     check_tensor(call, "m", m, least_ndim=2)
@@ -77,6 +80,9 @@ def features(
         ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: fewer than 2 dimensions.
 
     Source: Jacot and Kaiser 2024, section 1.3. Test: LEAKY-06.
+
+    >>> theory.features([[1, -2]]).tolist()
+    [[1.0, 0.0, 1.0]]
     """
     check_tensor("features", "activation", activation, least_ndim=2)
     return lifted(activation, bias=bias, smoothing=float(smoothing))
@@ -120,6 +126,9 @@ def cost_of_identity(
     Accuracy: with gamma that of `relaxed_norm`. Without, that of the pseudo-inverse; A counts as in the span when the
     residual is below 1e3 max(n, width) eps |A|.
     Source: Jacot and Kaiser 2024, section 1.4. Test: LEAKY-06.
+
+    >>> round(float(theory.cost_of_identity([[1, 0], [0, 2]], bias=False)), 6)
+    2.0
     """
     call = "cost_of_identity"
     check_tensor(call, "activation", activation, ndim=2)
@@ -165,6 +174,9 @@ def hamiltonian(
 
     Accuracy: rounding; two terms of similar size cancel near equilibrium.
     Source: Jacot and Kaiser 2024, section 1.5. Test: LEAKY-12.
+
+    >>> float(theory.hamiltonian([[2.0]], [[0.5]], effective_depth=3, bias=False))
+    -1.5
     """
     check_pair("hamiltonian", activation, momentum, effective_depth)
     pushed = (momentum.mT @ features(activation, bias=bias, smoothing=smoothing)).square().sum((-2, -1)) / 2

@@ -26,6 +26,9 @@ def nonlinearity_impact(
         ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: shapes that differ.
 
     Accuracy: rounding. Source: Jacot 2023a, figure 1. Test: FC-47.
+
+    >>> round(float(theory.nonlinearity_impact([[3, -4]], [[3, 0]])), 6)
+    0.8
     """
     call = "nonlinearity_impact"
     check_tensor(call, "preactivation", preactivation, ndim=2)
@@ -50,6 +53,9 @@ def kernel_alignment(left: Float[Tensor, "n p"], right: Float[Tensor, "n q"]) ->
         ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: numbers of rows that differ.
 
     Accuracy: rounding. Source: Jacot 2023b, section 3.3 (representations matter up to rotation). Test: FC-33.
+
+    >>> round(float(theory.kernel_alignment([[1], [2], [4]], [[-2], [-4], [-8]])), 6)
+    1.0
     """
     call = "kernel_alignment"
     check_tensor(call, "left", left, ndim=2)
@@ -75,6 +81,9 @@ def idempotency_defect(jacobians: Float[Tensor, "n d d"]) -> Float[Tensor, " n"]
         ShapeError: not square. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
     Accuracy: rounding. Source: Jacot 2023a, section 5. Test: FC-46.
+
+    >>> theory.idempotency_defect([[[1, 0], [0, 0.5]]]).tolist()
+    [0.25]
     """
     check_tensor("idempotency_defect", "jacobians", jacobians, ndim=3)
     if jacobians.shape[1] != jacobians.shape[2]:
@@ -103,6 +112,9 @@ def spectral_gap_ratios(representation: Float[Tensor, "n width"], *, rank: int) 
         ShapeError: not a matrix.
 
     Accuracy: that of the SVD. Source: Jacot 2023a, Propositions 4 and 9, with the ratio turned round. Test: FC-21.
+
+    >>> theory.spectral_gap_ratios([[4, 0], [0, 1]], rank=1)
+    (0.25, 0.25)
     """
     check_tensor("spectral_gap_ratios", "representation", representation, ndim=2)
     values = torch.linalg.svdvals(representation)
@@ -140,6 +152,9 @@ def rank_one_descent(aligned: Real, orthogonal: Real, *, step: Real, num_steps: 
         ValueError: a negative statistic, `step` <= 0, `num_steps` < 1, NaN or infinity.
 
     Accuracy: rounding per step. Source: Jacot 2023b, figure 2. Test: FC-51.
+
+    >>> theory.rank_one_descent(0.5, 0.5, step=0.1, num_steps=4).shape
+    torch.Size([4, 2])
     """
     check_finite("rank_one_descent", "aligned", aligned, least=0.0)
     check_finite("rank_one_descent", "orthogonal", orthogonal, least=0.0)

@@ -139,6 +139,9 @@ def resnet_cost(
     Accuracy: 1e-12 relative for lam from 1e-300 to 1e300; worked in float64. Cost: a Newton search for blocks of one.
     Source: Boix-Adsera 2025, Theorem 2.1 and Corollary 2.2. Attained by `optimal_resnet_factors`.
     Test: RES-03, RES-05, RES-06.
+
+    >>> [round(float(theory.resnet_cost([9.0], residual_weight=1, depth=L, block_depth=2)), 4) for L in (1, None)]
+    [5.0, 3.1972]
     """
     check_singular_values("resnet_cost", singular_values)
     _check("resnet_cost", residual_weight, depth, block_depth)
@@ -167,6 +170,9 @@ def resnet_growth(
         ValueError: as `resnet_cost`. TypeError: complex or integer tensor.
 
     Accuracy: 1e-12 relative. Source: Boix-Adsera 2025, Lemma 2.6. Test: RES-04.
+
+    >>> theory.resnet_growth([4.0, 0.5], residual_weight=1, depth=1, block_depth=2).tolist()
+    [1.0, 0.0]
     """
     check_singular_values("resnet_growth", singular_values)
     _check("resnet_growth", residual_weight, depth, block_depth)
@@ -193,6 +199,9 @@ def resnet_cost_gradient(
         ValueError: as `resnet_cost`. TypeError: complex or integer tensor.
 
     Accuracy: 1e-12 relative. Source: Boix-Adsera 2025, Theorem 2.1. Test: RES-03.
+
+    >>> theory.resnet_cost_gradient([4.0, 0.5], residual_weight=1, depth=1, block_depth=2).tolist()
+    [0.5, 1.0]
     """
     check_singular_values("resnet_cost_gradient", singular_values)
     _check("resnet_cost_gradient", residual_weight, depth, block_depth)
@@ -224,6 +233,9 @@ def block_cost(
 
     Accuracy: 1e-12 relative: the minimum is flat, and its place is found to rounding by bisection of log alpha.
     Source: Boix-Adsera 2025, Lemma 2.6. Test: RES-09.
+
+    >>> round(float(theory.block_cost([4.0], lambda t: 0.5 * t, depth=3)), 3)
+    1.864
     """
     check_singular_values("block_cost", singular_values)
     check_depth("block_cost", depth)

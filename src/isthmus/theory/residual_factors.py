@@ -79,6 +79,9 @@ def optimal_resnet_factors(
         TypeError: complex or integer tensor. ShapeError: not a matrix.
 
     Accuracy: product and norm to 1e-12 relative. Source: Boix-Adsera 2025, Lemma 2.6. Test: RES-04.
+
+    >>> len(theory.optimal_resnet_factors([[4.0]], residual_weight=0.1, depth=3, block_depth=1).blocks)
+    3
     """
     call = "optimal_resnet_factors"
     check_tensor(call, "matrix", matrix, ndim=2)

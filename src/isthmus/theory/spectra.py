@@ -43,6 +43,9 @@ def numerical_rank(matrix: Float[Tensor, "*batch d_out d_in"]) -> Int[Tensor, "*
 
     Raises:
         TypeError: not a real floating-point tensor. ShapeError: fewer than 2 dimensions. ValueError: NaN or infinity.
+
+    >>> int(theory.numerical_rank([[1, 2], [2, 4]]))
+    1
     """
     return kept_singular_values("numerical_rank", matrix)[1].sum(-1)
 
@@ -66,6 +69,9 @@ def log_pseudo_determinant(matrix: Float[Tensor, "*batch d_out d_in"], *, rank: 
 
     Accuracy: absolute error about rank * eps * s_1 / s_rank, that of the SVD. Differentiable for s_rank > 0.
     Source: Jacot 2023b, Theorem 3. Test: FC-28.
+
+    >>> round(float(theory.log_pseudo_determinant([[2, 0], [0, 3]], rank=2)), 4)
+    1.7918
     """
     values, kept = kept_singular_values("log_pseudo_determinant", matrix, rank)
     return torch.where(kept, torch.where(kept, values, 1.0).log(), 0.0).sum(-1)
@@ -87,6 +93,9 @@ def stable_rank_nuclear(matrix: Float[Tensor, "*batch d_out d_in"]) -> Float[Ten
 
     Accuracy: that of the SVD; values are divided by s_1 first, so nothing overflows.
     Source: Jacot and Kaiser 2024, section 1.4. Test: LEAKY-07.
+
+    >>> round(float(theory.stable_rank_nuclear([[1, 0], [0, 1]])), 6)
+    2.0
     """
     values, _ = kept_singular_values("stable_rank_nuclear", matrix)
     largest = values[..., :1]
@@ -110,6 +119,9 @@ def spectral_gap_rank(singular_values: Float[Tensor, "*batch r"], *, floor: Real
         ValueError: `floor` outside (0, 1), a negative value, NaN or infinity. TypeError: complex or integer tensor.
 
     Source: heuristic; with a floor of .01 to .02 right on all of 93 teachers of known rank.
+
+    >>> int(theory.spectral_gap_rank([5, 4, 0.2, 0.1]))
+    2
     """
     ratios = _neighbour_ratios("spectral_gap_rank", singular_values, floor)
     if ratios.shape[-1] == 0:
@@ -177,6 +189,9 @@ def participation_ratio(singular_values: Float[Tensor, "*batch r"]) -> Float[Ten
 
     Raises:
         ValueError: a negative value, NaN or infinity. TypeError: complex or integer tensor.
+
+    >>> float(theory.participation_ratio([2, 2, 0]))
+    2.0
     """
     square = _energies(check_singular_values("participation_ratio", singular_values))
     total = square.sum(-1)
@@ -219,6 +234,9 @@ def jacobian_rank_lower_bound(jacobians: Float[Tensor, "n d_out d_in"], *, toler
     Accuracy: certain where the Jacobians are right to `tolerance` times the largest value, which is for the caller to
     see to: `networks.enclosed_jacobians` proves it, and float32 knows nothing below 1e-7.
     Source: Jacot 2023a, Definition 1 and Theorem 1. Test: FC-01, FC-03.
+
+    >>> theory.jacobian_rank_lower_bound([[[1, 0], [0, 1e-12]], [[1, 0], [0, 0.5]]], tolerance=1e-9)
+    JacobianRank(rank=2, witness=1)
     """
     call = "jacobian_rank_lower_bound"
     check_tensor(call, "jacobians", jacobians, ndim=3)
@@ -249,6 +267,9 @@ def tangent_restriction(
         TypeError: complex or integer tensor. ShapeError: not three dimensions, or shapes that do not fit.
 
     Source: Jacot 2023a, Definition 1 for domains without interior. Test: FC-08.
+
+    >>> theory.tangent_restriction([[[1, 0], [0, 1]]], [[[0], [2]]]).abs().tolist()
+    [[[0.0], [1.0]]]
     """
     call = "tangent_restriction"
     check_tensor(call, "jacobians", jacobians, ndim=3)

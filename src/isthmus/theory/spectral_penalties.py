@@ -43,6 +43,9 @@ def spectral_penalty(
 
     Accuracy: that of the SVD; no bound where the matrix is a product of unknown rounding, which
     `resnet_jacobian_lower_bound` is. Source: Boix-Adsera 2025, Theorem 2.1. Test: RES-03.
+
+    >>> round(float(theory.spectral_penalty([[9, 0], [0, 0.5]], residual_weight=1, depth=1, block_depth=2)), 4)
+    5.5
     """
     values, kept = kept_singular_values("spectral_penalty", matrix, rank)
     counted = torch.where(kept, values, 0.0)
@@ -78,6 +81,9 @@ def spectral_penalty_prox(
         ValueError: `step` <= 0, or as `resnet_cost`. TypeError: complex or integer tensor.
 
     Accuracy: that of the SVD. Source: Boix-Adsera 2025, Theorem 2.1 (concavity); the operator is ours. Test: RES-03.
+
+    >>> theory.spectral_penalty_prox([[3, 0], [0, 0.5]], step=1, residual_weight=4, depth=1, block_depth=2).tolist()
+    [[2.0, 0.0], [0.0, 0.0]]
     """
     call = "spectral_penalty_prox"
     check_tensor(call, "matrix", matrix, least_ndim=2)

@@ -53,6 +53,9 @@ def tangent_kernel_by_layer(
         ShapeError: lists or batches that do not fit. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
     Accuracy: rounding of the products. Source: Jacot 2023b, section 4. Test: FC-38.
+
+    >>> theory.tangent_kernel_by_layer(([[[1, 2]]], [[[[3]]]])).flatten().tolist()
+    [54.0]
     """
     left, right = (_checked_layers("tangent_kernel_by_layer", side) for side in (left, right or left))
     layers = zip(*left, *right, strict=True)
@@ -78,6 +81,9 @@ def tangent_kernel(left: Layers, right: Layers | None = None, *, bias: bool = Tr
         ShapeError: lists or batches that do not fit. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
     Accuracy: rounding of the products. Source: Jacot 2023b, section 4. Test: FC-38.
+
+    >>> theory.tangent_kernel(([[[1, 2]]], [[[[3]]]])).flatten().tolist()
+    [54.0]
     """
     return tangent_kernel_by_layer(left, right, bias=bias).sum(0)
 
@@ -98,6 +104,9 @@ def tangent_kernel_trace_by_layer(layers: Layers, *, bias: bool = True) -> Float
         ShapeError: lists or batches that do not fit. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
     Accuracy: rounding, all terms >= 0. Cost O(n d_out width) per layer. Source: Jacot 2023b, section 4. Test: FC-38.
+
+    >>> theory.tangent_kernel_trace_by_layer(([[[1, 2]]], [[[[3]]]])).tolist()
+    [[54.0]]
     """
     layers = _checked_layers("tangent_kernel_trace_by_layer", layers)
     return torch.stack(
@@ -121,6 +130,9 @@ def tangent_kernel_trace(layers: Layers, *, bias: bool = True) -> Float[Tensor, 
         ShapeError: lists or batches that do not fit. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
     Accuracy: rounding, all terms >= 0. Source: Jacot 2023b, section 4. Test: FC-38.
+
+    >>> theory.tangent_kernel_trace(([[[1, 2]]], [[[[3]]]])).tolist()
+    [54.0]
     """
     return tangent_kernel_trace_by_layer(layers, bias=bias).sum(0)
 
@@ -140,6 +152,9 @@ def tangent_kernel_curvature(
         ShapeError: lists that do not fit. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
     Accuracy: rounding. Source: Jacot 2023b, Proposition 9. Test: FC-42.
+
+    >>> theory.tangent_kernel_curvature([[[[1.0]]]], [[[[3.0]]]]).flatten().tolist()
+    [9.0]
     """
     call = "tangent_kernel_curvature"
     check_same_length(call, prefix=prefix, suffix=suffix)
@@ -174,6 +189,9 @@ def curvature_lower_bound(
 
     Accuracy: rounding only lowers it.
     Source: Jacot 2023b, Proposition 9, part 1, with its constant corrected. Test: FC-42.
+
+    >>> round(float(theory.curvature_lower_bound([[[2.0]]], depth=2)), 6)
+    4.0
     """
     check_tensor("curvature_lower_bound", "jacobians", jacobians, ndim=3)
     factor = _slope_factor("curvature_lower_bound", depth, negative_slope)
@@ -206,6 +224,9 @@ def segment_kernel_bound(
         ValueError: `depth` < 1, |a| >= 1, NaN or infinity. TypeError: complex or integer tensor.
 
     Accuracy: rounding only lowers it. Source: Jacot 2023b, Proposition 9, part 2. Test: FC-42.
+
+    >>> [round(b, 6) for b in theory.segment_kernel_bound([[[2.0]]], [[3.0]], depth=2).tolist()]
+    [9.0]
     """
     call = "segment_kernel_bound"
     check_tensor(call, "jacobians", jacobians, ndim=3)
@@ -239,6 +260,9 @@ def sharpness(kernel: Float[Tensor, "n n d_out d_out"]) -> Float[Tensor, ""]:
         ShapeError: not n x n blocks. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
     Accuracy: that of the symmetric eigenvalue problem of size n d_out. Source: Jacot 2023b, section 4.1. Test: FC-41.
+
+    >>> float(theory.sharpness([[[[4.0]]]]))
+    8.0
     """
     check_tensor("sharpness", "kernel", kernel, ndim=4)
     num, columns, d_out, _ = kernel.shape
@@ -268,6 +292,9 @@ def largest_stable_step(kernel: Float[Tensor, "n n d_out d_out"]) -> float:
         ShapeError: not n x n blocks. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
     Accuracy: as `sharpness`. Source: Jacot 2023b, section 4.1. Test: FC-41.
+
+    >>> theory.largest_stable_step([[[[4.0]]]])
+    0.25
     """
     curvature = float(sharpness(kernel))
     return 2 / curvature if curvature > 0 else math.inf

@@ -58,6 +58,11 @@ def betweenness_certificate(
 
     Accuracy: `tolerance` must cover the rounding of the values, which is for the caller to see to.
     Source: ours, after Jacot 2023a, Appendix A. Test: FC-06.
+
+    >>> arms, centre = [[1, 0], [0, 1], [-1, 0]], [0, 0]
+    >>> paths = [[[0, 1], centre, [-1, 0]], [[1, 0], centre, [-1, 0]], [[1, 0], centre, [0, 1]]]
+    >>> theory.betweenness_certificate(arms, paths).rank
+    2
     """
     call = "betweenness_certificate"
     check_tensor(call, "values", values, ndim=2)
@@ -127,6 +132,10 @@ def borsuk_ulam_certificate(
 
     Accuracy: must hold by 1e-9 of the largest value, which has to cover the rounding of the values.
     Source: ours. Test: FC-07.
+
+    >>> circle = [[1, 0], [0, 1]], [[-1, 0], [0, -1]]
+    >>> theory.borsuk_ulam_certificate(*circle, sphere_dimension=1, lipschitz=1, spacing=0.8).rank
+    2
     """
     call = "borsuk_ulam_certificate"
     check_tensor(call, "values", values, ndim=2)
@@ -167,6 +176,9 @@ def antipodal_loop_certificate(corners: Float[Tensor, "m d_out"], *, tolerance: 
 
     Accuracy: `tolerance` must cover the rounding of the values, which is for the caller to see to.
     Source: ours. Test: FC-07.
+
+    >>> theory.antipodal_loop_certificate([[1, 0], [0, 1], [-1, 0], [0, -1]]).rank
+    2
     """
     call = "antipodal_loop_certificate"
     check_tensor(call, "corners", corners, ndim=2)
@@ -203,6 +215,9 @@ def spanning_tree_certificate(
             integer tensor.
 
     Accuracy: n eps relative, subtracted from the tree. Source: corollary of Jacot 2023a, Theorem 2. Test: FC-22.
+
+    >>> theory.spanning_tree_certificate([[0, 0], [0, 1], [1, 0]], [[0, 0], [0, 1], [1, 0]], lipschitz=1).rank
+    2
     """
     call = "spanning_tree_certificate"
     check_tensor(call, "x", x, ndim=2)

@@ -34,6 +34,9 @@ def travelling_salesman_bounds(points: Float[Tensor, "n d"]) -> tuple[float, flo
     Accuracy: n eps, not rounded outward: the two are one number up to 13 points. Cost O(n^2) memory, O(n^2) for the
     tree and per 2-opt sweep.
     Source: Jacot 2023a, Theorem 2. Test: FC-22.
+
+    >>> theory.travelling_salesman_bounds([[0], [5], [1]])
+    (5.0, 5.0)
     """
     check_tensor("travelling_salesman_bounds", "points", points, ndim=2)
     rows = points.detach().cpu().double().numpy()
@@ -57,6 +60,9 @@ def spanning_tree_length(points: Float[Tensor, "n d"]) -> float:
         ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: not a matrix.
 
     Accuracy: rounding. Cost O(n^2) (Prim). Source: Jacot 2023a, Theorem 2. Test: FC-22.
+
+    >>> theory.spanning_tree_length([[0, 0], [0, 2], [0, 3], [4, 0]])
+    7.0
     """
     check_tensor("spanning_tree_length", "points", points, ndim=2)
     rows = points.detach().cpu().double().numpy()
@@ -73,6 +79,9 @@ def diameter(points: Float[Tensor, "n d"]) -> float:
         ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: not a matrix.
 
     Accuracy: rounding. Source: Jacot 2023a, Theorem 2. Test: FC-22.
+
+    >>> theory.diameter([[0, 0], [3, 4], [1, 1]])
+    5.0
     """
     check_tensor("diameter", "points", points, ndim=2)
     return float(pdist(points.detach().cpu().double().numpy()).max()) if len(points) > 1 else 0.0
@@ -92,6 +101,9 @@ def rank1_stretch(x: Float[Tensor, "n d_in"], y: Float[Tensor, "n d_out"]) -> fl
         TypeError: complex or integer tensor.
 
     Accuracy: rounding, downward. Source: Jacot 2023a, Theorem 2, with the hull hypothesis that it omits. Test: FC-22.
+
+    >>> round(theory.rank1_stretch([[0], [1], [2]], [[0], [5], [1]]), 6)
+    2.5
     """
     check_tensor("rank1_stretch", "x", x, ndim=2)
     check_tensor("rank1_stretch", "y", y, ndim=2)
@@ -126,6 +138,9 @@ def rank1_cost_lower_bound(x: Float[Tensor, "n d_in"], y: Float[Tensor, "n d_out
         ShapeError: numbers of rows that differ. TypeError: complex or integer tensor.
 
     Accuracy: rounding, downward. Source: Jacot 2023a, Theorem 2 and Proposition 10. Test: FC-22.
+
+    >>> round(theory.rank1_cost_lower_bound([[0], [1], [2]], [[0], [5], [1]], depth=2), 6)
+    5.0
     """
     check_depth("rank1_cost_lower_bound", depth)
     stretch = rank1_stretch(x, y)
