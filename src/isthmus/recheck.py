@@ -25,6 +25,7 @@ EPS = float(np.finfo(np.float64).eps)
 Wide = np.longdouble
 WIDE_EPS = np.finfo(Wide).eps
 Witness = Mapping[str, Any]
+MOST = 2**16  # points at which a path is looked at
 
 
 class Refused(Exception):  # noqa: N818 - a verdict, not a failure of the program
@@ -282,6 +283,67 @@ def borsuk_ulam_sphere(witness: Witness) -> None:
         need(abs(recorded - value) <= 1e-9 * value, f"{name} is {value:.9g}, recorded {recorded:.9g}")
 
 
+def scaled_chain(witness: Witness) -> list[Layer]:
+    """The layers of the network of a witness, its outputs in units of the `scales`."""
+    *others, last = chain_of(witness)
+    scales = array(witness, "scales", 1)
+    need(bool((scales > 0).all()), "a scale is not positive")
+    return [*others, Layer(last.weight / scales[:, None], last.bias / scales, last.slope)]
+
+
+def reach(layers: Sequence[Layer], directions: np.ndarray, points: np.ndarray) -> tuple[float, float]:
+    """How far values can move per unit along `directions` (columns), and how far rounding moves those at points.
+
+    Layers without activation between them are multiplied before norms are taken, and what that rounds is added.
+    """
+    product, doubt, slope = directions, 0.0, 1.0
+    size = float(np.linalg.norm(points, axis=1).max())
+    moved = 8 * EPS * size  # that of the points themselves
+    for layer in layers:
+        total, unit = float(np.linalg.norm(layer.weight)), (max(layer.weight.shape) + 8) * EPS
+        moved = total * moved + unit * (total * size + float(np.linalg.norm(layer.bias)))
+        size = total * size + float(np.linalg.norm(layer.bias))
+        doubt = total * (doubt + unit * float(np.linalg.norm(product)))
+        product = layer.weight @ product
+        if layer.slope != 1.0:
+            slope *= float(np.linalg.norm(product, 2)) + doubt
+            product, doubt = np.eye(len(product)), 0.0
+    return slope * (float(np.linalg.norm(product, 2)) + doubt) * (1 + 1e-9), 1.01 * moved
+
+
+def betweenness_network(witness: Witness) -> None:
+    """Of three points, each value of the network keeps its distance from those on the way between the two others.
+
+    A network into one dimension would meet it there: the middle one of three numbers lies between the others.
+    """
+    need(int(witness["claim"]) == 2, "betweenness proves rank 2")
+    x, cells, layers = array(witness, "x", 2), int(witness["cells"]), scaled_chain(witness)
+    need(len(x) == 3 and 1 <= cells <= MOST, "needs three points and a number of cells")
+    shares = (np.arange(cells) + 0.5)[:, None] / cells
+    for i in range(3):
+        one, two = (x[j] for j in range(3) if j != i)
+        path = one + shares * (two - one)
+        slope, moved = reach(layers, (two - one)[:, None], x)
+        least = float(np.linalg.norm(forward(layers, path) - forward(layers, x[i : i + 1]), axis=1).min())
+        threshold = slope / (2 * cells) + 2 * moved
+        need(
+            least > threshold, f"the path past point {i + 1} comes within {least:.3g} of its value, of {threshold:.3g}"
+        )
+
+
+def antipodal_sphere(witness: Witness) -> None:
+    """Antipodes of a sphere in the inputs, its centre and axes given, that never share a value (Borsuk and Ulam)."""
+    k, cells = int(witness["claim"]) - 1, int(witness["cells"])
+    centre, axes, layers = array(witness, "centre", 1), array(witness, "axes", 2), scaled_chain(witness)
+    need(k >= 1 and axes.shape == (k + 1, len(centre)), "the sphere has not k + 1 axes")
+    need(cells >= 1 and 2 * (k + 1) * cells**k <= 4 * MOST, "needs a number of cells")
+    points = sphere_grid(k, cells) @ axes
+    slope, moved = reach(layers, axes.T, centre + np.vstack([points, -points]))
+    here, there = (forward(layers, centre + sign * points) for sign in (1.0, -1.0))
+    least, threshold = float(np.linalg.norm(here - there, axis=1).min()), 2 * slope * k**0.5 / cells + 2 * moved
+    need(least > threshold, f"antipodes come within {least:.3g} of {threshold:.3g}")
+
+
 def spanning_tree(witness: Witness) -> None:
     """A map that is flat on the hull of its points cannot visit values whose spanning tree is long in one line."""
     need(int(witness["claim"]) == 2, "a spanning tree proves rank 2")
@@ -343,7 +405,9 @@ CHECKS: dict[str, Callable[[Witness], None]] = {
     "gradient_span": gradient_span,
     "tangent_span": tangent_span,
     "factorisation": factorisation,
+    "antipodal_sphere": antipodal_sphere,
     "betweenness": betweenness,
+    "betweenness_network": betweenness_network,
     "borsuk_ulam": borsuk_ulam,
     "borsuk_ulam_sphere": borsuk_ulam_sphere,
     "near_identity": near_identity,

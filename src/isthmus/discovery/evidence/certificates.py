@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from isthmus.discovery.data.problem import Problem
+from isthmus.discovery.evidence.beyond_jacobians import topological_certificates
 from isthmus.discovery.factorisation import joined
 from isthmus.discovery.halves import RANK, RankKind, Side
 from isthmus.networks import FullyConnected, jacobians, reduced_jacobians
@@ -60,6 +61,10 @@ def certified_interval(
     networks = {"encoder": _written(encoder), "decoder": _written(decoder)}
     proofs = {"index": slopes.gradients, "mode": slopes.tangents}.get(kind.name, slopes.at_points)(rank)
     lower = next((proof for proof in proofs if check({**proof.certificate, **networks}).refusal is None), None)
+    if (proved := lower.claim if lower else 0) < rank and rank >= 2:
+        others = topological_certificates(halves, points, slopes.numbers, rank=rank, above=proved)
+        better = (Proof(int(str(found["claim"])), found, text, {}) for found, text in others)
+        lower = next((proof for proof in better if check({**proof.certificate, **networks}).refusal is None), lower)
     upper: Certificate = {"kind": "factorisation", "claim": rank}
     if linear := [half for half in ("encoder", "decoder") if getattr(kind, half) is Side.LINEAR]:
         upper["linear"] = linear
