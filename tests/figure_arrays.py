@@ -36,6 +36,7 @@ def leaky() -> xr.Dataset:
     stable = np.array([1.0, 1.7, 1.95])[:, None] + 0.01 * bump
     hamiltonian = -stable * depths[:, None] / 2
     columns = {"cost_of_identity": identity, "hamiltonian": hamiltonian, "hamiltonian_mixed": hamiltonian}
+    columns["kinetic_energy"] = (identity - stable) * depths[:, None] / 2
     columns |= {"momentum_norm": 1 + 0 * identity, "product_norm": 1 + 0 * identity}
     data = xr.Dataset({name: (("effective_depth", "layer"), values) for name, values in columns.items()})
     for name, value in (("path_length", 1.0), ("stationarity", 1e-4)):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from isthmus import tasks
-from isthmus.tasks.teachers import Activation, TeacherMaps, teacher_maps
+from isthmus.tasks.teachers import Activation, Map, TeacherMaps, composed_maps, teacher_maps
 from tolerances import rounding
 
 RANKS = (1, 2, 5, 8)
@@ -106,3 +106,42 @@ def test_the_reference_problem_has_its_stated_scales() -> None:
 
 
 FINGERPRINT = (-0.11026488010214054, 0.038440758110155286, 0.026599523049349864)
+
+
+@pytest.mark.parametrize(("dimensions", "residual"), [((20, 5, 20), False), ((30, 6, 3, 30), True), ((4, 2, 3), False)])
+def test_a_composed_teacher_has_its_least_dimension_and_inputs_that_fill_their_space(
+    dimensions: tuple[int, ...], *, residual: bool
+) -> None:
+    task = tasks.composed_teacher(dimensions, num_samples=400, residual=residual, seed=1)
+    assert task.true_rank == task.jacobian_rank == min(dimensions)
+    assert task.x.shape == (400, dimensions[0])
+    assert task.target.shape == (400, dimensions[-1])
+    for columns in (task.x, task.target):
+        np.testing.assert_allclose(columns.mean(0), 0, atol=1e-12)
+        np.testing.assert_allclose(columns.std(0), 1, rtol=1e-12)
+    assert np.linalg.svd(task.x)[1].min() > 0.5 * 400**0.5
+    # a teacher of latent dimension k bends its inputs out of few directions; these have none that is empty
+    narrow = tasks.teacher(min(dimensions), d_in=2 * min(dimensions) + 1, d_out=9, num_samples=400, seed=1)
+    assert np.linalg.svd(narrow.x - narrow.x.mean(0))[1].min() < 0.5 * 400**0.5
+
+
+@pytest.mark.parametrize("residual", [False, True])
+def test_a_composed_teacher_factors_through_its_least_dimension_only(residual: bool) -> None:  # noqa: FBT001
+    """Differences of neighbours: their outputs span as many directions as the least dimension, not one more."""
+    x = torch.randn(1, 12, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    for inner, seed in ((3, 4), (2, 5)):
+        maps = composed_maps((12, 6, inner, 9), residual=residual, seed=seed)
+
+        def through(row: torch.Tensor, maps: list[Map] = maps) -> torch.Tensor:
+            for g in maps:
+                row = g(row)
+            return row
+
+        J: torch.Tensor = torch.autograd.functional.jacobian(through, x)[0, :, 0]  # type: ignore[no-untyped-call]
+        assert int(torch.linalg.matrix_rank(J, rtol=rounding(size=100))) == inner
+
+
+def test_bad_dimensions_of_a_composed_teacher_are_refused() -> None:
+    for dimensions in ((3, 3), (3, 0, 3)):
+        with pytest.raises(ValueError, match="needs three dimensions or more"):
+            tasks.composed_teacher(dimensions, num_samples=9)

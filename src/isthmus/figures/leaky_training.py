@@ -34,8 +34,8 @@ class Leaky:
     """One training.
 
     Attributes:
-        rank: k of the teacher.
-        dimension: of inputs and outputs.
+        dimensions: of the teacher, from its inputs to its outputs; the least one is its rank.
+        residual: whether the teacher is made of ResNets.
         num_samples: rows for training, and as many for the test error.
         width: of the representations.
         depth: number of layers L.
@@ -46,8 +46,8 @@ class Leaky:
         seed: of the initial weights.
     """
 
-    rank: int
-    dimension: int
+    dimensions: tuple[int, ...]
+    residual: bool
     num_samples: int
     width: int
     depth: int
@@ -56,6 +56,11 @@ class Leaky:
     ridge: float
     evaluations: int
     seed: int = 0
+
+    @property
+    def rank(self) -> int:
+        """That of the teacher."""
+        return min(self.dimensions)
 
 
 def leaky_part(setting: Leaky) -> Part:
@@ -71,19 +76,18 @@ def over_effective_depths(found: Sequence[xr.Dataset], depths: Sequence[float]) 
 
 def data(setting: Leaky) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Training and test rows of the teacher, each column of zero mean and unit variance over all of them."""
-    made = tasks.teacher(
-        setting.rank, d_in=setting.dimension, d_out=setting.dimension, latent_dim=setting.rank,
-        num_samples=2 * setting.num_samples, seed=setting.seed,
-    )  # fmt: skip
-    x, y = (torch.from_numpy((v - v.mean(0)) / v.std(0)) for v in (made.x, made.target))
     n = setting.num_samples
+    made = tasks.composed_teacher(
+        setting.dimensions, num_samples=2 * n, residual=setting.residual, seed=setting.seed
+    )  # fmt: skip
+    x, y = torch.from_numpy(made.x), torch.from_numpy(made.target)
     return x[:n], y[:n], x[n:], y[n:]
 
 
 def _train(setting: Leaky, checkpoint: Path, hear: Hear) -> xr.Dataset:
     x, y, other_x, other_y = data(setting)
     network = LeakyResNet(
-        setting.dimension, setting.dimension, width=setting.width, depth=setting.depth, seed=setting.seed,
+        setting.dimensions[0], setting.dimensions[-1], width=setting.width, depth=setting.depth, seed=setting.seed,
         effective_depth=setting.effective_depth, steps=setting.steps, dtype=torch.float64,
     )  # fmt: skip
     solver = default_schedule(network, evaluations=setting.evaluations, ridge=setting.ridge)
@@ -92,7 +96,7 @@ def _train(setting: Leaky, checkpoint: Path, hear: Hear) -> xr.Dataset:
         table = leaky_diagnosis(network, x, y, ridge=setting.ridge)
         path = leaky_path(network, x, y, ridge=setting.ridge)
     with torch.no_grad():
-        test = float((network(other_x) - other_y).square().sum(1).mean()) / setting.dimension
+        test = float((network(other_x) - other_y).square().sum(1).mean()) / setting.dimensions[-1]
     found = table[[*_ENERGIES]].drop_attrs()
     spectra = torch.linalg.svdvals(path.weights)[:, :SHOWN].numpy()
     found["weight_singular_values"] = (("layer", "component"), spectra)

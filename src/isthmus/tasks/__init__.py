@@ -26,7 +26,7 @@ from isthmus.tasks.scenes import pictures
 from isthmus.tasks.surrogate import covariance_surrogate
 from isthmus.tasks.symmetry import gradient_descent_symmetry
 from isthmus.tasks.task import Kind, Task
-from isthmus.tasks.teachers import Activation, teacher, teacher_reference
+from isthmus.tasks.teachers import Activation, composed_teacher, teacher, teacher_reference
 
 __all__ = [
     "BENCHMARK_MANIFOLDS",
@@ -50,6 +50,7 @@ __all__ = [
     "check_same_length",
     "circle",
     "constant_columns",
+    "composed_teacher",
     "covariance_surrogate",
     "cube",
     "curve_autoencoder",

@@ -4,15 +4,17 @@ Each task is built from the same public generating maps that the tests different
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from itertools import pairwise
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from isthmus.networks import ResNet
 from isthmus.tasks.task import Task
 
 INNER_WIDTH = 100  # of the shallow networks, as in the experiments of the first paper (FC-47)
@@ -127,6 +129,63 @@ def teacher(
     bent = "" if activation is Activation.RELU else f", activation={activation}"
     source = f"teacher(rank={rank}, latent_dim={latent_dim}, noise={noise:g}{bent}, seed={seed})"
     return Task(maps.observe(z).numpy(), y.numpy(), rank, source, latent=z.numpy(), jacobian_rank=rank)
+
+
+def composed_teacher(dimensions: Sequence[int], *, num_samples: int, residual: bool = False, seed: int = 0) -> Task:
+    """Regression task y = g_m(.. g_1(x)) on inputs that fill their space: its rank is the least inner dimension.
+
+        x ~ N(0, I) in R^(d_0);   h_0 = x,  h_i = g_i(h_{i-1}) with columns of mean 0 and variance 1
+
+    Args:
+        dimensions: d_0, .., d_m: of the inputs, between the maps, of the outputs; at least one inner one.
+        num_samples: number of rows.
+        residual: whether the g_i are random ResNets (two blocks of two matrices, stream of 100) or shallow networks.
+        seed: of the points and the maps.
+
+    Returns:
+        Task whose `true_rank` is the least of all dimensions, x and y with columns of mean 0 and variance 1.
+
+    Raises:
+        ValueError: fewer than three dimensions, one below 1, or fewer than two samples.
+
+    Source: Jacot and Kaiser 2024, appendix B; sizes of the maps are ours. Test: tests/tasks/test_teachers.py.
+    """
+    sizes = tuple(int(d) for d in dimensions)
+    if len(sizes) < 3 or min(sizes) < 1 or num_samples < 2:
+        raise ValueError(
+            f"composed_teacher(dimensions={sizes}, num_samples={num_samples}): needs three dimensions or more, each "
+            ">= 1, and two samples."
+        )
+    points = torch.Generator().manual_seed(seed + 1)  # others than the weights are made of
+    x = _standardised(torch.randn(num_samples, sizes[0], generator=points, dtype=torch.float64))
+    y = x
+    for g in composed_maps(sizes, residual=residual, seed=seed):
+        y = _standardised(g(y))
+    source = f"composed_teacher({sizes}, residual={residual}, seed={seed})"
+    return Task(x.numpy(), y.numpy(), min(sizes), source, jacobian_rank=min(sizes))
+
+
+def composed_maps(dimensions: Sequence[int], *, residual: bool = False, seed: int = 0) -> list[Map]:
+    """The maps g_1, .., g_m behind `composed_teacher` with the same arguments."""
+    generator, random = torch.Generator().manual_seed(seed), _random_resnet if residual else _random_shallow
+    return [random(d_in, d_out, generator) for d_in, d_out in pairwise(dimensions)]
+
+
+def _standardised(values: Tensor) -> Tensor:
+    return (values - values.mean(0)) / values.std(0, correction=0).clamp_min(torch.finfo(values.dtype).tiny)
+
+
+def _random_shallow(d_in: int, d_out: int, generator: torch.Generator) -> Map:
+    return ShallowNetwork.random(d_in, d_out, generator=generator, dtype=torch.float64)
+
+
+def _random_resnet(d_in: int, d_out: int, generator: torch.Generator) -> Map:
+    seed = int(torch.randint(2**31, (), generator=generator))
+    made = ResNet(d_in, d_out, width=max(INNER_WIDTH, d_in), depth=2, block_depth=2, seed=seed, dtype=torch.float64)
+    with torch.no_grad():
+        for bias in made.biases:
+            bias.copy_(0.1 * torch.randn(bias.shape, generator=generator, dtype=torch.float64))
+    return made.requires_grad_(False)
 
 
 def teacher_maps(
