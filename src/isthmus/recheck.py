@@ -353,15 +353,31 @@ def spanning_tree(witness: Witness) -> None:
     change = np.linalg.norm(values[:, None] - values[None], axis=2)
     need(0 < lipschitz < np.inf, "the Lipschitz constant is no positive number")
     need(bool((change <= lipschitz * apart * (1 + 1e-9)).all()), "the values change faster than the Lipschitz constant")
-    # Prim: always the nearest value that is not yet in the tree
-    outside, nearest, length = set(range(1, len(x))), change[0].copy(), 0.0
+    length, most = tree_length(change), lipschitz * float(apart.max())
+    need(length > most * (1 + 1e-9), f"the tree is {length:.6g} long, no more than {most:.6g}")
+
+
+def tree_length(apart: np.ndarray) -> float:
+    """Length of the shortest tree through all points, from their distances (Prim: always the nearest outside it)."""
+    outside, nearest, length = set(range(1, len(apart))), apart[0].copy(), 0.0
     while outside:
         new = min(outside, key=lambda i: nearest[i])
         outside.remove(new)
         length += float(nearest[new])
-        nearest = np.minimum(nearest, change[new])
-    reach = lipschitz * float(apart.max())
-    need(length > reach * (1 + 1e-9), f"the tree is {length:.6g} long, no more than {reach:.6g}")
+        nearest = np.minimum(nearest, apart[new])
+    return length
+
+
+def spanning_tree_network(witness: Witness) -> None:
+    """A network too flat to pass by its values in one line; distances of inputs are taken in `units`."""
+    need(int(witness["claim"]) == 2, "a spanning tree proves rank 2")
+    x, units, layers = array(witness, "x", 2), array(witness, "units", 1), scaled_chain(witness)
+    need(len(x) >= 2 and bool((units > 0).all()), "needs two points and positive units")
+    slope, moved = reach(layers, np.diag(units), x)
+    values = forward(layers, x)
+    length = tree_length(np.linalg.norm(values[:, None] - values[None], axis=2)) - 2 * len(x) * moved
+    most = slope * float(np.linalg.norm((x[:, None] - x[None]) / units, axis=2).max()) * (1 + 1e-9)
+    need(length > most, f"the tree is {length:.6g} long, no more than {most:.6g}")
 
 
 def near_identity(witness: Witness) -> None:
@@ -412,6 +428,7 @@ CHECKS: dict[str, Callable[[Witness], None]] = {
     "borsuk_ulam_sphere": borsuk_ulam_sphere,
     "near_identity": near_identity,
     "spanning_tree": spanning_tree,
+    "spanning_tree_network": spanning_tree_network,
 }
 
 

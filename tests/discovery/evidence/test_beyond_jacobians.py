@@ -141,6 +141,18 @@ def test_forged_numbers_are_refused() -> None:
     assert "antipodes come within" in str(check({**tilted, **networks}).refusal)  # it vanishes on the axes
 
 
+def test_rows_of_a_flat_map_that_fills_the_plane_certify_it_by_their_tree() -> None:
+    x = np.stack(np.meshgrid(np.arange(6.0), np.arange(6.0)), -1).reshape(-1, 2)
+    halves = followed_by_the_identity(FullyConnected.from_layers([torch.eye(2)]))
+    networks = {"encoder": written(halves[0]), "decoder": written(halves[1])}
+    [tree] = [c for c, _ in topological_certificates(halves, x, range(36), rank=2, above=1) if "tree" in str(c["kind"])]
+    assert check({**tree, **networks}).refusal is None
+    line = {**networks, "encoder": written(FullyConnected.from_layers([torch.diag(torch.tensor([1.0, 0.0]))]))}
+    assert "the tree is" in str(check({**tree, **line}).refusal)
+    assert "the tree is" in str(check({**tree, "x": x[:5].tolist(), **networks}).refusal)
+    assert "positive units" in str(check({**tree, "units": [0.0, 1.0], **networks}).refusal)
+
+
 def test_rounding_is_counted_where_values_are_large() -> None:
     """A line moved to 1e12: what its values differ by is rounding, and proves nothing."""
     line = FullyConnected.from_layers([torch.full((2, 2), 1e-6)], [torch.tensor([1e12, -1e12])])

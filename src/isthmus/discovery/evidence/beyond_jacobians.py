@@ -1,4 +1,4 @@
-"""Lower bounds on the rank of decoder o encoder that Jacobians cannot give: betweenness and antipodes (FC-06, FC-07).
+"""Lower bounds on the rank of decoder o encoder that Jacobians cannot give: betweenness, antipodes, flat maps.
 
 What is found here is a guess until `isthmus.recheck` has proved it. The theorems on values: `theory.topology`.
 """
@@ -45,6 +45,10 @@ def topological_certificates(
     if above < 2:
         yield from _betweenness(network, points, numbers, scales)
         yield from _spheres(points, scales, range(2, 3))
+        spread = points.std(0)
+        where = {"x": points.tolist(), "units": np.where(spread > 0, spread, 1.0).tolist(), **_in(scales)}
+        text = f"{len(points)} rows have values too far apart for so flat a map to pass by them in one line"
+        yield {"kind": "spanning_tree_network", "claim": 2, **where}, text
 
 
 def _spheres(points: Array, scales: Array, claims: range) -> Iterator[tuple[dict[str, object], str]]:
