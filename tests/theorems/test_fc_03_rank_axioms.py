@@ -6,7 +6,12 @@ from torch import Tensor
 from isthmus.constructions import merged_composition, parallel_sum
 from isthmus.networks import FullyConnected
 from isthmus.networks import jacobians as jacobians_at
-from isthmus.theory import jacobian_rank_lower_bound, numerical_rank, piecewise_jacobian
+from isthmus.theory import (
+    bottleneck_rank_upper_bound,
+    jacobian_rank_lower_bound,
+    numerical_rank,
+    piecewise_jacobian,
+)
 from theorem_checks import SEEDS, linearised, normal, random_network, with_spectrum
 
 pytestmark = pytest.mark.theorem("FC-03")
@@ -65,3 +70,25 @@ def test_the_control_of_subadditivity_fails() -> None:
 @given(seed=SEEDS, k=st.integers(0, 4))
 def test_affine_maps_have_the_rank_of_their_matrix(seed: int, k: int) -> None:
     assert int(numerical_rank(with_spectrum(seed, [2.0**-i for i in range(k)], 5, 4))) == k
+
+
+def inner_dimension(network: FullyConnected) -> int:
+    return bottleneck_rank_upper_bound([w.detach() for w in network.weights])
+
+
+@settings(deadline=None, max_examples=12)
+@given(seed=SEEDS, first=st.integers(1, 3), second=st.integers(1, 3))
+def test_the_bottleneck_rank_obeys_both_rules_on_explicit_networks(seed: int, first: int, second: int) -> None:
+    f, g = random_network(seed, [6, 7, first, 7, 6]), random_network(seed + 1, [6, 7, second, 7, 6])
+    assert inner_dimension(f) == first
+    assert inner_dimension(merged_composition(f, g)) == min(first, second)
+    assert inner_dimension(parallel_sum(f, g).network) == first + second
+    with pytest.raises(AssertionError):
+        assert inner_dimension(parallel_sum(f, g).network) <= max(first, second)
+
+
+def test_narrow_places_have_to_stand_side_by_side_for_the_sum() -> None:
+    f, g = random_network(0, [6, 1, 7, 7, 6]), random_network(1, [6, 7, 7, 1, 6])
+    assert inner_dimension(parallel_sum(f, g).network) > inner_dimension(f) + inner_dimension(g)
+    beside = random_network(1, [6, 1, 7, 7, 6])
+    assert inner_dimension(parallel_sum(f, beside).network) == 2

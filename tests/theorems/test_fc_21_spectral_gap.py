@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from isthmus.theory import spectral_gap_ratios
+from isthmus.theory import spectral_gap_profile, spectral_gap_ratios
 from theorem_checks import assert_at_most, assert_close, with_spectrum
 
 pytestmark = pytest.mark.theorem("FC-21")
@@ -13,6 +13,19 @@ def test_ratios_of_a_known_spectrum() -> None:
     assert_close(ratios[1], 0.25, relative=1e-11)
     with pytest.raises(AssertionError):  # the paper's last display turns the ratio round
         assert_close(ratios[0], 16.0, relative=1e-11)
+
+
+def test_the_profile_finds_the_narrowest_layer() -> None:
+    spectra = ([8.0, 2.0, 0.5], [8.0, 6.0, 0.25], [4.0, 2.0, 1.0])
+    layers = [with_spectrum(i, list(values), 20, 6) for i, values in enumerate(spectra)]
+    profile = spectral_gap_profile(layers, rank=2)
+    assert_close(profile.over_first, torch.tensor([0.0625, 0.03125, 0.25], dtype=torch.float64), relative=1e-10)
+    assert_close(profile.over_last, torch.tensor([0.25, 0.25 / 6, 0.5], dtype=torch.float64), relative=1e-10)
+    assert profile.narrowest == 2
+    with pytest.raises(AssertionError):
+        assert_close(profile.over_first.flip(0), profile.over_first)
+    with pytest.raises(ValueError, match="at least one representation"):
+        spectral_gap_profile([], rank=1)
 
 
 def test_a_zero_representation_has_no_gap() -> None:

@@ -1,9 +1,10 @@
 import pytest
 import torch
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from isthmus.theory import kernel_alignment
-from theorem_checks import SEEDS, assert_at_most, assert_close, normal
+from isthmus.theory import kernel_alignment, linear_cost, optimal_linear_factors
+from theorem_checks import SEEDS, assert_at_most, assert_close, chain, normal, with_spectrum
 
 pytestmark = pytest.mark.theorem("FC-33")
 
@@ -36,3 +37,31 @@ def test_two_columns_against_a_number_worked_out_by_hand() -> None:
 
 def test_a_constant_representation_aligns_with_nothing() -> None:
     assert_close(kernel_alignment(normal(0, 5, 2), torch.ones(5, 3, dtype=torch.float64)), 0.0)
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=SEEDS, depth=st.integers(2, 9))
+def test_the_cost_splits_at_every_layer_of_an_optimal_network(seed: int, depth: int) -> None:
+    """R(A; L) = R(B; l) + R(C; L - l) where A = C B is cut behind layer l of the optimum, and <= at any other cut."""
+    A = with_spectrum(seed, [3.0, 1.0, 0.2], 5, 4)
+    factors, whole = optimal_linear_factors(A, depth=depth), linear_cost(A, depth=depth)
+    for l in range(1, depth):
+        before, behind = chain(factors[:l]), chain(factors[l:])
+        assert_close(linear_cost(before, depth=l) + linear_cost(behind, depth=depth - l), whole, relative=1e-9)
+        stretched = torch.diag(torch.linspace(0.5, 2, len(before))).double()
+        one = linear_cost(stretched @ before, depth=l)
+        other = linear_cost(behind @ torch.linalg.inv(stretched), depth=depth - l)
+        assert_at_most(whole, one + other)
+        with pytest.raises(AssertionError):
+            assert_close(one + other, whole, relative=1e-6)
+
+
+def test_aligned_layers_of_an_optimal_network_have_the_kernels_of_the_straight_path() -> None:
+    """The kernel of layer l is that of A^(l/L), whatever rotation its neurons are written in."""
+    A, x = with_spectrum(3, [2.0, 0.5], 4, 3), normal(4, 30, 3)
+    half = chain(optimal_linear_factors(A, depth=4)[:2])
+    _, s, V = torch.linalg.svd(A, full_matrices=False)
+    root = torch.diag(s.clamp_min(0).sqrt()) @ V
+    assert_close(kernel_alignment(x @ half.mT, x @ root.mT), 1.0, relative=1e-7)
+    with pytest.raises(AssertionError):
+        assert_close(kernel_alignment(x @ half.mT, x @ A.mT), 1.0, relative=1e-7)

@@ -102,10 +102,12 @@ from isthmus.theory.representation_costs import (
     relaxed_norm,
 )
 from isthmus.theory.representations import (
+    SpectralGapProfile,
     idempotency_defect,
     kernel_alignment,
     nonlinearity_impact,
     rank_one_descent,
+    spectral_gap_profile,
     spectral_gap_ratios,
 )
 from isthmus.theory.residual_costs import (
@@ -174,6 +176,7 @@ __all__ = [
     "RankEstimate",
     "RelaxedEnergies",
     "ResnetFactors",
+    "SpectralGapProfile",
     "Verdict",
     "activation_norm_bound",
     "alignment_changes",
@@ -246,6 +249,7 @@ __all__ = [
     "spanning_tree_certificate",
     "spanning_tree_length",
     "spectral_gap_rank",
+    "spectral_gap_profile",
     "spectral_gap_ratios",
     "spectral_penalty",
     "spectral_penalty_prox",

@@ -3,6 +3,9 @@
 What representations cost stands in `representation_costs`; profiles over the layers of a network in `diagnostics`.
 """
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -124,6 +127,39 @@ def spectral_gap_ratios(representation: Float[Tensor, "n width"], *, rank: int) 
         )
     next_value, first, last = float(values[rank]), float(values[0]), float(values[rank - 1])
     return (next_value / first if first > 0 else 0.0), (next_value / last if last > 0 else 0.0)
+
+
+class SpectralGapProfile(NamedTuple):
+    """The ratios of `spectral_gap_ratios` layer by layer, and the layer where the first of them is least (from 1)."""
+
+    over_first: Float[Tensor, " layers"]
+    over_last: Float[Tensor, " layers"]
+    narrowest: int
+
+
+def spectral_gap_profile(representations: Sequence[Float[Tensor, "n _"]], *, rank: int) -> SpectralGapProfile:
+    """Size of the (k+1)-th singular value of every representation of a network (*exact*).
+
+        s_{k+1}(Z_l) / s_1(Z_l)  and  s_{k+1}(Z_l) / s_k(Z_l)   for l = 1, 2, ..
+
+    Args:
+        representations: Z_1, Z_2, .., samples as rows.
+        rank: k, 1 to the smaller side of every representation less 1.
+
+    Raises:
+        ValueError: no representation, `rank` out of range, NaN or infinity. TypeError: complex or integer tensor.
+        ShapeError: not matrices.
+
+    Accuracy: that of the SVD. Source: Jacot 2023a, Proposition 4, over all layers. Test: FC-21.
+
+    >>> theory.spectral_gap_profile([[[4, 0], [0, 2]], [[4, 0], [0, 1]], [[4, 0], [0, 3]]], rank=1).narrowest
+    2
+    """
+    if not len(representations):
+        raise ValueError("spectral_gap_profile: needs at least one representation, got none. Pass those of all layers.")
+    first, last = zip(*(spectral_gap_ratios(Z, rank=rank) for Z in representations), strict=True)
+    ratios = torch.tensor([first, last], dtype=torch.float64)
+    return SpectralGapProfile(ratios[0], ratios[1], int(ratios[0].argmin()) + 1)
 
 
 def _check_same_shape(call: str, left: Tensor, right: Tensor) -> None:
