@@ -1,13 +1,15 @@
+import numpy as np
 import pytest
 import torch
 
 import isthmus
 from isthmus.diagnostics import leaky_diagnosis, leaky_path
 from isthmus.diagnostics.leaky_sums import BLOCK, leaky_sums
-from isthmus.errors import DataError, NumericalWarning
+from isthmus.errors import DataError, NumericalWarning, ShapeError
 from isthmus.networks import Waist
 from isthmus.theory import features, layer_gamma, relaxed_energies
 from isthmus.theory.leaky_bounds import energies_of_grams
+from isthmus.training.losses import CROSS_ENTROPY
 from leaky_networks import random_leaky
 from theorem_checks import assert_close, normal
 
@@ -118,3 +120,37 @@ def test_arrays_of_numpy_are_taken_too() -> None:
             assert found[name].values.tolist() == pytest.approx(expected[name].values.tolist(), rel=1e-6)
     with pytest.raises(DataError, match="needs an array of numbers"):
         leaky_diagnosis(network, "x", y, ridge=0.3)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_with_labels_momenta_are_those_of_the_cross_entropy(bias: bool) -> None:
+    network, n = random_leaky(0, bias=bias), BLOCK + 37
+    x, labels = normal(2, n, 3), (normal(3, n, 1)[:, 0] > 0.3).long()
+    path = leaky_path(network, x, labels, ridge=0.3, loss="cross_entropy")
+    value = torch.nn.functional.cross_entropy(network(x), labels)
+    (gradient,) = torch.autograd.grad(value, [network.weights])
+    scale = 0.3 * path.steps / network.effective_depth
+    assert_close(-scale[:, None, None] * path.critical, gradient, relative=1e-11)
+    assert path.data_loss == pytest.approx(float(value.detach()), rel=1e-12)
+    sums = leaky_sums(network.requires_grad_(False), x, labels, ridge=0.3, loss=CROSS_ENTROPY)
+    assert_close(sums.by_momentum, features(path.activations, bias=bias)[:-1].mT @ path.arriving, relative=1e-11)
+    squared = leaky_path(network, x, torch.nn.functional.one_hot(labels).double(), ridge=0.3)
+    with pytest.raises(AssertionError):
+        assert_close(-scale[:, None, None] * squared.critical, gradient, relative=1e-11)
+
+
+def test_a_diagnosis_takes_labels_and_refuses_what_is_none() -> None:
+    network, x = random_leaky(0), normal(2, 30, 3)
+    labels = np.arange(30) % 2
+    with pytest.warns(NumericalWarning, match="far from critical"):
+        table = leaky_diagnosis(network, x.numpy(), labels, ridge=0.3, loss="cross_entropy")
+    assert table.attrs["data_loss"] == pytest.approx(
+        leaky_path(network, x, labels, ridge=0.3, loss="cross_entropy").data_loss
+    )
+    for bad in (labels + 1, labels - 0.5):
+        with pytest.raises(DataError, match="class numbers 0 to 1"):
+            leaky_diagnosis(network, x, bad, ridge=0.3, loss="cross_entropy")
+    with pytest.raises(ShapeError, match=r"y of shape \(30,\)"):
+        leaky_diagnosis(network, x, normal(3, 30, 2), ridge=0.3, loss="cross_entropy")
+    with pytest.raises(ValueError, match="needs one of 'squared'"):
+        leaky_diagnosis(network, x, labels, ridge=0.3, loss="none")

@@ -6,7 +6,9 @@ Formulas: `theory.leaky` and `theory.leaky_bounds`. Fully connected networks: `d
 import copy
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -25,6 +27,7 @@ from isthmus.theory import (
 )
 from isthmus.theory.inputs import Real, check_positive
 from isthmus.theory.leaky_bounds import energies_of_grams
+from isthmus.training.losses import SQUARED, Loss, loss_argument
 
 LEAST_GAMMA = 1e-7  # of |A|^2: below it sums of squares over the samples lose digits
 FAR = 1e-3  # a relative stationarity above which Hamiltonians are doubtful: 1/ridge amplifies every residual
@@ -42,7 +45,7 @@ class LeakyPath:
         weights: W_1 .. W_L, the bias as last column.
         critical: Lt B_l^T sigma(A_{l-1}) of the arriving B_l, which W_l is at a critical point.
         steps: rho_l of explicit Euler.
-        data_loss: squared error summed over outputs, averaged over samples.
+        data_loss: averaged over samples.
         stationarity: |W_l - Lt B_l^T sigma(A_{l-1})| / |W_l| of each layer.
         total_stationarity: the same over all layers, weighted by rho_l.
     """
@@ -58,14 +61,17 @@ class LeakyPath:
     total_stationarity: float
 
 
-def leaky_path(network: LeakyResNet, x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, ridge: Real) -> LeakyPath:
+def leaky_path(
+    network: LeakyResNet, x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, ridge: Real, loss: str | Loss = SQUARED
+) -> LeakyPath:
     """Representations and momenta of a leaky network, by one backward pass of the data loss alone.
 
     Args:
         network: not changed.
         x: samples as rows, (n, d_in).
-        y: targets, (n, d_out).
+        y: targets, (n, d_out), or numbers of classes (n,) of the cross-entropy.
         ridge: that of the training, > 0.
+        loss: that of the training.
 
     Returns:
         The path.
@@ -76,8 +82,9 @@ def leaky_path(network: LeakyResNet, x: ArrayLike | Tensor, y: ArrayLike | Tenso
 
     Source: Jacot and Kaiser 2024, section 1.5; the staggered indices are ours. Test: LEAKY-11.
     """
-    exact, inputs, targets = checked_copy(network, x, y, ridge)
-    stream, gradients, loss = stream_and_gradients(exact, inputs, targets, num_samples=len(inputs))
+    of_data = loss_argument(loss, "leaky_path")
+    exact, inputs, targets = checked_copy(network, x, y, ridge, of_data)
+    stream, gradients, value = stream_and_gradients(exact, inputs, targets, num_samples=len(inputs), loss=of_data)
     A, B = torch.stack(stream), -torch.stack(gradients) / ridge
     W, rho, smoothing = exact.weights.detach(), exact.layer_steps(), float(exact.smoothing)
     arriving = _arriving(exact, B)
@@ -88,7 +95,7 @@ def leaky_path(network: LeakyResNet, x: ArrayLike | Tensor, y: ArrayLike | Tenso
         ]
     )
     stationarity, total = _stationarity(exact, best)
-    return LeakyPath(A, B, arriving, W, best, rho, float(loss), stationarity, total)
+    return LeakyPath(A, B, arriving, W, best, rho, float(value), stationarity, total)
 
 
 def leaky_diagnosis(
@@ -97,6 +104,7 @@ def leaky_diagnosis(
     y: ArrayLike | Tensor,
     *,
     ridge: Real,
+    loss: str | Loss = SQUARED,
     relative_gamma: Real = 1e-4,
 ) -> xr.Dataset:
     """The energies of a leaky network layer by layer.
@@ -104,8 +112,9 @@ def leaky_diagnosis(
     Args:
         network: not changed.
         x: samples as rows, (n, d_in).
-        y: targets, (n, d_out).
+        y: targets, (n, d_out), or numbers of classes (n,) of the cross-entropy.
         ridge: that of the training, > 0.
+        loss: that of the training, such as "cross_entropy".
         relative_gamma: gamma0; each layer is relaxed by gamma0 times the largest eigenvalue of its kernel.
 
     Returns:
@@ -118,8 +127,9 @@ def leaky_diagnosis(
 
     Source: Jacot and Kaiser 2024, figure 1. Test: LEAKY-13, LEAKY-15.
     """
-    exact, inputs, targets = checked_copy(network, x, y, ridge)
-    sums = leaky_sums(exact, inputs, targets, ridge=float(ridge))
+    of_data = loss_argument(loss, "leaky_diagnosis")
+    exact, inputs, targets = checked_copy(network, x, y, ridge, of_data)
+    sums = leaky_sums(exact, inputs, targets, ridge=float(ridge), loss=of_data)
     Lt, critical = network.effective_depth, network.effective_depth * sums.by_momentum.mT
     stationarity, total = _stationarity(exact, critical)
     if not total <= FAR:
@@ -133,7 +143,8 @@ def leaky_diagnosis(
     same = Lt * (sums.by_level.square().sum((1, 2)) / 2 - sums.same)
     averaged = (same[:-1] + 2 * mixed + same[1:]) / 4
     pontryagin = mixed - (exact.weights - critical).square().sum((1, 2)) / (2 * Lt)
-    costs, speeds = _energies(exact, sums, (inputs, targets), ridge=ridge, relative_gamma=float(relative_gamma))
+    path = partial(leaky_path, exact, inputs, targets, ridge=ridge, loss=of_data)
+    costs, speeds = _energies(exact, sums, path, relative_gamma=float(relative_gamma))
     columns = {
         "position": network.steps.double().cumsum(0),
         "hamiltonian": averaged,
@@ -154,7 +165,7 @@ def leaky_diagnosis(
 
 
 def _energies(
-    network: LeakyResNet, sums: LeakySums, data: tuple[Tensor, Tensor], *, ridge: Real, relative_gamma: float
+    network: LeakyResNet, sums: LeakySums, full_path: Callable[[], LeakyPath], *, relative_gamma: float
 ) -> tuple[list[float], list[float]]:
     """Relaxed cost of identity and square of the speed of every layer.
 
@@ -171,7 +182,7 @@ def _energies(
                 gram, sums.by_activation[l], sums.by_momentum[l], activation=float(sums.activation[l]), gamma=gamma
             )
         else:
-            path = path or leaky_path(network, *data, ridge=ridge)
+            path = path or full_path()
             energies = relaxed_energies(
                 path.activations[l], path.arriving[l], effective_depth=network.effective_depth, gamma=gamma,
                 bias=network.has_bias, smoothing=float(network.smoothing),
@@ -183,9 +194,9 @@ def _energies(
 
 
 def checked_copy(
-    network: LeakyResNet, x: ArrayLike | Tensor, y: ArrayLike | Tensor, ridge: Real
+    network: LeakyResNet, x: ArrayLike | Tensor, y: ArrayLike | Tensor, ridge: Real, loss: Loss = SQUARED
 ) -> tuple[LeakyResNet, Tensor, Tensor]:
-    """A frozen float64 copy of the network, and the data in float64."""
+    """A frozen float64 copy of the network, and the data in float64, numbers of classes as they are."""
     check_positive("leaky_path", "ridge", ridge)
     if not network.effective_depth:
         raise ValueError(
@@ -196,9 +207,12 @@ def checked_copy(
     x, y = (tensor_argument(data, f"leaky_path(network, x, y): {name}").double() for name, data in (("x", x), ("y", y)))
     if not bool(torch.isfinite(x).all() and torch.isfinite(y).all()):
         raise DataError("leaky_path(network, x, y): needs finite numbers. Remove rows with NaN or infinity first.")
-    if y.shape != (len(x), network.d_out):
-        raise ShapeError(f"leaky_path: needs y of shape {(len(x), network.d_out)}; got {tuple(y.shape)}.")
-    return exact, x, y
+    wanted = (len(x),) if loss.classes else (len(x), network.d_out // loss.per_target)
+    if y.shape != wanted:
+        raise ShapeError(f"leaky_path: needs y of shape {wanted}; got {tuple(y.shape)}.")
+    if loss.classes and not bool(((y == y.round()) & (y >= 0) & (y < network.d_out)).all()):
+        raise DataError(f"leaky_path: needs y of class numbers 0 to {network.d_out - 1}, one for each output.")
+    return exact, x, loss.targets(y, torch.float64)
 
 
 def _arriving(network: LeakyResNet, momenta: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from scipy.linalg.blas import dsyrk  # pyright: ignore[reportAttributeAccessIssu
 from torch import Tensor
 
 from isthmus.networks import LeakyResNet, walk
+from isthmus.training.losses import SQUARED, Loss
 
 BLOCK = 1024  # rows at a time; 256 and 4096 were up to a fifth slower at width 200
 
@@ -28,7 +29,7 @@ class LeakySums:
         momentum: |B_l|^2 of the levels.
         mixed: <A_{l-1}, B_l> of the layers.
         same: <A_l, B_l> of the levels.
-        data_loss: squared error summed over outputs, averaged over samples.
+        data_loss: averaged over samples.
     """
 
     gram: Tensor
@@ -42,7 +43,7 @@ class LeakySums:
     data_loss: Tensor
 
 
-def leaky_sums(network: LeakyResNet, x: Tensor, y: Tensor, *, ridge: float) -> LeakySums:
+def leaky_sums(network: LeakyResNet, x: Tensor, y: Tensor, *, ridge: float, loss: Loss = SQUARED) -> LeakySums:
     """One pass forward and one backward over the samples, block by block.
 
     Six products of a layer's size in all, and as few other passes as there can be: at width 200 each of those takes a
@@ -53,6 +54,7 @@ def leaky_sums(network: LeakyResNet, x: Tensor, y: Tensor, *, ridge: float) -> L
         x: samples as rows, float64.
         y: targets.
         ridge: that of the training.
+        loss: of the data.
     """
     L, w, p = network.depth, network.width, network.weights.shape[2]
 
@@ -63,7 +65,7 @@ def leaky_sums(network: LeakyResNet, x: Tensor, y: Tensor, *, ridge: float) -> L
         zeros(L, p, p), zeros(L, p, w), zeros(L, p, w), zeros(L + 1, p, w), zeros(L + 1), zeros(L + 1), zeros(L),
         zeros(L + 1), torch.zeros((), dtype=torch.float64),
     )  # fmt: skip
-    walker = _Blocks(network, min(len(x), BLOCK))
+    walker = _Blocks(network, min(len(x), BLOCK), loss)
     for start in range(0, len(x), BLOCK):
         rows = slice(start, start + BLOCK)
         walker.add(sums, x[rows], y[rows], num_samples=len(x), ridge=ridge)
@@ -73,23 +75,23 @@ def leaky_sums(network: LeakyResNet, x: Tensor, y: Tensor, *, ridge: float) -> L
 
 
 def stream_and_gradients(
-    network: LeakyResNet, x: Tensor, y: Tensor, *, num_samples: int
+    network: LeakyResNet, x: Tensor, y: Tensor, *, num_samples: int, loss: Loss = SQUARED
 ) -> tuple[list[Tensor], tuple[Tensor, ...], Tensor]:
     """A_0 .. A_L of some rows, the gradients of their share of the data loss there, and that share."""
     with torch.enable_grad():
         states = walk(network, x.clone().requires_grad_())  # so that A_0 has a gradient
         stream = [state.activation for state in states[:-1]]
-        loss = (states[-1].activation - y).square().sum() / num_samples
-        gradients = torch.autograd.grad(loss, stream)
-    return [a.detach() for a in stream], gradients, loss.detach()
+        value = loss.summed(states[-1].activation, y) / num_samples
+        gradients = torch.autograd.grad(value, stream)
+    return [a.detach() for a in stream], gradients, value.detach()
 
 
 class _Blocks:
     """Stream and momenta of one block of rows at a time, on buffers that all blocks share."""
 
-    def __init__(self, network: LeakyResNet, size: int) -> None:
+    def __init__(self, network: LeakyResNet, size: int, loss: Loss) -> None:
         w, p = network.width, network.weights.shape[2]
-        self.network, self.rho = network, network.layer_steps().tolist()
+        self.network, self.rho, self.loss = network, network.layer_steps().tolist(), loss
         self._pull = network.layer_steps()[:, None, None] * network.weights[:, :, :w]
         self._stream = [network.weights.new_empty(size, w) for _ in range(network.depth + 1)]
         self._features = network.weights.new_ones(size, p)  # the last column of a network with biases stays 1
@@ -101,9 +103,12 @@ class _Blocks:
         stream, S = [a[:n] for a in self._stream], self._features[:n]
         momentum, above, below, roots = (buffer[:n] for buffer in self._rest)
         self._forward(x, stream, S, roots)
-        residual = stream[-1] @ U.mT - y
-        sums.data_loss.add_(residual.square().sum() / num_samples)
-        torch.mm(residual, U, out=momentum).mul_(-2 / (num_samples * ridge))
+        with torch.enable_grad():
+            outputs = (stream[-1] @ U.mT).detach().requires_grad_()
+            total = self.loss.summed(outputs, y)
+            (pull,) = torch.autograd.grad(total, outputs)
+        sums.data_loss.add_(total.detach() / num_samples)
+        torch.mm(pull, U, out=momentum).mul_(-1 / (num_samples * ridge))
         for level in range(self.network.depth, -1, -1):
             A = stream[level]
             self._see(A, S, roots)
