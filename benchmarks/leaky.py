@@ -62,7 +62,8 @@ from isthmus.theory import alignment_changes, balancedness_slope, features
 from isthmus.training import FitEvent
 from isthmus.training.solvers.adaptive_steps import AdaptiveSteps, resampled
 from isthmus.training.solvers.preconditioned import TO_RELU, PreconditionedLBFGS
-from isthmus.training.solvers.solver import Adam, GradientDescent, Solver
+from isthmus.training.solvers.schedule import papers_schedule
+from isthmus.training.solvers.solver import Solver
 
 TOLD_EVERY = 150.0  # CPU seconds between two lines of a long part
 
@@ -333,9 +334,9 @@ def paper(leak: float, asked: Asked) -> None:
 
 
 def recipe(leak: float, asked: Asked) -> None:
-    """The recipe of the papers, Adam and then gradient descent; the rates, which they do not state, are ours."""
+    """The recipe of the papers, Adam and then gradient descent."""
     steps = (20, 10) if asked.quick else (20_000, 10_000)
-    solver = (Adam(steps[0], 1e-3, decay_from=1.0), GradientDescent(steps[1], 1e-4))
+    solver = papers_schedule(*steps)
     at_paper_size("recipe", leak, asked, solver, math.inf)
 
 

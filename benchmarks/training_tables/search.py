@@ -12,12 +12,11 @@ import numpy as np
 from isthmus import FitResult, FullyConnected, fit
 from isthmus.training.fitting import without_denormals
 from isthmus.training.moves import middle_rank
-from isthmus.training.solvers.schedule import Schedule
-from isthmus.training.solvers.solver import LBFGS, Adam, GradientDescent
+from isthmus.training.solvers.schedule import Schedule, papers_schedule
+from isthmus.training.solvers.solver import LBFGS, Adam
 from training_tables.problems import W1, W1_SMALL, W2, W2_SMALL, Problem
 
 RECIPE = (20_000, 10_000)
-DESCENT_RATE = 1e-4  # 1e-3 diverges here: the network is sharper than 2 / 1e-3
 PLAIN: Schedule = (Adam(200, rate=1e-3), LBFGS(2800))  # leaky: the preconditioned solver factors (20 N)^2 numbers
 
 
@@ -36,7 +35,7 @@ def recipe(problem: Problem, seed: int, scale: int = 1) -> End:
     """The papers' recipe, or one part in `scale` of it."""
     began, step = time.process_time(), problem.step(seed)
     adam, descent = (count // scale for count in RECIPE)
-    for solver in (Adam(adam, rate=1e-3, decay_from=1.0), GradientDescent(descent, rate=DESCENT_RATE)):
+    for solver in papers_schedule(adam, descent):
         state = solver.start(step)
         while not state["done"]:
             solver.advance(step, state)
