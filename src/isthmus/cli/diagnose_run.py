@@ -25,7 +25,7 @@ from isthmus.diagnostics.samples import Inputs
 from isthmus.discovery.chains.running_cost import num_parameters
 from isthmus.discovery.files.models import LoadedModel, read_model_file
 from isthmus.errors import DataError, IsthmusError
-from isthmus.reports import cut_table, report, short_layer_table, verdict_of
+from isthmus.reports import block_table, cut_table, report, short_layer_table, verdict_of
 from isthmus.reports.tables import TableText
 from isthmus.tasks import Kind, read_table
 from isthmus.tasks.arrays import check_same_length
@@ -178,6 +178,9 @@ def print_diagnosis(found: Diagnosis, page: Path) -> None:
     print_headed(console, verdict.headline, ((line.label, line.text) for line in verdict.lines), style="bold")
     if (cuts := cut_table(found)) is not None:
         _print_layers(console, cuts)
+        console.print()
+    if (blocks := block_table(found)) is not None:
+        _print_layers(console, blocks)
         console.print()
     _print_layers(console, short_layer_table(found))
     console.print()

@@ -10,6 +10,7 @@ import xarray as xr
 from torch import Tensor, nn
 from torch.export import ExportedProgram
 
+from isthmus.diagnostics.attention_heads import add_head_columns
 from isthmus.diagnostics.budget import announcement
 from isthmus.diagnostics.derivatives import Derivatives
 from isthmus.diagnostics.layer_sums import LayerSums
@@ -122,7 +123,10 @@ def diagnose(
           (4-point average), rank_from_hamiltonian, momentum_norm, stationarity (see `leaky_diagnosis`);
         - of residual sums A + F(A) in any other module, in the row of the last matrix of F: block, position,
           cost_of_identity, kinetic_energy, and with y and ridge hamiltonian, the derivative by a gate on the branch and
-          on its penalty, and momentum_norm (*heuristic*, see `stream_costs`).
+          on its penalty, and momentum_norm (*heuristic*, see `stream_costs`);
+        - of attention, by head, in the row of its output projection: qk_rank and ov_rank, of W_Q^T W_K and W_O W_V
+          above rounding, qk_rank_99 and ov_rank_99, their singular values (biases and rotations by position left
+          out), and balance_gap, what the factors weigh beyond the nuclear norms: 0 at minima with weight decay.
 
     Raises:
         TypeError: neither a module nor an exported program, or x holds something that is no tensor.
@@ -164,6 +168,7 @@ def diagnose(
         layers, losses = _streamed(session, given, budget.batch)
         derivatives = session.derivatives(points, budget.points)
         table = table_of(layers, derivatives)
+        add_head_columns(table, network)
         table.attrs |= {"cost": sentence, "precision": _precision(session), **losses}
         said = _add_streams(table, session, layers, given, max(1, budget.batch // 2))
         skipped = skipped_leaves(
@@ -203,6 +208,7 @@ def _by_forward_passes(network: nn.Module, stream: Stream, limits: Limits, hear:
     with random_state_kept(network), open_session(network, stream.first, exact=False) as session:
         found = streamed(session, stream, limits, progress=hear)
         table = table_of(found.layers, None)
+        add_head_columns(table, network)
         table.attrs |= {"cost": found.cost, "precision": _precision(session), "samples": found.num}
         skipped = skipped_leaves(
             network, analysed=[layer.name for layer in found.layers], called=session.names.called,

@@ -6,6 +6,13 @@ from contextlib import contextmanager
 from torch import Tensor, nn
 
 
+def block_of(name: str) -> str:
+    """The outermost numbered block in which a layer lies, "h.0" of "h.0.attn.c_attn"; empty for a layer in none."""
+    parts = name.split(".")
+    ends = [i for i, part in enumerate(parts[:-1], 1) if part.isdecimal()]
+    return ".".join(parts[: ends[0]]) if ends else ""
+
+
 class Names:
     """Names of weights, and of the leaf modules that were called.
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from isthmus.diagnostics.derivatives import Derivatives
 from isthmus.diagnostics.layer_sums import LayerSums
+from isthmus.diagnostics.module_names import block_of
 from isthmus.diagnostics.readings import balance_residuals, factors_of, identity_defect, nonlinearity, spectrum
 from isthmus.theory.inputs import Real
 from isthmus.theory.spectra import energy_rank, entropy_rank, participation_ratio, spectral_gap, spectral_gap_rank
@@ -59,6 +60,8 @@ def table_of(layers: Sequence[LayerSums], derivatives: Derivatives | None) -> xr
         spectra["jacobian_singular_value_errors"] = [s.median(0).values for s in derivatives.spectra_errors]
         numbers["tangent_kernel_trace_error"] = [*derivatives.trace_errors]
     table = labelled([layer.name for layer in layers], spectra, numbers)
+    if any(blocks := [block_of(layer.name) for layer in layers]):
+        table.coords["within"] = ("layer", blocks)
     if bool(table["dimension_activation"].isnull().any()):
         table["dimension_activation"].attrs["missing"] = NO_GAP.format(LEAST_GAP)
     return table

@@ -41,6 +41,23 @@ _SHORT_COLUMNS = {
     "hamiltonian": "Hamilt.",
 }
 
+# what the layers of a block and the heads in it range over
+_BLOCK_COLUMNS = {
+    "rank_99": "99 %",
+    "nonlinearity_impact": "nonlin.",
+    "qk_rank_99": "QK 99 %",
+    "ov_rank_99": "OV 99 %",
+    "balance_gap_share": "excess",
+}
+_HEAD_COLUMNS = {
+    "qk_rank": "QK",
+    "qk_rank_99": "QK 99 %",
+    "ov_rank": "OV",
+    "ov_rank_99": "OV 99 %",
+    "balance_gap": "excess weight",
+    "balance_gap_share": "its share",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class TableText:
@@ -65,6 +82,39 @@ def layer_table(found: Diagnosis) -> TableText:
 def short_layer_table(found: Diagnosis) -> TableText:
     """The numbers of every layer that say most, under headings of one short word."""
     return rows_by(found.layers, "layer", _SHORT_COLUMNS, number="layer")
+
+
+def block_table(found: Diagnosis) -> TableText | None:
+    """The layers of every numbered block in one row, heads of attention with it; None for fewer than two blocks."""
+    layers = found.layers
+    within = [str(name) for name in layers["within"].values] if "within" in layers.coords else []
+    blocks = [name for name in dict.fromkeys(within) if name]
+    if len(blocks) < 2:
+        return None
+    columns = {column: heading for column, heading in _BLOCK_COLUMNS.items() if column in layers}
+    parts = [layers.isel(layer=[i for i, block in enumerate(within) if block == name]) for name in blocks]
+    table = xr.Dataset({"block": ("row", blocks), "layers": ("row", [part.sizes["layer"] for part in parts])})
+    for column in columns:
+        table[column] = ("row", [_range(part[column].values) for part in parts])
+    return rows_by(table, "row", {"block": "block", "layers": "layers"} | columns)
+
+
+def head_table(found: Diagnosis) -> TableText | None:
+    """Every head of attention with the ranks of its products; None where no attention layer has a row."""
+    if "qk_rank" not in found.layers:
+        return None
+    table = found.layers[["name", *_HEAD_COLUMNS]].stack(row=("layer", "head"), create_index=False)
+    table = table.isel(row=np.isfinite(table["qk_rank"].values)).reset_coords()
+    return rows_by(table, "row", {"name": "where", "head": "head"} | _HEAD_COLUMNS)
+
+
+def _range(values: np.ndarray) -> str:
+    """The least and the largest of some numbers, NaN left out."""
+    known = values[np.isfinite(values)]
+    if not known.size:
+        return ""
+    ends = dict.fromkeys(_text(float(end)) for end in (known.min(), known.max()))
+    return " to ".join(ends)
 
 
 def cut_table(found: Diagnosis) -> TableText | None:
