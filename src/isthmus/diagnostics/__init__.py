@@ -5,7 +5,8 @@ The formulas are in `theory`, the pictures in `plots`, the decision about a task
 
 from isthmus.diagnostics.callbacks import lightning_callback, transformers_callback
 from isthmus.diagnostics.class_slices import class_slice
-from isthmus.diagnostics.diagnose import Diagnosis, diagnose
+from isthmus.diagnostics.diagnose import diagnose
+from isthmus.diagnostics.diagnosis import Diagnosis
 from isthmus.diagnostics.leaky import LeakyPath, leaky_diagnosis, leaky_path
 from isthmus.diagnostics.leaky_kinks import KinkStationarity, kink_stationarity
 from isthmus.diagnostics.logging_writer import LoggingWriter, log_diagnosis

@@ -13,12 +13,13 @@ from torch.export import ExportedProgram
 from isthmus.diagnostics.attention_heads import add_head_columns
 from isthmus.diagnostics.budget import announcement
 from isthmus.diagnostics.derivatives import Derivatives
+from isthmus.diagnostics.diagnosis import Diagnosis, warnings_of
 from isthmus.diagnostics.layer_sums import LayerSums
 from isthmus.diagnostics.leaves import skipped_leaves
 from isthmus.diagnostics.narrow_places import narrow_places
 from isthmus.diagnostics.objective import LossOverData
 from isthmus.diagnostics.rank import rank_of, upper_bound
-from isthmus.diagnostics.replica import random_state_kept
+from isthmus.diagnostics.replica import on_device, random_state_kept
 from isthmus.diagnostics.samples import Inputs, Samples
 from isthmus.diagnostics.session import DiagnosisSession, open_session
 from isthmus.diagnostics.stream_columns import add_leaky_columns, add_stream_columns
@@ -35,28 +36,6 @@ from isthmus.training.losses import Loss, loss_argument
 
 _LOG = logging.getLogger(__name__)
 SMALL_MODULE = 50_000  # parameters below which derivatives are always taken
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """What a network does layer by layer.
-
-    Attributes:
-        layers: table with dimension "layer" (one entry per weight layer, in order; coordinate "name") and, for spectra,
-            dimension "component" (padded with NaN).
-        rank: the rank that the spectra suggest, with its certified interval.
-        skipped: (module name, reason) of each leaf module that was not analysed.
-        warnings: what may mislead, in sentences.
-        cuts: how many directions carry the output, as cuts behind a matrix have judged on held-out rows (see
-            `narrow_places`); None where no layer cuts the module, rows or memory do not allow it, or a limit ended
-            the passes.
-    """
-
-    layers: xr.Dataset
-    rank: RankEstimate
-    skipped: list[tuple[str, str]]
-    warnings: tuple[str, ...] = ()
-    cuts: xr.Dataset | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +57,7 @@ def diagnose(
     loss: str | Loss | None = None,
     limits: Limits | None = None,
     progress: Callable[[str], None] | None = None,
+    device: torch.device | str | None = None,
 ) -> Diagnosis:
     """What each layer of a network does on data, for any module.
 
@@ -89,6 +69,7 @@ def diagnose(
         module: evaluated in evaluation mode, and left as it was.
         x: samples as rows: one tensor, a tuple, or a dict by argument name; whole numbers where the module takes them.
             Or a DataLoader, or any iterable of such batches (of a list the first entry, the input), read once.
+            "labels" in a dict are left out, and tokens that its mask calls padding ("attention_mask" and the like).
         jacobians: False: forward passes alone, in the module's own precision with float64 sums; what needs derivatives,
             targets or a float64 copy is left out, and nothing is known of the rank from below. None: so where
             derivatives cost more than ten passes over the data and 1e10 multiplications, or memory does not hold them,
@@ -100,6 +81,7 @@ def diagnose(
         loss: of the training, by name or as an object; None: squared error, or cross-entropy for whole numbers.
         limits: `memory` bounds the bytes of working memory beyond the data and the module, 2 GiB unless given.
         progress: hears one sentence, what it will cost, before the work starts; so does the log.
+        device: where it is computed, on a copy of the module; None: where the module is.
 
     Returns:
         A table with one entry per layer l (coordinates "layer" and "name"):
@@ -137,7 +119,7 @@ def diagnose(
         in the module's own precision, with float64 sums. Spectra of activations are exact to rounding where samples *
         width^2 <= 2e8; above, values below 1e-8 of the largest are lost. Test: FC-38, tests/diagnostics.
     """
-    network = _as_module(module)
+    network = on_device(_as_module(module), device)
     limits = limits_argument(limits, "diagnose")
     hear = _heard(progress)
     if is_stream(x) and (jacobians or y is not None):
@@ -177,7 +159,7 @@ def diagnose(
         )  # fmt: skip
         rank = _rank(session, layers, derivatives, table)
         cuts = narrow_places(session, samples, budget, suggested=rank.estimate)
-    warnings = (*_warnings(layers, samples.num), *said)
+    warnings = (*warnings_of(layers, samples.num), *said)
     return Diagnosis(layers=table, rank=rank, skipped=skipped, warnings=warnings, cuts=cuts)
 
 
@@ -220,7 +202,7 @@ def _by_forward_passes(network: nn.Module, stream: Stream, limits: Limits, hear:
         if not found.ended:
             cuts = narrow_places(session, stream.first, found.budget, suggested=rank.estimate, most_places=2)
     ended = (f"The data were read {found.ended}: {found.num:,} samples.",) if found.ended else ()
-    return Diagnosis(table, rank, skipped, (*ended, *_warnings(found.layers, found.num)), cuts)
+    return Diagnosis(table, rank, skipped, (*ended, *warnings_of(found.layers, found.num)), cuts)
 
 
 def _gaps(table: xr.Dataset) -> list[int | None]:
@@ -285,16 +267,3 @@ def _num_inputs(samples: Samples) -> int | None:
 def _precision(session: DiagnosisSession) -> str:
     exact, streamed = session.exact.dtype, session.streamed.dtype
     return f"derivatives in {exact}, activations in {streamed}, sums in {torch.float64}".replace("torch.", "")
-
-
-def _warnings(layers: list[LayerSums], num_samples: int) -> tuple[str, ...]:
-    found: list[str] = []
-    if all(not bool(layer.weight.any()) for layer in layers):
-        found.append("All weights are zero: the network computes a constant, its rank is 0.")
-    many = [layer.name for layer in layers if layer.rows > num_samples]
-    if many:
-        found.append(
-            f"Tokens, patches or pixels are treated as samples in {len(many)} of {len(layers)} layers: their spectra "
-            "mix what varies within a sample with what varies between samples."
-        )
-    return tuple(found)

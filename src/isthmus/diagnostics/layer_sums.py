@@ -3,6 +3,7 @@
 The accumulators: `moments`. What is read off the sums: `readings`. Derivatives: `derivatives`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 from isthmus.diagnostics.matrix_calls import Convolution, MatrixCall
 from isthmus.diagnostics.moments import SOME_ROWS, Moments, SomeRows, moments_for
 from isthmus.diagnostics.recording import Listener, Reading
+from isthmus.diagnostics.samples import Samples
 
 
 @dataclass(slots=True, eq=False)
@@ -57,22 +59,29 @@ class SumOverData(Listener):
 
     Args:
         num_samples: how many samples will come in all; None where nobody knows.
+        axes: which axis of every layer's input counts samples.
     """
 
-    def __init__(self, num_samples: int | None) -> None:
-        self.num_samples, self.batch = num_samples, 0
+    def __init__(self, num_samples: int | None, axes: Sequence[int | None] = ()) -> None:
+        self.num_samples, self.axes, self.batch = num_samples, axes, 0
         self.layers: list[LayerSums] = []
+        self._real: Tensor | None = None
+
+    def begin(self, part: Samples) -> None:
+        """Before a batch: how many samples it has, and which of their tokens are no padding."""
+        self.batch, self._real = part.num, part.real_tokens
 
     def called(self, reading: Reading) -> None:
         """Count rows; take moments of the input where nobody else does, and of z where they cannot be derived."""
         layer = self._layer(reading)
         call = reading.call
         rows_out = call.rows_out(reading.z.detach())
+        expected, real = self._expected(rows_out), self._real_rows(reading, len(rows_out))
+        rows_out = rows_out if real is None else rows_out[real]
         layer.rows += len(rows_out)
-        expected = self._expected(rows_out)
         if layer.twin is None and not self._has_inputs_of_source(layer):
             layer.entered = layer.entered or _input_moments(reading, expected)
-            _add_inputs(layer.entered, call, len(rows_out))
+            _add_inputs(layer.entered, call, len(rows_out), real)
         if reading.call.convolution is not None:
             layer.left = layer.left or moments_for(expected, rows_out.shape[1])
             layer.left.add(rows_out)
@@ -85,16 +94,26 @@ class SumOverData(Listener):
         if not reading.is_bent or reading.before is None or reading.after is None:
             return
         before, after = reading.before.detach(), reading.after.detach().reshape(reading.before.shape)
+        rows = reading.call.rows_out(reading.activation.detach().reshape(reading.z.shape))
+        expected, real = self._expected(rows), self._real_rows(reading, len(rows))
+        if real is not None:
+            before, after = (reading.call.rows_out(t.reshape(reading.z.shape))[real] for t in (before, after))
+            rows = rows[real]
         layer.size += float(torch.linalg.vector_norm(before)) ** 2
         layer.lost += float(torch.linalg.vector_norm(before - after)) ** 2
-        rows = reading.call.rows_out(reading.activation.detach().reshape(reading.z.shape))
-        expected = self._expected(rows)
         layer.answered = layer.answered or moments_for(expected, rows.shape[1])
         layer.answered.add(rows)
 
     def _expected(self, rows: Tensor) -> int | None:
         """How many rows will come in all, if this batch is like the others."""
         return None if self.num_samples is None else len(rows) * self.num_samples // max(self.batch, 1)
+
+    def _real_rows(self, reading: Reading, count: int) -> Tensor | None:
+        """Which rows are tokens, and no padding; None for all."""
+        if self._real is None or count != self._real.numel() or reading.call.convolution is not None:
+            return None
+        tokens_first = reading.index < len(self.axes) and self.axes[reading.index] == 1
+        return (self._real.mT if tokens_first else self._real).reshape(-1).nonzero()[:, 0]
 
     def _has_inputs_of_source(self, layer: LayerSums) -> bool:
         """Whether the moments of another layer's activation are those of this layer's input."""
@@ -117,8 +136,10 @@ def _input_moments(reading: Reading, expected: int | None) -> Moments:
     return moments_for(expected, reading.call.matrix.shape[1])
 
 
-def _add_inputs(moments: Moments, call: MatrixCall, count: int) -> None:
+def _add_inputs(moments: Moments, call: MatrixCall, count: int, real: Tensor | None) -> None:
     if isinstance(moments, SomeRows):
-        moments.keep(call.some_rows_in(moments.wanted(count, call.x.device)).detach())
+        wanted = moments.wanted(count, call.x.device)
+        moments.keep(call.some_rows_in(wanted if real is None else real[wanted]).detach())
     else:
-        moments.add(call.rows_in().detach())
+        rows = call.rows_in().detach()
+        moments.add(rows if real is None else rows[real])

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isthmus.diagnostics.diagnose import Diagnosis
+from isthmus.diagnostics.diagnosis import Diagnosis
 
 _FLOOR = 1e-12
 

@@ -193,7 +193,10 @@ class _Trial:
 
     def _output(self, part: Samples, listener: Listener) -> Tensor:
         with torch.no_grad():
-            return record(self.session.streamed, self._names, part, listener).reshape(part.num, -1)
+            output, real = record(self.session.streamed, self._names, part, listener), part.real_tokens
+            if real is not None and output.shape[:2] == real.shape:  # nobody reads what padding becomes
+                output = output * real.reshape(*real.shape, *[1] * (output.ndim - 2))
+            return output.reshape(part.num, -1)
 
     def _parts(self, rows: Tensor) -> list[Samples]:
         replica = self.session.streamed

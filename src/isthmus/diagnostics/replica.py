@@ -32,9 +32,10 @@ class Replica:
     device: torch.device
 
     def __call__(self, samples: Samples) -> Tensor:
-        """The first floating-point tensor that the module returns."""
+        """The first floating-point tensor that the module returns, and that is more than one number (a loss)."""
         found = self.module(*samples.positional, **samples.named)
         tensors = [t for t in _leaves(found) if isinstance(t, Tensor) and t.dtype.is_floating_point]
+        tensors = [t for t in tensors if t.ndim] or tensors
         if not tensors:
             raise DataError(
                 f"diagnose(module, x): {type(self.module).__name__} returned no floating-point tensor "
@@ -58,6 +59,13 @@ def device_of(module: nn.Module) -> torch.device:
 def float_type_of(module: nn.Module) -> torch.dtype | None:
     """The floating-point type of the first such parameter, None without one."""
     return next((p.dtype for p in module.parameters() if p.dtype.is_floating_point), None)
+
+
+def on_device(module: nn.Module, device: torch.device | str | None) -> nn.Module:
+    """The module, or where it is elsewhere a copy of it there."""
+    if device is None or device_of(module) == torch.device(device):
+        return module
+    return copy.deepcopy(module).to(device)
 
 
 def float64_copy(module: nn.Module) -> Replica | None:

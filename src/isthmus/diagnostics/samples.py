@@ -10,6 +10,9 @@ from torch import Tensor
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks.arguments import tensor_argument
 
+_MASKS = {"attention_mask": False, "padding_mask": True, "key_padding_mask": True, "src_key_padding_mask": True}
+_TARGETS = ("labels",)  # of which modules of transformers make a loss
+
 Inputs: TypeAlias = Tensor | tuple[Tensor, ...] | Mapping[str, Tensor]
 
 
@@ -36,7 +39,7 @@ class Samples:
             TypeError: something that is no tensor.
         """
         call = "diagnose(module, x)"
-        named = {str(k): _tensor(v) for k, v in x.items()} if isinstance(x, Mapping) else {}
+        named = {str(k): _tensor(v) for k, v in x.items() if k not in _TARGETS} if isinstance(x, Mapping) else {}
         positional = () if isinstance(x, Mapping) else tuple(x) if isinstance(x, tuple) else (_tensor(x),)
         tensors = [*positional, *named.values()]
         if not tensors or not all(isinstance(t, Tensor) for t in tensors):
@@ -63,6 +66,15 @@ class Samples:
         named = {name: taken(t) for name, t in self.named.items()}
         num = len(rows) if isinstance(rows, Tensor) else len(range(*rows.indices(self.num)))
         return Samples(tuple(taken(t) for t in self.positional), named, num)
+
+    @property
+    def real_tokens(self) -> Tensor | None:
+        """Which tokens are no padding, (n, tokens), as a named mask says; None without one."""
+        for name, marks_padding in _MASKS.items():
+            mask = self.named.get(name)
+            if mask is not None and mask.ndim == 2 and bool(((mask == 0) | (mask == 1)).all()):
+                return (mask == 0) if marks_padding else (mask == 1)
+        return None
 
     def floats(self) -> list[Tensor]:
         """The inputs of which derivatives can be taken."""

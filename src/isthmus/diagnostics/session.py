@@ -119,13 +119,13 @@ class DiagnosisSession:
 
     def sums(self, size: int, heard: Callable[[Tensor, int], None]) -> list[LayerSums]:
         """All data once, without gradients; `heard` gets every batch of outputs with the number of its first row."""
-        listener = SumOverData(self.samples.num)
+        listener = SumOverData(self.samples.num, self.axes)
         names = Names(self.streamed.module)
         with torch.no_grad(), threads_of_torch():
             for start, part in self.batches(size):
                 if start:
                     give_back()
-                listener.batch = part.num
+                listener.begin(part)
                 output = evaluate(self.streamed, names, part, listener)
                 if not bool(torch.isfinite(output).all()):
                     raise DataError(

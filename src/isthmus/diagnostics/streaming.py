@@ -100,7 +100,7 @@ def streamed(session: DiagnosisSession, stream: Stream, limits: Limits, *, progr
     )  # fmt: skip
     cost = _announcement(budget, stream, len(structure.readings))
     progress(cost)
-    listener, names = SumOverData(stream.total), Names(session.streamed.module)
+    listener, names = SumOverData(stream.total, session.axes), Names(session.streamed.module)
     begin = heard = time.monotonic()
     num, ended, rows = 0, "", limits.rows
     with torch.no_grad(), threads_of_torch():
@@ -110,7 +110,7 @@ def streamed(session: DiagnosisSession, stream: Stream, limits: Limits, *, progr
                 part = part.at(slice(0, rows - num), session.streamed.dtype, session.streamed.device)  # noqa: PLW2901
                 if not part.num:
                     break
-            listener.batch = part.num
+            listener.begin(part)
             output = evaluate(session.streamed, names, part, listener)
             if not bool(torch.isfinite(output).all()):
                 raise DataError(

@@ -1,0 +1,106 @@
+"""Inputs by name: masks keep padding out of the statistics, labels are no input, and a loss is no answer."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+from torch import Tensor, nn
+
+import isthmus
+from foreign_modules import samples
+
+DOUBLE = torch.float64
+SPECTRA = ("preactivation_singular_values", "activation_singular_values", "nonlinearity_impact", "rows")
+
+
+class ByToken(nn.Module):
+    """The same layers for every token; flat: tokens of all samples as one axis, as GPT-2 multiplies."""
+
+    def __init__(self, *, flat: bool) -> None:
+        super().__init__()
+        self.flat = flat
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            self.layers = nn.Sequential(nn.Linear(4, 9), nn.ReLU(), nn.Linear(9, 3)).double()
+
+    def forward(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        return self.layers(x.flatten(0, 1)).unflatten(0, x.shape[:2]) if self.flat else self.layers(x)
+
+
+class Encoder(nn.Module):
+    """An encoder of torch with a mask that marks padding; inside, tokens come before samples."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            self.layer = nn.TransformerEncoderLayer(4, 2, 6, batch_first=True).double()
+
+    def forward(self, x: Tensor, src_key_padding_mask: Tensor) -> Tensor:
+        return self.layer(x, src_key_padding_mask=src_key_padding_mask)
+
+
+class Answer(NamedTuple):
+    loss: Tensor
+    logits: Tensor
+
+
+class WithLoss(nn.Module):
+    """Gives a loss before its answer, as modules of transformers do that are given labels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x: Tensor, labels: Tensor | None = None) -> Answer | Tensor:
+        out = self.layer(x)
+        return Answer(out.square().mean(), out) if labels is None else out.sum()
+
+
+def assert_same(found: xr.Dataset, wanted: xr.Dataset) -> None:
+    for name in SPECTRA:
+        assert np.allclose(found[name], wanted[name], rtol=1e-9, atol=1e-12, equal_nan=True), name
+
+
+def real(n: int, tokens: int) -> Tensor:
+    """A mask with 1 to all tokens of each sample."""
+    lengths = torch.arange(n) % tokens + 1
+    return torch.arange(tokens) < lengths[:, None]
+
+
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize("jacobians", [False, None])
+def test_padding_is_left_out_of_the_statistics(flat: bool, jacobians: bool | None) -> None:
+    x, mask = samples(30, 5, 4, dtype=DOUBLE), real(30, 5)
+    x[~mask] = 50.0
+    found = isthmus.diagnose(ByToken(flat=flat), {"x": x, "attention_mask": mask.long()}, jacobians=jacobians).layers
+    alone = isthmus.diagnose(ByToken(flat=flat).layers, x[mask], jacobians=False).layers
+    assert_same(found.isel(component=slice(0, 9)), alone)
+
+
+def test_a_mask_of_padding_reaches_layers_that_see_tokens_first() -> None:
+    x, mask = samples(30, 5, 4, dtype=DOUBLE), real(30, 5)
+    tables: list[xr.Dataset] = []
+    for filling in (0.0, 20.0):
+        x[~mask] = filling
+        found = isthmus.diagnose(Encoder(), {"x": x, "src_key_padding_mask": ~mask}, jacobians=False)
+        tables.append(found.layers)
+        assert found.layers["rows"].values.tolist() == [int(mask.sum())] * 6
+        assert found.cuts is None or float(found.cuts["lost"].max()) < 1
+    assert_same(*tables)
+
+
+def test_labels_are_no_input_and_a_loss_is_no_answer() -> None:
+    x = samples(30, 4)
+    found = isthmus.diagnose(WithLoss(), {"x": x, "labels": torch.zeros(30)})
+    assert found.rank.upper == 3
+
+
+def test_a_diagnosis_on_another_device_leaves_the_module_where_it_is() -> None:
+    module, x = WithLoss(), samples(30, 4)
+    assert isthmus.diagnose(module, x, device="cpu").rank.upper == 3
+    with pytest.raises((NotImplementedError, RuntimeError, isthmus.errors.DataError)):
+        isthmus.diagnose(module, x, device="meta")
+    assert next(module.parameters()).device.type == "cpu"
