@@ -51,7 +51,7 @@ def factorise(
         layer: layer to cut: its number among the linear layers that can be cut (hidden layers 1..L-1 of a
             `FullyConnected`, l + 1 behind layer l = 0..L of a residual network), or its name as in `named_modules`;
             None takes the one with the least error, the first of equals. The last linear layer is no choice where it is
-            the output.
+            the output. Convolutions are cut through channels where they are named, or where there is no linear layer.
         heldout: rows on which `heldout_error` is that of the halves returned. Without them x is cut five times more
             with the same rank and layer, each time without another fifth of the rows (seed 0), and the error is that
             of all rows by the cut that had not seen them: fitted to fewer, so rather too large than too small.

@@ -12,7 +12,7 @@ from isthmus.networks.export_noise import copied_module
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.graph_stages import exported, graph_stages, traced
 from isthmus.networks.layers import relative_error
-from isthmus.networks.stage_kinds import NOTHING, Stage, branch_of, with_branch
+from isthmus.networks.stage_kinds import NOTHING, Stage, branch_of, is_convolution, is_weighted, with_branch
 
 _PROBE = 8
 
@@ -85,7 +85,24 @@ def _graph_steps(module: nn.Module, x: Tensor) -> list[Stage]:
 def _plain(stages: Sequence[Stage]) -> list[Stage]:
     """Networks of ours opened and steps that do nothing left out, in the branches of residual sums too."""
     opened = [part for stage in stages for part in _opened(stage) if not isinstance(part.module, NOTHING)]
+    opened = _padded(opened)
     return [stage if (steps := branch_of(stage)) is None else with_branch(stage, _plain(steps)) for stage in opened]
+
+
+def _padded(stages: Sequence[Stage]) -> list[Stage]:
+    """Zeros written around an image before a convolution as its own padding, where both sides get as many."""
+    found: list[Stage] = []
+    for stage in stages:
+        pad, layer = found[-1].module if found else None, stage.module
+        if isinstance(pad, nn.ZeroPad1d | nn.ZeroPad2d) and is_weighted(layer) and is_convolution(layer):
+            assert isinstance(layer, nn.Conv1d | nn.Conv2d)
+            pairs = [*zip(pad.padding[::2], pad.padding[1::2], strict=True)][::-1]  # the last axis comes first
+            if len(pairs) == len(layer.kernel_size) and all(a == b >= 0 for a, b in pairs) and layer.padding != "same":
+                own = (0,) * len(pairs) if isinstance(layer.padding, str) else layer.padding
+                layer.padding = tuple(a + side for (a, _), side in zip(pairs, own, strict=True))
+                found.pop()
+        found.append(stage)
+    return found
 
 
 def _opened(stage: Stage) -> list[Stage]:

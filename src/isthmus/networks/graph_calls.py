@@ -31,10 +31,14 @@ _FUNCTIONS: Mapping[str, tuple[type[nn.Module], tuple[str, ...]]] = {
     "max_pool2d": (nn.MaxPool2d, ("kernel_size", "stride", "padding", "dilation")),
     "avg_pool2d": (nn.AvgPool2d, ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")),
     "adaptive_avg_pool2d": (nn.AdaptiveAvgPool2d, ("output_size",)),
+    "max_pool1d": (nn.MaxPool1d, ("kernel_size", "stride", "padding", "dilation")),
+    "avg_pool1d": (nn.AvgPool1d, ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")),
+    "adaptive_avg_pool1d": (nn.AdaptiveAvgPool1d, ("output_size",)),
 }
 _VOID = ("dropout", "feature_dropout", "alpha_dropout", "contiguous", "detach", "clone")
 _WEIGHTED: Mapping[str, tuple[str, ...]] = {
     "linear": ("weight", "bias"),
+    "conv1d": ("weight", "bias", "stride", "padding", "dilation", "groups"),
     "conv2d": ("weight", "bias", "stride", "padding", "dilation", "groups"),
     "batch_norm": ("weight", "bias", "running_mean", "running_var", "training", "momentum", "eps"),
 }
@@ -52,6 +56,8 @@ def module_of_call(node: fx.Node, attribute: Attribute) -> nn.Module | None:
         return nn.Identity()
     if _is_flattening(node):
         return nn.Flatten()
+    if name in {"pad", "constant_pad_nd"}:
+        return _padding(node)
     if name in _WEIGHTED:
         return _with_weights(name, node, attribute)
     if name not in _FUNCTIONS:
@@ -87,6 +93,16 @@ def _is_flattening(node: fx.Node) -> bool:
     return len(shape) == 2 and isinstance(shape[0], fx.Node) and isinstance(shape[1], int)
 
 
+def _padding(node: fx.Node) -> nn.Module | None:
+    """Zeros around the pixels of one or two axes; None for another padding."""
+    given = _given(node, ("pad", "value") if function_name(node) != "pad" else ("pad", "mode", "value"))
+    sides, is_zero = given.get("pad"), given.get("mode", "constant") == "constant" and not given.get("value")
+    if not is_zero or not isinstance(sides, tuple) or not all(isinstance(side, int) for side in sides):
+        return None
+    kind = {2: nn.ZeroPad1d, 4: nn.ZeroPad2d}.get(len(sides))
+    return None if kind is None else kind(sides)
+
+
 def _given(node: fx.Node, names: tuple[str, ...]) -> dict[str, object]:
     given = dict(zip(names, node.args[1:], strict=False)) | {k: v for k, v in node.kwargs.items() if k in names}
     return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
@@ -115,13 +131,13 @@ def _layer(name: str, tensors: dict[str, Tensor], given: dict[str, object], node
     weight = tensors["weight"]
     if name == "linear":
         layer: nn.Module = nn.Linear(weight.shape[1], weight.shape[0], bias="bias" in tensors)
-    elif name == "conv2d":
+    elif name in {"conv1d", "conv2d"}:
         groups = given.pop("groups", 1)
         size = tuple(weight.shape[2:])
         shape = {"in_channels": weight.shape[1], "out_channels": weight.shape[0], "kernel_size": size}
         if groups != 1:
             return None
-        layer = nn.Conv2d(**shape, bias="bias" in tensors, **given)  # pyright: ignore[reportArgumentType]
+        layer = (nn.Conv1d if name == "conv1d" else nn.Conv2d)(**shape, bias="bias" in tensors, **given)  # pyright: ignore[reportArgumentType]
     else:
         value = node.meta.get("val")
         kind = nn.BatchNorm2d if isinstance(value, Tensor) and value.ndim == 4 else nn.BatchNorm1d

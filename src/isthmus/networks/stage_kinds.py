@@ -15,7 +15,11 @@ ELEMENTWISE = (
     nn.Mish, nn.ReLU6, nn.Hardtanh, nn.Hardswish, nn.Hardsigmoid, nn.Tanhshrink, nn.LogSigmoid,
 )  # fmt: skip
 NOTHING = (nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout)
-CHANNELWISE = (nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d)
+CHANNELWISE = (
+    nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d,
+    nn.MaxPool1d, nn.AvgPool1d, nn.AdaptiveAvgPool1d, nn.AdaptiveMaxPool1d,
+)  # fmt: skip
+CONVOLUTIONS = (nn.Conv1d, nn.Conv2d)
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 
 
@@ -35,10 +39,15 @@ class Stage:
 
 
 def is_weighted(module: nn.Module) -> bool:
-    """Whether the module is a linear layer or a plain 2-d convolution."""
-    if type(module) is nn.Conv2d:
+    """Whether the module is a linear layer or a plain 1-d or 2-d convolution."""
+    if type(module) in CONVOLUTIONS and isinstance(module, CONVOLUTIONS):
         return module.groups == 1 and module.padding_mode == "zeros"
     return type(module) is nn.Linear
+
+
+def is_convolution(module: nn.Module) -> bool:
+    """Whether the module is a 1-d or 2-d convolution, plain or not."""
+    return isinstance(module, CONVOLUTIONS)
 
 
 def barrier_reason(module: nn.Module) -> str:
@@ -53,7 +62,9 @@ def barrier_reason(module: nn.Module) -> str:
     if "norm" in kind.lower():
         return f"{kind}: normalisation couples the features between the layers"
     if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d | nn.ConvTranspose2d):
-        return f"{kind}: only plain 2-d convolutions (one group, zero padding) are rewritten"
+        if getattr(module, "groups", 1) > 1:
+            return f"{kind}: a convolution of several groups has its channels apart already"
+        return f"{kind}: only 1-d and 2-d convolutions padded with zeros are rewritten"
     return f"{kind}: not a layer whose features can be told apart"
 
 

@@ -216,14 +216,26 @@ def test_folding_batch_norms_is_exact() -> None:
     assert relative_error(as_module(folded), module, x) <= rounding(size=200)
 
 
-def test_a_batch_norm_before_zero_padding_stays_with_the_reason() -> None:
+def test_a_batch_norm_behind_a_relu_stays_and_channels_go_through_it() -> None:
     module = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.BatchNorm2d(4), nn.Conv2d(4, 2, 3, padding=1)).eval()
     norm = module[2]
     assert isinstance(norm, nn.BatchNorm2d)
-    assert norm.running_mean is not None
-    norm.running_mean.fill_(0.3)
+    with torch.no_grad():
+        norm.running_mean = torch.tensor([0.3, 0.1, 0.2, 0.2])
+        for tensor in module[0].parameters():
+            tensor[3] = tensor[2]
+    x = samples(60, 1, 6, 6)
+    found = isthmus.compress(module, x, tolerance=1e-5, allow_slower=True)
+    assert sizes(found.module) == [(1, 3), (3, 2)]
+    assert [m.num_features for m in found.module.children() if isinstance(m, nn.BatchNorm2d)] == [3]
+    assert relative_error(found.module, module, x) <= 1e-5
+
+
+def test_a_batch_norm_by_the_statistics_of_each_batch_is_named() -> None:
+    norm = nn.BatchNorm2d(4, track_running_stats=False)
+    module = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), norm, nn.Conv2d(4, 2, 3)).eval()
     found = isthmus.compress(module, samples(60, 1, 6, 6), tolerance=1e-7)
-    assert ("2", "normalisation between the layers that folds into neither of them") in found.refused
+    assert ("2", "normalisation by the statistics of each batch couples its samples") in found.refused
     assert ("0", "its neurons are fixed by what follows ('2')") in found.refused
 
 

@@ -8,17 +8,18 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from isthmus.discovery.chains.weighted_layers import folded, mixed_inputs, weighted
+from isthmus.discovery.chains.weighted_layers import folded, is_unpadded, mixed_inputs, weighted
 from isthmus.networks.stage_kinds import BATCH_NORMS, Stage, branch_of, is_flatten, is_weighted, with_branch
 
-_LEFT = "normalisation between the layers that folds into neither of them"
+_LEFT = "normalisation by the statistics of each batch couples its samples"
 
 
 def without_batch_norms(stages: Sequence[Stage]) -> tuple[list[Stage], list[str]]:
     """The steps with every batch norm next to a layer folded into it (*exact*), and the names of those folded.
 
-    One that folds into neither neighbour (a convolution behind it pads with zeros, or it uses the statistics of the
-    batch) stays and is marked with the reason. Those in the branches of residual sums are folded within their branch.
+    One that folds into neither neighbour (behind a ReLU, before a convolution that pads with zeros) stays, feature by
+    feature; one that uses the statistics of the batch is marked with the reason. Those in the branches of residual sums
+    are folded within their branch.
     """
     kept = list(stages)
     names: list[str] = []
@@ -35,13 +36,13 @@ def without_batch_norms(stages: Sequence[Stage]) -> tuple[list[Stage], list[str]
             del kept[place]
             names.append(stage.name)
         else:
-            kept[place] = Stage(stage.name, stage.module, _LEFT)
+            kept[place] = Stage(stage.name, stage.module, "" if _is_fixed(stage.module) else _LEFT)
     return kept, names
 
 
 def _fold(stages: list[Stage], place: int, norm: nn.BatchNorm1d | nn.BatchNorm2d) -> bool:
     """Write the norm at `place` into a neighbour, in place; whether that could be done."""
-    if norm.running_mean is None or norm.running_var is None:
+    if not _is_fixed(norm):
         return False
     scale, shift = _affine(norm)
     if place and _has_outputs(stages[place - 1], len(scale)):
@@ -51,10 +52,15 @@ def _fold(stages: list[Stage], place: int, norm: nn.BatchNorm1d | nn.BatchNorm2d
     behind = place + 1 + (place + 1 < len(stages) and is_flatten(stages[place + 1].module))
     if behind < len(stages) and is_weighted(stages[behind].module):
         layer = weighted(stages[behind])
-        if isinstance(layer, nn.Linear) or not bool(shift.any()) or set(layer.padding) == {0}:
+        if is_unpadded(layer) or not bool(shift.any()):
             stages[behind] = Stage(stages[behind].name, mixed_inputs(layer, torch.diag(scale), shift))
             return True
     return False
+
+
+def _is_fixed(norm: nn.BatchNorm1d | nn.BatchNorm2d) -> bool:
+    """Whether it is one affine map of each feature."""
+    return norm.running_mean is not None and norm.running_var is not None
 
 
 def _has_outputs(stage: Stage, count: int) -> bool:

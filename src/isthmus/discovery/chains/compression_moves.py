@@ -4,19 +4,22 @@ Where: `chains.sites`. How small, and in which order: `chains.compression_search
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 import scipy.linalg
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from isthmus.discovery.chains import convolution_moves
+from isthmus.discovery.chains.move_plan import MovePlan, no_move
 from isthmus.discovery.chains.row_factor import RowFactor, row_factor
 from isthmus.discovery.chains.rows import row_batches
 from isthmus.discovery.chains.sites import Site, SiteKind, makes_channels
 from isthmus.discovery.chains.weighted_layers import (
     by_input,
+    is_unpadded,
+    kept_features,
     kept_outputs,
     mixed_inputs,
     numbers,
@@ -27,22 +30,9 @@ from isthmus.networks.chain import linear_layer
 from isthmus.networks.stage_kinds import Stage
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MovePlan:
-    """The ways of saving at a site.
-
-    Attributes:
-        sizes: numbers of neurons or coordinates that would save something, rising; empty where nothing would.
-        build: a size -> the steps that replace those of the site.
-    """
-
-    sizes: Sequence[int]
-    build: Callable[[int], list[Stage]]
-
-
 def plan(site: Site, stages: Sequence[Stage], x: Tensor) -> MovePlan:
     """What can be saved at a site, read off samples `x` at the input of the chain."""
-    return {SiteKind.PRUNE: _pruned, SiteKind.NARROW: _narrowed, SiteKind.MERGE: _merged}[site.kind](site, stages, x)
+    return PLANS[site.kind](site, stages, x)
 
 
 def _pruned(site: Site, stages: Sequence[Stage], x: Tensor) -> MovePlan:
@@ -54,9 +44,9 @@ def _pruned(site: Site, stages: Sequence[Stage], x: Tensor) -> MovePlan:
     first, last = weighted(stages[site.first]), weighted(stages[site.last])
     width = len(first.weight)
     if width < 2:
-        return MovePlan((), lambda _: [])
+        return no_move()
     factor = _factor(stages, x, site.last, width)
-    has_offset = isinstance(last, nn.Linear) or set(last.padding) == {0}
+    has_offset = is_unpadded(last)
     rows = factor.centred if has_offset else factor.raw
     order = _importance(rows, by_input(last, width))
 
@@ -66,7 +56,7 @@ def _pruned(site: Site, stages: Sequence[Stage], x: Tensor) -> MovePlan:
         offset = factor.mean - factor.mean[keep] @ mixing if has_offset else torch.zeros_like(factor.mean)
         return [
             Stage(stages[site.first].name, kept_outputs(first, keep)),
-            *stages[site.first + 1 : site.last],
+            *(kept_features(stage, keep) for stage in stages[site.first + 1 : site.last]),
             Stage(stages[site.last].name, mixed_inputs(last, mixing, offset)),
         ]
 
@@ -87,7 +77,7 @@ def _narrowed(site: Site, stages: Sequence[Stage], x: Tensor) -> MovePlan:
     full, present = min(d_out, d_in), sum(layer.weight.numel() for layer in layers)
     sizes = [k for k in range(1, full + 1) if _cost(k, d_in, d_out) < present]
     if not sizes:
-        return MovePlan((), lambda _: [])
+        return no_move()
     factor = _factor(stages, x, site.first, d_in)
     axes = torch.linalg.svd(factor.centred @ weight.T, full_matrices=False).Vh.T
     names = (stages[site.first].name, stages[site.last].name)
@@ -111,7 +101,7 @@ def _merged(site: Site, stages: Sequence[Stage], x: Tensor) -> MovePlan:
     first, last = weighted(stages[site.first]), weighted(stages[site.last])
     (inner, inner_bias), (outer, outer_bias) = numbers(first), numbers(last)
     if outer.shape[0] * inner.shape[1] >= inner.numel() + outer.numel():
-        return MovePlan((), lambda _: [])
+        return no_move()
     width = len(inner)
     pairs = zip(
         row_batches(stages[: site.first + 1], x, width, channels_first=False),
@@ -163,3 +153,13 @@ def _lines(pairs: "zip[tuple[Tensor, Tensor]]", width: int) -> tuple[Tensor, Ten
 
 def _cost(rank: int, d_in: int, d_out: int) -> int:
     return min(rank * (d_in + d_out), d_in * d_out)
+
+
+PLANS: dict[SiteKind, Callable[[Site, Sequence[Stage], Tensor], MovePlan]] = {
+    SiteKind.PRUNE: _pruned,
+    SiteKind.NARROW: _narrowed,
+    SiteKind.MERGE: _merged,
+    SiteKind.BEHIND: convolution_moves.behind,
+    SiteKind.BEFORE: convolution_moves.before,
+    SiteKind.BY_AXIS: convolution_moves.by_axis,
+}

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from isthmus.discovery.chains.compression_moves import MovePlan, plan
+from isthmus.discovery.chains.compression_moves import plan
 from isthmus.discovery.chains.exact_moves import stretches, without_redundant_neurons
+from isthmus.discovery.chains.move_plan import MovePlan
 from isthmus.discovery.chains.rows import BATCH
 from isthmus.discovery.chains.sites import Site, SiteKind, sites
 from isthmus.networks.chain import run

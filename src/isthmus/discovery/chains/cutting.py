@@ -12,11 +12,11 @@ from isthmus.discovery.chains.module_input import checked_input, checked_output
 from isthmus.discovery.chains.row_factor import RowFactor, row_factor
 from isthmus.discovery.chains.rows import BATCH, row_batches
 from isthmus.discovery.chains.sites import branches
-from isthmus.discovery.chains.weighted_layers import numbers, weighted, with_numbers
+from isthmus.discovery.chains.weighted_layers import numbers, pointwise, weighted, with_numbers
 from isthmus.discovery.factors import Factorisation, principal_axes
-from isthmus.networks.chain import UnreadableModule, as_module, linear_layer, read_chain
+from isthmus.networks.chain import UnreadableModule, as_module, read_chain
 from isthmus.networks.export_noise import copied_module
-from isthmus.networks.stage_kinds import Stage
+from isthmus.networks.stage_kinds import Stage, is_convolution, is_weighted
 from isthmus.theory.spectra import spectral_gap_rank
 
 _NAMED = 3  # places of each obstacle in a message
@@ -48,8 +48,9 @@ def _places(stages: Sequence[Stage], layer: int | str | None) -> list[int]:
     Raises:
         ValueError: none, or not the one that is asked for; says what can be cut.
     """
-    linear = [i for i, stage in enumerate(stages) if isinstance(stage.module, nn.Linear)]
-    places = [i for i in linear if i < len(stages) - 1]
+    weights = [i for i, stage in enumerate(stages[:-1]) if is_weighted(stage.module)]
+    linear = [i for i in weights if isinstance(stages[i].module, nn.Linear)]
+    places = [*linear, *(i for i in weights if i not in linear)]  # linear ones keep their numbers
     names = [stages[i].name for i in places]
     known = ", ".join(f"{number} {name!r}" for number, name in enumerate(names, 1)) or "none"
     if isinstance(layer, str) and layer not in names:
@@ -58,12 +59,12 @@ def _places(stages: Sequence[Stage], layer: int | str | None) -> list[int]:
         raise ValueError(f"factorise(layer={layer}): there is no such layer. Layers that can be cut: {known}.")
     if not places:
         raise ValueError(
-            f"factorise(module, x): needs a hidden linear layer that nothing bypasses{_obstacles(stages)}. "
-            "What can be made smaller without a cut, compress finds."
+            f"factorise(module, x): needs a hidden linear layer or convolution that nothing bypasses"
+            f"{_obstacles(stages)}. What can be made smaller without a cut, compress finds."
         )
     if isinstance(layer, int):
         return [places[layer - 1]]
-    return places if layer is None else [places[names.index(layer)]]
+    return (linear or places) if layer is None else [places[names.index(layer)]]
 
 
 def _obstacles(stages: Sequence[Stage]) -> str:
@@ -95,19 +96,21 @@ def _why_not(stages: Sequence[Stage], layer: str) -> str:
 
 def _preactivations(stages: Sequence[Stage], x: Tensor, place: int) -> RowFactor:
     width = len(weighted(stages[place]).weight)
-    return row_factor(row_batches(stages[: place + 1], x, width, channels_first=False))
+    return row_factor(row_batches(stages[: place + 1], x, width, channels_first=is_convolution(stages[place].module)))
 
 
 def _cut(stages: Sequence[Stage], place: int, factor: RowFactor, rank: int) -> tuple[nn.Module, nn.Module]:
-    """(encoder, decoder): c = U^T (W a + b - mean), then the layers after U c + mean."""
+    """(encoder, decoder): c = U^T (W a + b - mean), then the layers after U c + mean; channels of a convolution."""
     layer = weighted(stages[place])
     weight, bias = numbers(layer)
     if not 1 <= rank <= len(weight):
         name = stages[place].name
         raise ValueError(f"factorise(rank={rank}, layer={name!r}): needs 1 <= rank <= the layer's width {len(weight)}.")
     axes = principal_axes(factor.centred, rank)
-    inner = with_numbers(layer, axes.T @ weight, axes.T @ (bias - factor.mean))
-    outer = linear_layer(axes.to(layer.weight), factor.mean.to(layer.weight))
+    inner = with_numbers(
+        layer, (axes.T @ weight.flatten(1)).reshape(rank, *weight.shape[1:]), axes.T @ (bias - factor.mean)
+    )
+    outer = pointwise(layer, axes, factor.mean)
     name = stages[place].name
     return (
         as_module([*stages[:place], Stage(name, inner)]),

@@ -10,7 +10,16 @@ from enum import Enum
 from torch import nn
 
 from isthmus.discovery.chains.weighted_layers import is_activation, weighted
-from isthmus.networks.stage_kinds import CHANNELWISE, Stage, branch_of, is_flatten, is_weighted
+from isthmus.networks.stage_kinds import (
+    BATCH_NORMS,
+    CHANNELWISE,
+    ELEMENTWISE,
+    Stage,
+    branch_of,
+    is_convolution,
+    is_flatten,
+    is_weighted,
+)
 
 
 class SiteKind(Enum):
@@ -19,6 +28,12 @@ class SiteKind(Enum):
     PRUNE = "neurons dropped, the next layer refitted"
     NARROW = "linear map through its principal subspace"
     MERGE = "near-linear layer merged into the next"
+    BEHIND = "convolution through the principal channels of what it gives"
+    BEFORE = "convolution through the principal channels of what it takes"
+    BY_AXIS = "convolution along one axis after the other"
+
+
+_SPLITS = (SiteKind.BEHIND, SiteKind.BEFORE, SiteKind.BY_AXIS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +56,8 @@ def sites(stages: Sequence[Stage]) -> list[Site]:
         linear = all(isinstance(stages[l].module, nn.Linear) for l in (i, j))
         if linear and len(between) == 1 and is_activation(between[0]):
             found.append(Site(SiteKind.MERGE, i, j))
-    return found
+    convolutions = [i for i, stage in enumerate(stages) if is_weighted(stage.module) and is_convolution(stage.module)]
+    return [*found, *(Site(kind, i, i) for i in convolutions for kind in _SPLITS)]
 
 
 def refusals(stages: Sequence[Stage]) -> list[tuple[str, str]]:
@@ -73,7 +89,7 @@ def has_sites(stages: Sequence[Stage]) -> bool:
 def makes_channels(stages: Sequence[Stage], place: int) -> bool:
     """Whether what enters step `place` was made by a convolution, channels first."""
     before = [stage.module for stage in stages[:place] if is_weighted(stage.module)]
-    return bool(before) and isinstance(before[-1], nn.Conv2d)
+    return bool(before) and is_convolution(before[-1])
 
 
 def _linear_runs(stages: Sequence[Stage]) -> list[tuple[int, int]]:
@@ -95,9 +111,10 @@ def _hidden_layers(stages: Sequence[Stage]) -> list[tuple[int, int]]:
     weights = [i for i, stage in enumerate(stages) if is_weighted(stage.module)]
     for i, j in zip(weights, weights[1:], strict=False):
         between = stages[i + 1 : j]
-        from_images = isinstance(stages[i].module, nn.Conv2d)
+        from_images = is_convolution(stages[i].module)
         passes = [
-            is_activation(s) or (from_images and (isinstance(s.module, CHANNELWISE) or is_flatten(s.module)))
+            isinstance(s.module, (*ELEMENTWISE, *BATCH_NORMS))
+            or (from_images and (isinstance(s.module, CHANNELWISE) or is_flatten(s.module)))
             for s in between
         ]
         if all(passes) and not any(s.reason for s in between) and _fits(stages, i, j):
@@ -110,6 +127,6 @@ def _fits(stages: Sequence[Stage], i: int, j: int) -> bool:
     first, last = weighted(stages[i]), weighted(stages[j])
     is_flat = any(is_flatten(s.module) for s in stages[i + 1 : j])
     width, taken = len(first.weight), int(last.weight.shape[1])
-    if isinstance(first, nn.Conv2d):
-        return taken % width == 0 if isinstance(last, nn.Linear) and is_flat else isinstance(last, nn.Conv2d)
+    if is_convolution(first):
+        return taken % width == 0 if isinstance(last, nn.Linear) and is_flat else type(last) is type(first)
     return isinstance(last, nn.Linear) and taken == width
