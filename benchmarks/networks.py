@@ -3,6 +3,8 @@
 Suites, each case a row of --out:
 compression  100 small networks (MLP, convolution, residual) trained here for a second, tolerances 1e-3 to 1e-1, 60
              to 600 rows: is the tolerance kept on 10,000 fresh rows, is the network never larger, and how fast is it
+ridge        20 networks (MLP, convolution, residual) trained here by Adam with L2 of .003 to .03 until nothing moves:
+             is the weight decay that `forensics` reads off the checkpoint within 10 %
 memory       100 diagnoses of ten kinds of networks, each in a process of its own: does the peak stay below what was
              announced
 
@@ -29,7 +31,7 @@ import torch
 
 import isthmus
 from measured.memory_child import KINDS
-from measured.network_cases import NetworkCase, compression_cases
+from measured.network_cases import NetworkCase, compression_cases, decayed_cases
 
 Line = dict[str, object]
 COLUMNS: tuple[str, ...] = (
@@ -41,6 +43,8 @@ COLUMNS: tuple[str, ...] = (
     "bound",
     "smaller",
     "faster",
+    "within",
+    "simplex",
     "announced",
     "peak",
 )
@@ -52,6 +56,19 @@ def compressions(count: int) -> Iterator[Line]:
     """One compression each."""
     for case in compression_cases(count):
         yield _compressed(case)
+
+
+def ridges(count: int) -> Iterator[Line]:
+    """One training with weight decay each, and what its end tells of it."""
+    for case in decayed_cases(count):
+        module, x, classes = case.trained()
+        found = isthmus.forensics(module, x, classes)
+        assert found.collapse is not None
+        off = abs(2 * found.ridge / case.decay - 1)
+        yield {
+            "suite": "ridge", "case": case.name, "holds": off <= 0.1, "tolerance": 0.1, "error": off,
+            "bound": found.residual, "within": found.collapse.variation, "simplex": found.collapse.simplex_distance,
+        }  # fmt: skip
 
 
 def _compressed(case: NetworkCase) -> Line:
@@ -91,7 +108,7 @@ def diagnoses(count: int) -> Iterator[Line]:
 
 
 SUITES: dict[str, tuple[Callable[[int], Iterator[Line]], int]] = {
-    "compression": (compressions, 100), "memory": (diagnoses, 100),
+    "compression": (compressions, 100), "ridge": (ridges, 20), "memory": (diagnoses, 100),
 }  # fmt: skip
 
 

@@ -45,6 +45,14 @@ def residual() -> nn.Module:
 KINDS: dict[str, Callable[[], nn.Module]] = {"mlp": mlp, "convolution": convolution, "residual": residual}
 
 
+def bare_convolution() -> nn.Module:
+    """1-8-12 channels without a normalisation, whose gradient in evaluation is not that of the training; then 6."""
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 12, 3, padding=1), nn.Tanh(),
+        nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(48, 6),
+    )  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class NetworkCase:
     """One network and its data.
@@ -101,3 +109,52 @@ def compression_cases(count: int) -> list[NetworkCase]:
     return [
         NetworkCase(kinds[i % 3], TOLERANCES[i % 5], ROWS[(i // 5) % 5], seed) for seed, i in enumerate(range(count))
     ]
+
+
+DECAYED_KINDS: dict[str, Callable[[], nn.Module]] = {**KINDS, "convolution": bare_convolution}
+DECAYS = (0.003, 0.005, 0.01, 0.02, 0.03)
+FALLING_RATES = ((3e-3, 1500), (1e-3, 700), (2e-4, 500))  # of Adam, each for so many steps over all rows
+
+
+@dataclass(frozen=True, slots=True)
+class DecayedCase:
+    """A classifier that Adam with L2 trains on all rows at once, until nothing moves any more.
+
+    Attributes:
+        name: kind, decay and seed.
+        kind: key of `DECAYED_KINDS`.
+        decay: of the optimiser, which adds it times the weights to the gradient.
+        seed: of the weights, the rows and their classes.
+    """
+
+    kind: str
+    decay: float
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """As a row is called."""
+        return f"{self.kind} {self.decay:g} {self.seed}"
+
+    def trained(self) -> tuple[nn.Module, Tensor, Tensor]:
+        """The network, its 200 rows and their classes."""
+        x = NetworkCase(self.kind, 0.0, 0, self.seed).rows(200, seed=1)
+        with torch.random.fork_rng():
+            torch.manual_seed(self.seed)
+            module = DECAYED_KINDS[self.kind]()
+            classes = (x.flatten(1) @ torch.randn(x[0].numel(), 6)).argmax(1)
+            classes = classes.unique(return_inverse=True)[1]
+            optimiser = torch.optim.Adam(module.parameters(), weight_decay=self.decay)
+            for rate, steps in FALLING_RATES:
+                optimiser.param_groups[0]["lr"] = rate
+                for _ in range(steps):
+                    optimiser.zero_grad()
+                    nn.functional.cross_entropy(module(x), classes).backward()
+                    optimiser.step()
+        return module.eval(), x, classes
+
+
+def decayed_cases(count: int) -> list[DecayedCase]:
+    """Kinds and decays in turn."""
+    kinds = list(DECAYED_KINDS)
+    return [DecayedCase(kinds[i % 3], DECAYS[i % 5], i) for i in range(count)]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from isthmus.diagnostics import Diagnosis as Diagnosis
     from isthmus.diagnostics import Monitor as Monitor
     from isthmus.diagnostics import diagnose as diagnose
+    from isthmus.diagnostics import forensics as forensics
     from isthmus.diagnostics import leaky_diagnosis as leaky_diagnosis
     from isthmus.discovery import Compression as Compression
     from isthmus.discovery import Discovery as Discovery
@@ -79,6 +80,7 @@ _HOME = {
     "effective_depth": "isthmus.discovery",
     "factorise": "isthmus.discovery",
     "fit": "isthmus.training",
+    "forensics": "isthmus.diagnostics",
     "interpret": "isthmus.discovery",
     "leaky_diagnosis": "isthmus.diagnostics",
     "load": "isthmus.discovery",

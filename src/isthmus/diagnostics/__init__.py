@@ -7,6 +7,7 @@ from isthmus.diagnostics.callbacks import lightning_callback, transformers_callb
 from isthmus.diagnostics.class_slices import class_slice
 from isthmus.diagnostics.diagnose import diagnose
 from isthmus.diagnostics.diagnosis import Diagnosis
+from isthmus.diagnostics.forensics import Forensics, forensics
 from isthmus.diagnostics.leaky import LeakyPath, leaky_diagnosis, leaky_path
 from isthmus.diagnostics.leaky_kinks import KinkStationarity, kink_stationarity
 from isthmus.diagnostics.logging_writer import LoggingWriter, log_diagnosis
@@ -15,12 +16,14 @@ from isthmus.diagnostics.principal_planes import reconstruction_arrows, represen
 
 __all__ = [
     "Diagnosis",
+    "Forensics",
     "KinkStationarity",
     "LeakyPath",
     "LoggingWriter",
     "Monitor",
     "class_slice",
     "diagnose",
+    "forensics",
     "kink_stationarity",
     "leaky_diagnosis",
     "leaky_path",

@@ -91,8 +91,8 @@ def compress(
 
     Greedy (*heuristic*): dead, constant and parallel neurons go (exact moves); then, whichever saves most comes first:
     neurons are dropped by pivoted QR and the next layer is refitted by least squares, linear maps and convolutions go
-    through their principal subspace, near-linear layers are merged into the next. Batch norms are folded. Where the network
-    is measured to be slower (by a twentieth and 20 microseconds), maps in two factors are one again, or moves are taken
+    through their principal subspace, near-linear layers are merged into the next. Batch norms are folded. Where it is
+    measured to be slower (by a twentieth and 20 microseconds), maps in two factors are one again, or moves are taken
     back. In a residual sum x + F(x) the stream keeps its width and F is made smaller inside. Attention, layer
     norm, shortcuts with layers of their own and whatever else couples features are left as they are, and nothing is
     moved through them.
