@@ -12,6 +12,7 @@ from torch.export import ExportedProgram
 
 from isthmus.diagnostics.attention_heads import add_head_columns
 from isthmus.diagnostics.budget import announcement
+from isthmus.diagnostics.convolution_columns import add_convolution_columns
 from isthmus.diagnostics.derivatives import Derivatives
 from isthmus.diagnostics.diagnosis import Diagnosis, warnings_of
 from isthmus.diagnostics.layer_sums import LayerSums
@@ -108,7 +109,9 @@ def diagnose(
           on its penalty, and momentum_norm (*heuristic*, see `stream_costs`);
         - of attention, by head, in the row of its output projection: qk_rank and ov_rank, of W_Q^T W_K and W_O W_V
           above rounding, qk_rank_99 and ov_rank_99, their singular values (biases and rotations by position left
-          out), and balance_gap, what the factors weigh beyond the nuclear norms: 0 at minima with weight decay.
+          out), and balance_gap, what the factors weigh beyond the nuclear norms: 0 at minima with weight decay;
+        - of convolutions frequency_singular_values, exact for circular padding and without the borders for any other;
+          frequency_rank_99, how many of the frequency_pairs of a frequency and a channel hold 99 % of their energy.
 
     Raises:
         TypeError: neither a module nor an exported program, or x holds something that is no tensor.
@@ -151,6 +154,7 @@ def diagnose(
         derivatives = session.derivatives(points, budget.points)
         table = table_of(layers, derivatives)
         add_head_columns(table, network)
+        add_convolution_columns(table, layers, session.structure.readings)
         table.attrs |= {"cost": sentence, "precision": _precision(session), **losses}
         said = _add_streams(table, session, layers, given, max(1, budget.batch // 2))
         skipped = skipped_leaves(
@@ -191,6 +195,7 @@ def _by_forward_passes(network: nn.Module, stream: Stream, limits: Limits, hear:
         found = streamed(session, stream, limits, progress=hear)
         table = table_of(found.layers, None)
         add_head_columns(table, network)
+        add_convolution_columns(table, found.layers, session.structure.readings)
         table.attrs |= {"cost": found.cost, "precision": _precision(session), "samples": found.num}
         skipped = skipped_leaves(
             network, analysed=[layer.name for layer in found.layers], called=session.names.called,

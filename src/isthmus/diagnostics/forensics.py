@@ -27,7 +27,7 @@ from isthmus.theory.neural_collapse import NeuralCollapse, class_rank_bound, neu
 from isthmus.training.losses import Loss, loss_argument
 
 LossOf: TypeAlias = Callable[[Tensor, Tensor], Tensor]
-STATIONARY = 0.3
+STATIONARY = 0.5
 _PART = 4  # of the rows that memory allows at once: gradients are kept beside them
 
 
@@ -56,7 +56,7 @@ class Forensics:
 
     @property
     def is_stationary(self) -> bool:
-        """Whether a penalty explains the weights (*heuristic*: where Adam ends it leaves .05 to .24)."""
+        """Whether a penalty explains the weights (*heuristic*: where Adam ends it leaves .05 to .33)."""
         return self.ridge > 0 and self.residual <= STATIONARY
 
 

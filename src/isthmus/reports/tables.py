@@ -19,6 +19,8 @@ _LAYER_COLUMNS = {
     "balance_residual": "balance residual",
     "tangent_kernel_trace": "tangent kernel trace",
     "tangent_kernel_trace_error": "its standard error",
+    "frequency_rank_99": "frequencies x channels, 99 %",
+    "frequency_pairs": "of",
     "position": "position",
     "cost_of_identity": "cost of identity",
     "kinetic_energy": "kinetic energy",

@@ -1,0 +1,60 @@
+"""Columns of the table for convolutions: their spectrum by frequency, and how many frequencies and channels it keeps.
+
+Formula: `theory.convolutions`. Spectra of kernels as matrices of one patch, and of activations: `table`.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from isthmus.diagnostics.layer_sums import LayerSums
+from isthmus.diagnostics.matrix_calls import Convolution
+from isthmus.diagnostics.recording import Reading
+from isthmus.theory.convolutions import frequency_singular_values
+from isthmus.theory.spectra import energy_rank
+
+MOST_WORK = 1e9  # frequencies * channels^3: beyond it a coarser grid is looked at
+SHARE = 0.99
+
+
+def add_convolution_columns(table: xr.Dataset, layers: Sequence[LayerSums], readings: Sequence[Reading]) -> None:
+    """Spectra of convolutions by frequency, frequency_rank_99 of them, and how many pairs there are.
+
+    Args:
+        table: gets the columns, NaN in rows of other layers; nothing without a convolution.
+        layers: its rows.
+        readings: of two samples, which know the sizes of images.
+    """
+    found: dict[int, Tensor] = {}
+    for place, (layer, reading) in enumerate(zip(layers, readings, strict=True)):
+        if layer.convolution is not None:
+            pixels = reading.z.shape[-len(layer.convolution.kernel) :]
+            found[place] = _by_frequency(layer.weight.cpu(), layer.convolution, pixels)
+    if not found:
+        return
+    shape = np.max([tuple(values.shape) for values in found.values()], axis=0)
+    spectra = np.full((len(layers), *shape), math.nan)
+    kept, pairs = (np.full(len(layers), math.nan) for _ in range(2))
+    for place, values in found.items():
+        spectra[place, : len(values), : values.shape[1]] = values.numpy()
+        kept[place] = int(energy_rank(values.flatten().sort(descending=True).values, share=SHARE))
+        pairs[place] = values.numel()
+    table["frequency_singular_values"] = (("layer", "frequency", "channel"), spectra)
+    table["frequency_rank_99"], table["frequency_pairs"] = ("layer", kept), ("layer", pairs)
+
+
+def _by_frequency(matrix: Tensor, convolution: Convolution, pixels: Sequence[int]) -> Tensor:
+    """The spectrum on the grid that a circular convolution with so many pixels of output has, or on a coarser one."""
+    kernel = matrix.reshape(len(matrix), -1, *convolution.kernel)
+    steps = convolution.stride
+    sizes = [max(1, pixel) for pixel in pixels]
+    channels = len(matrix) * kernel.shape[1] * math.prod(steps) * min(len(matrix), kernel.shape[1] * math.prod(steps))
+    while math.prod(sizes) * channels > MOST_WORK and max(sizes) > 1:
+        sizes = [-(-size // 2) for size in sizes]
+    grid = [size * step for size, step in zip(sizes, steps, strict=True)]
+    with torch.no_grad():
+        return frequency_singular_values(kernel, grid=grid, stride=steps, dilation=convolution.dilation)
