@@ -64,7 +64,17 @@ LEFT_OUT = {
 ADDED = {
     "Diagnosis": {"cuts"},
     "Factorisation": {"heldout_error"},
-    "Dataset": {"rank_90", "rank_99", "rank_999", "rank_entropy", "rows"},
+    "Dataset": {
+        "rank_90",
+        "rank_99",
+        "rank_999",
+        "rank_entropy",
+        "rows",
+        "within",
+        "frequency_singular_values",
+        "frequency_rank_99",
+        "frequency_pairs",
+    },
 }
 SHORT = isthmus.Limits(evaluations=260)
 Case = Callable[[], object]

@@ -15,7 +15,7 @@ from isthmus.cli.discover import LOSS_HELP
 from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
 from isthmus.cli.output_file import checked_output
 from isthmus.cli.run_folder import check_writable
-from isthmus.cli.shared_options import Factory, Model, Samples, with_options
+from isthmus.cli.shared_options import Factory, Key, Model, Samples, with_options
 from isthmus.errors import DataError
 
 
@@ -34,6 +34,7 @@ class DiagnosisRequest:
     ridge: Annotated[float | None, typer.Option(help="Penalty that the network was trained with.")] = None
     out: Annotated[Path | None, typer.Option(help="The page to write; default runs/MODEL-diagnosis.html.")] = None
     factory: Factory = None
+    key: Key = None
     memory: Annotated[float | None, typer.Option(help="Working memory in MiB; default 2048.")] = None
     loss: Annotated[str | None, typer.Option(help=LOSS_HELP)] = None
     jacobians: Annotated[
@@ -64,7 +65,7 @@ class DiagnosisRequest:
     def command(self) -> str:
         """The command line that asks for the same, without the place of the page."""
         words = ["isthmus", "diagnose", str(self.model), "--data", self.data]
-        for name in ("target", "classes", "ridge", "factory", "memory", "loss", "max_seconds", "rows"):
+        for name in ("target", "classes", "ridge", "factory", "key", "memory", "loss", "max_seconds", "rows"):
             value = getattr(self, name)
             if value is not None:
                 words += [_option(name), f"{value:g}" if isinstance(value, float) else str(value)]

@@ -58,7 +58,7 @@ def diagnose_to(page: Path, request: DiagnosisRequest, *, say: Callable[[str], N
     Raises:
         DataError: the model or the data cannot be read or do not fit; one line says why.
     """
-    read = read_model_file(request.model, factory=request.factory)
+    read = read_model_file(request.model, factory=request.factory, key=request.key)
     given = diagnosis_data(request.data, read, target=request.target, classes=request.classes)
     if request.ridge is not None and given.y is None:
         raise DataError("--ridge: is used together with targets. Add --target or --classes, or leave it out.")

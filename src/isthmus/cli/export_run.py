@@ -156,7 +156,7 @@ def _read(command: str, request: ExportRequest) -> tuple[LoadedModel, Tensor]:
         check_onnx_extra()
     if request.factory is not None:
         notes()(f"--factory {request.factory}: runs your code to make the network.")
-    read = read_model_file(request.model, factory=request.factory)
+    read = read_model_file(request.model, factory=request.factory, key=request.key)
     return read, module_rows(command, request.data, read)
 
 

@@ -11,7 +11,7 @@ import typer
 
 from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
 from isthmus.cli.run_folder import chosen_export_folder
-from isthmus.cli.shared_options import Factory, Model, Samples, with_options
+from isthmus.cli.shared_options import Factory, Key, Model, Samples, with_options
 from isthmus.errors import DataError
 
 
@@ -24,6 +24,7 @@ class ExportRequest:
     out: Annotated[Path | None, typer.Option(help="Folder to write; default runs/MODEL-COMMAND.")] = None
     onnx: Annotated[bool, typer.Option("--onnx", help="Write ONNX too (extra onnx).")] = False
     factory: Factory = None
+    key: Key = None
     replace: Annotated[bool, typer.Option("--replace", help="Remove an older export from the folder first.")] = False
 
     def writable_folder(self, command: str) -> Path:

@@ -14,6 +14,7 @@ import typer
 Model = Annotated[Path, typer.Argument(help="A folder of discover, .safetensors, a state dict (.pt), or .pt2.")]
 Samples = Annotated[str, typer.Option(help="Samples that the network takes: a file, or builtin:NAME.")]
 Factory = Annotated[str | None, typer.Option(help="module:callable that makes the network; runs your code.")]
+Key = Annotated[str | None, typer.Option(help="Where in a .pt the state dict lies: model_state, ema.model.")]
 Target = Annotated[str | None, typer.Option(help="Columns to predict as numbers: COL,COL.")]
 Classes = Annotated[str | None, typer.Option(help="The column whose values are classes to predict.")]
 Workers = Annotated[

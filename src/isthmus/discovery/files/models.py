@@ -1,36 +1,29 @@
 """MODEL of the command line as a module: a run folder, safetensors, a state dict with a factory, an exported program.
 
-Nothing is ever unpickled beyond tensors and plain values; only a factory runs code, the user's own. The checks of
-exported programs: `files.programs`. Data for the module: `cli.model_data`.
+Only a factory runs code, the user's own. Tensors from files: `files.state_dicts`. The checks of exported programs:
+`files.programs`. Data for the module: `cli.model_data`.
 """
 
 import importlib
 import os
 import sys
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from isthmus.discovery.files.module_description import described_module, description_of_file
 from isthmus.discovery.files.networks import read_network
-from isthmus.discovery.files.pickles import is_torchscript, odd_global
 from isthmus.discovery.files.programs import read_program
+from isthmus.discovery.files.state_dicts import INDEX, INDICES, indexed_tensors, safe_tensors, unpickled_tensors
 from isthmus.discovery.result import load
 from isthmus.errors import DataError
-from isthmus.tasks.door import in_one_line
 from isthmus.tasks.input_columns import InputColumn
-from isthmus.tasks.names import quoted
 from isthmus.tasks.names import shown as shown_name
-from isthmus.writing.checksums import Damaged, check_tensors
 
 PICKLED = (".pt", ".pth", ".bin", ".ckpt")
-# what training frameworks put around a state dict, and before every name in it: data parallel, compiled, Lightning
-_WRAPPERS = ("state_dict", "model_state_dict", "model")
+# what training frameworks put before every name of a state dict: data parallel, compiled, Lightning
 _PREFIXES = ("module.", "_orig_mod.", "model.")
 
 
@@ -53,15 +46,16 @@ class LoadedModel:
     columns: tuple[InputColumn, ...] | None = None
 
 
-def read_model_file(path: str | os.PathLike[str], *, factory: str | None = None) -> LoadedModel:
+def read_model_file(path: str | os.PathLike[str], *, factory: str | None = None, key: str | None = None) -> LoadedModel:
     """The module that a file or folder holds, in eval mode.
 
     Args:
         path: a folder that discover wrote (decoder o encoder, in the units of the data), safetensors written by
-            isthmus, safetensors or a pickled state dict (.pt, .pth, .bin, .ckpt) with a factory, or an exported
-            program (.pt2).
+            isthmus, safetensors (one file, or several by their index) or a pickled state dict (.pt, .pth, .bin, .ckpt)
+            with a factory, or an exported program (.pt2).
         factory: "module:callable" that makes the module for a state dict. Importing and calling it runs that code; the
             folder of the process is searched first, as by python -m.
+        key: where in a pickled file the state dict lies, "model_state" or "ema.model"; None: it is the only one.
 
     Returns:
         The module with what is known about it.
@@ -71,6 +65,10 @@ def read_model_file(path: str | os.PathLike[str], *, factory: str | None = None)
             fit; one line says what and what to do.
     """
     place = Path(path)
+    if key is not None and place.suffix.lower() not in PICKLED:
+        raise DataError(f"{place}: --key is for {', '.join(PICKLED)}, whose state dict lies in another. Leave it out.")
+    if place.is_dir() and (index := next((place / i for i in INDICES if (place / i).exists()), None)) is not None:
+        place = index
     if place.is_dir():
         _no_factory(place, factory)
         found = load(place)
@@ -85,15 +83,17 @@ def read_model_file(path: str | os.PathLike[str], *, factory: str | None = None)
         return LoadedModel(read_program(place), f"the exported program {place}")
     if suffix == ".safetensors":
         return _from_safetensors(place, factory)
+    if place.name.lower().endswith(INDEX):
+        return _with_factory(place, factory, indexed_tensors(place))
     if suffix in PICKLED:
-        return _with_factory(place, factory, _unpickled_tensors(place))
-    known = ", ".join((".safetensors", *PICKLED, ".pt2"))
+        return _with_factory(place, factory, unpickled_tensors(place, key=key))
+    known = ", ".join((".safetensors", INDEX, *PICKLED, ".pt2"))
     raise DataError(f"{place}: unknown extension {suffix!r}. Give a folder that discover wrote, or one of {known}.")
 
 
 def _from_safetensors(place: Path, factory: str | None) -> LoadedModel:
     if factory is not None:
-        return _with_factory(place, factory, _safe_tensors(place))
+        return _with_factory(place, factory, safe_tensors(place))
     description = description_of_file(place)
     if description is None:
         raise DataError(
@@ -101,56 +101,7 @@ def _from_safetensors(place: Path, factory: str | None) -> LoadedModel:
         )
     if description.get("class") == "FullyConnected":
         return LoadedModel(read_network(place).eval(), f"the network in {place}")
-    return LoadedModel(described_module(description, _safe_tensors(place), str(place)), f"the network in {place}")
-
-
-def _safe_tensors(place: Path) -> dict[str, Tensor]:
-    try:
-        check_tensors(place)
-        with safe_open(place, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
-    except (Damaged, SafetensorError, OSError) as error:
-        raise DataError(f"{place}: cannot be read as safetensors ({' '.join(str(error).split())[:200]}).") from error
-
-
-def _unpickled_tensors(place: Path) -> dict[str, Tensor]:
-    """The state dict of a pickled file, by the unpickler of torch that makes tensors and plain values only."""
-    try:
-        content = place.read_bytes()
-        if is_torchscript(content):
-            raise DataError(
-                f"{place}: a TorchScript file holds a program that hides its layers. Save the module that was scripted "
-                "or traced with torch.export.save (.pt2), or its state_dict() and add --factory."
-            )
-        if odd := odd_global(content):
-            raise DataError(
-                f"{place}: refused without running it: it holds more than tensors (it names {odd[:80]!r}). Save "
-                "state_dict() only, best as safetensors."
-            )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what torch thinks of a file that it then refuses
-            content = torch.load(place, weights_only=True, map_location="cpu")
-    except DataError:
-        raise
-    except Exception as error:  # torch, zip and pickle raise types of their own
-        reason = f"{type(error).__name__}: {in_one_line(error)[:120].split('. ')[0]}"
-        raise DataError(f"{place}: is damaged or no file of torch.save ({reason}). Save it again.") from error
-    for key in _WRAPPERS:
-        if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
-            content = content[key]
-            break
-    if not isinstance(content, Mapping) or not content or not all(isinstance(v, Tensor) for v in content.values()):
-        raise DataError(f"{place}: holds no state dict of tensors. Save module.state_dict().")
-    if odd_kinds := [str(key) for key, tensor in content.items() if not _is_dense(tensor)]:
-        raise DataError(
-            f"{place}: {quoted(odd_kinds[0])} is sparse, quantised, nested or without numbers. Save dense weights."
-        )
-    return {str(key): tensor for key, tensor in content.items()}
-
-
-def _is_dense(tensor: Tensor) -> bool:
-    plain = tensor.layout is torch.strided and not tensor.is_nested and not tensor.is_quantized
-    return plain and tensor.device.type == "cpu"
+    return LoadedModel(described_module(description, safe_tensors(place), str(place)), f"the network in {place}")
 
 
 def _with_factory(place: Path, factory: str | None, tensors: Mapping[str, Tensor]) -> LoadedModel:

@@ -1,0 +1,148 @@
+"""State dicts from files, tensors and plain values only: pickles of torch, safetensors in one file or in several.
+
+The modules that they belong to: `files.models`. What a pickle may name: `files.pickles`.
+"""
+
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from isthmus.discovery.files.pickles import is_torchscript, odd_global
+from isthmus.errors import DataError
+from isthmus.tasks.door import checked_file, in_one_line, through_door
+from isthmus.tasks.names import quoted, shown
+from isthmus.writing.checksums import Damaged, check_tensors, opened_json
+
+# what training frameworks put around a state dict: looked for first
+_WRAPPERS = ("state_dict", "model_state_dict", "model")
+INDEX = ".safetensors.index.json"
+INDICES = ("model" + INDEX, "diffusion_pytorch_model" + INDEX)  # in a folder of transformers, of diffusers
+DEEPEST = 2  # keys above a state dict that is found by itself: below lie those of optimisers
+MOST_NAMED = 5
+
+
+def safe_tensors(place: Path) -> dict[str, Tensor]:
+    """The tensors of a file of safetensors.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    try:
+        check_tensors(place)
+        with safe_open(place, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+    except (Damaged, SafetensorError, OSError) as error:
+        raise DataError(f"{place}: cannot be read as safetensors ({' '.join(str(error).split())[:200]}).") from error
+
+
+def unpickled_tensors(place: Path, *, key: str | None = None) -> dict[str, Tensor]:
+    """The state dict of a pickled file, by the unpickler of torch that makes tensors and plain values only.
+
+    Args:
+        place: a file of torch.save.
+        key: where in the file the state dict lies, "model_state" or "ema.model"; None: what is the only one.
+
+    Raises:
+        DataError: it is damaged, holds more than tensors and plain values, or no state dict there.
+    """
+    try:
+        content = place.read_bytes()
+        if is_torchscript(content):
+            raise DataError(
+                f"{place}: a TorchScript file holds a program that hides its layers. Save the module that was scripted "
+                "or traced with torch.export.save (.pt2), or its state_dict() and add --factory."
+            )
+        if odd := odd_global(content):
+            raise DataError(
+                f"{place}: refused without running it: it holds more than tensors (it names {odd[:80]!r}). Save "
+                "state_dict() only, best as safetensors."
+            )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what torch thinks of a file that it then refuses
+            content = torch.load(place, weights_only=True, map_location="cpu")
+    except DataError:
+        raise
+    except Exception as error:  # torch, zip and pickle raise types of their own
+        reason = f"{type(error).__name__}: {in_one_line(error)[:120].split('. ')[0]}"
+        raise DataError(f"{place}: is damaged or no file of torch.save ({reason}). Save it again.") from error
+    content = _state(place, content, key)
+    if odd_kinds := [str(key) for key, tensor in content.items() if not _is_dense(tensor)]:
+        raise DataError(
+            f"{place}: {quoted(odd_kinds[0])} is sparse, quantised, nested or without numbers. Save dense weights."
+        )
+    return {str(key): tensor for key, tensor in content.items()}
+
+
+def _is_dense(tensor: Tensor) -> bool:
+    plain = tensor.layout is torch.strided and not tensor.is_nested and not tensor.is_quantized
+    return plain and tensor.device.type == "cpu"
+
+
+def indexed_tensors(place: Path) -> dict[str, Tensor]:
+    """The tensors of several files of safetensors beside an index, {"weight_map": {tensor: file}}.
+
+    Raises:
+        DataError: the index is none, names a file elsewhere, or a file lacks a tensor that it should hold.
+    """
+    content = through_door(place, lambda path: opened_json(path.read_bytes()), kind="an index of safetensors")
+    listed = content.get("weight_map") if isinstance(content, dict) else None
+    if not isinstance(listed, dict) or not listed or not all(isinstance(file, str) for file in listed.values()):
+        raise DataError(f"{place}: is no index of safetensors (it has no weight_map). Give the one beside the files.")
+    found: dict[str, Tensor] = {}
+    for file in dict.fromkeys(listed.values()):
+        if Path(file).name != file or not file.endswith(".safetensors"):
+            raise DataError(f"{place}: names {file[:80]!r}, which is no .safetensors of its folder. Do not trust it.")
+        own = safe_tensors(checked_file(place.parent / file))
+        lacking = [name for name, where in listed.items() if where == file and name not in own]
+        if lacking:
+            raise DataError(f"{place.parent / file}: lacks {shown(lacking[0])}, which the index says it holds.")
+        found |= {name: tensor for name, tensor in own.items() if listed.get(name) == file}
+    return found
+
+
+def _state(place: Path, content: object, key: str | None) -> Mapping[str, Tensor]:
+    """The state dict in what a file held: at a key, of a known name, or the only one there is."""
+    if key is not None:
+        at = content
+        for part in key.split("."):
+            at = at.get(part) if isinstance(at, Mapping) else None
+        if not _is_state(at):
+            known = [name for name, _ in _states(content)]
+            raise DataError(f"{place}: --key {key}: holds no state dict of tensors there{_choices(known)}.")
+        return at  # pyright: ignore[reportReturnType]
+    wrapped = next((content[k] for k in _WRAPPERS if isinstance(content, Mapping) and k in content), content)
+    if _is_state(wrapped):
+        return wrapped  # pyright: ignore[reportReturnType]
+    found = dict(_states(content))
+    if len(found) > 1:
+        raise DataError(f"{place}: holds {len(found)} state dicts. Add --key NAME{_choices(list(found))}.")
+    if not found:
+        raise DataError(f"{place}: holds no state dict of tensors. Save module.state_dict().")
+    return next(iter(found.values()))
+
+
+def _is_state(value: object) -> bool:
+    """Whether something is names with tensors."""
+    return isinstance(value, Mapping) and bool(value) and all(isinstance(v, Tensor) for v in value.values())
+
+
+def _states(content: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Mapping[str, Tensor]]]:
+    """Every state dict below a few keys, with the keys."""
+    if path and _is_state(content):
+        yield ".".join(path), content  # pyright: ignore[reportReturnType]
+    elif isinstance(content, Mapping) and len(path) < DEEPEST:
+        for name, value in content.items():
+            if isinstance(name, str):
+                yield from _states(value, (*path, name))
+
+
+def _choices(names: list[str]) -> str:
+    """The keys that there are, in brackets."""
+    if not names:
+        return ""
+    listed = ", ".join(shown(name) for name in names[:MOST_NAMED])
+    return f" ({listed}{', ...' if len(names) > MOST_NAMED else ''})"
