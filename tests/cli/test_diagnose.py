@@ -1,5 +1,6 @@
 """`isthmus diagnose` on real files: what is said, which page is written, what is refused in one line."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -268,3 +269,26 @@ def test_limits_that_would_do_nothing_are_refused(
 ) -> None:
     assert run(["diagnose", "net.safetensors", "--data", "pairs.csv", *options]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_ranks_are_exported_for_other_tools(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["diagnose", "net.safetensors", "--data", "rows.csv", "--export", "ranks.json"]) == 0
+    assert "Ranks: ranks.json" in capsys.readouterr().out
+    content = json.loads((here / "ranks.json").read_text())
+    assert content["rank"] == 2
+    assert content["rank_pattern"]["weights.1"] <= 2
+    assert run(["diagnose", "net.safetensors", "--data", "rows.csv", "--export", "ranks.txt"]) == 2
+    assert "Give a name that ends with .json" in capsys.readouterr().err
+    assert run(["diagnose", "net.safetensors", "--data", "rows.csv", "--export", "ranks.json"]) == 2
+    assert "--export ranks.json: exists. Add --replace" in capsys.readouterr().err
+
+
+def test_a_checkpoint_with_its_state_below_a_key_is_diagnosed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    state = seeded(Images, 3).state_dict()
+    torch.save({"ema": state, "net": state}, here / "both.pt")
+    asked = ["diagnose", "both.pt", "--data", "images.npy", "--factory", "foreign_modules:Images"]
+    assert run([*asked, "--key", "net"]) == 0
+    assert "--key net" in (here / "runs" / "both-diagnosis.html").read_text()
+    capsys.readouterr()
+    assert run([*asked, "--replace"]) == 2
+    assert "Add --key NAME (ema, net)" in capsys.readouterr().err

@@ -43,12 +43,17 @@ class DiagnosisRequest:
     ] = None
     max_seconds: Annotated[float | None, typer.Option(help="End the forward passes after so many seconds.")] = None
     rows: Annotated[int | None, typer.Option(help="End the forward passes after so many samples.")] = None
+    export: Annotated[
+        Path | None, typer.Option(help="A .json to write: errors by rank of every layer, rank_pattern for peft.")
+    ] = None
 
     def __post_init__(self) -> None:
         for name in ("ridge", "memory", "max_seconds", "rows"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise DataError(f"{_option(name)} {value:g}: needs a positive number.")
+        if self.export is not None and self.export.suffix.lower() != ".json":
+            raise DataError(f"--export {self.export}: is written as JSON. Give a name that ends with .json.")
         targets = [name for name in ("target", "classes", "ridge", "loss") if getattr(self, name) is not None]
         if self.jacobians is False and targets:
             raise DataError(f"--no-jacobians: forward passes alone take no targets. Leave out --{targets[0]}.")
@@ -79,6 +84,8 @@ class DiagnosisRequest:
         Raises:
             DataError: it cannot be written, is an input, or is there and is not to be replaced.
         """
+        if self.export is not None:
+            checked_output(self.export, inputs=[self.model, self.data], replace=replace, option="--export")
         page = self.out
         if page is None:
             check_writable(Path("runs"))

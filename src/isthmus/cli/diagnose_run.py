@@ -3,6 +3,7 @@
 Samples without targets: `model_data`. Columns of tables and their refusals: `tasks`.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from isthmus.cli.model_data import model_rows, own_arrays, whole_numbers
 from isthmus.cli.run_folder import builtin_name
 from isthmus.cli.terminal import print_headed, terminal
 from isthmus.diagnostics import Diagnosis, diagnose
+from isthmus.diagnostics.rank_budgets import rank_budgets
 from isthmus.diagnostics.samples import Inputs
 from isthmus.discovery.chains.running_cost import num_parameters
 from isthmus.discovery.files.models import LoadedModel, read_model_file
@@ -30,6 +32,7 @@ from isthmus.reports.tables import TableText
 from isthmus.tasks import Kind, read_table
 from isthmus.tasks.arrays import check_same_length
 from isthmus.training import Limits
+from isthmus.writing.atomic import write_text
 
 MOST_ROWS = 40  # of the table on the terminal; the page has them all
 SHORTEST_NAME = 12
@@ -81,6 +84,9 @@ def diagnose_to(page: Path, request: DiagnosisRequest, *, say: Callable[[str], N
     page.parent.mkdir(parents=True, exist_ok=True)
     report(found, page, command=request.command)
     print_diagnosis(found, page)
+    if request.export is not None:
+        write_text(request.export, json.dumps(rank_budgets(found), indent=1, ensure_ascii=False) + "\n")
+        terminal().print(Text(f"Ranks: {request.export}"), soft_wrap=True)
     return ExitCode.DONE
 
 

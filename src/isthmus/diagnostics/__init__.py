@@ -13,6 +13,7 @@ from isthmus.diagnostics.leaky_kinks import KinkStationarity, kink_stationarity
 from isthmus.diagnostics.logging_writer import LoggingWriter, log_diagnosis
 from isthmus.diagnostics.monitor import Monitor
 from isthmus.diagnostics.principal_planes import reconstruction_arrows, representation_path
+from isthmus.diagnostics.rank_budgets import rank_budgets
 
 __all__ = [
     "Diagnosis",
@@ -29,6 +30,7 @@ __all__ = [
     "leaky_path",
     "lightning_callback",
     "log_diagnosis",
+    "rank_budgets",
     "reconstruction_arrows",
     "representation_path",
     "transformers_callback",
