@@ -8,7 +8,15 @@ from isthmus.plots.curves import depth_path, objective_curve, scree, starts
 from isthmus.plots.images import image_rows
 from isthmus.plots.interpretation import attributions, candidates, coordinates, errors_saved, symmetry_defects
 from isthmus.plots.planes import autoencoder_arrows, decision_regions, representation_path
-from isthmus.plots.profiles import balance, departures, dimensions, energies, hamiltonian, tangent_kernel
+from isthmus.plots.profiles import (
+    balance,
+    departures,
+    dimensions,
+    energies,
+    hamiltonian,
+    rank_over_training,
+    tangent_kernel,
+)
 from isthmus.plots.regions import regions
 from isthmus.plots.spectra import direction_spectrum, jacobian_spectrum, layer_spectra
 from isthmus.plots.sweeps import sweep_lines
@@ -33,6 +41,7 @@ __all__ = [
     "loading_profiles",
     "loadings",
     "objective_curve",
+    "rank_over_training",
     "regions",
     "representation_path",
     "scree",

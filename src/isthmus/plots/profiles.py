@@ -1,4 +1,4 @@
-"""Numbers over depth: dimensions, how far layers are from identities, tangent kernel, balance, energies, Hamiltonian.
+"""Numbers over depth: dimensions, departures from identities, tangent kernel, balance, energies; ranks over training.
 
 The tables are those of `diagnostics`. Spectra over depth: `spectra`. Samples on their way through layers: `planes`.
 """
@@ -8,11 +8,23 @@ from collections.abc import Mapping
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.pyplot import get_cmap
 
-from isthmus.plots.style import BLUE, GREEN, INK, ORANGE, axes_or_new, in_own_settings, legend, whole_numbers
+from isthmus.plots.style import (
+    BLUE,
+    GREEN,
+    INK,
+    ORANGE,
+    axes_or_new,
+    in_own_settings,
+    legend,
+    plain_text,
+    whole_numbers,
+)
 
 _LOOKS = ((BLUE, "o", "-"), (ORANGE, "s", "--"), (GREEN, "^", ":"))
 _SMALLEST = 1e-12  # what counts as zero on a logarithmic axis
+MOST_NAMED = 8  # layers over training in the legend: of more, only the first and the last
 
 
 @in_own_settings
@@ -134,6 +146,42 @@ def hamiltonian(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     ax = _over_depth("hamiltonian", dataset, ax, "Hamiltonian", {"hamiltonian": "Hamiltonian"})
     low, high = ax.get_ylim()
     ax.set_ylim(min(low, 0.0), max(high, 0.0))  # a constant must look constant: zero is in sight
+    return ax
+
+
+@in_own_settings
+def rank_over_training(history: xr.Dataset, ax: Axes | None = None, *, variable: str = "dimension_activation") -> Axes:
+    """The dimensions of every layer over the steps of a training: plateaus are saddles that it rests at.
+
+    Args:
+        history: `Monitor.history` (dimensions "step" and "layer").
+        ax: axes to draw into; new ones unless given.
+        variable: which of its numbers; one count per record is drawn as a step.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: the table lacks the variable.
+    """
+    if variable not in history or history[variable].dims != ("step", "layer"):
+        raise ValueError(
+            f"rank_over_training(variable={variable!r}): needs a table by step and layer with it, as Monitor.history; "
+            f"got {sorted(map(str, history.data_vars))}."
+        )
+    ax = axes_or_new(ax)
+    steps, layers = history["step"].values, history["layer"].values
+    shades = get_cmap("viridis")(np.linspace(0.05, 0.85, len(layers)))
+    for place, (name, shade) in enumerate(zip(layers, shades, strict=True)):
+        is_named = len(layers) <= MOST_NAMED or place in {0, len(layers) - 1}
+        label = plain_text(name) if is_named else None
+        ax.step(steps, history[variable].values[:, place], where="post", color=shade, linewidth=1.4, label=label)
+    ax.set_xlabel("step")
+    ax.set_ylabel(variable.replace("_", " "))
+    ax.set_ylim(bottom=0)
+    if variable == "dimension_activation":
+        whole_numbers(ax, y=True)
+    legend(ax)
     return ax
 
 

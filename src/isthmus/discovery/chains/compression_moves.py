@@ -12,10 +12,9 @@ import torch
 from torch import Tensor
 
 from isthmus.discovery.chains import convolution_moves
-from isthmus.discovery.chains.move_plan import MovePlan, no_move
 from isthmus.discovery.chains.row_factor import RowFactor, row_factor
 from isthmus.discovery.chains.rows import row_batches
-from isthmus.discovery.chains.sites import Site, SiteKind, makes_channels
+from isthmus.discovery.chains.sites import MovePlan, Site, SiteKind, makes_channels, no_move
 from isthmus.discovery.chains.weighted_layers import (
     by_input,
     is_unpadded,

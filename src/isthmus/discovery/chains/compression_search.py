@@ -11,9 +11,8 @@ from torch import Tensor
 
 from isthmus.discovery.chains.compression_moves import plan
 from isthmus.discovery.chains.exact_moves import stretches, without_redundant_neurons
-from isthmus.discovery.chains.move_plan import MovePlan
 from isthmus.discovery.chains.rows import BATCH
-from isthmus.discovery.chains.sites import Site, SiteKind, sites
+from isthmus.discovery.chains.sites import MovePlan, Site, SiteKind, sites
 from isthmus.networks.chain import run
 from isthmus.networks.stage_kinds import Stage, branch_of, with_branch
 

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from isthmus.discovery.chains.move_plan import MovePlan, no_move
 from isthmus.discovery.chains.row_factor import row_factor
 from isthmus.discovery.chains.rows import row_batches
-from isthmus.discovery.chains.sites import Site
+from isthmus.discovery.chains.sites import MovePlan, Site, no_move
 from isthmus.discovery.chains.weighted_layers import (
     by_input,
     convolution,

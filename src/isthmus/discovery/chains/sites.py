@@ -3,7 +3,7 @@
 What can be saved there: `chains.compression_moves`. What a step is: `networks.stage_kinds`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -43,6 +43,24 @@ class Site:
     kind: SiteKind
     first: int
     last: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MovePlan:
+    """The ways of saving at a site.
+
+    Attributes:
+        sizes: numbers of neurons or coordinates that would save something, rising; empty where nothing would.
+        build: a size -> the steps that replace those of the site.
+    """
+
+    sizes: Sequence[int]
+    build: Callable[[int], list[Stage]]
+
+
+def no_move() -> MovePlan:
+    """Nothing that would save something."""
+    return MovePlan((), lambda _: [])
 
 
 def sites(stages: Sequence[Stage]) -> list[Site]:
