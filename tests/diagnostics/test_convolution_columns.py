@@ -51,3 +51,10 @@ def test_large_images_are_looked_at_on_a_coarser_grid(monkeypatch: pytest.Monkey
     monkeypatch.setattr(convolution_columns, "MOST_WORK", 200.0)
     table = isthmus.diagnose(network(), samples(20, 2, 6, 6, dtype=DOUBLE), jacobians=False).layers
     assert table["frequency_pairs"].values[0] == 2 * 9
+
+
+def test_spectra_that_would_fill_the_memory_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convolution_columns, "MOST_NUMBERS", 100)
+    table = isthmus.diagnose(network(), samples(20, 2, 6, 6, dtype=DOUBLE), jacobians=False).layers
+    assert "frequency_singular_values" not in table
+    assert table["frequency_pairs"].values[:2].tolist() == [72, 36]

@@ -17,7 +17,9 @@ from isthmus.diagnostics.recording import Reading
 from isthmus.theory.convolutions import frequency_singular_values
 from isthmus.theory.spectra import energy_rank
 
-MOST_WORK = 1e9  # frequencies * channels^3: beyond it a coarser grid is looked at
+# frequencies * channels^3, and frequencies: beyond them a coarser grid is looked at
+MOST_WORK, MOST_FREQUENCIES = 1e9, 1024
+MOST_NUMBERS = 5e6  # of all spectra side by side: more are not kept
 SHARE = 0.99
 
 
@@ -25,7 +27,8 @@ def add_convolution_columns(table: xr.Dataset, layers: Sequence[LayerSums], read
     """Spectra of convolutions by frequency, frequency_rank_99 of them, and how many pairs there are.
 
     Args:
-        table: gets the columns, NaN in rows of other layers; nothing without a convolution.
+        table: gets the columns, NaN in rows of other layers; nothing without a convolution, and no spectra where
+            they would fill the memory.
         layers: its rows.
         readings: of two samples, which know the sizes of images.
     """
@@ -37,13 +40,16 @@ def add_convolution_columns(table: xr.Dataset, layers: Sequence[LayerSums], read
     if not found:
         return
     shape = np.max([tuple(values.shape) for values in found.values()], axis=0)
-    spectra = np.full((len(layers), *shape), math.nan)
+    is_small = len(layers) * math.prod(map(int, shape)) <= MOST_NUMBERS
+    spectra = np.full((len(layers), *shape) if is_small else (0, 0, 0), math.nan)
     kept, pairs = (np.full(len(layers), math.nan) for _ in range(2))
     for place, values in found.items():
-        spectra[place, : len(values), : values.shape[1]] = values.numpy()
+        if is_small:
+            spectra[place, : len(values), : values.shape[1]] = values.numpy()
         kept[place] = int(energy_rank(values.flatten().sort(descending=True).values, share=SHARE))
         pairs[place] = values.numel()
-    table["frequency_singular_values"] = (("layer", "frequency", "channel"), spectra)
+    if is_small:
+        table["frequency_singular_values"] = (("layer", "frequency", "channel"), spectra)
     table["frequency_rank_99"], table["frequency_pairs"] = ("layer", kept), ("layer", pairs)
 
 
@@ -53,7 +59,8 @@ def _by_frequency(matrix: Tensor, convolution: Convolution, pixels: Sequence[int
     steps = convolution.stride
     sizes = [max(1, pixel) for pixel in pixels]
     channels = len(matrix) * kernel.shape[1] * math.prod(steps) * min(len(matrix), kernel.shape[1] * math.prod(steps))
-    while math.prod(sizes) * channels > MOST_WORK and max(sizes) > 1:
+    most = min(MOST_FREQUENCIES, MOST_WORK / channels)
+    while math.prod(sizes) > most and max(sizes) > 1:
         sizes = [-(-size // 2) for size in sizes]
     grid = [size * step for size, step in zip(sizes, steps, strict=True)]
     with torch.no_grad():
