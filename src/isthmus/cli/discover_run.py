@@ -38,7 +38,6 @@ from isthmus.discovery.halves import Side
 from isthmus.discovery.remedies.remedy import Effort
 from isthmus.discovery.settings import Settings
 from isthmus.errors import DataError, IsthmusError
-from isthmus.reports import report, verdict_of, write_pictures
 from isthmus.theory import Verdict
 from isthmus.training import Limits
 from isthmus.writing.folder_lock import only_writer
@@ -247,6 +246,8 @@ def write_outputs(
     y: ArrayLike | None = None,
 ) -> Path:
     """Write the pictures, what the coordinates mean, and the page of a discovery; returns the path of the page."""
+    from isthmus.reports import report, write_pictures  # brings matplotlib: pictures come after the answer
+
     meaning = interpret(found, x, candidates=candidates) if found.rank else None
     if meaning is not None:
         write_tables(folder / "interpretation.nc", {"interpretation": meaning})
@@ -258,6 +259,8 @@ def write_outputs(
 
 def print_verdict(console: Console, found: Discovery, place: Path, *, label: str = "Report") -> None:
     """Say the rank, how sure it is and why, what one dimension fewer costs, and where the page lies, or the folder."""
+    from isthmus.reports import verdict_of
+
     verdict = verdict_of(found)
     lines = ((line.label, line.text) for line in verdict.lines)
     print_headed(console, verdict.headline, lines, style=f"bold {_COLORS[found.verdict]}")

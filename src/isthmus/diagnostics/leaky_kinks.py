@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from jaxtyping import Float
-from scipy.optimize import minimize
 from torch import Tensor
 
 from isthmus.diagnostics.leaky import checked_copy
@@ -98,6 +97,8 @@ def kink_stationarity(
 
     raw, best = float(_square(exact, features, slopes, top)) / size, float("inf")
     if bool(near.any()):
+        from scipy.optimize import minimize  # as long to import as all of our own modules, and rarely used
+
         start = lifted_slope(before[near], smoothing=float(width)).numpy()
         options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-15, "gtol": 1e-14}
         found = minimize(

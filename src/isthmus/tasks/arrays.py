@@ -3,12 +3,12 @@
 Scaling of the numbers is left to `discovery`, which folds it back into what it returns.
 """
 
+import sys
 import warnings
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
-import scipy.sparse
 import torch
 from jaxtyping import Bool, Float64
 
@@ -54,7 +54,8 @@ def as_samples(
 @np.errstate(invalid="ignore", over="ignore")  # a signalling NaN, or what float64 cannot hold: refused by its rows
 def _numbers(x: object, name: str) -> np.ndarray:
     """A numpy array of a real type."""
-    if scipy.sparse.issparse(x):
+    sparse = sys.modules.get("scipy.sparse")  # whoever has such a matrix has imported it
+    if sparse is not None and sparse.issparse(x):
         raise DataError(f"{name}: is a sparse matrix. Pass {name}.toarray().")
     if isinstance(x, torch.Tensor):
         x = x.detach().cpu()

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
-from scipy.integrate import solve_ivp
 from scipy.special import ellipk, erfc
 
 Column = Float64[np.ndarray, " n"]
@@ -29,6 +28,8 @@ def plate_started(height: Column, time: Column, density: Column, viscosity: Colu
 @cache
 def _blasius() -> Any:
     """Dense solution of f''' + f f'' / 2 = 0, f(0) = f'(0) = 0."""
+    from scipy.integrate import solve_ivp  # as long to import as all of our own modules, for one formula
+
     start = [0.0, 0.0, WALL_SHEAR]
     return solve_ivp(
         lambda _, s: [s[1], s[2], -s[0] * s[2] / 2], (0.0, FAR), start, method="DOP853", dense_output=True,

@@ -8,7 +8,6 @@ import math
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist, pdist
 from torch import Tensor
 
 from isthmus.errors import ShapeError
@@ -42,7 +41,7 @@ def travelling_salesman_bounds(points: Float[Tensor, "n d"]) -> tuple[float, flo
     rows = points.detach().cpu().double().numpy()
     if len(rows) < 2:
         return 0.0, 0.0
-    distances = cdist(rows, rows)
+    distances = _distances(rows)
     if len(rows) <= _LARGEST_EXACT:
         length = _held_karp(distances)
         return length, length
@@ -66,7 +65,7 @@ def spanning_tree_length(points: Float[Tensor, "n d"]) -> float:
     """
     check_tensor("spanning_tree_length", "points", points, ndim=2)
     rows = points.detach().cpu().double().numpy()
-    return _spanning_tree(cdist(rows, rows))[0] if len(rows) > 1 else 0.0
+    return _spanning_tree(_distances(rows))[0] if len(rows) > 1 else 0.0
 
 
 def diameter(points: Float[Tensor, "n d"]) -> float:
@@ -84,6 +83,8 @@ def diameter(points: Float[Tensor, "n d"]) -> float:
     5.0
     """
     check_tensor("diameter", "points", points, ndim=2)
+    from scipy.spatial.distance import pdist  # see `_distances`
+
     return float(pdist(points.detach().cpu().double().numpy()).max()) if len(points) > 1 else 0.0
 
 
@@ -159,6 +160,12 @@ def _held_karp(distances: _Distances) -> float:
         extended = visited | (1 << outside)
         best[extended, outside] = np.minimum(best[extended, outside], reached[outside])
     return float(best[-1].min())
+
+
+def _distances(rows: _Distances) -> _Distances:
+    from scipy.spatial.distance import cdist  # as long to import as all of our own modules, and rarely used
+
+    return cdist(rows, rows)
 
 
 def _spanning_tree(distances: _Distances) -> tuple[float, list[int]]:

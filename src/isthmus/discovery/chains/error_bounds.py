@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import stdtrit  # scipy.stats takes a tenth of the time in which a command starts
 from torch import Tensor, nn
 
 from isthmus.discovery.chains.rows import BATCH
@@ -76,7 +76,7 @@ def upper_limit(values: NDArray[np.float64], confidence: float = CONFIDENCE) -> 
     if not deviation > 0:
         return float(values.mean())
     skewness = float((centred**3).mean() / np.square(centred).mean() ** 1.5)
-    u = -float(stats.t.ppf(confidence, n - 1)) / n**0.5
+    u = -float(stdtrit(n - 1, confidence)) / n**0.5
     if abs(skewness) > 1e-6:
         u = 3 / skewness * float(np.cbrt(1 + skewness * (u - skewness / (6 * n))) - 1)
     return float(values.mean()) - deviation * u

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from isthmus.discovery.data.problem import Problem
@@ -114,6 +112,9 @@ class LinesBetweenRows:
 
 def _connecting_length(begin: Array, end: Array, length: Array, rows: int) -> float:
     """The least length up to which lines join nine tenths as many rows in one piece as all lines do."""
+    from scipy.sparse import coo_array  # for depth paths alone, and half as long to import as all of our own modules
+    from scipy.sparse.csgraph import connected_components
+
     sizes = np.unique(length)
 
     def joined(most: float) -> int:

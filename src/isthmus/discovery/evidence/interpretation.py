@@ -10,7 +10,6 @@ import numpy as np
 import torch
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.distance import pdist, squareform
 
 from isthmus.discovery.data.scaling import CONSTANT, Scaling
 from isthmus.discovery.factors import Factorisation
@@ -201,6 +200,8 @@ def _correlations(name: str, values: ArrayLike, coordinates: Array) -> Array:
 
 def _centred(values: Array) -> Array:
     """Distances between the rows, minus the means of their row and column, plus the mean of all."""
+    from scipy.spatial.distance import pdist, squareform  # as long to import as our own modules
+
     d = squareform(pdist(values))
     return d - d.mean(0) - d.mean(1)[:, None] + d.mean()
 

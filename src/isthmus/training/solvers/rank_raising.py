@@ -80,7 +80,8 @@ def _loss_gradient(merged: FullyConnected, x: Tensor, data: DataLoss, first: int
     with torch.enable_grad():
         outputs = merged(x)
         _, gradient = data.value_and_gradient(outputs.detach().clone())
-        (found,) = torch.autograd.grad(outputs, merged.weights[first - 1], gradient)
+        # of a sum: a gradient that is handed over as such has torch load its symbolic shapes, and sympy with them
+        (found,) = torch.autograd.grad((outputs * gradient).sum(), merged.weights[first - 1])
     return found
 
 
