@@ -34,7 +34,6 @@ import torch
 from distributed import Client, LocalCluster
 
 from isthmus import FullyConnected
-from isthmus.discovery.work.runner import one_thread_each
 from isthmus.sweeps import Plan, SweepProgress, sweep
 from isthmus.sweeps.folder import INDEX
 from isthmus.sweeps.index import Index, Row, Status
@@ -45,6 +44,7 @@ from isthmus.sweeps.worker import Ending, Job, Report, versions
 from isthmus.training import Limits, fit
 from isthmus.training.losses import SQUARED, DataLoss
 from isthmus.training.steps.step import step_of
+from isthmus.training.threads import one_thread_each
 
 TASK: dict[str, object] = {
     "name": "teacher", "rank": 1, "d_in": 5, "d_out": 2, "latent_dim": 2, "num_samples": 40

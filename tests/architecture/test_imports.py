@@ -5,7 +5,7 @@ from pathlib import Path
 
 SRC = Path(__file__).parents[2] / "src" / "isthmus"
 ORDER = (
-    ("errors", "recheck"), ("writing",), ("theory",), ("networks",), ("constructions",), ("tasks",),
+    ("errors", "recheck"), ("writing", "processes"), ("theory",), ("networks",), ("constructions",), ("tasks",),
     ("training",),
     ("diagnostics",), ("discovery",), ("estimators", "plots"), ("reports",), ("sweeps",), ("figures",), ("cli",),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.minimum import flat_parameters
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.work.runner import Session
+from isthmus.discovery.work.unit import Session
 from isthmus.networks import FullyConnected
 from isthmus.training.solvers.solver import LBFGS
 from minima import connected

@@ -16,10 +16,10 @@ import pytest
 
 import isthmus
 from isthmus.cli.main import run
-from isthmus.discovery.work.runner import one_thread_each
 from isthmus.sweeps import sweep
 from isthmus.training.checkpoint import load_state
 from isthmus.training.fitting import Fitting
+from isthmus.training.threads import one_thread_each
 from isthmus.writing.checksums import opened_json
 from sweep_plans import contents, write_plan
 

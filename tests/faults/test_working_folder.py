@@ -80,7 +80,7 @@ if __name__ == "__main__":
 
 BARE = """
 import contextlib, multiprocessing, sys
-from isthmus.sweeps.children import safe_path
+from isthmus.processes.children import safe_path
 if __name__ == "__main__":
     with safe_path() if sys.argv[1] == "safe" else contextlib.nullcontext():
         process = multiprocessing.get_context("spawn").Process(target=print)

@@ -13,6 +13,7 @@ import typer
 
 from isthmus.cli.run_folder import check_writable, chosen_folder, default_folder
 from isthmus.cli.shared_options import with_options
+from isthmus.cli.workplace import Workplace
 from isthmus.errors import DataError
 
 # three ReLU layers on either side, one linear layer between them, and the output
@@ -191,9 +192,10 @@ class DiscoverRequest:
         return shlex.join(words)
 
 
-@with_options(DiscoverRequest)
+@with_options(DiscoverRequest, Workplace)
 def discover(
     request: DiscoverRequest,
+    place: Workplace,
     out: Annotated[Path | None, typer.Option(help="Folder of the run; default runs/DATA-TARGET-....")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Remove an older run from the folder first.")] = False,
@@ -209,4 +211,6 @@ def discover(
     from isthmus.cli.discover_run import Deadline, run_in  # torch and the rest: only once the request makes sense
 
     deadline = Deadline(request.max_seconds, began=began)
-    return run_in(folder, request, deadline, resumed=resume is not None, replace=replace, pictures=pictures)
+    return run_in(
+        folder, request, deadline, resumed=resume is not None, replace=replace, pictures=pictures, place=place
+    )

@@ -23,6 +23,7 @@ from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
 from isthmus.cli.progress_bar import shown_progress
 from isthmus.cli.run_folder import WORK, FolderState, check_free, clear, state_of, tidy
 from isthmus.cli.terminal import notes, print_headed, terminal
+from isthmus.cli.workplace import Workplace
 from isthmus.discovery import Discovery, discover, interpret, load
 from isthmus.discovery.data.checking import (
     CheckedData,
@@ -80,6 +81,7 @@ def run_in(
     resumed: bool = False,
     replace: bool = False,
     pictures: bool = True,
+    place: Workplace = Workplace(),
 ) -> int:
     """Carry out `request` in `folder`, with pictures and page or without; returns the exit code.
 
@@ -106,7 +108,7 @@ def run_in(
                     found = _finished(folder, rows, request)
                     say(f"{folder}: the run there is finished; this is its result.")
                 else:
-                    found = _search(rows, folder, request, errors, deadline.for_search(pictures=pictures))
+                    found = _search(rows, folder, request, errors, deadline.for_search(pictures=pictures), place=place)
                 command = f"{request.command} --out {shlex.quote(str(folder))}"
                 page = None
                 if pictures and (deadline.left() or 0.0) < 0:
@@ -201,8 +203,10 @@ def _finished(folder: Path, rows: Rows, request: DiscoverRequest) -> Discovery:
     return found
 
 
-def _search(rows: Rows, folder: Path, request: DiscoverRequest, errors: Console, seconds: float | None) -> Discovery:
-    with shown_progress(errors) as listener:
+def _search(
+    rows: Rows, folder: Path, request: DiscoverRequest, errors: Console, seconds: float | None, *, place: Workplace
+) -> Discovery:
+    with place.opened() as (workers, executor), shown_progress(errors) as listener:
         return discover(
             rows.x,
             rows.y,
@@ -228,6 +232,8 @@ def _search(rows: Rows, folder: Path, request: DiscoverRequest, errors: Console,
             rows=request.rows,
             effort=request.effort or Effort.DEFAULT,
             scaling=request.scaling or Scaling.AUTO,
+            workers=workers,
+            executor=executor,
         )
 
 

@@ -22,25 +22,27 @@ Workers = Annotated[
 ]
 
 
-def with_options(record: Callable[..., object]) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Makes a command of a function of a record: the fields are options, before those that the function takes itself.
+def with_options(*records: Callable[..., object]) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Makes a command of a function of records: their fields are options, before those that the function takes itself.
 
         @with_options(FitRequest)
         def fit(request: FitRequest, *, out: Annotated[Path | None, typer.Option(help="...")] = None) -> int: ...
 
     Args:
-        record: a dataclass whose fields are annotated as arguments of a command.
+        records: dataclasses whose fields are annotated as arguments of a command.
     """
-    fields = inspect.signature(record).parameters
+    fields = [inspect.signature(record).parameters for record in records]
 
     def made(carry_out: Callable[..., int]) -> Callable[..., int]:
         @wraps(carry_out)
         def command(**given: Any) -> int:
-            request = record(**{name: given.pop(name) for name in fields})
-            return carry_out(request, **given)
+            values = [{name: given.pop(name) for name in names} for names in fields]
+            return carry_out(*(record(**mine) for record, mine in zip(records, values, strict=True)), **given)
 
-        own = list(inspect.signature(carry_out).parameters.values())[1:]
-        named = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*fields.values(), *own)]
+        own = list(inspect.signature(carry_out).parameters.values())[len(records) :]
+        first, *more = [list(names.values()) for names in fields]
+        options = [*first, *own, *(option for names in more for option in names)]
+        named = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in options]
         command.__signature__ = inspect.Signature(named, return_annotation=int)  # pyright: ignore[reportAttributeAccessIssue]
         return command
 

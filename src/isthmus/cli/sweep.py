@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from isthmus.cli.shared_options import Workers
+from isthmus.cli.workplace import CaFile, Certificate, Key, certificates_of
 
 
 class _PlanOrCommand(TyperGroup):
@@ -37,9 +38,9 @@ def run(
     scheduler: Annotated[str | None, typer.Option(help="Join a running dask scheduler: tls://host:8786.")] = None,
     slurm: Annotated[Path | None, typer.Option(help="A TOML file: start workers as Slurm jobs.")] = None,
     patience: Annotated[float, typer.Option(min=0.0, help="Seconds to wait for a lost --scheduler.")] = 60.0,
-    tls_ca_file: Annotated[Path | None, typer.Option(help="For --scheduler: who vouches for certificates.")] = None,
-    tls_cert: Annotated[Path | None, typer.Option(help="For --scheduler: our certificate.")] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="For --scheduler: our key.")] = None,
+    tls_ca_file: CaFile = None,
+    tls_cert: Certificate = None,
+    tls_key: Key = None,
     dashboard: Annotated[
         str | None, typer.Option(help="Where the dashboard listens, HOST:PORT; default this machine alone, any port.")
     ] = None,
@@ -52,13 +53,9 @@ def run(
 
     Exit codes: 0 done, 2 bad input, 3 some runs failed or the scheduler was lost, 130 interrupted.
     """
-    from isthmus.errors import DataError
-    from isthmus.sweeps.engine_choice import Certificates, EngineChoice  # torch and the rest: not for the help
+    from isthmus.sweeps.engine_choice import EngineChoice  # torch and the rest: not for the help
 
-    files = [path for path in (tls_ca_file, tls_cert, tls_key) if path is not None]
-    if len(files) not in {0, 3}:
-        raise DataError("--tls-cert: needs all of --tls-ca-file, --tls-cert and --tls-key. Give the others.")
-    certificates = Certificates(*files) if files else None
+    certificates = certificates_of(tls_ca_file, tls_cert, tls_key)
     choice = EngineChoice(workers, scheduler, slurm, patience, certificates, dashboard)
     return _carried_out(plan, out or Path("runs") / plan.stem, choice, retries=retries, most_runs=most_runs)
 

@@ -4,6 +4,7 @@ import os
 import shutil
 import time
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 
 from numpy.typing import ArrayLike
@@ -25,6 +26,7 @@ from isthmus.discovery.remedies.remedy import Effort
 from isthmus.discovery.request import Request
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.settings import CONNECTED
+from isthmus.discovery.work.elsewhere import Where, executor_argument
 from isthmus.discovery.work.progress import ProgressListener, silent
 from isthmus.errors import DataError
 from isthmus.tasks.input_columns import InputColumn
@@ -61,6 +63,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     control: bool = False,
     depth_path: bool = False,
     workers: int | None = None,
+    executor: Executor | str | None = None,
     columns: Sequence[InputColumn] | None = None,
 ) -> Discovery:
     """How many dimensions the task x -> y needs, which ones, and how sure that is.
@@ -116,7 +119,10 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         control: also run on Gaussian data of the same covariance, which has no rank beyond its spectrum.
         depth_path: also train each rank at several depths: the rank of a shallow and of a deep answer, and where they
             switch. Takes two to six times as long as the rest.
-        workers: threads that train side by side; None: one for each core. The numbers do not depend on it.
+        workers: trainings side by side; None: one for each core, or each worker of an executor of yours. The numbers do
+            not depend on it.
+        executor: where they run: "threads", "processes", or any `concurrent.futures.Executor`, as dask's
+            `client.get_executor()`; the numbers do not depend on it either. None: what is faster here.
         columns: how each column of `x` was made from a table, kept so that `isthmus apply` finds them in another one;
             None: as they stand in `x`.
 
@@ -154,6 +160,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         progress=progress or silent, control=control, depth_path=depth_path, workers=workers,
         beside=ranks_beside(settings.rank_kind, data) if ranks else (), starts=starts,
         effort=Effort(effort), rescale=Scaling(scaling) is Scaling.AUTO, began=began,
+        executor=executor_argument(executor) or Where.THREADS,
     )  # fmt: skip
     if folder is None:
         return request.answered()

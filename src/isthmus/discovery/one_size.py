@@ -24,7 +24,8 @@ from isthmus.discovery.objective_curves import (
     reading_of,
 )
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.work.runner import Phase, Session, Unit, UnitRunner
+from isthmus.discovery.work.runner import UnitRunner
+from isthmus.discovery.work.unit import Phase, Session, Unit
 from isthmus.errors import NotConverged
 from isthmus.theory.curve_readings import (
     CurveReading,

@@ -3,6 +3,7 @@
 import platform
 import time
 import warnings
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -30,12 +31,14 @@ from isthmus.discovery.remedies.scales import are_numbered
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings
+from isthmus.discovery.work.elsewhere import Where, opened, units_at_once
 from isthmus.discovery.work.progress import ProgressListener
-from isthmus.discovery.work.runner import Tracker, UnitRunner, check_same_run, one_thread_each
+from isthmus.discovery.work.runner import Tracker, UnitRunner, check_same_run
 from isthmus.discovery.work.search_memory import announce_memory
 from isthmus.errors import DataWarning
 from isthmus.tasks import covariance_surrogate
 from isthmus.tasks.input_columns import recorded
+from isthmus.training.threads import one_thread_each
 
 CONTROL_SEED = 5
 DEPTHS = DepthSettings()
@@ -53,12 +56,13 @@ class Request:
         progress: hears how far it is.
         control: also search Gaussian data of the same covariance.
         depth_path: also train each rank at several depths.
-        workers: threads, or None for one on each core.
+        workers: units of work at once, or None for one on each core.
         beside: other ranks of the same task, searched after it.
         starts: at each ridge, as many as were asked for; None: as many as each rank usually has.
         effort: how much work doubts are worth.
         rescale: whether columns of one kind may be scaled together instead.
         began: when its seconds began, by `time.monotonic`.
+        executor: where units of work are computed.
     """
 
     sample: Sample
@@ -74,6 +78,7 @@ class Request:
     effort: Effort = Effort.QUICK
     rescale: bool = False
     began: float = field(default_factory=time.monotonic)
+    executor: Executor | Where = Where.THREADS
 
     def answered(self) -> Discovery:
         """The discovery; warnings of constant columns are given and kept in it."""
@@ -103,7 +108,14 @@ class Request:
 
     def _answer(self, problem: Problem, told: tuple[str, ...]) -> Discovery:
         announce_memory(problem, self.settings, workers=self.workers)
-        runner = self._runner(problem)
+        work, workers = self.folder / "work" if self.folder else None, units_at_once(self.executor, self.workers)
+        tracker = Tracker(self.progress, self._planned(problem), self.began + self.seconds if self.seconds else None)
+        with opened(self.executor, workers=workers, folder=work) as elsewhere:
+            run = self._stamped(work, problem)
+            runner = UnitRunner(work, tracker, workers=workers, run=run, elsewhere=elsewhere)
+            return self._discovered(problem, told, runner)
+
+    def _discovered(self, problem: Problem, told: tuple[str, ...], runner: UnitRunner) -> Discovery:
         case = self._treated(self.sample, Search(problem, self.settings, runner), passes=self.effort.passes)
         findings, path = case.search.findings(), case.path
         accuracy = None
@@ -152,20 +164,22 @@ class Request:
         found = self._assembled(case.search.findings(), case.sample, told=())
         return replace(found, remedies=tuple(one.as_plain() for one in case.applied), depth_path=case.path)
 
-    def _runner(self, problem: Problem) -> UnitRunner:
-        """Where units of work are done, kept in the folder if there is one."""
+    def _planned(self, problem: Problem) -> int:
+        """Gradient evaluations, as far as they are known beforehand."""
         planned = _foreseen(problem, self.settings) * (1 + self.control)
         if self.depth_path:  # the ranks are known when the objective curve is: see `DepthSearch`
             ranks = min(3, family_of(problem, self.settings).most_rank)
             planned += planned_depth_evaluations(self.settings, problem, DEPTHS, ranks=ranks)
-        deadline = self.began + self.seconds if self.seconds else None
-        work, run = self.folder / "work" if self.folder else None, ""
-        if work is not None:
-            work.mkdir(parents=True, exist_ok=True)
-            others = "".join(kind.name for kind in self.beside)
-            asked = f"{self.settings.stamp}{self.control}{DEPTHS if self.depth_path else ''}{others}"
-            run = check_same_run(work, {"data": problem.fingerprint() + self._rest(), "settings": asked})
-        return UnitRunner(work, Tracker(self.progress, planned, deadline), workers=self.workers, run=run)
+        return planned
+
+    def _stamped(self, work: Path | None, problem: Problem) -> str:
+        """What the work in a folder, made if missing, belongs to."""
+        if work is None:
+            return ""
+        work.mkdir(parents=True, exist_ok=True)
+        others = "".join(kind.name for kind in self.beside)
+        asked = f"{self.settings.stamp}{self.control}{DEPTHS if self.depth_path else ''}{others}"
+        return check_same_run(work, {"data": problem.fingerprint() + self._rest(), "settings": asked})
 
     def _rest(self) -> str:
         """What tells apart runs that search the same sample of other data."""

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import xarray as xr
 
-from isthmus.discovery.work.runner import one_thread_each
 from isthmus.errors import CheckpointError
 from isthmus.figures.provenance import provenance
 from isthmus.sweeps.execution import Computed
@@ -23,6 +22,7 @@ from isthmus.sweeps.runs import run_id
 from isthmus.sweeps.store import checked_run, checkpoint_path, run_folder
 from isthmus.training import FitEvent
 from isthmus.training.checkpoint import set_aside
+from isthmus.training.threads import one_thread_each
 from isthmus.writing.atomic import remove_leftovers
 
 Settings = Mapping[str, object]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from isthmus.errors import SweepError
 from isthmus.figures.parts import Part
-from isthmus.sweeps.children import safe_path
+from isthmus.processes.children import safe_path
 
 _PATIENCE = 5.0  # seconds that a worker has to end after it was told to
 

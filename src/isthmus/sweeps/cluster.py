@@ -10,6 +10,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from contextlib import suppress
 from typing import Any, Protocol, runtime_checkable
 
@@ -87,6 +88,10 @@ class Cluster:
             if self._client.run_on_scheduler(is_shown):
                 return str(self._client.dashboard_link)
         return "none, bokeh is missing where the scheduler runs (isthmus[cluster] has it), or it was told to show none"
+
+    def executor(self) -> Executor:
+        """The workers as an executor, for work that is no run of a sweep; what a worker leaves is given to another."""
+        return self._client.get_executor(retries=MOST_DEATHS, pure=False)
 
     def check(self, runs: Sequence[SweepRun]) -> None:
         """Refuse workers that cannot do these runs, before anything starts.

@@ -4,7 +4,9 @@ The engines: `engine` (this process), `cluster` (dask), started by `schedulers` 
 """
 
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,6 +75,29 @@ class EngineChoice:
             )
 
 
+@contextmanager
+def joined_executor(address: str, certificates: Certificates | None) -> Generator[tuple[int, Executor]]:
+    """The workers of a running scheduler as an executor, and how many there are; for work that is no sweep.
+
+    Raises:
+        SweepError: the extra is missing, the scheduler cannot be reached, or its workers do not fit.
+    """
+    _check_extra(f"--scheduler {address}: needs dask.distributed. Install isthmus[cluster].")
+    from isthmus.sweeps.schedulers import joined_cluster  # an optional extra
+
+    cluster = joined_cluster(address, certificates, patience=0.0)
+    try:
+        cluster.check(())
+        yield cluster.workers, cluster.executor()
+    finally:
+        cluster.close()
+
+
+def _check_extra(otherwise: str) -> None:
+    if importlib.util.find_spec("distributed") is None:
+        raise SweepError(otherwise)
+
+
 def opened_engine(choice: EngineChoice, runs: Sequence[SweepRun], folder: Path, say: Callable[[str], None]) -> Engine:
     """The chosen engine, its workers checked.
 
@@ -87,10 +112,7 @@ def opened_engine(choice: EngineChoice, runs: Sequence[SweepRun], folder: Path, 
     """
     if choice.workers == 0:
         return InProcess()
-    if importlib.util.find_spec("distributed") is None:
-        raise SweepError(
-            "isthmus sweep: needs dask.distributed for workers. Install isthmus[cluster], or use --workers 0."
-        )
+    _check_extra("isthmus sweep: needs dask.distributed for workers. Install isthmus[cluster], or use --workers 0.")
     from isthmus.sweeps.schedulers import joined_cluster, local_cluster  # an optional extra
 
     if choice.scheduler is not None:

@@ -10,11 +10,11 @@ from pathlib import Path
 import xarray as xr
 from torch import Tensor
 
-from isthmus.discovery.work.runner import one_thread_each
 from isthmus.sweeps.run_readings import heard_warnings, rank_readings
 from isthmus.sweeps.run_table import READINGS
 from isthmus.sweeps.setup import Prepared, Sections, prepared
 from isthmus.training import FitEvent, FitResult, Limits, Outcome, fit
+from isthmus.training.threads import one_thread_each
 
 Listener = Callable[[FitEvent], bool]
 

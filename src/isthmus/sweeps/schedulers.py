@@ -14,7 +14,7 @@ import dask
 from distributed import Client, LocalCluster
 
 from isthmus.errors import ExposureWarning, SweepError
-from isthmus.sweeps.children import safe_path
+from isthmus.processes.children import safe_path
 from isthmus.sweeps.cluster import CONNECT_SECONDS, MOST_DEATHS, Cluster
 from isthmus.sweeps.engine_choice import Certificates
 from isthmus.sweeps.security import fresh_security, joining

@@ -23,7 +23,7 @@ from distributed import Client
 
 from isthmus.errors import PlanError, SweepError
 from isthmus.networks.argument_fields import Field, listed, optional, whole, words
-from isthmus.sweeps.children import SAFE_LINE
+from isthmus.processes.children import SAFE_LINE
 from isthmus.sweeps.cluster import Cluster
 from isthmus.sweeps.fields import canonical
 from isthmus.sweeps.folder import WORK

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
@@ -19,6 +18,7 @@ from isthmus.training.culling import Culling, Race
 from isthmus.training.fit import fit
 from isthmus.training.fit_result import FitResult
 from isthmus.training.fitting import FitEvent
+from isthmus.training.threads import one_thread_each
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +83,8 @@ def fit_several(
             if race:
                 race.ended(number, value)
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with ThreadPoolExecutor(len(networks)) as pool:
-            results = tuple(pool.map(one, range(len(networks))))
-    finally:
-        torch.set_num_threads(threads)
+    with one_thread_each(), ThreadPoolExecutor(len(networks)) as pool:
+        results = tuple(pool.map(one, range(len(networks))))
     culled = race.culled if race else {}
     objectives = {j: r.objective for j, r in enumerate(results) if j not in culled and math.isfinite(r.objective)}
     return Starts(results, culled, min(objectives, key=lambda j: objectives[j], default=0))

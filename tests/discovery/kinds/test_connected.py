@@ -13,7 +13,7 @@ from isthmus.discovery.kinds import connected as kind
 from isthmus.discovery.kinds.linear_maps import reduced_rank_map
 from isthmus.discovery.minimum import Minimum, flat_parameters
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.work.runner import Session
+from isthmus.discovery.work.unit import Session
 from isthmus.networks import FullyConnected
 from isthmus.training.moves import truncate_middle
 from minima import connected, minimum, noise_problem

@@ -9,7 +9,8 @@ import pytest
 import isthmus
 from isthmus import Limits
 from isthmus.discovery.minimum import Minimum
-from isthmus.discovery.work.runner import Unit, UnitRunner
+from isthmus.discovery.work.runner import UnitRunner
+from isthmus.discovery.work.unit import Unit
 
 
 def test_a_key_stands_for_one_computation_whatever_is_done_about_doubts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,10 +12,12 @@ import torch
 from isthmus import FullyConnected, fit
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.work.progress import Progress, silent
-from isthmus.discovery.work.runner import Session, Stopped, Tracker, Unit, UnitRunner, check_same_run, one_thread_each
+from isthmus.discovery.work.runner import Tracker, UnitRunner, check_same_run
+from isthmus.discovery.work.unit import Session, Stopped, Unit
 from isthmus.errors import DataError, DataWarning
 from isthmus.training import FitEvent, Outcome
 from isthmus.training.solvers.solver import LBFGS, Adam
+from isthmus.training.threads import one_thread_each
 from minima import minimum
 
 Hear = Callable[[FitEvent], bool]

@@ -12,7 +12,7 @@ from torch import Tensor
 from isthmus.discovery.factorisation import joined
 from isthmus.discovery.halves import Half
 from isthmus.discovery.kinds.connected import RATE, Connected
-from isthmus.discovery.work.runner import Session
+from isthmus.discovery.work.unit import Session
 from isthmus.networks import FullyConnected
 from isthmus.networks.folding import with_linear_run
 from isthmus.training import Limits, fit

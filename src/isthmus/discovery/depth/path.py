@@ -26,7 +26,8 @@ from isthmus.discovery.depth.units import (
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.work.runner import Session, Unit, UnitRunner
+from isthmus.discovery.work.runner import UnitRunner
+from isthmus.discovery.work.unit import Session, Unit
 from isthmus.theory.depth_lines import DepthReading, depth_reading
 
 _COLUMNS = ("objective", "train_error", "heldout_error", "penalty", "between", "true_rank", "stationarity")

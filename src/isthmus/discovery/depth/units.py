@@ -13,7 +13,7 @@ from isthmus.discovery.depth.between_rows import LinesBetweenRows
 from isthmus.discovery.depth.curved_starts import geodesic_network
 from isthmus.discovery.kinds.connected import RATE, Connected
 from isthmus.discovery.minimum import Minimum
-from isthmus.discovery.work.runner import Session
+from isthmus.discovery.work.unit import Session
 from isthmus.networks import FullyConnected, rebalance
 from isthmus.networks.folding import with_linear_run
 from isthmus.training.moves import truncate_middle

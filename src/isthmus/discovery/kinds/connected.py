@@ -16,7 +16,7 @@ from isthmus.discovery.kinds.family import Family, fill
 from isthmus.discovery.kinds.linear_maps import LINEAR_START_NOISE, reduced_rank_map, regression_target
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.settings import Settings, StartKind
-from isthmus.discovery.work.runner import Session
+from isthmus.discovery.work.unit import Session
 from isthmus.networks import FullyConnected
 from isthmus.networks.folding import merge_linear_runs
 from isthmus.networks.layer_widths import narrow_linear_run, widen_linear_run

@@ -17,7 +17,7 @@ from isthmus.discovery.choices import LONG_BESIDE, LONG_CURVE, WHOLE
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.minimum import Minimum, flat_parameters
 from isthmus.discovery.settings import Settings, StartKind
-from isthmus.discovery.work.runner import Session
+from isthmus.discovery.work.unit import Session
 from isthmus.networks import FullyConnected, reduced_jacobians
 from isthmus.theory.spectra import spectral_gap_rank
 from isthmus.training import FitResult, Limits, fit

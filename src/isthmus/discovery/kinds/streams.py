@@ -17,7 +17,7 @@ from isthmus.discovery.kinds.family import Family, fill
 from isthmus.discovery.kinds.linear_maps import LINEAR_START_NOISE, reduced_rank_map, regression_target
 from isthmus.discovery.minimum import Minimum, least
 from isthmus.discovery.settings import Settings, StartKind
-from isthmus.discovery.work.runner import Session
+from isthmus.discovery.work.unit import Session
 from isthmus.networks import FullyConnected, Waist
 from isthmus.networks.kinds import kind_named
 from isthmus.networks.residual_stream import ResidualStream

@@ -1,82 +1,30 @@
-"""Units of work of a discovery: run in threads, one core each, kept in a folder so that nothing is computed twice.
+"""Units of work of a discovery: run side by side, one core each, kept in a folder so that nothing is computed twice.
 
 A unit is a deterministic function of its key, the data and the settings. Its result is written when it is finished,
 its training state every few seconds before that; a run that was stopped or killed goes on from these files and ends
-with the same numbers, bit for bit.
+with the same numbers, bit for bit, wherever its units run: `elsewhere`.
 """
 
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Iterable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import torch
-
 from isthmus.discovery.minimum import Minimum
+from isthmus.discovery.work.elsewhere import CHOICES, Elsewhere, partial_of
 from isthmus.discovery.work.progress import Progress, ProgressListener
+from isthmus.discovery.work.unit import Session, Stopped, Unit, computed
 from isthmus.errors import CheckpointError, DataError
 from isthmus.training import FitEvent, Outcome
 from isthmus.training.checkpoint import load_state, load_twice, save_state, save_twice, set_aside
 from isthmus.training.several import num_cores
 from isthmus.training.steps.products import kept_choices
+from isthmus.training.threads import one_thread_each
 
 ENDING = 2000  # gradients that an answer takes once time is over: ranks are cut and read, however little trained
-
-
-class Stopped(Exception):  # noqa: N818 - not an error: the run was asked to stop
-    """Raised inside a unit when the run is being interrupted; its state is saved."""
-
-
-def _unheard(_event: FitEvent) -> bool:
-    return False
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """What a training inside of a unit knows of where it runs.
-
-    Attributes:
-        hear: the callback of `fit`.
-        checkpoint: the file of its state, or None.
-        seconds: it may take, or None.
-    """
-
-    hear: Callable[[FitEvent], bool] = _unheard
-    checkpoint: Path | None = None
-    seconds: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """One kind of unit: what its files are called, and what a progress bar says of it."""
-
-    key: str
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """One piece of work.
-
-    Attributes:
-        key: its name, also of its file.
-        compute: trains in the session that it is given.
-        cost: gradient evaluations that it takes, for the estimate of time left.
-        stage: what it does, in words.
-        ridge: its ridge.
-        start: its number within the stage.
-    """
-
-    key: str
-    compute: Callable[[Session], Minimum]
-    cost: int
-    stage: str
-    ridge: float | None = None
-    start: int | None = None
 
 
 @dataclass(slots=True)
@@ -145,9 +93,10 @@ class Tracker:
 
 
 class UnitRunner:
-    """Runs units in threads, with files of finished and half-finished work in `folder` if there is one.
+    """Runs units, with files of finished and half-finished work in `folder` if there is one.
 
-    A file there that is damaged, or of another unit or `run`, is set aside, and what it held is computed again.
+    A file there that is damaged, or of another unit or `run`, is set aside, and what it held is computed again. Each
+    unit that is under way has a thread, in which it is computed, or waited for where it is computed elsewhere.
     """
 
     def __init__(
@@ -157,8 +106,10 @@ class UnitRunner:
         *,
         workers: int | None = None,
         run: str = "",
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self.folder, self.tracker, self.run_stamp = folder, tracker, run
+        self.elsewhere = elsewhere
         self._stop = threading.Event()
         self._done: dict[str, Minimum] = {}  # without a folder
         self.workers = workers or num_cores()
@@ -181,7 +132,8 @@ class UnitRunner:
 
     def run(self, units: Iterable[Unit]) -> list[Minimum]:
         """The results of all units, in order. An interrupt stops the running ones, their states saved."""
-        choices = kept_choices(self.folder / "products.pt" if self.folder else None)
+        folder = self.elsewhere.folder if self.elsewhere else self.folder
+        choices = kept_choices(folder / CHOICES if folder else None, shared=self.elsewhere is not None)
         with one_thread_each(), choices, ThreadPoolExecutor(self.workers) as pool:
             futures: list[Future[Minimum]] = []
             try:  # an interrupt may come while units are handed out: those that began must hear of it
@@ -203,7 +155,7 @@ class UnitRunner:
         if saved is not None:
             self.tracker.finished(unit, fresh=False)
             return saved
-        partial = self.folder / f"{unit.key}.partial.pt" if self.folder else None
+        partial = partial_of(self.folder, unit.key) if self.folder else None
 
         def hear(event: FitEvent) -> bool:
             if self._stop.is_set():  # silently: a thread that had just begun may come after the last word
@@ -211,7 +163,8 @@ class UnitRunner:
             self.tracker.at(unit, event)
             return self._stop.is_set()
 
-        result = _computed(unit, Session(hear, partial, self.seconds_left()))
+        session = Session(hear, partial, self.seconds_left())
+        result = self.elsewhere(unit, session, self._stop.is_set) if self.elsewhere else computed(unit, session)
         if self._stop.is_set():
             raise Stopped(unit.key)
         if done and partial and result.outcome is not Outcome.TIME_LIMIT:  # that one may go on another day
@@ -232,30 +185,6 @@ class UnitRunner:
             set_aside(done, error)
             return None
         return None if saved is None else Minimum.of_state(saved["result"])
-
-
-def _computed(unit: Unit, session: Session) -> Minimum:
-    """The result of a unit, from its checkpoint on; from the start where that cannot be used."""
-    with torch.no_grad():
-        try:
-            return unit.compute(session)
-        except CheckpointError as error:
-            partial = session.checkpoint
-            if partial is None or not partial.exists():
-                raise
-            set_aside(partial, error)
-            return unit.compute(session)
-
-
-@contextmanager
-def one_thread_each() -> Generator[None]:
-    """One thread inside torch while units run side by side; put back afterwards."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def check_same_run(folder: Path, stamp: dict[str, str]) -> str:

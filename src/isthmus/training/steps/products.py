@@ -8,12 +8,13 @@ import threading
 import time
 import warnings
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from filelock import FileLock
 from torch import Tensor
 
 from isthmus.errors import CheckpointError, DataWarning
@@ -128,31 +129,58 @@ def onednn_is_faster(shape: Shape) -> bool:
     """Whether oneDNN computes products of a shape in at most 0.85 of the time of torch.mm; measured once a process."""
     with _MEASURING:  # in threads too: else each would measure, and they might disagree
         if str(shape) not in _KNOWN:
-            _KNOWN[str(shape)] = _measured(shape)
-            for path in _KEPT:
-                save_twice(path, {"products": _KNOWN})
+            with ExitStack() as locks:
+                for path in set(_SHARED):  # another process may have measured it meanwhile
+                    locks.enter_context(_alone(path))
+                    _KNOWN.update(_kept_in(path))
+                if str(shape) not in _KNOWN:
+                    _KNOWN[str(shape)] = _measured(shape)
+                for path in _KEPT:
+                    save_twice(path, {"products": _KNOWN})
         return _KNOWN[str(shape)]
 
 
 @contextmanager
-def kept_choices(path: Path | None) -> Generator[None]:
+def kept_choices(path: Path | None, *, shared: bool = False) -> Generator[None]:
     """Keep what is measured meanwhile in a file, and take over what is there: for work that many fits share.
 
     It is written before the first product of a shape is computed, so that a run that is killed and goes on in another
     process computes the bits that it would have computed. None keeps nothing.
+
+    Args:
+        path: of the file.
+        shared: whether other processes keep theirs there at the same time: whoever measures first decides for all.
     """
     if path is None:
         yield
         return
-    with _MEASURING:
-        _KNOWN.update(_kept_in(path))
-        save_twice(path, {"products": _KNOWN})
+    with _MEASURING, _alone(path) if shared else nullcontext():
+        kept = _kept_in(path)
+        _KNOWN.update(kept)
+        if not shared or kept != _KNOWN or not path.exists():
+            save_twice(path, {"products": _KNOWN})
         _KEPT.append(path)
+        _SHARED.extend([path] if shared else [])
     try:
         yield
     finally:
         with _MEASURING:
             _KEPT.remove(path)
+            if shared:
+                _SHARED.remove(path)
+                _KNOWN.update(_kept_in(path))
+
+
+@contextmanager
+def _alone(path: Path) -> Generator[None]:
+    """No other process reads and writes the file meanwhile, where the system knows locks."""
+    lock = FileLock(path.with_suffix(".lock"))
+    with suppress(OSError, NotImplementedError):
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _kept_in(path: Path) -> Mapping[str, bool]:
@@ -169,6 +197,7 @@ def _kept_in(path: Path) -> Mapping[str, bool]:
 _MEASURING = threading.Lock()
 _KNOWN: dict[str, bool] = {}
 _KEPT: list[Path] = []
+_SHARED: list[Path] = []  # those of `_KEPT` that other processes write too
 
 
 def _measured(shape: Shape) -> bool:

@@ -1,6 +1,7 @@
 """How processes of ours start Python again: no file of the working folder is a module to it.
 
-Who starts them: `schedulers`, `slurm`, `figures.processes`. Only `--factory` searches that folder, and says so.
+Who starts them: `pool`, `sweeps.schedulers`, `sweeps.slurm`, `figures.processes`. Only `--factory` searches that
+folder, and says so.
 """
 
 import os

@@ -1,0 +1,75 @@
+"""Where a command has trainings computed: in threads or processes of this machine, or by workers of a scheduler."""
+
+from collections.abc import Generator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from isthmus.errors import DataError
+
+if TYPE_CHECKING:
+    from isthmus.sweeps.engine_choice import Certificates
+
+EXECUTORS = ("threads", "processes")
+CaFile = Annotated[Path | None, typer.Option(help="For --scheduler: who vouches for certificates.")]
+Certificate = Annotated[Path | None, typer.Option(help="For --scheduler: our certificate.")]
+Key = Annotated[Path | None, typer.Option(help="For --scheduler: our key.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """The options that say where, by their names on the command line; none of them changes a number.
+
+    Raises:
+        DataError: an unknown executor, one beside a scheduler, or certificates that are not whole.
+    """
+
+    workers: Annotated[int | None, typer.Option(min=1, help="Trainings at once; default one per core.")] = None
+    executor: Annotated[str | None, typer.Option(help="threads or processes; default what is faster.")] = None
+    scheduler: Annotated[str | None, typer.Option(help="Train on a running dask scheduler: tls://host:8786.")] = None
+    tls_ca_file: CaFile = None
+    tls_cert: Certificate = None
+    tls_key: Key = None
+
+    def __post_init__(self) -> None:
+        if self.executor not in {None, *EXECUTORS}:
+            raise DataError(f"--executor {self.executor}: needs {' or '.join(EXECUTORS)}.")
+        if self.executor is not None and self.scheduler is not None:
+            raise DataError(f"--executor {self.executor} --scheduler {self.scheduler}: leave out one of the two.")
+        if self.scheduler is None and any((self.tls_ca_file, self.tls_cert, self.tls_key)):
+            raise DataError("--tls-cert: belongs to --scheduler. Leave it out, or say which scheduler.")
+
+    @contextmanager
+    def opened(self) -> Generator[tuple[int | None, Executor | str | None]]:
+        """Workers and executor, as `discover` takes them, while the block runs.
+
+        Raises:
+            SweepError: the scheduler cannot be reached, or its workers do not fit.
+        """
+        if self.scheduler is None:
+            yield self.workers, self.executor
+            return
+        from isthmus.sweeps.engine_choice import joined_executor  # torch and the rest: not for the help
+
+        certificates = certificates_of(self.tls_ca_file, self.tls_cert, self.tls_key)
+        with joined_executor(self.scheduler, certificates) as (workers, executor):
+            yield self.workers or workers, executor
+
+
+def certificates_of(ca_file: Path | None, cert: Path | None, key: Path | None) -> "Certificates | None":
+    """The files that --tls-ca-file, --tls-cert and --tls-key name.
+
+    Raises:
+        DataError: some without the others.
+    """
+    from isthmus.sweeps.engine_choice import Certificates  # torch and the rest: not for the help
+
+    if ca_file and cert and key:
+        return Certificates(ca_file, cert, key)
+    if ca_file or cert or key:
+        raise DataError("--tls-cert: needs all of --tls-ca-file, --tls-cert and --tls-key. Give the others.")
+    return None

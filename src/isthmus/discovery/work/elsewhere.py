@@ -1,0 +1,259 @@
+"""Units of work handed to an executor, ours or the caller's, and what its workers do with them.
+
+    FOLDER/KEY.partial.pt    state of a training, as where units run in threads
+    FOLDER/KEY.heard         how far it is, written by the worker
+    FOLDER/stop              there once the run is to stop
+
+A worker that does not see the folder, on a host without it, computes all the same, but nothing of it is kept before it
+is done and it does not hear of a stop. The order of the units, their results: `runner`. Our own workers:
+`processes.pool`.
+"""
+
+import pickle
+import struct
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Generator
+from concurrent.futures import CancelledError, Executor, Future, wait
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn
+
+import torch
+import xarray as xr
+
+from isthmus.discovery.minimum import Minimum
+from isthmus.discovery.work.unit import Session, Stopped, Unit, computed
+from isthmus.errors import ProcessLost
+from isthmus.processes.pool import CAN_FORK, Processes
+from isthmus.training import FitEvent
+from isthmus.training.several import num_cores
+from isthmus.training.steps.products import kept_choices
+from isthmus.training.threads import one_thread_each
+
+UNDER_WAY = 64  # units that are handed at once to an executor that does not say how many workers it has
+PATIENCE = 20.0  # seconds that a worker has to hear of a stop: it may see no folder, or be lost
+EVERY = 0.1  # seconds between two looks at what a worker has written
+STOP, HEARD, CHOICES = "stop", "heard", "products.pt"
+_WORDS = struct.Struct("<qqd")
+_NOBODY = torch.nn.Identity()  # events are heard of networks that are elsewhere
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A unit as bytes, so that no executor shares memory for its tensors, and what its session needs.
+
+    Attributes:
+        key: of the unit.
+        compute: what it computes, pickled.
+        folder: of its files.
+        until: when its time is over, in seconds since 1970, for other hosts too.
+        keeps: whether the state of a training is kept there.
+    """
+
+    key: str
+    compute: bytes
+    folder: str
+    until: float | None
+    keeps: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What became of a parcel.
+
+    Attributes:
+        minimum: pickled; empty where it failed.
+        error: what was thrown, pickled, and
+        text: its traceback.
+        told: warnings.
+    """
+
+    minimum: bytes
+    error: bytes
+    text: str
+    told: list[tuple[type[Warning], str]]
+
+
+class Elsewhere:
+    """Has units computed by an executor; called in a thread for each unit that is under way.
+
+    Args:
+        executor: of any kind; not ended here.
+        folder: that its workers see, where there is one.
+        ready: whether they are there; until then units are computed here.
+    """
+
+    def __init__(self, executor: Executor, folder: Path, ready: Callable[[], bool] = lambda: True) -> None:
+        self.executor, self.folder, self.ready = executor, folder, ready
+        (folder / STOP).unlink(missing_ok=True)  # of a run that was stopped
+
+    def __call__(self, unit: Unit, session: Session, stopped: Callable[[], bool]) -> Minimum:
+        """The result of a unit.
+
+        Raises:
+            ProcessLost: the executor or its workers are gone. Stopped: as the run is.
+        """
+        if not self.ready():
+            return computed(unit, session)
+        until = None if session.seconds is None else time.time() + session.seconds
+        parcel = Parcel(unit.key, _pickled(unit), str(self.folder), until, session.checkpoint is not None)
+        try:
+            reply = self._awaited(self.executor.submit(carried_out, parcel), unit.key, session, stopped)
+        except (Stopped, CancelledError):
+            raise Stopped(unit.key) from None
+        except Exception as error:  # its own errors: those of units come in the reply
+            raise ProcessLost(
+                f"discover: the executor lost a worker or cannot go on ({type(error).__name__}: {error}). The same "
+                "call goes on from what the folder of the run holds, if one was given."
+            ) from error
+        finally:
+            (self.folder / f"{unit.key}.{HEARD}").unlink(missing_ok=True)
+        for category, text in reply.told:
+            warnings.warn(text, category, stacklevel=2)
+        if reply.error:
+            raise pickle.loads(reply.error) from RuntimeError(reply.text)
+        found: Minimum = pickle.loads(reply.minimum)
+        return found
+
+    def _awaited(self, future: Future[Reply], key: str, session: Session, stopped: Callable[[], bool]) -> Reply:
+        """The reply; what the worker tells meanwhile is heard, and it is told of a stop."""
+        try:
+            while not wait([future], timeout=EVERY).done:
+                if (event := _last_word(self.folder / f"{key}.{HEARD}")) is not None:
+                    session.hear(event)
+                if stopped():
+                    raise Stopped(key)
+        except BaseException:
+            (self.folder / STOP).touch()
+            if not future.cancel():
+                wait([future], timeout=PATIENCE)
+            raise
+        return future.result()
+
+
+def partial_of(folder: Path, key: str) -> Path:
+    """The file of the state of a training that is under way."""
+    return folder / f"{key}.partial.pt"
+
+
+def carried_out(parcel: Parcel) -> Reply:
+    """Compute a unit: what a worker is asked to do. Nothing is thrown but interrupts."""
+    with warnings.catch_warnings(record=True) as caught:
+        try:
+            found, error, text = pickle.dumps(_computed(parcel)), b"", ""
+        except Exception as thrown:
+            found, error, text = b"", _as_bytes(thrown), "".join(traceback.format_exception(thrown))
+    return Reply(found, error, text, [(warning.category, str(warning.message)) for warning in caught])
+
+
+def _computed(parcel: Parcel) -> Minimum:
+    compute: Callable[[Session], Minimum] = pickle.loads(parcel.compute)
+    unit, folder = Unit(parcel.key, compute, 0, ""), Path(parcel.folder)
+    seconds = None if parcel.until is None else max(parcel.until - time.time(), 0.05)
+    if not folder.is_dir():
+        with one_thread_each():
+            return computed(unit, Session(seconds=seconds))
+    told, heard, stop = 0.0, folder / f"{parcel.key}.{HEARD}", folder / STOP
+
+    def hear(event: FitEvent) -> bool:
+        nonlocal told
+        if time.monotonic() - told > EVERY:
+            told = time.monotonic()
+            with suppress(OSError):  # a full disk: what must be written says so itself
+                heard.write_bytes(_WORDS.pack(event.evaluations, event.total, event.objective))
+        return stop.exists()
+
+    with one_thread_each(), kept_choices(folder / CHOICES, shared=True):
+        return computed(unit, Session(hear, partial_of(folder, parcel.key) if parcel.keeps else None, seconds))
+
+
+def _last_word(path: Path) -> FitEvent | None:
+    with suppress(OSError, struct.error):  # none yet, or half of one
+        evaluations, total, objective = _WORDS.unpack(path.read_bytes())
+        return FitEvent(_NOBODY, evaluations, total, objective)
+    return None
+
+
+def _as_bytes(error: Exception) -> bytes:
+    with suppress(Exception):
+        pickle.loads(content := pickle.dumps(error))  # some that can be pickled cannot be made again
+        return content
+    return pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
+
+
+def _pickled(unit: Unit) -> bytes:
+    try:
+        return pickle.dumps(unit.compute)
+    except Exception as error:
+        raise TypeError(
+            f"discover(executor=...): what it computes cannot be sent to another process ({error}). Define losses and "
+            "networks of your own at the top of a module, or give executor='threads'."
+        ) from error
+
+
+class Where(StrEnum):
+    """Executors of our own."""
+
+    THREADS = "threads"
+    PROCESSES = "processes"
+
+    @classmethod
+    def _missing_(cls, value: object) -> NoReturn:
+        known = ", ".join(map(repr, map(str, cls)))
+        raise ValueError(f"discover(executor={value!r}): needs one of {known}, or a concurrent.futures.Executor.")
+
+
+def executor_argument(executor: Executor | str | None) -> Executor | Where | None:
+    """What the caller means; None leaves the choice to us.
+
+    Raises:
+        ValueError: nothing of ours, or what this system lacks.
+    """
+    if executor is None or isinstance(executor, Executor):
+        return executor
+    where = Where(executor)
+    if where is Where.PROCESSES and not CAN_FORK:
+        raise ValueError("discover(executor='processes'): this system cannot fork processes. Give 'threads'.")
+    return where
+
+
+def units_at_once(executor: Executor | Where | None, workers: int | None) -> int:
+    """How many units are under way at once."""
+    if workers is None and isinstance(executor, Executor):
+        return int(getattr(executor, "_max_workers", None) or UNDER_WAY)
+    return workers or num_cores()
+
+
+@contextmanager
+def opened(executor: Executor | Where, *, workers: int, folder: Path | None) -> Generator[Elsewhere | None]:
+    """Where units are computed while the block runs; None: in threads of the runner.
+
+    Args:
+        executor: an executor of the caller's is not ended.
+        workers: how many processes.
+        folder: of the work; without one, workers get a temporary one.
+    """
+    if executor is Where.THREADS:
+        yield None
+        return
+    with ExitStack() as stack:
+        if folder is None:
+            made = tempfile.TemporaryDirectory(prefix="isthmus-work-", ignore_cleanup_errors=True)
+            folder = Path(stack.enter_context(made))
+        if isinstance(executor, Executor):
+            yield Elsewhere(executor, folder)
+        else:
+            ours = stack.enter_context(Processes(workers))
+            yield Elsewhere(ours, folder, ours.is_ready)
+
+
+def load() -> None:
+    """Load what units need, in the process that our own workers are forked from."""
+    import_module("isthmus.discovery.discover")
+    xr.Dataset(coords={"x": [0.0]})  # with the first one xarray looks for dask, half a second in every process

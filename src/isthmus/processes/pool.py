@@ -1,0 +1,182 @@
+"""`Processes`: an executor whose workers are processes, each forked from one that has imported what they need.
+
+They are in a session of their own, so no signal of a terminal reaches them, load no script of the user's again, and end
+with the process that started them, however it ends. What they compute: `discovery.work.elsewhere`. Nothing heavy is
+imported here, so that the first of them can begin before anything else is.
+"""
+
+import atexit
+import os
+import pickle
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
+from importlib import import_module
+from multiprocessing.connection import Connection
+from typing import Any, TypeVar
+
+from isthmus.processes.children import safe_path
+
+T = TypeVar("T")
+PRELOADED = "isthmus.discovery.work.elsewhere"  # torch and the rest: the seconds that a worker would take to begin
+MOST_DEATHS = 3  # of workers over one call before it is called a failure: a call that kills its worker must end
+READY = b"."
+CAN_FORK = hasattr(os, "fork") and hasattr(socket, "send_fds")
+
+
+class Processes(Executor):
+    """So many processes of this machine, begun when they are needed; the calls of one that is killed are sent again.
+
+    Functions, arguments and results are pickled; what stands in `__main__` cannot be.
+
+    Args:
+        workers: how many, at least 1.
+    """
+
+    def __init__(self, workers: int) -> None:
+        if not CAN_FORK:
+            raise ValueError("executor='processes': this system cannot fork processes. Give executor='threads'.")
+        nursery()  # begins at once: it takes seconds
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="isthmus-process")
+        self._idle: queue.SimpleQueue[Connection] = queue.SimpleQueue()
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Have a process call a function of a module."""
+        return self._threads.submit(self._called, pickle.dumps((fn, args, kwargs)))
+
+    def is_ready(self) -> bool:
+        """Whether calls begin at once; before, they wait for the seconds that imports take."""
+        return nursery().is_ready()
+
+    def _called(self, call: bytes) -> Any:
+        for _ in range(MOST_DEATHS):
+            worker = self._worker()
+            try:
+                worker.send_bytes(call)
+                answer = worker.recv_bytes()
+            except (EOFError, OSError):  # it was killed
+                worker.close()
+                continue
+            self._idle.put(worker)
+            error, text, result = pickle.loads(answer)
+            if error is not None:
+                raise error from RuntimeError(text)
+            return result
+        raise BrokenExecutor(f"{MOST_DEATHS} worker processes that computed the same were killed")
+
+    def _worker(self) -> Connection:
+        with suppress(queue.Empty):
+            return self._idle.get_nowait()
+        return nursery().born()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - as in concurrent.futures
+        """End the processes once they are through."""
+        self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
+        with suppress(queue.Empty):
+            while True:
+                self._idle.get_nowait().close()
+
+
+class Nursery:
+    """The process that others are forked from, seen from here."""
+
+    def __init__(self) -> None:
+        self.owner = os.getpid()
+        self._door, theirs = socket.socketpair()
+        path = [place for place in sys.path if place]
+        line = f"import sys; sys.path[:] = {path!r}; from isthmus.processes.pool import bring_up; bring_up(%d)"
+        with theirs, safe_path():
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", line % theirs.fileno()],
+                pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+        self._is_ready, self._lock = False, threading.Lock()
+        atexit.register(self.close)
+
+    def is_alive(self) -> bool:
+        """Whether it is there, and ours: a forked child must not share the processes of its parent."""
+        return self.owner == os.getpid() and self._process.poll() is None
+
+    def is_ready(self) -> bool:
+        """Whether it has imported what it imports."""
+        with self._lock, suppress(OSError):  # nothing to be read yet
+            self._is_ready = self._is_ready or self._door.recv(1, socket.MSG_DONTWAIT) == READY
+        return self._is_ready
+
+    def born(self) -> Connection:
+        """The way to a new process; where there is none, whoever uses it hears of that."""
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            with suppress(OSError):
+                socket.send_fds(self._door, [b"+"], [theirs.fileno()])
+            return Connection(ours.detach())
+
+    def close(self) -> None:
+        """Let it go."""
+        if self.owner == os.getpid():
+            self._door.close()
+            self._process.kill()  # its children end with the ways to them
+            self._process.wait()
+
+
+_LOCK = threading.Lock()
+_NURSERIES: list[Nursery] = []
+
+
+def nursery() -> Nursery:
+    """That of this process, begun if there is none."""
+    with _LOCK:
+        if not _NURSERIES or not _NURSERIES[-1].is_alive():
+            _NURSERIES.append(Nursery())
+        return _NURSERIES[-1]
+
+
+def bring_up(number: int) -> None:
+    """Be the nursery: fork a worker for every socket that comes through this one, until its other end is closed."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system buries them
+    import_module(PRELOADED).load()
+    door = socket.socket(fileno=number)
+    door.send(READY)
+    while True:
+        word, files, _, _ = socket.recv_fds(door, 1, 1)
+        if not word:
+            os._exit(0)
+        if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            door.close()
+            _serve(Connection(files[0]))
+        os.close(files[0])
+
+
+def _serve(pipe: Connection) -> None:
+    """Answer calls until the other end is closed: also in the middle of one, for then nobody waits for it."""
+    calls: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+
+    def listen() -> None:
+        with suppress(EOFError, OSError):
+            while True:
+                calls.put(pipe.recv_bytes())
+        os._exit(0)
+
+    threading.Thread(target=listen, daemon=True).start()
+    while True:
+        pipe.send_bytes(_answer(calls.get()))
+
+
+def _answer(call: bytes) -> bytes:
+    try:
+        function, arguments, named = pickle.loads(call)
+        return pickle.dumps((None, "", function(*arguments, **named)))
+    except BaseException as error:  # whoever called hears it
+        text = "".join(traceback.format_exception(error))
+        try:
+            return pickle.dumps((error, text, None))
+        except Exception:  # an error that cannot be pickled
+            return pickle.dumps((RuntimeError(f"{type(error).__name__}: {error}"), text, None))

@@ -1,0 +1,52 @@
+"""Where a command trains: what is refused, and a running scheduler as an executor."""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from isthmus.cli.workplace import Workplace, certificates_of
+from isthmus.errors import DataError, ExposureWarning, SweepError
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"executor": "fibres"}, "--executor fibres: needs threads or processes"),
+        ({"executor": "threads", "scheduler": "tls://a:1"}, "leave out one of the two"),
+        ({"tls_key": Path("key.pem")}, "belongs to --scheduler"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(options: Mapping[str, object], words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        Workplace(**options)  # pyright: ignore[reportArgumentType] - options as they were typed
+
+
+def test_certificates_are_all_there_or_none() -> None:
+    assert certificates_of(None, None, None) is None
+    with pytest.raises(DataError, match="needs all of"):
+        certificates_of(Path("a"), None, Path("b"))
+
+
+def test_without_a_scheduler_the_options_are_handed_on() -> None:
+    with Workplace(3, "processes").opened() as place:
+        assert place == (3, "processes")
+
+
+def test_workers_of_a_scheduler_are_an_executor() -> None:
+    distributed = pytest.importorskip("distributed", reason="dask.distributed is an extra")
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+        ) as owned,
+        ExitStack() as stack,
+    ):
+        with pytest.warns(ExposureWarning, match="asks nobody"):
+            workers, executor = stack.enter_context(Workplace(scheduler=owned.scheduler_address).opened())
+        assert workers == 1
+        assert executor is not None
+        assert not isinstance(executor, str)
+        assert executor.submit(abs, -2).result() == 2
+    with pytest.raises(SweepError, match="cannot be reached"), Workplace(scheduler="tcp://127.0.0.1:9").opened():
+        pass

@@ -1,0 +1,150 @@
+"""Units handed to executors: the same bits, their files, stops, errors, warnings, and what a killed worker costs."""
+
+import os
+import pickle
+import threading
+import time
+from collections.abc import Generator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+import torch
+
+from isthmus.discovery.minimum import Minimum
+from isthmus.discovery.work.elsewhere import (
+    STOP,
+    Elsewhere,
+    Parcel,
+    Where,
+    carried_out,
+    executor_argument,
+    opened,
+    units_at_once,
+)
+from isthmus.discovery.work.progress import Progress, silent
+from isthmus.discovery.work.runner import Tracker, UnitRunner
+from isthmus.discovery.work.unit import Session, Stopped, Unit
+from isthmus.errors import DataError, DataWarning, ProcessLost
+from isthmus.processes.pool import Processes
+from minima import minimum
+from sent_units import complains, fails, kills, kills_once, trainings
+
+
+@pytest.fixture(scope="module")
+def pool() -> Generator[Processes]:
+    with Processes(2) as processes:
+        processes.submit(os.getpid).result()
+        yield processes
+
+
+def runner(executor: Executor, folder: Path, *, kept: bool = True, tracker: Tracker | None = None) -> UnitRunner:
+    place = Elsewhere(executor, folder)
+    return UnitRunner(folder if kept else None, tracker or Tracker(silent, 100), workers=2, elsewhere=place)
+
+
+def same(found: list[Minimum], others: list[Minimum]) -> bool:
+    pairs = zip(found, others, strict=True)
+    return all(torch.equal(one.theta, other.theta) and one.objective == other.objective for one, other in pairs)
+
+
+def test_every_executor_gives_the_bits_of_threads(pool: Processes, tmp_path: Path) -> None:
+    units = trainings(3)
+    here = UnitRunner(None, Tracker(silent, 100), workers=1).run(units)
+    assert not same(here, here[::-1]), "all units end alike: the comparison is dead"
+    there = runner(pool, tmp_path).run(units)
+    assert same(there, here)
+    assert os.getpid() not in {m.seconds for m in there}, "they were computed in other processes"
+    assert {path.name for path in tmp_path.glob("fit-*")} == {"fit-0.pt", "fit-1.pt", "fit-2.pt"}
+    assert same(runner(pool, tmp_path, kept=False).run(units), here)
+    apart = [carried_out(Parcel(u.key, pickle.dumps(u.compute), str(tmp_path / "apart"), None)) for u in units]
+    assert same([pickle.loads(reply.minimum) for reply in apart], here), "where a worker sees no folder"
+    with ThreadPoolExecutor(2) as threads, ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
+        for number, executor in enumerate((threads, processes)):
+            (tmp_path / str(number)).mkdir()
+            assert same(runner(executor, tmp_path / str(number)).run(units), here)
+
+
+def test_what_is_under_way_is_heard(pool: Processes, tmp_path: Path) -> None:
+    heard: list[Progress] = []
+    runner(pool, tmp_path, tracker=Tracker(heard.append, 120)).run(trainings(2, pause=0.02))
+    assert any(0 < progress.step < 60 for progress in heard)
+    assert not list(tmp_path.glob("*.heard"))
+
+
+def test_a_stop_is_heard_in_the_workers_and_the_rest_goes_on_bit_for_bit(pool: Processes, tmp_path: Path) -> None:
+    [whole] = UnitRunner(None, Tracker(silent, 100), workers=1).run(trainings(1))
+
+    def interrupt(progress: Progress) -> None:
+        if progress.step > 5:
+            raise KeyboardInterrupt
+
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        runner(pool, tmp_path, tracker=Tracker(interrupt, 60)).run(trainings(1, pause=0.1))
+    assert time.monotonic() - began < 5, "it does not wait for the end of the training"
+    assert (tmp_path / "fit-0.partial.pt").exists()
+    assert (tmp_path / STOP).exists()
+    assert same(runner(pool, tmp_path).run(trainings(1)), [whole])
+    assert not (tmp_path / STOP).exists()
+
+
+def test_a_unit_that_has_not_begun_is_called_back(pool: Processes, tmp_path: Path) -> None:
+    place, stop = Elsewhere(pool, tmp_path), threading.Event()
+    busy = [pool.submit(time.sleep, 1.0) for _ in range(2)]
+    stop.set()
+    with pytest.raises(Stopped):
+        place(trainings(1)[0], Session(), stop.is_set)
+    assert not any(future.done() for future in busy)
+
+
+def test_errors_and_warnings_of_units_come_back(pool: Processes, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="in a unit") as caught:
+        runner(pool, tmp_path).run([Unit("fails", fails, 1, "training")])
+    assert "sent_units.py" in str(caught.value.__cause__)
+    with pytest.warns(DataWarning, match="unit 7 is thin"):
+        runner(pool, tmp_path).run([Unit("thin", partial(complains, number=7), 1, "training")])
+
+
+def test_a_killed_worker_costs_its_own_unit_alone(pool: Processes, tmp_path: Path) -> None:
+    units = [Unit("kills", partial(kills_once, mark=tmp_path / "mark"), 60, "training"), *trainings(1)]
+    here = UnitRunner(None, Tracker(silent, 100), workers=1).run([*trainings(2)[1:], *trainings(1)])
+    assert same(runner(pool, tmp_path).run(units), here)
+    assert (tmp_path / "mark").exists()
+    with pytest.raises(ProcessLost, match=r"lost a worker.*were killed.*goes on from what the folder"):
+        runner(pool, tmp_path).run([Unit("again", kills, 1, "training")])
+
+
+def test_an_executor_of_the_callers_that_breaks_is_said(tmp_path: Path) -> None:
+    lost = pytest.raises(ProcessLost, match=r"BrokenProcessPool.*The same call goes on")
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes, lost:
+        runner(processes, tmp_path).run([Unit("kills", kills, 1, "training")])
+
+
+def test_what_cannot_be_sent_is_said(pool: Processes, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"cannot be sent to another process.*executor='threads'"):
+        runner(pool, tmp_path).run([Unit("closure", lambda _session: minimum(), 1, "training")])
+
+
+def test_until_workers_are_there_units_are_computed_here(pool: Processes, tmp_path: Path) -> None:
+    place = Elsewhere(pool, tmp_path, lambda: False)
+    assert place(trainings(1)[0], Session(), lambda: False).seconds == os.getpid()
+
+
+def test_which_executor_is_meant(tmp_path: Path) -> None:
+    assert executor_argument("threads") is Where.THREADS
+    assert executor_argument(None) is None
+    with pytest.raises(ValueError, match=r"executor='fibres'.*'threads', 'processes', or a concurrent"):
+        executor_argument("fibres")
+    with ThreadPoolExecutor(3) as threads:
+        assert executor_argument(threads) is threads
+        assert units_at_once(threads, None) == 3
+        assert units_at_once(threads, 2) == 2
+    with opened(Where.THREADS, workers=2, folder=tmp_path) as place:
+        assert place is None
+    with opened(Where.PROCESSES, workers=2, folder=None) as place:
+        assert place is not None
+        assert place.folder.is_dir()
+    assert not place.folder.exists()

@@ -1,0 +1,178 @@
+"""A discovery gives the same bits whatever computes its units, however many at once, and whoever is killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from isthmus import Discovery, Limits, discover
+from isthmus.errors import ProcessLost
+from isthmus.processes.pool import nursery
+from isthmus.tasks import teacher
+from signal_stress import SRC
+
+TASK = teacher(2, d_in=5, d_out=3, num_samples=640, seed=3)  # rows enough for products whose library is measured
+
+
+def found(**where: Any) -> Discovery:
+    limits = Limits(evaluations=30)
+    return discover(TASK.x, TASK.y, ridge=[1e-2, 3e-3], starts=2, limits=limits, effort="quick", **where)
+
+
+def bits(discovery: Discovery) -> list[bytes]:
+    """Its weights and curves."""
+    networks = (discovery.network, discovery.encoder, discovery.decoder)
+    tensors = [p.detach().numpy().tobytes() for network in networks for p in network.parameters()]
+    tables: list[xr.Dataset] = [discovery.scree, discovery.objective_curve]
+    return tensors + [np.ascontiguousarray(v).tobytes() for table in tables for v in table.data_vars.values()]
+
+
+def until_ready() -> None:
+    until = time.monotonic() + 60
+    while not nursery().is_ready():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def usual() -> list[bytes]:
+    return bits(found(executor="threads", workers=1))
+
+
+def test_threads_and_processes_give_the_same_bits(usual: list[bytes]) -> None:
+    assert bits(found(executor="threads", workers=2)) == usual
+    until_ready()
+    for workers in (1, 3):
+        assert bits(found(executor="processes", workers=workers)) == usual
+    assert bits(found(executor="threads", workers=1, seed=1)) != usual, "the comparison is dead"
+
+
+def children_of(process: int) -> list[int]:
+    kin: list[int] = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            name, state, parent = stat.parent.name, *stat.read_text().rpartition(")")[2].split()[:2]
+            if int(parent) == process and state != "Z":
+                kin.append(int(name))
+    return kin
+
+
+@contextmanager
+def killing(folder: Path, workers: Callable[[], list[int]], *, most: int) -> Generator[list[int]]:
+    """Kill a worker as often as it is at work, up to `most` times."""
+    killed, over = list[int](), threading.Event()
+
+    def kill() -> None:
+        while not over.wait(0.05) and len(killed) < most:
+            if list(folder.glob("work/*.heard")) and (there := workers()):
+                with suppress(ProcessLookupError):
+                    os.kill(there[0], signal.SIGKILL)
+                    killed.append(there[0])
+                time.sleep(0.5)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_killed_workers_change_nothing(usual: list[bytes], tmp_path: Path) -> None:
+    until_ready()
+    family = nursery()._process.pid  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    with killing(tmp_path / "run", lambda: children_of(family), most=3) as killed:
+        assert bits(found(executor="processes", workers=2, out=tmp_path / "run")) == usual
+    assert killed
+
+
+def test_an_executor_of_the_callers_breaks_and_the_same_call_goes_on(usual: list[bytes], tmp_path: Path) -> None:
+    def pool() -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(2, mp_context=get_context("spawn"))
+
+    with pool() as executor:
+        assert executor.submit(os.getpid).result()
+        workers = list(executor._processes)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        with killing(tmp_path / "run", lambda: workers, most=1), pytest.raises(ProcessLost, match="The same call"):
+            found(executor=executor, out=tmp_path / "run")
+    with pool() as executor:
+        assert bits(found(executor=executor, out=tmp_path / "run")) == usual
+
+
+def test_workers_of_dask_give_the_same_bits_also_when_one_is_killed(usual: list[bytes], tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="dask.distributed is an extra")
+    from isthmus.sweeps.schedulers import local_cluster
+
+    cluster = local_cluster(2)
+    try:
+        executor: Executor = cluster.executor()
+        workers = list(executor.map(lambda _: os.getpid(), range(2)))
+        with killing(tmp_path / "run", lambda: workers[:1], most=1) as killed:
+            assert bits(found(executor=executor, workers=2, out=tmp_path / "run")) == usual
+        assert killed
+    finally:
+        cluster.close()
+
+
+def command(folder: Path, data: Path, *options: str) -> subprocess.Popen[str]:
+    words = [
+        "discover",
+        str(data),
+        "--effort",
+        "quick",
+        "--target",
+        "u,v",
+        "--ridge",
+        "1e-2,3e-3",
+        "--evaluations",
+        "400",
+    ]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(SRC)}
+    return subprocess.Popen(
+        [sys.executable, "-m", "isthmus", *words, "--no-pictures", "--out", str(folder), *options],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True,
+    )  # fmt: skip
+
+
+def numbers(folder: Path) -> dict[str, bytes]:
+    """The weights of a run."""
+    return {path.name: path.read_bytes() for path in folder.glob("*.safetensors")}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_a_run_in_processes_soon_and_it_goes_on_bit_for_bit(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    data, folder = tmp_path / "data.csv", tmp_path / "run"
+    assert TASK.y is not None
+    np.savetxt(data, np.hstack([TASK.x, TASK.y[:, :2]]), delimiter=",", header="a,b,c,d,e,u,v", comments="")
+    process = command(folder, data, "--executor", "processes", "--workers", "2")
+    until = time.monotonic() + 120
+    while not list(folder.glob("work/*.heard")) and time.monotonic() < until and process.poll() is None:
+        time.sleep(0.02)
+    os.killpg(process.pid, number)
+    began = time.monotonic()
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, ""), err
+    assert "go on with" in err
+    assert "Traceback" not in err
+    assert time.monotonic() - began < 15
+    for place, options in ((folder, ("--resume", str(folder))), (tmp_path / "whole", ("--executor", "threads"))):
+        process = command(place, data, *options)
+        _, err = process.communicate(timeout=300)
+        assert process.returncode in {0, 3}, err
+    assert numbers(folder)
+    assert numbers(folder) == numbers(tmp_path / "whole")

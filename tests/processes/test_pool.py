@@ -1,0 +1,76 @@
+"""The executor of processes: results, errors, deaths, and that nobody is left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import BrokenExecutor
+from pathlib import Path
+
+import pytest
+
+from isthmus.processes.pool import MOST_DEATHS, Processes
+
+
+def is_there(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def gone(process: int) -> bool:
+    until = time.monotonic() + 20
+    while is_there(process) and time.monotonic() < until:
+        time.sleep(0.02)
+    return not is_there(process)
+
+
+def test_calls_run_in_other_processes_and_errors_come_back() -> None:
+    with Processes(2) as pool:
+        assert list(pool.map(abs, range(-3, 3))) == [3, 2, 1, 0, 1, 2]
+        worker = pool.submit(os.getpid).result()
+        assert worker != os.getpid()
+        with pytest.raises(ZeroDivisionError) as caught:
+            pool.submit(divmod, 1, 0).result()
+        assert "Traceback" in str(caught.value.__cause__)
+        assert pool.submit(os.getpid).result() == worker, "an error does not end it"
+    assert gone(worker)
+
+
+def test_a_worker_that_is_killed_is_replaced_and_a_call_that_kills_ends() -> None:
+    with Processes(1) as pool:
+        first = pool.submit(os.getpid).result()
+        sleeping = pool.submit(time.sleep, 0.5)
+        time.sleep(0.1)
+        os.kill(first, signal.SIGKILL)
+        assert sleeping.result() is None
+        assert pool.submit(os.getpid).result() != first
+        with pytest.raises(BrokenExecutor, match=f"{MOST_DEATHS} worker processes"):
+            pool.submit(os._exit, 1).result()
+        assert pool.submit(abs, -1).result() == 1
+
+
+def test_a_signal_of_the_terminal_reaches_no_worker() -> None:
+    with Processes(1) as pool:
+        assert pool.submit(os.getsid, 0).result() != os.getsid(0)
+
+
+ALONE = """
+import os, time
+from isthmus.processes.pool import Processes, nursery
+pool = Processes(1)
+print(pool.submit(os.getpid).result(), nursery()._process.pid, flush=True)
+pool.submit(time.sleep, 60)
+time.sleep(60)
+"""
+
+
+def test_workers_end_with_the_process_that_started_them() -> None:
+    with subprocess.Popen([sys.executable, "-c", ALONE], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        others = [int(word) for word in parent.stdout.readline().split()]
+        assert all(map(is_there, others))
+        parent.kill()
+    assert all(map(gone, others))
