@@ -1,0 +1,110 @@
+"""Question: how many times faster can a discovery be with more workers, as its units wait for each other?
+
+A discovery is computed by one worker, and what each unit took is noted. Units that are handed out together can run at
+once, those handed out later wait for all of them: so a run is laid out on W simulated workers by giving each unit, in
+its order, to the worker that is free first. What lies between the units (readings, the answer) stays as it is.
+
+    python benchmarks/critical_path.py [ROWS ...] [--quick] [--out FILE]
+
+Answer: of a teacher of rank 3 that is answered at once, 1.7 times with two workers, 2.1 (500 rows) and 2.0 (2,000) with
+four, 2.2 and 2.0 with sixteen: 22 and 18 units in 7 batches, of which the first three are the two starts of one ridge
+each, and a linear start takes twice as long as a random one. Were the first three ridges handed out together, it would
+be 1.9, 3.3 and 3.7 at 500 rows. Of the time .14 s of 8.6 lie between units. (Seconds of a thread on a busy core of an
+AMD EPYC, torch 2.13.0 CPU, November 2026.)
+"""
+
+import argparse
+import heapq
+import json
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from isthmus import Limits, discover
+from isthmus.discovery.minimum import Minimum
+from isthmus.discovery.work.runner import UnitRunner
+from isthmus.discovery.work.unit import Session, Unit
+from isthmus.tasks import teacher
+
+WORKERS = (1, 2, 4, 8, 16, 64)
+Log = list[list[float]]
+
+
+class Timed:
+    """What a unit computes, with a note of how long it took."""
+
+    def __init__(self, unit: Unit, batch: list[float]) -> None:
+        self.unit, self.batch = unit, batch
+
+    def __call__(self, session: Session) -> Minimum:
+        """The result."""
+        began = time.thread_time()
+        found = self.unit.compute(session)
+        self.batch.append(time.thread_time() - began)
+        return found
+
+
+def logged(log: Log) -> Any:
+    """`UnitRunner.run` that notes the seconds of the units that are handed out together."""
+    run = UnitRunner.run
+
+    def noted(self: UnitRunner, units: Iterable[Unit]) -> list[Minimum]:
+        log.append(batch := [])
+        return run(self, [
+            Unit(u.key, Timed(u, batch), u.cost, u.stage, u.ridge, u.start) for u in units
+        ])  # fmt: skip
+
+    return noted
+
+
+def makespan(batches: Sequence[Sequence[float]], workers: int) -> float:
+    """Seconds of all units on so many workers, each batch after the one before."""
+    total = 0.0
+    for batch in batches:
+        free = [0.0] * workers
+        for seconds in batch:
+            heapq.heapreplace(free, free[0] + seconds)
+        total += max(free)
+    return total
+
+
+def measured(rows: int, *, evaluations: int | None = None) -> dict[str, Any]:
+    """One discovery: seconds in units and between them, and how often faster with more workers."""
+    log: Log = []
+    before, UnitRunner.run = UnitRunner.run, logged(log)
+    task = teacher(3, d_in=12, d_out=8, num_samples=rows, seed=1)
+    began, here = time.process_time(), 0.0
+    try:
+        found = discover(task.x, task.y, workers=1, executor="threads", limits=Limits(evaluations=evaluations))
+        here = time.process_time() - began
+    finally:
+        UnitRunner.run = before
+    units = sum(map(sum, log))
+    between = max(here - units, 0.0)
+    whole = units + between
+    return {
+        "rows": rows, "rank": found.rank, "verdict": found.verdict.name, "batches": len(log),
+        "units": sum(map(len, log)), "seconds_in_units": round(units, 2), "seconds_between": round(between, 2),
+        "times_faster": {str(w): round(whole / (makespan(log, w) + between), 2) for w in WORKERS},
+        "times_faster_units_alone": {str(w): round(units / makespan(log, w), 2) for w in WORKERS},
+    }  # fmt: skip
+
+
+def main() -> None:
+    """One line for each number of rows."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rows", type=int, nargs="*", default=[500, 2000])
+    parser.add_argument("--quick", action="store_true", help="few rows and gradients")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    sizes, evaluations = ([60, 80], 20) if options.quick else (options.rows, None)
+    found = [measured(rows, evaluations=evaluations) for rows in sizes]
+    for row in found:
+        print(json.dumps(row))
+    if options.out:
+        options.out.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
