@@ -3,9 +3,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import isthmus
 from isthmus.cli.data import TargetChoice, choice_of, read_rows, rows_like
+from isthmus.cli.discover import DiscoverRequest
+from isthmus.cli.main import run
+from isthmus.cli.shared_options import TableReading
 from isthmus.errors import DataError, DataWarning
 from isthmus.tasks.input_columns import InputColumn, Made
+from isthmus.tasks.table_options import TableOptions
 
 
 @pytest.fixture
@@ -205,3 +210,41 @@ def test_a_category_that_the_run_never_saw_is_refused(tmp_path: Path) -> None:
     assert rows_like(str(path), ["size", "color=blue", "color=red"]).shape == (6, 3)
     with pytest.raises(DataError, match="'color' holds 'red', which the run never saw"):
         rows_like(str(path), ["size", "color=blue", "color=green"])
+
+
+def test_how_a_table_is_written_can_be_said_and_goes_with_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A table with semicolons, thousands that could be decimals, a missing cell and a column of numbers of rows."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(1000, 9999, size=(60, 2))
+    lines = [f"{i};{a / 1000:.3f};{b / 1000:.3f};{a / 1000 - b / 500:.3f}" for i, (a, b) in enumerate(x)]
+    lines[7] = lines[7].replace(lines[7].split(";")[1], "")
+    table = tmp_path / "d.csv"
+    table.write_text("\n".join(["n;u, m;v;w", *lines]).replace(".", ",") + "\n")
+    quick = ["--ridge", "3e-3", "--starts", "1", "--evaluations", "40", "--effort", "quick", "--no-pictures"]
+    asked = ["discover", str(table), "--target", "w", "--out", str(tmp_path / "run"), *quick]
+    assert run(asked) == 2  # negative targets prove a comma: only what is missing is refused
+    assert "'u, m' holds a missing value or NaN in row 8. Fill in" in capsys.readouterr().err
+    assert run([*asked, "--drop-missing", "--decimal", ",", "--candidates", "n"]) in {0, 3}
+    err = capsys.readouterr().err
+    assert "left out row 8, in which cells are missing, of 60" in err
+    assert "note: 59 rows of 2 input columns, to predict column 'w'." in err
+    found = isthmus.load(tmp_path / "run")
+    assert found.input_names == ("u, m", "v")
+    new = tmp_path / "new.txt"
+    new.write_text("# new rows\n" + "v|u, m\n" + "2.500|1.250\n3.500|4.250\n")
+    said = ["--sep", "|", "--decimal", ".", "--comment", "#", "--encoding", "utf-8"]
+    assert run(["apply", str(tmp_path / "run"), str(new), "--what", "prediction", *said]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    np.testing.assert_allclose(
+        np.array(out.split()[1:], dtype=float), np.ravel(found.predict(np.array([[1.25, 2.5], [4.25, 3.5]])))
+    )
+
+
+def test_the_command_of_a_request_brings_its_reading(tmp_path: Path) -> None:
+    request = DiscoverRequest("d.csv", leave_out="n", impute=True, reading=TableReading(sep="tab", decimal=","))
+    assert request.command == "isthmus discover d.csv --leave-out n --impute --sep tab --decimal ,"
+    assert "sep-tab" in str(request.default_folder)
+    assert request.table_options == TableOptions(sep="tab", decimal=",", leave_out=("n",), impute=True)

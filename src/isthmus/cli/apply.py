@@ -1,10 +1,13 @@
 """`isthmus apply RUN_DIR DATA`: new rows through a saved discovery. The networks themselves: `Discovery`."""
 
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from isthmus.cli.shared_options import TableReading, with_options
 
 
 class What(StrEnum):
@@ -14,10 +17,19 @@ class What(StrEnum):
     PREDICTION = "prediction"
 
 
+@dataclass(frozen=True, slots=True)
+class NewRows:
+    """Which rows go through which discovery."""
+
+    run_dir: Annotated[Path, typer.Argument(help="Folder that discover wrote.")]
+    data: Annotated[str, typer.Argument(help="A file with the same input columns, or builtin:NAME.")]
+    what: Annotated[What, typer.Option(help="Coordinates, or predicted targets.")] = What.COORDINATES
+    reading: TableReading = field(default_factory=TableReading)
+
+
+@with_options(NewRows)
 def apply(
-    run_dir: Annotated[Path, typer.Argument(help="Folder that discover wrote.")],
-    data: Annotated[str, typer.Argument(help="A file with the same input columns, or builtin:NAME.")],
-    what: Annotated[What, typer.Option(help="Coordinates, or predicted targets.")] = What.COORDINATES,
+    request: NewRows,
     out: Annotated[Path | None, typer.Option(help="File for the table (.csv); the terminal unless given.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace an older file at --out.")] = False,
 ) -> int:
@@ -25,7 +37,7 @@ def apply(
     from isthmus.cli.output_file import checked_output
 
     if out is not None:
-        checked_output(out, inputs=[run_dir, data], replace=replace)
+        checked_output(out, inputs=[request.run_dir, request.data], replace=replace)
     import pandas as pd
 
     from isthmus.cli.data import rows_like
@@ -35,10 +47,10 @@ def apply(
     from isthmus.tasks.csv_cells import csv_text
     from isthmus.writing.atomic import write_text
 
-    found = load(run_dir)
+    found = load(request.run_dir)
     with warnings_as_lines(notes()):
-        x = rows_like(data, found.input_names, found.columns)
-    if what is What.COORDINATES:
+        x = rows_like(request.data, found.input_names, found.columns, request.reading.options())
+    if request.what is What.COORDINATES:
         table = pd.DataFrame(found.transform(x), columns=[f"coordinate {i + 1}" for i in range(found.rank)])
     else:
         table = pd.DataFrame(found.predict(x), columns=found.loss.output_names(found.target_names))

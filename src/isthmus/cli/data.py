@@ -12,12 +12,14 @@ import numpy as np
 import pandas as pd
 
 from isthmus.cli.run_folder import builtin_name
+from isthmus.discovery.data.column_summary import column_summary
 from isthmus.errors import DataError, DataWarning
 from isthmus.tasks import Kind, Task, builtin
 from isthmus.tasks.arrays import check_rows, listing
 from isthmus.tasks.files import column_names, columns_like, read_table
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.names import found_names, names_in, quoted
+from isthmus.tasks.table_options import AS_IT_COMES, TableOptions
 from isthmus.training.losses import CROSS_ENTROPY, Loss, known, loss_argument
 
 _OWN_TARGETS = (".npz",)
@@ -65,6 +67,13 @@ class Rows:
             candidates={name: values[every] for name, values in self.candidates.items()},
         )  # fmt: skip
 
+    def summary(self) -> list[str]:
+        """What stands out among the inputs; nothing for data that have no columns by name."""
+        if not self.columns:
+            return []
+        targets = () if self.y is None else tuple(map(str, self.y.columns))
+        return column_summary(self.x.to_numpy(), self.columns, targets, ordered=self.ordered)
+
 
 def choice_of(target: str | None, classes: str | None, *, autoencode: bool) -> TargetChoice:
     """The choice that the options make.
@@ -102,8 +111,9 @@ def read_rows(
     ordered: bool = False,
     seed: int = 0,
     candidates: Sequence[str] = (),
+    options: TableOptions = AS_IT_COMES,
 ) -> Rows:
-    """The rows of DATA, a file or "builtin:NAME" (drawn with `seed`); `candidates` are columns kept beside.
+    """The rows of DATA, a file read with `options` or "builtin:NAME" (drawn with `seed`); `candidates` are kept beside.
 
     Raises:
         DataError: the data cannot be read or used; one line says where and what to do.
@@ -113,7 +123,7 @@ def read_rows(
             raise DataError(f"{data}: has no columns beside its inputs. Leave out --candidates.")
         task = _builtin(data, choice, groups, seed)
     else:
-        task = _table(data, choice, groups, candidates)
+        task = _table(data, choice, groups, candidates, options)
     check_rows(task.num_samples, name=data, refuse=True)
     names = task.x_names or tuple(f"x{i}" for i in range(task.x.shape[1]))
     x = pd.DataFrame(task.x, columns=list(names))
@@ -121,11 +131,16 @@ def read_rows(
     if task.y is not None:
         y = pd.DataFrame(task.y, columns=list(task.y_names or (f"y{i}" for i in range(task.y.shape[1]))))
     loss = CROSS_ENTROPY.name if task.kind is Kind.CLASSIFICATION else None
-    beside = _candidates(data, candidates) if candidates else {}
+    beside = _candidates(data, candidates, options) if candidates else {}
     return Rows(x, y, loss, task.groups, ordered or task.ordered, _note(data, choice, task), task.x_columns, beside)
 
 
-def rows_like(data: str, names: Sequence[str], columns: Sequence[InputColumn] | None = None) -> np.ndarray:
+def rows_like(
+    data: str,
+    names: Sequence[str],
+    columns: Sequence[InputColumn] | None = None,
+    options: TableOptions = AS_IT_COMES,
+) -> np.ndarray:
     """The inputs called `names` among the columns of DATA, in that order, for an encoder that knows them.
 
     Names x0, x1, ... are those of data without names and are taken by position, and so are the columns of a file
@@ -136,6 +151,7 @@ def rows_like(data: str, names: Sequence[str], columns: Sequence[InputColumn] | 
         names: of the inputs.
         columns: how the run made them; None for a run from before that was recorded. Such a run is only given zeros for
             a value where the column is text in DATA, and then aloud.
+        options: how the file is written.
 
     Raises:
         DataError: a column is missing, holds a value that the run never saw, or the data cannot be read.
@@ -157,7 +173,7 @@ def rows_like(data: str, names: Sequence[str], columns: Sequence[InputColumn] | 
         found = dict(zip(task.x_names or [f"c{i + 1}" for i in range(task.x.shape[1])], task.x.T, strict=True))
         in_order = not task.x_names
     else:
-        found = columns_like(data, wanted, recorded=columns or ())
+        found = columns_like(data, wanted, recorded=columns or (), options=options)
     if in_order and unnamed and len(found) == len(names):
         return np.column_stack(list(found.values()))
     if in_order and not (unnamed or _are_made_up(names)):
@@ -232,17 +248,17 @@ def _builtin(data: str, choice: TargetChoice, groups: str | None = None, seed: i
     return replace(task, y=None, kind=Kind.AUTOENCODING, y_names=(), true_rank=None, jacobian_rank=None, flat_rank=None)
 
 
-def _candidates(data: str, names: Sequence[str]) -> dict[str, np.ndarray]:
+def _candidates(data: str, names: Sequence[str], options: TableOptions) -> dict[str, np.ndarray]:
     """Columns of DATA by name; text is several 0/1 columns."""
-    own = column_names(data)
+    own = column_names(data, options)
     names = found_names(names, own)
     others = [name for name in own if name not in names]
-    task = read_table(data, autoencode=True, aside=others, drop_constant=False)
+    task = read_table(data, autoencode=True, aside=others, drop_constant=False, options=options)
     sources = np.array([column.source for column in task.x_columns], dtype=object)
     return {name: task.x[:, sources == name] for name in names}
 
 
-def _table(data: str, choice: TargetChoice, groups: str | None, aside: Sequence[str]) -> Task:
+def _table(data: str, choice: TargetChoice, groups: str | None, aside: Sequence[str], options: TableOptions) -> Task:
     # constant columns stay: discover leaves them out and says so, and rows to come have them too
     return read_table(
         data,
@@ -252,6 +268,7 @@ def _table(data: str, choice: TargetChoice, groups: str | None, aside: Sequence[
         groups=groups,
         aside=aside,
         drop_constant=False,
+        options=options,
     )
 
 

@@ -5,16 +5,19 @@ What is asked for as plain values: here. How it is carried out: `discover_run`.
 
 import shlex
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from isthmus.cli.run_folder import check_writable, chosen_folder, default_folder
-from isthmus.cli.shared_options import with_options
+from isthmus.cli.shared_options import TableReading, plain_fields, with_options
 from isthmus.cli.workplace import Workplace
 from isthmus.errors import DataError
+
+if TYPE_CHECKING:
+    from isthmus.tasks.table_options import TableOptions
 
 # three ReLU layers on either side, one linear layer between them, and the output
 LEAST_CONNECTED_DEPTH = 8
@@ -38,7 +41,9 @@ class DiscoverRequest:
             network, --depth-path is asked of a residual one, halves do not go with it, or --candidates names nothing.
     """
 
-    data: Annotated[str, typer.Argument(help="A .csv, .tsv, .parquet, .npy or .npz file, or builtin:NAME.")]
+    data: Annotated[
+        str, typer.Argument(help="A table (.csv, .tsv, .txt, .xlsx, .parquet), .npy, .npz, or builtin:NAME.")
+    ]
     target: Annotated[str | None, typer.Option(help="Columns to predict as numbers: COL,COL.")] = None
     autoencode: Annotated[bool, typer.Option("--autoencode", help="Reconstruct the data themselves.")] = False
     classes: Annotated[str | None, typer.Option(help="The column whose values are classes to predict.")] = None
@@ -92,6 +97,15 @@ class DiscoverRequest:
         ),
     ] = None
 
+    leave_out: Annotated[str | None, typer.Option(help="Columns that are not used at all: COL,COL.")] = None
+    drop_missing: Annotated[bool, typer.Option("--drop-missing", help="Leave out rows in which a cell is missing.")] = (
+        False
+    )
+    impute: Annotated[
+        bool, typer.Option("--impute", help="Fill missing inputs with the median, or the most frequent text.")
+    ] = False
+    reading: TableReading = field(default_factory=TableReading)
+
     def __post_init__(self) -> None:
         if self.max_seconds is not None and not 0 < self.max_seconds < float("inf"):
             raise DataError(f"--max-seconds {self.max_seconds:g}: needs a positive number of seconds.")
@@ -140,20 +154,25 @@ class DiscoverRequest:
     @property
     def candidate_names(self) -> tuple[str, ...]:
         """The columns that --candidates names."""
-        if not self.candidates:
-            return ()
-        from isthmus.tasks.names import names_in  # brings torch with it
+        return _names(self.candidates)
 
-        return names_in(self.candidates)
+    @property
+    def table_options(self) -> "TableOptions":
+        """How DATA is read.
+
+        Raises:
+            DataError: options that cannot be meant.
+        """
+        return self.reading.options(
+            leave_out=_names(self.leave_out), drop_missing=self.drop_missing, impute=self.impute
+        )
 
     @property
     def logs(self) -> str | tuple[str, ...] | None:
         """The columns that --log names, or "all"."""
         if self.log is None or self.log == "all":
             return self.log
-        from isthmus.tasks.names import names_in  # brings torch with it
-
-        return names_in(self.log)
+        return _names(self.log)
 
     @property
     def ridges(self) -> list[float] | None:
@@ -173,7 +192,7 @@ class DiscoverRequest:
         """Where the run goes unless --out says it: named after the data, the targets and whatever was asked for."""
         words = [*(self.target or "").split(","), "autoencode" if self.autoencode else ""]
         own = {"data", "target", "autoencode"}
-        options = {name.replace("_", "-"): getattr(self, name) for name in self.__dataclass_fields__ if name not in own}
+        options = {name.replace("_", "-"): value for name, value in plain_fields(self).items() if name not in own}
         options["seed"] = self.seed or None
         if self.max_seconds is not None:
             options["max-seconds"] = f"{self.max_seconds:g}"
@@ -183,13 +202,21 @@ class DiscoverRequest:
     def command(self) -> str:
         """The command line that asks for the same, without its folder."""
         words = ["isthmus", "discover", self.data]
-        for name in self.__dataclass_fields__:
-            value = getattr(self, name)
+        for name, value in plain_fields(self).items():
             option = f"--{name.replace('_', '-')}"
             if name == "data" or value is None or value is False or (name == "seed" and value == 0):
                 continue
             words += [option] if value is True else [option, f"{value:g}" if name == "max_seconds" else str(value)]
         return shlex.join(words)
+
+
+def _names(option: str | None) -> tuple[str, ...]:
+    """The names of columns in an option."""
+    if not option:
+        return ()
+    from isthmus.tasks.names import names_in  # brings torch with it
+
+    return names_in(option)
 
 
 @with_options(DiscoverRequest, Workplace)

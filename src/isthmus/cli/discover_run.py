@@ -38,6 +38,7 @@ from isthmus.discovery.files.netcdf import write_tables
 from isthmus.discovery.halves import Side
 from isthmus.discovery.remedies.remedy import Effort
 from isthmus.discovery.settings import Settings
+from isthmus.discovery.work.progress import Progress
 from isthmus.errors import DataError, IsthmusError
 from isthmus.theory import Verdict
 from isthmus.training import Limits
@@ -140,7 +141,7 @@ def _rows(request: DiscoverRequest) -> Rows:
     choice = choice_of(request.target, request.classes, autoencode=request.autoencode)
     rows = read_rows(
         request.data, choice, groups=request.groups, ordered=request.ordered, seed=request.seed,
-        candidates=request.candidate_names,
+        candidates=request.candidate_names, options=request.table_options,
     )  # fmt: skip
     if named := loss_option(request.loss):
         rows = dataclasses.replace(rows, loss=named.name)
@@ -206,6 +207,13 @@ def _finished(folder: Path, rows: Rows, request: DiscoverRequest) -> Discovery:
 def _search(
     rows: Rows, folder: Path, request: DiscoverRequest, errors: Console, seconds: float | None, *, place: Workplace
 ) -> Discovery:
+    say, unsaid = notes(errors), rows.summary()
+
+    def told(event: Progress) -> None:
+        while unsaid:  # once the work has begun: what is refused is one line, without notes above it
+            say(unsaid.pop(0))
+        listener(event)
+
     with place.opened() as (workers, executor), shown_progress(errors) as listener:
         return discover(
             rows.x,
@@ -225,7 +233,7 @@ def _search(
             seed=request.seed,
             limits=Limits(seconds=seconds, evaluations=request.evaluations),
             out=folder,
-            progress=listener,
+            progress=told,
             control=request.control,
             depth_path=request.depth_path,
             columns=rows.columns,

@@ -5,11 +5,16 @@ What a record checks when it is made, and what is done with it: the file of its 
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from isthmus.tasks.table_options import TableOptions
 
 Model = Annotated[Path, typer.Argument(help="A folder of discover, .safetensors, a state dict (.pt), or .pt2.")]
 Samples = Annotated[str, typer.Option(help="Samples that the network takes: a file, or builtin:NAME.")]
@@ -22,6 +27,37 @@ Workers = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class TableReading:
+    """How a table is written, as options; what is not said is guessed aloud."""
+
+    sep: Annotated[str | None, typer.Option(help="Between cells: ';', tab, space, ...; default found in the file.")] = (
+        None
+    )
+    decimal: Annotated[str | None, typer.Option(help="The decimal sign, . or ,; default found in the file.")] = None
+    encoding: Annotated[str | None, typer.Option(help="Of text, as Python calls it; default utf-8, or found.")] = None
+    comment: Annotated[str | None, typer.Option(help="Lines that begin with it are left out; default found.")] = None
+
+    def options(self, **others: Any) -> "TableOptions":
+        """The same for `read_table`, with other options beside.
+
+        Raises:
+            DataError: a value that cannot be meant.
+        """
+        from isthmus.tasks.table_options import TableOptions  # brings torch with it
+
+        return TableOptions(self.sep, self.decimal, self.encoding, self.comment, **others)
+
+
+def plain_fields(record: object) -> dict[str, object]:
+    """The options of a record by name, those of records in it among them."""
+    found: dict[str, object] = {}
+    for field in fields(record):  # pyright: ignore[reportArgumentType]
+        value = getattr(record, field.name)
+        found |= plain_fields(value) if is_dataclass(value) else {field.name: value}
+    return found
+
+
 def with_options(*records: Callable[..., object]) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Makes a command of a function of records: their fields are options, before those that the function takes itself.
 
@@ -29,21 +65,39 @@ def with_options(*records: Callable[..., object]) -> Callable[[Callable[..., int
         def fit(request: FitRequest, *, out: Annotated[Path | None, typer.Option(help="...")] = None) -> int: ...
 
     Args:
-        records: dataclasses whose fields are annotated as arguments of a command.
+        records: dataclasses whose fields are annotated as arguments of a command; a field that is a record itself
+            stands for its fields. The options of the second and further ones come last.
     """
-    fields = [inspect.signature(record).parameters for record in records]
 
     def made(carry_out: Callable[..., int]) -> Callable[..., int]:
         @wraps(carry_out)
         def command(**given: Any) -> int:
-            values = [{name: given.pop(name) for name in names} for names in fields]
-            return carry_out(*(record(**mine) for record, mine in zip(records, values, strict=True)), **given)
+            taken = [_taken(record, given) for record in records]
+            return carry_out(*taken, **given)
 
         own = list(inspect.signature(carry_out).parameters.values())[len(records) :]
-        first, *more = [list(names.values()) for names in fields]
-        options = [*first, *own, *(option for names in more for option in names)]
-        named = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in options]
+        first, *more = map(_options_of, records)
+        named = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in [*first, *own, *chain(*more)]]
         command.__signature__ = inspect.Signature(named, return_annotation=int)  # pyright: ignore[reportAttributeAccessIssue]
         return command
 
     return made
+
+
+def _inner(parameter: inspect.Parameter) -> Callable[..., object] | None:
+    """The record that an argument of a record is, if it is one."""
+    return parameter.annotation if hasattr(parameter.annotation, "__dataclass_fields__") else None
+
+
+def _options_of(record: Callable[..., object]) -> list[inspect.Parameter]:
+    """The arguments of a record, those of records in it in their place."""
+    parameters = inspect.signature(record).parameters.values()
+    return [option for p in parameters for option in (_options_of(inner) if (inner := _inner(p)) else [p])]
+
+
+def _taken(record: Callable[..., object], given: dict[str, Any]) -> object:
+    """The record made of its options, which are taken from those given."""
+    parameters = inspect.signature(record).parameters.items()
+    return record(
+        **{name: _taken(inner, given) if (inner := _inner(p)) else given.pop(name) for name, p in parameters}
+    )

@@ -58,7 +58,7 @@ def as_numbers(column: pd.Series) -> np.ndarray | CellProblem | None:
         numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
         cells = column.to_numpy(dtype=object, na_value=np.nan)
-        numbers = np.array([_number(cell) for cell in cells])
+        numbers = np.array([as_number(cell) for cell in cells])
         absent = column.isna().to_numpy()
         is_text = np.isnan(numbers) & ~absent
         is_text &= np.array([str(cell).strip().lower() not in {"nan", "+nan", "-nan"} for cell in cells])
@@ -67,7 +67,7 @@ def as_numbers(column: pd.Series) -> np.ndarray | CellProblem | None:
     return _checked(column, numbers)
 
 
-def _number(cell: object) -> float:
+def as_number(cell: object) -> float:
     """A cell as a number; NaN where it is none. Python's own rule, without its underscores between digits."""
     if isinstance(cell, str):
         try:
@@ -87,8 +87,8 @@ def _text_among_numbers(column: object, values: np.ndarray, is_text: np.ndarray,
     name, rows = quoted(column), is_text.nonzero()[0]
     cells = [str(cell) for cell in values[rows[:1000]]]
     for pattern, what, remedy in (
-        (_THOUSANDS, "separators of thousands", "Write the numbers without them."),
-        (_DECIMAL_COMMA, "decimal commas", "Write decimal points."),
+        (_THOUSANDS, "separators of thousands", "Write the numbers without them, or say the decimal sign."),
+        (_DECIMAL_COMMA, "decimal commas", "Write decimal points, or say the decimal sign."),
     ):
         if all(pattern.fullmatch(cell) for cell in cells):
             listed = listing((rows + 1).tolist(), "row")

@@ -19,7 +19,7 @@ from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.names import checked_names, quoted
 
 MOST_CATEGORIES = 50
-_MOST_TOLD = 3
+MOST_TOLD = 10
 
 
 class ColumnError(DataError):
@@ -29,10 +29,10 @@ class ColumnError(DataError):
         self.where, self.problems = where, tuple(problems)
         super().__init__(self.told())
 
-    def told(self, *, instead: str = "", addition: str = "") -> str:
+    def told(self, *, addition: str = "") -> str:
         """The line: the first problems, what else is known of them, and what to do."""
-        shown = self.problems[:_MOST_TOLD]
-        clauses = [instead] if instead else [problem.what for problem in shown]
+        shown = self.problems[:MOST_TOLD]
+        clauses = [problem.what for problem in shown]
         left = len(self.problems) - len(shown)
         more = f"; {left} more columns cannot be used" if left else ""
         remedies = " ".join(dict.fromkeys(problem.remedy for problem in shown))

@@ -1,0 +1,138 @@
+"""The formats of files that hold tables: what reads each, in one registry. What is made of the columns: `files`."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from isthmus.errors import DataError
+from isthmus.tasks.array_files import opened_arrays
+from isthmus.tasks.arrays import as_samples
+from isthmus.tasks.columns import check_present
+from isthmus.tasks.dialects import TEXT_EXTENSIONS
+from isthmus.tasks.door import checked_file, through_door
+from isthmus.tasks.missing import complete_rows
+from isthmus.tasks.names import checked_names, found_names
+from isthmus.tasks.parquet import read_parquet
+from isthmus.tasks.spreadsheets import read_spreadsheet
+from isthmus.tasks.table_options import AS_IT_COMES, TableOptions
+from isthmus.tasks.text_lines import PACKED
+from isthmus.tasks.text_tables import Lines, read_text_table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Content:
+    """What stands in a file.
+
+    Attributes:
+        table: its columns.
+        apart: the targets that it keeps apart from them (`y` of an .npz).
+        lines: where its rows stand, if it is text or a sheet.
+        rows: which of the rows of the file these are; None for all.
+    """
+
+    table: pd.DataFrame
+    apart: pd.DataFrame | None = None
+    lines: Lines | None = None
+    rows: np.ndarray | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WantedColumns:
+    """How a table is read, and which of its columns are known before it is.
+
+    Attributes:
+        options: how it is written, what of it is left out.
+        as_text: columns whose cells are kept as they are written, also where they look like numbers.
+        keep: names of columns that are wanted also where they hold numbers of rows.
+    """
+
+    options: TableOptions = AS_IT_COMES
+    as_text: Collection[str] = ()
+    keep: Collection[str] = field(default_factory=tuple[str, ...])
+
+
+def _text(path: Path, wanted: WantedColumns) -> Content:
+    table, lines = read_text_table(path, options=wanted.options, as_text=wanted.as_text, keep=wanted.keep)
+    return Content(table, lines=lines)
+
+
+def _spreadsheet(path: Path, wanted: WantedColumns) -> Content:
+    table, lines = read_spreadsheet(path, keep=wanted.keep)
+    return Content(table, lines=lines)
+
+
+def _parquet(path: Path, _wanted: WantedColumns) -> Content:
+    return Content(read_parquet(path))
+
+
+def _array(path: Path, _wanted: WantedColumns) -> Content:
+    return through_door(path, _read_arrays, kind=path.suffix.lower())
+
+
+FORMATS: dict[str, Callable[[Path, WantedColumns], Content]] = {
+    **dict.fromkeys(TEXT_EXTENSIONS, _text),
+    **dict.fromkeys((extension + PACKED for extension in TEXT_EXTENSIONS), _text),
+    ".xlsx": _spreadsheet,
+    ".parquet": _parquet,
+    ".npy": _array,
+    ".npz": _array,
+}
+EXTENSIONS = tuple(FORMATS)
+
+
+def read_content(path: Path, wanted: WantedColumns) -> Content:
+    """What stands in a file, without the columns and rows that are left out.
+
+    Raises:
+        DataError: it is no file of a known format, cannot be read, or has no rows.
+    """
+    checked = checked_file(path, hint="Check the path, or use builtin:NAME for data that come along.")
+    extension = "".join(path.suffixes[-2:] if path.suffix.lower() == PACKED else path.suffixes[-1:]).lower()
+    if extension not in FORMATS:
+        raise DataError(f"{path}: unknown extension {extension!r}. Use one of {', '.join(EXTENSIONS)}.")
+    if checked.stat().st_size == 0:
+        raise DataError(f"{path}: the file is empty. Pass a file with at least one row.")
+    content = FORMATS[extension](path, wanted)
+    if len(content.table) == 0:
+        raise DataError(f"{path}: has column names but no rows. Pass a file with at least one row.")
+    left = found_names(wanted.options.leave_out, content.table.columns)
+    check_present(list(content.table.columns), left, str(path))
+    content = replace(content, table=content.table.drop(columns=list(left)))
+    if wanted.options.drop_missing:
+        rows = complete_rows(content.table, content.apart, str(path))
+        apart = None if content.apart is None else content.apart.iloc[rows].reset_index(drop=True)
+        return replace(content, table=content.table.iloc[rows].reset_index(drop=True), apart=apart, rows=rows)
+    return content
+
+
+def _read_arrays(path: Path) -> Content:
+    with opened_arrays(path) as file:
+        if "x" not in file.names:
+            raise DataError(f"{path}: holds no array x, but {file.names_in_words}. Save x (and y) in it.")
+        # an archive tells which of its arrays it is
+        x = file.read("x")
+        y = file.read("y") if "y" in file.names else None
+        table = _array_table(x, f"{path}, x" if len(file.names) > 1 or path.suffix.lower() == ".npz" else str(path))
+    return Content(table) if y is None else Content(table, _targets(y, f"{path}, y"))
+
+
+def _targets(y: np.ndarray, where: str) -> pd.DataFrame:
+    """The array y of an .npz as columns."""
+    if y.dtype.kind in "US":
+        if y.ndim == 0 or y.size != len(y):
+            raise DataError(f"{where}: needs one text per row, got shape {y.shape}. Save it as one column.")
+        texts = [str(text) for text in y.reshape(-1).tolist()]
+        checked_names(sorted(set(texts)), where, what="class")
+        return pd.DataFrame({"y": pd.Series(texts, dtype=object)})
+    y = as_samples(y, where)
+    names = ["y"] if y.shape[1] == 1 else [f"y{i}" for i in range(1, y.shape[1] + 1)]
+    return pd.DataFrame(y, columns=names)
+
+
+def _array_table(array: np.ndarray, where: str) -> pd.DataFrame:
+    table = pd.DataFrame(as_samples(array, where))
+    table.columns = [f"c{i}" for i in range(1, table.shape[1] + 1)]
+    return table

@@ -1,0 +1,63 @@
+"""Cells that are missing in a table: their rows left out, or filled in, and said. Refused unless asked for: `cells`."""
+
+import warnings
+from collections import Counter
+from typing import cast
+
+import numpy as np
+import pandas as pd
+
+from isthmus.errors import DataError, DataWarning
+from isthmus.tasks.arrays import counted, listing
+from isthmus.tasks.cells import as_number
+from isthmus.tasks.names import quoted
+
+
+def complete_rows(table: pd.DataFrame, apart: pd.DataFrame | None, where: str) -> np.ndarray:
+    """The rows, from 0, in which no cell is missing; a DataWarning counts the others, and says which column costs most.
+
+    Raises:
+        DataError: there is none.
+    """
+    absent = table.isna() if apart is None else pd.concat([table, apart], axis=1).isna()
+    rows = np.flatnonzero(~absent.to_numpy().any(axis=1))
+    if len(rows) == len(table):
+        return rows
+    counts = absent.to_numpy().sum(axis=0)
+    worst = int(counts.argmax())
+    most = f"column {quoted(absent.columns[worst])} lacks {counts[worst]}"
+    if not len(rows):
+        raise DataError(f"{where}: a cell is missing in each of the {len(table)} rows; {most}. Leave that column out.")
+    lost = np.setdiff1d(np.arange(len(table)), rows) + 1
+    warnings.warn(
+        f"{where}: left out {listing(lost.tolist(), 'row')}, in which cells are missing, of {len(table)}; {most}.",
+        DataWarning,
+        stacklevel=4,
+    )
+    return rows
+
+
+def filled(table: pd.DataFrame, where: str) -> pd.DataFrame:
+    """The table with the median, or the most frequent text, where a cell is missing; a DataWarning says where.
+
+    Columns without any cell are left as they are.
+    """
+    found, told = table.copy(deep=False), list[str]()
+    for place, name in enumerate(table.columns):
+        column = cast(pd.Series, table.iloc[:, place])
+        absent = column.isna().to_numpy()
+        if not absent.any() or absent.all():
+            continue
+        present = column.to_numpy(dtype=object)[~absent]
+        numbers = np.array([as_number(cell) for cell in present])
+        value = Counter(present.tolist()).most_common(1)[0][0] if np.isnan(numbers).any() else float(np.median(numbers))
+        found.isetitem(place, column.astype(object).where(~absent, value).infer_objects())
+        told.append(f"{quoted(name)} ({counted(int(absent.sum()), 'cell')})")
+    if told:
+        warnings.warn(
+            f"{where}: missing cells of {listing(told, 'column', shown=10)} were filled with the median, or with the "
+            "most frequent text.",
+            DataWarning,
+            stacklevel=4,
+        )
+    return found

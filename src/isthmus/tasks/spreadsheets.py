@@ -1,0 +1,98 @@
+"""Tables in .xlsx files as data frames: the first sheet, values as last computed. What columns mean: `columns`.
+
+openpyxl is an extra; without it the refusal says how to install it. Nothing of a file is run, and no link is followed.
+"""
+
+import warnings
+import zipfile
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from isthmus.errors import DataError, DataWarning
+from isthmus.tasks.dialects import unit_row
+from isthmus.tasks.door import through_door
+from isthmus.tasks.memory import check_memory
+from isthmus.tasks.names import checked_names, quoted
+from isthmus.tasks.text_tables import NAMELESS, Lines, is_data, without_row_numbers
+
+_BYTES_PER_CELL = 60  # a number as Python has it, and its place
+_UNPACKED = 4  # texts of the file as Python has them
+_ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NULL!", "#NUM!")
+Row = tuple[int, list[object]]
+
+
+def read_spreadsheet(path: Path, *, keep: Collection[str] = ()) -> tuple[pd.DataFrame, Lines]:
+    """The columns of the first sheet, and where its rows stand; a DataWarning names the other sheets.
+
+    Args:
+        path: of an .xlsx.
+        keep: names of columns that are wanted also where they hold numbers of rows.
+
+    Raises:
+        DataError: openpyxl is missing, the file cannot be read, or there is no memory for it.
+    """
+    return through_door(path, lambda place: _read(place, keep), kind=".xlsx")
+
+
+def _read(path: Path, keep: Collection[str]) -> tuple[pd.DataFrame, Lines]:
+    rows = _rows(path)
+    if not rows:
+        raise DataError(f"{path}: its first sheet is empty. Put the table into the first sheet.")
+    first = ["" if cell is None else str(cell).strip() for cell in rows[0][1]]
+    has_header = not is_data(first)
+    header = [name or NAMELESS.format(place) for place, name in enumerate(first)]
+    names = checked_names(header, str(path)) if has_header else tuple(f"c{i}" for i in range(1, len(first) + 1))
+    if longer := [number for number, cells in rows if len(cells) > len(names)]:
+        raise DataError(f"{path}: row {longer[0]} of the sheet has cells beyond the first row. Name every column.")
+    if has_header and (units := unit_row([["" if c is None else str(c) for c in cells] for _, cells in rows[:1000]])):
+        warnings.warn(
+            f"{path}: row {rows[1][0]} of the sheet holds text above numbers ({units}), units perhaps: left out.",
+            DataWarning,
+            stacklevel=6,
+        )
+        del rows[1]
+    rows = [(number, cells + [None] * (len(names) - len(cells))) for number, cells in rows]
+    table = pd.DataFrame([cells for _, cells in rows[has_header:]], columns=list(names), dtype=object).infer_objects()
+    if has_header and not first[0] and header[0] not in keep:
+        table = without_row_numbers(table, str(path))
+    return table, Lines(lambda: rows, has_header, "row")
+
+
+def _rows(path: Path) -> list[Row]:
+    """The rows of the first sheet that are not empty, with their numbers, without empty cells at their ends."""
+    try:
+        import openpyxl
+    except ImportError:
+        raise DataError(
+            f"{path}: reading .xlsx needs openpyxl. Install isthmus[excel], or save the sheet as .csv."
+        ) from None
+    with zipfile.ZipFile(path) as archive:
+        check_memory(_UNPACKED * sum(member.file_size for member in archive.infolist()), str(path))
+    book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
+    try:
+        sheet = book.worksheets[0]
+        if len(book.worksheets) > 1:
+            others = [quoted(other.title) for other in book.worksheets[1:]]
+            warnings.warn(
+                f"{path}: sheet {quoted(sheet.title)} was read, of {len(others) + 1}.", DataWarning, stacklevel=7
+            )
+        sheet.reset_dimensions()  # what a file says of its own size is not believed
+        return _filled(sheet.iter_rows(values_only=True), str(path))
+    finally:
+        book.close()
+
+
+def _filled(rows: Iterable[tuple[object, ...]], where: str) -> list[Row]:
+    found: list[Row] = []
+    cells = 0
+    for number, row in enumerate(rows, start=1):
+        values = [None if isinstance(cell, str) and (not cell.strip() or cell in _ERRORS) else cell for cell in row]
+        while values and values[-1] is None:
+            values.pop()
+        if values:
+            cells += len(values)
+            check_memory(_BYTES_PER_CELL * cells, where)
+            found.append((number, values))
+    return found

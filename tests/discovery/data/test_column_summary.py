@@ -1,0 +1,38 @@
+import numpy as np
+
+from isthmus.discovery.data.column_summary import column_summary
+from isthmus.tasks.input_columns import InputColumn, Made
+
+RNG = np.random.default_rng(0)
+A = RNG.standard_normal((400, 2))
+
+
+def said(*, ordered: bool = False, **columns: np.ndarray) -> str:
+    x = np.column_stack([A, *columns.values()])
+    made = [InputColumn(name) for name in ("a", "b", *columns)]
+    return "\n".join(column_summary(x, made, ("y",), ordered=ordered)[1:])
+
+
+def test_a_plain_table_is_counted_and_nothing_else() -> None:
+    assert said() == ""
+    columns = [InputColumn("a"), InputColumn("s=u", Made.ONE_HOT, "s", "u"), InputColumn("s=v", Made.ONE_HOT, "s", "v")]
+    x = np.column_stack([A[:, 0], A[:, 1] > 0, A[:, 1] <= 0]).astype(float)
+    assert column_summary(x, columns) == ["400 rows of 2 input columns as 3 inputs, to reconstruct them."]
+
+
+def test_what_stands_out_is_named() -> None:
+    assert said(n=np.arange(7.0, 407)).startswith("column 'n': rises by one")
+    assert said(n=np.arange(7.0, 407), ordered=True) == ""
+    assert said(n=RNG.permutation(400).astype(float)) == ""
+    assert said(c=np.full(400, 2.5)).startswith("column 'c': the same in every row")
+    assert said(d=5 - 1e8 * A[:, 1]) == "column 'd': the same as 'b' but for scale and origin."
+    assert said(d=A[:, 1] + 1e-4 * A[:, 0]) == ""
+
+
+def test_heavy_tails_are_told_from_light_ones_and_logarithms_advised_where_they_help() -> None:
+    tail = np.exp(2 * RNG.standard_normal(400))
+    assert said(t=tail).endswith("take logarithms.")
+    assert said(t=-tail).endswith("look at these rows.")
+    assert said(t=RNG.exponential(size=400)) == ""
+    outlier = np.where(np.arange(400) == 9, 1e-9, 1.0) + 1e-3 * RNG.random(400)  # small, not large: no logarithm helps
+    assert said(t=outlier).endswith("look at these rows.")

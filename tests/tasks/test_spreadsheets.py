@@ -1,0 +1,67 @@
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from isthmus.errors import DataError, DataWarning
+from isthmus.tasks import read_table
+
+openpyxl = pytest.importorskip("openpyxl", reason="the extra excel is not installed")
+X = np.random.default_rng(0).standard_normal((30, 3)).round(9)  # openpyxl writes 16 digits
+
+
+def sheet(path: Path, rows: Sequence[Sequence[object]], *others: str) -> Path:
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    for title in others:
+        book.create_sheet(title)
+    book.save(path)
+    return path
+
+
+def test_a_sheet_is_read_as_a_csv_would_be(tmp_path: Path) -> None:
+    rows = [["a", "b", "y"], *X.tolist()]
+    task = read_table(sheet(tmp_path / "d.xlsx", rows), target="y")
+    np.testing.assert_array_equal(task.x, X[:, :2])
+    np.testing.assert_array_equal(task.target, X[:, 2:])
+    assert read_table(sheet(tmp_path / "e.xlsx", rows[1:])).x_names == ("c1", "c2", "c3")
+    numbered = [["", "a", "b"], *([i, *row[:2]] for i, row in enumerate(X.tolist()))]
+    assert read_table(sheet(tmp_path / "f.xlsx", numbered)).x_names == ("a", "b")
+
+
+def test_units_other_sheets_and_odd_cells_are_said(tmp_path: Path) -> None:
+    rows = [["a", "b"], ["m", "kg"], [], *X[:, :2].tolist()]
+    path = sheet(tmp_path / "d.xlsx", rows, "notes")
+    with pytest.warns(DataWarning, match="row 2 of the sheet holds text above numbers"), \
+         pytest.warns(DataWarning, match="sheet 'Sheet' was read, of 2"):  # fmt: skip
+        np.testing.assert_array_equal(read_table(path).x, X[:, :2])
+    rows = [["a", "b"], [], *X[:, :2].tolist(), [1, "#N/A"], ["oops", 2]]
+    with pytest.raises(
+        DataError, match="'a' holds text in row 32 .'oops'.*'b' holds a missing.*row 31 is row 33 of the"
+    ):
+        read_table(sheet(tmp_path / "e.xlsx", rows))
+    with pytest.raises(DataError, match="row 2 of the sheet has cells beyond the first row"):
+        read_table(sheet(tmp_path / "f.xlsx", [["a"], [1, 2]]))
+    with pytest.raises(DataError, match="first sheet is empty"):
+        read_table(sheet(tmp_path / "g.xlsx", []))
+
+
+def test_what_is_no_sheet_or_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "d.xlsx").write_bytes(b"PK no archive")
+    with pytest.raises(DataError, match="cannot be read as .xlsx"):
+        read_table(tmp_path / "d.xlsx")
+    path = sheet(tmp_path / "wide.xlsx", [["a"], *([[1]] * 30)])
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    text = members["xl/worksheets/sheet1.xml"].decode()
+    far = "".join(f'<row r="{n}"><c r="XFD{n}"><v>1</v></c></row>' for n in range(40, 4040))
+    members["xl/worksheets/sheet1.xml"] = text.replace("</sheetData>", f"{far}</sheetData>").encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    monkeypatch.setenv("ISTHMUS_MEMORY", "50M")  # 200 kB that name 65 million cells
+    with pytest.raises(DataError, match="needs .* of memory"):
+        read_table(path)
