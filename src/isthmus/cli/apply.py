@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from isthmus.cli.shared_options import TableReading, with_options
+from isthmus.cli.voice import tell, voice
 
 
 class What(StrEnum):
@@ -56,9 +57,10 @@ def apply(
         table = pd.DataFrame(found.predict(x), columns=found.loss.output_names(found.target_names))
         if found.loss.classes:
             table.insert(0, "class", [found.target_names[i] for i in table.to_numpy().argmax(axis=1)])
+    tell(columns=list(table.columns), **({"out": str(out)} if out else {"rows": table.to_numpy(dtype=object)}))
     text = csv_text(table)
-    if out is None:
-        typer.echo(text, nl=False)
-    else:
+    if out is not None:
         write_text(out, text)
+    elif not voice().as_json:
+        typer.echo(text, nl=False)
     return 0

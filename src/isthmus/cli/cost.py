@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from isthmus.cli.voice import tell
+
 
 class CostKind(StrEnum):
     """Which networks compete."""
@@ -25,7 +27,6 @@ def cost(
     rank: Annotated[
         int | None, typer.Option(min=0, help="Singular values to keep; default those above rounding.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Least parameter norm with which a linear network computes MATRIX, and how it hangs on the rank."""
     from isthmus.errors import DataError
@@ -37,15 +38,13 @@ def cost(
     if not (lam > 0 and math.isfinite(lam)):
         raise DataError(f"--residual-weight {lam:g}: needs a positive number.")
 
-    from isthmus.cli.cost_table import cost_reading, json_text, print_reading
+    from isthmus.cli.cost_table import cost_reading, facts_of, print_reading
     from isthmus.tasks import read_matrix
 
     values = read_matrix(matrix)
     reading = cost_reading(
         values, name=str(matrix), depth=depth, kind=kind, residual_weight=lam if is_residual else None, rank=rank
     )
-    if as_json:
-        typer.echo(json_text(reading))
-    else:
-        print_reading(reading)
+    tell(**facts_of(reading))
+    print_reading(reading)
     return 0

@@ -1,7 +1,5 @@
 """The answer of `isthmus cost`: numbers of `theory` side by side, as a table or as JSON."""
 
-import json
-import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
@@ -82,15 +80,9 @@ def cost_reading(
     )  # fmt: skip
 
 
-def json_text(reading: CostReading) -> str:
-    """The reading as one JSON object; what is infinite (the expansion where a zero is kept) is null."""
-
-    def plain(value: object) -> object:
-        if isinstance(value, tuple):
-            return [plain(part) for part in value]
-        return None if isinstance(value, float) and not math.isfinite(value) else value
-
-    return json.dumps({key: plain(value) for key, value in asdict(reading).items()}, allow_nan=False)
+def facts_of(reading: CostReading) -> dict[str, object]:
+    """The reading by the names of its numbers."""
+    return asdict(reading)
 
 
 def print_reading(reading: CostReading) -> None:

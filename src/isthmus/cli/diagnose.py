@@ -16,6 +16,7 @@ from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
 from isthmus.cli.output_file import checked_output
 from isthmus.cli.run_folder import check_writable
 from isthmus.cli.shared_options import Factory, Key, Model, Samples, with_options
+from isthmus.cli.voice import announce
 from isthmus.errors import DataError
 
 
@@ -110,6 +111,7 @@ def diagnose(
     """
     page = request.writable_page(replace=replace)
 
+    announce(f"reading {request.model} ...")
     from isthmus.cli.diagnose_run import diagnose_to  # torch and the rest: only once the page may be written
     from isthmus.cli.terminal import notes
 

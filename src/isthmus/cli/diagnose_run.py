@@ -21,6 +21,7 @@ from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.model_data import model_rows, own_arrays, whole_numbers
 from isthmus.cli.run_folder import builtin_name
 from isthmus.cli.terminal import print_headed, terminal
+from isthmus.cli.voice import tell
 from isthmus.diagnostics import Diagnosis, diagnose
 from isthmus.diagnostics.rank_budgets import rank_budgets
 from isthmus.diagnostics.samples import Inputs
@@ -181,6 +182,7 @@ def print_diagnosis(found: Diagnosis, page: Path) -> None:
     """Say the rank with its evidence, what each layer does, what was skipped, and where the page lies."""
     console = terminal()
     verdict = verdict_of(found)
+    tell(page=page, **found.to_dict())
     print_headed(console, verdict.headline, ((line.label, line.text) for line in verdict.lines), style="bold")
     if (cuts := cut_table(found)) is not None:
         _print_layers(console, cuts)

@@ -13,6 +13,7 @@ import typer
 
 from isthmus.cli.run_folder import check_writable, chosen_folder, default_folder
 from isthmus.cli.shared_options import TableReading, plain_fields, with_options
+from isthmus.cli.voice import announce
 from isthmus.cli.workplace import Workplace
 from isthmus.errors import DataError
 
@@ -234,6 +235,7 @@ def discover(
     """
     folder = chosen_folder(request.default_folder, out, resume, replace=replace)
     check_writable(folder)
+    announce(f"reading {request.data} ...")
     began = time.monotonic()
     from isthmus.cli.discover_run import Deadline, run_in  # torch and the rest: only once the request makes sense
 

@@ -23,6 +23,7 @@ from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
 from isthmus.cli.progress_bar import shown_progress
 from isthmus.cli.run_folder import WORK, FolderState, check_free, clear, state_of, tidy
 from isthmus.cli.terminal import notes, print_headed, terminal
+from isthmus.cli.voice import tell
 from isthmus.cli.workplace import Workplace
 from isthmus.discovery import Discovery, discover, interpret, load
 from isthmus.discovery.data.checking import (
@@ -124,7 +125,7 @@ def run_in(
                     page = write_outputs(found, folder, some.x.to_numpy(), command, some.candidates, y=some.y)
     except KeyboardInterrupt:
         text = f"isthmus: interrupted. {how_to_go_on(request, folder, begun=begun)}"
-        errors.print(text, soft_wrap=True)
+        terminal(stderr=True, always=True).print(text, soft_wrap=True)
         return ExitCode.INTERRUPTED
     except IsthmusError:
         raise
@@ -132,6 +133,7 @@ def run_in(
         if begun and state_of(folder) is FolderState.UNFINISHED:
             error.add_note(how_to_go_on(request, folder))
         raise
+    tell(folder=folder, report=page, **found.to_dict())
     print_verdict(terminal(), found, page or folder, label="Report" if page else "Result")
     return exit_code(found.verdict)
 

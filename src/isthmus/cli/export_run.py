@@ -23,6 +23,7 @@ from isthmus.cli.model_data import module_rows
 from isthmus.cli.model_exports import ExportRequest
 from isthmus.cli.run_folder import SUMMARY
 from isthmus.cli.terminal import notes, terminal
+from isthmus.cli.voice import tell
 from isthmus.discovery import Compression, compress, factorise
 from isthmus.discovery.chains.module_input import checked_input
 from isthmus.discovery.chains.running_cost import num_parameters
@@ -194,6 +195,7 @@ def _written(
     versions = {"isthmus": __version__, "torch": str(torch.__version__)}
     head = {"format": FORMAT, "format_version": FORMAT_VERSION, "versions": versions}
     content = plain({**head, **facts, "modules": described}, "export")
+    tell(folder=folder, **{name: value for name, value in facts.items() if name != "command"})
     write_text(folder / SUMMARY, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     return [*written, SUMMARY]
 

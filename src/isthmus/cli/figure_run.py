@@ -11,6 +11,7 @@ from isthmus.cli.interrupts import heard_again, terminate_like_interrupt, warnin
 from isthmus.cli.progress_bar import shown_sweep
 from isthmus.cli.run_folder import check_writable, is_free
 from isthmus.cli.terminal import notes, terminal
+from isthmus.cli.voice import tell
 from isthmus.errors import DataError, SweepError
 from isthmus.figures import Finished, Judgement, Preset, Workshop, gallery, named_figures, with_mnist
 from isthmus.figures.gallery import PAGE, VERDICTS, headline
@@ -55,6 +56,10 @@ def run_figures(name: str, preset: str, folder: Path, workers: int | None, mnist
     except SweepError as error:
         say(str(error))
         return ExitCode.DOUBTFUL
+    claims = [(done.figure.name, claim) for done in found for claim in done.claims]
+    tell(gallery=folder / PAGE, claims=[
+        {"figure": name, "verdict": c.judgement, "claim": c.statement, "measured": c.measured} for name, c in claims
+    ])  # fmt: skip
     _print(found, folder / PAGE)
     return ExitCode.DONE
 

@@ -12,6 +12,7 @@ import typer
 from isthmus.cli.discover import LARGEST, LOSS_HELP
 from isthmus.cli.run_folder import default_folder
 from isthmus.cli.shared_options import Classes, Target, with_options
+from isthmus.cli.voice import announce
 from isthmus.errors import DataError
 
 
@@ -94,6 +95,7 @@ def fit(
     """
     if not timeout < float("inf"):
         raise DataError(f"--timeout {timeout:g}: needs a finite number of seconds.")
+    announce(f"reading {request.data} ...")
     from isthmus.cli.fit_run import run_fit  # torch and the rest: only once the request makes sense
 
     return run_fit(request, out=out, resume=resume, replace=replace, timeout=timeout)

@@ -31,6 +31,7 @@ from isthmus.cli.run_folder import (
 )
 from isthmus.cli.shard_data import ShardData, read_shard
 from isthmus.cli.terminal import notes, terminal
+from isthmus.cli.voice import tell
 from isthmus.discovery.files.json_values import plain
 from isthmus.discovery.files.networks import write_network
 from isthmus.discovery.work.progress import Progress, ProgressListener, silent
@@ -154,6 +155,7 @@ def _train(request: FitRequest, folder: Path, shard: ShardData, team: Team, came
     whole = brought_together(result.network, team)
     described = _described(result, shard, team)
     team.told_by_first(lambda: _write(folder, request, shard, whole, described))
+    tell(folder=folder, **described)
     _say(team, _summary(described, folder))
     return _code(result.outcome, team)
 
@@ -244,6 +246,7 @@ def _say_finished(team: Team, folder: Path, request: FitRequest) -> int:
     described = team.told_by_first(lambda: stored_result(folder, request))
     # of a kill just before it was removed
     team.told_by_first(lambda: shutil.rmtree(folder / WORK, ignore_errors=True))
+    tell(folder=folder, **described)
     _say(team, _summary(described, folder))
     return _code(Outcome[str(described["outcome"])], team)
 
@@ -256,4 +259,4 @@ def _code(outcome: Outcome, team: Team) -> ExitCode:
 
 def _say(team: Team, text: str) -> None:
     if team.rank == 0:
-        typer.echo(text)
+        terminal().print(text, soft_wrap=True)

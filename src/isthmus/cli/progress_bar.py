@@ -25,7 +25,7 @@ MOST_ROWS = 16  # of a sweep: a screen holds no more; the rest is counted
 @contextmanager
 def shown_progress(console: Console) -> Generator[ProgressListener]:
     """A listener that shows events on `console` while the block runs."""
-    if not console.is_terminal:
+    if console.quiet or not console.is_terminal:
         yield PlainLines(lambda text: console.print(text, soft_wrap=True), words=line_of)
         return
     rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")
@@ -106,7 +106,7 @@ def time_left(seconds_left: float | None) -> str:
 @contextmanager
 def shown_sweep(console: Console) -> Generator[SweepListener]:
     """A listener that shows events on `console` while the block runs."""
-    if not console.is_terminal:
+    if console.quiet or not console.is_terminal:
         lines = PlainLines(lambda text: console.print(text, soft_wrap=True), words=line_of_sweep)
         yield lines
         lines.say_last()

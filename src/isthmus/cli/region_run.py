@@ -12,6 +12,7 @@ from torch import Tensor
 
 from isthmus.cli.data import builtin_task, rows_like
 from isthmus.cli.terminal import labelled, terminal
+from isthmus.cli.voice import tell
 from isthmus.constructions import merged_composition
 from isthmus.discovery import Discovery, load
 from isthmus.discovery.files.networks import read_network
@@ -281,6 +282,11 @@ def print_measured(found: Measured, model: Model, out: Path) -> None:
             ("", f"{', '.join(names[c] for c in met)} at x = {_point(model.in_units(cells.points(point[None])[0]))}")
             for point, met in list(zip(found.classes.tripoints, found.classes.tripoint_classes, strict=True))[:5]
         ]
+    tell(
+        picture=out, rank=rank, pieces=len(cells.polygons), norm_bound=found.schatten, slice=found.what,
+        jacobian_norm=cells.jacobian_norm(), lipschitz_constant=cells.lipschitz_constant(),
+        tripoints=None if found.classes is None else found.classes.tripoints,
+    )  # fmt: skip
     console = terminal()
     console.print(labelled(lines))
     console.print(f"Picture: {out}", soft_wrap=True)

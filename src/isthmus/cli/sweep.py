@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from isthmus.cli.shared_options import Workers
+from isthmus.cli.voice import speaking, tell
 from isthmus.cli.workplace import CaFile, Certificate, Key, certificates_of
 
 
@@ -18,7 +19,7 @@ class _PlanOrCommand(TyperGroup):
     """Takes a first word that is no subcommand for a plan: `sweep PLAN.toml` is `sweep run PLAN.toml`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and args[0] != "--help":
+        if args and args[0] not in self.commands and args[0] not in {"-h", "--help"}:
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
@@ -27,10 +28,18 @@ app = typer.Typer(
     cls=_PlanOrCommand, no_args_is_help=True,
     help="Train over a grid of settings. isthmus sweep PLAN.toml is short for isthmus sweep run PLAN.toml.",
 )  # fmt: skip
+_EXAMPLES = {
+    "run": "Example: isthmus sweep plan.toml --out runs/plan",
+    "status": "Example: isthmus sweep status runs/plan",
+    "table": "Example: isthmus sweep table runs/plan --out runs.csv",
+    "plot": "Example: isthmus sweep plot runs/plan --axis network.depth --quantity rank",
+    "reindex": "Example: isthmus sweep reindex runs/plan",
+}
 _Folder = Annotated[Path, typer.Argument(help="The folder of a sweep.")]
 
 
-@app.command()
+@app.command(epilog=_EXAMPLES["run"])
+@speaking
 def run(
     plan: Annotated[Path, typer.Argument(help="A TOML file: task, network, training, grid.")],
     out: Annotated[Path | None, typer.Option(help="Folder of the sweep; default runs/PLAN.")] = None,
@@ -85,13 +94,16 @@ def _carried_out(path: Path, folder: Path, choice: Any, *, retries: int, most_ru
                 )
     except KeyboardInterrupt:
         summary = Summary(SweepOutcome.INTERRUPTED)
+    tell(folder=folder, computed=summary.computed, found=summary.found, failed=list(summary.failed))
+    tell(outcome=summary.outcome.name)
     counts = f"{summary.computed} computed, {summary.found} found, {len(summary.failed)} failed"
     terminal().print(f"{folder}: {counts}. {summary.outcome.value}", soft_wrap=True)
     codes = {SweepOutcome.DONE: ExitCode.DONE, SweepOutcome.INTERRUPTED: ExitCode.INTERRUPTED}
     return codes.get(summary.outcome, ExitCode.DOUBTFUL)
 
 
-@app.command()
+@app.command(epilog=_EXAMPLES["status"])
+@speaking
 def status(folder: _Folder) -> int:
     """How many runs are done, waiting and failed, and why."""
     from isthmus.cli.sweep_folder import print_status
@@ -99,7 +111,8 @@ def status(folder: _Folder) -> int:
     return print_status(folder)
 
 
-@app.command()
+@app.command(epilog=_EXAMPLES["table"])
+@speaking
 def table(
     folder: _Folder,
     out: Annotated[Path | None, typer.Option(help="Write all columns to this .csv or .parquet file.")] = None,
@@ -111,7 +124,8 @@ def table(
     return print_table(folder) if out is None else write_table(folder, out, replace=replace)
 
 
-@app.command()
+@app.command(epilog=_EXAMPLES["plot"])
+@speaking
 def plot(
     folder: _Folder,
     axis: Annotated[
@@ -128,7 +142,8 @@ def plot(
     return draw(folder, axis, by, quantity.split(","), out or folder / "sweep.png", replace=replace)
 
 
-@app.command()
+@app.command(epilog=_EXAMPLES["reindex"])
+@speaking
 def reindex(folder: _Folder) -> int:
     """Make the index again from the folders of the runs; damaged runs are set aside."""
     from isthmus.cli.sweep_folder import reindex as again

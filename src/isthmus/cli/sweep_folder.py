@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-import typer
-
 from isthmus.cli.output_file import checked_output
+from isthmus.cli.terminal import terminal
+from isthmus.cli.voice import tell
 from isthmus.errors import DataError, SweepError
 from isthmus.sweeps.folder import FAILED, SweepFolder
 from isthmus.sweeps.index import Row, Status
@@ -20,6 +20,10 @@ from isthmus.writing.atomic import atomic_path
 
 _SHOWN = ("outcome", "objective", "data_loss", "penalty", "rank", "rank_estimate", "seconds", "error")
 _MOST_FAILURES = 10
+
+
+def _say(text: str) -> None:
+    terminal().print(text, soft_wrap=True)
 
 
 def rows_of(folder: SweepFolder) -> list[Row]:
@@ -43,21 +47,24 @@ def print_status(path: Path) -> int:
     if not driven:  # a driver that was killed cannot say that its runs no longer run
         counts[Status.WAITING] += counts.pop(Status.RUNNING)
     told = ", ".join(f"{count} {status.value}" for status, count in counts.items() if count)
-    typer.echo(f"{path}: {told}; {'a sweep is at work' if driven else 'no sweep is at work'}")
+    _say(f"{path}: {told}; {'a sweep is at work' if driven else 'no sweep is at work'}")
     failed = [row for row in rows if row.status is Status.FAILED]
+    tell(**{status.value: count for status, count in counts.items()}, at_work=driven)
+    tell(failures=[{"id": row.id, "error": row.error} for row in failed])
     for row in failed[:_MOST_FAILURES]:
-        typer.echo(f"failed {_cell(row.id)}: {_cell((row.error.strip().splitlines() or [''])[-1])}")
+        _say(f"failed {_cell(row.id)}: {_cell((row.error.strip().splitlines() or [''])[-1])}")
     if len(failed) > _MOST_FAILURES:
-        typer.echo(f"and {len(failed) - _MOST_FAILURES} more; all tracebacks are in {path / FAILED}")
+        _say(f"and {len(failed) - _MOST_FAILURES} more; all tracebacks are in {path / FAILED}")
     return 0
 
 
 def print_table(path: Path) -> int:
     """The table as text, the columns that say something; exit code 0."""
     columns = run_columns(rows_of(SweepFolder(path)))
+    tell(runs=columns)
     settings = [name for name in columns if "." in name]
     said = [name for name in _SHOWN if any(value not in {None, ""} for value in columns[name])]
-    typer.echo(as_text({name: columns[name] for name in ("id", "status", *settings, *said)}))
+    _say(as_text({name: columns[name] for name in ("id", "status", *settings, *said)}))
     return 0
 
 
@@ -103,7 +110,8 @@ def write_table(folder: Path, path: Path, *, replace: bool = False) -> int:
                 table.to_parquet(temporary, index=False, engine="pyarrow")
             except ImportError:
                 raise DataError(f"--out {path}: needs pyarrow. Install isthmus[tables], or write a .csv.") from None
-    typer.echo(f"{path}: {len(table)} runs")
+    tell(out=path, runs=len(table))
+    _say(f"{path}: {len(table)} runs")
     return 0
 
 
@@ -120,7 +128,8 @@ def reindex(folder: Path) -> int:
     with store.place.locked(), closing(store.rebuilt_index(notes())) as index:
         statuses = list(index.statuses().values())
     done = sum(status is Status.DONE for status in statuses)
-    typer.echo(f"{folder}: {done} finished and {len(statuses) - done} failed runs in the index")
+    tell(finished=done, failed=len(statuses) - done)
+    _say(f"{folder}: {done} finished and {len(statuses) - done} failed runs in the index")
     return 0
 
 
@@ -164,7 +173,8 @@ def draw(
             plots.sweep_lines(table, figure.add_subplot(1, len(names), number), axis=along, quantity=name, by=lines)
         with atomic_path(path) as temporary:
             figure.savefig(temporary, dpi=200)
-    typer.echo(f"{path}: {', '.join(names)} against {along}" + (f", by {lines}" if lines else ""))
+    tell(out=path, quantities=names, axis=along, by=lines)
+    _say(f"{path}: {', '.join(names)} against {along}" + (f", by {lines}" if lines else ""))
     return 0
 
 

@@ -3,21 +3,36 @@
 What is said: the file of each command. Progress: `progress_bar`.
 """
 
+import os
 from collections.abc import Callable, Iterable
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from isthmus.cli.voice import voice
 
-def terminal(*, stderr: bool = False) -> Console:
-    """A console that takes all text as it stands: names of columns, classes, layers and folders are no markup."""
-    return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+_WITHOUT_EDGE = 100_000
+
+
+def terminal(*, stderr: bool = False, always: bool = False) -> Console:
+    """A console that takes all text as it stands: names of columns, classes, layers and folders are no markup.
+
+    What goes into a pipe or a file is not folded: there is no edge. Where --json or --quiet is asked for, words are
+    printed nowhere, unless they `always` are.
+    """
+    silent = not always and (voice().is_quiet if stderr else voice().as_json)
+    console = Console(stderr=stderr, markup=False, emoji=False, highlight=False, quiet=silent)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _WITHOUT_EDGE
+    return console
 
 
 def notes(console: Console | None = None) -> Callable[[str], None]:
     """Says one sentence after another on stderr, each as a line of its own."""
     errors = terminal(stderr=True) if console is None else console
+    if errors.quiet:
+        return lambda text: None
     return lambda text: errors.print(f"note: {text}", soft_wrap=True)
 
 

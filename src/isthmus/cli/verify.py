@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from isthmus.cli.exit_codes import ExitCode
+from isthmus.cli.voice import tell
 
 
 def verify(run_dir: Annotated[Path, typer.Argument(help="Folder that discover wrote.")]) -> int:
@@ -13,6 +14,7 @@ def verify(run_dir: Annotated[Path, typer.Argument(help="Folder that discover wr
 
     Reads the stored weights and witnesses only. Exit codes: 0 all proved, 2 no such run or a damaged one, 3 refused.
     """
+    from isthmus.cli.terminal import terminal
     from isthmus.errors import DataError
     from isthmus.recheck import check_run
 
@@ -26,6 +28,7 @@ def verify(run_dir: Annotated[Path, typer.Argument(help="Folder that discover wr
         raise DataError(
             f"{run_dir}: cannot be checked ({' '.join(str(error).split())}). Run discover again."
         ) from error
+    tell(certificates=[{"kind": c.kind, "claim": c.claim, "refusal": c.refusal} for c in checked])
     for line in checked:
-        typer.echo(str(line))
+        terminal().print(str(line), soft_wrap=True)
     return ExitCode.DOUBTFUL if any(line.refusal is not None for line in checked) else ExitCode.DONE

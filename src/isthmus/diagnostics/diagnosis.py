@@ -7,10 +7,11 @@ import xarray as xr
 
 from isthmus.diagnostics.layer_sums import LayerSums
 from isthmus.theory import RankEstimate
+from isthmus.writing.shown import Shown
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+@dataclass(frozen=True, slots=True, repr=False)
+class Diagnosis(Shown):
     """What a network does layer by layer.
 
     Attributes:

@@ -24,10 +24,11 @@ from isthmus.networks.network import Network
 from isthmus.tasks.input_columns import InputColumn, columns_of
 from isthmus.theory import RankEstimate, Verdict
 from isthmus.training.losses import Loss, loss_argument, usual_loss
+from isthmus.writing.shown import Shown
 
 
-@dataclass(frozen=True, slots=True)
-class Discovery:
+@dataclass(frozen=True, slots=True, repr=False)
+class Discovery(Shown):
     """The rank of a task with its evidence, and `f = decoder o encoder` through that many dimensions.
 
     Attributes:

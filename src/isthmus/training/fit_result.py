@@ -6,6 +6,8 @@ from enum import Enum, StrEnum
 import xarray as xr
 from torch import nn
 
+from isthmus.writing.shown import Shown
+
 
 class Outcome(Enum):
     """Why a training run ended; the value is the sentence that the user reads."""
@@ -52,8 +54,8 @@ _OUTCOMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FitResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class FitResult(Shown):
     """A trained network and how its training ended.
 
     Attributes:

@@ -26,6 +26,7 @@ from isthmus.networks.arguments import module_argument
 from isthmus.networks.chain import UnreadableModule, as_module, read_chain
 from isthmus.networks.export_noise import copied_module
 from isthmus.networks.stage_kinds import Stage
+from isthmus.writing.shown import Shown
 
 # rows that the search fits, judges and reports on, at most
 MOST_FITTING, MOST_JUDGING, MOST_REPORTING = 8192, 2048, 8192
@@ -36,8 +37,8 @@ LEAST_ROWS = 5
 SLOWER, NOTICED, TRIES = 1.05, 2e-5, 3
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Compression:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Compression(Shown):
     """A network made smaller, what that cost, and what was left alone.
 
     Attributes:

@@ -26,7 +26,7 @@ from isthmus.writing.checksums import opened_json, sealed_json
 
 T = TypeVar("T")
 FORMAT, FORMAT_VERSION = "isthmus discovery", 1
-RESULT = "result.json"
+RESULT, WORK = "result.json", "work"
 TABLES = {"curves.nc": ("scree", "objective_curve"), "runs.nc": ("runs",), "layers.nc": ("layers",)}
 DEPTH, COMBINATIONS = ("depth.nc", "depth_path"), ("combinations.nc", "combinations")
 OPTIONAL = (DEPTH, COMBINATIONS)  # there only if they were asked for, or the encoder is linear
@@ -134,7 +134,8 @@ def _fields(
 
 def _result_content(place: Path) -> dict[str, Any]:
     if not (place / RESULT).exists():
-        raise DataError(f"load: {place} holds no finished run ({RESULT} is missing); finish it with --resume {place}.")
+        how = f"finish it with isthmus discover DATA --resume {place}" if (place / WORK).is_dir() else "check the path"
+        raise DataError(f"load: {place} holds no finished run ({RESULT} is missing); {how}.")
     content = _guarded(place / RESULT, lambda path: opened_json(path.read_bytes()))
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise DataError(f"load: {place / RESULT} is not a result of isthmus; give the folder that discover wrote.")

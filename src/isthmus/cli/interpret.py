@@ -1,0 +1,59 @@
+"""`isthmus interpret RUN`: what the coordinates of a saved discovery mean. The numbers: `discovery.evidence`."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from isthmus.cli.shared_options import TableReading, with_options
+from isthmus.cli.voice import tell
+
+
+@dataclass(frozen=True, slots=True)
+class InterpretRequest:
+    """Which discovery, on which rows."""
+
+    run_dir: Annotated[Path, typer.Argument(help="Folder that discover wrote.")]
+    data: Annotated[
+        str | None, typer.Argument(help="Rows to judge by: a file, or builtin:NAME; default what the run stored.")
+    ] = None
+    reading: TableReading = field(default_factory=TableReading)
+
+
+@with_options(InterpretRequest)
+def interpret(request: InterpretRequest) -> int:
+    """What each coordinate of a discovery saves, and which inputs it follows; on the run's own rows, or on DATA.
+
+    Exit codes: 0 done, 2 bad input.
+    """
+    from isthmus.cli.data import rows_like
+    from isthmus.cli.interrupts import warnings_as_lines
+    from isthmus.cli.terminal import labelled, notes, terminal
+    from isthmus.discovery import interpret as meaning_of
+    from isthmus.discovery import load
+    from isthmus.discovery.files.netcdf import read_table
+    from isthmus.errors import DataError
+    from isthmus.reports.meaning import meaning_table
+    from isthmus.tasks.door import through_door
+
+    found = load(request.run_dir)
+    if found.rank < 1:
+        raise DataError(f"{request.run_dir}: has rank {found.rank}, and so no coordinates that could mean something.")
+    if request.data is None:
+        stored = request.run_dir / "interpretation.nc"
+        if not stored.exists():
+            raise DataError(f"{request.run_dir}: stored no interpretation. Give DATA, the rows to judge by.")
+        meaning = through_door(stored, lambda place: read_table(place, "interpretation"), kind="netCDF")
+    else:
+        with warnings_as_lines(notes()):
+            x = rows_like(request.data, found.input_names, found.columns, request.reading.options())
+        meaning = meaning_of(found, x)
+    table = meaning_table(meaning)
+    rows = [dict(zip(table.headings, row, strict=True)) for row in table.rows]
+    tell(rank=found.rank, coordinates=rows, inputs=list(found.input_names), attribution=meaning["attribution"].values)
+    console = terminal()
+    for row in rows:
+        console.print(labelled(row.items()))
+        console.print()
+    return 0

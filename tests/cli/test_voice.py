@@ -1,0 +1,157 @@
+"""Every command speaks JSON, quietly or at length; helps end with a line to type; terminals see something move soon."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+
+import discoveries
+import isthmus
+from command_lines import write_table
+from isthmus.cli.commands import EXAMPLES, app
+from isthmus.cli.main import run
+from isthmus.cli.voice import tell, voice
+
+SRC = Path(__file__).parents[2] / "src"
+QUICK = ["--ridge", "3e-3", "--starts", "1", "--evaluations", "40", "--effort", "quick", "--no-pictures"]
+COMMANDS = [*(command.__name__ for command in EXAMPLES), "sweep"]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    x = np.random.default_rng(0).normal(size=(60, 3))
+    return write_table(tmp_path / "t.csv", ["a", "b", "y"], x)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    discoveries.discovery().save(str(tmp_path / "run"))
+    return tmp_path / "run"
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = run([*map(str, arguments)])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_a_discovery_is_one_object(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["discover", table, "--target", "y", "--out", tmp_path / "run", *QUICK]
+    code, out, err = said(capsys, *asked, "--json", "-q")
+    found = json.loads(out)
+    stored = isthmus.load(tmp_path / "run")
+    assert err == ""
+    assert (found["command"], found["exit_code"], found["rank"]) == ("discover", code, stored.rank)
+    assert found["verdict"] == stored.verdict.name
+    assert found["scree"]["heldout_error"] == stored.scree["heldout_error"].values.tolist()
+    code, out, err = said(capsys, "discover", table, "--autoencode", "--out", tmp_path / "other", *QUICK, "-v")
+    assert "Result: " in out
+    assert "note: 60 rows of 3 input columns" in err
+    assert "INFO isthmus" in err
+    code, out, err = said(capsys, "compare", tmp_path / "run", tmp_path / "other", "--json")
+    found = json.loads(out)
+    assert (code, err) == (0, "")
+    assert found["found"]["task"] == ["regression", "autoencoding"]
+    assert found["found"]["same data"] == [True, False]
+    assert "encoder_side" in found["settings"]
+    assert run(["compare", str(tmp_path / "run"), str(tmp_path / "other")]) == 0
+    assert re.search(r"task +regression +autoencoding", capsys.readouterr().out)
+
+
+def test_what_reads_a_run_is_one_object(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stored = isthmus.load(saved)
+    rows = np.random.default_rng(0).normal(size=(25, len(stored.input_names)))
+    data = write_table(tmp_path / "rows.csv", list(stored.input_names), rows)
+    code, out, _ = said(capsys, "apply", saved, data, "--json")
+    np.testing.assert_allclose(np.array(json.loads(out)["rows"], dtype=float), stored.transform(rows))
+    code, out, _ = said(capsys, "interpret", saved, data, "--json")
+    found = json.loads(out)
+    assert (code, found["rank"], len(found["coordinates"])) == (0, stored.rank, stored.rank)
+    assert np.shape(found["attribution"]) == (stored.rank, len(stored.input_names))
+    code, out, _ = said(capsys, "interpret", saved, data)
+    assert out.count("follows most") == stored.rank
+    code, _, err = said(capsys, "interpret", saved)
+    assert (code, "stored no interpretation. Give DATA" in err) == (2, True)
+    np.savetxt(tmp_path / "m.csv", np.diag([3.0, 2.0]), delimiter=",")
+    code, out, _ = said(capsys, "cost", tmp_path / "m.csv", "--depth", 3, "--kind", "connected", "--json")
+    assert json.loads(out)["rank"] == 2
+
+
+def test_the_doctor_knows_the_machine_and_a_right_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = said(capsys, "doctor", "--json")
+    found = json.loads(out)
+    assert (code, found["rank_found"], found["is_well"]) == (0, 2, True)
+    assert found["isthmus"] == isthmus.__version__
+    assert "torch " in found["packages"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_help_ends_with_an_example_of_its_own(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, short, _ = said(capsys, name, "-h")
+    assert code == 0
+    assert said(capsys, name, "--help")[1] == short
+    assert f"Example: isthmus {name}" in " ".join(short.split())
+    if name != "sweep":
+        assert "--json" in short
+
+
+@pytest.mark.parametrize("line", EXAMPLES.values(), ids=COMMANDS[:-1])
+def test_examples_can_be_typed(line: str) -> None:
+    command = typer.main.get_command(app)
+    _, name, *arguments = line.split()
+    with command.make_context("isthmus", [name, *arguments]) as context:
+        found = command.commands[name]  # pyright: ignore[reportAttributeAccessIssue]
+        assert found.make_context(name, list(arguments), parent=context).params
+
+
+def test_a_verdict_in_a_pipe_is_not_folded(saved: Path, tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"PYTHONPATH": str(SRC)}
+    program = (
+        "import isthmus\nfrom isthmus.cli.discover_run import print_verdict\n"
+        "from isthmus.cli.terminal import terminal\n"
+        f"found = isthmus.load({str(saved)!r})\nprint_verdict(terminal(), found, 'page')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    whole = next(text for text in _sentences(saved) if len(text) > 90)
+    assert any(whole in line for line in done.stdout.splitlines())
+
+
+def _sentences(saved: Path) -> list[str]:
+    from isthmus.reports import verdict_of
+
+    return [line.text for line in verdict_of(isthmus.load(saved)).lines]
+
+
+def test_a_terminal_sees_something_within_two_seconds(table: Path, tmp_path: Path) -> None:
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "isthmus", "discover", str(table), "--autoencode", "--out", str(tmp_path / "r")]
+    began = time.monotonic()
+    with subprocess.Popen([*command, *QUICK], stderr=follower, stdout=subprocess.DEVNULL, cwd=tmp_path,
+                          env=os.environ | {"PYTHONPATH": str(SRC)}) as child:  # fmt: skip
+        first = os.read(leader, 100)
+        seconds = time.monotonic() - began
+        child.terminate()
+    os.close(follower)
+    os.close(leader)
+    assert first.startswith(b"reading ")
+    assert seconds < 2
+
+
+def test_what_is_told_without_json_goes_nowhere() -> None:
+    tell(rank=3)
+    assert voice().facts == {}
+
+
+def test_a_run_that_is_not_there_is_no_run_to_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = said(capsys, "apply", tmp_path, "builtin:iris")
+    assert (code, "check the path" in err, "--resume" in err) == (2, True, False)
+    (tmp_path / "work").mkdir()
+    assert "isthmus discover DATA --resume" in said(capsys, "apply", tmp_path, "builtin:iris")[2]
