@@ -82,7 +82,7 @@ def test_what_reads_a_run_is_one_object(saved: Path, tmp_path: Path, capsys: pyt
     assert (code, "stored no interpretation. Give DATA" in err) == (2, True)
     np.savetxt(tmp_path / "m.csv", np.diag([3.0, 2.0]), delimiter=",")
     code, out, _ = said(capsys, "cost", tmp_path / "m.csv", "--depth", 3, "--kind", "connected", "--json")
-    assert json.loads(out)["rank"] == 2
+    assert (json.loads(out)["rank"], json.loads(out)["kind"]) == (2, "connected")
 
 
 def test_the_doctor_knows_the_machine_and_a_right_answer(capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,6 +122,7 @@ def test_a_verdict_in_a_pipe_is_not_folded(saved: Path, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     whole = next(text for text in _sentences(saved) if len(text) > 90)
     assert any(whole in line for line in done.stdout.splitlines())
+    assert not any(line.endswith(" ") for line in done.stdout.splitlines())
 
 
 def _sentences(saved: Path) -> list[str]:

@@ -4,7 +4,9 @@ What is said: the file of each command. Progress: `progress_bar`.
 """
 
 import os
+import re
 from collections.abc import Callable, Iterable
+from typing import IO, Any, cast
 
 from rich.console import Console
 from rich.table import Table
@@ -25,7 +27,23 @@ def terminal(*, stderr: bool = False, always: bool = False) -> Console:
     console = Console(stderr=stderr, markup=False, emoji=False, highlight=False, quiet=silent)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _WITHOUT_EDGE
+        console.file = cast(IO[str], _WithoutPadding(console.file))
     return console
+
+
+class _WithoutPadding:
+    """A stream that takes lines without the blanks with which columns of a table are filled up."""
+
+    def __init__(self, stream: Any) -> None:  # noqa: ANN401 - any stream of text
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write the text without blanks at the ends of its lines."""
+        self._stream.write(re.sub(r" +(?=\n)", "", text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the stream has
+        return getattr(self._stream, name)
 
 
 def notes(console: Console | None = None) -> Callable[[str], None]:

@@ -37,8 +37,8 @@ from isthmus.writing.folder_lock import only_writer
 
 
 def discover(  # noqa: PLR0913 - the arguments are a public contract
-    x: ArrayLike,
-    y: ArrayLike | None = None,
+    x: object,
+    y: object = None,
     *,
     encoder: str | None = None,
     decoder: str | None = None,
@@ -68,6 +68,11 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
 ) -> Discovery:
     """How many dimensions the task x -> y needs, which ones, and how sure that is.
 
+        found = isthmus.discover(x, y)     # arrays, tensors, tables; without y: of the data themselves
+        found.rank, found.verdict          # how many, and how sure
+        print(found.summary())             # why
+        found.transform(x)                 # the coordinates of the samples
+
     Several starts are trained to minima of  data_loss + ridge * |theta|^2  along a path of ridges. At the ridge with
     the least held-out error, and at its neighbours, the middle of the best network is truncated to every rank r and
     polished; the rank is the least r whose objective is close to the full one (`choices.SLACK`). Held-out error through
@@ -75,7 +80,8 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     for 24 dimensions at first and is widened, up to 96, where the objective asks for all of them.
 
     Args:
-        x: inputs (n, d_in): array, tensor or data frame of real numbers.
+        x: inputs (n, d_in): array, tensor, data frame (pandas, polars), xarray or sparse matrix of real numbers; or a
+            torch Dataset or DataLoader of rows, or of pairs, which brings the targets. More dimensions are flattened.
         y: targets (n, d_out), or class labels (n,) with loss="cross_entropy"; None: y = x, the dimension of the data.
         encoder: "curved"; or "linear": the least number of linear combinations of the inputs that the targets depend
             on, the index rank or structural dimension. None: curved, but linear of one target or two classes, whose

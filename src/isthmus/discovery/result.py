@@ -21,6 +21,7 @@ from isthmus.discovery.halves import INDEX, RANK, Side, rank_kind
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.networks.network import Network
+from isthmus.tasks.foreign import in_memory
 from isthmus.tasks.input_columns import InputColumn, columns_of
 from isthmus.theory import RankEstimate, Verdict
 from isthmus.training.losses import Loss, loss_argument, usual_loss
@@ -181,16 +182,16 @@ class Discovery(Shown):
             return []
         return [{name: int(a) for name, a in zip(self.input_names, row, strict=True) if a} for row in rows]
 
-    def inputs_of(self, x: ArrayLike) -> NDArray[np.float64]:
+    def inputs_of(self, x: object) -> NDArray[np.float64]:
         """Samples in the user's units as the encoder takes them: columns in order, logarithms taken."""
         rows = np.array(self.in_order(x), dtype=np.float64)
         return rows if self.powers is None else self.powers.inputs(rows)
 
-    def transform(self, x: ArrayLike) -> NDArray[np.float64]:
+    def transform(self, x: object) -> NDArray[np.float64]:
         """The `rank` coordinates of samples in the user's units, shape (n, rank)."""
         return _apply(self.encoder, self.inputs_of(x))
 
-    def predict(self, x: ArrayLike) -> NDArray[np.float64]:
+    def predict(self, x: object) -> NDArray[np.float64]:
         """Predictions (n, d_out) in the user's units through `rank` dimensions, or logits, or log rates.
 
         What they are depends on the loss, of "gaussian" all means and then all log variances; `loss.means` turns them
@@ -201,8 +202,9 @@ class Discovery(Shown):
             found if self.powers is None else self.powers.restored(np.array(self.in_order(x), dtype=np.float64), found)
         )
 
-    def in_order(self, x: ArrayLike) -> ArrayLike:
+    def in_order(self, x: object) -> ArrayLike:
         """A data frame's columns in the order of `input_names`, wherever it has them all; anything else as it is."""
+        x, _ = in_memory(x)
         if not isinstance(x, pd.DataFrame):
             return x
         x = x.rename(columns=str)

@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from numpy.typing import ArrayLike
 
+from isthmus import __version__
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
 from isthmus.discovery.evidence.straight_halves import straight_halves
@@ -31,7 +32,7 @@ from isthmus.writing.atomic import write_text
 
 MOST_NAMES = 100  # of columns on a page
 _RECORD = "input_columns"  # as long as the table is wide; result.json has it
-_PACKAGES = ("isthmus", "torch", "matplotlib")
+_PACKAGES = ("torch", "matplotlib")
 _START_COLUMNS = {
     "ridge": "ridge",
     "start": "start",
@@ -193,7 +194,9 @@ def _provenance(result: Discovery | Diagnosis, command: str | None) -> dict[str,
     else:
         lines |= {name.replace("_", " "): value for name, value in result.layers.attrs.items() if value is not None}
         lines |= {"random choices": _chances(result)}
-    lines |= {"page written by": ", ".join(f"{name} {version(name)}" for name in _PACKAGES)}
+    lines |= {
+        "page written by": ", ".join([f"isthmus {__version__}", *(f"{name} {version(name)}" for name in _PACKAGES)])
+    }
     return {name: _setting(value) for name, value in lines.items()}
 
 

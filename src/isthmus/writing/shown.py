@@ -99,10 +99,10 @@ def _look_of(result: Shown) -> Look:
 
 
 def plain_value(value: object) -> object:
-    """A value in terms of JSON: arrays as lists, enumerations by name, what is not finite as None."""
+    """A value in terms of JSON: arrays as lists, enumerations by name unless they are text, None for not finite."""
     if isinstance(value, Mapping):
         return {str(key): plain_value(inner) for key, inner in value.items()}
-    if isinstance(value, Enum):
+    if isinstance(value, Enum) and not isinstance(value, str):
         return value.name
     if isinstance(value, float):
         return value if value - value == 0 else None

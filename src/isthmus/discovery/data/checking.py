@@ -20,6 +20,7 @@ from isthmus.discovery.settings import CONNECTED, Settings, start_kinds
 from isthmus.errors import DataError
 from isthmus.networks.arguments import seed_argument, tensor_argument
 from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, constant_columns, listing
+from isthmus.tasks.foreign import in_memory
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.memory import check_memory
 from isthmus.tasks.names import checked_names
@@ -73,8 +74,8 @@ class CheckedData:
 
 
 def checked_data(
-    x: ArrayLike,
-    y: ArrayLike | None,
+    x: object,
+    y: object,
     loss: str | Loss | None,
     sample_weight: ArrayLike | None = None,
     columns: Sequence[InputColumn] | None = None,
@@ -84,6 +85,7 @@ def checked_data(
     for name, values in (("x", x), ("y", y)):
         if isinstance(values, Tensor):  # what is sparse or has no data is no array
             tensor_argument(values, f"discover({name})")
+    x, y = in_memory(x, y)
     everything = as_samples(x, "x")
     weight, kept = _weights_and_rows(sample_weight, len(everything))
     samples = everything[kept]

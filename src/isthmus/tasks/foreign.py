@@ -1,0 +1,135 @@
+"""Data of other libraries as arrays or data frames in memory: polars, xarray, torch's data sets, sparse matrices.
+
+None of these libraries is imported for it. What arrays and data frames become then: `arrays`.
+"""
+
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse
+import torch
+import xarray as xr
+from numpy.typing import ArrayLike
+from torch.utils.data import DataLoader, Dataset, IterableDataset
+
+from isthmus.errors import DataError, DataWarning
+from isthmus.tasks.memory import check_memory
+
+_PAIR = 2  # inputs and targets
+
+
+def in_memory(x: object, y: object = None, *, name: str = "x") -> tuple[ArrayLike, ArrayLike | None]:
+    """Inputs and targets as arrays or data frames; a data set or loader of pairs brings its own targets.
+
+    Args:
+        x: the inputs; of three dimensions and more it is flattened to rows, and a DataWarning says so.
+        y: the targets, None for none.
+        name: what errors call `x`.
+
+    Raises:
+        DataError: variables of other lengths, sparse rows that have no place in memory, samples that are neither rows
+            nor pairs, or two kinds of targets.
+    """
+    if isinstance(x, DataLoader | Dataset):
+        rows, targets = _stacked(x, name)
+        if targets is not None and y is not None:
+            raise DataError(f"{name}: brings its own targets. Leave out y.")
+        x, y = rows, targets if y is None else y
+    found = _converted(x, name)
+    shape = [int(size) for size in getattr(found, "shape", ())]
+    if len(shape) > _PAIR:
+        warnings.warn(
+            f"{name}: of shape {tuple(shape)} was flattened to {shape[0]} rows of {int(np.prod(shape[1:]))} columns.",
+            DataWarning,
+            stacklevel=4,
+        )
+    return found, None if y is None else _converted(y, "y")
+
+
+def _converted(x: Any, name: str) -> Any:  # noqa: ANN401 - whatever came
+    return next((convert(x, name) for is_one, convert in _KINDS if is_one(x)), x)
+
+
+def _is_polars(x: object) -> bool:
+    polars = sys.modules.get("polars")
+    return polars is not None and isinstance(x, polars.DataFrame | polars.LazyFrame | polars.Series)
+
+
+def _of_polars(x: Any, _name: str) -> object:  # noqa: ANN401
+    if hasattr(x, "collect"):
+        x = x.collect()
+    return (
+        pd.DataFrame({column: x[column].to_numpy() for column in x.columns}) if hasattr(x, "columns") else x.to_numpy()
+    )
+
+
+def _of_dataset(x: xr.Dataset, name: str) -> pd.DataFrame:
+    """One column for each variable, or for each entry of one that has more dimensions behind the samples."""
+    if not len(x.data_vars):
+        raise DataError(f"{name}: is a Dataset without variables. Give it one at least.")
+    first = next(iter(x.data_vars.values()))
+    sample = first.dims[0] if first.dims else None
+    columns: dict[str, np.ndarray] = {}
+    for key, variable in x.data_vars.items():
+        if sample not in variable.dims:
+            raise DataError(
+                f"{name}: variable {str(key)!r} lacks the dimension {str(sample)!r} of the samples. Drop it."
+            )
+        values = variable.transpose(sample, ...).values.reshape(x.sizes[sample], -1)
+        wide = values.shape[1] > 1
+        columns |= {f"{key}[{i}]" if wide else str(key): values[:, i] for i in range(values.shape[1])}
+    return pd.DataFrame(columns)
+
+
+def _of_sparse(x: Any, name: str) -> np.ndarray:  # noqa: ANN401
+    check_memory(8.0 * x.shape[0] * (x.shape[1] if len(x.shape) > 1 else 1), f"{name}, a sparse matrix as rows")
+    return x.toarray()
+
+
+def _stacked(x: "DataLoader[Any] | Dataset[Any]", name: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """The samples of a data set or the batches of a loader, together."""
+    batched = isinstance(x, DataLoader)
+    samples: Iterable[object] = x if batched or isinstance(x, IterableDataset) else (x[i] for i in range(len(x)))  # pyright: ignore[reportArgumentType] - one that is no iterable has a length
+    rows: list[np.ndarray] = []
+    targets: list[np.ndarray] = []
+    held = 0
+    for sample in samples:
+        parts = list(sample) if isinstance(sample, Sequence) and not isinstance(sample, str) else [sample]
+        if not 1 <= len(parts) <= _PAIR:
+            raise DataError(
+                f"{name}: its samples have {len(parts)} parts. Give rows, or pairs of a row and its target."
+            )
+        arrays = [_array(part, name) for part in parts]
+        held += sum(8 * array.size for array in arrays)
+        check_memory(2 * held, name)
+        rows.append(arrays[0] if batched else arrays[0][None])
+        targets += [arrays[1] if batched else arrays[1][None]] if len(arrays) == _PAIR else []
+    if not rows or (targets and len(targets) != len(rows)):
+        raise DataError(f"{name}: {'some of its samples have targets' if rows else 'has no samples'}. Give all alike.")
+    try:
+        return np.concatenate(rows), np.concatenate(targets) if targets else None
+    except ValueError:
+        raise DataError(f"{name}: its samples differ in shape. Give rows of one length.") from None
+
+
+def _array(part: object, name: str) -> np.ndarray:
+    found = part.detach().cpu().numpy() if isinstance(part, torch.Tensor) else np.asarray(part)
+    if found.dtype.kind not in "biuf":
+        raise DataError(f"{name}: a sample holds {type(part).__name__}, not numbers. Give tensors or arrays.")
+    return found
+
+
+def _is_sparse(x: object) -> bool:
+    return bool(scipy.sparse.issparse(x))
+
+
+_KINDS: tuple[tuple[Callable[[object], bool], Callable[[Any, str], object]], ...] = (
+    (_is_polars, _of_polars),
+    (lambda x: isinstance(x, xr.Dataset), _of_dataset),
+    (lambda x: isinstance(x, xr.DataArray), lambda x, _name: x.values),
+    (_is_sparse, _of_sparse),
+)

@@ -1,0 +1,123 @@
+"""Data of other libraries become the same numbers, or a sentence."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import torch
+import xarray as xr
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+
+import isthmus
+from isthmus.errors import DataError, DataWarning
+from isthmus.tasks.arrays import as_samples
+from isthmus.tasks.foreign import in_memory
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.standard_normal((30, 3)), RNG.standard_normal((30, 2))
+TENSORS = torch.from_numpy(X), torch.from_numpy(Y)
+
+
+class Rows(Dataset[torch.Tensor]):
+    """Rows alone."""
+
+    def __len__(self) -> int:
+        return len(X)
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return TENSORS[0][index]
+
+
+class Stream(IterableDataset[tuple[np.ndarray, np.ndarray]]):
+    """Pairs, one after the other, without a length."""
+
+    def __iter__(self):  # noqa: ANN204
+        return iter(zip(X, Y, strict=True))
+
+
+PAIRS: dict[str, Callable[[], object]] = {
+    "Dataset": lambda: TensorDataset(*TENSORS),
+    "DataLoader": lambda: DataLoader(TensorDataset(*TENSORS), batch_size=7),
+    "IterableDataset": Stream,
+}
+ROWS: dict[str, Callable[[], object]] = {
+    "sparse": lambda: scipy.sparse.csr_array(X),
+    "sparse matrix": lambda: scipy.sparse.coo_matrix(X),
+    "DataArray": lambda: xr.DataArray(X),
+    "Dataset": lambda: xr.Dataset({name: ("t", X[:, i]) for i, name in enumerate("abc")}),
+    "Dataset, turned": lambda: xr.Dataset({"a": ("t", X[:, 0]), "b": (("k", "t"), X[:, 1:].T)}),
+    "rows of torch": Rows,
+    "loader of rows": lambda: DataLoader(Rows(), batch_size=11),
+    "array": lambda: X,
+}
+
+
+@pytest.mark.parametrize("make", ROWS.values(), ids=list(ROWS))
+def test_rows(make: Callable[[], object]) -> None:
+    found, targets = in_memory(make())
+    np.testing.assert_array_equal(as_samples(found), X)
+    assert targets is None
+
+
+@pytest.mark.parametrize("make", PAIRS.values(), ids=list(PAIRS))
+def test_pairs_bring_their_targets(make: Callable[[], object]) -> None:
+    found, targets = in_memory(make())
+    np.testing.assert_array_equal(found, X)
+    np.testing.assert_array_equal(np.asarray(targets), Y)
+    with pytest.raises(DataError, match="brings its own targets"):
+        in_memory(make(), Y)
+
+
+def test_polars() -> None:
+    polars = pytest.importorskip("polars", reason="polars is no dependency")
+    frame = polars.DataFrame({"a": X[:, 0], "n": [1, None, *range(28)], "on": [True] * 30})
+    for given in (frame, frame.lazy()):
+        found, targets = in_memory(given, frame["a"])
+        assert isinstance(found, pd.DataFrame)
+        assert list(found.columns) == ["a", "n", "on"]
+        np.testing.assert_array_equal(found["a"], X[:, 0])
+        np.testing.assert_array_equal(np.asarray(targets), X[:, 0])
+        with pytest.raises(DataError, match="column 'n' holds a missing value or NaN in row 2"):
+            as_samples(found)
+
+
+def test_more_dimensions_are_flattened_aloud() -> None:
+    with pytest.warns(DataWarning, match=r"x: of shape \(30, 3, 1\) was flattened to 30 rows of 3 columns"):
+        found, _ = in_memory(X.reshape(30, 3, 1))
+    np.testing.assert_array_equal(as_samples(found), X)
+
+
+REFUSED: dict[str, tuple[Callable[[], object], str]] = {
+    "no variables": (xr.Dataset, "without variables"),
+    "another dimension": (lambda: xr.Dataset({"a": ("t", X[:, 0]), "b": ("u", X[:, 1])}), "'b' lacks the dimension"),
+    "three parts": (lambda: TensorDataset(*TENSORS, TENSORS[0]), "samples have 3 parts"),
+    "no samples": (lambda: TensorDataset(torch.zeros(0, 2)), "has no samples"),
+    "texts": (lambda: DataLoader([["a", "b"]], batch_size=None), "a sample holds str"),  # pyright: ignore[reportArgumentType]
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "says"), REFUSED.values(), ids=list(REFUSED))
+def test_what_is_no_table(make: Callable[[], object], says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        in_memory(make())
+
+
+def test_a_sparse_matrix_that_has_no_place_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ISTHMUS_MEMORY", "1M")
+    with pytest.raises(DataError, match="x, a sparse matrix as rows: needs"):
+        in_memory(scipy.sparse.csr_array((10**6, 10**3)))
+
+
+def test_discover_takes_them_and_finds_the_same() -> None:
+    def found(x: object, y: object = None) -> isthmus.Discovery:
+        return isthmus.discover(x, y, ridge=3e-3, starts=1, effort="quick", limits=isthmus.Limits(evaluations=20))
+
+    plain = found(X, Y)
+    for given in (DataLoader(TensorDataset(*TENSORS), batch_size=7), TensorDataset(*TENSORS)):
+        np.testing.assert_array_equal(found(given).scree["heldout_error"], plain.scree["heldout_error"])
+    table = xr.Dataset({name: ("t", X[:, i]) for i, name in enumerate("abc")})
+    named = found(table, scipy.sparse.csr_array(Y))
+    assert named.input_names == ("a", "b", "c")
+    np.testing.assert_array_equal(named.transform(table), plain.transform(scipy.sparse.csr_array(X)))
