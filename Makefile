@@ -8,7 +8,7 @@ OUT ?= runs
 export OMP_NUM_THREADS ?= 1
 WORKERS ?= 2
 
-.PHONY: setup demo test test-portable test-slow check format bench clean
+.PHONY: setup demo test test-matrix test-portable test-slow check format bench clean
 
 setup: $(STAMP)
 
@@ -40,6 +40,17 @@ test-portable: $(STAMP)
 	for shift in $(SEED_SHIFTS); do echo "== seed shift $$shift"; $(TIER) -q --seed-shift $$shift || failed="$$failed shift-$$shift"; done; \
 	test -z "$$failed" || { echo "test-portable: failed under$$failed"; exit 1; }
 
+# the fast tests with the oldest and the newest versions that are said to do, each in an environment of its own
+MATRIX ?= constraints-oldest.txt constraints.txt
+
+test-matrix:
+	@failed=; for file in $(MATRIX); do echo "== $$file"; place=.venv-matrix/$$(basename $$file .txt); \
+	test -x $$place/bin/python || $(PYTHON) -m venv $$place; \
+	$$place/bin/python -m pip install --quiet --disable-pip-version-check -c $$file -e ".[dev,tables]" && \
+	$$place/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow and not gpu" -q \
+	|| failed="$$failed $$file"; done; \
+	test -z "$$failed" || { echo "test-matrix: failed under$$failed"; exit 1; }
+
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m slow
 
@@ -60,4 +71,4 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/diagnose.py
 
 clean:
-	rm -rf $(VENV) runs .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-matrix runs .pytest_cache .ruff_cache
