@@ -33,7 +33,7 @@ def bounds() -> dict[str, Version]:
 
 def test_the_oldest_constraints_are_the_lower_bounds() -> None:
     oldest, least = pins("constraints-oldest.txt"), bounds()
-    assert set(oldest) == set(least)
+    assert set(oldest) == {*least, "click"}  # which typer of that age does not bound
     assert {name for name, bound in least.items() if name != "torch" and oldest[name] != bound} == set()
 
 

@@ -67,7 +67,7 @@ def hostile_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_verdict_comes_first_then_evidence_layers_and_provenance(page_path: Path, found: Diagnosis) -> None:
     page = Page(page_path.read_text())
     words = [text.strip() for text in page.text if text.strip()]
-    body = words[words.index("Rank of a network") :]
+    body = words[next(i for i, word in enumerate(words) if re.fullmatch(r"Rank of a network.*-\d\d", word)) :]
     text = verdict_of(found)
     assert body[1:4] == [text.headline, "Interval", text.lines[0].text]
     sections = body[body.index("Warnings") :]  # "Layers" is a label of the verdict too
@@ -115,7 +115,7 @@ def test_pixels_as_samples_and_modules_without_rows_are_said(tmp_path: Path) -> 
 def test_hostile_names_are_shown_not_run(hostile_path: Path) -> None:
     text = hostile_path.read_text()
     page = Page(text)
-    assert not page.attributes("script")
+    assert len(page.attributes("script")) == 1  # our own
     assert "<script>document" not in text
     assert " ".join(page.text).count(HOSTILE) >= MANY + 5
     assert not re.search(r"@import|url\((?!#)|\bsrc=|https?://(?!www\.w3\.org)", text)

@@ -110,7 +110,7 @@ def test_what_was_injected_does_nothing(
 
 
 @pytest.mark.parametrize("write", PAGES.values(), ids=PAGES)
-def test_the_policy_comes_before_anything_of_the_users_and_allows_no_more_than_a_style(
+def test_the_policy_comes_before_anything_of_the_users_and_allows_no_more_than_a_style_and_a_script(
     write: Callable[[Path], None], tmp_path: Path
 ) -> None:
     write(tmp_path / "page.html")
@@ -118,7 +118,8 @@ def test_the_policy_comes_before_anything_of_the_users_and_allows_no_more_than_a
     allowed = re.search(r'Content-Security-Policy" content="([^"]*)"', head)
     assert allowed is not None
     rules = dict(rule.strip().split(" ", 1) for rule in allowed[1].replace("&#39;", "'").split(";"))
-    assert re.fullmatch(r"'sha256-[A-Za-z0-9+/]{43}='", rules.pop("style-src"))
+    for ours in ("style-src", "script-src"):
+        assert re.fullmatch(r"'sha256-[A-Za-z0-9+/]{43}='", rules.pop(ours))
     assert rules == {"default-src": "'none'", "img-src": "data:", "base-uri": "'none'", "form-action": "'none'"}
 
 

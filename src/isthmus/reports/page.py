@@ -1,12 +1,15 @@
-"""One self-contained HTML page about a result: no scripts, no requests, light and dark, telephone and paper.
+"""One self-contained HTML page about a result: no requests, light and dark, telephone and paper; a script sorts tables.
 
 Its words come from `verdict`, its pictures from `pictures`, its markup from `templates`.
 """
 
 import base64
 import hashlib
+import json
 import os
+import shlex
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
@@ -25,7 +28,7 @@ from isthmus.reports.meaning import meaning_table, of_coordinates
 from isthmus.reports.picture import Picture, inline_svg
 from isthmus.reports.pictures import pictures_of
 from isthmus.reports.straight_words import straight_section
-from isthmus.reports.tables import block_table, cut_table, head_table, layer_table, rows_by, skipped_table
+from isthmus.reports.tables import block_table, cut_table, data_link, head_table, layer_table, rows_by, skipped_table
 from isthmus.reports.verdict import verdict_of
 from isthmus.tasks.names import shown
 from isthmus.writing.atomic import write_text
@@ -105,13 +108,17 @@ def rendered(template: str, content: Mapping[str, object]) -> str:
         finalize=_visible,
     )
     style = templates.get_template("style.css").render(palette=PALETTE)
-    return templates.get_template(template).render(content, style=Markup(style), policy=_policy(style))
+    script = templates.get_template("page.js").render()
+    policy = _policy(style, script)
+    return templates.get_template(template).render(content, style=Markup(style), script=Markup(script), policy=policy)
 
 
-def _policy(style: str) -> str:
-    """What a browser may do with a page: apply this very style, show images that stand in it, and nothing else."""
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+def _policy(style: str, script: str) -> str:
+    """What a browser may do with a page: apply this very style, run this very script, show images that stand in it."""
+    allowed = (f"'sha256-{base64.b64encode(hashlib.sha256(t.encode()).digest()).decode()}'" for t in (style, script))
+    return (
+        "default-src 'none'; style-src {}; script-src {}; img-src data:; base-uri 'none'; form-action 'none'"
+    ).format(*allowed)
 
 
 def _visible(value: object) -> object:
@@ -135,7 +142,8 @@ def _content(
     halves = straight_halves(discovery, x, y) if discovery else []
     warnings = (*(discovery.warnings if discovery else ()), *diagnosis.warnings)
     return {
-        "title": "Rank of a task" if discovery else "Rank of a network",
+        "title": _title("Rank of a task" if discovery else "Rank of a network", command),
+        "json_link": data_link(json.dumps(result.to_dict(), ensure_ascii=False, allow_nan=False), "application/json"),
         "state": discovery.verdict.name.lower() if discovery else "plain",
         "verdict": verdict_of(result, x, y),
         "straight": [straight_section(one, half) for one, half in halves],
@@ -156,6 +164,16 @@ def _content(
         "columns": _columns(discovery) if discovery else {},
         "provenance": _provenance(result, command),
     }
+
+
+def _title(what: str, command: str | None) -> str:
+    """What the page is about: the data or network that the command names, and the day."""
+    try:
+        words = shlex.split(command or "")
+    except ValueError:  # whatever made the page calls it a command
+        words = []
+    name = f": {Path(words[2]).name}" if words[:1] == ["isthmus"] and len(words) > 2 else ""
+    return f"{what}{name}, {datetime.now(UTC).date().isoformat()}"
 
 
 def _curves(control: Discovery) -> list[Picture]:

@@ -1,12 +1,15 @@
 """Tables as headings and rows of text, for the page and the terminal. Their numbers: `diagnostics`, `discovery`."""
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from isthmus.diagnostics import Diagnosis
+from isthmus.tasks.csv_cells import csv_text
 
 _LAYER_COLUMNS = {
     "name": "where",
@@ -74,6 +77,17 @@ class TableText:
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     words: tuple[int, ...] = ()
+
+    @property
+    def csv_link(self) -> str:
+        """The table as a .csv inside of a link."""
+        text = csv_text(pd.DataFrame(self.rows, columns=list(self.headings), dtype=object))
+        return data_link(text, "text/csv")
+
+
+def data_link(text: str, kind: str) -> str:
+    """A text as a link that holds it: a page stays one file."""
+    return f"data:{kind};charset=utf-8;base64,{base64.b64encode(text.encode()).decode()}"
 
 
 def layer_table(found: Diagnosis) -> TableText:
