@@ -91,13 +91,14 @@ def _inner(parameter: inspect.Parameter) -> Callable[..., object] | None:
 
 def _options_of(record: Callable[..., object]) -> list[inspect.Parameter]:
     """The arguments of a record, those of records in it in their place."""
-    parameters = inspect.signature(record).parameters.values()
-    return [option for p in parameters for option in (_options_of(inner) if (inner := _inner(p)) else [p])]
+    found: list[inspect.Parameter] = []
+    for parameter in inspect.signature(record).parameters.values():
+        inner = _inner(parameter)
+        found += [parameter] if inner is None else _options_of(inner)
+    return found
 
 
 def _taken(record: Callable[..., object], given: dict[str, Any]) -> object:
     """The record made of its options, which are taken from those given."""
     parameters = inspect.signature(record).parameters.items()
-    return record(
-        **{name: _taken(inner, given) if (inner := _inner(p)) else given.pop(name) for name, p in parameters}
-    )
+    return record(**{name: _taken(inner, given) if (inner := _inner(p)) else given.pop(name) for name, p in parameters})
