@@ -71,12 +71,17 @@ IMAGES = xr.Dataset(
     coords={"version": ["noisy", "depth 8"]},
 )
 Drawing = Callable[[Axes | None], Axes]
+TRAINING = xr.Dataset(
+    {"dimension_activation": (("step", "layer"), np.array([[6, 6], [3, 4], [1, 2]]))},
+    coords={"step": [0, 50, 100], "layer": ["0", "2"]},
+)
 DRAWINGS: dict[str, Drawing] = {
     "scree": lambda ax: plots.scree(FOUND.scree, ax, rank=3),
     "objective_curve": lambda ax: plots.objective_curve(FOUND.objective_curve, ax, rank=3),
     "layer_spectra": lambda ax: plots.layer_spectra(FOUND.diagnosis.layers, ax, rank=3),
     "jacobian_spectrum": lambda ax: plots.jacobian_spectrum(FOUND.diagnosis.layers, ax, rank=3),
     "depth_path": lambda ax: plots.depth_path(DEPTHS.table, ax, switch=DEPTHS.reading.switch),
+    "rank_over_training": lambda ax: plots.rank_over_training(TRAINING, ax),
     "errors_saved": lambda ax: plots.errors_saved(MEANING, ax),
     "attributions": lambda ax: plots.attributions(MEANING, ax),
     "candidates": lambda ax: plots.candidates(MEANING, ax),
@@ -309,6 +314,33 @@ def test_one_coordinate_is_a_histogram_and_a_missing_one_is_refused() -> None:
     assert sum(patch.get_height() for patch in ax.patches) == discoveries.NUM_SAMPLES  # pyright: ignore[reportAttributeAccessIssue] - bars
     with pytest.raises(ValueError, match=r"two of the coordinates 0\.\.2"):
         plots.coordinates(COORDINATES, pair=(0, 3))
+
+
+@pytest.mark.parametrize("pair", [True, False])
+def test_samples_are_coloured_by_their_class(pair: bool) -> None:
+    count = discoveries.NUM_SAMPLES
+    names = np.array(["red", "white", "rose"])[np.arange(count) % 3]
+    table = (COORDINATES if pair else COORDINATES.isel(coordinate=[0])).assign(shown=("sample", names))
+    ax = plots.coordinates(table)
+    legend = ax.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["red", "rose", "white"]
+    if pair:
+        assert sum(len(np.asarray(points.get_offsets())) for points in ax.collections) == count
+        assert len({tuple(np.asarray(points.get_facecolor())[0].tolist()) for points in ax.collections}) == 3
+    else:
+        # stacked: as many samples as without classes
+        assert sum(p.get_height() for p in ax.patches) == count  # pyright: ignore[reportAttributeAccessIssue]
+    many = COORDINATES.assign(shown=("sample", np.arange(count).astype(str)))
+    assert plots.coordinates(many).get_legend() is None
+
+
+def test_samples_are_coloured_by_a_target_that_a_bar_explains() -> None:
+    numbers = xr.DataArray(np.linspace(0, 1, discoveries.NUM_SAMPLES), dims="sample", attrs={"name": "yield"})
+    ax = plots.coordinates(COORDINATES.assign(shown=numbers))
+    assert [other.get_ylabel() for other in ax.figure.axes if other is not ax] == ["yield"]
+    assert ax.collections[0].get_array().tolist() == numbers.values.tolist()  # pyright: ignore[reportOptionalMemberAccess]
+    assert len(plots.coordinates(COORDINATES).figure.axes) == 1
 
 
 def contrast(first: str, second: str) -> float:

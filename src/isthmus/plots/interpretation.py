@@ -3,14 +3,19 @@
 How these are computed: `discovery.evidence.interpretation`, `Discovery.transform`.
 """
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 
-from isthmus.plots.style import BLUE, INK, SMALL, SURFACE, axes_or_new, in_own_settings, plain_text, whole_numbers
+from isthmus.plots.style import BLUE, HUES, INK, SMALL, SURFACE, axes_or_new, in_own_settings, plain_text, whole_numbers
 
 _NAMES = 24  # rows and columns up to which each has its name; half as many up to which each cell has its number
+_MOST_BINS = 40
+_MOST_CLASSES = 10  # that are told apart by colour
 _COLOURS = LinearSegmentedColormap.from_list("isthmus", [SURFACE, BLUE])
 
 
@@ -103,7 +108,17 @@ def _cells(table: xr.DataArray, column: str, ax: Axes, *, most: float | None = N
     return ax
 
 
-_MOST_BINS = 40
+def _classes(shown: xr.DataArray | None) -> dict[str, np.ndarray]:
+    """Which samples are of each class, in the order of their names; nothing for numbers, or for too many classes."""
+    if shown is None or np.issubdtype(shown.dtype, np.number):
+        return {}
+    names = sorted(set(shown.values.tolist()))
+    return {plain_text(str(name)): shown.values == name for name in names} if len(names) <= _MOST_CLASSES else {}
+
+
+def _hues(count: int) -> list[Any]:
+    """As many colours that can be told apart."""
+    return list(HUES[:count]) if count <= len(HUES) else list(colormaps["tab10"](range(count)))
 
 
 @in_own_settings
@@ -111,7 +126,8 @@ def coordinates(dataset: xr.Dataset, ax: Axes | None = None, *, pair: tuple[int,
     """Scatter of two coordinates of every sample; a histogram where there is only one coordinate.
 
     Args:
-        dataset: `coordinates` with dimensions "sample" and "coordinate".
+        dataset: `coordinates` with dimensions "sample" and "coordinate"; with `shown` of dimension "sample", names of
+            classes or numbers, samples are coloured by it, and its attribute "name" says what it is.
         ax: axes to draw into; new ones unless given.
         pair: which two coordinates, counted from 0.
 
@@ -124,8 +140,14 @@ def coordinates(dataset: xr.Dataset, ax: Axes | None = None, *, pair: tuple[int,
     ax = axes_or_new(ax)
     values = dataset["coordinates"].transpose("sample", "coordinate").values
     num_samples, num_coordinates = values.shape
+    shown = dataset.get("shown")
+    classes = _classes(shown)
     if num_coordinates == 1:
-        ax.hist(values[:, 0], bins=min(_MOST_BINS, max(5, num_samples // 10)), color=BLUE)
+        bins = min(_MOST_BINS, max(5, num_samples // 10))
+        parts = {name: values[mask, 0] for name, mask in classes.items()} or {"": values[:, 0]}
+        ax.hist(list(parts.values()), bins=bins, stacked=True, color=_hues(len(parts)), label=[*parts])
+        if classes:
+            ax.legend()
         ax.set_xlabel("coordinate 1")
         ax.set_ylabel("samples")
         return ax
@@ -134,15 +156,21 @@ def coordinates(dataset: xr.Dataset, ax: Axes | None = None, *, pair: tuple[int,
         raise ValueError(f"coordinates(pair={pair}): needs two of the coordinates 0..{num_coordinates - 1}.")
     # many points: smaller and fainter, as pixels, so that files stay small
     many = num_samples > 1000
-    ax.scatter(
-        values[:, first],
-        values[:, second],
-        s=5 if many else 12,
-        alpha=0.35 if many else 0.7,
-        color=BLUE,
-        linewidths=0,
-        rasterized=many,
-    )
+    look: dict[str, Any] = {
+        "s": 5 if many else 12, "alpha": 0.35 if many else 0.7, "linewidths": 0, "rasterized": many
+    }  # fmt: skip
+    x, y = values[:, first], values[:, second]
+    if classes:
+        for hue, (name, mask) in zip(_hues(len(classes)), classes.items(), strict=True):
+            ax.scatter(x[mask], y[mask], color=hue, label=name, **look)
+        ax.legend(markerscale=2)
+    elif shown is not None and np.issubdtype(shown.dtype, np.number):
+        points = ax.scatter(x, y, c=shown.values, cmap="viridis", **look)
+        bar = ax.figure.colorbar(points, ax=ax, label=plain_text(str(shown.attrs.get("name", ""))))
+        if bar.solids is not None:
+            bar.solids.set(alpha=1)
+    else:
+        ax.scatter(x, y, color=BLUE, **look)
     ax.set_xlabel(f"coordinate {first + 1}")
     ax.set_ylabel(f"coordinate {second + 1}")
     return ax

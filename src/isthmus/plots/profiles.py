@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import numpy as np
 import xarray as xr
+from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.pyplot import get_cmap
 
 from isthmus.plots.style import (
     BLUE,
@@ -171,7 +171,7 @@ def rank_over_training(history: xr.Dataset, ax: Axes | None = None, *, variable:
         )
     ax = axes_or_new(ax)
     steps, layers = history["step"].values, history["layer"].values
-    shades = get_cmap("viridis")(np.linspace(0.05, 0.85, len(layers)))
+    shades = colormaps["viridis"](np.linspace(0.05, 0.85, len(layers)))
     for place, (name, shade) in enumerate(zip(layers, shades, strict=True)):
         is_named = len(layers) <= MOST_NAMED or place in {0, len(layers) - 1}
         label = plain_text(name) if is_named else None

@@ -57,7 +57,7 @@ def pictures_of(
         lambda: plots.starts(result.runs),
     )
     depth = [_depth_picture(result.depth_path)] if result.depth_path is not None else []
-    coordinates = _coordinate_pictures(result, x) if x is not None and result.rank else []
+    coordinates = _coordinate_pictures(result, x, y) if x is not None and result.rank else []
     straight = [
         picture if one is result else replace(picture, name=f"{one.kind}_{picture.name}")
         for one, half in straight_halves(result, x, y)
@@ -147,14 +147,28 @@ def _depth_picture(path: DepthPath) -> Picture:
     )
 
 
-def _coordinate_pictures(found: Discovery, x: ArrayLike) -> list[Picture]:
+def _coordinate_pictures(found: Discovery, x: ArrayLike, y: ArrayLike | None) -> list[Picture]:
     values = found.transform(np.asarray(x, dtype=np.float64))
     table = xr.Dataset({"coordinates": (("sample", "coordinate"), values)})
+    if (shown := _shown(found, y)) is not None and len(shown) == len(values):
+        table["shown"] = xr.DataArray(shown, dims="sample", attrs={"name": found.target_names[0]})
     count = min(found.rank, values.shape[1])  # the network may have fewer coordinates than the rank that is read
     if count == 1:
         caption, description = "The samples in the one coordinate found.", f"Histogram of {len(values)} samples."
         return [Picture("coordinate_1", caption, description, lambda: plots.coordinates(table))]
     return [_pair_picture(table, pair) for pair in ((0, 1), (0, 2), (1, 2)) if pair[1] < count]
+
+
+def _shown(found: Discovery, y: ArrayLike | None) -> np.ndarray | None:
+    """What samples are coloured by: the names of their classes, or the first target."""
+    if y is None or found.task == "autoencoding":
+        return None
+    values = np.asarray(y)
+    if found.task != "classification":
+        return values.reshape(len(values), -1)[:, 0].astype(np.float64)
+    if values.ndim == 2 and values.shape[1] == len(found.target_names):  # 0/1 columns
+        return np.array(found.target_names)[values.argmax(1)]
+    return values.reshape(-1).astype(str)
 
 
 def _pair_picture(table: xr.Dataset, pair: tuple[int, int]) -> Picture:

@@ -87,8 +87,8 @@ def _probability(found: Discovery) -> str:
         return ""
     between = f"{ranks[0]}" if len(ranks) == 1 else f"{ranks[0]} to {ranks[-1]}"
     return (
-        f"{_percent(share)}, by tasks of known rank that looked like this one; {between} held the truth of 95 of 100 "
-        "of them."
+        f"{_percent(share)} of the tasks of known rank that looked like this one were read right; of 95 in 100 of them "
+        f"the truth was {'among ' if len(ranks) > 1 else ''}{between}."
     )
 
 
