@@ -6,18 +6,18 @@ import isthmus
 from isthmus import Limits
 
 RNG = np.random.default_rng(1)
-X = RNG.normal(size=(400, 6))
+X = RNG.normal(size=(300, 6))
 # a weak second direction, which few rows do not show
 Y = np.tanh(X[:, :1]) * np.ones((1, 3)) + 0.3 * np.sin(2 * X[:, 1:2]) * np.array([[1.0, -1.0, 0.5]])
 
 
 def found(rows: int | None, effort: str) -> isthmus.Discovery:
-    limits = Limits(evaluations=120)
-    return isthmus.discover(X, Y, rows=rows, effort=effort, ridge=[3e-3, 1e-3], workers=1, limits=limits)
+    limits = Limits(evaluations=40)
+    return isthmus.discover(X, Y, rows=rows, effort=effort, ridge=[3e-3], starts=1, workers=1, limits=limits)
 
 
 def test_doubts_of_a_sample_end_in_a_larger_one() -> None:
-    treated = found(60, "thorough")
+    treated = found(60, "default")
     names = [remedy["name"] for remedy in treated.remedies]
     assert "more rows" in names
     words = next(str(r["words"]) for r in treated.remedies if r["name"] == "more rows")
@@ -27,6 +27,6 @@ def test_doubts_of_a_sample_end_in_a_larger_one() -> None:
 
 
 def test_all_rows_leave_nothing_to_add() -> None:
-    treated = found(None, "thorough")
+    treated = found(None, "default")
     assert "more rows" not in [remedy["name"] for remedy in treated.remedies]
     assert "unseen_error" not in treated.readings
