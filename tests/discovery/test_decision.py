@@ -251,3 +251,22 @@ def test_a_neighbour_that_reads_what_the_held_out_error_reads_is_pointed_out() -
     beside = (LARGER, (3e-4, CurveReading(4, 0.1)))
     doubts = decide(replace(CLEAR, neighbours=beside, scree=CurveReading(4, 0.5))).reasons
     assert "At the neighbouring ridge 0.0003 the objective curve reads 4, as the held-out error does." in doubts
+
+
+def test_data_that_a_linear_map_meets_exactly_are_no_doubt_where_rows_fill_as_many_dimensions() -> None:
+    linear = (1.0, 0.6, 0.4, 1e-15, 1e-15, 1e-15, 1e-15)
+    exact = decide(replace(CLEAR, linear_error=linear, fills=2.5))
+    assert exact.verdict is Verdict.CONFIDENT
+    assert (
+        "A linear map through 3 dimensions is exact on held-out rows, one through fewer leaves 0.4" in exact.reasons[-1]
+    )
+    doubtful = {
+        "rows of a curve may have a curved coordinate": {"fills": 1.0},
+        "not known how many the rows fill": {"fills": math.nan},
+        "not exact": {"linear_error": (*linear[:3], 1e-6, 1e-6, 1e-6, 1e-6)},
+        "fewer do": {"linear_error": (1.0, 0.6, 1e-15, *linear[3:])},
+    }
+    for changes in doubtful.values():
+        found = decide(replace(CLEAR, **{"linear_error": linear, "fills": 2.5, **changes}))  # pyright: ignore[reportArgumentType]
+        assert found.verdict is Verdict.DOUBTFUL
+        assert "A linear map through at most 3" in found.reasons[0]

@@ -14,6 +14,7 @@ SHARP = 0.05  # log rise one rank below that is sharp: Kuramoto-Sivashinsky .23 
 CLEAR_MARGIN = 0.2  # margin of the scree curve from which its bend is clear; plays the same part there
 FILLED = 0.5  # dimensions that rows may seem to lack locally and still fill all columns: it is an estimate
 AS_LINEAR = 1.02  # error over that of a linear map of at most that rank, above which the linear one predicts better
+EXACT = 1e-9  # relative held-out error up to which a linear map leaves nothing: float64 leaves 1e-15, noise of 1 % 1e-4
 FREE = 1e-3  # relative rise of the objective up to which a truncation costs nothing
 GAIN = SLACK / 2  # relative fall of the objective from which more dimensions gain something: half of what is read
 PREDICTIVE = 0.95  # error over that of the constant below which a network predicts more than the constant

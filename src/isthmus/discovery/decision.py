@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from isthmus.discovery.choices import AS_LINEAR, CLEAR_MARGIN, FEW_FOR_EACH, FEW_ROWS, FILLED, SHARP
+from isthmus.discovery.choices import AROUND, AS_LINEAR, CLEAR_MARGIN, EXACT, FEW_FOR_EACH, FEW_ROWS, FILLED, SHARP
 from isthmus.discovery.halves import RANK, RankKind
 from isthmus.tasks.arrays import counted
 from isthmus.theory import Verdict
@@ -45,6 +45,7 @@ class Readings:
         kind: which rank is read, for the words of the reasons.
         compared, errors_compared: how objectives and errors are compared.
         gains: of a linear half, by rank what the best network of more dimensions saves of its held-out error.
+        fills: dimension that the rows fill with their neighbours, where a linear map is exact; else NaN.
     """
 
     ridge: float
@@ -71,6 +72,7 @@ class Readings:
     compared: Comparison = by_ratio
     errors_compared: Comparison = by_ratio
     gains: Mapping[int, Gain] = field(default_factory=dict[int, Gain])
+    fills: float = math.nan
 
     @property
     def noun(self) -> str:
@@ -137,12 +139,20 @@ def _most_common(readings: Readings) -> int:
 
 
 def _agreement(readings: Readings, rank: int) -> tuple[str, ...]:
+    exact: list[str] = []
+    if _is_exactly_linear(readings, rank):
+        less = readings.linear_error[rank - 1]
+        exact = [
+            f"A linear map through {counted(rank, readings.noun)} is exact on held-out rows, one through fewer leaves "
+            f"{less:.3g} of their variance."
+        ]
     below = f"one {readings.noun} fewer raises the objective by {readings.compared.said(readings.objective.sharpness)}"
     ridges = ", ".join(f"{r:g}" for r in sorted([readings.ridge, *(ridge for ridge, _ in readings.neighbours)]))
     return (
         f"The objective curve, the held-out error and the Jacobian all read {rank}.",
         f"At ridge {readings.ridge:g} {below}." if math.isfinite(readings.objective.sharpness) else "Nothing is below.",
         f"The reading is the same at the ridges {ridges}.",
+        *exact,
     )
 
 
@@ -203,12 +213,25 @@ def _against_simpler_maps(readings: Readings, rank: int) -> list[str]:
         return ["The held-out error is no smaller than that of the mean: give more data."]
     if rank == readings.columns:  # the identity is a linear map through all of them
         return [] if readings.straight else _against_fewer_curved(readings, rank)
+    if _is_exactly_linear(readings, rank):
+        return []
     if rank < len(readings.linear_error) and mine > readings.errors_compared.raised(linear, AS_LINEAR):
         return [
             f"A linear map through at most {rank} {readings.noun}s predicts better (relative error {linear:.3g}, here "
             f"{mine:.3g}): give more data or starts."
         ]
     return []
+
+
+def _is_exactly_linear(readings: Readings, rank: int) -> bool:
+    """Whether a linear map through as many dimensions leaves nothing, one through fewer more than the network does.
+
+    Then no training can add to it; where rows fill fewer dimensions, a curved coordinate might do instead.
+    """
+    if not 0 < rank < len(readings.linear_error) or readings.linear_error[rank] > EXACT:
+        return False
+    needs_all = min(readings.linear_error[:rank]) > max(readings.heldout_error[rank], EXACT)
+    return needs_all and AROUND * readings.fills + FILLED >= rank
 
 
 def _against_fewer_curved(readings: Readings, columns: int) -> list[str]:
