@@ -8,18 +8,23 @@ OUT ?= runs
 export OMP_NUM_THREADS ?= 1
 WORKERS ?= 2
 
-.PHONY: setup demo test test-matrix test-portable test-slow check format bench clean
+.PHONY: setup demo docs test test-matrix test-portable test-slow check format bench clean
 
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "isthmus needs Python >= 3.11, found " + sys.version.split()[0] + ": run make PYTHON=python3.11")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,tables]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,docs,tables]"
 	@touch $(STAMP)
 
 demo: $(STAMP)
 	$(BIN)/isthmus discover builtin:kuramoto_sivashinsky --autoencode --ordered --control --out $(OUT)/kuramoto_sivashinsky --replace
+
+# the site in build/docs: its examples are run, and a warning is an error
+docs: $(STAMP)
+	rm -rf build/docs build/docs-extra build/docs-ipython
+	$(BIN)/python -m sphinx -W --keep-going -q -E -b html docs build/docs
 
 # a file stays in one worker, where what its tests share is made once; files go in order, so that no long one comes last
 TIER = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow and not gpu"
@@ -55,14 +60,14 @@ test-slow: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m slow
 
 check: $(STAMP)
-	$(BIN)/ruff format --check src tests benchmarks examples
-	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples docs
+	$(BIN)/ruff check src tests benchmarks examples docs
 	$(BIN)/python -m pytest -q -p no:cacheprovider tests/architecture/test_imports.py
 	$(BIN)/pyright
 
 format: $(STAMP)
-	$(BIN)/ruff format src tests benchmarks examples
-	$(BIN)/ruff check --fix src tests benchmarks examples
+	$(BIN)/ruff format src tests benchmarks examples docs
+	$(BIN)/ruff check --fix src tests benchmarks examples docs
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/theory.py
