@@ -1,10 +1,13 @@
 """What the tests of pages share: a parser that checks that tags close in order, a name that would run, a browser."""
 
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from html.parser import HTMLParser
 from pathlib import Path
 
 from playwright.sync_api import Browser
+from playwright.sync_api import Page as BrowserPage
 
 HOSTILE = "<script>document.title='owned'</script>\"'&"
 VOID = {"meta", "link", "br", "img", "hr", "input"}
@@ -40,8 +43,11 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
-def shown_in(browser: Browser, path: Path, picture: Path, *, scheme: str, width: int) -> int:
-    """Open a page, check that all of it is there and nothing is fetched; the number of pictures."""
+@contextmanager
+def shown(
+    browser: Browser, path: Path, picture: Path, *, scheme: str, width: int
+) -> "Generator[tuple[BrowserPage, int]]":
+    """A page, open, with the number of its pictures: all of it is there, and nothing was fetched."""
     page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=scheme)  # pyright: ignore[reportArgumentType] - two of its words
     complaints: list[str] = []
     requests: list[str] = []
@@ -61,5 +67,5 @@ def shown_in(browser: Browser, path: Path, picture: Path, *, scheme: str, width:
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     brightness = sum(int(part) for part in re.findall(r"\d+", ground)[:3])
     assert (brightness > 600) is (scheme == "light")
+    yield page, len(boxes)
     page.close()
-    return len(boxes)

@@ -11,7 +11,7 @@ from isthmus.errors import DataError
 from isthmus.figures import FIGURES, Finished, Judgement, PaperFigure, Preset, Workshop, gallery, named_figures
 from isthmus.figures.gallery import headline
 from isthmus.sweeps.engine_choice import EngineChoice
-from pages import Page, shown_in
+from pages import Page, shown
 
 
 def test_every_figure_has_claims_pictures_and_provenance(tiny: dict[str, Finished]) -> None:
@@ -64,8 +64,9 @@ def test_the_files_beside_the_page(tiny: dict[str, Finished], tiny_folder: Path)
 def test_a_browser_shows_the_gallery(
     tiny: dict[str, Finished], tiny_folder: Path, browser: Browser, tmp_path: Path, scheme: str, width: int
 ) -> None:
-    count = shown_in(browser, tiny_folder / "gallery.html", tmp_path / "page.png", scheme=scheme, width=width)
-    assert count == sum(len(done.pictures) for done in tiny.values())
+    place = tiny_folder / "gallery.html"
+    with shown(browser, place, tmp_path / "page.png", scheme=scheme, width=width) as (_, num_pictures):
+        assert num_pictures == sum(len(done.pictures) for done in tiny.values())
 
 
 def test_nothing_is_computed_twice(tiny: dict[str, Finished], tiny_folder: Path) -> None:

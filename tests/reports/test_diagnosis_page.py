@@ -13,7 +13,7 @@ from foreign_modules import Images, samples, seeded
 from isthmus.diagnostics import Diagnosis
 from isthmus.networks import LeakyResNet
 from isthmus.reports import report, verdict_of
-from pages import HOSTILE, Page
+from pages import HOSTILE, Page, shown
 
 COMMAND = "isthmus diagnose stream.pt --data rows.csv --target y --ridge 0.01"
 PICTURES = [
@@ -155,31 +155,15 @@ def test_a_browser_shows_everything(  # noqa: PLR0913 - fixtures
     page_path: Path, hostile_path: Path, browser: Browser, tmp_path: Path, which: str, scheme: str, width: int
 ) -> None:
     path = page_path if which == "plain" else hostile_path
-    page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=scheme)  # pyright: ignore[reportArgumentType] - two of its words
-    complaints: list[str] = []
-    requests: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: requests.append(request.url))
-    page.goto(path.as_uri())
     shot = tmp_path / f"diagnosis_{which}_{scheme}_{width}.png"  # kept with the other artefacts of the test
-    page.screenshot(path=shot, full_page=True)
-    assert shot.stat().st_size > 30_000
-    assert complaints == []
-    assert requests == [path.as_uri()]
-    assert page.title().startswith("Rank of a network")
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    boxes = page.evaluate("[...document.querySelectorAll('svg')].map(s => s.getBoundingClientRect().toJSON())")
-    assert len(boxes) == len(PICTURES)
-    for box in boxes:
-        assert box["width"] >= 300
-        assert box["height"] >= 200
-        assert 0 <= box["left"] <= box["right"] <= width
-    assert page.evaluate(CONTRAST) >= 4.5
-    if width == 390:  # rows are stacked: nothing to scroll sideways, and every number says what it is
-        assert page.evaluate("[...document.querySelectorAll('.scroll')].every(s => s.scrollWidth <= s.clientWidth)")
-        assert page.evaluate(NUMBERS_WITHOUT_WORDS) == 0
-    page.close()
+    with shown(browser, path, shot, scheme=scheme, width=width) as (page, num_pictures):
+        assert shot.stat().st_size > 30_000
+        assert page.title().startswith("Rank of a network")
+        assert num_pictures == len(PICTURES)
+        assert page.evaluate(CONTRAST) >= 4.5
+        if width == 390:  # rows are stacked: nothing to scroll sideways, and every number says what it is
+            assert page.evaluate("[...document.querySelectorAll('.scroll')].every(s => s.scrollWidth <= s.clientWidth)")
+            assert page.evaluate(NUMBERS_WITHOUT_WORDS) == 0
 
 
 def test_the_page_prints_on_paper_without_losing_columns(page_path: Path, browser: Browser) -> None:

@@ -12,7 +12,7 @@ import discoveries
 import isthmus
 from isthmus.discovery import Discovery
 from isthmus.reports import report
-from pages import HOSTILE, Page, shown_in
+from pages import HOSTILE, Page, shown
 
 
 def hostile() -> Discovery:
@@ -137,7 +137,8 @@ def test_the_same_result_gives_the_same_bytes(tmp_path: Path) -> None:
     ],
 )
 def test_a_browser_shows_everything(page_path: Path, browser: Browser, tmp_path: Path, scheme: str, width: int) -> None:
-    assert shown_in(browser, page_path, tmp_path / f"{scheme}_{width}.png", scheme=scheme, width=width) == 10
+    with shown(browser, page_path, tmp_path / f"{scheme}_{width}.png", scheme=scheme, width=width) as (_, num_pictures):
+        assert num_pictures == 10
 
 
 def test_a_browser_does_not_run_hostile_names(browser: Browser, hostile_path: Path) -> None:

@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.distributions import Normal, kl_divergence
 
 import isthmus
 from command_lines import line_of
-from isthmus import BottleneckRegressor, FullyConnected, Limits, Outcome, Verdict, discover, fit, tasks
+from isthmus import BottleneckRegressor, FullyConnected, Limits, Verdict, discover, fit, tasks
 from isthmus.cli.main import run
 from isthmus.discovery.data.checking import checked_data, ranks_beside, with_halves
 from isthmus.discovery.data.scaling import Scaling, Standardiser
@@ -25,7 +25,7 @@ from isthmus.errors import DataError, DataWarning, ShapeError
 from isthmus.reports import verdict_of
 from isthmus.training.losses import LOSSES, DataLoss, loss_argument
 from isthmus.training.losses.gaussian import Gaussian
-from isthmus.training.solvers.solver import LBFGS
+from overflows import fitted_past_infinity, wide_inputs
 from tolerances import closed_form, rounding
 
 FEW: dict[str, Any] = {"ridge": (1e-2, 3e-3), "starts": 1, "limits": Limits(evaluations=200)}
@@ -91,16 +91,8 @@ def test_a_variance_that_overflows_is_infinitely_bad_and_no_nan() -> None:
 
 
 def test_an_infinite_value_ends_no_fit() -> None:
-    x = torch.linspace(-1000, 1000, 40, dtype=torch.float64)[:, None]
-    y, seen = (3e-3 * x).exp() * normal(40, 1), list[float]()
-    network = nn.Linear(1, 2).double()
-    network.register_forward_hook(lambda _module, _x, outputs: seen.append(float((-outputs.detach()).exp().max())))
-    with torch.no_grad():
-        network.weight.zero_()
-        network.bias.zero_()
-    result = fit(network, x, y, ridge=1e-6, loss="gaussian", solver=LBFGS(400))
-    assert max(seen) == float("inf"), "a trial step overflowed, or nothing was tested"
-    assert result.outcome is Outcome.CONVERGED
+    x = wide_inputs()
+    network, _ = fitted_past_infinity(Gaussian(), x, (3e-3 * x).exp() * normal(40, 1), overflows=-1)
     assert float(network.weight[1].detach()) == pytest.approx(2 * 3e-3, rel=0.2)
 
 

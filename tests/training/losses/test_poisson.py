@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
-from isthmus import FullyConnected, Limits, Outcome, Verdict, discover, fit, tasks
+from isthmus import FullyConnected, Limits, Verdict, discover, fit, tasks
 from isthmus.errors import DataError
 from isthmus.training.losses.poisson import Poisson
-from isthmus.training.solvers.solver import LBFGS
+from overflows import fitted_past_infinity, wide_inputs
 from tolerances import closed_form, rounding
 
 
@@ -32,16 +31,8 @@ def test_large_counts_keep_their_digits_in_float32() -> None:
 
 
 def test_an_infinite_rate_ends_no_fit() -> None:
-    x = torch.linspace(-1000, 1000, 40, dtype=torch.float64)[:, None]
-    y, seen = (3e-3 * x).exp().round(), list[float]()
-    network = nn.Linear(1, 1).double()
-    network.register_forward_hook(lambda _module, _x, outputs: seen.append(float(outputs.detach().exp().max())))
-    with torch.no_grad():
-        network.weight.zero_()
-        network.bias.zero_()
-    result = fit(network, x, y, ridge=1e-6, loss="poisson", solver=LBFGS(400))
-    assert max(seen) == float("inf"), "a trial step overflowed, or nothing was tested"
-    assert result.outcome is Outcome.CONVERGED
+    x = wide_inputs()
+    _, result = fitted_past_infinity(Poisson(), x, (3e-3 * x).exp().round(), overflows=1)
     assert result.data_loss < 0.1
 
 

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from isthmus import FullyConnected
 from isthmus.errors import DataError
 from isthmus.training import FitResult, Limits, Outcome, fit_shards
 from isthmus.training.fitting import FitEvent, Fitting
-from isthmus.training.losses import LOSSES, SQUARED, DataLoss, Loss
+from isthmus.training.losses import LOSSES, DataLoss, Loss
 from isthmus.training.moves import least_norm, middle_rank, rebalancing
 from isthmus.training.sharded.checkpoint_parts import packed, put_together, remove_checkpoint
 from isthmus.training.sharded.coordinates import PIECES, Split
@@ -34,28 +33,12 @@ from isthmus.training.solvers.schedule import Schedule
 from isthmus.training.solvers.solver import LBFGS, Adam
 from isthmus.training.solvers.trials import ExactMoves, RankTrials, lower_rank
 from isthmus.training.steps.step import Step
-from loss_targets import targets_of
+from row_shares import data_of, network
 from tolerances import rounding
 
-ROWS = 5000  # four leaves
 SHAPES: list[dict[str, object]] = [
     {}, {"negative_slope": -0.3}, {"negative_slope": 0.2}, {"linear": (1,), "bias": False}, {"depth": 1, "width": ()}
 ]  # fmt: skip
-
-
-def data_of(loss: Loss = SQUARED, rows: int = ROWS) -> tuple[torch.Tensor, DataLoss]:
-    generator = torch.Generator().manual_seed(3)
-    x = torch.randn(rows, 5, generator=generator, dtype=torch.float64)
-    y = torch.randn(rows, 4, generator=generator, dtype=torch.float64)
-    return x, DataLoss(loss, targets_of(loss, y))
-
-
-def network(outputs: int = 4, **shape: object) -> FullyConnected:
-    made = FullyConnected(5, outputs, **{"width": 7, "depth": 4, **shape}, seed=1, dtype=torch.float64)  # pyright: ignore[reportArgumentType]
-    with torch.no_grad():
-        for bias in made.biases:
-            bias.normal_(generator=torch.Generator().manual_seed(7))
-    return made
 
 
 def both(

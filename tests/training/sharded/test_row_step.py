@@ -13,25 +13,8 @@ from isthmus.training.sharded.row_moves import input_factors, sharded_least_norm
 from isthmus.training.sharded.row_step import ShardedStep
 from isthmus.training.sharded.team import Team
 from isthmus.training.steps.step import Step, step_of
-from loss_targets import targets_of
+from row_shares import ROWS, data_of, network
 from tolerances import rounding
-
-ROWS = 5000  # four leaves
-
-
-def data_of(loss: Loss, rows: int = ROWS) -> tuple[torch.Tensor, DataLoss]:
-    generator = torch.Generator().manual_seed(3)
-    x = torch.randn(rows, 5, generator=generator, dtype=torch.float64)
-    y = torch.randn(rows, 4, generator=generator, dtype=torch.float64)
-    return x, DataLoss(loss, targets_of(loss, y))
-
-
-def network(outputs: int = 4, **shape: object) -> FullyConnected:
-    made = FullyConnected(5, outputs, **{"width": 7, "depth": 3, **shape}, seed=1, dtype=torch.float64)  # pyright: ignore[reportArgumentType]
-    with torch.no_grad():
-        for bias in made.biases:
-            bias.normal_(generator=torch.Generator().manual_seed(7))
-    return made
 
 
 def assert_same_step(first: Step, second: Step) -> None:
