@@ -125,15 +125,23 @@ class DiagnosisSession:
             for start, part in self.batches(size):
                 if start:
                     give_back()
-                listener.begin(part)
-                output = evaluate(self.streamed, names, part, listener)
-                if not bool(torch.isfinite(output).all()):
-                    raise DataError(
-                        f"diagnose(module, x): {type(self.streamed.module).__name__} returned NaN or infinity "
-                        f"for finite data, in rows {start + 1} to {start + part.num}. Check its weights."
-                    )
-                heard(output, start)
+                heard(self.passed(part, names, listener, start=start, argument="x"), start)
         return listener.layers
+
+    def passed(self, part: Samples, names: Names, listener: SumOverData, *, start: int, argument: str) -> Tensor:
+        """The answer for a batch, which the listener hears.
+
+        Raises:
+            DataError: it is not finite; `start` is the number of its first row, `argument` what the data came as.
+        """
+        listener.begin(part)
+        output = evaluate(self.streamed, names, part, listener)
+        if not bool(torch.isfinite(output).all()):
+            raise DataError(
+                f"diagnose(module, {argument}): {type(self.streamed.module).__name__} returned NaN or infinity for "
+                f"finite data, in rows {start + 1} to {start + part.num}. Check its weights."
+            )
+        return output
 
     def derivatives(self, num_points: int, size: int) -> Derivatives:
         """Derivatives at points spread evenly over the data."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import torch
 
 from isthmus.diagnostics.budget import Budget, give_back, streaming_budget
-from isthmus.diagnostics.evaluation import evaluate
 from isthmus.diagnostics.layer_sums import LayerSums, SumOverData
 from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.rank import UpperBound, upper_bound
@@ -110,13 +109,7 @@ def streamed(session: DiagnosisSession, stream: Stream, limits: Limits, *, progr
                 part = part.at(slice(0, rows - num), session.streamed.dtype, session.streamed.device)  # noqa: PLW2901
                 if not part.num:
                     break
-            listener.begin(part)
-            output = evaluate(session.streamed, names, part, listener)
-            if not bool(torch.isfinite(output).all()):
-                raise DataError(
-                    f"diagnose(module, data): {type(session.streamed.module).__name__} returned NaN or infinity for "
-                    f"finite data, in rows {num + 1} to {num + part.num}. Check its weights."
-                )
+            session.passed(part, names, listener, start=num, argument="data")
             num += part.num
             now = time.monotonic()
             if not ended and limits.seconds is not None and now - begin >= limits.seconds:

@@ -63,14 +63,7 @@ def energy_split(
     >>> float(theory.energy_split([[2.0]], [[1.0]], effective_depth=3, bias=False).cost_of_identity)
     1.0
     """
-    call = "energy_split"
-    check_positive(call, "effective_depth", effective_depth)
-    check_tensor(call, "activation", activation, ndim=2)
-    check_tensor(call, "velocity", velocity, ndim=2)
-    if activation.shape != velocity.shape:
-        raise ShapeError(
-            f"{call}: needs A and dA of one shape; got {tuple(activation.shape)}, {tuple(velocity.shape)}."
-        )
+    _check_motion("energy_split", activation, velocity, effective_depth)
     S, Lt = features(activation, bias=bias), float(effective_depth)
     still, moving = _least_weights(S, activation), _least_weights(S, velocity)
     if still is None or moving is None:
@@ -112,13 +105,7 @@ def least_norm_weights(
     [[3.5]]
     """
     call = "least_norm_weights"
-    check_positive(call, "effective_depth", effective_depth)
-    check_tensor(call, "activation", activation, ndim=2)
-    check_tensor(call, "velocity", velocity, ndim=2)
-    if activation.shape != velocity.shape:
-        raise ShapeError(
-            f"{call}: needs A and dA of one shape; got {tuple(activation.shape)}, {tuple(velocity.shape)}."
-        )
+    _check_motion(call, activation, velocity, effective_depth)
     found = _least_weights(features(activation, bias=bias), float(effective_depth) * activation + velocity)
     if found is None:
         raise ValueError(
@@ -250,6 +237,16 @@ def negative_energy_fraction(activation: Float[Tensor, "*batch n width"]) -> Flo
     unit = activation / torch.where(largest > 0, largest, 1.0)  # squares of 1e-200 would vanish
     total = unit.square().sum((-2, -1))
     return (-unit).relu().square().sum((-2, -1)) / torch.where(total > 0, total, 1.0)
+
+
+def _check_motion(call: str, activation: Tensor, velocity: Tensor, effective_depth: Real) -> None:
+    check_positive(call, "effective_depth", effective_depth)
+    check_tensor(call, "activation", activation, ndim=2)
+    check_tensor(call, "velocity", velocity, ndim=2)
+    if activation.shape != velocity.shape:
+        raise ShapeError(
+            f"{call}: needs A and dA of one shape; got {tuple(activation.shape)}, {tuple(velocity.shape)}."
+        )
 
 
 def _least_weights(S: Tensor, target: Tensor) -> Tensor | None:

@@ -4,7 +4,6 @@ from typing import ClassVar
 
 from isthmus.discovery.choices import MORE_ROWS
 from isthmus.discovery.remedies.remedy import Case, Remedy
-from isthmus.discovery.search import Search
 
 
 class MoreRows(Remedy):
@@ -27,12 +26,8 @@ class MoreRows(Remedy):
         before = case.search
         settings = before.size.settings
         sample = case.sample.larger(MORE_ROWS, settings)
-        problem = sample.posed(settings)
-        assert problem is not None  # rows were added, so that targets still vary
         rows = len(sample.held)
         name = f"{before.name}-rows-{rows}" if before.name else f"rows-{rows}"
         case.sample, case.path = sample, None
-        case.search = Search(problem, settings, before.runner, name=name)
-        case.search.in_doubt = True
-        case.search.run()
+        case.search = case.anew(sample, settings, name=name)
         return f"searched {rows:,} rows instead of {len(before.problem.x) + len(before.problem.x_held):,}"

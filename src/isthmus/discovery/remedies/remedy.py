@@ -14,6 +14,7 @@ from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.depth.units import DepthSettings
 from isthmus.discovery.search import Search
+from isthmus.discovery.settings import Settings
 from isthmus.theory import Verdict
 
 SURENESS = (Verdict.TOO_FEW_DATA, Verdict.NO_SHARP_RANK, Verdict.DOUBTFUL, Verdict.CONFIDENT)
@@ -106,6 +107,15 @@ class Case:
     def sureness(self) -> int:
         """Of the answer that is believed."""
         return SURENESS.index(self.search.decision.verdict)
+
+    def anew(self, sample: Sample, settings: Settings, *, name: str) -> Search:
+        """A search of its own over the rows of a sample, which is over."""
+        problem = sample.posed(settings)
+        assert problem is not None  # the targets of the first search vary, and no row of it is missing
+        search = Search(problem, settings, self.search.runner, name=name)
+        search.in_doubt = True
+        search.run()
+        return search
 
     def times(self, name: str) -> int:
         """How often this remedy was applied."""

@@ -11,7 +11,6 @@ from isthmus.discovery.choices import FEW_COLUMNS, SPREAD_COLUMNS, UNEQUAL
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.remedies.remedy import Case, Remedy, sureness
-from isthmus.discovery.search import Search
 
 
 class OneScale(Remedy):
@@ -34,11 +33,7 @@ class OneScale(Remedy):
         """Search anew; what it finds is believed where it is more sure, or as sure of fewer dimensions."""
         before = case.search
         settings = replace(before.size.settings, scaling=Scaling.GLOBAL.value)
-        problem = case.sample.posed(settings)
-        assert problem is not None
-        search = Search(problem, settings, before.runner, name="one-scale")
-        search.in_doubt = True
-        search.run()
+        search = case.anew(case.sample, settings, name="one-scale")
         ranked = [(sureness(one), -one.decision.rank) for one in (before, search)]
         if ranked[1] <= ranked[0]:
             return "scaled all columns by one number, which settled nothing: each was given variance 1 again"

@@ -38,6 +38,10 @@ class LossOfNumbers(Loss):
     def scatter(self, y: Tensor) -> Tensor:
         return y
 
+    def unit(self, y: Array, weight: Array | None) -> float:
+        shares = None if weight is None else torch.from_numpy(weight / weight.sum())
+        return self.constant_loss(torch.from_numpy(y), shares, self.per_target * y.shape[1])
+
     @abstractmethod
     def entries(self, outputs: Tensor, y: Tensor) -> Tensor:
         """The loss of each entry of the targets, in their shape; differentiable."""
@@ -104,7 +108,3 @@ class LossByEntry(LossOfNumbers):
         constant = self.best_constant(y, weight, num_outputs).expand(y.shape)
         found = float(weighted_mean(self.row_losses(constant, y.double()), weight))
         return max(found, sys.float_info.min)
-
-    def unit(self, y: Array, weight: Array | None) -> float:
-        shares = None if weight is None else torch.from_numpy(weight / weight.sum())
-        return self.constant_loss(torch.from_numpy(y), shares, y.shape[1])

@@ -116,10 +116,6 @@ class Gaussian(StandardisedLoss):
         found = float((variance / self.least_variance(y.shape[1])).log1p().mean()) / 2
         return max(found, sys.float_info.min)
 
-    def unit(self, y: Array, weight: Array | None) -> float:
-        shares = None if weight is None else torch.from_numpy(weight / weight.sum())
-        return self.constant_loss(torch.from_numpy(y), shares, 2 * y.shape[1])
-
     def _moments(self, y: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
         mean = weighted_mean(y, weight)
         return mean, weighted_mean((y.double() - mean).square(), weight)
