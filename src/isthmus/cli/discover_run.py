@@ -8,7 +8,7 @@ import json
 import shlex
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -92,14 +92,11 @@ def run_in(
             other data or options, or another process works there.
         OSError: a file cannot be written.
     """
-    errors = terminal(stderr=True)
+    errors, begun = terminal(stderr=True), resumed
     say = notes(errors)
-    begun = resumed
     try:
         with terminate_like_interrupt(), warnings_as_lines(say):
-            rows = _rows(request)  # first: what is wrong with the request is said before what stands in the folder
-            if rows.note:
-                say(rows.note)
+            rows = _rows(request, say)  # first: what is wrong with the request is said before what stands in the folder
             with only_writer(folder):
                 check_free(folder, resumed=resumed, replace=replace)
                 begun = True
@@ -111,18 +108,7 @@ def run_in(
                     say(f"{folder}: the run there is finished; this is its result.")
                 else:
                     found = _search(rows, folder, request, errors, deadline.for_search(pictures=pictures), place=place)
-                command = f"{request.command} --out {shlex.quote(str(folder))}"
-                page = None
-                if pictures and (deadline.left() or 0.0) < 0:
-                    again = f"{request.command} --resume {shlex.quote(str(folder))}"
-                    say(
-                        f"The time is over: pictures and page are left out, as if by --no-pictures; {again} makes them."
-                    )
-                elif pictures:
-                    some = rows.thinned(SHOWN)
-                    if len(some.x) < len(rows.x):
-                        say(f"Pictures and meanings are of {len(some.x):,} of the {len(rows.x):,} rows.")
-                    page = write_outputs(found, folder, some.x.to_numpy(), command, some.candidates, y=some.y)
+                page = _page(found, rows, folder, request, deadline, say) if pictures else None
     except KeyboardInterrupt:
         text = f"isthmus: interrupted. {how_to_go_on(request, folder, begun=begun)}"
         terminal(stderr=True, always=True).print(text, soft_wrap=True)
@@ -138,8 +124,23 @@ def run_in(
     return exit_code(found.verdict)
 
 
-def _rows(request: DiscoverRequest) -> Rows:
-    """The data, read and checked."""
+def _page(
+    found: Discovery, rows: Rows, folder: Path, request: DiscoverRequest, deadline: Deadline, say: Callable[[str], None]
+) -> Path | None:
+    """Pictures and page, of no more rows than one can see; nothing once the time is over."""
+    if (deadline.left() or 0.0) < 0:
+        again = f"{request.command} --resume {shlex.quote(str(folder))}"
+        say(f"The time is over: pictures and page are left out, as if by --no-pictures; {again} makes them.")
+        return None
+    some = rows.thinned(SHOWN)
+    if len(some.x) < len(rows.x):
+        say(f"Pictures and meanings are of {len(some.x):,} of the {len(rows.x):,} rows.")
+    command = f"{request.command} --out {shlex.quote(str(folder))}"
+    return write_outputs(found, folder, some.x.to_numpy(), command, some.candidates, y=some.y)
+
+
+def _rows(request: DiscoverRequest, say: Callable[[str], None]) -> Rows:
+    """The data, read and checked, with what there is to say of them."""
     choice = choice_of(request.target, request.classes, autoencode=request.autoencode)
     rows = read_rows(
         request.data, choice, groups=request.groups, ordered=request.ordered, seed=request.seed,
@@ -148,6 +149,8 @@ def _rows(request: DiscoverRequest) -> Rows:
     if named := loss_option(request.loss):
         rows = dataclasses.replace(rows, loss=named.name)
     _checked(rows, request)
+    if rows.note:
+        say(rows.note)
     return rows
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isthmus.cli.data import choice_of, loss_option
+from isthmus.cli.data import TargetChoice, choice_of, loss_option
 from isthmus.discovery.data.scaling import Array, Standardiser, shared_standardiser
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
@@ -66,9 +66,7 @@ def read_shard(
         DataError: options or data that cannot be used, found by whichever process; one line says where.
     """
     choice = choice_of(target, classes, autoencode=autoencode)
-    named = loss_option(loss) or usual_loss(classes=choice.classes is not None)
-    if named.classes != (choice.classes is not None):
-        raise DataError(f"--loss {loss}: needs {'--classes' if named.classes else '--target or --autoencode'}.")
+    named = _loss_of(choice, loss)
     source = open_rows(Path(data))
     if source.rows < LEAST_ROWS:
         raise DataError(f"{data}: has {source.rows} rows; a fit needs at least {LEAST_ROWS}. Add rows.")
@@ -97,6 +95,13 @@ def read_shard(
         torch.from_numpy(input_scaling.apply(x)).to(dtype), named.targets(targets, dtype), source.rows, named,
         width, inputs, outputs, input_scaling, output_scaling,
     )  # fmt: skip
+
+
+def _loss_of(choice: TargetChoice, loss: str | None) -> Loss:
+    named = loss_option(loss) or usual_loss(classes=choice.classes is not None)
+    if named.classes != (choice.classes is not None):
+        raise DataError(f"--loss {loss}: needs {'--classes' if named.classes else '--target or --autoencode'}.")
+    return named
 
 
 def _numbers(y: Array, loss: Loss, total: int, where: str, team: Team) -> tuple[Tensor, Standardiser | None]:

@@ -141,7 +141,20 @@ def diagnose(
         return replace(found, warnings=(f"No Jacobians: {why}.", *found.warnings))
     named = None if loss is None else loss_argument(loss, "diagnose")
     over_data = None if y is None else LossOverData(y, samples.num, named)
-    given = _Given(samples, y, ridge, over_data, penalised(network))
+    return _with_derivatives(network, _Given(samples, y, ridge, over_data, penalised(network)), limits, hear)
+
+
+def _heard(progress: Callable[[str], None] | None) -> Callable[[str], None]:
+    def hear(sentence: str) -> None:
+        _LOG.info(sentence)
+        if progress is not None:
+            progress(sentence)
+
+    return hear
+
+
+def _with_derivatives(network: nn.Module, given: _Given, limits: Limits, hear: Callable[[str], None]) -> Diagnosis:
+    samples = given.samples
     with random_state_kept(network), open_session(network, samples) as session:
         budget = session.budget(limits.memory)
         points = session.num_points()
@@ -152,28 +165,14 @@ def diagnose(
         hear(sentence)
         layers, losses = _streamed(session, given, budget.batch)
         derivatives = session.derivatives(points, budget.points)
-        table = table_of(layers, derivatives)
-        add_head_columns(table, network)
-        add_convolution_columns(table, layers, session.structure.readings)
+        table = _table(session, network, layers, derivatives)
         table.attrs |= {"cost": sentence, "precision": _precision(session), **losses}
         said = _add_streams(table, session, layers, given, max(1, budget.batch // 2))
-        skipped = skipped_leaves(
-            network, analysed=[layer.name for layer in layers], called=session.names.called,
-            followed=session.names.followed,
-        )  # fmt: skip
+        skipped = _skipped(session, network, layers)
         rank = _rank(session, layers, derivatives, table)
         cuts = narrow_places(session, samples, budget, suggested=rank.estimate)
     warnings = (*warnings_of(layers, samples.num), *said)
     return Diagnosis(layers=table, rank=rank, skipped=skipped, warnings=warnings, cuts=cuts)
-
-
-def _heard(progress: Callable[[str], None] | None) -> Callable[[str], None]:
-    def hear(sentence: str) -> None:
-        _LOG.info(sentence)
-        if progress is not None:
-            progress(sentence)
-
-    return hear
 
 
 def _too_dear(network: nn.Module, samples: Samples, limits: Limits) -> str:
@@ -193,14 +192,9 @@ def _too_dear(network: nn.Module, samples: Samples, limits: Limits) -> str:
 def _by_forward_passes(network: nn.Module, stream: Stream, limits: Limits, hear: Callable[[str], None]) -> Diagnosis:
     with random_state_kept(network), open_session(network, stream.first, exact=False) as session:
         found = streamed(session, stream, limits, progress=hear)
-        table = table_of(found.layers, None)
-        add_head_columns(table, network)
-        add_convolution_columns(table, found.layers, session.structure.readings)
+        table = _table(session, network, found.layers, None)
         table.attrs |= {"cost": found.cost, "precision": _precision(session), "samples": found.num}
-        skipped = skipped_leaves(
-            network, analysed=[layer.name for layer in found.layers], called=session.names.called,
-            followed=session.names.followed,
-        )  # fmt: skip
+        skipped = _skipped(session, network, found.layers)
         gaps = _gaps(table)
         rank = rank_without_jacobians(session, found, gaps, num_inputs=_num_inputs(stream.first))
         cuts = None  # whoever ends the passes early wants no more of them
@@ -208,6 +202,22 @@ def _by_forward_passes(network: nn.Module, stream: Stream, limits: Limits, hear:
             cuts = narrow_places(session, stream.first, found.budget, suggested=rank.estimate, most_places=2)
     ended = (f"The data were read {found.ended}: {found.num:,} samples.",) if found.ended else ()
     return Diagnosis(table, rank, skipped, (*ended, *warnings_of(found.layers, found.num)), cuts)
+
+
+def _table(
+    session: DiagnosisSession, network: nn.Module, layers: list[LayerSums], derivatives: Derivatives | None
+) -> xr.Dataset:
+    table = table_of(layers, derivatives)
+    add_head_columns(table, network)
+    add_convolution_columns(table, layers, session.structure.readings)
+    return table
+
+
+def _skipped(session: DiagnosisSession, network: nn.Module, layers: list[LayerSums]) -> list[tuple[str, str]]:
+    names = session.names
+    return skipped_leaves(
+        network, analysed=[layer.name for layer in layers], called=names.called, followed=names.followed
+    )
 
 
 def _gaps(table: xr.Dataset) -> list[int | None]:

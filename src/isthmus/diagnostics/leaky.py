@@ -130,7 +130,7 @@ def leaky_diagnosis(
     of_data = loss_argument(loss, "leaky_diagnosis")
     exact, inputs, targets = checked_copy(network, x, y, ridge, of_data)
     sums = leaky_sums(exact, inputs, targets, ridge=float(ridge), loss=of_data)
-    Lt, critical = network.effective_depth, network.effective_depth * sums.by_momentum.mT
+    critical = network.effective_depth * sums.by_momentum.mT
     stationarity, total = _stationarity(exact, critical)
     if not total <= FAR:
         warnings.warn(
@@ -139,21 +139,13 @@ def leaky_diagnosis(
             NumericalWarning,
             stacklevel=2,
         )
-    mixed = Lt * (sums.by_momentum.square().sum((1, 2)) / 2 - sums.mixed)
-    same = Lt * (sums.by_level.square().sum((1, 2)) / 2 - sums.same)
-    averaged = (same[:-1] + 2 * mixed + same[1:]) / 4
-    pontryagin = mixed - (exact.weights - critical).square().sum((1, 2)) / (2 * Lt)
     path = partial(leaky_path, exact, inputs, targets, ridge=ridge, loss=of_data)
     costs, speeds = _energies(exact, sums, path, relative_gamma=float(relative_gamma))
     columns = {
         "position": network.steps.double().cumsum(0),
-        "hamiltonian": averaged,
-        "hamiltonian_pontryagin": pontryagin,
-        "hamiltonian_mixed": mixed,
-        "hamiltonian_same_level": same[1:],
-        "rank_from_hamiltonian": rank_from_hamiltonian(averaged, effective_depth=Lt),
+        **_hamiltonians(exact, sums, critical, effective_depth=network.effective_depth),
         "cost_of_identity": np.array(costs),
-        "kinetic_energy": np.array(speeds) * (Lt / 2),
+        "kinetic_energy": np.array(speeds) * (network.effective_depth / 2),
         "momentum_norm": sums.momentum[1:].sqrt(),
         "stationarity": stationarity,
     }
@@ -162,6 +154,23 @@ def leaky_diagnosis(
         "data_loss": float(sums.data_loss), "stationarity": total, "relative_gamma": relative_gamma
     }  # fmt: skip
     return xr.Dataset(variables, coords={"layer": np.arange(1, network.depth + 1)}, attrs=attributes)
+
+
+def _hamiltonians(
+    network: LeakyResNet, sums: LeakySums, critical: Tensor, *, effective_depth: float
+) -> dict[str, Tensor]:
+    """The Hamiltonian of every layer, four ways, and the rank that it stands for."""
+    Lt = effective_depth
+    mixed = Lt * (sums.by_momentum.square().sum((1, 2)) / 2 - sums.mixed)
+    same = Lt * (sums.by_level.square().sum((1, 2)) / 2 - sums.same)
+    averaged = (same[:-1] + 2 * mixed + same[1:]) / 4
+    return {
+        "hamiltonian": averaged,
+        "hamiltonian_pontryagin": mixed - (network.weights - critical).square().sum((1, 2)) / (2 * Lt),
+        "hamiltonian_mixed": mixed,
+        "hamiltonian_same_level": same[1:],
+        "rank_from_hamiltonian": rank_from_hamiltonian(averaged, effective_depth=Lt),
+    }
 
 
 def _energies(

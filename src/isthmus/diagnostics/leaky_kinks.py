@@ -81,8 +81,7 @@ def kink_stationarity(
         stream = torch.stack([state.activation for state in walk(exact, x)[:-1]])
         residual = stream[-1] @ exact.unembedding.mT - y
     top = -2 / (len(x) * float(ridge)) * residual @ exact.unembedding
-    before = stream[:-1]
-    near = before.abs() <= float(width)
+    near = (before := stream[:-1]).abs() <= float(width)
     near[0] = False  # the input has no weights in front of it: its slopes change nothing
     slopes = lifted_slope(before, smoothing=0.0)
     size = float((exact.layer_steps()[:, None, None] * exact.weights.square()).sum())

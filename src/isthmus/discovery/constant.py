@@ -29,16 +29,8 @@ def constant_discovery(
     encoder = FullyConnected.from_layers([torch.zeros(0, x.shape[1])], [torch.zeros(0)])
     decoder = FullyConnected.from_layers([torch.zeros(len(value), 0)], [torch.from_numpy(np.array(value))])
     network = FullyConnected.from_layers([torch.zeros(len(value), x.shape[1])], [torch.from_numpy(np.array(value))])
+    scree, objective_curve = _no_curves()
     reason = "the target is the same in every row"
-    none = np.zeros(0)
-    scree = xr.Dataset(
-        {name: ("rank", none) for name in ("train_error", "heldout_error", "linear_error")},
-        coords={"rank": np.zeros(0, dtype=np.int64)},
-    )
-    curve = xr.Dataset(
-        {"objective": (("ridge", "rank"), np.zeros((0, 0))), "chosen": ("ridge", np.zeros(0, dtype=bool))},
-        coords={"ridge": none, "rank": np.zeros(0, dtype=np.int64)},
-    )
     return Discovery(
         rank=0,
         verdict=Verdict.CONFIDENT,
@@ -47,11 +39,11 @@ def constant_discovery(
             0, 0, 0, "no map has a smaller rank", reason, 0.0, {"certificates": [{"kind": "factorisation", "claim": 0}]}
         ),
         scree=scree,
-        objective_curve=curve,
+        objective_curve=objective_curve,
         encoder=encoder,
         decoder=decoder,
         network=network,
-        runs=xr.Dataset({name: ("run", none) for name in RUN_COLUMNS}),
+        runs=xr.Dataset({name: ("run", np.zeros(0)) for name in RUN_COLUMNS}),
         diagnosis=diagnose(network, torch.from_numpy(x)),
         task=task,
         input_names=names[0],
@@ -59,3 +51,11 @@ def constant_discovery(
         settings={**settings.as_dict(), "loss": loss.name},
         readings={"heldout_error": 0.0, "linear_rank": 0, "one_fewer": None},
     )
+
+
+def _no_curves() -> tuple[xr.Dataset, xr.Dataset]:
+    """A scree and an objective curve without a rank and a ridge."""
+    none, no_rank = np.zeros(0), np.zeros(0, dtype=np.int64)
+    scree = {name: ("rank", none) for name in ("train_error", "heldout_error", "linear_error")}
+    curve = {"objective": (("ridge", "rank"), np.zeros((0, 0))), "chosen": ("ridge", np.zeros(0, dtype=bool))}
+    return xr.Dataset(scree, {"rank": no_rank}), xr.Dataset(curve, {"ridge": none, "rank": no_rank})

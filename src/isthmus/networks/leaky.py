@@ -91,8 +91,7 @@ class LeakyResNet(ResidualStream):
         self.register_buffer("steps", sizes.to(dtype))
         self.register_buffer("smoothing", torch.zeros((), dtype=dtype))
         generator = torch.Generator().manual_seed(torch.seed() % 2**63 if seed is None else seed)
-        noise = torch.randn(depth, width, width, generator=generator, dtype=dtype)
-        noise = noise / (2 * width**0.5)
+        noise = torch.randn(depth, width, width, generator=generator, dtype=dtype) / (2 * width**0.5)
         V = Lt * (torch.eye(width, dtype=dtype) + noise) if Lt else noise
         b = V.new_zeros(depth, width, 1 if bias else 0)
         self.weights = nn.Parameter(torch.cat([V, b], -1))

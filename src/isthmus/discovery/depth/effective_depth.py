@@ -98,28 +98,19 @@ def effective_depth(  # noqa: PLR0913
     Test: tests/discovery/depth/test_effective_depth.py.
     """
     check_positive("effective_depth", "ridge", ridge)
-    first = network.effective_depth
-    check_positive("effective_depth", "effective_depth of the network", first)
-    if not factor > 1 or not most >= first:
-        raise ValueError(
-            f"effective_depth(factor={factor:g}, most={most:g}): needs a factor > 1 and most >= {first:g}, the Lt that "
-            "the network starts with."
-        )
+    _check_range(network.effective_depth, most, factor)
     limits = limits or Limits()
     chosen = solver or PreconditionedLBFGS(smoothing=(0.05,), tolerance=1e-4, evaluations=limits.evaluations or 4000)
     began, rows = time.monotonic(), list[Row]()
 
     def read(network: LeakyResNet, known: list[Row]) -> Row:
-        found = fit(network, x, y, ridge=float(ridge), solver=chosen)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NumericalWarning)  # the stationarity stands in the table
-            energies = leaky_diagnosis(network, x, y, ridge=float(ridge))
-        return readings_at(network, found.objective, energies, float(ridge), known)
+        objective = fit(network, x, y, ridge=float(ridge), solver=chosen).objective
+        return readings_at(network, objective, _energies(network, x, y, float(ridge)), float(ridge), known)
 
     def late() -> bool:
         return limits.seconds is not None and time.monotonic() - began > limits.seconds
 
-    before = now = drawn_out(network, first)
+    before = now = drawn_out(network, network.effective_depth)
     while True:
         rows.append(read(now, rows))
         rank = _agreed(rows[-1])
@@ -135,6 +126,21 @@ def effective_depth(  # noqa: PLR0913
         before, now = now, drawn_out(now, following)
     reason = _reason(rows[-1], rank, late=following <= most and rank is None)
     return EffectiveDepth(rank, None if rank is None else now.effective_depth, reason, _table(rows), now)
+
+
+def _check_range(first: float, most: Real, factor: Real) -> None:
+    check_positive("effective_depth", "effective_depth of the network", first)
+    if not factor > 1 or not most >= first:
+        raise ValueError(
+            f"effective_depth(factor={factor:g}, most={most:g}): needs a factor > 1 and most >= {first:g}, the Lt that "
+            "the network starts with."
+        )
+
+
+def _energies(network: LeakyResNet, x: Tensor, y: Tensor, ridge: float) -> xr.Dataset:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumericalWarning)  # the stationarity stands in the table
+        return leaky_diagnosis(network, x, y, ridge=ridge)
 
 
 def _through_fewer(
