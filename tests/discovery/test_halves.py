@@ -10,13 +10,13 @@ import torch
 
 import isthmus
 from isthmus import Limits, Verdict
-from isthmus.discovery.data.checking import adapted_settings, base_settings, checked_data, with_halves, with_sides
+from isthmus.discovery.data.checking import adapted_settings, base_settings, checked_data, with_halves
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.halves import INDEX, MODE, RANK, RANK_KINDS, RankKind, rank_kind
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.one_size import OneSize
-from isthmus.discovery.settings import Settings
+from isthmus.discovery.settings import Settings, with_sides
 from isthmus.discovery.work.progress import silent
 from isthmus.discovery.work.runner import Tracker, UnitRunner
 from isthmus.discovery.work.unit import Session

@@ -1,19 +1,23 @@
-"""From findings to a `Discovery`: the two halves in the user's units, the certified interval, the tables."""
+"""From findings to a `Discovery`: both halves in the user's units, the certified interval, tables, a diagnosis."""
 
+import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import xarray as xr
+from torch import nn
 
+from isthmus.diagnostics import Diagnosis, diagnose, leaky_diagnosis
 from isthmus.discovery.choices import AS_READ
 from isthmus.discovery.combinations import combinations_of
 from isthmus.discovery.data.checking import CheckedData
+from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.data.scaling import shifted
 from isthmus.discovery.decision import against_bound, error_ratio, linear_rank_for
 from isthmus.discovery.evidence.certificates import certified_interval
-from isthmus.discovery.evidence.energies import diagnosed
 from isthmus.discovery.evidence.interpretation import by_error_saved
 from isthmus.discovery.factorisation import Factorisation, cut_network
 from isthmus.discovery.findings import Findings
@@ -21,7 +25,8 @@ from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS
 from isthmus.discovery.kinds.family import Family
 from isthmus.discovery.objective_curves import Curve
 from isthmus.discovery.result import Discovery
-from isthmus.networks import FullyConnected
+from isthmus.errors import NumericalWarning
+from isthmus.networks import FullyConnected, LeakyResNet
 from isthmus.theory import RankEstimate, Verdict
 from isthmus.theory.curve_readings import running_minimum
 
@@ -198,3 +203,44 @@ def _readings(findings: Findings, rank: int) -> dict[str, float | int | None]:
         "resample_share": None if np.isnan(findings.shares.resamples) else findings.shares.resamples,
         "start_share": findings.shares.starts,
     }
+
+
+def diagnosed(network: nn.Module, problem: Problem, ridge: float) -> tuple[Diagnosis, dict[str, float | int | None]]:
+    """The table by layer of a trained network, and what its energies say if it is leaky.
+
+        hamiltonian_rank: median of -2 H / Lt over the layers (*estimate*, from below as Lt grows)
+        identity_rank: least cost of identity over the layers (*estimate*, from above)
+
+    H is Pontryagin's form, right to first order away from critical weights, where the other forms are lost.
+
+    Args:
+        network: in standardised units, float64.
+        problem: the data that it was trained on.
+        ridge: of its training.
+
+    Returns:
+        The diagnosis, with energies where the loss is squared and unweighted; the readings, also effective_depth and
+        leaky_stationarity, or none.
+    """
+    if not isinstance(network, LeakyResNet):
+        return diagnose(network, problem.x), {}
+    if not problem.loss.is_quadratic or problem.weight is not None:
+        found = diagnose(network, problem.x)
+        return found, {"identity_rank": _finite(np.nanmin(found.layers["cost_of_identity"].values))}
+    found = diagnose(network, problem.x, problem.y, ridge=ridge)
+    if not network.effective_depth:
+        return found, {"identity_rank": _finite(np.nanmin(found.layers["cost_of_identity"].values))}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumericalWarning)  # the diagnosis says it already, in words
+        table = leaky_diagnosis(network, problem.x, problem.y, ridge=ridge)
+    Lt = network.effective_depth
+    return found, {
+        "hamiltonian_rank": _finite(np.median(-2 * table["hamiltonian_pontryagin"].values / Lt)),
+        "identity_rank": _finite(np.min(table["cost_of_identity"].values)),
+        "effective_depth": Lt,
+        "leaky_stationarity": _finite(table.attrs["stationarity"]),
+    }
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -15,11 +15,10 @@ from isthmus.discovery.data.checking import (
     checked_data,
     groups_of_rows,
     ranks_beside,
-    rows_argument,
     with_halves,
     with_powers,
 )
-from isthmus.discovery.data.sample import Sample
+from isthmus.discovery.data.sample import Sample, rows_argument
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.files.storage import RESULT
 from isthmus.discovery.remedies.remedy import Effort

@@ -13,7 +13,7 @@ import torch
 from isthmus.discovery.accuracy import accuracy_rank
 from isthmus.discovery.assembly import against_unseen, assemble, in_order
 from isthmus.discovery.constant import constant_discovery
-from isthmus.discovery.data.checking import CheckedData, with_sides
+from isthmus.discovery.data.checking import CheckedData
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.depth.between_rows import local_dimension
@@ -25,12 +25,12 @@ from isthmus.discovery.kinds import family_of
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.kinds.family import Foresight
 from isthmus.discovery.remedies import REMEDIES
+from isthmus.discovery.remedies.anew import are_numbered
 from isthmus.discovery.remedies.deeper import BRIEF
 from isthmus.discovery.remedies.remedy import Case, Effort, treat
-from isthmus.discovery.remedies.scales import are_numbered
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.search import Search
-from isthmus.discovery.settings import Settings
+from isthmus.discovery.settings import Settings, with_sides
 from isthmus.discovery.work.elsewhere import Where, opened, units_at_once
 from isthmus.discovery.work.progress import ProgressListener
 from isthmus.discovery.work.runner import Tracker, UnitRunner, check_same_run

@@ -69,7 +69,7 @@ class Discovery(Shown):
             which nothing was fitted or chosen. Of classes `accuracy_rank`, the least through which as many are told
             apart as through any, within one standard error, from `accuracy_rank_low` to `accuracy_rank_high` on 95 % of
             resampled rows (`discovery.accuracy`). Of a leaky network also what its energies say, see
-            `discovery.evidence.energies`.
+            `discovery.assembly`.
         control: the same pipeline run on the Gaussian surrogate of the same covariance, if it was asked for.
         depth_path: the rank as a function of depth, if it was asked for.
         combinations: of an index rank, the loadings of its combinations, how far they scatter, and exponents where
@@ -247,9 +247,8 @@ def load(folder: str | os.PathLike[str]) -> Discovery:
         DataError: there is no finished run, or a file is missing, damaged, of another run or of a newer format.
     """
     found, has_control, others = read_fields(folder)
-    values: dict[str, Any] = found
     control = load(Path(folder) / CONTROL) if has_control else None
-    return Discovery(**values, control=control, others={name: load(Path(folder) / name) for name in others})
+    return Discovery(**found, control=control, others={name: load(Path(folder) / name) for name in others})
 
 
 def _rows(x: ArrayLike) -> torch.Tensor:

@@ -168,3 +168,9 @@ class Settings:
     def as_dict(self) -> dict[str, object]:
         """Plain Python, for JSON."""
         return dataclasses.asdict(self)
+
+
+def with_sides(settings: Settings, kind: RankKind, starts: int | None) -> Settings:
+    """The settings for another rank, with as many starts as were asked for or as its networks usually have."""
+    kinds = start_kinds(kind, starts)
+    return dataclasses.replace(settings, encoder_side=kind.encoder, decoder_side=kind.decoder, starts=kinds)

@@ -19,7 +19,7 @@ from isthmus.theory.network_facts import NetworkFacts, facts_of
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class NeedsMore:
     """A certificate that needs more than a network and samples."""
 
     id: str
@@ -29,12 +29,12 @@ class Elsewhere:
     reason: str
 
 
-_ELSEWHERE = (
-    Elsewhere("FC-06", "betweenness_certificate", "lower", "bottleneck rank", "needs three points with paths between"),
-    Elsewhere("FC-07", "borsuk_ulam_certificate", "lower", "bottleneck rank", "needs a sphere in the domain"),
-    Elsewhere("FC-45", "class_regions", "lower", "bottleneck rank", "needs a slice: isthmus.networks.class_regions"),
-    Elsewhere("LEAKY-12", "hamiltonian", "exact", "-", "needs targets and the ridge: isthmus.leaky_diagnosis"),
-    Elsewhere("LEAKY-15", "path_length_bounds", "lower", "-", "needs targets and the ridge: isthmus.leaky_diagnosis"),
+_NEED_MORE = (
+    NeedsMore("FC-06", "betweenness_certificate", "lower", "bottleneck rank", "needs three points with paths between"),
+    NeedsMore("FC-07", "borsuk_ulam_certificate", "lower", "bottleneck rank", "needs a sphere in the domain"),
+    NeedsMore("FC-45", "class_regions", "lower", "bottleneck rank", "needs a slice: isthmus.networks.class_regions"),
+    NeedsMore("LEAKY-12", "hamiltonian", "exact", "-", "needs targets and the ridge: isthmus.leaky_diagnosis"),
+    NeedsMore("LEAKY-15", "path_length_bounds", "lower", "-", "needs targets and the ridge: isthmus.leaky_diagnosis"),
 )
 
 
@@ -67,7 +67,7 @@ def certificates(network: Callable[..., object], x: Tensor) -> pd.DataFrame:
     found = facts_of(network, x)
     table = _table([*OF_JACOBIANS, *OF_LAYERS], found)
     rest = pd.DataFrame(
-        [(e.id, e.name, float("nan"), e.kind, e.of, False, e.reason) for e in _ELSEWHERE], columns=table.columns
+        [(e.id, e.name, float("nan"), e.kind, e.of, False, e.reason) for e in _NEED_MORE], columns=table.columns
     )
     return pd.concat([table, rest], ignore_index=True)
 

@@ -9,8 +9,8 @@ import torch
 import isthmus
 from isthmus import Limits
 from isthmus.discovery.data import sample as module
-from isthmus.discovery.data.checking import CheckedData, checked_data, rows_argument
-from isthmus.discovery.data.sample import Sample
+from isthmus.discovery.data.checking import CheckedData, checked_data
+from isthmus.discovery.data.sample import Sample, rows_argument
 from isthmus.discovery.settings import Settings
 from isthmus.errors import DataError
 from isthmus.reports import verdict_of

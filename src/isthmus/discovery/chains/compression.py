@@ -282,8 +282,7 @@ def _measured(
 def _unchanged(old: nn.Module, rows: _Rows, refused: tuple[tuple[str, str], ...], *, was_tried: bool) -> Compression:
     """The network as it came."""
     seconds = median(seconds_of_passes((old,), rows.timed)[0])
-    errors = RowErrors(np.zeros(2), np.ones(2))
-    timed = _Timed(old, _Proved([], (), errors), (seconds, seconds))
+    timed = _Timed(old, _Proved([], (), RowErrors(np.zeros(2), np.ones(2))), (seconds, seconds))
     return _measured(old, timed, rows.reporting, refused=refused, was_tried=was_tried)
 
 

@@ -11,12 +11,11 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from isthmus.discovery.choices import ROWS_ENOUGH, ROWS_FOR_EACH
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.groups.powers import Powers, powers_argument
 from isthmus.discovery.halves import MODE, RANK_KINDS, RankKind, Side, rank_kind
 from isthmus.discovery.kinds import family_class, kind_of
-from isthmus.discovery.settings import CONNECTED, Settings, start_kinds
+from isthmus.discovery.settings import CONNECTED, Settings, start_kinds, with_sides
 from isthmus.errors import DataError
 from isthmus.networks.arguments import seed_argument, tensor_argument
 from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, constant_columns, listing
@@ -32,7 +31,6 @@ Array = NDArray[np.float64]
 # the least that one takes, so that what can never fit is refused before a list is made of it: a layer of 24 x 24 as an
 # object with its gradient and the 20 pairs of L-BFGS, a start as a name and a future
 BYTES_OF_LAYER, BYTES_OF_START = 200_000, 2_000
-LEAST_ROWS = 20  # of a sample
 MOST = 2**62  # a count that is compared as a float
 
 
@@ -140,9 +138,7 @@ def with_powers(data: CheckedData, log: str | Sequence[str] | None, units: objec
 def _weights_and_rows(sample_weight: ArrayLike | None, num_rows: int) -> tuple[Array | None, NDArray[np.bool_] | slice]:
     """The positive weights, and which rows have them."""
     weights = checked_weights(sample_weight, num_rows)
-    if weights is None:
-        return None, slice(None)
-    return weights[weights > 0], weights > 0
+    return (None, slice(None)) if weights is None else (weights[weights > 0], weights > 0)
 
 
 def groups_of_rows(groups: ArrayLike | None, sample_weight: ArrayLike | None) -> ArrayLike | None:
@@ -215,19 +211,6 @@ def _made(x: object, names: Sequence[str], columns: Sequence[InputColumn] | None
     )
 
 
-def rows_argument(rows: int | None, num_columns: int) -> int:
-    """How many rows are searched at most.
-
-    Raises:
-        ValueError: no whole number of at least 20.
-    """
-    if rows is None:
-        return max(ROWS_ENOUGH, ROWS_FOR_EACH * num_columns)
-    if not isinstance(rows, Integral) or rows < LEAST_ROWS:
-        raise ValueError(f"discover(rows={str(rows)[:40]}): needs a whole number of at least {LEAST_ROWS}, or None.")
-    return int(rows)
-
-
 def base_settings(network: str | None, seed: int, *, ordered: bool, scaling: Scaling) -> Settings:
     """The defaults of a kind of network.
 
@@ -295,12 +278,6 @@ def with_halves(
     if encoder is decoder is None and not curved_only and data.num_targets == 1:
         encoder = Side.LINEAR
     return with_sides(settings, rank_kind(encoder or Side.CURVED, decoder or Side.CURVED), starts)
-
-
-def with_sides(settings: Settings, kind: RankKind, starts: int | None) -> Settings:
-    """The settings for another rank, with as many starts as were asked for or as its networks usually have."""
-    kinds = start_kinds(kind, starts)
-    return replace(settings, encoder_side=kind.encoder, decoder_side=kind.decoder, starts=kinds)
 
 
 def ranks_beside(kind: RankKind, data: CheckedData) -> tuple[RankKind, ...]:

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
-from isthmus.discovery.choices import ROWS_TO_WHITEN
+from isthmus.discovery.choices import ROWS_ENOUGH, ROWS_FOR_EACH, ROWS_TO_WHITEN
 from isthmus.discovery.data.checking import CheckedData
 from isthmus.discovery.data.problem import Problem, pose
 from isthmus.discovery.data.scaling import Scaling, Standardiser
@@ -15,6 +16,7 @@ from isthmus.discovery.data.splitting import folds, heldout_rows
 from isthmus.discovery.halves import INDEX
 from isthmus.discovery.settings import Settings
 
+LEAST_ROWS = 20  # of a sample
 AT_ONCE = 10_000  # rows that a network goes over at once where the rest are looked at
 
 
@@ -130,3 +132,16 @@ def _place_in_class(classes: NDArray[np.float64]) -> NDArray[np.float64]:
         own = np.flatnonzero(classes == label)
         place[own] = np.arange(len(own)) / len(own)
     return place
+
+
+def rows_argument(rows: int | None, num_columns: int) -> int:
+    """How many rows are searched at most.
+
+    Raises:
+        ValueError: no whole number of at least 20.
+    """
+    if rows is None:
+        return max(ROWS_ENOUGH, ROWS_FOR_EACH * num_columns)
+    if not isinstance(rows, Integral) or rows < LEAST_ROWS:
+        raise ValueError(f"discover(rows={str(rows)[:40]}): needs a whole number of at least {LEAST_ROWS}, or None.")
+    return int(rows)

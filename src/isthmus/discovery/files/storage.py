@@ -91,7 +91,7 @@ def _content(fields: Mapping[str, object]) -> dict[str, object]:
     return content
 
 
-def read_fields(folder: str | os.PathLike[str]) -> tuple[dict[str, object], bool, list[str]]:
+def read_fields(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], bool, list[str]]:
     """The fields of a `Discovery` from `folder`, whether there is a control, and the kinds of other ranks there.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The remedy of columns of one kind, such as pixels: one scale for all of them, by which those of noise stay small."""
+"""The remedies that search anew: over more rows, or with one scale for columns of one kind, such as pixels."""
 
 import re
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from isthmus.discovery.choices import FEW_COLUMNS, SPREAD_COLUMNS, UNEQUAL
+from isthmus.discovery.choices import FEW_COLUMNS, MORE_ROWS, SPREAD_COLUMNS, UNEQUAL
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.remedies.remedy import Case, Remedy, sureness
@@ -39,6 +39,33 @@ class OneScale(Remedy):
             return "scaled all columns by one number, which settled nothing: each was given variance 1 again"
         case.search = search
         return "scaled all columns by one number instead of each to variance 1, which lifts columns of noise"
+
+
+class MoreRows(Remedy):
+    """A search over several times as many rows, where some were left out."""
+
+    name: ClassVar[str] = "more rows"
+    settles: ClassVar[float] = 0.4
+    most: ClassVar[int] = 3
+
+    def answers(self, case: Case) -> bool:
+        """Where there are more."""
+        return case.sample.num_unseen > 0
+
+    def cost(self, case: Case) -> int:
+        """Of a whole search, each of whose gradients goes over so many times as many rows."""
+        return MORE_ROWS * case.search.size.foresight.all
+
+    def apply(self, case: Case) -> str:
+        """Search anew; of more rows the answer is believed."""
+        before = case.search
+        settings = before.size.settings
+        sample = case.sample.larger(MORE_ROWS, settings)
+        rows = len(sample.held)
+        name = f"{before.name}-rows-{rows}" if before.name else f"rows-{rows}"
+        case.sample, case.path = sample, None
+        case.search = case.anew(sample, settings, name=name)
+        return f"searched {rows:,} rows instead of {len(before.problem.x) + len(before.problem.x_held):,}"
 
 
 def are_unequal(problem: Problem) -> bool:

@@ -6,7 +6,7 @@ import torch
 
 from isthmus.discovery.data.problem import Problem, pose
 from isthmus.discovery.data.scaling import Standardiser
-from isthmus.discovery.remedies.scales import are_numbered, are_unequal
+from isthmus.discovery.remedies.anew import are_numbered, are_unequal
 from isthmus.training.losses import SQUARED
 
 

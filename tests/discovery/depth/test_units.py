@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from isthmus.discovery.depth.curved_starts import geodesic_coordinates
+from isthmus.discovery.depth.units import geodesic_coordinates
 from isthmus.discovery.settings import Settings
 from isthmus.networks import FullyConnected
 from isthmus.networks.folding import with_linear_run
