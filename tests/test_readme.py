@@ -96,7 +96,8 @@ def test_no_run_writes_over_that_of_a_command_before_it() -> None:
     """Two commands with one folder: the second would be refused."""
     folders = [Path(words[words.index("--out") + 1]) for c in commands() if "--out" in (words := arguments_of(c))]
     assert len(folders) == len(set(folders))
-    used = [words[1] for c in commands() if (words := arguments_of(c)) and words[0] in {"apply", "region", "verify"}]
+    openers = {"apply", "interpret", "region", "verify"}
+    used = [words[1] for c in commands() if (words := arguments_of(c)) and words[0] in openers]
     assert {Path(name) for name in used} <= set(folders), "what is opened was written by a command of the README"
 
 
