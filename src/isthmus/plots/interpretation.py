@@ -3,6 +3,7 @@
 How these are computed: `discovery.evidence.interpretation`, `Discovery.transform`.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -156,21 +157,20 @@ def coordinates(dataset: xr.Dataset, ax: Axes | None = None, *, pair: tuple[int,
         raise ValueError(f"coordinates(pair={pair}): needs two of the coordinates 0..{num_coordinates - 1}.")
     # many points: smaller and fainter, as pixels, so that files stay small
     many = num_samples > 1000
-    look: dict[str, Any] = {
-        "s": 5 if many else 12, "alpha": 0.35 if many else 0.7, "linewidths": 0, "rasterized": many
-    }  # fmt: skip
+    alpha = 0.35 if many else 0.7
+    scatter = partial(ax.scatter, s=5 if many else 12, alpha=alpha, linewidths=0, rasterized=many)
     x, y = values[:, first], values[:, second]
     if classes:
         for hue, (name, mask) in zip(_hues(len(classes)), classes.items(), strict=True):
-            ax.scatter(x[mask], y[mask], color=hue, label=name, **look)
+            scatter(x[mask], y[mask], color=hue, label=name)
         ax.legend(markerscale=2)
     elif shown is not None and np.issubdtype(shown.dtype, np.number):
-        points = ax.scatter(x, y, c=shown.values, cmap="viridis", **look)
+        points = scatter(x, y, c=shown.values, cmap="viridis")
         bar = ax.figure.colorbar(points, ax=ax, label=plain_text(str(shown.attrs.get("name", ""))))
         if bar.solids is not None:
             bar.solids.set(alpha=1)
     else:
-        ax.scatter(x, y, color=BLUE, **look)
+        scatter(x, y, color=BLUE)
     ax.set_xlabel(f"coordinate {first + 1}")
     ax.set_ylabel(f"coordinate {second + 1}")
     return ax
