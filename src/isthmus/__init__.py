@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from isthmus.discovery import Discovery as Discovery
     from isthmus.discovery import EffectiveDepth as EffectiveDepth
     from isthmus.discovery import Factorisation as Factorisation
+    from isthmus.discovery import Forecast as Forecast
     from isthmus.discovery import compress as compress
     from isthmus.discovery import discover as discover
     from isthmus.discovery import effective_depth as effective_depth
     from isthmus.discovery import factorise as factorise
+    from isthmus.discovery import foresee as foresee
     from isthmus.discovery import interpret as interpret
     from isthmus.discovery import load as load
     from isthmus.discovery import scree as scree
@@ -64,6 +66,7 @@ _HOME = {
     "EffectiveDepth": "isthmus.discovery",
     "Factorisation": "isthmus.discovery",
     "FitResult": "isthmus.training",
+    "Forecast": "isthmus.discovery",
     "FullyConnected": "isthmus.networks",
     "LayerState": "isthmus.networks",
     "LeakyResNet": "isthmus.networks",
@@ -80,6 +83,7 @@ _HOME = {
     "effective_depth": "isthmus.discovery",
     "factorise": "isthmus.discovery",
     "fit": "isthmus.training",
+    "foresee": "isthmus.discovery",
     "forensics": "isthmus.diagnostics",
     "interpret": "isthmus.discovery",
     "leaky_diagnosis": "isthmus.diagnostics",

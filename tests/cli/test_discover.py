@@ -1,3 +1,4 @@
+import json
 import shlex
 from pathlib import Path
 from typing import Any
@@ -112,3 +113,24 @@ def test_units_of_a_table_with_a_constant_column_go_through_to_predictions(
     (tmp_path / "units.toml").write_text(f"[columns]\n{units.replace('s = 1', 'A = 1')}")
     assert run([*words, "--out", str(tmp_path / "other")]) == 2
     assert "base unit A" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_dry_run_says_what_it_would_take_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
+    table["y"] = np.sin(table["a"]) + 0.1 * table["b"]
+    table.to_csv(tmp_path / "table.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    words = ["discover", "table.csv", "--target", "y", "--evaluations", "30", "--workers", "2", "--dry-run"]
+    assert run(words) == 0
+    said = capsys.readouterr().out
+    assert "3 inputs and 1 outputs" in said
+    assert "of memory" in said
+    assert run([*words, "--effort", "quick", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["rows"], told["inputs"], told["workers"], told["evaluations_of_doubts"]) == (60, 3, 2, 0)
+    assert told["seconds"] > 0
+    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+    assert run([*words, "--ridge", "-1"]) == 2

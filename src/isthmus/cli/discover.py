@@ -228,11 +228,17 @@ def discover(
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Remove an older run from the folder first.")] = False,
     pictures: Annotated[bool, typer.Option(help="Write the pictures and the page; --resume makes them later.")] = True,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would take, and do nothing.")] = False,
 ) -> int:
     """How many dimensions DATA needs: writes a run folder with a report, and says the verdict.
 
     Exit codes: 0 done (also "no sharp rank"), 2 bad input, 3 finished but doubtful, 130 interrupted.
     """
+    if dry_run:
+        announce(f"reading {request.data} ...")
+        from isthmus.cli.foresee_run import say_beforehand  # torch and the rest, as below
+
+        return say_beforehand(request, place)
     folder = chosen_folder(request.default_folder, out, resume, replace=replace)
     check_writable(folder)
     announce(f"reading {request.data} ...")

@@ -10,6 +10,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -96,7 +97,7 @@ def run_in(
     say = notes(errors)
     try:
         with terminate_like_interrupt(), warnings_as_lines(say):
-            rows = _rows(request, say)  # first: what is wrong with the request is said before what stands in the folder
+            rows = rows_of(request, say)  # first: what is wrong with the request is said before what stands in the folder
             with only_writer(folder):
                 check_free(folder, resumed=resumed, replace=replace)
                 begun = True
@@ -139,7 +140,7 @@ def _page(
     return write_outputs(found, folder, some.x.to_numpy(), command, some.candidates, y=some.y)
 
 
-def _rows(request: DiscoverRequest, say: Callable[[str], None]) -> Rows:
+def rows_of(request: DiscoverRequest, say: Callable[[str], None]) -> Rows:
     """The data, read and checked, with what there is to say of them."""
     choice = choice_of(request.target, request.classes, autoencode=request.autoencode)
     rows = read_rows(
@@ -221,33 +222,34 @@ def _search(
 
     with place.opened() as (workers, executor), shown_progress(errors) as listener:
         return discover(
-            rows.x,
-            rows.y,
-            encoder=request.encoder,
-            log=request.logs,
-            units=request.units,
-            ranks=request.ranks,
-            decoder=request.decoder,
-            network=request.network,
-            loss=rows.loss,
-            depth=request.depth,
-            ridge=request.ridges,
-            starts=request.starts,
-            groups=rows.groups,
-            ordered=rows.ordered,
-            seed=request.seed,
-            limits=Limits(seconds=seconds, evaluations=request.evaluations),
-            out=folder,
-            progress=told,
-            control=request.control,
-            depth_path=request.depth_path,
-            columns=rows.columns,
-            rows=request.rows,
-            effort=request.effort or Effort.DEFAULT,
-            scaling=request.scaling or Scaling.AUTO,
-            workers=workers,
-            executor=executor,
-        )
+            rows.x, rows.y, **search_options(rows, request), limits=Limits(seconds, request.evaluations), out=folder,
+            progress=told, workers=workers, executor=executor,
+        )  # fmt: skip
+
+
+def search_options(rows: Rows, request: DiscoverRequest) -> dict[str, Any]:
+    """What was asked for, as `discover` takes it, but for limits and places."""
+    return {
+        "encoder": request.encoder,
+        "decoder": request.decoder,
+        "log": request.logs,
+        "units": request.units,
+        "ranks": request.ranks,
+        "network": request.network,
+        "loss": rows.loss,
+        "depth": request.depth,
+        "ridge": request.ridges,
+        "starts": request.starts,
+        "groups": rows.groups,
+        "ordered": rows.ordered,
+        "seed": request.seed,
+        "control": request.control,
+        "depth_path": request.depth_path,
+        "columns": rows.columns,
+        "rows": request.rows,
+        "effort": request.effort or Effort.DEFAULT,
+        "scaling": request.scaling or Scaling.AUTO,
+    }
 
 
 def exit_code(verdict: Verdict) -> int:

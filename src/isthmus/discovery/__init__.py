@@ -8,6 +8,7 @@ from isthmus.discovery.depth.effective_depth import EffectiveDepth, effective_de
 from isthmus.discovery.discover import discover
 from isthmus.discovery.evidence.interpretation import interpret, symmetry_defect
 from isthmus.discovery.factorisation import Factorisation, factorise
+from isthmus.discovery.foresee import Forecast, foresee
 from isthmus.discovery.result import Discovery, load
 from isthmus.discovery.scree import scree
 
@@ -16,10 +17,12 @@ __all__ = [
     "Discovery",
     "EffectiveDepth",
     "Factorisation",
+    "Forecast",
     "compress",
     "discover",
     "effective_depth",
     "factorise",
+    "foresee",
     "interpret",
     "load",
     "scree",

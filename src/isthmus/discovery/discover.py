@@ -2,32 +2,16 @@
 
 import os
 import shutil
-import time
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from pathlib import Path
 
 from numpy.typing import ArrayLike
 
-from isthmus.discovery.data.checking import (
-    adapted_settings,
-    base_settings,
-    checked_data,
-    groups_of_rows,
-    ranks_beside,
-    with_halves,
-    with_powers,
-)
-from isthmus.discovery.data.sample import Sample, rows_argument
+from isthmus.discovery.asked import Asked
 from isthmus.discovery.data.scaling import Scaling
-from isthmus.discovery.files.storage import RESULT
 from isthmus.discovery.remedies.remedy import Effort
-from isthmus.discovery.request import Request
 from isthmus.discovery.result import Discovery
-from isthmus.discovery.settings import CONNECTED
-from isthmus.discovery.work.elsewhere import Where, executor_argument
-from isthmus.discovery.work.progress import ProgressListener, silent
-from isthmus.errors import DataError
+from isthmus.discovery.work.progress import ProgressListener
 from isthmus.tasks.input_columns import InputColumn
 from isthmus.training import Limits
 from isthmus.training.losses import Loss
@@ -139,34 +123,13 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
             works there.
         ValueError: an unknown option.
     """
-    began = time.monotonic()
-    if workers is not None and workers < 1:
-        raise ValueError(f"discover(workers={workers}): needs at least one, or None for one on each core.")
-    data = with_powers(checked_data(x, y, loss, sample_weight, columns), log, units)
-    groups = groups_of_rows(groups, sample_weight)
-    settings = base_settings(network, seed, ordered=ordered, scaling=Scaling(scaling))
-    settings = adapted_settings(settings, depth=depth, ridge=ridge, starts=starts, limits=limits)
-    settings = with_halves(settings, data, encoder=encoder, decoder=decoder, starts=starts, depth_path=depth_path)
-    if ranks and settings.network != CONNECTED:
-        raise ValueError(f"discover(ranks=True, network={network!r}): needs a fully connected network; leave out one.")
-    if depth_path and settings.network != CONNECTED:
-        raise ValueError(
-            f"discover(depth_path=True, network={network!r}): a depth path adds linear layers to a fully connected "
-            "network; leave out one of the two."
-        )
-    folder = Path(out) if out is not None else None
-    if folder is not None and (folder / RESULT).exists():
-        raise DataError(
-            f"discover(out={folder}): holds a finished run; load it with isthmus.load, or give another folder."
-        )
-    sample = Sample.of(data, settings, groups=groups, most=rows_argument(rows, data.x.shape[1]))
-    request = Request(
-        sample=sample, settings=settings, folder=folder, seconds=limits.seconds if limits else None,
-        progress=progress or silent, control=control, depth_path=depth_path, workers=workers,
-        beside=ranks_beside(settings.rank_kind, data) if ranks else (), starts=starts,
-        effort=Effort(effort), rescale=Scaling(scaling) is Scaling.AUTO, began=began,
-        executor=executor_argument(executor) or Where.THREADS,
-    )  # fmt: skip
+    request = Asked(
+        encoder=encoder, decoder=decoder, log=log, units=units, ranks=ranks, network=network, loss=loss,
+        depth=depth, ridge=ridge, starts=starts, sample_weight=sample_weight, groups=groups, ordered=ordered,
+        scaling=scaling, effort=effort, rows=rows, seed=seed, limits=limits, out=out, progress=progress,
+        control=control, depth_path=depth_path, workers=workers, executor=executor, columns=columns,
+    ).request(x, y)  # fmt: skip
+    folder = request.folder
     if folder is None:
         return request.answered()
     with only_writer(folder):

@@ -109,7 +109,7 @@ class Request:
     def _answer(self, problem: Problem, told: tuple[str, ...]) -> Discovery:
         announce_memory(problem, self.settings, workers=self.workers)
         work, workers = self.folder / "work" if self.folder else None, units_at_once(self.executor, self.workers)
-        tracker = Tracker(self.progress, self._planned(problem), self.began + self.seconds if self.seconds else None)
+        tracker = Tracker(self.progress, self.planned(problem), self.began + self.seconds if self.seconds else None)
         with opened(self.executor, workers=workers, folder=work) as elsewhere:
             run = self._stamped(work, problem)
             runner = UnitRunner(work, tracker, workers=workers, run=run, elsewhere=elsewhere)
@@ -153,20 +153,29 @@ class Request:
 
     def _other(self, kind: RankKind, runner: UnitRunner) -> Discovery:
         """Another rank of the same task."""
-        settings = with_sides(self.settings, kind, self.starts)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # said already
-            problem = self.sample.posed(settings)
-        assert problem is not None
-        runner.tracker.foresee(_foreseen(problem, settings) + runner.tracker.left())
+        settings = self.settings_of(kind)
+        problem = self.problem_of(settings)
+        runner.tracker.foresee(foreseen(problem, settings) + runner.tracker.left())
         search = Search(problem, settings, runner, name=kind.name)
         case = self._treated(self.sample, search, passes=self.effort.passes)
         found = self._assembled(case.search.findings(), case.sample, told=())
         return replace(found, remedies=tuple(one.as_plain() for one in case.applied), depth_path=case.path)
 
-    def _planned(self, problem: Problem) -> int:
+    def settings_of(self, kind: RankKind) -> Settings:
+        """Those of another rank of the same task."""
+        return with_sides(self.settings, kind, self.starts)
+
+    def problem_of(self, settings: Settings) -> Problem:
+        """The problem of another rank, of data that vary."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # said already
+            problem = self.sample.posed(settings)
+        assert problem is not None
+        return problem
+
+    def planned(self, problem: Problem) -> int:
         """Gradient evaluations, as far as they are known beforehand."""
-        planned = _foreseen(problem, self.settings) * (1 + self.control)
+        planned = foreseen(problem, self.settings) * (1 + self.control)
         if self.depth_path:  # the ranks are known when the objective curve is: see `DepthSearch`
             ranks = min(3, family_of(problem, self.settings).most_rank)
             planned += planned_depth_evaluations(self.settings, problem, DEPTHS, ranks=ranks)
@@ -186,7 +195,7 @@ class Request:
         return self.data.fingerprint() if self.sample.num_unseen else ""
 
     def _depth_path(self, problem: Problem, findings: Findings, runner: UnitRunner) -> DepthPath | None:
-        afterwards = _foreseen(problem, self.settings) * self.control
+        afterwards = foreseen(problem, self.settings) * self.control
         assert isinstance(findings.family, Connected)
         search = DepthSearch(findings.family, DEPTHS, runner, afterwards=afterwards)
         return search.run(findings.curve, findings.decision.rank)
@@ -231,7 +240,8 @@ class Request:
         return about if self.data.weight is None else about | {"weighted": True}
 
 
-def _foreseen(problem: Problem, settings: Settings) -> int:
+def foreseen(problem: Problem, settings: Settings) -> int:
+    """Gradient evaluations of a first answer, as far as they are known beforehand."""
     return Foresight.of(family_of(problem, settings)).all
 
 

@@ -229,14 +229,24 @@ class Foresight:
     Attributes:
         most_ranks: the largest rank that they can show.
         ridges: that are trained where the best is the first or beside it: it and its neighbours.
-        scree: gradient evaluations of the scree curve.
-        all: those of starts, objective curves and scree curve.
+        batches: trainings that wait for those before, how many and of how many gradient evaluations each: starts, ranks
+            raised, objective curves and, last, the scree curve.
     """
 
     most_ranks: int
     ridges: int
-    scree: int
-    all: int
+    batches: tuple[tuple[int, int], ...]
+
+    @property
+    def scree(self) -> int:
+        """Gradient evaluations of the scree curve."""
+        count, each = self.batches[-1]
+        return count * each
+
+    @property
+    def all(self) -> int:
+        """Those of starts, objective curves and scree curve."""
+        return sum(count * each for count, each in self.batches)
 
     @classmethod
     def of(cls, family: Family[Any]) -> "Foresight":
@@ -244,10 +254,13 @@ class Foresight:
         settings, most = family.settings, min(family.room, family.most_rank)
         ridges = min(2 * settings.patience + 1, len(settings.ridges))
         ranks, beside = (LONG_CURVE, LONG_BESIDE) if most > WHOLE else (min(most, 6), min(most, 6))
-        starts = ridges * (len(settings.starts) * settings.start_evaluations + settings.raise_evaluations)
-        curves = (ranks + (ridges - 1) * beside) * settings.polish_evaluations
-        scree = ranks * settings.refine_evaluations
-        return cls(most, ridges, scree, starts + curves + scree)
+        batches = (
+            (ridges * len(settings.starts), settings.start_evaluations),
+            (ridges, settings.raise_evaluations),
+            (ranks + (ridges - 1) * beside, settings.polish_evaluations),
+            (ranks, settings.refine_evaluations),
+        )
+        return cls(most, ridges, batches)
 
 
 def spread_jacobians(network: FullyConnected, x: Tensor) -> Tensor:

@@ -1,0 +1,105 @@
+"""The arguments of `discover`, checked and made one record. What they mean: `discover`. What is done: `request`."""
+
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+
+from numpy.typing import ArrayLike
+
+from isthmus.discovery.data.checking import (
+    adapted_settings,
+    base_settings,
+    checked_data,
+    groups_of_rows,
+    ranks_beside,
+    with_halves,
+    with_powers,
+)
+from isthmus.discovery.data.sample import Sample, rows_argument
+from isthmus.discovery.data.scaling import Scaling
+from isthmus.discovery.files.storage import RESULT
+from isthmus.discovery.remedies.remedy import Effort
+from isthmus.discovery.request import Request
+from isthmus.discovery.settings import CONNECTED
+from isthmus.discovery.work.elsewhere import Where, executor_argument
+from isthmus.discovery.work.progress import ProgressListener, silent
+from isthmus.errors import DataError
+from isthmus.tasks.input_columns import InputColumn
+from isthmus.training import Limits
+from isthmus.training.losses import Loss
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Asked:
+    """The arguments of `discover` besides the data, under its names."""
+
+    encoder: str | None = None
+    decoder: str | None = None
+    log: str | Sequence[str] | None = None
+    units: object = None
+    ranks: bool = False
+    network: str | None = None
+    loss: str | Loss | None = None
+    depth: int | None = None
+    ridge: float | Sequence[float] | None = None
+    starts: int | None = None
+    sample_weight: ArrayLike | None = None
+    groups: ArrayLike | None = None
+    ordered: bool = False
+    scaling: str | Scaling = Scaling.AUTO
+    effort: str | Effort = Effort.DEFAULT
+    rows: int | None = None
+    seed: int = 0
+    limits: Limits | None = None
+    out: str | os.PathLike[str] | None = None
+    progress: ProgressListener | None = None
+    control: bool = False
+    depth_path: bool = False
+    workers: int | None = None
+    executor: Executor | str | None = None
+    columns: Sequence[InputColumn] | None = None
+
+    def request(self, x: object, y: object) -> Request:
+        """What is to be done with these data.
+
+        Raises:
+            DataError: data that cannot be used, or `out` holds another run.
+            ValueError: an unknown option.
+        """
+        began, network = time.monotonic(), self.network
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"discover(workers={self.workers}): needs at least one, or None for one on each core.")
+        data = with_powers(checked_data(x, y, self.loss, self.sample_weight, self.columns), self.log, self.units)
+        groups, scaling = groups_of_rows(self.groups, self.sample_weight), Scaling(self.scaling)
+        settings = base_settings(network, self.seed, ordered=self.ordered, scaling=scaling)
+        settings = adapted_settings(
+            settings, depth=self.depth, ridge=self.ridge, starts=self.starts, limits=self.limits
+        )  # fmt: skip
+        settings = with_halves(
+            settings, data, encoder=self.encoder, decoder=self.decoder, starts=self.starts, depth_path=self.depth_path
+        )
+        if self.ranks and settings.network != CONNECTED:
+            raise ValueError(
+                f"discover(ranks=True, network={network!r}): needs a fully connected network; leave out one."
+            )
+        if self.depth_path and settings.network != CONNECTED:
+            raise ValueError(
+                f"discover(depth_path=True, network={network!r}): a depth path adds linear layers to a fully connected "
+                "network; leave out one of the two."
+            )
+        folder = Path(self.out) if self.out is not None else None
+        if folder is not None and (folder / RESULT).exists():
+            raise DataError(
+                f"discover(out={folder}): holds a finished run; load it with isthmus.load, or give another folder."
+            )
+        sample = Sample.of(data, settings, groups=groups, most=rows_argument(self.rows, data.x.shape[1]))
+        return Request(
+            sample=sample, settings=settings, folder=folder, seconds=self.limits.seconds if self.limits else None,
+            progress=self.progress or silent, control=self.control, depth_path=self.depth_path, workers=self.workers,
+            beside=ranks_beside(settings.rank_kind, data) if self.ranks else (), starts=self.starts,
+            effort=Effort(self.effort), rescale=scaling is Scaling.AUTO, began=began,
+            executor=executor_argument(self.executor) or Where.THREADS,
+        )  # fmt: skip

@@ -1,0 +1,80 @@
+"""What a discovery would take; how near it comes over sizes: benchmarks/scaling.py."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from isthmus import Discovery, Forecast, Limits, discover, foresee, tasks
+
+FEW = Limits(evaluations=60)
+
+
+def small_teacher() -> tasks.Task:
+    return tasks.teacher(1, d_in=6, d_out=3, num_samples=200, seed=1)
+
+
+@pytest.fixture(scope="module")
+def told() -> Forecast:
+    task = small_teacher()
+    return foresee(task.x, task.y, limits=FEW, workers=1)
+
+
+@pytest.fixture(scope="module")
+def found() -> Discovery:
+    task = small_teacher()
+    return discover(task.x, task.y, limits=FEW, workers=1, effort="quick")
+
+
+def test_the_sizes_are_those_of_the_networks_that_are_trained(told: Forecast, found: Discovery) -> None:
+    assert (told.rows, told.rows_in_all, told.inputs, told.outputs) == (200, 200, 6, 3)
+    assert told.shapes == tuple(tuple(w.shape) for w in found.network.state_dict().values() if w.ndim == 2)
+    assert told.memory > 8 * 200 * (6 + 3)
+
+
+def test_the_gradients_that_are_planned_are_nearly_those_that_are_taken(told: Forecast, found: Discovery) -> None:
+    of_starts = int(found.runs["gradient_evaluations"].sum())
+    assert 1.2 * of_starts < told.evaluations < 4 * of_starts  # starts take 50 to 60 % of them
+    assert told.evaluations_of_doubts == 10 * told.evaluations
+
+
+def test_seconds_are_gradients_times_what_one_takes(told: Forecast) -> None:
+    gradients = told.evaluations * told.seconds_of_gradient
+    assert 0.8 * gradients < told.seconds < 0.8 * gradients + 5.0
+    assert told.seconds_of_doubts == pytest.approx(told.evaluations_of_doubts * told.seconds_of_gradient)
+    assert 1e-5 < told.seconds_of_gradient < 0.1
+
+
+def test_quick_effort_leaves_doubts_alone_and_more_is_asked_for_with_more_ranks() -> None:
+    task = small_teacher()
+    quick = foresee(task.x, task.y, limits=FEW, effort="quick", rows=100)
+    more = foresee(task.x, task.y, limits=FEW, effort="quick", ranks=True, control=True)
+    assert (quick.evaluations_of_doubts, quick.seconds_of_doubts, quick.rows) == (0, 0.0, 100)
+    assert more.evaluations > 3 * quick.evaluations
+    assert "100 of 200; the others check the answer" in quick.summary()
+
+
+def test_a_time_limit_is_kept() -> None:
+    task = small_teacher()
+    told = foresee(task.x, task.y, limits=Limits(seconds=0.5), effort="thorough")
+    assert told.seconds + told.seconds_of_doubts == pytest.approx(0.5)
+
+
+def test_constant_targets_take_nothing() -> None:
+    told = foresee(np.random.default_rng(0).normal(size=(50, 3)), np.ones((50, 1)))
+    assert (told.evaluations, told.seconds, told.shapes) == (0, 0.0, ())
+    assert "networks: none" in told.summary()
+
+
+def test_nothing_is_written(tmp_path: Path) -> None:
+    task = small_teacher()
+    foresee(task.x, task.y, limits=FEW, out=tmp_path / "run")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_an_unknown_option_is_refused() -> None:
+    task = small_teacher()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'row'"):
+        foresee(task.x, task.y, row=3)
+    with pytest.raises(ValueError, match="needs one of quick, default, thorough"):
+        foresee(task.x, task.y, effort="much")
