@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from isthmus.discovery.choices import choose_ridge, next_ridge
+from isthmus.discovery.choices import choose_ridge, next_ridge, ridges_at_once
 
 
 def walked(errors: list[float], *, patience: int = 1, useless: float = math.inf) -> list[int]:
@@ -50,6 +50,14 @@ def test_the_best_ridge_has_its_neighbours(count: int, patience: int) -> None:
 def test_errors_that_fall_and_rise_once_lead_to_the_least(least: int) -> None:
     errors = [abs(i - least) + 1.0 for i in range(6)]
     assert min(walked(errors), key=lambda i: errors[i]) == least
+
+
+@pytest.mark.parametrize(
+    ("count", "workers", "expected"),
+    [(6, 1, [3]), (6, 2, [3, 4]), (6, 4, [3, 4]), (6, 6, [3, 4, 2]), (6, 64, [3, 4, 2]), (2, 2, [1, 0]), (1, 8, [0])],
+)
+def test_ridges_are_handed_out_together_where_workers_stand_idle(count: int, workers: int, expected: list[int]) -> None:
+    assert ridges_at_once(count, patience=1, starts=2, workers=workers) == expected
 
 
 def test_ridges_at_which_everything_diverged_are_walked_past() -> None:

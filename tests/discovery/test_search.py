@@ -27,10 +27,10 @@ SMALL = Settings(
 X = np.random.default_rng(0).uniform(-1, 1, size=(100, 3))
 
 
-def discovered(settings: Settings = SMALL) -> isthmus.Discovery:
+def discovered(settings: Settings = SMALL, *, workers: int = 1) -> isthmus.Discovery:
     request = Request(
         sample=Sample.of(checked_data(X, None, None, None), settings), settings=settings, folder=None, seconds=None,
-        progress=silent, control=False, depth_path=False, workers=1,
+        progress=silent, control=False, depth_path=False, workers=workers,
     )  # fmt: skip
     return request.answered()
 
@@ -79,6 +79,29 @@ def test_the_neighbours_of_the_chosen_ridge_are_trained_whatever_the_walk_left_o
     # what no better than the constant means is told to the walk, in the units of the errors
     assert [useless for _, useless in heard] == pytest.approx([heard[0][1]] * 2)
     assert 0.5 < heard[0][1] < 2.0
+
+
+def test_what_idle_workers_train_ahead_changes_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    # the best is the smallest ridge: what was trained above the middle meanwhile is dropped
+    path = dataclasses.replace(SMALL, ridges=(0.8, 0.4, 1e-1, 1e-2, 1e-3, 1e-4))
+    one = discovered(path)
+    trained, keep = list[list[float]](), one_size.OneSize._train_ahead  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+    def noted(self: one_size.OneSize, ridges: Sequence[float]) -> None:
+        trained.append([*ridges])
+        keep(self, ridges)
+
+    monkeypatch.setattr(one_size.OneSize, "_train_ahead", noted)
+    for workers, ahead in ((2, [1e-2, 1e-3]), (6, [1e-2, 1e-3, 1e-1])):
+        trained.clear()
+        several = discovered(path, workers=workers)
+        assert trained[0] == ahead
+        timeless = [name for name in one.runs.data_vars if name != "seconds"]
+        assert several.runs[timeless].identical(one.runs[timeless])
+        assert several.objective_curve.identical(one.objective_curve)
+        assert several.scree.identical(one.scree)
+        assert (several.rank, several.warnings) == (one.rank, one.warnings)
+    assert 1e-1 not in one.runs["ridge"]
 
 
 def test_the_choice_of_the_ridge_hears_of_the_constant(monkeypatch: pytest.MonkeyPatch) -> None:

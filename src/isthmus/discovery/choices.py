@@ -73,6 +73,27 @@ def next_ridge(errors: Mapping[int, float], count: int, *, patience: int, useles
     return None
 
 
+def ridges_at_once(count: int, *, patience: int, starts: int, workers: int) -> list[int]:
+    """Numbers of the ridges whose starts are trained together at first: those that `next_ridge` is expected to ask for.
+
+    The second is asked for whatever the first gives; the others only if the first is the best, and are trained where
+    workers would stand idle. One worker takes one ridge after the other, so that a time limit finds the first ended.
+
+    Args:
+        count: ridges of the path.
+        patience: as of `next_ridge`.
+        starts: at each ridge.
+        workers: that train side by side.
+
+    Test: discovery/test_choices.
+    """
+    expected: dict[int, float] = {}
+    most = 1 if workers == 1 else max(2, workers // starts)
+    while len(expected) < most and (i := next_ridge(expected, count, patience=patience)) is not None:
+        expected[i] = float(len(expected))  # the first is the best
+    return list(expected)
+
+
 def choose_ridge(
     errors: Mapping[float, float],
     objectives: Mapping[float, float],

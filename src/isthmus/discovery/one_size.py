@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from isthmus.discovery.choices import HALVES, OVERSHOOT, choose_ridge, next_ridge
+from isthmus.discovery.choices import HALVES, OVERSHOOT, choose_ridge, next_ridge, ridges_at_once
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.findings import SizeFindings, Starts
 from isthmus.discovery.halves import RANK
@@ -52,6 +52,7 @@ class OneSize:
         self.foresight = Foresight.of(self.family)
         self.warnings: list[str] = []
         self.tried: set[float] = set()
+        self.ahead: dict[float, list[Minimum]] = {}  # usable starts at ridges that were not asked for yet
 
     def trained(self) -> SizeFindings:
         """The starts along the ridges, the chosen ridge, and the objective curves there and beside it."""
@@ -117,11 +118,15 @@ class OneSize:
     def _ridge_path(self) -> Starts:
         """Cold starts at each ridge, from the middle of the path until the least held-out error is bracketed."""
         ridges, patience = self.settings.ridges, self.settings.patience
+        starts, workers = len(self.settings.starts), self.runner.workers
+        self._train_ahead([
+            ridges[i] for i in ridges_at_once(len(ridges), patience=patience, starts=starts, workers=workers)
+        ])  # fmt: skip
         found: Starts = {}
         errors: dict[int, float] = {}
         useless = self.problem.heldout_error_of_constant()
         while (i := next_ridge(errors, len(ridges), patience=patience, useless=useless)) is not None:
-            if found and self.runner.out_of_time():
+            if found and ridges[i] not in self.ahead and self.runner.out_of_time():
                 self._say_out_of_time()
                 break
             usable = self._starts_at(ridges[i])
@@ -129,23 +134,31 @@ class OneSize:
             if usable:
                 found[ridges[i]] = usable
                 self.runner.tracker.rank = least(usable).jacobian_rank
-        spared = self.foresight.ridges - len(errors)  # below 0 where the best lay far from the middle
-        self.runner.tracker.skip(spared * len(self.settings.starts) * self.settings.start_evaluations)
+        # below 0 where the best lay far from the middle
+        spared = self.foresight.ridges - len(errors) - len(self.ahead)
+        self.runner.tracker.skip(spared * starts * self.settings.start_evaluations)
         if not found:
             raise NotConverged("discover: every start diverged at every ridge; scale the data or give larger ridges.")
         return dict(sorted(found.items(), reverse=True))
 
     def _starts_at(self, ridge: float) -> list[Minimum]:
         """The starts that can be used."""
+        self._train_ahead([ridge])
         self.tried.add(ridge)
-        cost, count = self.settings.start_evaluations, len(self.settings.starts)
-        usable = self._run([
-            self._unit(START, partial(self.family.started, ridge=ridge, number=n), ridge, n, cost=cost)
-            for n in range(count)
-        ])  # fmt: skip
+        usable = self.ahead.pop(ridge)
         if not usable:
             self.warnings.append(f"Every start diverged at ridge {ridge:g}; it is left out.")
         return usable
+
+    def _train_ahead(self, ridges: Sequence[float]) -> None:
+        """Train the starts at several ridges at once; what is never asked for changes nothing."""
+        cost, count = self.settings.start_evaluations, len(self.settings.starts)
+        missing = [ridge for ridge in ridges if ridge not in self.ahead]
+        found = self._run([
+            self._unit(START, partial(self.family.started, ridge=ridge, number=n), ridge, n, cost=cost)
+            for ridge in missing for n in range(count)
+        ])  # fmt: skip
+        self.ahead |= {ridge: [minimum for minimum in found if minimum.ridge == ridge] for ridge in missing}
 
     def _choose(self, starts: Starts) -> float:
         best = {ridge: least(minima) for ridge, minima in starts.items()}
@@ -162,6 +175,7 @@ class OneSize:
         i = self.settings.ridges.index(ridge)
         beside = [r for r in self.settings.ridges[max(i - 1, 0) : i + 2] if r not in self.tried]
         if beside and not self.runner.out_of_time():
+            self._train_ahead(beside)
             starts = starts | {r: found for r in beside if (found := self._starts_at(r))}
         return dict(sorted(starts.items(), reverse=True))
 
