@@ -97,7 +97,9 @@ def run_in(
     say = notes(errors)
     try:
         with terminate_like_interrupt(), warnings_as_lines(say):
-            rows = rows_of(request, say)  # first: what is wrong with the request is said before what stands in the folder
+            rows = rows_of(
+                request, say
+            )  # first: what is wrong with the request is said before what stands in the folder
             with only_writer(folder):
                 check_free(folder, resumed=resumed, replace=replace)
                 begun = True
@@ -227,7 +229,7 @@ def _search(
         )  # fmt: skip
 
 
-def search_options(rows: Rows, request: DiscoverRequest) -> dict[str, Any]:
+def search_options(rows: Rows, request: DiscoverRequest) -> Mapping[str, Any]:
     """What was asked for, as `discover` takes it, but for limits and places."""
     return {
         "encoder": request.encoder,

@@ -4,7 +4,7 @@ What a record checks when it is made, and what is done with it: the file of its 
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from itertools import chain
@@ -98,7 +98,7 @@ def _options_of(record: Callable[..., object]) -> list[inspect.Parameter]:
     return found
 
 
-def _taken(record: Callable[..., object], given: dict[str, Any]) -> object:
+def _taken(record: Callable[..., object], given: MutableMapping[str, Any]) -> object:
     """The record made of its options, which are taken from those given."""
     parameters = inspect.signature(record).parameters.items()
     return record(**{name: _taken(inner, given) if (inner := _inner(p)) else given.pop(name) for name, p in parameters})

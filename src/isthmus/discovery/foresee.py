@@ -86,7 +86,7 @@ class Forecast:
         """What it would take, in sentences."""
         return "\n".join([self.headline, *(f"{label}: {text}" for label, text in self.lines)])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Numbers by name."""
         return dataclasses.asdict(self)
 
