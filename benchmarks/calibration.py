@@ -35,10 +35,9 @@ def lines_of(path: Path) -> list[Line]:
     """The tasks of one file of rank_recovery.py."""
     found: list[Line] = []
     for name, row in json.loads(path.read_text())["rows"].items():
-        what = name.split("activation=")[1].split(" rank=")[0].split(" latent")[0]
         truth = int(name.split("rank=")[1].split(" ")[0])
         if truth < 0:  # nothing depends on anything, but for what has the spectrum of pictures
-            truth = None if what == "surrogate" else 0
+            truth = None if "activation=surrogate " in name else 0
         read = {key: row[key] for key in READINGS}
         own = {"suite": path.stem.removeprefix("rows_"), "kind": "rank", "case": name, "truth": truth}
         found.append(own | {"rank": row["rank"], "verdict": row["verdict"], "measured_at": row["measured_at"]} | read)

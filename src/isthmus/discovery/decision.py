@@ -9,7 +9,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from isthmus.discovery.choices import AROUND, AS_LINEAR, CLEAR_MARGIN, EXACT, FEW_FOR_EACH, FEW_ROWS, FILLED, SHARP
+from isthmus.discovery.choices import (
+    AROUND,
+    AS_LINEAR,
+    CLEAR_MARGIN,
+    FEW_FOR_EACH,
+    FEW_ROWS,
+    FILLED,
+    NOTHING_LEFT,
+    SHARP,
+)
 from isthmus.discovery.halves import RANK, RankKind
 from isthmus.tasks.arrays import counted
 from isthmus.theory import Verdict
@@ -228,9 +237,9 @@ def _is_exactly_linear(readings: Readings, rank: int) -> bool:
 
     Then no training can add to it; where rows fill fewer dimensions, a curved coordinate might do instead.
     """
-    if not 0 < rank < len(readings.linear_error) or readings.linear_error[rank] > EXACT:
+    if not 0 < rank < len(readings.linear_error) or readings.linear_error[rank] > NOTHING_LEFT:
         return False
-    needs_all = min(readings.linear_error[:rank]) > max(readings.heldout_error[rank], EXACT)
+    needs_all = min(readings.linear_error[:rank]) > max(readings.heldout_error[rank], NOTHING_LEFT)
     return needs_all and AROUND * readings.fills + FILLED >= rank
 
 

@@ -137,14 +137,14 @@ class Discovery(Shown):
     def probability(self) -> float | None:
         """That the rank is right, by how many of the tasks of known rank that looked like this one were (*estimate*).
 
-        None where no tasks of this kind of rank were measured, or nothing was trained.
+        None where too few tasks of this kind of rank were measured (`ENOUGH_TASKS`), or nothing was trained.
         """
         known = calibration(self.kind, self.readings)
         return known.probability(self.rank, self.verdict, self.readings) if known else None
 
     @property
     def rank_set(self) -> tuple[int, ...]:
-        """The ranks that hold the truth of 95 of 100 tasks like this one; empty where none were measured."""
+        """The ranks that hold the truth of 95 of 100 tasks like this one; empty where too few were."""
         known, most = calibration(self.kind, self.readings), min(len(self.input_names), len(self.target_names))
         return known.ranks(self.rank, self.verdict, self.readings, most=most) if known else ()
 

@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from isthmus.discovery.choices import CLOSE, EXACT, MANY, is_full, leaves_room
+from isthmus.discovery.choices import CLOSE, MANY, NOTHING_LEFT, is_full, leaves_room
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.decision import Decision, Readings, decide
 from isthmus.discovery.depth.between_rows import near_dimension
@@ -254,7 +254,7 @@ class Search:
             rows=len(problem.x),
             compared=compared,
             errors_compared=problem.errors_compared,
-            fills=near_dimension(problem) if min(linear) <= EXACT else math.nan,
+            fills=near_dimension(problem) if min(linear) <= NOTHING_LEFT else math.nan,
             gains=self._gains(trained, scree) if self.size.settings.rank_kind.plateau else {},
         )
 

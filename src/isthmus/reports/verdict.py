@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
+from isthmus.discovery.evidence.probability import calibration
 from isthmus.discovery.evidence.straight_halves import straight_halves
 from isthmus.discovery.groups.group_words import groups_in_words, measured_in_words
 from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS
@@ -82,13 +83,13 @@ def _headline(found: Discovery) -> str:
 
 def _probability(found: Discovery) -> str:
     """How often such an answer was right on tasks of known rank."""
-    share, ranks = found.probability, found.rank_set
-    if share is None or not ranks:
+    known, share, ranks = calibration(found.kind, found.readings), found.probability, found.rank_set
+    if known is None or share is None or not ranks:
         return ""
-    between = f"{ranks[0]}" if len(ranks) == 1 else f"{ranks[0]} to {ranks[-1]}"
+    among = f"{ranks[0]}" if len(ranks) == 1 else f"among {ranks[0]} to {ranks[-1]}"
     return (
-        f"{_percent(share)} of the tasks of known rank that looked like this one were read right; of 95 in 100 of them "
-        f"the truth was {'among ' if len(ranks) > 1 else ''}{between}."
+        f"{_percent(share)} that this is right, by {known.tasks} tasks of known rank (estimate); of 95 in 100 such "
+        f"tasks the truth was {among}."
     )
 
 

@@ -12,7 +12,6 @@ from types import MappingProxyType
 
 import numpy as np
 from jaxtyping import Float64
-from scipy.integrate import solve_ivp
 
 from isthmus.tasks.task import Kind, Task
 
@@ -90,6 +89,8 @@ def draw(bobs: Array, side: int) -> Array:
 
 def moved(force: Force, states: Array, time: float) -> Array:
     """States a time later, by Dormand and Prince's method of order 8 to 1e-9."""
+    from scipy.integrate import solve_ivp  # no other task needs it
+
     found = solve_ivp(
         lambda t, y: force(t, y.reshape(states.shape[::-1])).ravel(), (0.0, time), states.T.ravel(),
         method="DOP853", rtol=1e-9, atol=1e-9, t_eval=[time],

@@ -1,11 +1,13 @@
 """How often such a rank was right: what is asked, what is fitted, and that sets hold what they promise."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import discoveries
+from isthmus.discovery.evidence import probability
 from isthmus.discovery.evidence.probability import (
     FEATURES,
     Calibration,
@@ -65,6 +67,24 @@ def test_the_fit_finds_the_odds_that_drew_the_answers_and_no_weight_below_0() ->
     assert intercept == pytest.approx(-1.5, abs=0.15)  # the mean of what it may not say
 
 
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As if the tasks so far were enough."""
+    monkeypatch.setattr(probability, "ENOUGH_TASKS", 1)
+    probability.calibration_of_kind.cache_clear()
+    yield
+    probability.calibration_of_kind.cache_clear()
+
+
+def test_nothing_is_said_before_enough_tasks_were_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    for enough, known in ((10**9, False), (1, True)):
+        monkeypatch.setattr(probability, "ENOUGH_TASKS", enough)
+        probability.calibration_of_kind.cache_clear()
+        assert (calibration("rank", READ) is not None) is known
+    probability.calibration_of_kind.cache_clear()
+
+
+@pytest.mark.usefixtures("measured")
 def test_what_ships_says_more_where_more_speaks_for_an_answer() -> None:
     known = calibration("rank", READ)
     assert known is not None
@@ -82,6 +102,7 @@ def test_sets_stay_within_what_ranks_there_are() -> None:
     assert known.ranks(3, Verdict.DOUBTFUL, READ, most=5) == (0, 1, 2, 3, 4, 5)
 
 
+@pytest.mark.usefixtures("measured")
 def test_a_discovery_says_its_probability_and_its_set() -> None:
     found = discoveries.discovery(readings=READ)
     assert found.probability is not None

@@ -4,7 +4,7 @@
                                                               then one rank more on either side at each step
 
 The numbers a, b and the steps by verdict are fitted by `benchmarks/calibration.py` to tasks that people made, and are
-as good as these are like the one at hand: both are *estimates*.
+as good as these are like the one at hand: both are *estimates*. Nothing is said before enough were measured.
 """
 
 import json
@@ -21,6 +21,7 @@ from isthmus.theory import Verdict
 
 FEATURES = ("confident", "doubtful", "agreement", "sharpness", "margin", "resamples")
 MOST_SHARP = 1.0  # sharpness and margin beyond which nothing more is learnt
+ENOUGH_TASKS = 100  # fewer tell nothing: fitted to one suite of 20, another was told .25 where all were right
 CURVES = ("objective_rank", "scree_rank", "jacobian_rank")
 Readings = Mapping[str, float | int | None]
 
@@ -96,13 +97,14 @@ def enough_steps(steps: list[int], share: float = 0.95) -> int:
 
 def calibration(kind: str, readings: Readings) -> Calibration | None:
     """Of a kind of rank; None where no tasks of it were measured, or the curves of this answer are not known."""
-    return _of_kind(kind) if readings.keys() >= {*CURVES} else None
+    return calibration_of_kind(kind) if readings.keys() >= {*CURVES} else None
 
 
 @cache
-def _of_kind(kind: str) -> Calibration | None:
+def calibration_of_kind(kind: str) -> Calibration | None:
+    """Of a kind of rank; None where too few tasks of it were measured."""
     found: Any = json.loads(files(__package__ or "").joinpath("calibration.json").read_text("utf-8"))["kinds"].get(kind)
-    return None if found is None else Calibration(**found)
+    return None if found is None or found["tasks"] < ENOUGH_TASKS else Calibration(**found)
 
 
 def fitted(rows: np.ndarray, right: np.ndarray, *, penalty: float = 1.0) -> tuple[float, np.ndarray]:
