@@ -8,6 +8,7 @@ import pytest
 import isthmus
 from isthmus import Limits, tasks
 from isthmus.discovery.accuracy import AccuracyRank, read
+from isthmus.errors import DataWarning
 from isthmus.reports import verdict_of
 
 RNG = np.random.default_rng(0)
@@ -65,13 +66,17 @@ def test_a_discovery_of_classes_says_it_beside_its_rank() -> None:
     assert task.y is not None
     limits = Limits(evaluations=30)
     options: dict[str, Any] = {"loss": "cross_entropy", "ridge": [1e-2], "starts": 1, "workers": 1, "limits": limits}
-    found = isthmus.discover(task.x, task.y.argmax(1), **options)
+    x = np.column_stack([task.x, np.ones(len(task.x))])
+    with pytest.warns(DataWarning, match="constant input column") as said:
+        found = isthmus.discover(x, task.y.argmax(1), **options)
+    assert len(said) == 1  # however often its rows are split, and whatever is done about doubts
     ranks = [int(found.readings[f"accuracy_rank{end}"] or 0) for end in ("_low", "", "_high")]
     assert ranks == sorted(ranks)
     assert 0.5 < found.scree["fold_accuracy"].values.max() <= 1
     assert (found.scree["fold_accuracy_error"].values[:1] < 0.05).all()
     line = next(line.text for line in verdict_of(found).lines if line.label == "For accuracy")
     assert line.startswith(f"Through {ranks[1]} dimension")
-    quick = isthmus.discover(task.x, task.y.argmax(1), effort="quick", **options)
+    with pytest.warns(DataWarning, match="constant input column"):
+        quick = isthmus.discover(x, task.y.argmax(1), effort="quick", **options)
     assert "accuracy_rank" not in quick.readings
     assert quick.rank == found.rank or found.remedies

@@ -97,9 +97,8 @@ def run_in(
     say = notes(errors)
     try:
         with terminate_like_interrupt(), warnings_as_lines(say):
-            rows = rows_of(
-                request, say
-            )  # first: what is wrong with the request is said before what stands in the folder
+            # first: what is wrong with the request is said before what stands in the folder
+            rows = rows_of(request, say)
             with only_writer(folder):
                 check_free(folder, resumed=resumed, replace=replace)
                 begun = True

@@ -60,7 +60,7 @@ def accuracy_rank(sample: Sample, search: Search) -> AccuracyRank | None:
     settings = replace(search.size.settings, ridges=(search.trained.ridge,))
     found, weights = list[Right](), list[NDArray[np.float64]]()
     for number, part in enumerate(sample.folds(settings, FOLDS)):
-        problem = part.posed(settings)
+        problem = part.posed_again(settings)
         if problem is None or search.runner.out_of_time():
             return None
         fold = Search(problem, settings, search.runner, name=f"{search.name or 'fold'}-{number}")
@@ -68,6 +68,8 @@ def accuracy_rank(sample: Sample, search: Search) -> AccuracyRank | None:
         try:
             fold.run()
         except NotConverged:
+            return None
+        if search.runner.out_of_time():  # this part was cut short
             return None
         found.append(right_by_rank(fold, problem))
         weights.append(np.ones(len(problem.x_held)) if part.data.weight is None else part.data.weight[part.held])

@@ -24,7 +24,7 @@ from isthmus.training import FitEvent
 from isthmus.training.solvers.solver import LBFGS, Solver
 from isthmus.training.threads import one_thread_each
 
-TAKEN = 0.8  # of the gradients planned: trainings end early, ranks merge; .71 to .88 of teachers of 200 to 1,000 rows
+TAKEN = 0.8  # of the gradients planned: trainings end early, ranks merge; .69 to .86 of teachers of 200 to 1,000 rows
 TIMED = 0.4  # seconds of each solver, at most
 GRADIENTS = 100  # of each
 READINGS = 30  # times as long as the ranks of one training take to be read, the answer takes to be put together

@@ -167,9 +167,7 @@ class Request:
 
     def problem_of(self, settings: Settings) -> Problem:
         """The problem of another rank, of data that vary."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # said already
-            problem = self.sample.posed(settings)
+        problem = self.sample.posed_again(settings)
         assert problem is not None
         return problem
 

@@ -118,8 +118,11 @@ def test_what_a_remedy_made_less_sure_when_time_was_over_is_undone() -> None:
                 before.runner.tracker.deadline = 0.0
             return "cut"
 
-    for ends, late, stays in ((Verdict.NO_SHARP_RANK, True, True), (Verdict.CONFIDENT, True, False),
-                              (Verdict.NO_SHARP_RANK, False, False)):  # fmt: skip
+    cases = [
+        (Verdict.NO_SHARP_RANK, True, True), (Verdict.DOUBTFUL, True, True), (Verdict.CONFIDENT, True, False),
+        (Verdict.NO_SHARP_RANK, False, False),
+    ]  # fmt: skip
+    for ends, late, stays in cases:
         case, remedy = a_case(), Cut("cut", 1, 0.5)
         before, remedy.ends, remedy.late = case.search, ends, late
         treat(case, [remedy], budget=1)

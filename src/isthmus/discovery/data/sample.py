@@ -1,5 +1,6 @@
 """The rows that a search is over: all of them, or of many a sample, and the rest, which check the answer."""
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -15,6 +16,7 @@ from isthmus.discovery.data.scaling import Scaling, Standardiser
 from isthmus.discovery.data.splitting import folds, heldout_rows
 from isthmus.discovery.halves import INDEX
 from isthmus.discovery.settings import Settings
+from isthmus.errors import DataWarning
 
 LEAST_ROWS = 20  # of a sample
 AT_ONCE = 10_000  # rows that a network goes over at once where the rest are looked at
@@ -89,6 +91,12 @@ class Sample:
         if targets and data.y is not data.x:
             targets.warn_of_constants("target", data.target_names)
         return pose(data.x, data.y, self.held, loss=data.loss, inputs=inputs, targets=targets, weight=data.weight)
+
+    def posed_again(self, settings: Settings) -> Problem | None:
+        """The same without a word on constant columns, which was said when the data were posed first."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            return self.posed(settings)
 
     def unseen_error(self, problem: Problem, network: nn.Module) -> float:
         """`Problem.heldout_error` of the rows that are left, on which nothing was fitted, chosen or scaled."""

@@ -110,7 +110,7 @@ class Case:
 
     def anew(self, sample: Sample, settings: Settings, *, name: str) -> Search:
         """A search of its own over the rows of a sample, which is over."""
-        problem = sample.posed(settings)
+        problem = sample.posed_again(settings)
         assert problem is not None  # the targets of the first search vary, and no row of it is missing
         search = Search(problem, settings, self.search.runner, name=name)
         search.in_doubt = True
@@ -169,7 +169,7 @@ def treat(case: Case, remedies: Sequence[Remedy], *, budget: int) -> None:
         sure, before = case.sureness, (case.search, case.sample, case.path, case.search.state)
         words = remedy.apply(case)
         budget -= cost
-        if runner.out_of_time() and case.sureness < sure:
+        if runner.out_of_time() and case.sureness <= sure:
             case.search, case.sample, case.path, case.search.state = before  # the state is set on the search of before
             words += "; time was over before it settled anything, so that the answer from before stands"
         decision = case.search.decision
