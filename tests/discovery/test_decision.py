@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from isthmus.discovery.decision import CLEAR_MARGIN, SHARP, Readings, decide, error_ratio, linear_rank_for
+from isthmus.discovery.assembly import error_ratio, linear_rank_for
+from isthmus.discovery.decision import CLEAR_MARGIN, SHARP, Readings, decide
 from isthmus.discovery.halves import INDEX, MODE, RANK, RankKind
 from isthmus.theory import Verdict
 from isthmus.theory.comparison import in_nats

@@ -16,12 +16,11 @@ from isthmus.discovery.data.checking import CheckedData
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.data.scaling import shifted
-from isthmus.discovery.decision import against_bound, error_ratio, linear_rank_for
 from isthmus.discovery.evidence.certificates import certified_interval
 from isthmus.discovery.evidence.interpretation import by_error_saved
 from isthmus.discovery.factorisation import Factorisation, cut_network
 from isthmus.discovery.findings import Findings
-from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS
+from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS, RankKind
 from isthmus.discovery.kinds.family import Family
 from isthmus.discovery.objective_curves import Curve
 from isthmus.discovery.result import Discovery
@@ -244,3 +243,31 @@ def diagnosed(network: nn.Module, problem: Problem, ridge: float) -> tuple[Diagn
 
 def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
+
+
+def against_bound(own: int, kind: RankKind, bound: int, *, proved: int) -> str:
+    """What to say where the rank was read larger than one that bounds it.
+
+        rank <= min(index rank, mode rank), for a half that is linear is one that may be curved
+
+    Args:
+        own: the rank as its own search read it.
+        kind: which of the others is less,
+        bound: and how much it is.
+        proved: directions that the network behind `own` surely has.
+    """
+    sure = f", {proved} of them proved of its network" if proved > bound else ""
+    return (
+        f"With both halves curved {RANK.counted(own)} were found{sure}, with one linear {kind.counted(bound)}: no more "
+        "can be needed where both may be curved, so one of the two answers is wrong, as a rule the larger one."
+    )
+
+
+def error_ratio(errors: Sequence[float], rank: int) -> float | None:
+    """How many times larger the error is through one dimension fewer; None at rank 0."""
+    return errors[rank - 1] / max(errors[rank], 1e-300) if 0 < rank < len(errors) else None
+
+
+def linear_rank_for(error: float, linear_error: Sequence[float]) -> int | None:
+    """Least number of linear dimensions whose error is no larger than `error`; None if all are larger."""
+    return next((k for k, e in enumerate(linear_error) if e <= error), None)

@@ -6,7 +6,7 @@ and with a linear baseline. What they mean and where they fail: docs/notes/decis
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from isthmus.discovery.choices import (
@@ -296,31 +296,3 @@ def _blurred_classes(readings: Readings, rank: int) -> list[str]:
         f"Through {read[0]} and through {read[1]} {readings.noun}s the objective differs by {said(apart)}, the minima "
         f"that training found by {said(readings.spread)}: which rank the least has is not known."
     ]
-
-
-def against_bound(own: int, kind: RankKind, bound: int, *, proved: int) -> str:
-    """What to say where the rank was read larger than one that bounds it.
-
-        rank <= min(index rank, mode rank), for a half that is linear is one that may be curved
-
-    Args:
-        own: the rank as its own search read it.
-        kind: which of the others is less,
-        bound: and how much it is.
-        proved: directions that the network behind `own` surely has.
-    """
-    sure = f", {proved} of them proved of its network" if proved > bound else ""
-    return (
-        f"With both halves curved {RANK.counted(own)} were found{sure}, with one linear {kind.counted(bound)}: no more "
-        "can be needed where both may be curved, so one of the two answers is wrong, as a rule the larger one."
-    )
-
-
-def error_ratio(errors: Sequence[float], rank: int) -> float | None:
-    """How many times larger the error is through one dimension fewer; None at rank 0."""
-    return errors[rank - 1] / max(errors[rank], 1e-300) if 0 < rank < len(errors) else None
-
-
-def linear_rank_for(error: float, linear_error: Sequence[float]) -> int | None:
-    """Least number of linear dimensions whose error is no larger than `error`; None if all are larger."""
-    return next((k for k, e in enumerate(linear_error) if e <= error), None)
