@@ -1,5 +1,7 @@
 import os
 import signal
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 
@@ -49,6 +51,45 @@ def test_an_interrupt_that_was_lost_stops_at_the_next_event(number: signal.Signa
             hear(2)
     assert heard == [1]
     assert signal.getsignal(number) is before
+
+
+HALF_MADE = """
+import os, signal, sys
+from isthmus.cli.interrupts import leave_on_signals, terminate_like_interrupt
+
+class Archive:
+    def __init__(self):
+        if {interrupted}:
+            os.kill(os.getpid(), signal.{number})
+            sum(range(1000))  # signals are heard of between two instructions
+        else:
+            return
+        self.open = True
+
+    def __del__(self):
+        self.open
+
+leave_on_signals()
+try:
+    with terminate_like_interrupt():
+        Archive()
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_what_an_interrupt_left_half_made_is_dropped_without_a_traceback(number: str) -> None:
+    stopped = run_python(HALF_MADE.format(interrupted=True, number=number))
+    assert (stopped.returncode, stopped.stderr) == (130, "")
+
+
+def test_what_is_half_made_without_an_interrupt_still_shows_its_traceback() -> None:
+    assert "AttributeError" in run_python(HALF_MADE.format(interrupted=False, number="SIGINT")).stderr
+
+
+def run_python(code: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_an_interrupt_that_the_caller_ignores_stays_ignored() -> None:

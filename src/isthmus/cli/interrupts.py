@@ -22,6 +22,7 @@ T = TypeVar("T")
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 _ONE_STOP = 0.1  # seconds; a terminal that closes sends its signal twice, systemd sends two kinds: that is one wish
 Handler = Callable[[int, FrameType | None], None]
+_interrupted = threading.Event()  # in this process: what is finalised afterwards may be half made
 
 
 def leave_on_signals() -> None:
@@ -49,6 +50,7 @@ def terminate_like_interrupt() -> Generator[Callable[[], None]]:
     came: list[float] = []
 
     def stop(_number: int, _frame: FrameType | None) -> None:
+        _interrupted.set()
         if not came:
             came.append(time.monotonic())
             raise KeyboardInterrupt
@@ -96,10 +98,14 @@ def _leave(words: str = "") -> None:
 
 
 def _unless_interrupted(show: Callable[[Any], object]) -> Callable[[Any], None]:
-    """Without tracebacks of interrupts that came while an object was finalised: `terminate_like_interrupt` knows."""
+    """Without tracebacks of what an interrupt leaves behind: `terminate_like_interrupt` knows that it came.
+
+    It comes while an object is finalised, or inside of a constructor, and what that one left half made cannot be
+    finalised (`zipfile.ZipFile` for one).
+    """
 
     def quiet(event: Any) -> None:
-        if not issubclass(event.exc_type, KeyboardInterrupt):
+        if not _interrupted.is_set() and not issubclass(event.exc_type, KeyboardInterrupt):
             show(event)
 
     return quiet
