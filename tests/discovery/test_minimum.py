@@ -45,6 +45,10 @@ def test_only_what_diverged_cannot_be_used() -> None:
     assert [outcome for outcome in Outcome if not minimum(outcome=outcome).usable] == [Outcome.DIVERGED]
 
 
+def test_only_what_collapsed_is_a_constant() -> None:
+    assert [outcome for outcome in Outcome if minimum(outcome=outcome).collapsed] == [Outcome.COLLAPSED]
+
+
 def test_the_least_objective_is_that_of_the_global_minimum() -> None:
     low, high = minimum(0.1), minimum(0.2)
     assert least([high, low]) is low

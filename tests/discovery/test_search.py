@@ -149,3 +149,21 @@ def test_how_exactly_minima_are_found_is_kept_among_the_readings() -> None:
     here = found.runs["objective"].values[found.runs["ridge"].values == found.readings["ridge"]].min()
     least = min(here, float(found.objective_curve["objective"].sel(ridge=found.readings["ridge"]).min()))
     assert found.readings["spread"] == pytest.approx(np.log(here / least))
+
+
+@pytest.mark.parametrize("targets", [1, 3])
+def test_targets_that_nothing_predicts_have_rank_zero_and_doubt(targets: int) -> None:
+    """Where every network collapsed to a constant, rounding in its Jacobian and a decayed bias are no dimension."""
+    rng = np.random.default_rng(3)
+    inputs, noise = rng.normal(size=(90, 3)), rng.normal(size=(90, targets))
+    settings = dataclasses.replace(SMALL, ridges=(3.0, 1.0))
+    request = Request(
+        sample=Sample.of(checked_data(inputs, noise, None, None), settings), settings=settings, folder=None,
+        seconds=None, progress=silent, control=False, depth_path=False, workers=1,
+    )  # fmt: skip
+    found = request.answered()
+    assert set(found.runs["outcome"].values.tolist()) == {"COLLAPSED"}
+    assert (found.rank, found.verdict.name) == (0, "DOUBTFUL")
+    assert [found.readings[name] for name in ("objective_rank", "scree_rank", "jacobian_rank")] == [0, 0, 0]
+    assert found.readings["resample_share"] == found.readings["start_share"] == 1.0
+    assert any("Nothing predicts held-out rows better than their mean" in reason for reason in found.reasons)

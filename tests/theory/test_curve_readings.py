@@ -169,6 +169,13 @@ def test_errors_that_no_dimension_lowers_have_rank_zero() -> None:
     assert scree_reading([1.0, 1.2, 0.9, 0.9]).rank == 2
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_rounding_lowers_no_error(unit: float) -> None:
+    """The same losses summed in another order differ by a last digit."""
+    assert scree_reading([unit, np.nextafter(unit, 0), unit]) == CurveReading(0, 0.0)
+    assert scree_reading([unit, unit * (1 - 1e-9), unit]).rank == 1
+
+
 def losses(errors: list[float], n: int, *, shared: float = 0.0, own: float = 0.0, seed: int = 0) -> np.ndarray:
     """Losses of n rows through 0, 1, ... dimensions of these means, with noise that is shared by all curves or not."""
     rng = np.random.default_rng(seed)

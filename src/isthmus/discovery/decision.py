@@ -189,7 +189,9 @@ def _weaknesses(readings: Readings, rank: int) -> list[str]:
         rise = readings.compared.said(readings.objective.sharpness)
         fewer = f"One {readings.noun} fewer than {readings.objective.rank}"
         doubts.append(f"{fewer} raises the objective by {rise} only.")
-    if readings.scree.sharpness < CLEAR_MARGIN:
+    if rank == readings.scree.rank == 0:
+        doubts.append("Nothing predicts held-out rows better than their mean; more data would tell if anything can.")
+    elif readings.scree.sharpness < CLEAR_MARGIN:
         doubts.append(f"The held-out error {readings.kind.held_out_blunt}; more data would sharpen it.")
     most = len(readings.linear_error) - 1 if readings.most is None else readings.most
     if rank >= readings.widest > 1 and rank == readings.objective.rank and readings.widest < most:

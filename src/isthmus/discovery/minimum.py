@@ -72,6 +72,11 @@ class Minimum:
         return self.outcome is not Outcome.DIVERGED
 
     @property
+    def collapsed(self) -> bool:
+        """Whether it is a constant function, of no rank: what is left of its Jacobian is rounding."""
+        return self.outcome is Outcome.COLLAPSED
+
+    @property
     def dimensions(self) -> int:
         """The rank that it was given.
 

@@ -273,7 +273,7 @@ class Search:
     def _heldout_errors(self, constant: float | None = None) -> list[float]:
         """By rank; through no dimension: the best constant of the training rows, on the held-out rows."""
         first = self.readings.heldout_error[0] if constant is None else constant
-        known = {0: first} | {rank: m.heldout_error for rank, m in self.scree.items()}
+        known = {0: first} | {rank: first if m.collapsed else m.heldout_error for rank, m in self.scree.items()}
         return with_gaps_filled(known, self.problem.errors_compared)
 
     def _useless_neighbours(self, trained: SizeFindings) -> list[float]:
@@ -298,7 +298,8 @@ class Search:
 
     def _row_losses(self, scree: Curve) -> Array:
         """Of the held-out rows through 0 and through each of the ranks."""
-        networks = [self.size.family.network_of(scree[r]) for r in sorted(scree)]
+        made = self.size.family.network_of
+        networks = [None if scree[r].collapsed else made(scree[r]) for r in sorted(scree)]
         return np.stack([row_losses(self.problem, network) for network in (None, *networks)])
 
     @property

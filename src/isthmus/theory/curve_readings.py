@@ -16,6 +16,7 @@ from isthmus.theory.comparison import Comparison, by_ratio
 
 PLATEAU = 1.05  # error over the least one that is as good: what the training of halves leaves between equal ranks
 NOISE = 2.0  # standard errors of a difference that are none
+ROUNDING = 1e-12  # relative fall of an error that is none: sums of the same losses in another order
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def scree_reading(
 
         argmax_r [ log e(r-1)/e(r) - max(log e(r)/e(r+1), 0) ],   sharpness = this maximum minus the second largest
 
-    It is 0, with sharpness 0, where no number of dimensions has a smaller error than none.
+    It is 0, with sharpness 0, where no number of dimensions has a smaller error than none, beyond rounding.
 
     Where ranks were left out, the second largest is what a gap may hide: the error may fall at one of its ranks by as
     much as over the whole gap, or not at all after the rank below it.
@@ -108,7 +109,7 @@ def scree_reading(
     """
     if len(errors) < 2:
         raise ValueError(f"scree_reading: needs at least two errors, got {list(errors)}.")
-    if not min(errors[1:]) < errors[0]:
+    if not min(errors[1:]) < errors[0] - ROUNDING * abs(errors[0]):
         return CurveReading(0, 0.0)
     logs = [compared.level(e) for e in errors]
     drops = [a - b for a, b in zip(logs[:-1], logs[1:], strict=True)]

@@ -20,7 +20,7 @@ from isthmus.discovery.settings import Settings, StartKind
 from isthmus.discovery.work.unit import Session
 from isthmus.networks import FullyConnected, reduced_jacobians
 from isthmus.theory.spectra import spectral_gap_rank
-from isthmus.training import FitResult, Limits, fit
+from isthmus.training import FitResult, Limits, Outcome, fit
 from isthmus.training.solvers.solver import LBFGS, Adam, Solver
 
 JACOBIAN_POINTS = 64
@@ -216,7 +216,7 @@ class Family(ABC, Generic[N]):
             heldout_error=problem.heldout_error(network),
             heldout_accuracy=problem.heldout_accuracy(network) if problem.classes else None,
             jacobian_spectrum=tuple(spectrum.tolist()),
-            jacobian_rank=int(spectral_gap_rank(spectrum)),
+            jacobian_rank=0 if end.outcome is Outcome.COLLAPSED else int(spectral_gap_rank(spectrum)),
             **origin,
         )
         return self.with_middle(minimum, network)
