@@ -12,10 +12,12 @@ pictures   21 sets of pictures of moving things, 6 x 6 to 16 x 16 pixels, 1 % of
 none       24 tables without a rank (-1 here): noise, targets in another order, surrogates; none may be confident
 classes    24 tables of 4 to 18 classes around centres in 1..4 of 8 latent coordinates, apart and overlapping (0.1)
 
-    python benchmarks/rank_recovery.py [--suite NAME] [--out FILE] [--quick] [--workers 2] [--commit HASH] [--surrogate]
+    python benchmarks/rank_recovery.py [--suite NAME] [--every 4] [--out FILE] [--workers 2]
+                                       [--commit HASH] [--surrogate]
 
-A run that is stopped goes on with the same --out; the smallest cases come first but in the short suite. --surrogate
-asks the same of Gaussian data of the same covariance, which have no rank.
+A run that is stopped goes on with the same --out; the smallest cases come first but in the short suite. --every K takes
+each K-th of them, so that a part of a suite has cases of all sizes; --quick the first alone. --surrogate asks the same
+of Gaussian data of the same covariance, which have no rank.
 
 Answer (one worker on two cores of an Intel Xeon that other work kept busy, torch 2.13.0 CPU, November 2026; none of
 them is wrong without a warning):
@@ -75,7 +77,8 @@ def measure(case: Case, *, surrogate: bool) -> Row:
         beside = {"surrogate": other.verdict.name, "surrogate_rank": other.rank}
     return {
         "rank": found.rank, "verdict": found.verdict.name, "seconds": seconds, **beside, **found.readings,
-        "reasons": list(found.reasons), "scree": found.scree["heldout_error"].values.tolist(),
+        "reasons": list(found.reasons), "remedies": list(found.remedies),
+        "scree": found.scree["heldout_error"].values.tolist(),
         "objective_curve": {f"{r:g}": curve.sel(ridge=r).values.tolist() for r in curve["ridge"].values},
     }  # fmt: skip
 
@@ -139,13 +142,15 @@ def main() -> None:
     parser.add_argument("--suite", choices=list(SUITES), default="short")
     parser.add_argument("--out", type=Path, help="JSON file that keeps the cases; those in it are not measured again")
     parser.add_argument("--quick", action="store_true", help="the first case alone")
+    parser.add_argument("--every", type=int, default=1, help="one case of so many, in order of size")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--commit", help="draw the cases of this commit instead of HEAD's")
     parser.add_argument("--surrogate", action="store_true", help="also Gaussian data of the same covariance")
     options = parser.parse_args()
     rows = Rows.of(options.out, commit=options.commit)
     todo = cases_of(options.suite, rows.commit)
-    todo = (todo if options.suite == "short" else smallest_first(todo))[: 1 if options.quick else None]
+    todo = (todo if options.suite == "short" else smallest_first(todo))[options.every // 2 :: options.every]
+    todo = todo[: 1 if options.quick else None]
     print(f"commit {rows.commit}, suite {options.suite}, {len(todo)} cases")
     print(HEADER)
     results: list[tuple[Case, Row]] = []
