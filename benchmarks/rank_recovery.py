@@ -9,6 +9,7 @@ large      21 ReLU teachers of rank 9..15, 4000 samples
 kuramoto   5 trajectories of the Kuramoto-Sivashinsky equation, 2500 snapshots of 64 points: 8
 planes     40 curved planes of dimension 2..8 in 10 to 40 columns, 500 to 3000 rows: x from x
 pictures   21 sets of pictures of moving things, 6 x 6 to 16 x 16 pixels, 1 % of noise: x from x
+flows      7: waves and turbulence (rank by benchmarks/tangent_angles.py), spirals, chains of Lorenz systems (none: -1)
 none       24 tables without a rank (-1 here): noise, targets in another order, surrogates; none may be confident
 classes    24 tables of 4 to 18 classes around centres in 1..4 of 8 latent coordinates, apart and overlapping (0.1)
 

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from isthmus.errors import DataError
@@ -86,3 +87,33 @@ def test_a_suite_has_its_cases_and_follows_the_commit(suite: str, count: int) ->
 def test_the_suites_are_those_of_the_command() -> None:
     header = (ROOT / "benchmarks" / "rank_recovery.py").read_text().split('"""')[1]
     assert all(f"\n{suite} " in header for suite in SUITES)
+
+
+def test_covariant_vectors_of_a_linear_flow_are_its_eigenvectors() -> None:
+    """Exponents are logarithms of the eigenvalues, and angles those between the eigenvectors' spans."""
+    from measured.covariant_vectors import covariant
+
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(4, 4))
+    matrix = vectors @ np.diag([1.5, 1.1, 0.7, 0.2]) @ np.linalg.inv(vectors)
+    found = covariant(
+        lambda rows: np.concatenate([rows[:1], rows[1:] @ matrix.T]), np.zeros(4), count=4, time=2.0, warm=60,
+        moments=5, cool=60,
+    )  # fmt: skip
+    assert found.exponents == pytest.approx(np.log([1.5, 1.1, 0.7, 0.2]) / 2, abs=1e-6)
+    for j in range(1, 4):
+        first, others = np.linalg.qr(vectors[:, :j])[0], np.linalg.qr(vectors[:, j:])[0]
+        expected = np.arccos(np.linalg.norm(first.T @ others, 2))
+        assert found.angles[:, j - 1] == pytest.approx(expected, abs=1e-6)
+    assert np.ptp(found.angles[0]) > 0.01, "control: the angles differ"
+
+
+@pytest.mark.slow
+def test_the_waves_of_length_22_lie_in_eight_dimensions() -> None:
+    from measured.covariant_vectors import covariant
+    from tangent_angles import FLOWS, border
+
+    flow = FLOWS["kuramoto-22"]()
+    found = covariant(flow.lead, flow.state(), count=16, time=1.0, warm=300, moments=1000, cool=300)
+    assert border(found.angles) == 8
+    assert found.angles.min(0)[7] > 0.2 > 10 * found.angles.min(0)[:7].max()

@@ -138,6 +138,32 @@ class Pictures:
 
 
 @dataclass(frozen=True)
+class Flow:
+    """Autoencoding of states of a flow; -1 where no manifold of fewer dimensions than columns is known."""
+
+    activation: str
+    rank: int
+    num_samples: int
+    seed: int
+    noise: float = 0.0
+    d_in: int = 0
+    d_out: int = 0
+    latent_dim: int = 0
+
+    def task(self) -> Task:
+        """Its data."""
+        own: dict[str, Any] = {"num_samples": self.num_samples, "seed": self.seed}
+        name, _, length = self.activation.partition("-")
+        if name == "kuramoto":
+            return tasks.kuramoto_sivashinsky(length=float(length), **own)
+        if name == "ginzburg":
+            return tasks.ginzburg_landau(length=float(length), **own)
+        if name == "spiral":
+            return tasks.spiral_waves(side=int(length), **own)
+        return tasks.lorenz_chain(num_systems=int(length), **own)
+
+
+@dataclass(frozen=True)
 class NoRank:
     """What has no rank: noise in all columns, targets in another order, or the surrogate of a task with one."""
 
@@ -167,7 +193,7 @@ class NoRank:
         return Task(drawn.x, None, None, "surrogate", Kind.AUTOENCODING)
 
 
-Case = Teacher | Bijection | Snapshots | Mixture | Plane | Pictures | NoRank
+Case = Teacher | Bijection | Snapshots | Mixture | Plane | Pictures | Flow | NoRank
 
 
 def name_of(case: Case) -> str:
@@ -251,6 +277,13 @@ def moving_things(rng: np.random.Generator) -> list[Case]:
     ]  # fmt: skip
 
 
+def flows(rng: np.random.Generator) -> list[Case]:
+    """Waves of three lengths, turbulence, spirals, and a chain of Lorenz systems, which has no rank."""
+    known = (("spiral-8", 2, 500), ("spiral-16", 2, 800), ("chain-4", -1, 1500), ("chain-6", -1, 2500),
+             ("kuramoto-44", 18, 4000), ("kuramoto-66", 28, 4000), ("ginzburg-20", 22, 4000))  # fmt: skip
+    return [Flow(name, rank, rows, int(rng.integers(2**31))) for name, rank, rows in known]
+
+
 def without_rank(rng: np.random.Generator) -> list[Case]:
     """24 tables without a rank, where nothing may be confident."""
     return [
@@ -268,6 +301,7 @@ SUITES: dict[str, Callable[[np.random.Generator], list[Case]]] = {
     "classes": mixtures,
     "planes": planes,
     "pictures": moving_things,
+    "flows": flows,
     "none": without_rank,
 }
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isthmus import tasks
-from isthmus.tasks.kuramoto_sivashinsky import GRID_POINTS, LENGTH, Etdrk4, evolve
+from isthmus.tasks.kuramoto_sivashinsky import GRID_POINTS, LENGTH, evolve, solver_of, tangent_solver
 
 POSITION = LENGTH / GRID_POINTS * np.arange(GRID_POINTS)
 
@@ -29,7 +29,7 @@ def observed_orders(*, broken: bool) -> np.ndarray:
     u = np.cos(2 * np.pi * POSITION / LENGTH) * (1 + np.sin(2 * np.pi * POSITION / LENGTH))
     ends: list[np.ndarray] = []
     for num_steps in (256, 512, 1024, 2048):
-        solver = Etdrk4.build(length=LENGTH, grid_points=GRID_POINTS, time_step=4 / num_steps)
+        solver = solver_of(length=LENGTH, grid_points=GRID_POINTS, time_step=4 / num_steps)
         if broken:
             solver = replace(solver, update=solver.update[::-1])
         v = np.fft.rfft(u)
@@ -98,3 +98,21 @@ def test_the_rank_is_claimed_at_its_own_length_only() -> None:
 def test_impossible_trajectories_are_refused(arguments: dict[str, int], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         tasks.kuramoto_sivashinsky(**arguments)
+
+
+def test_disturbances_are_led_along_by_the_derivative_of_a_step() -> None:
+    rng = np.random.default_rng(2)
+    small = 1e-6
+    state = np.fft.rfft(
+        evolve(np.cos(2 * np.pi * POSITION / LENGTH) + 0.1 * rng.normal(size=GRID_POINTS), num_steps=99)
+    )
+    others = np.fft.rfft(rng.normal(size=(3, GRID_POINTS)))
+    others[:, 0] = 0
+    led = tangent_solver(length=LENGTH, grid_points=GRID_POINTS, time_step=0.25).step(
+        np.concatenate([state[None], others])
+    )
+    step = solver_of(length=LENGTH, grid_points=GRID_POINTS, time_step=0.25).step
+    expected = np.stack([(step(state + small * w) - step(state - small * w)) / (2 * small) for w in others])
+    assert np.abs(led[0] - step(state)).max() < 1e-12 * np.abs(state).max()
+    assert np.abs(led[1:] - expected).max() < 1e-8 * np.abs(expected).max()
+    assert np.abs(others - expected).max() > 0.1 * np.abs(expected).max(), "control: nothing was led anywhere"

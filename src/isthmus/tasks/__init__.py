@@ -10,10 +10,12 @@ from isthmus.tasks.builtin import BUILTIN, builtin
 from isthmus.tasks.engineering import ENGINEERING, EngineeringFunction, engineering
 from isthmus.tasks.files import read_table
 from isthmus.tasks.formulas import FORMULAS, Formula, formula
+from isthmus.tasks.ginzburg_landau import ginzburg_landau
 from isthmus.tasks.gradients import gradient_covariance, gradients
 from isthmus.tasks.images import digits, mnist
 from isthmus.tasks.kuramoto_sivashinsky import kuramoto_sivashinsky
 from isthmus.tasks.links import Link
+from isthmus.tasks.lorenz_chain import lorenz_chain
 from isthmus.tasks.manifolds import circle, cube, curve_autoencoder, curved_plane, helix, sphere, swiss_roll, torus
 from isthmus.tasks.matrices import read_matrix
 from isthmus.tasks.mixture import mixture_classes
@@ -23,6 +25,7 @@ from isthmus.tasks.planar import inverted_s_classes, x_cross
 from isthmus.tasks.predictors import Inputs, Predictors
 from isthmus.tasks.reduction import ReductionModel, reduction_model, spread_index
 from isthmus.tasks.scenes import pictures
+from isthmus.tasks.spiral_waves import spiral_waves
 from isthmus.tasks.surrogate import covariance_surrogate
 from isthmus.tasks.symmetry import gradient_descent_symmetry
 from isthmus.tasks.task import Kind, Task
@@ -59,12 +62,14 @@ __all__ = [
     "drop_constant_columns",
     "engineering",
     "formula",
+    "ginzburg_landau",
     "gradient_covariance",
     "gradient_descent_symmetry",
     "gradients",
     "helix",
     "inverted_s_classes",
     "kuramoto_sivashinsky",
+    "lorenz_chain",
     "mixture_classes",
     "mnist",
     "multi_index",
@@ -74,6 +79,7 @@ __all__ = [
     "read_table",
     "reduction_model",
     "sphere",
+    "spiral_waves",
     "spread_index",
     "swiss_roll",
     "teacher",

@@ -1,94 +1,69 @@
-"""Snapshots of the Kuramoto-Sivashinsky equation and the solver that makes them. Pictures of them: `plots`.
+"""Snapshots of the Kuramoto-Sivashinsky equation. The steps that make them: `exponential_steps`.
 
 The Gaussian control with the same covariance is in `surrogate`.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Complex128, Float64
 
+from isthmus.tasks.exponential_steps import Etdrk4, Modes
 from isthmus.tasks.task import Kind, Task
 
 LENGTH = 22.0
+KNOWN = {22.0: 8, 44.0: 18, 66.0: 28}  # dimension of the manifold by length; computed by benchmarks/tangent_angles.py
 GRID_POINTS = 64
 TIME_STEP = 0.25
 STEPS_PER_SNAPSHOT = 2
 TRANSIENT_STEPS = 4000
 NUM_SNAPSHOTS = 40_000
-CONTOUR_POINTS = 32
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Etdrk4:
-    """Fourth-order exponential Runge-Kutta step for u_t = -u u_x - u_xx - u_xxxx on a circle, in Fourier space.
-
-    The linear part is solved exactly; the phi functions are means over a circle around each eigenvalue, since their
-    closed forms cancel catastrophically near zero. Modes from a third of the grid up are removed from u^2 (dealiasing).
+def solver_of(*, length: float, grid_points: int, time_step: float) -> Etdrk4:
+    """Steps of u_t = -u u_x - u_xx - u_xxxx on a circle; modes from a third of the grid up are removed from u^2.
 
     Args:
         length: circumference L of the circle.
         grid_points: number of equidistant points, even.
         time_step: step h.
-
-    Source: Cox and Matthews 2002; contour means of Kassam and Trefethen 2005.
     """
+    k = 2 * math.pi / length * np.arange(grid_points // 2 + 1)
+    derivative = -0.5j * k * (np.arange(len(k)) < grid_points // 3)
 
-    length: float
-    grid_points: int
-    time_step: float
-    whole: Float64[np.ndarray, " modes"]
-    half: Float64[np.ndarray, " modes"]
-    stage: Float64[np.ndarray, " modes"]
-    update: tuple[Float64[np.ndarray, " modes"], Float64[np.ndarray, " modes"], Float64[np.ndarray, " modes"]]
-    derivative: Complex128[np.ndarray, " modes"]
-
-    @classmethod
-    def build(cls, *, length: float, grid_points: int, time_step: float) -> "Etdrk4":
-        """The step's coefficients, one per Fourier mode."""
-        h = time_step
-        k = 2 * math.pi / length * np.arange(grid_points // 2 + 1)
-        hL = h * (k**2 - k**4)
-        circle = np.exp(1j * math.pi * (np.arange(CONTOUR_POINTS) + 0.5) / CONTOUR_POINTS)
-        w = hL[:, None] + circle
-        e = np.exp(w)
-        phi = [
-            h * np.mean(p / w**3, axis=1).real
-            for p in (-4 - w + e * (4 - 3 * w + w**2), 2 + w + e * (w - 2), -4 - 3 * w - w**2 + e * (4 - w))
-        ]
-        stage = h * np.mean((np.exp(w / 2) - 1) / w, axis=1).real
-        kept = np.arange(len(k)) < grid_points // 3
-        return cls(
-            length, grid_points, h, np.exp(hL), np.exp(hL / 2), stage, (phi[0], phi[1], phi[2]), -0.5j * k * kept
-        )
-
-    def nonlinear(self, v: Complex128[np.ndarray, " modes"]) -> Complex128[np.ndarray, " modes"]:
+    def nonlinear(v: Modes) -> Modes:
         """Fourier modes of -(u^2)_x / 2."""
-        return self.derivative * np.fft.rfft(np.fft.irfft(v, self.grid_points) ** 2)
+        return derivative * np.fft.rfft(np.fft.irfft(v, grid_points) ** 2)
 
-    def step(self, v: Complex128[np.ndarray, " modes"]) -> Complex128[np.ndarray, " modes"]:
-        """The modes one time step later; the conserved mean stays zero."""
-        first = self.nonlinear(v)
-        a = self.half * v + self.stage * first
-        second = self.nonlinear(a)
-        third = self.nonlinear(self.half * v + self.stage * second)
-        fourth = self.nonlinear(self.half * a + self.stage * (2 * third - first))
-        f1, f2, f3 = self.update
-        after = self.whole * v + f1 * first + 2 * f2 * (second + third) + f3 * fourth
-        after[0] = 0.0
-        return after
+    return _of_mean_zero(Etdrk4.build(k**2 - k**4, nonlinear, time_step=time_step))
+
+
+def tangent_solver(*, length: float, grid_points: int, time_step: float) -> Etdrk4:
+    """The same for a state, the first row, and disturbances of it: -(u w)_x for each."""
+    k = 2 * math.pi / length * np.arange(grid_points // 2 + 1)
+    derivative = -1j * k * (np.arange(len(k)) < grid_points // 3)
+
+    def nonlinear(v: Modes) -> Modes:
+        u = np.fft.irfft(v, grid_points)
+        products = u[:1] * u
+        products[0] /= 2
+        return derivative * np.fft.rfft(products)
+
+    return _of_mean_zero(Etdrk4.build(k**2 - k**4, nonlinear, time_step=time_step))
+
+
+def _of_mean_zero(solver: Etdrk4) -> Etdrk4:
+    """Without the rounding of the mean, which is conserved."""
+    return replace(solver, whole=np.concatenate([[0.0], solver.whole[1:]]))
 
 
 def evolve(
     u: Float64[np.ndarray, " points"], *, length: float = LENGTH, time_step: float = TIME_STEP, num_steps: int
 ) -> Float64[np.ndarray, " points"]:
     """The state `num_steps` time steps after the state `u` on an even number of grid points."""
-    solver = Etdrk4.build(length=length, grid_points=len(u), time_step=time_step)
-    v = np.fft.rfft(u)
-    for _ in range(num_steps):
-        v = solver.step(v)
-    return np.fft.irfft(v, len(u))
+    solver = solver_of(length=length, grid_points=len(u), time_step=time_step)
+    return np.fft.irfft(solver.led(np.fft.rfft(u), num_steps), len(u))
 
 
 def kuramoto_sivashinsky(
@@ -98,13 +73,13 @@ def kuramoto_sivashinsky(
 
     64 grid points, time step 1/4, a snapshot every second step after a transient of 1000 time units. At L = 22 the
     attractor lies in a manifold of 8 dimensions; a linear reconstruction to 99, 99.9 and 99.99 % of the variance needs
-    10, 13 and 16.
+    10, 13 and 16. At L = 44 and 66 it has 18 and 28, by the angles between tangent subspaces.
 
     Args:
         num_samples: number of rows, spread evenly over the trajectory: with the default, neighbours are 8 time units
             apart, so that held-out blocks leak little.
         seed: of the small noise on the initial state.
-        length: circumference L; the rank is known at 22 only.
+        length: circumference L; the rank is known at 22, 44 and 66 only.
         num_snapshots: number of snapshots the trajectory holds; fewer is faster and covers the attractor less.
 
     Returns:
@@ -124,13 +99,13 @@ def kuramoto_sivashinsky(
     if not 0 < length < math.inf:
         raise ValueError(f"kuramoto_sivashinsky(length={length}): needs a positive length; 22 has rank 8.")
     kept = np.linspace(0, num_snapshots - 1, num_samples).round().astype(int)
-    solver = Etdrk4.build(length=length, grid_points=GRID_POINTS, time_step=TIME_STEP)
-    modes = _trajectory(solver, _initial_modes(seed), TRANSIENT_STEPS + STEPS_PER_SNAPSHOT * kept)
+    solver = solver_of(length=length, grid_points=GRID_POINTS, time_step=TIME_STEP)
+    modes = solver.trajectory(_initial_modes(seed), TRANSIENT_STEPS + STEPS_PER_SNAPSHOT * kept)
     position = length / GRID_POINTS * np.arange(GRID_POINTS)
     return Task(
         np.fft.irfft(modes, GRID_POINTS),
         None,
-        8 if length == LENGTH else None,
+        KNOWN.get(length),
         f"kuramoto_sivashinsky(length={length:g}, num_samples={num_samples}, seed={seed})",
         Kind.AUTOENCODING,
         ordered=True,
@@ -143,17 +118,3 @@ def _initial_modes(seed: int) -> Complex128[np.ndarray, " modes"]:
     noise = 0.01 * np.random.default_rng(seed).standard_normal(GRID_POINTS)
     u = 0.1 * np.cos(angle) * (1 + np.sin(angle)) + noise
     return np.fft.rfft(u - u.mean())
-
-
-def _trajectory(
-    solver: Etdrk4, v: Complex128[np.ndarray, " modes"], kept_steps: np.ndarray
-) -> Complex128[np.ndarray, "samples modes"]:
-    """The modes after each of the increasing step numbers."""
-    kept = np.empty((len(kept_steps), len(v)), dtype=np.complex128)
-    done = 0
-    for row, target in enumerate(kept_steps.tolist()):
-        for _ in range(target - done):
-            v = solver.step(v)
-        done = target
-        kept[row] = v
-    return kept
