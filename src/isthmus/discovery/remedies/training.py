@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from isthmus.discovery.choices import AS_READ, CLOSE, LONGER, MORE_STARTS
+from isthmus.discovery.choices import AS_READ, CLOSE, LONGER, MORE_STARTS, SHARP
 from isthmus.discovery.minimum import least
 from isthmus.discovery.remedies.remedy import Case, Remedy, sureness
 from isthmus.discovery.search import Search
@@ -84,7 +84,10 @@ class MoreStarts(Remedy):
 
 
 class AnotherRidge(Remedy):
-    """A neighbouring ridge that predicts nearly as well is looked at whole, and believed where less is in doubt."""
+    """A neighbouring ridge that predicts nearly as well is looked at whole, and believed where less is in doubt.
+
+    One that reads otherwise, or the same and sharply where the chosen one is blunt.
+    """
 
     name: ClassVar[str] = "another ridge"
     settles: ClassVar[float] = 0.3
@@ -112,10 +115,11 @@ class AnotherRidge(Remedy):
     def _other(self, case: Case) -> float | None:
         trained, readings = case.search.trained, case.search.readings
         errors = {ridge: least(minima).heldout_error for ridge, minima in trained.starts.items()}
-        able = [
-            (errors[ridge], ridge)
-            for ridge, reading in readings.counted_neighbours
-            if reading.rank != readings.objective.rank
-            and errors[ridge] <= (AS_READ if reading.rank == readings.scree.rank else CLOSE) * errors[trained.ridge]
-        ]
+        chosen = readings.objective
+        able: list[tuple[float, float]] = []
+        for ridge, reading in readings.counted_neighbours:
+            sharper = reading.rank == chosen.rank and not readings.is_sharp and reading.sharpness >= SHARP
+            close = AS_READ if sharper or reading.rank == readings.scree.rank else CLOSE
+            if (sharper or reading.rank != chosen.rank) and errors[ridge] <= close * errors[trained.ridge]:
+                able.append((errors[ridge], ridge))
         return min(able)[1] if able else None

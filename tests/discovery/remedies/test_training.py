@@ -1,0 +1,50 @@
+"""Which neighbouring ridge is looked at in doubt: on stand-ins of a search that has readings and errors."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from isthmus.discovery.choices import AS_READ, CLOSE, SHARP
+from isthmus.discovery.minimum import Minimum
+from isthmus.discovery.remedies.remedy import Case
+from isthmus.discovery.remedies.training import AnotherRidge
+from isthmus.theory.curve_readings import CurveReading
+
+BLUNT, CLEAR = SHARP / 2, 2 * SHARP
+
+
+def is_answered(*, chosen: CurveReading, beside: CurveReading, error: float, scree: int = 0) -> bool:
+    """Whether the ridge beside the chosen one, with so many times its held-out error, is looked at."""
+    readings = SimpleNamespace(
+        objective=chosen, scree=CurveReading(scree, 0.0), is_sharp=chosen.sharpness >= SHARP,
+        counted_neighbours=((0.1, beside),),
+    )  # fmt: skip
+    errors = {
+        ridge: [Minimum(objective=1.0, theta=torch.zeros(0), ridge=ridge, heldout_error=value)]
+        for ridge, value in ((1.0, 0.2), (0.1, 0.2 * error))
+    }
+    trained = SimpleNamespace(ridge=1.0, starts=errors)
+    search: Any = SimpleNamespace(trained=trained, readings=readings)
+    case = Case.__new__(Case)
+    case.search = search
+    return AnotherRidge().answers(case)
+
+
+@pytest.mark.parametrize(
+    ("beside", "scree", "most"),
+    [
+        (CurveReading(4, BLUNT), 0, CLOSE),  # it reads otherwise
+        (CurveReading(4, BLUNT), 4, AS_READ),  # as the held-out error does
+        (CurveReading(5, CLEAR), 0, AS_READ),  # the same, and sharply
+    ],
+)
+def test_a_ridge_that_may_settle_it_is_looked_at_up_to_an_error(beside: CurveReading, scree: int, most: float) -> None:
+    for error, answered in ((most - 0.01, True), (most + 0.01, False)):
+        assert is_answered(chosen=CurveReading(5, BLUNT), beside=beside, error=error, scree=scree) is answered
+
+
+def test_one_that_reads_the_same_settles_nothing_where_it_is_blunt_or_the_chosen_one_sharp() -> None:
+    assert not is_answered(chosen=CurveReading(5, BLUNT), beside=CurveReading(5, BLUNT), error=1.0)
+    assert not is_answered(chosen=CurveReading(5, CLEAR), beside=CurveReading(5, CLEAR), error=1.0)
