@@ -10,18 +10,16 @@ are told apart by 69 % through 3 and by 79 % through 4, also where these are tra
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.data.sample import Sample
+from isthmus.discovery.held_out_once import held_out_once
 from isthmus.discovery.search import Search
-from isthmus.errors import NotConverged
 
 RESAMPLES, SEED = 400, 11
-FOLDS = 5
 Right = NDArray[np.float64]  # (ranks from 0, rows): 1 where a row's class is predicted
 
 
@@ -56,28 +54,14 @@ class AccuracyRank:
 
 
 def accuracy_rank(sample: Sample, search: Search) -> AccuracyRank | None:
-    """Search again, at the ridge that was chosen, with each fifth of the rows held out; None where time ran out."""
-    settings = replace(search.size.settings, ridges=(search.trained.ridge,))
-    found, weights = list[Right](), list[NDArray[np.float64]]()
-    for number, part in enumerate(sample.folds(settings, FOLDS)):
-        problem = part.posed_again(settings)
-        if problem is None or search.runner.out_of_time():
-            return None
-        fold = Search(problem, settings, search.runner, name=f"{search.name or 'fold'}-{number}")
-        search.runner.tracker.foresee(search.runner.tracker.left() + fold.size.foresight.all)
-        try:
-            fold.run()
-        except NotConverged:
-            return None
-        if search.runner.out_of_time():  # this part was cut short
-            return None
-        found.append(right_by_rank(fold, problem))
-        weights.append(np.ones(len(problem.x_held)) if part.data.weight is None else part.data.weight[part.held])
-    return read(found, weights)
+    """By searches that hold out every row once; None where time ran out."""
+    folds = held_out_once(sample, search)
+    return None if folds is None else read([right_by_rank(f.search) for f in folds], [f.weight for f in folds])
 
 
-def right_by_rank(search: Search, problem: Problem) -> Right:
+def right_by_rank(search: Search) -> Right:
     """Of the held-out rows, which are right through 0, 1, ... dimensions; a rank not trained is as the one below it."""
+    problem = search.problem
     rows = [np.asarray(problem.y_held == int(problem.best_constant().argmax()), dtype=np.float64)]
     for rank in range(1, max(search.scree, default=0) + 1):
         minimum = search.scree.get(rank)

@@ -67,6 +67,7 @@ class Search:
     readings: Readings
     decision: Decision
     in_doubt = False  # whether the first answer was
+    scree_of_all: CurveReading | None = None  # the reading of all rows, each held out once, where that was looked at
     over_depth: OverDepth | None = None  # what several depths said, once they were asked
 
     def __init__(self, problem: Problem, settings: Settings, runner: UnitRunner, *, name: str = "") -> None:
@@ -197,6 +198,11 @@ class Search:
         self.size.tried |= before.tried
         self.size.warnings += before.warnings
 
+    def read_scree(self, reading: CurveReading) -> None:
+        """Believe this reading of the held-out error, and decide again."""
+        self.scree_of_all = reading
+        self.settle()
+
     def around(self, ridge: float) -> None:
         """Read the curves at another ridge of the path and beside it."""
         self._go_on_with(self.size.settings, f"around-{ridge:g}")
@@ -285,6 +291,8 @@ class Search:
     def _heldout_reading(self, scree: Curve, errors: Sequence[float]) -> CurveReading:
         """By where it becomes flat, or by its largest bend."""
         family, compared = self.size.family, self.problem.errors_compared
+        if self.scree_of_all is not None:
+            return self.scree_of_all
         if family.settings.rank_kind.plateau:
             return self._reader(scree)(self._row_losses(scree), weight=self._held_weight)
         return scree_reading(errors, complete=len(errors) > family.most_rank, measured=scree, compared=compared)

@@ -15,15 +15,20 @@ from isthmus.theory.curve_readings import CurveReading
 BLUNT, CLEAR = SHARP / 2, 2 * SHARP
 
 
-def is_answered(*, chosen: CurveReading, beside: CurveReading, error: float, scree: int = 0) -> bool:
-    """Whether the ridge beside the chosen one, with so many times its held-out error, is looked at."""
+def is_answered(
+    *, chosen: CurveReading, beside: CurveReading, error: float, scree: int = 0, far: CurveReading | None = None
+) -> bool:
+    """Whether the ridge beside the chosen one, with so many times its held-out error, is looked at.
+
+    On its other side lies one, if any, that predicts nothing.
+    """
     readings = SimpleNamespace(
         objective=chosen, scree=CurveReading(scree, 0.0), is_sharp=chosen.sharpness >= SHARP,
-        counted_neighbours=((0.1, beside),),
+        counted_neighbours=((0.1, beside), *([(10.0, far)] if far else [])),
     )  # fmt: skip
     errors = {
         ridge: [Minimum(objective=1.0, theta=torch.zeros(0), ridge=ridge, heldout_error=value)]
-        for ridge, value in ((1.0, 0.2), (0.1, 0.2 * error))
+        for ridge, value in ((1.0, 0.2), (0.1, 0.2 * error), (10.0, 0.9))
     }
     trained = SimpleNamespace(ridge=1.0, starts=errors)
     search: Any = SimpleNamespace(trained=trained, readings=readings)
@@ -48,3 +53,11 @@ def test_a_ridge_that_may_settle_it_is_looked_at_up_to_an_error(beside: CurveRea
 def test_one_that_reads_the_same_settles_nothing_where_it_is_blunt_or_the_chosen_one_sharp() -> None:
     assert not is_answered(chosen=CurveReading(5, BLUNT), beside=CurveReading(5, BLUNT), error=1.0)
     assert not is_answered(chosen=CurveReading(5, CLEAR), beside=CurveReading(5, CLEAR), error=1.0)
+    same = CurveReading(5, CLEAR)
+    assert not is_answered(chosen=same, beside=same, error=1.0, far=same)
+
+
+def test_where_one_neighbour_reads_otherwise_the_other_may_be_steadier() -> None:
+    same = CurveReading(5, CLEAR)
+    assert is_answered(chosen=same, beside=same, error=1.2, far=CurveReading(4, BLUNT))
+    assert not is_answered(chosen=same, beside=CurveReading(5, BLUNT), error=1.0, far=CurveReading(4, BLUNT))

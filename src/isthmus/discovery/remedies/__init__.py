@@ -1,8 +1,10 @@
 """What a discovery does about its own doubts before it answers: one class for each remedy, see `remedy`."""
 
-from isthmus.discovery.remedies.anew import MoreRows, OneScale
+from isthmus.discovery.remedies.anew import EveryRowHeldOut, MoreRows, OneScale
 from isthmus.discovery.remedies.deeper import DeeperMiddle
 from isthmus.discovery.remedies.remedy import Remedy
 from isthmus.discovery.remedies.training import AnotherRidge, LongerTraining, MoreStarts
 
-REMEDIES: tuple[type[Remedy], ...] = (LongerTraining, MoreStarts, AnotherRidge, OneScale, DeeperMiddle, MoreRows)
+REMEDIES: tuple[type[Remedy], ...] = (
+    LongerTraining, MoreStarts, AnotherRidge, EveryRowHeldOut, OneScale, DeeperMiddle, MoreRows,
+)  # fmt: skip

@@ -86,7 +86,8 @@ class MoreStarts(Remedy):
 class AnotherRidge(Remedy):
     """A neighbouring ridge that predicts nearly as well is looked at whole, and believed where less is in doubt.
 
-    One that reads otherwise, or the same and sharply where the chosen one is blunt.
+    One that reads otherwise; or the same and sharply, where the chosen one is blunt or its other neighbour reads
+    otherwise.
     """
 
     name: ClassVar[str] = "another ridge"
@@ -115,11 +116,12 @@ class AnotherRidge(Remedy):
     def _other(self, case: Case) -> float | None:
         trained, readings = case.search.trained, case.search.readings
         errors = {ridge: least(minima).heldout_error for ridge, minima in trained.starts.items()}
-        chosen = readings.objective
+        chosen, beside = readings.objective, readings.counted_neighbours
+        unsettled = not readings.is_sharp or any(reading.rank != chosen.rank for _, reading in beside)
         able: list[tuple[float, float]] = []
-        for ridge, reading in readings.counted_neighbours:
-            sharper = reading.rank == chosen.rank and not readings.is_sharp and reading.sharpness >= SHARP
-            close = AS_READ if sharper or reading.rank == readings.scree.rank else CLOSE
-            if (sharper or reading.rank != chosen.rank) and errors[ridge] <= close * errors[trained.ridge]:
+        for ridge, reading in beside:
+            steadier = unsettled and reading.rank == chosen.rank and reading.sharpness >= SHARP
+            close = AS_READ if steadier or reading.rank == readings.scree.rank else CLOSE
+            if (steadier or reading.rank != chosen.rank) and errors[ridge] <= close * errors[trained.ridge]:
                 able.append((errors[ridge], ridge))
         return min(able)[1] if able else None
