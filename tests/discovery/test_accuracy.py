@@ -7,7 +7,7 @@ import pytest
 
 import isthmus
 from isthmus import Limits, tasks
-from isthmus.discovery.accuracy import AccuracyRank, read
+from isthmus.discovery.held_out_once import AccuracyRank, read
 from isthmus.errors import DataWarning
 from isthmus.reports import verdict_of
 

@@ -1,6 +1,15 @@
 """Searches that together hold out every row once: at the ridge that was chosen, each without a fifth of the rows.
 
-What is read off them: of classes `accuracy`; of the held-out error the remedy `EveryRowHeldOut`.
+Read off them are the curve of the held-out error, for a remedy, and of classes the least rank through which as many
+are told apart as through any:
+
+    accuracy rank = least k such that  mean(d_k) <= s_k / sqrt(n),   d_ki = [right through best] - [right through k]
+
+with d over all n rows, each predicted by networks that were neither fitted nor chosen on it, s_k its standard
+deviation, and "best" the rank that tells most apart: the rule of one standard error, for differences of the same rows.
+The rank of the least minimum, which the rest of `discovery` asks for, counts what lowers the loss, and classes often
+lack one. Of few rows accuracy asks for more dimensions than the classes lie in: centres in 3 dimensions, 1,176 rows,
+are told apart by 69 % through 3 and by 79 % through 4, also where these are trained from random weights.
 """
 
 from collections.abc import Sequence
@@ -15,6 +24,8 @@ from isthmus.errors import NotConverged
 from isthmus.theory.curve_readings import CurveReading
 
 FOLDS = 5
+RESAMPLES, SEED = 400, 11
+Right = Array  # (ranks from 0, rows): 1 where a row's class is predicted
 
 
 def planned_evaluations(search: Search) -> int:
@@ -75,3 +86,73 @@ def _losses(search: Search, most: int) -> Array:
         else:
             rows.append(row_losses(search.problem, search.size.family.network_of(found)))
     return np.stack(rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AccuracyRank:
+    """The rank of accuracy, an *estimate*.
+
+    Attributes:
+        rank: the least that is within one standard error of the best.
+        low, high: that hold 95 % of what resampled rows give.
+        accuracy: share of the rows told right through 0, 1, 2, ... dimensions.
+        error: standard error of each.
+    """
+
+    rank: int
+    low: int
+    high: int
+    accuracy: Array
+    error: Array
+
+    def of_ranks(self, ranks: Sequence[int]) -> dict[str, tuple[str, Array]]:
+        """The columns that a table by rank gets, NaN beyond the ranks that are known."""
+        known = {"fold_accuracy": self.accuracy, "fold_accuracy_error": self.error}
+        return {
+            name: ("rank", np.array([values[r] if r < len(values) else np.nan for r in ranks]))
+            for name, values in known.items()
+        }
+
+    def as_readings(self) -> dict[str, float | int | None]:
+        """Its numbers among the readings of a discovery."""
+        return {"accuracy_rank": self.rank, "accuracy_rank_low": self.low, "accuracy_rank_high": self.high}
+
+
+def accuracy_rank(sample: Sample, search: Search) -> AccuracyRank | None:
+    """By searches that hold out every row once; None where time ran out."""
+    folds = held_out_once(sample, search)
+    return None if folds is None else read([right_by_rank(f.search) for f in folds], [f.weight for f in folds])
+
+
+def right_by_rank(search: Search) -> Right:
+    """Of the held-out rows, which are right through 0, 1, ... dimensions; a rank not trained is as the one below it."""
+    problem = search.problem
+    rows = [np.asarray(problem.y_held == int(problem.best_constant().argmax()), dtype=np.float64)]
+    for rank in range(1, max(search.scree, default=0) + 1):
+        minimum = search.scree.get(rank)
+        rows.append(rows[-1] if minimum is None else problem.right(search.size.family.network_of(minimum)).numpy())
+    return np.stack(rows)
+
+
+def read(found: Sequence[Right], weights: Sequence[Array]) -> AccuracyRank:
+    """The rank from what each part of the rows says; a rank beyond those of a part is as its largest."""
+    most = max(len(right) for right in found)
+    right = np.concatenate([np.pad(part, ((0, most - len(part)), (0, 0)), mode="edge") for part in found], axis=1)
+    weight = np.concatenate(weights)
+    weight = weight / weight.sum()
+    rng, n = np.random.default_rng(SEED), len(weight)
+    again = [_rank(right, weight * np.bincount(rng.integers(0, n, n), minlength=n)) for _ in range(RESAMPLES)]
+    low, high = np.quantile(again, [0.025, 0.975], method="inverted_cdf").astype(int).tolist()
+    accuracy = right @ weight
+    error = np.sqrt(((right - accuracy[:, None]) ** 2) @ weight**2)
+    return AccuracyRank(_rank(right, weight), low, high, accuracy, error)
+
+
+def _rank(right: Right, weight: Array) -> int:
+    """The least rank within one standard error of the best."""
+    share = weight / weight.sum()
+    means = right @ share
+    lost = right[means.argmax()] - right
+    mean = lost @ share
+    error = np.sqrt(((lost - mean[:, None]) ** 2) @ share**2)
+    return int(np.flatnonzero(mean <= error)[0])

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from isthmus.discovery.accuracy import accuracy_rank
 from isthmus.discovery.assembly import against_unseen, assemble, in_order
 from isthmus.discovery.constant import constant_discovery
 from isthmus.discovery.data.checking import CheckedData
@@ -21,6 +20,7 @@ from isthmus.discovery.depth.path import DepthPath, DepthSearch, planned_depth_e
 from isthmus.discovery.depth.units import DepthSettings
 from isthmus.discovery.findings import Findings
 from isthmus.discovery.halves import RankKind
+from isthmus.discovery.held_out_once import accuracy_rank
 from isthmus.discovery.kinds import family_of
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.kinds.family import Foresight
