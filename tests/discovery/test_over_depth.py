@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from isthmus.discovery.choices import AROUND, CURVED_GAIN, FILLED, LOST, SHARP
+from isthmus.discovery.choices import AROUND, CLOSELY, CURVED_GAIN, FILLED, LOST, SHARP
 from isthmus.discovery.decision import Decision, Readings
 from isthmus.discovery.over_depth import OverDepth, decide_over_depth, held_against, held_against_rows
 from isthmus.theory import Verdict
@@ -59,8 +59,8 @@ def test_a_shallow_rank_found_later_counts_where_deeper_networks_need_no_fewer()
     assert held_against(replace(sure, verdict=Verdict.DOUBTFUL), FLAT, CLEAR).verdict is Verdict.CONFIDENT
 
 
-@pytest.mark.parametrize(("around", "verdict"), [(1.5, Verdict.CONFIDENT), (1.49, Verdict.DOUBTFUL)])
-def test_a_rank_that_became_sure_by_work_needs_rows_that_fill_one_dimension_fewer(
+@pytest.mark.parametrize(("around", "verdict"), [(3 / CLOSELY, Verdict.CONFIDENT), (2.4, Verdict.DOUBTFUL)])
+def test_a_rank_that_became_sure_by_work_needs_rows_that_fill_as_many_dimensions(
     around: float, verdict: Verdict
 ) -> None:
     decision = held_against_rows(Decision(3, Verdict.CONFIDENT, ("It agrees.",)), around)

@@ -6,7 +6,7 @@ The readings of one depth: `decision`. How ranks are trained at several depths: 
 import math
 from dataclasses import dataclass
 
-from isthmus.discovery.choices import AROUND, CURVED_GAIN, FILLED, LOST, SHARP
+from isthmus.discovery.choices import AROUND, CLOSELY, CURVED_GAIN, FILLED, LOST, SHARP
 from isthmus.discovery.decision import Decision, Readings
 from isthmus.tasks.arrays import counted
 from isthmus.theory import Verdict
@@ -82,12 +82,12 @@ def held_against(decision: Decision, readings: Readings, deep: OverDepth) -> Dec
 
 
 def held_against_rows(decision: Decision, around: float) -> Decision:
-    """A rank of autoencoded data that became sure by more work, in doubt again where rows fill far fewer dimensions.
+    """A rank of autoencoded data that became sure by more work, in doubt again where rows fill fewer dimensions.
 
-    One more than they fill may be a closed surface; more may be curves that a shallow network cannot follow: a pendulum
-    in two frames of pixels, which fills two, read 4 without a doubt after long training.
+    They may lie on a closed surface, or on one that a shallow network cannot follow: after long training a pendulum in
+    two frames of pixels, which fills two, read 4 without a doubt, and a bob in a disk 3. Depth tells which it is.
     """
-    if decision.verdict is not Verdict.CONFIDENT or not decision.rank > around + 1 + FILLED:
+    if decision.verdict is not Verdict.CONFIDENT or not decision.rank > CLOSELY * around:
         return decision
     doubt = (
         f"With their neighbours, rows fill {around:.1f} dimensions: {decision.rank} flat ones may be fewer, curved. "
