@@ -3,11 +3,12 @@
 import math
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from isthmus.discovery.assembly import error_ratio, linear_rank_for
-from isthmus.discovery.decision import CLEAR_MARGIN, SHARP, Readings, decide
+from isthmus.discovery.decision import CLEAR_MARGIN, OUTVOTES, SHARP, Readings, decide
 from isthmus.discovery.halves import INDEX, MODE, RANK, RankKind
 from isthmus.theory import Verdict
 from isthmus.theory.comparison import in_nats
@@ -271,3 +272,29 @@ def test_data_that_a_linear_map_meets_exactly_are_no_doubt_where_rows_fill_as_ma
         found = decide(replace(CLEAR, **{"linear_error": linear, "fills": 2.5, **changes}))  # pyright: ignore[reportArgumentType]
         assert found.verdict is Verdict.DOUBTFUL
         assert "A linear map through at most 3" in found.reasons[0]
+
+
+BLUNT_AT_4 = replace(
+    CLEAR, objective=CurveReading(4, 0.03), jacobian_rank=4, scree=CurveReading(3, OUTVOTES),
+    objectives=(9.0, 5.0, 2.0, 1.03, 1.0, 1.0),
+)  # fmt: skip
+
+
+def test_a_clear_held_out_error_outvotes_a_blunt_objective_in_doubt() -> None:
+    decision = decide(BLUNT_AT_4)
+    assert (decision.rank, decision.verdict) == (3, Verdict.DOUBTFUL)
+    assert any("reads 4, not 3" in reason for reason in decision.reasons)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"scree": CurveReading(3, math.nextafter(OUTVOTES, 0))},
+        {"objectives": (9.0, 5.0, 2.0, math.exp(SHARP) + 1e-9, 1.0, 1.0)},
+        {"scree": CurveReading(5, OUTVOTES)},  # more dimensions than the objective asks for
+        {"scree": CurveReading(0, OUTVOTES)},
+    ],
+    ids=["less clear", "dearer", "more", "none"],
+)
+def test_else_two_of_three_readings_decide(change: dict[str, Any]) -> None:
+    assert decide(replace(BLUNT_AT_4, **change)).rank == 4

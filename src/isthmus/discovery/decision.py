@@ -17,6 +17,7 @@ from isthmus.discovery.choices import (
     FEW_ROWS,
     FILLED,
     NOTHING_LEFT,
+    OUTVOTES,
     SHARP,
 )
 from isthmus.discovery.halves import RANK, RankKind
@@ -116,7 +117,7 @@ class Decision:
 
 
 def decide(readings: Readings) -> Decision:
-    """The rank that most readings give, and how sure it is.
+    """The rank that most readings give, or a clear held-out error where the objective is blunt; and how sure it is.
 
     Confident: the three readings agree, the objective rises sharply (`SHARP`) one rank below, the scree curve bends
     clearly, the reading is the same at neighbouring ridges, and the error is no worse than a linear map's of that rank.
@@ -141,8 +142,11 @@ def _has_too_few_rows(readings: Readings, rank: int) -> bool:
 
 
 def _most_common(readings: Readings) -> int:
-    votes = Counter([readings.jacobian_rank, readings.objective.rank, readings.scree.rank])
-    rank, count = votes.most_common(1)[0]
+    scree, objective, best = readings.scree, readings.objective, readings.objectives
+    fewer = 0 < scree.rank < min(objective.rank, len(best)) and scree.sharpness >= OUTVOTES
+    if fewer and readings.compared.rise(best[scree.rank], best[-1]) < SHARP:  # more hardly pay, and predict nothing
+        return scree.rank
+    rank, count = Counter([readings.jacobian_rank, objective.rank, scree.rank]).most_common(1)[0]
     # all three differ: the Jacobian gap alone was right on 93 of 93 teachers with the ridge chosen by held-out error
     return rank if count > 1 else readings.jacobian_rank
 

@@ -127,7 +127,7 @@ class Remedy(ABC):
 
     Attributes:
         name: by which results list it.
-        settles: share of the doubtful cases that it is expected to settle: by eye, not yet measured on suites.
+        settles: share of the doubtful cases that it is expected to settle (measured: docs/notes/remedies.md).
         most: how often it is applied to one case.
     """
 

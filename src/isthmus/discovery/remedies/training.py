@@ -60,7 +60,7 @@ class MoreStarts(Remedy):
     """More random starts at the chosen ridge and beside it, led through the ranks in dispute."""
 
     name: ClassVar[str] = "more starts"
-    settles: ClassVar[float] = 0.3
+    settles: ClassVar[float] = 0.1
     most: ClassVar[int] = 2
 
     def answers(self, case: Case) -> bool:
