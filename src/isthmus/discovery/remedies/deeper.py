@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from isthmus.discovery.choices import CLOSELY
 from isthmus.discovery.depth.between_rows import near_dimension
 from isthmus.discovery.depth.path import DepthSearch, planned_depth_evaluations
 from isthmus.discovery.depth.units import DepthSettings
@@ -13,13 +14,14 @@ from isthmus.discovery.remedies.remedy import Case, Remedy
 BRIEF = DepthSettings(middle_layers=(4, 16, 32), random_starts=0)
 
 AGAIN = DepthSettings(random_starts=2)
+FILLS_LESS = 1.0  # share of the doubts it settles where rows fill fewer dimensions than are read
 
 
 class DeeperMiddle(Remedy):
     """The rank over depth, of data that are autoencoded: which rank holds the data together when depth grows."""
 
     name: ClassVar[str] = "deeper middle"
-    settles: ClassVar[float] = 0.6
+    settles: ClassVar[float] = 0.3
     most: ClassVar[int] = 2
 
     def answers(self, case: Case) -> bool:
@@ -29,6 +31,11 @@ class DeeperMiddle(Remedy):
         curved = settings.rank_kind is RANK and isinstance(search.size.family, Connected)
         again = case.path is not None and search.over_depth is not None and search.over_depth.fills
         return problem.autoencoding and curved and not again and search.decision.rank > 0
+
+    def chance(self, case: Case) -> float:
+        """More where rows fill fewer dimensions than are read, so that these may be curved."""
+        search = case.search
+        return FILLS_LESS if search.decision.rank > CLOSELY * near_dimension(search.problem) else self.settles
 
     def cost(self, case: Case) -> int:
         """Of as many ranks as the largest reading, and one."""

@@ -150,7 +150,11 @@ class Remedy(ABC):
     def promise(self, case: Case) -> float:
         """What it may settle for each gradient evaluation; 0 where it answers nothing."""
         able = case.times(self.name) < self.most and self.answers(case)
-        return self.settles / max(self.cost(case), 1) if able else 0.0
+        return self.chance(case) / max(self.cost(case), 1) if able else 0.0
+
+    def chance(self, case: Case) -> float:  # noqa: ARG002 - what most settle does not depend on the case
+        """What it is expected to settle of cases like this one."""
+        return self.settles
 
 
 def treat(case: Case, remedies: Sequence[Remedy], *, budget: int) -> None:
