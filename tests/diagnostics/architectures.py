@@ -390,7 +390,7 @@ ARCHITECTURES = {
             ),
         ),
     ),
-    "recurrent": Architecture(Recurrent, lambda: numbers(6, 3, 4), ("head",), (("steps", "recurrent"),)),
+    "recurrent": Architecture(Recurrent, lambda: numbers(6, 3, 4), ("steps.weight_ih_l0", "head"), ()),
     "exported": Architecture(
         exported(lambda: nn.Sequential(nn.Linear(5, 6), nn.ReLU(), nn.Dropout(), nn.Linear(6, 3)), 4, 5), _ROWS,
         ("0", "3"), (("_guards_fn", "no weight matrix"),),

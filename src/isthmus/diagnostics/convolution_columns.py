@@ -57,8 +57,12 @@ def _by_frequency(matrix: Tensor, convolution: Convolution, pixels: Sequence[int
     """The spectrum on the grid that a circular convolution with so many pixels of output has, or on a coarser one."""
     kernel = matrix.reshape(len(matrix), -1, *convolution.kernel)
     steps = convolution.stride
+    if convolution.spread:  # its adjoint has the same singular values, and steps in place of zeros between pixels
+        kernel, steps = kernel.transpose(0, 1), convolution.spread
+        pixels = [-(-pixel // step) for pixel, step in zip(pixels, steps, strict=True)]
     sizes = [max(1, pixel) for pixel in pixels]
-    channels = len(matrix) * kernel.shape[1] * math.prod(steps) * min(len(matrix), kernel.shape[1] * math.prod(steps))
+    beside = kernel.shape[1] * math.prod(steps)
+    channels = len(kernel) * beside * min(len(kernel), beside)
     most = min(MOST_FREQUENCIES, MOST_WORK / channels)
     while math.prod(sizes) > most and max(sizes) > 1:
         sizes = [-(-size // 2) for size in sizes]

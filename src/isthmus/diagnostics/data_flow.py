@@ -3,12 +3,13 @@
 Structure only, from two samples; the numbers of a residual stream: `stream_costs`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor, nn
 
 from isthmus.diagnostics.recording import Listener, Reading
+from isthmus.diagnostics.recurrences import Recurrence
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,9 @@ class Provenance(Listener):
         """Note the two terms of a sum."""
         self._sums.append((ordinal, self._of(terms[0]), self._of(terms[1])))
 
-    def hidden(self, numbers: int, output: Tensor) -> None:
-        """Count what a recurrence made inside."""
-        self.total_bytes += numbers * output.element_size()
+    def recurred(self, found: Mapping[int, Recurrence], hidden: int) -> None:
+        """Count the gates that a recurrence computes inside."""
+        self.total_bytes += hidden * next(iter(found.values())).states.element_size()
 
     def saw(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], reading: Reading | None) -> None:
         """Add a node for every output."""

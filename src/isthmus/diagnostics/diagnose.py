@@ -20,6 +20,7 @@ from isthmus.diagnostics.leaves import skipped_leaves
 from isthmus.diagnostics.narrow_places import narrow_places
 from isthmus.diagnostics.objective import LossOverData
 from isthmus.diagnostics.rank import rank_of, upper_bound
+from isthmus.diagnostics.recurrent_columns import add_recurrent_columns
 from isthmus.diagnostics.replica import on_device, random_state_kept
 from isthmus.diagnostics.samples import Inputs, Samples
 from isthmus.diagnostics.session import DiagnosisSession, open_session
@@ -111,7 +112,10 @@ def diagnose(
           above rounding, qk_rank_99 and ov_rank_99, their singular values (biases and rotations by position left
           out), and balance_gap, what the factors weigh beyond the nuclear norms: 0 at minima with weight decay;
         - of convolutions frequency_singular_values, exact for circular padding and without the borders for any other;
-          frequency_rank_99, how many of the frequency_pairs of a frequency and a channel hold 99 % of their energy.
+          frequency_rank_99, how many of the frequency_pairs of a frequency and a channel hold 99 % of their energy;
+        - of LSTM, GRU and RNN, in the row of an input matrix: state_singular_values of the centred hidden states over
+          sqrt(n), state_dimension (gap integer) and state_rank_99; gate_rank, gate_rank_99 and gate_singular_values,
+          by side ("input", "hidden") and gate, in torch's order.
 
     Raises:
         TypeError: neither a module nor an exported program, or x holds something that is no tensor.
@@ -210,6 +214,7 @@ def _table(
     table = table_of(layers, derivatives)
     add_head_columns(table, network)
     add_convolution_columns(table, layers, session.structure.readings)
+    add_recurrent_columns(table, layers)
     return table
 
 

@@ -3,7 +3,7 @@
 The accumulators: `moments`. What is read off the sums: `readings`. Derivatives: `derivatives`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -12,7 +12,25 @@ from torch import Tensor
 from isthmus.diagnostics.matrix_calls import Convolution, MatrixCall
 from isthmus.diagnostics.moments import SOME_ROWS, Moments, SomeRows, moments_for
 from isthmus.diagnostics.recording import Listener, Reading
+from isthmus.diagnostics.recurrences import Recurrence
 from isthmus.diagnostics.samples import Samples
+
+
+@dataclass(slots=True, eq=False)
+class StateSums:
+    """The hidden states of one layer of a recurrence, in one direction of time, on all data.
+
+    Attributes:
+        hidden: the matrix that takes them back, (gates * width, size), float64.
+        gates: how many parts it has.
+        states: moments of the states of all steps.
+        rows: how many states were seen.
+    """
+
+    hidden: Tensor
+    gates: int
+    states: Moments
+    rows: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -35,6 +53,7 @@ class LayerSums:
         answered: moments of the activation; None where it is z, or another layer's input.
         lost: sum of |before - after|^2 over the data.
         size: sum of |before|^2.
+        recurrent: what the states of a recurrence do whose input matrix this is; None for anything else.
     """
 
     name: str
@@ -52,6 +71,7 @@ class LayerSums:
     answered: Moments | None = None
     lost: float = 0.0
     size: float = 0.0
+    recurrent: StateSums | None = None
 
 
 class SumOverData(Listener):
@@ -103,6 +123,19 @@ class SumOverData(Listener):
         layer.lost += float(torch.linalg.vector_norm(before - after)) ** 2
         layer.answered = layer.answered or moments_for(expected, rows.shape[1])
         layer.answered.add(rows)
+
+    def recurred(self, found: Mapping[int, Recurrence], hidden: int) -> None:
+        """Take moments of hidden states."""
+        del hidden
+        for index, part in found.items():
+            layer, rows = self.layers[index], part.states.detach().reshape(-1, part.states.shape[-1])
+            if self._real is not None and len(rows) == self._real.numel():
+                rows = rows[self._real.reshape(-1).nonzero()[:, 0]]
+            if layer.recurrent is None:
+                moments = moments_for(self._expected(rows), rows.shape[1])
+                layer.recurrent = StateSums(part.hidden.detach().double(), part.gates, moments)
+            layer.recurrent.states.add(rows)
+            layer.recurrent.rows += len(rows)
 
     def _expected(self, rows: Tensor) -> int | None:
         """How many rows will come in all, if this batch is like the others."""

@@ -10,7 +10,6 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ("Pool", "pooling: no weight matrix"),
     ("Rotary", "rotation by position: no weight matrix"),
     ("Embedding", "lookup table: what it returns is read as the input of the next layer"),
-    ("ConvTranspose", "transposed convolution: not analysed"),
     ("Pad", "padding: no weight matrix"),
     ("Flatten", "regroups entries: no weight matrix"),
     ("Unflatten", "regroups entries: no weight matrix"),
@@ -20,7 +19,7 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ("Softmax", "normalises over an axis: no weight matrix"),
     ("Bilinear", "bilinear: no single weight matrix"),
 )
-_RECURRENT = (nn.RNNBase, nn.RNNCellBase)
+_RECURRENT = nn.RNNCellBase
 
 
 def skipped_leaves(
@@ -55,7 +54,7 @@ def _owns_rows(leaf: nn.Module, rows: set[str]) -> bool:
 def _reason(name: str, leaf: nn.Module, called: Collection[str], followed: dict[str, str]) -> str:
     kind = type(leaf).__name__
     if isinstance(leaf, _RECURRENT):
-        return "recurrent: its steps run inside one function that cannot be watched"
+        return "recurrent cell: its step runs inside one function that cannot be watched; those of nn.LSTM can"
     if name not in called:
         return f"never called on this data ({kind})"
     for word, reason in _KINDS:

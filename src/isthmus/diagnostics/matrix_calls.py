@@ -16,17 +16,23 @@ from torch import Tensor
 
 _PRODUCTS = ("matmul", "mm", "__matmul__")
 _CONVOLUTIONS = {"conv1d": 1, "conv2d": 2, "conv3d": 3}
+_TRANSPOSED = {"conv_transpose1d": 1, "conv_transpose2d": 2, "conv_transpose3d": 3}
 
 
 @dataclass(frozen=True, slots=True)
 class Convolution:
-    """Geometry of a convolution: one entry per spatial axis."""
+    """Geometry of a convolution: one entry per spatial axis.
+
+    A transposed one is written as a plain one, its kernel turned round, of an image with `spread` - 1 zeros between
+    neighbouring pixels; padding below 0 cuts off.
+    """
 
     kernel: tuple[int, ...]
     stride: tuple[int, ...]
     padding: tuple[tuple[int, int], ...]
     dilation: tuple[int, ...]
     groups: int
+    spread: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,8 @@ def matrix_call(
             return MatrixCall(x, weight, None, weight.mT)
     if name in _CONVOLUTIONS:
         return _convolution_call(args, kwargs, _CONVOLUTIONS[name])
+    if name in _TRANSPOSED:
+        return _transposed_call(args, kwargs, _TRANSPOSED[name])
     return None
 
 
@@ -115,6 +123,22 @@ def _convolution_call(args: Sequence[object], kwargs: Mapping[str, object], axes
     return MatrixCall(x, weight, _tensor(bias), _full_matrix(weight, num_groups), geometry)
 
 
+def _transposed_call(args: Sequence[object], kwargs: Mapping[str, object], axes: int) -> MatrixCall | None:
+    names = ("input", "weight", "bias", "stride", "padding", "output_padding", "groups", "dilation")
+    x, weight, bias, stride, padding, more, groups, dilation = _arguments(args, kwargs, names)
+    if not isinstance(x, Tensor) or not isinstance(weight, Tensor):
+        return None
+    num_groups = groups if isinstance(groups, int) else 1
+    apart = weight.reshape(num_groups, -1, *weight.shape[1:]).transpose(1, 2)
+    turned = apart.flip([*range(3, 3 + axes)]).flatten(0, 1)  # (d_out, channels of the group, *kernel)
+    kernel, gaps = tuple(turned.shape[2:]), _per_axis(dilation, axes, 1)
+    cut, last = _per_axis(padding, axes, 0), _per_axis(more, axes, 0)
+    left = [gap * (size - 1) - side for gap, size, side in zip(gaps, kernel, cut, strict=True)]
+    sides = tuple((a, a + b) for a, b in zip(left, last, strict=True))
+    geometry = Convolution(kernel, (1,) * axes, sides, gaps, num_groups, _per_axis(stride, axes, 1))
+    return MatrixCall(x, weight, _tensor(bias), _full_matrix(turned, num_groups), geometry)
+
+
 def _full_matrix(weight: Tensor, groups: int) -> Tensor:
     """(d_out, channels * kernel size), with zeros between the groups."""
     if groups == 1:
@@ -126,6 +150,9 @@ def _full_matrix(weight: Tensor, groups: int) -> Tensor:
 def _windows(x: Tensor, convolution: Convolution) -> Tensor:
     axes = len(convolution.kernel)
     x = x[None] if x.ndim == axes + 1 else x
+    for axis, step in enumerate(convolution.spread, 2):
+        shape = [*x.shape[:axis], (x.shape[axis] - 1) * step + 1, *x.shape[axis + 1 :]]
+        x = x.new_zeros(shape).index_copy(axis, torch.arange(0, shape[axis], step, device=x.device), x)
     sides = [side for pair in reversed(convolution.padding) for side in pair]
     x = torch.nn.functional.pad(x, sides)
     for i, (size, step, gap) in enumerate(
@@ -188,16 +215,6 @@ NORMALISATIONS = _names(
 )
 REGROUPINGS = _names("view, reshape, flatten, unflatten, squeeze, unsqueeze, _unsafe_view, view_as, reshape_as")
 SUMS = _names("add, add_, __add__, __radd__, __iadd__")
-
-
-RECURRENCES = _names("lstm, gru, rnn_tanh, rnn_relu")
-
-
-def gate_numbers(tensors: Sequence[Tensor], output: Tensor) -> int:
-    """How many gates a recurrence computes: rows of its input matrices for every step of every sample."""
-    steps = output.numel() // max(output.shape[-1], 1)
-    rows = sum(len(t) for t in tensors if t.ndim == 2 and isinstance(t, torch.nn.Parameter)) // 2
-    return steps * rows
 
 
 def is_in_place(name: str, kwargs: dict[str, object]) -> bool:

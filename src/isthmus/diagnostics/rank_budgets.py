@@ -54,7 +54,7 @@ def rank_budgets(found: Diagnosis, *, share: Real = SHARE) -> dict[str, object]:
     again = {name.partition("#")[0] for name in layers if "#" in name}
     modules = {
         name: rank for name, (rank, _, _) in layers.items()
-        if rank and "[" not in name and name.partition("#")[0] not in again
+        if rank and "[" not in name and name.partition("#")[0] not in again and "weight_ih_l" not in name
     }  # fmt: skip
     return {
         "rank": found.rank.estimate,

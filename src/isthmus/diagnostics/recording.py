@@ -16,17 +16,18 @@ from isthmus.diagnostics.matrix_calls import (
     ARITHMETIC,
     HOMOGENEOUS,
     NORMALISATIONS,
-    RECURRENCES,
     REGROUPINGS,
     SUMS,
     MatrixCall,
     function_name,
-    gate_numbers,
     is_in_place,
     matrix_call,
 )
 from isthmus.diagnostics.module_names import Names
+from isthmus.diagnostics.recurrences import NAMES as RECURRENCES
+from isthmus.diagnostics.recurrences import Recurrence, by_layers
 
+_LEAST_OF_RECURRENCE = 7  # arguments: input, states, weights, biases or not, layers, dropout, training, directions
 OPEN = 4  # readings whose activation is still looked for: query, key and value, or a gate beside its value
 
 
@@ -104,8 +105,8 @@ class Listener:
     def summed(self, ordinal: int, terms: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor] | None:
         """Before sum number `ordinal` of two tensors of one shape: other terms, or None."""
 
-    def hidden(self, numbers: int, output: Tensor) -> None:
-        """After a recurrence: how many numbers it made inside, where nobody sees them."""
+    def recurred(self, found: Mapping[int, Recurrence], hidden: int) -> None:
+        """After a layer of a recurrence: its directions by the index of their readings, and how many gates it made."""
 
     def embedded(self, output: Tensor) -> Tensor:
         """After a lookup in a table: what to go on with."""
@@ -140,6 +141,8 @@ class Recorder(TorchFunctionMode):
             return func(*args, **kwargs)
         if name == "multi_head_attention_forward":
             return by_products(func, args, kwargs, (self._linear, self.listener.saw))
+        if name in RECURRENCES and not kwargs and len(args) > _LEAST_OF_RECURRENCE:
+            return by_layers(func, name, args, (self._linear, self.listener.saw, self._recurred))
         call = matrix_call(name, args, kwargs, self.names.is_parameter)
         if call is not None:
             return self._called(func, call, args, kwargs)
@@ -156,6 +159,9 @@ class Recorder(TorchFunctionMode):
         out = self._called(func, call, args, {})
         assert isinstance(out, Tensor)
         return out
+
+    def _recurred(self, found: Sequence[Recurrence], hidden: int) -> None:
+        self.listener.recurred(dict(enumerate(found, self._index - len(found))), hidden)
 
     def _called(
         self, func: Callable[..., object], call: MatrixCall, args: tuple[object, ...], kwargs: dict[str, object]
@@ -211,8 +217,6 @@ class Recorder(TorchFunctionMode):
         if is_in_place(name, kwargs) and tensors:
             self._save(tensors[0], keep=reading is not None)
         out = func(*args, **kwargs)
-        if name in RECURRENCES and isinstance(out, tuple):
-            self.listener.hidden(gate_numbers(list(_tensors([*args, *kwargs.values()])), out[0]), out[0])
         if name == "embedding" and isinstance(out, Tensor):
             out = self.listener.embedded(out)
         if reading is not None and isinstance(out, Tensor):

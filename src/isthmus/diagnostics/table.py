@@ -20,10 +20,10 @@ SHARES = {"rank_90": 0.9, "rank_99": 0.99, "rank_999": 0.999}
 NO_GAP = "no singular value is {:g} times the next, or rows are fewer than neurons: no number of directions stands out"
 
 
-def gap_dimension(spectrum: Tensor, layer: LayerSums) -> Real:
+def gap_integer(spectrum: Tensor, *, rows: int, width: int) -> Real:
     """The gap integer; NaN where no value is twice the next, or where it only counts rows fewer than neurons."""
     gap = int(spectral_gap_rank(spectrum))
-    counts_rows = layer.rows - 1 <= gap and layer.rows <= len(layer.weight)
+    counts_rows = rows - 1 <= gap and rows <= width
     return math.nan if counts_rows or float(spectral_gap(spectrum)) < LEAST_GAP else gap
 
 
@@ -38,7 +38,10 @@ def spectra_of(layers: Sequence[LayerSums]) -> tuple[dict[str, list[Tensor]], di
         "activation_singular_values": activation,
     }
     numbers: dict[str, list[Real]] = {
-        "dimension_activation": [gap_dimension(s, layer) for s, layer in zip(activation, layers, strict=True)],
+        "dimension_activation": [
+            gap_integer(s, rows=layer.rows, width=len(layer.weight))
+            for s, layer in zip(activation, layers, strict=True)
+        ],
         "dimension_participation": [float(participation_ratio(s)) for s in activation],
         "rank_entropy": [float(entropy_rank(s)) for s in activation],
         **{name: [int(energy_rank(s, share=share)) for s in activation] for name, share in SHARES.items()},

@@ -24,6 +24,8 @@ _LAYER_COLUMNS = {
     "tangent_kernel_trace_error": "its standard error",
     "frequency_rank_99": "frequencies x channels, 99 %",
     "frequency_pairs": "of",
+    "state_dimension": "states, gap",
+    "state_rank_99": "states, 99 %",
     "position": "position",
     "cost_of_identity": "cost of identity",
     "kinetic_energy": "kinetic energy",
