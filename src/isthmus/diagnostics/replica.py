@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree
 
 from isthmus.diagnostics.samples import Samples
-from isthmus.errors import DataError
+from isthmus.networks.arguments import answer_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +33,7 @@ class Replica:
     def __call__(self, samples: Samples) -> Tensor:
         """The first floating-point tensor that the module returns, and that is more than one number (a loss)."""
         found = self.module(*samples.positional, **samples.named)
-        tensors = [t for t in _leaves(found) if isinstance(t, Tensor) and t.dtype.is_floating_point]
-        tensors = [t for t in tensors if t.ndim] or tensors
-        if not tensors:
-            raise DataError(
-                f"diagnose(module, x): {type(self.module).__name__} returned no floating-point tensor "
-                f"but {type(found).__name__}. Wrap it in a module that returns one."
-            )
-        return tensors[0]
-
-
-def _leaves(found: object) -> list[object]:
-    if hasattr(found, "to_tuple"):  # the outputs of transformers
-        found = found.to_tuple()  # pyright: ignore[reportAttributeAccessIssue]
-    return _pytree.tree_leaves(found)
+        return answer_of(found, f"diagnose(module, x): {type(self.module).__name__}")
 
 
 def device_of(module: nn.Module) -> torch.device:

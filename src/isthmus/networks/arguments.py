@@ -1,4 +1,4 @@
-"""What a caller hands over as a network, as samples or as a seed: checked once, at the public edge, in words.
+"""What a caller hands over as a network, as samples or as a seed, checked once, at the public edge; and its answers.
 
 What the numbers in it may be: `tasks.arrays`. Columns and classes of tables: `discovery.data.checking`.
 """
@@ -7,6 +7,7 @@ from numbers import Integral
 
 import torch
 from torch import Tensor, nn
+from torch.utils import _pytree
 
 from isthmus.errors import DataError
 
@@ -80,3 +81,43 @@ def seed_argument(seed: object, where: str) -> int:
     if not isinstance(seed, Integral) or not 0 <= int(seed) <= LARGEST_SEED:
         raise DataError(f"{where}: needs a whole number from 0 to 2^63 - 1 as a seed, got {str(seed)[:40]}.")
     return int(seed)
+
+
+def answer_of(found: object, what: str) -> Tensor:
+    """The first floating-point tensor in what a module returned, and that is more than one number (a loss).
+
+    Args:
+        found: what came back.
+        what: what gave it, in words.
+
+    Raises:
+        DataError: there is none.
+    """
+    leaves, kind = _leaves(found), type(found).__name__
+    tensors = [t for t in leaves if isinstance(t, Tensor) and t.dtype.is_floating_point]
+    tensors = [t for t in tensors if t.ndim] or tensors
+    if not tensors:
+        raise DataError(f"{what} returned no floating-point tensor but {kind}. Wrap it in a module that returns one.")
+    return tensors[0]
+
+
+def _leaves(found: object) -> list[object]:
+    if hasattr(found, "to_tuple"):  # the outputs of transformers
+        found = found.to_tuple()  # pyright: ignore[reportAttributeAccessIssue]
+    return _pytree.tree_leaves(found)
+
+
+class Answer(nn.Module):
+    """The answer of a module that may give more than a tensor, as models of transformers do.
+
+    Args:
+        inner: the module.
+    """
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The first tensor of floating-point numbers, (n, ..)."""
+        return answer_of(self.inner(x), type(self.inner).__name__)

@@ -3,16 +3,17 @@
 Rewriting the chain: `discovery.chains`. Reading activations only: `networks.layers`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, fx, nn
 
+from isthmus.networks.arguments import Answer
 from isthmus.networks.export_noise import copied_module
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.graph_stages import exported, graph_stages, traced
 from isthmus.networks.layers import relative_error
-from isthmus.networks.stage_kinds import NOTHING, Stage, branch_of, is_convolution, is_weighted, with_branch
+from isthmus.networks.stage_kinds import NOTHING, Stage, inner_chains, is_convolution, is_weighted, with_inner_chain
 
 _PROBE = 8
 
@@ -21,7 +22,7 @@ class UnreadableModule(ValueError):
     """A module that is no chain of steps: says why."""
 
 
-def read_chain(module: nn.Module, x: Tensor) -> list[Stage]:
+def read_chain(module: nn.Module, x: Tensor, *, export: bool = True) -> list[Stage]:
     """The steps of a module, in eval mode: f = last o .. o first (*exact* on `x`, checked).
 
     Nested `Sequential` modules and submodules whose forward is a plain composition are opened; steps around which
@@ -31,6 +32,7 @@ def read_chain(module: nn.Module, x: Tensor) -> list[Stage]:
     Args:
         module: any module that takes one tensor and gives one; it is not changed, and nothing of it is shared.
         x: samples; a few of them are used to check the chain.
+        export: whether what cannot be traced is exported, which takes seconds.
 
     Returns:
         One `Stage` per step, in the order in which they are called.
@@ -45,7 +47,7 @@ def read_chain(module: nn.Module, x: Tensor) -> list[Stage]:
         own = copied_module(module).eval().requires_grad_(False)
     except Exception as error:
         raise UnreadableModule(f"it cannot be copied ({type(error).__name__}: {_line(error)})") from error
-    stages = _plain([Stage("", own)] if isinstance(own, FullyConnected) else _graph_steps(own, x[:_PROBE]))
+    stages = _plain([Stage("", own)] if isinstance(own, FullyConnected) else _graph_steps(own, x[:_PROBE], export))
     with torch.no_grad():
         wanted, found = own(x[:_PROBE]), run(stages, x[:_PROBE])
     allowed = torch.finfo(wanted.dtype).eps ** 0.5 if wanted.is_floating_point() else 0.0
@@ -62,14 +64,18 @@ def run(stages: Sequence[Stage], x: Tensor) -> Tensor:
 
 
 def as_module(stages: Sequence[Stage]) -> nn.Module:
-    """The steps as one `Sequential`, in eval mode."""
+    """The steps as one `Sequential`, in eval mode; a module that was opened as a whole as itself."""
+    if len(stages) == 1 and isinstance(stages[0].module, Answer):
+        return copied_module(stages[0].module.inner).eval()
     return nn.Sequential(*(copied_module(stage.module) for stage in stages)).eval()
 
 
-def _graph_steps(module: nn.Module, x: Tensor) -> list[Stage]:
+def _graph_steps(module: nn.Module, x: Tensor, export: bool) -> list[Stage]:
     try:
         graph = module if isinstance(module, fx.GraphModule) else traced(module)
     except Exception as first:  # the forward of a stranger raises what it likes
+        if not export:
+            raise UnreadableModule(f"it cannot be traced ({_line(first)})") from first
         try:
             graph = exported(module, x)
         except Exception as second:
@@ -85,8 +91,14 @@ def _graph_steps(module: nn.Module, x: Tensor) -> list[Stage]:
 def _plain(stages: Sequence[Stage]) -> list[Stage]:
     """Networks of ours opened and steps that do nothing left out, in the branches of residual sums too."""
     opened = [part for stage in stages for part in _opened(stage) if not isinstance(part.module, NOTHING)]
-    opened = _padded(opened)
-    return [stage if (steps := branch_of(stage)) is None else with_branch(stage, _plain(steps)) for stage in opened]
+    return [in_chains(stage, _plain) for stage in _padded(opened)]
+
+
+def in_chains(stage: Stage, change: Callable[[list[Stage]], Sequence[Stage]]) -> Stage:
+    """A step with every chain inside of it changed."""
+    for path, steps in inner_chains(stage).items():
+        stage = with_inner_chain(stage, path, change(steps))
+    return stage
 
 
 def _padded(stages: Sequence[Stage]) -> list[Stage]:

@@ -1,10 +1,11 @@
 """What a step of a chain does to its features: weights, a function per neuron, or a coupling.
 
 A step that couples features (attention, layer norm, softmax, a residual block) is a barrier: nothing is moved through
-it, but a residual sum x + branch(x), the branch a chain of steps, can be rewritten in its branch while the stream keeps
-its width. How a module becomes a chain: `networks.chain`.
+it, but chains inside of it can be rewritten: the branch of a residual sum x + branch(x), whose stream keeps its width,
+or parts of a module that was opened (`networks.opening`). How a module becomes a chain: `networks.chain`.
 """
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -82,6 +83,24 @@ def is_flatten(module: nn.Module) -> bool:
     return type(module) is nn.Flatten and (module.start_dim, module.end_dim) == (1, -1)
 
 
+class InnerChain(nn.Sequential):
+    """Steps one after the other in the place of a part of a module that is one step itself.
+
+    Args:
+        steps: what they are; nothing is done where there is none.
+    """
+
+    def __init__(self, steps: Sequence[Stage]) -> None:
+        super().__init__(*(step.module for step in steps))
+        self.names = tuple(step.name for step in steps)
+        self.reasons = tuple(step.reason for step in steps)
+
+    @property
+    def steps(self) -> list[Stage]:
+        """The steps."""
+        return [Stage(*step) for step in zip(self.names, self, self.reasons, strict=True)]
+
+
 class ResidualSum(nn.Module):
     """x + branch(x), the branch being steps one after the other.
 
@@ -91,25 +110,31 @@ class ResidualSum(nn.Module):
 
     def __init__(self, steps: Sequence[Stage]) -> None:
         super().__init__()
-        self.branch = nn.Sequential(*(step.module for step in steps))
-        self.names = tuple(step.name for step in steps)
-        self.reasons = tuple(step.reason for step in steps)
+        self.branch = InnerChain(steps)
 
     def forward(self, x: Tensor) -> Tensor:
         """The stream after the sum, of the shape of x."""
         return x + self.branch(x)
 
-    @property
-    def steps(self) -> list[Stage]:
-        """The steps of the branch."""
-        return [Stage(*step) for step in zip(self.names, self.branch, self.reasons, strict=True)]
+
+def inner_chains(stage: Stage) -> dict[str, list[Stage]]:
+    """The chains inside one step by where they are: the branch of a residual sum, parts of a module that was opened."""
+    found: dict[str, list[Stage]] = {}
+    for path, part in stage.module.named_modules():
+        if isinstance(part, InnerChain) and not any(path.startswith(f"{other}.") for other in found):
+            found[path] = part.steps
+    return found
 
 
-def with_branch(stage: Stage, steps: Sequence[Stage]) -> Stage:
-    """The step of a residual sum with other steps in its branch."""
-    return Stage(stage.name, ResidualSum(steps), stage.reason)
+def with_inner_chain(stage: Stage, path: str, steps: Sequence[Stage]) -> Stage:
+    """The step with other steps in one of its chains; everything else is shared."""
+    return Stage(stage.name, with_part(stage.module, path, InnerChain(steps)), stage.reason)
 
 
-def branch_of(stage: Stage) -> list[Stage] | None:
-    """The steps of the branch of a residual sum; None for any other step."""
-    return stage.module.steps if isinstance(stage.module, ResidualSum) else None
+def with_part(module: nn.Module, path: str, part: nn.Module) -> nn.Module:
+    """A module with another one in a place within; whatever is not on the way there is shared."""
+    head, _, rest = path.partition(".")
+    own = copy.copy(module)
+    parts = dict(own.named_children())
+    own.__dict__["_modules"] = {**parts, head: with_part(parts[head], rest, part) if rest else part}
+    return own

@@ -313,12 +313,62 @@ def test_behind_a_layer_norm_the_branch_is_narrowed_and_the_norm_is_named() -> N
     assert isinstance(next(m for m in found.module.modules() if isinstance(m, nn.LayerNorm)), nn.LayerNorm)
 
 
+class Gated(nn.Module):
+    """A gate beside its value: what cannot be traced as a whole."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate, self.up, self.down = nn.Linear(6, 12), nn.Linear(6, 12), nn.Linear(12, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down(torch.sigmoid(self.gate(x)) * self.up(x)) if x.sum() < 1e9 else x
+
+
+def test_planted_ranks_inside_a_module_that_cannot_be_traced_come_down() -> None:
+    module = seeded(Gated).double()
+    assert isinstance(module, Gated)
+    with torch.no_grad():
+        for layer, rank in ((module.gate, 2), (module.up, 3)):
+            u, s, vh = torch.linalg.svd(layer.weight, full_matrices=False)
+            layer.weight.copy_(u[:, :rank] * s[:rank] @ vh[:rank])
+    found = isthmus.compress(module, samples(300, 6, dtype=DOUBLE), tolerance=1e-8, allow_slower=True)
+    assert type(found.module) is Gated
+    assert sizes(found.module) == [(6, 2), (2, 12), (6, 3), (3, 12), (12, 3)]
+    assert [c.layers for c in found.changes] == [("gate", "gate"), ("up", "up")]
+    assert any(name == "" and "neither traced" in why for name, why in found.refused)
+    x = samples(300, 6, seed=5, dtype=DOUBLE)
+    assert relative_error(found.module, module, x) <= rounding(size=300)
+
+
+class Many(nn.Module):
+    """Six parts one behind the other, each of falling singular values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(nn.Linear(8, 8) for _ in range(6))
+        for part in self.parts:
+            u, _, vh = torch.linalg.svd(part.get_parameter("weight").data)
+            part.get_parameter("weight").data.copy_(u * 2.0 ** -torch.arange(8.0) @ vh)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for part in self.parts:
+            x = x + torch.tanh(part(x)) if x.sum() < 1e9 else x
+        return x
+
+
+def test_a_tolerance_is_shared_by_the_parts_of_a_module() -> None:
+    """Without shares the first three take all of it."""
+    found = isthmus.compress(seeded(Many), samples(600, 8), tolerance=0.2, allow_slower=True)
+    assert {c.layers[0] for c in found.changes} == {f"parts.{i}" for i in range(6)}
+    assert found.error_bound <= 0.2
+
+
 @pytest.mark.parametrize(
     ("make", "shape", "name", "reason"),
     [
         (Residual, (60, 5), "blocks.0", "skip connection"),
         (attention, (60, 4, 5), "1", "attention"),
-        (Branching, (60, 5), "Branching", "neither traced"),
+        (Branching, (60, 5), "", "neither traced"),
     ],
 )
 def test_structures_that_do_not_allow_it_are_named(

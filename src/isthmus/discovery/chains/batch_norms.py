@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from isthmus.discovery.chains.weighted_layers import folded, is_unpadded, mixed_inputs, weighted
-from isthmus.networks.stage_kinds import BATCH_NORMS, Stage, branch_of, is_flatten, is_weighted, with_branch
+from isthmus.networks.stage_kinds import BATCH_NORMS, Stage, inner_chains, is_flatten, is_weighted, with_inner_chain
 
 _LEFT = "normalisation by the statistics of each batch couples its samples"
 
@@ -18,15 +18,15 @@ def without_batch_norms(stages: Sequence[Stage]) -> tuple[list[Stage], list[str]
     """The steps with every batch norm next to a layer folded into it (*exact*), and the names of those folded.
 
     One that folds into neither neighbour (behind a ReLU, before a convolution that pads with zeros) stays, feature by
-    feature; one that uses the statistics of the batch is marked with the reason. Those in the branches of residual sums
-    are folded within their branch.
+    feature; one that uses the statistics of the batch is marked with the reason. Those in chains inside of a step
+    are folded within their chain.
     """
     kept = list(stages)
     names: list[str] = []
     for place, stage in enumerate(kept):
-        if (steps := branch_of(stage)) is not None:
+        for path, steps in inner_chains(stage).items():
             inner, found = without_batch_norms(steps)
-            kept[place] = with_branch(stage, inner)
+            kept[place] = with_inner_chain(kept[place], path, inner)
             names += found
     for stage in stages:
         if not isinstance(stage.module, BATCH_NORMS):

@@ -23,8 +23,9 @@ from isthmus.discovery.chains.weighted_layers import numbers, remultiplied
 from isthmus.discovery.data.splitting import three_parts
 from isthmus.networks import FullyConnected
 from isthmus.networks.arguments import module_argument
-from isthmus.networks.chain import UnreadableModule, as_module, read_chain
+from isthmus.networks.chain import as_module
 from isthmus.networks.export_noise import copied_module
+from isthmus.networks.opening import chain_or_parts
 from isthmus.networks.stage_kinds import Stage
 from isthmus.writing.shown import Shown
 
@@ -94,9 +95,10 @@ def compress(
     neurons are dropped by pivoted QR and the next layer is refitted by least squares, linear maps and convolutions go
     through their principal subspace, near-linear layers are merged into the next. Batch norms are folded. Where it is
     measured to be slower (by a twentieth and 20 microseconds), maps in two factors are one again, or moves are taken
-    back. In a residual sum x + F(x) the stream keeps its width and F is made smaller inside. Attention, layer
-    norm, shortcuts with layers of their own and whatever else couples features are left as they are, and nothing is
-    moved through them.
+    back. In a residual sum x + F(x) the stream keeps its width and F is made smaller inside. Nothing is moved through
+    attention, layer norm, shortcuts with layers of their own and whatever else couples features, nor through a module
+    that cannot be traced; their parts that take and give one tensor are made smaller in their places, on what enters
+    them, and the whole output decides. Encoder layers of torch are written out for that.
 
     Args:
         module: takes one tensor with samples first and gives one; it is not changed, and is looked at in eval mode.
@@ -107,8 +109,8 @@ def compress(
         allow_slower: keep the smallest network however long it takes: six channels may be faster than four.
 
     Returns:
-        The new network (a `FullyConnected` if one came, else a `Sequential`), its error, operations and measured speed,
-        the moves, and the reasons for what was left alone.
+        The new network (a `FullyConnected` if one came, a `Sequential`, or the module with other parts), its error,
+        operations and measured speed, the moves, and the reasons for what was left alone.
 
     Raises:
         ValueError: `tolerance` is not positive and finite.
@@ -127,11 +129,7 @@ def compress(
     old = copied_module(module).eval().requires_grad_(False)
     rows = _parts(x, None if heldout is None else checked_input("compress", module, heldout, least_rows=1))
     targets = [checked_output("compress", old, part) for part in (rows.choosing, rows.reporting)]
-    try:
-        chain = read_chain(old, rows.fitting)
-    except UnreadableModule as error:
-        return _unchanged(old, rows, ((_name(module), f"left as it is: {error}"),), was_tried=False)
-    chain, norms = without_batch_norms(chain)
+    chain, norms = without_batch_norms(chain_or_parts(old, rows.fitting))
     judged, reported = (errors_against(t, r) for t, r in zip(targets, (rows.choosing, rows.reporting), strict=True))
     search = CompressionSearch(chain, rows.fitting, lambda stages: judged(stages).bound, tolerance)
     search.run()

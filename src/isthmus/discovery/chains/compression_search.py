@@ -11,10 +11,10 @@ from torch import Tensor
 
 from isthmus.discovery.chains.compression_moves import plan
 from isthmus.discovery.chains.exact_moves import stretches, without_redundant_neurons
-from isthmus.discovery.chains.rows import BATCH
+from isthmus.discovery.chains.rows import BATCH, MOST_ROWS
 from isthmus.discovery.chains.sites import MovePlan, Site, SiteKind, sites
 from isthmus.networks.chain import run
-from isthmus.networks.stage_kinds import Stage, branch_of, with_branch
+from isthmus.networks.stage_kinds import ResidualSum, Stage, inner_chains, with_inner_chain
 
 # shares of the tolerance spent one after the other: at the full one at once, the first layer takes it all
 BUDGETS = (0.25, 0.5, 1.0)
@@ -75,18 +75,25 @@ class CompressionSearch:
         self.refused.clear()
         while self._best_move(budget):
             pass
-        for place, stage in enumerate(self.stages):  # moves in a branch leave the places of the others
-            if (steps := branch_of(stage)) is not None:
-                self._go_down_branch(place, stage, steps, budget)
+        for place, stage in enumerate(self.stages):  # moves inside a step leave the places of the others
+            chains, spent = inner_chains(stage), self.changes[-1].relative_error if self.changes else 0.0
+            free = max(budget**2 - spent**2, 0.0)
+            shares = [(spent**2 + free * number / len(chains)) ** 0.5 for number in range(1, len(chains))]
+            for path, share in zip(chains, [*shares, budget], strict=False):  # squared errors add up
+                self._go_down_inside(place, path, share)
+            for path in [*chains][:-1]:  # what some have left
+                self._go_down_inside(place, path, budget)
 
-    def _go_down_branch(self, place: int, stage: Stage, steps: list[Stage], budget: float) -> None:
-        """A search of its own in the branch at `place`: it sees the stream, and is judged by the whole network."""
+    def _go_down_inside(self, place: int, path: str, budget: float) -> None:
+        """A search of its own in a chain inside step `place`: it sees what enters it; the whole network judges."""
+        stage = self.stages[place]
 
         def around(steps: Sequence[Stage]) -> list[Stage]:
-            return _replaced(self.stages, (place, place), [with_branch(stage, steps)])
+            return _replaced(self.stages, (place, place), [with_inner_chain(stage, path, steps)])
 
+        x = stream_at(self.stages[:place], self.fitting)
         inner = CompressionSearch(
-            steps, stream_at(self.stages[:place], self.fitting), lambda new: self.error(around(new)), self.tolerance
+            inner_chains(stage)[path], entering(stage, path, x), lambda new: self.error(around(new)), self.tolerance
         )
         inner.go_down(budget)
         for change, new in zip(inner.changes, inner.history[1:], strict=True):
@@ -153,6 +160,25 @@ class CompressionSearch:
         self.changes.append(Change(what, names, parameters(self.stages) - parameters(trial), error))
         self.stages = trial
         self.history.append(trial)
+
+
+def entering(stage: Stage, path: str, x: Tensor) -> Tensor:
+    """What enters a chain inside a step, from what enters the step; of tokens and pixels no more than are looked at."""
+    if isinstance(stage.module, ResidualSum):
+        return x
+    found: list[Tensor] = []
+    rows = 0
+    handle = stage.module.get_submodule(path).register_forward_pre_hook(lambda _, args: found.append(args[0]))
+    try:
+        with torch.no_grad():
+            for batch in x.split(BATCH):
+                stage.module(batch)
+                rows += found[-1].numel() // found[-1].shape[-1]
+                if rows >= MOST_ROWS:
+                    break
+    finally:
+        handle.remove()
+    return torch.cat(found)
 
 
 def stream_at(stages: Sequence[Stage], x: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from isthmus.discovery.chains.rows import BATCH
 from isthmus.errors import DataError, ShapeError
-from isthmus.networks.arguments import module_argument, tensor_argument
+from isthmus.networks.arguments import answer_of, module_argument, tensor_argument
 
 
 def checked_input(call: str, module: nn.Module, x: Tensor, *, least_rows: int) -> Tensor:
@@ -51,11 +51,11 @@ def checked_output(call: str, module: nn.Module, x: Tensor) -> Tensor:
                 raise DataError(
                     f"{call}: {what} failed ({type(error).__name__}: {detail}). Give x as the module takes it."
                 ) from error
-            if not isinstance(output, Tensor) or output.ndim < 1 or len(output) != len(rows):
-                kind = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
+            answer = answer_of(output, f"{call}: {type(module).__name__}")
+            if answer.ndim < 1 or len(answer) != len(rows):
                 raise DataError(
-                    f"{call}: needs a module that gives one tensor with a row per sample; got {kind}. Wrap it in a "
-                    "module whose forward picks that tensor, as in model(x).logits."
+                    f"{call}: needs a module that gives one tensor with a row per sample; got {tuple(answer.shape)}. "
+                    "Wrap it in a module whose forward picks that tensor."
                 )
-            outputs.append(output)
+            outputs.append(answer)
     return torch.cat(outputs)

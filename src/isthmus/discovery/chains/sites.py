@@ -15,7 +15,7 @@ from isthmus.networks.stage_kinds import (
     CHANNELWISE,
     ELEMENTWISE,
     Stage,
-    branch_of,
+    inner_chains,
     is_convolution,
     is_flatten,
     is_weighted,
@@ -95,8 +95,8 @@ def refusals(stages: Sequence[Stage]) -> list[tuple[str, str]]:
 
 
 def branches(stages: Sequence[Stage]) -> list[list[Stage]]:
-    """The steps of every branch of a residual sum among these steps."""
-    return [steps for stage in stages if (steps := branch_of(stage)) is not None]
+    """The chains inside of these steps: branches of residual sums, parts of modules that were opened."""
+    return [steps for stage in stages for steps in inner_chains(stage).values()]
 
 
 def has_sites(stages: Sequence[Stage]) -> bool:

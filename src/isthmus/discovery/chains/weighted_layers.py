@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from isthmus.networks.chain import linear_layer
 from isthmus.networks.export_noise import copied_module
-from isthmus.networks.stage_kinds import BATCH_NORMS, ELEMENTWISE, Stage, branch_of, is_weighted, with_branch
+from isthmus.networks.stage_kinds import BATCH_NORMS, ELEMENTWISE, Stage, inner_chains, is_weighted, with_inner_chain
 
 Weighted = nn.Linear | nn.Conv1d | nn.Conv2d
 
@@ -115,10 +115,12 @@ def remultiplied(stages: Sequence[Stage]) -> tuple[list[Stage], list[str]]:
     names: list[str] = []
     for stage in stages:
         before = kept[-1] if kept else None
-        if (steps := branch_of(stage)) is not None:
-            inner, found = remultiplied(steps)
-            kept.append(with_branch(stage, inner))
-            names += found
+        if chains := inner_chains(stage):
+            for path, steps in chains.items():
+                inner, found = remultiplied(steps)
+                stage = with_inner_chain(stage, path, inner)  # noqa: PLW2901
+                names += found
+            kept.append(stage)
         elif before is not None and (whole := _product(before, stage)) is not None:
             kept[-1] = Stage(stage.name, whole)
             names += [before.name, stage.name]

@@ -1,0 +1,183 @@
+"""A module that is no chain of steps, opened: parts of it that take and give one tensor become chains in their places.
+
+So attention, gates and models of transformers are rewritten inside. Chains themselves: `networks.chain`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, fx, nn
+
+from isthmus.networks.arguments import Answer
+from isthmus.networks.chain import UnreadableModule, in_chains, linear_layer, read_chain, run
+from isthmus.networks.export_noise import copied_module
+from isthmus.networks.layers import relative_error
+from isthmus.networks.stage_kinds import InnerChain, ResidualSum, Stage, inner_chains, is_weighted, with_part
+from isthmus.networks.unfolded import UnfoldedEncoderLayer
+
+_PROBE = 8
+# classes of transformers that compute what a layer of torch does
+_GELUS = {"NewGELUActivation": "tanh", "GELUTanh": "tanh", "PytorchGELUTanh": "tanh", "GELUActivation": "none"}
+
+
+@dataclass(slots=True)
+class _Calls:
+    """How often a part was called, and what entered when it took and gave one tensor."""
+
+    count: int = 0
+    x: Tensor | None = None
+
+
+def chain_or_parts(module: nn.Module, x: Tensor) -> list[Stage]:
+    """The steps of a module, opened; a single one, the module with chains inside, where that leaves more to rewrite.
+
+    Args:
+        module: as `read_chain` takes it, or one that cannot be read.
+        x: samples.
+    """
+    try:
+        chain = opened(read_chain(module, x), x)
+    except UnreadableModule as error:
+        return whole(module, x, f"left as it is: {error}")
+    if not any(stage.reason for stage in chain):
+        return chain
+    parts = whole(module, x, "its parts are looked at one by one")
+    return parts if movable_parameters(parts) > movable_parameters(chain) else chain
+
+
+def opened(stages: Sequence[Stage], x: Tensor) -> list[Stage]:
+    """The steps, with chains inside of those through which nothing is moved, wherever a part of one can be read.
+
+    Args:
+        stages: of a chain; the modules of steps that are opened are copied.
+        x: samples, a few of which are looked at.
+
+    Returns:
+        As many steps, which compute the same (checked on 8 samples); one that cannot be opened stays as it is.
+    """
+    found: list[Stage] = []
+    part = x[:_PROBE]
+    with torch.no_grad():
+        for stage in stages:
+            here = part
+            if isinstance(stage.module, ResidualSum):
+                found.append(in_chains(stage, lambda steps, here=here: opened(steps, here)))
+            else:
+                found.append(_opened(stage, here) if stage.reason and any(stage.module.children()) else stage)
+            part = stage.module(part)
+    return found
+
+
+def whole(module: nn.Module, x: Tensor, reason: str) -> list[Stage]:
+    """A module that cannot be read as one step that is opened; nothing inside of it where that cannot be either."""
+    return opened([Stage("", Answer(copied_module(module).eval()), reason)], x)
+
+
+def movable_parameters(stages: Sequence[Stage]) -> int:
+    """Parameters of the layers that can be rewritten, in chains inside too."""
+    own = sum(p.numel() for stage in stages if is_weighted(stage.module) for p in stage.module.parameters())
+    return own + sum(movable_parameters(steps) for stage in stages for steps in inner_chains(stage).values())
+
+
+def _opened(stage: Stage, x: Tensor) -> Stage:
+    own = _translated(copied_module(stage.module))
+    calls, start = _calls(own, x), "inner" if isinstance(own, Answer) else ""
+    chains = _chains(own.get_submodule(start), start, calls, _shared(own))
+    if not chains:
+        return stage
+    outer = "" if isinstance(own, fx.GraphModule) else stage.name  # whose parts have their names from the whole
+    for path, steps in chains:
+        own = with_part(own, path, InnerChain(_named(steps, _joined(outer, path[len(start) :].strip(".")))))
+    wanted, found = stage.module(x), own(x)
+    is_same = found.shape == wanted.shape and relative_error(found, wanted) <= torch.finfo(wanted.dtype).eps ** 0.5
+    return Stage(stage.name, own, stage.reason) if is_same else stage
+
+
+def _named(steps: Sequence[Stage], prefix: str) -> list[Stage]:
+    """The steps by their names in a larger module."""
+    return [
+        in_chains(Stage(_joined(prefix, step.name), step.module, step.reason), lambda inner: _named(inner, prefix))
+        for step in steps
+    ]
+
+
+def _joined(*names: str) -> str:
+    return ".".join(name for name in names if name)
+
+
+def _calls(module: nn.Module, x: Tensor) -> dict[str, _Calls]:
+    """What every part of a module was called with, in one evaluation."""
+    found = {path: _Calls() for path, _ in module.named_modules()}
+
+    def heard(path: str, args: tuple[object, ...], kwargs: dict[str, object], output: object) -> None:
+        calls, x = found[path], args[0] if len(args) == 1 and not kwargs else None
+        calls.count += 1
+        if isinstance(x, Tensor) and isinstance(output, Tensor) and x.is_floating_point() and x.ndim > 1:
+            calls.x = x
+
+    handles = [
+        part.register_forward_hook(
+            lambda _, args, kwargs, out, path=path: heard(path, args, kwargs, out), with_kwargs=True
+        )
+        for path, part in module.named_modules()
+    ]
+    try:
+        module(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+
+
+def _chains(module: nn.Module, path: str, calls: dict[str, _Calls], shared: set[int]) -> list[tuple[str, list[Stage]]]:
+    """(path, steps) of the largest parts within `module` that can be read and hold something to rewrite."""
+    found: list[tuple[str, list[Stage]]] = []
+    for name, child in module.named_children():
+        place = f"{path}.{name}" if path else name
+        steps = _steps(child, calls[place], shared)
+        found += [(place, steps)] if steps else _chains(child, place, calls, shared)
+    return found
+
+
+def _steps(part: nn.Module, calls: _Calls, shared: set[int]) -> list[Stage] | None:
+    if calls.count != 1 or calls.x is None or any(id(p) in shared for p in part.parameters()):
+        return None
+    if is_weighted(part):
+        return [Stage("", part)]
+    try:
+        steps = read_chain(part, calls.x, export=False)
+        if sum(is_weighted(m) for m in part.modules()) > sum(is_weighted(s.module) for s in steps):
+            steps = opened(steps, calls.x)
+        return steps if movable_parameters(steps) and run(steps, calls.x).shape else None
+    except UnreadableModule:
+        return None
+
+
+def _shared(module: nn.Module) -> set[int]:
+    """Parameters that stand in several places: what is saved in one is not saved in another."""
+    ids = [id(p) for _, p in module.named_parameters(remove_duplicate=False)]
+    return {i for i in ids if ids.count(i) > 1}
+
+
+def _translated(module: nn.Module) -> nn.Module:
+    """The module with layers of transformers as those of torch, and fused layers of torch written out."""
+    for part in [*module.modules()]:
+        for name, child in part.named_children():
+            if (new := _translation(child)) is not None:
+                setattr(part, name, new)
+        if isinstance(part, nn.TransformerEncoder):
+            part.use_nested_tensor = False
+    new = _translation(module)
+    return module if new is None else new
+
+
+def _translation(child: nn.Module) -> nn.Module | None:
+    kind = type(child).__name__
+    if kind in _GELUS:
+        return nn.GELU(_GELUS[kind])
+    if kind == "Conv1D" and hasattr(child, "nf"):
+        return linear_layer(child.get_parameter("weight").mT.contiguous(), child.get_parameter("bias"))
+    if isinstance(child, nn.TransformerEncoderLayer) and UnfoldedEncoderLayer.unfolds(child):
+        return UnfoldedEncoderLayer(child)
+    return None
