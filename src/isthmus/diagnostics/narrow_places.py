@@ -12,7 +12,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from isthmus.diagnostics.budget import Budget
+from isthmus.diagnostics.budget import Budget, give_back
 from isthmus.diagnostics.evaluation import record
 from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.recording import Listener
@@ -192,6 +192,7 @@ class _Trial:
         return high
 
     def _output(self, part: Samples, listener: Listener) -> Tensor:
+        give_back()
         with torch.no_grad():
             output, real = record(self.session.streamed, self._names, part, listener), part.real_tokens
             if real is not None and output.shape[:2] == real.shape:  # nobody reads what padding becomes
