@@ -87,6 +87,11 @@ def read_model_file(path: str | os.PathLike[str], *, factory: str | None = None,
         return _with_factory(place, factory, indexed_tensors(place))
     if suffix in PICKLED:
         return _with_factory(place, factory, unpickled_tensors(place, key=key))
+    if suffix == ".onnx":
+        raise DataError(
+            f"{place}: networks in ONNX are not read. Export the one of torch that it came from as .pt2 "
+            "(torch.export.save), or give its weights with --factory module:callable."
+        )
     known = ", ".join((".safetensors", INDEX, *PICKLED, ".pt2"))
     raise DataError(f"{place}: unknown extension {suffix!r}. Give a folder that discover wrote, or one of {known}.")
 
