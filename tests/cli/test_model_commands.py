@@ -165,18 +165,18 @@ def test_many_places_are_one_line_of_each_kind_and_the_summary_has_them_all(
     assert sum("(an error of" in why for _, why in refused) >= 9
 
 
-def test_a_module_that_gives_no_single_tensor_is_told_what_to_wrap(
+def test_a_module_that_gives_no_tensor_of_rows_is_told_what_to_wrap(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "pairs.py").write_text(
         "import torch\n\nclass Pair(torch.nn.Linear):\n    def forward(self, x):\n"
-        "        y = super().forward(x)\n        return y, y\n\ndef make():\n    return Pair(5, 2)\n"
+        "        return super().forward(x).sum(), 'words'\n\ndef make():\n    return Pair(5, 2)\n"
     )
     torch.save(nn.Linear(5, 2).state_dict(), "pairs.pt")
     words = ["pairs.pt", "--data", "rows.csv", "--factory", "pairs:make"]
     for command in (["factor", *words], ["compress", *words, "--tolerance", "0.1"]):
         assert run(command) == 2
-        assert "got tuple. Wrap it in a module whose forward picks" in capsys.readouterr().err.splitlines()[-1]
+        assert "got (). Wrap it in a module whose forward picks" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_an_older_export_is_replaced_only_when_asked(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

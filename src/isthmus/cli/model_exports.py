@@ -58,6 +58,7 @@ def factor(
 def compress(
     request: ExportRequest,
     tolerance: Annotated[float, typer.Option(help="Largest relative error of the output on fresh samples.")],
+    polish: Annotated[str | None, typer.Option(help="distil: train it briefly against the original outputs.")] = None,
 ) -> int:
     """Make a network smaller: parameters, operations and measured speed before and after, and what was left alone.
 
@@ -66,9 +67,11 @@ def compress(
     """
     if not 0 < tolerance < float("inf"):
         raise DataError(f"--tolerance {tolerance:g}: needs a positive number, relative to the output's spread: 0.01.")
+    if polish not in {None, "distil"}:
+        raise DataError(f"--polish {polish}: there is only distil.")
     folder = request.writable_folder("compress")
     from isthmus.cli.export_run import compress_in  # torch and the rest: only once the request makes sense
     from isthmus.cli.terminal import notes
 
     with terminate_like_interrupt(), warnings_as_lines(notes()):
-        return compress_in(folder, request, tolerance=tolerance)
+        return compress_in(folder, request, tolerance=tolerance, polish=polish)

@@ -408,3 +408,8 @@ def test_bad_input_is_refused(x: Tensor, tolerance: float, error: type[Exception
     module = dense(10, 8, 3)
     with pytest.raises(error, match=message):
         isthmus.compress(module, x, tolerance=tolerance)
+
+
+def test_a_polish_by_another_name_is_refused() -> None:
+    with pytest.raises(ValueError, match="polish='distill'.*'distil'"):
+        isthmus.compress(dense(6, 3), samples(40, 6, dtype=DOUBLE), tolerance=0.1, polish="distill")

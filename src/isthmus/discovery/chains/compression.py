@@ -4,8 +4,8 @@ The search: `chains.compression_search`. How a module is taken apart: `networks.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
@@ -17,6 +17,8 @@ from isthmus.discovery.chains.batch_norms import without_batch_norms
 from isthmus.discovery.chains.compression_search import Change, CompressionSearch, parameters
 from isthmus.discovery.chains.error_bounds import RowErrors, errors_against
 from isthmus.discovery.chains.module_input import checked_input, checked_output
+from isthmus.discovery.chains.polishing import POLISHES, polished_attempts
+from isthmus.discovery.chains.proofs import Proved, attempts, proved
 from isthmus.discovery.chains.running_cost import flops, num_parameters, seconds_of_passes
 from isthmus.discovery.chains.sites import has_sites, refusals
 from isthmus.discovery.chains.weighted_layers import numbers, remultiplied
@@ -26,7 +28,6 @@ from isthmus.networks.arguments import module_argument
 from isthmus.networks.chain import as_module
 from isthmus.networks.export_noise import copied_module
 from isthmus.networks.opening import chain_or_parts
-from isthmus.networks.stage_kinds import Stage
 from isthmus.writing.shown import Shown
 
 # rows that the search fits, judges and reports on, at most
@@ -79,7 +80,13 @@ class Compression(Shown):
 
 
 def compress(
-    module: nn.Module, x: Tensor, *, tolerance: float, heldout: Tensor | None = None, allow_slower: bool = False
+    module: nn.Module,
+    x: Tensor,
+    *,
+    tolerance: float,
+    heldout: Tensor | None = None,
+    allow_slower: bool = False,
+    polish: str | None = None,
 ) -> Compression:
     """The network with fewer neurons and layers, as long as its output stays within a tolerance on fresh samples.
 
@@ -107,13 +114,15 @@ def compress(
         heldout: samples that report, at most 8192 of them; x then is cut in two parts only. By default a fifth of x, of
             few up to a third.
         allow_slower: keep the smallest network however long it takes: six channels may be faster than four.
+        polish: "distil": the search goes beyond the tolerance, and some networks on its way are trained against the
+            outputs of the original by 200 steps of L-BFGS on at most 2048 samples.
 
     Returns:
         The new network (a `FullyConnected` if one came, a `Sequential`, or the module with other parts), its error,
         operations and measured speed, the moves, and the reasons for what was left alone.
 
     Raises:
-        ValueError: `tolerance` is not positive and finite.
+        ValueError: `tolerance` is not positive and finite, or another `polish`.
         ShapeError: fewer than 5 samples.
         DataError: NaN in the samples, or the module fails on them; says with what.
 
@@ -124,6 +133,8 @@ def compress(
         raise ValueError(
             f"compress(tolerance={tolerance}): needs a finite tolerance > 0, relative to the output's spread."
         )
+    if polish not in {None, *POLISHES}:
+        raise ValueError(f"compress(polish={polish!r}): needs None or one of {', '.join(map(repr, POLISHES))}.")
     module_argument(module, "compress(module, x)")
     x = checked_input("compress", module, x, least_rows=LEAST_ROWS)
     old = copied_module(module).eval().requires_grad_(False)
@@ -133,16 +144,18 @@ def compress(
     judged, reported = (errors_against(t, r) for t, r in zip(targets, (rows.choosing, rows.reporting), strict=True))
     search = CompressionSearch(chain, rows.fitting, lambda stages: judged(stages).bound, tolerance)
     search.run()
+    tried = (
+        attempts(search) if polish is None else polished_attempts(search, checked_output("compress", old, rows.fitting))
+    )
     too_costly = [(site.partition(": ")[0], _cost(site, e, tolerance)) for site, e in search.refused.items()]
     refused = (*refusals(chain), *too_costly)
-    proved = [
-        p for p in _proved(search, norms, old, reported, tolerance) if parameters(p.stages) <= num_parameters(old)
-    ]
-    if not proved:
+    kept = proved(tried, (chain, norms, old), reported, tolerance)
+    kept = [p for p in kept if parameters(p.stages) <= num_parameters(old)]
+    if not kept:
         return _unchanged(old, rows, (*refused, *_unproved(search, rows, tolerance)), was_tried=has_sites(chain))
-    timed = _not_slower(old, proved, rows.timed, allow_slower=allow_slower)
+    timed = _not_slower(old, kept, rows.timed, allow_slower=allow_slower)
     if timed is None:
-        slow = f"left as it is: with {parameters(proved[-1].stages)} parameters it was measured to be slower"
+        slow = f"left as it is: with {parameters(kept[-1].stages)} parameters it was measured to be slower"
         return _unchanged(old, rows, (*refused, (_name(module), slow)), was_tried=has_sites(chain))
     return _measured(old, timed, rows.reporting, refused=refused, was_tried=has_sites(chain))
 
@@ -161,19 +174,11 @@ class _Rows(NamedTuple):
         return self.reporting.repeat(times, *[1] * (self.reporting.ndim - 1))[:MOST_TIMED]
 
 
-class _Proved(NamedTuple):
-    """The steps after the last move that was proved to keep the tolerance, the moves up to it, and their errors."""
-
-    stages: list[Stage]
-    changes: tuple[Change, ...]
-    errors: RowErrors
-
-
 class _Timed(NamedTuple):
     """What was proved, as a module that was measured beside the old one."""
 
     module: nn.Module
-    proved: _Proved
+    proved: Proved
     seconds: tuple[float, float]
 
 
@@ -185,32 +190,6 @@ def _parts(x: Tensor, heldout: Tensor | None) -> _Rows:
     return _Rows(fitting[:MOST_FITTING], x[choose][:MOST_JUDGING], reporting[::stride])
 
 
-def _proved(
-    search: CompressionSearch,
-    norms: Sequence[str],
-    old: nn.Module,
-    reported: Callable[[Sequence[Stage]], RowErrors],
-    tolerance: float,
-) -> list[_Proved]:
-    """The network after each move, from the first on, as long as the bound on the error keeps to the tolerance."""
-    changes: list[Change] = []
-    start = reported(search.history[0])
-    if norms:
-        saved = sum(num_parameters(old.get_submodule(name)) for name in norms if _has(old, name))
-        span = (norms[0], norms[-1])
-        changes.append(Change("batch norm folded into its neighbour", span, saved, start.relative_error))
-    if start.bound > tolerance:
-        return []
-    found = [_Proved(search.history[0], tuple(changes), start)] if norms else []
-    for change, stages in zip(search.changes, search.history[1:], strict=True):
-        errors = reported(stages)
-        if errors.bound > tolerance:
-            break
-        changes.append(replace(change, relative_error=errors.relative_error))
-        found.append(_Proved(stages, tuple(changes), errors))
-    return found
-
-
 def _unproved(search: CompressionSearch, rows: _Rows, tolerance: float) -> tuple[tuple[str, str], ...]:
     """The reason why moves that the search liked were not kept, where there were any."""
     if not search.changes:
@@ -220,18 +199,18 @@ def _unproved(search: CompressionSearch, rows: _Rows, tolerance: float) -> tuple
     return ((first.layers[0], why),)
 
 
-def _not_slower(old: nn.Module, proved: Sequence[_Proved], x: Tensor, *, allow_slower: bool) -> _Timed | None:
+def _not_slower(old: nn.Module, kept: Sequence[Proved], x: Tensor, *, allow_slower: bool) -> _Timed | None:
     """The smallest network that is not slower: the last; its maps in two factors as one; half as many moves, .."""
-    last = proved[-1]
+    last = kept[-1]
     forms = [last]
     whole, joined = remultiplied(last.stages)
     if joined and parameters(whole) < num_parameters(old):
         back = Change("map in two factors written as one again: it is faster", (joined[0], joined[-1]),
                       parameters(last.stages) - parameters(whole), last.errors.relative_error)  # fmt: skip
-        forms.append(_Proved(whole, (*last.changes, back), last.errors))
-    fewer = len(proved) // 2
+        forms.append(Proved(whole, (*last.changes, back), last.errors))
+    fewer = len(kept) // 2
     while fewer:
-        forms.append(proved[fewer - 1])
+        forms.append(kept[fewer - 1])
         fewer //= 2
     for form in forms:
         new = as_module(form.stages)
@@ -280,7 +259,7 @@ def _measured(
 def _unchanged(old: nn.Module, rows: _Rows, refused: tuple[tuple[str, str], ...], *, was_tried: bool) -> Compression:
     """The network as it came."""
     seconds = median(seconds_of_passes((old,), rows.timed)[0])
-    timed = _Timed(old, _Proved([], (), RowErrors(np.zeros(2), np.ones(2))), (seconds, seconds))
+    timed = _Timed(old, Proved([], (), RowErrors(np.zeros(2), np.ones(2))), (seconds, seconds))
     return _measured(old, timed, rows.reporting, refused=refused, was_tried=was_tried)
 
 
@@ -292,7 +271,3 @@ def _cost(site: str, error: float, tolerance: float) -> str:
 
 def _name(module: nn.Module) -> str:
     return type(module).__name__
-
-
-def _has(module: nn.Module, name: str) -> bool:
-    return name in dict(module.named_modules())

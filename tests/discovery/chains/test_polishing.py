@@ -1,0 +1,60 @@
+"""Networks trained against the original are smaller at the same tolerance, which still holds on fresh rows."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+import isthmus
+from foreign_modules import Residual, samples, seeded
+from isthmus.discovery.chains.compression_search import Change, CompressionSearch
+from isthmus.discovery.chains.polishing import DISTILLED, distilled, polished_attempts
+from isthmus.networks.chain import read_chain, run
+from isthmus.networks.stage_kinds import Stage
+
+DOUBLE = torch.float64
+
+
+def deep() -> nn.Module:
+    return nn.Sequential(nn.Linear(6, 40), nn.Tanh(), nn.Linear(40, 40), nn.Tanh(), nn.Linear(40, 2))
+
+
+def error(stages: Sequence[Stage], x: Tensor, target: Tensor) -> float:
+    with torch.no_grad():
+        return float((run(stages, x) - target).norm() / (target - target.mean(0)).norm())
+
+
+def test_training_moves_the_numbers_towards_the_target_and_leaves_the_steps() -> None:
+    module, other = seeded(Residual).double(), seeded(Residual, 1).double()
+    x = samples(200, 5, dtype=DOUBLE)
+    stages, target = read_chain(module, x), other(x).detach()
+    before = [p.clone() for stage in stages for p in stage.module.parameters()]
+    new = distilled(stages, x, target)
+    assert error(new, x, target) < error(stages, x, target) / 3
+    assert [(s.name, s.reason, type(s.module)) for s in new] == [(s.name, s.reason, type(s.module)) for s in stages]
+    assert all(
+        torch.equal(p, b) for p, b in zip((p for s in stages for p in s.module.parameters()), before, strict=True)
+    )
+    assert not any(p.requires_grad for s in new for p in s.module.parameters())
+    assert distilled(stages, x, module(x).detach())[0].module is stages[0].module  # nothing to better
+
+
+def test_a_compression_that_trains_is_smaller_and_keeps_its_tolerance() -> None:
+    module = seeded(deep).double()
+    x, fresh = samples(1200, 6, dtype=DOUBLE), samples(4000, 6, seed=9, dtype=DOUBLE)
+    plain = isthmus.compress(module, x, tolerance=0.03, allow_slower=True)
+    found = isthmus.compress(module, x, tolerance=0.03, allow_slower=True, polish="distil")
+    assert found.parameters_after < 0.9 * plain.parameters_after
+    assert found.changes[-1].what == DISTILLED
+    assert found.parameters_before - found.parameters_after == sum(c.parameters for c in found.changes)
+    with torch.no_grad():
+        wanted = module(fresh)
+        off = float((found.module(fresh) - wanted).norm() / (wanted - wanted.mean(0)).norm())
+    assert off <= found.error_bound <= 0.03
+
+
+def test_where_training_helps_nowhere_all_moves_stay_as_they_are() -> None:
+    module, x = seeded(Residual).double(), samples(200, 5, dtype=DOUBLE)
+    search = CompressionSearch(read_chain(module, x), x, lambda _: 1.0, 0.1)
+    search.changes, search.history = [Change("a", ("b", "c"), 1, 0.09)], [search.stages, search.stages]
+    assert [one.changes for one in polished_attempts(search, module(x).detach())] == [tuple(search.changes)]
