@@ -37,6 +37,8 @@ extensions = [
     "cells",
     "commands",
     "docstrings",
+    "links",
+    "names",
 ]
 exclude_patterns = ["_build", "_ext"]
 suppress_warnings = ["ref.python"]  # annotations are short names, which several rooms may have
