@@ -1,7 +1,11 @@
 """The site (`make docs`): each block of its pages is run by the build or checked here, links lead somewhere."""
 
+import importlib.util
+import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +17,22 @@ from isthmus.cli.commands import app
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
+NOTEBOOKS = sorted(DOCS.glob("notebooks/*.ipynb"))
 # pages that were there before the site: notes for developers, whose blocks are formulas and lines of several programs
 NOTES = {*DOCS.glob("notes/*.md"), *(DOCS / f"{name}.md" for name in ("errata", "figures", "map", "theorems", "walk"))}
 FENCE = re.compile(r"^(`{3,}|:{3,})([^\n]*)\n(.*?)^\1\s*$", re.MULTILINE | re.DOTALL)
 BUILT = {"{code-cell}", "{toctree}", "{image}", "{include}", "{eval-rst}", "{commands}", "{grid}"}
 HEAD = "---\nfile_format: mystnb\n"
+
+
+def module_from(path: str) -> object:
+    """An extension of the site, as Sphinx imports it."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def blocks(text: str) -> list[tuple[str, str]]:
@@ -41,7 +56,8 @@ def shown_commands(text: str) -> list[str]:
 
 def entries(toctree: str) -> list[str]:
     """Files that a table of contents names."""
-    return [f"{line.strip()}.md" for line in toctree.splitlines() if line.strip() and not line.startswith(":")]
+    names = [line.strip() for line in toctree.splitlines() if line.strip() and not line.startswith(":")]
+    return [f"{name}.{'ipynb' if name.startswith('notebooks/') else 'md'}" for name in names]
 
 
 def broken_links(page: Path, text: str) -> list[str]:
@@ -99,7 +115,38 @@ def test_every_page_can_be_reached_from_the_first() -> None:
     while ahead:
         page = ahead.pop()
         reached.add(page)
+        if page in NOTEBOOKS:
+            continue
         for kind, content in blocks(page.read_text()):
             below = [(page.parent / name).resolve() for name in entries(content)] if kind == "{toctree}" else []
             ahead += [one for one in below if one.exists() and one not in reached]
-    assert {*PAGES} - reached == set()
+    assert {*PAGES, *NOTEBOOKS} - reached == set()
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.name)
+def test_notebooks_are_kept_without_what_they_printed_and_end_in_what_must_hold(path: Path) -> None:
+    cells = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+    assert [cell for cell in cells if cell["outputs"] or cell["execution_count"] is not None] == []
+    assert "assert" in "".join(cells[-1]["source"])
+
+
+def test_a_page_an_anchor_and_a_picture_that_are_not_there_are_seen_in_the_built_site(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "b.html").write_text('<p id="here"></p><a href="../a.html#top">x</a>')
+    text = '<a href="sub/b.html#here">1</a><a href="sub/b.html#gone">2</a><a href="c.html">3</a><a href="#no">4</a>'
+    (tmp_path / "a.html").write_text(f'{text}<img src="d%20e.png"><a href="https://x.org/y">5</a>')
+    (tmp_path / "d e.png").touch()
+    links: Any = module_from("docs/_ext/links.py")
+    assert links.broken(tmp_path) == ["a.html: sub/b.html#gone", "a.html: c.html", "a.html: #no"]
+
+
+@pytest.mark.slow
+def test_the_site_builds_and_every_link_in_it_leads_somewhere(tmp_path: Path) -> None:
+    """Without running its cells, which `make docs` does."""
+    pytest.importorskip("myst_nb", reason="the extra docs is not installed")
+    words = ["-m", "sphinx", "-q", "-E", "-D", "nb_execution_mode=off", "-b", "html", str(DOCS), str(tmp_path / "site")]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
+    complaints = [line for line in done.stderr.splitlines() if "WARNING" in line and "myst-nb.lexer" not in line]
+    assert (done.returncode, complaints) == (0, [])
+    pages = (tmp_path / "site").rglob("*.html")
+    assert sum(page.read_text().count('title="isthmus.theory.linear_cost"') for page in pages) >= 3, "names are links"

@@ -7,7 +7,9 @@ from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
-NAME = re.compile(r"(isthmus(?:\.\w+)+)(?:\(\w*\))?")  # an argument in parentheses, as in docs/notation.md, is not of it
+NAME = re.compile(
+    r"(isthmus(?:\.\w+)+)(?:\(\w*\))?"
+)  # an argument in parentheses, as in docs/notation.md, is not of it
 
 
 class LinkedNames(SphinxTransform):
