@@ -12,6 +12,8 @@ from matplotlib.rcsetup import cycler
 
 import discoveries
 from isthmus import plots
+from isthmus.plots.interpretation import STRONGEST_UNDER_NUMBERS
+from isthmus.plots.style import PALETTE, axes_or_new, floor
 from isthmus.reports.picture import Picture, svg_of
 
 FOUND = discoveries.discovery()
@@ -57,3 +59,32 @@ def test_axes_of_the_caller_keep_the_callers_settings() -> None:
     with matplotlib.rc_context({"font.family": ["monospace"]}):
         ax = plots.scree(FOUND.scree, Figure().add_subplot(), rank=FOUND.rank)
     assert {t.get_fontfamily()[0] for t in ax.texts} == {"monospace"}
+
+
+def test_numbers_in_the_cells_of_a_map_can_be_read_on_light_and_on_dark_pages() -> None:
+    """The strongest cell under its number, by the web's accessibility rules; stronger would not do on dark pages."""
+    for scheme in (0, 1):
+        blue, ground, ink = (rgb(PALETTE[name][scheme]) for name in ("blue", "surface", "ink"))
+        for strength, passes in ((STRONGEST_UNDER_NUMBERS, True), (1.0, False)):
+            cell = strength * blue + (1 - strength) * ground
+            assert (contrast(ink, cell) >= 4.5) is passes
+
+
+def rgb(colour: str) -> np.ndarray:
+    return np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+
+
+def contrast(a: np.ndarray, b: np.ndarray) -> float:
+    parts = [np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4) for c in (a, b)]
+    low, high = sorted(float(part @ [0.2126, 0.7152, 0.0722]) + 0.05 for part in parts)
+    return high / low
+
+
+def test_what_was_cut_off_below_is_hatched_and_not_drawn_as_data() -> None:
+    ax = axes_or_new(None)
+    ax.set_yscale("log")
+    ax.plot([1, 2], [1.0, 1e-6])
+    floor(ax, 1e-6, "a millionth or less")
+    assert [patch.get_hatch() for patch in ax.patches] == ["/////"]
+    assert ax.get_ylim()[0] < 1e-6
+    assert [text.get_text() for text in ax.texts] == ["a millionth or less"]

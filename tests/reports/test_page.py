@@ -12,7 +12,7 @@ import discoveries
 import isthmus
 from isthmus.discovery import Discovery
 from isthmus.reports import report
-from pages import HOSTILE, Page, shown
+from pages import ACCESSIBLE, HOSTILE, Page, filled, shown
 
 
 def hostile() -> Discovery:
@@ -168,4 +168,35 @@ def test_tables_and_numbers_can_be_taken_away_and_sorted(tmp_path: Path, browser
         shown = [float(text) for text in page.locator(cells).all_inner_texts()]
         assert shown == sorted(table["objective"], key=lambda value: order * value)
     assert head.get_attribute("aria-sort") == "descending"
+    page.close()
+
+
+# each breaks one rule of a page that readers without sight, without a mouse or in the dark can use
+BAD = """<html><body><main><h1>a</h1><h3>b</h3><img src="data:,"><svg id="x"></svg><p id="x">c</p>
+<table><tr><th>d</th></tr></table><a href="#">&#8203;</a><dl><p>e</p></dl><ul><p>f</p></ul><p tabindex="2">g</p>
+<p style="overflow:auto;height:5px" id="s">h<br>i</p><p style="color:#999;background:#fff">j</p></main>
+<p>k</p></body></html>"""
+
+
+def test_what_keeps_readers_out_is_seen(browser: Browser) -> None:
+    page = browser.new_page()
+    page.set_content(BAD)
+    rules = {line.partition(":")[0] for line in page.evaluate(ACCESSIBLE)}
+    assert rules >= {
+        "language", "title", "heading order", "id twice", "alternative text", "name of a picture", "caption", "scope",
+        "list", "order of focus", "contrast of text", "outside of the landmark",
+    }  # fmt: skip
+    page.close()
+
+
+def test_on_paper_the_first_page_is_full_and_small_print_can_be_read(page_path: Path, browser: Browser) -> None:
+    page = browser.new_page()
+    page.goto(page_path.as_uri())
+    page.emulate_media(media="print")
+    margins = dict.fromkeys(("top", "right", "bottom", "left"), "1cm")
+    shares = filled(page.pdf(format="A4", margin=margins))  # pyright: ignore[reportArgumentType] - a dictionary of them
+    assert shares[0] > 0.6
+    every = "[...document.querySelectorAll('td, th, dd, p, li, figcaption')]"
+    sizes = f"{every}.map(e => parseFloat(getComputedStyle(e).fontSize))"
+    assert min(page.evaluate(sizes)) >= 9
     page.close()

@@ -21,6 +21,7 @@ from isthmus.plots.style import (
     SURFACE,
     above,
     axes_or_new,
+    floor,
     in_own_settings,
     legend,
     mark_rank,
@@ -108,7 +109,8 @@ def objective_curve(
         line.set(color=BLUE if chosen else MUTED, linewidth=2.2 if chosen else 1.0, zorder=3 if chosen else 2)
     ax.axhline(compared.amount(math.log1p(SLACK)), color=INK, linewidth=0.9, linestyle=":")
     ax.set_yscale("log")
-    ax.set_ylim(bottom=0.8 * compared.amount(_FLOOR))
+    ax.set_ylim(bottom=compared.amount(_FLOOR) / 2)
+    floor(ax, compared.amount(_FLOOR), "no rise, or less than this")
     ax.set_xlabel(f"{noun}s allowed")
     ax.set_ylabel(f"objective above its least, {compared.amount_unit}")
     mark_rank(ax, rank)

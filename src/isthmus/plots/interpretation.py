@@ -12,12 +12,23 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 
-from isthmus.plots.style import BLUE, HUES, INK, SMALL, SURFACE, axes_or_new, in_own_settings, plain_text, whole_numbers
+from isthmus.plots.style import (
+    BLUE,
+    HUES,
+    INK,
+    SMALL,
+    axes_or_new,
+    colour_bar,
+    in_own_settings,
+    plain_text,
+    whole_numbers,
+)
 
 _NAMES = 24  # rows and columns up to which each has its name; half as many up to which each cell has its number
 _MOST_BINS = 40
 _MOST_CLASSES = 10  # that are told apart by colour
-_COLOURS = LinearSegmentedColormap.from_list("isthmus", [SURFACE, BLUE])
+# of a cell with a number in it: as strong as leaves the number a contrast of 4.5 on light and on dark pages
+STRONGEST_UNDER_NUMBERS = 0.5
 
 
 @in_own_settings
@@ -94,18 +105,24 @@ def _cells(table: xr.DataArray, column: str, ax: Axes, *, most: float | None = N
     values = table.values
     rows, columns = values.shape
     top = most or float(np.max(values, initial=0.0)) or 1.0
-    ax.imshow(values, cmap=_COLOURS, vmin=0, vmax=top, aspect="auto")
+    numbered = columns <= _NAMES // 2 and rows <= _NAMES // 2
+    strongest = STRONGEST_UNDER_NUMBERS if numbered else 1.0
+    # one colour, more or less opaque: it follows the scheme of a page, which a picture of pixels would not
+    shades = LinearSegmentedColormap.from_list("isthmus", [(BLUE, 0.0), (BLUE, strongest)], N=64)
+    edges = (np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5)
+    cells = ax.pcolormesh(*edges, values, cmap=shades, vmin=0, vmax=top)
+    ax.invert_yaxis()
     ax.grid(visible=False)
     labelled = range(0, rows, -(-rows // _NAMES))  # of many coordinates every second, third, ...
     ax.set_yticks(labelled, [plain_text(table["coordinate"].values[i]) for i in labelled])
     if columns <= _NAMES:
         ax.set_xticks(range(columns), [plain_text(name) for name in table[column].values], rotation=60, ha="right")
-    if columns <= _NAMES // 2 and rows <= _NAMES // 2:
+    if numbered:
         for (i, j), value in np.ndenumerate(values):
-            color = SURFACE if value > 0.55 * top else INK
-            ax.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=SMALL - 1, color=color)
+            ax.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=SMALL - 1, color=INK)
     ax.set_xlabel(column)
     ax.set_ylabel("coordinate")
+    colour_bar(ax, cells, str(table.name).replace("_", " "))
     return ax
 
 

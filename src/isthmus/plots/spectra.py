@@ -9,7 +9,17 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.ticker import NullFormatter
 
-from isthmus.plots.style import BLUE, MUTED, SMALL, axes_or_new, in_own_settings, mark_rank, whole_numbers
+from isthmus.plots.style import (
+    BLUE,
+    MUTED,
+    SMALL,
+    axes_or_new,
+    colour_bar,
+    floor,
+    in_own_settings,
+    mark_rank,
+    whole_numbers,
+)
 
 _FLOOR = 1e-6
 _MOST_COMPONENTS = 24  # unless the rank lies beyond
@@ -58,12 +68,7 @@ def layer_spectra(
     mark_rank(ax, rank, between=True)
     whole_numbers(ax)
     whole_numbers(ax, y=True)
-    figure = ax.get_figure()
-    assert figure is not None
-    bar = figure.colorbar(cells, ax=ax, pad=0.02)
-    bar.set_label("singular value / largest", color=ax.xaxis.label.get_color(), fontsize=SMALL)
-    bar.ax.tick_params(color=MUTED, labelcolor=ax.xaxis.label.get_color(), labelsize=SMALL)
-    bar.outline.set_edgecolor(MUTED)  # pyright: ignore[reportCallIssue] - typed as a list of spines, is one
+    colour_bar(ax, cells, "singular value / largest", cut=bool((relative <= _FLOOR).any()))
     return ax
 
 
@@ -96,6 +101,8 @@ def jacobian_spectrum(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int 
             ax.fill_between(components, low, high, color=BLUE, alpha=0.2, linewidth=0)
         ax.plot(components, middle, "o-", color=BLUE, markersize=4.5)
     ax.set_yscale("log")
+    if relative.size and np.nanmin(relative) <= _FLOOR:
+        floor(ax, _FLOOR, "a millionth or less")
     ax.set_xlabel("component of the Jacobian")
     ax.set_ylabel("singular value / first")
     mark_rank(ax, rank, between=True)

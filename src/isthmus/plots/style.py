@@ -11,6 +11,7 @@ from typing import Any, ParamSpec
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
 from matplotlib.ticker import MaxNLocator
@@ -136,6 +137,35 @@ def mark_rank(ax: Axes, rank: int | None, *, between: bool = False) -> None:
 def above(ax: Axes, x: Real, text: str, **look: Any) -> None:
     """A few words just above the axes."""
     ax.text(x, 1.015, text, transform=ax.get_xaxis_transform(), ha="center", va="bottom", **look)
+
+
+def floor(ax: Axes, height: float, text: str) -> None:
+    """A hatched strip below a height at which values were cut off: what lies in it is that or less, not measured.
+
+    For a logarithmic axis, behind everything that is drawn.
+    """
+    low = ax.get_ylim()[0] if ax.get_ylim()[0] < height else height / 3
+    ax.axhspan(low, height, facecolor="none", edgecolor=MUTED, hatch="/////", linewidth=0, alpha=0.5, zorder=0.5)
+    ax.set_ylim(bottom=low)
+    ax.annotate(
+        text, (0.99, height), xycoords=("axes fraction", "data"), xytext=(0, 2), textcoords="offset points", ha="right",
+        va="bottom", fontsize=SMALL - 1, color=MUTED,
+    )  # fmt: skip
+
+
+def colour_bar(ax: Axes, cells: ScalarMappable, text: str, *, cut: bool = False) -> None:
+    """What the colours of a map mean; a pointed end where values were cut off below."""
+    figure = ax.get_figure()
+    assert figure is not None
+    bar = figure.colorbar(cells, ax=ax, pad=0.02, extend="min" if cut else "neither")
+    assert bar.solids is not None
+    bar.solids.set_rasterized(False)  # as pixels it would not follow the scheme of a page
+    bar.ax.set_facecolor("none")
+    if bar.cmap(0.0)[3] == 1.0:
+        bar.solids.set_edgecolor("face")  # no seams between its steps; of a transparent one they would be seams
+    bar.set_label(text, color=ax.xaxis.label.get_color(), fontsize=SMALL)
+    bar.ax.tick_params(color=MUTED, labelcolor=ax.xaxis.label.get_color(), labelsize=SMALL)
+    bar.outline.set_edgecolor(MUTED)  # pyright: ignore[reportCallIssue] - typed as a list of spines, is one
 
 
 def whole_numbers(ax: Axes, *, y: bool = False) -> None:
