@@ -1,7 +1,7 @@
 """Question: what do usual methods find, and how fast, where `isthmus` is asked the same?
 
 Suites, each case a row of benchmarks/measured/comparison.json, from which the tables of docs/comparison.md are made:
-count  how many numbers does y need of x: teachers of known rank; PLS by cross-validation, PCA, TwoNN and MLE of the inputs
+count  how many numbers does y need of x: teachers of known rank; PLS by cross-validation, PCA, TwoNN and MLE of x
 x      how many dimensions have rows of x: a plane with waves, a flat cloud, a circle; PCA, TwoNN, MLE
 span   which two combinations of ten inputs: SIR, SAVE, OPG and MAVE are told that it is two, active subspaces the exact
        gradients besides; distances are sines of the largest angle
@@ -35,7 +35,8 @@ from torch import nn
 
 import isthmus
 from isthmus import tasks
-from isthmus.tasks import gradients, multi_index_map
+from isthmus.tasks import gradient_covariance
+from isthmus.tasks.multi_index import multi_index_map
 from measured.inverse_regression import save, sir
 from measured.local_regression import local_linear
 from measured.rivals import Split, neighbour_estimates
@@ -78,8 +79,9 @@ def counted(rank: int, noise: float) -> Row:
     return {
         "true": rank, "noise": noise, "ours": found.rank, "verdict": found.verdict.name, "seconds": seconds,
         "pls": pls, "pls_seconds": pls_seconds, "pca": near["pca"], "two_nn": near["two_nn"], "mle": near["mle"],
-        "error_ours": float(found.scree["heldout_error"].values[through]), "error_pls": split.error(PLSRegression(rank)),
-        "error_pca": split.error(components), "error_forest": split.error(forest),
+        "error_ours": float(found.scree["heldout_error"].values[through]),
+        "error_pls": split.error(PLSRegression(rank)), "error_pca": split.error(components),
+        "error_forest": split.error(forest),
     }  # fmt: skip
 
 
@@ -100,7 +102,7 @@ def spanned(noise: float, seed: int) -> Row:
     truth = np.asarray(task.directions)
     found, seconds = timed(lambda: isthmus.discover(task.x, task.y, encoder="linear", **OURS))
     x, y = task.x, task.y
-    exact = gradients.gradient_covariance(multi_index_map(2, **options), torch.from_numpy(x))
+    exact = gradient_covariance(multi_index_map(2, **options), torch.from_numpy(x))
     active = torch.linalg.eigh(exact)[1][:, -2:].T.numpy()
     local, local_seconds = timed(lambda: local_linear(x, y, 2))
     rivals = {"sir": sir(x, y, 2), "save": save(x, y, 2), **local, "active": active}
@@ -211,9 +213,10 @@ def cases(suite: str) -> Iterator[Case]:
 
 SUITES = ("span", "count", "x", "cut")
 HEADS: dict[str, dict[str, str]] = {
-    "count": {"true": "rank", "noise": "noise", "ours": "isthmus", "verdict": "verdict", "pls": "PLS", "pca": "PCA of x",
-              "two_nn": "TwoNN of x", "mle": "MLE of x", "error_ours": "error: isthmus", "error_pls": "PLS",
-              "error_pca": "PCA", "error_forest": "forest", "seconds": "s", "pls_seconds": "s of PLS"},
+    "count": {"true": "rank", "noise": "noise", "ours": "isthmus", "verdict": "verdict", "pls": "PLS",
+              "pca": "PCA of x", "two_nn": "TwoNN of x", "mle": "MLE of x", "error_ours": "error: isthmus",
+              "error_pls": "PLS", "error_pca": "PCA", "error_forest": "forest",
+              "seconds": "s", "pls_seconds": "s of PLS"},
     "x": {"name": "rows", "true": "coordinates", "ours": "isthmus", "verdict": "verdict", "pca": "PCA",
           "two_nn": "TwoNN", "mle": "MLE", "seconds": "s", "near_seconds": "s of the others"},
     "span": {"noise": "noise", "ours_rank": "isthmus counts", "verdict": "verdict", "ours": "isthmus", "sir": "SIR",

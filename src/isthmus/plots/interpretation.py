@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.colors import LinearSegmentedColormap, to_rgba
 
 from isthmus.plots.style import (
     BLUE,
@@ -108,7 +108,7 @@ def _cells(table: xr.DataArray, column: str, ax: Axes, *, most: float | None = N
     numbered = columns <= _NAMES // 2 and rows <= _NAMES // 2
     strongest = STRONGEST_UNDER_NUMBERS if numbered else 1.0
     # one colour, more or less opaque: it follows the scheme of a page, which a picture of pixels would not
-    shades = LinearSegmentedColormap.from_list("isthmus", [(BLUE, 0.0), (BLUE, strongest)], N=64)
+    shades = LinearSegmentedColormap.from_list("isthmus", [to_rgba(BLUE, 0.0), to_rgba(BLUE, strongest)], N=64)
     edges = (np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5)
     cells = ax.pcolormesh(*edges, values, cmap=shades, vmin=0, vmax=top)
     ax.invert_yaxis()

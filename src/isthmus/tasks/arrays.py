@@ -81,8 +81,10 @@ def _tensor_numbers(x: torch.Tensor, name: str) -> np.ndarray:
 def _frame_numbers(x: "pd.DataFrame | pd.Series", name: str) -> np.ndarray:
     table = x if isinstance(x, pd.DataFrame) else x.to_frame()
     is_judged_by_value = False
-    for column, dtype in zip(table.columns, table.dtypes, strict=True):
+    for place, (column, dtype) in enumerate(zip(table.columns, table.dtypes, strict=True)):
         if isinstance(dtype, np.dtype) and dtype.kind in "Oc":
+            if pd.api.types.infer_dtype(table.iloc[:, place]) == "string":  # pandas before 3 keeps text as objects
+                raise DataError(f"{name}: column {str(column)!r} holds str, not numbers. Encode or drop it.")
             is_judged_by_value = True
         elif not pd.api.types.is_numeric_dtype(dtype):
             raise DataError(f"{name}: column {str(column)!r} holds {dtype}, not numbers. Encode or drop it.")

@@ -70,8 +70,8 @@ def _rows(path: Path) -> list[Row]:
         ) from None
     with zipfile.ZipFile(path) as archive:
         check_memory(_UNPACKED * sum(member.file_size for member in archive.infolist()), str(path))
-    book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
-    try:
+    with path.open("rb") as file:  # of ours, as openpyxl leaves its own open where reading ends in an error
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
         sheet = book.worksheets[0]
         if len(book.worksheets) > 1:
             others = [quoted(other.title) for other in book.worksheets[1:]]
@@ -80,8 +80,6 @@ def _rows(path: Path) -> list[Row]:
             )
         sheet.reset_dimensions()  # what a file says of its own size is not believed
         return _filled(sheet.iter_rows(values_only=True), str(path))
-    finally:
-        book.close()
 
 
 def _filled(rows: Iterable[tuple[object, ...]], where: str) -> list[Row]:
