@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import comparison
 from isthmus.errors import DataError
 from measured.recovery_cases import SUITES, cases_of, name_of, smallest_first
 from measured.rows import Rows, head
@@ -117,3 +118,12 @@ def test_the_waves_of_length_22_lie_in_eight_dimensions() -> None:
     found = covariant(flow.lead, flow.state(), count=16, time=1.0, warm=300, moments=1000, cool=300)
     assert border(found.angles) == 8
     assert found.angles.min(0)[7] > 0.2 > 10 * found.angles.min(0)[:7].max()
+
+
+def test_the_page_of_comparisons_has_the_rows_that_were_measured() -> None:
+    page = (ROOT / "docs" / "comparison.md").read_text()
+    tables = dict(comparison.tables(Rows.of(comparison.ROWS)))
+    assert {suite: f"<!-- {suite} -->\n{table}\n<!-- end -->" in page for suite, table in tables.items()} == {
+        "span": True, "count": True, "x": True, "cut": True
+    }  # fmt: skip
+    assert sum(len(table.splitlines()) - 2 for table in tables.values()) >= 13

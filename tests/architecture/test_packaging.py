@@ -75,3 +75,14 @@ def test_paths_in_the_guide_for_contributors_are_there() -> None:
     named = [path for path in re.findall(r"`([\w./-]+/[\w./-]+|\w+\.md)`", text) if not path.startswith("isthmus.")]
     assert len(named) > 10
     assert [path for path in named if not (ROOT / path).exists() and path != "__init__.py"] == []
+
+
+def test_the_conda_recipe_asks_for_the_same_as_the_project() -> None:
+    lines = (ROOT / "conda.recipe" / "meta.yaml").read_text().splitlines()
+    run = lines[lines.index("  run:") + 1 : lines.index("test:")]
+    recipe = {Requirement(line.strip().removeprefix("- ").replace(" ", "")) for line in run if line.strip()}
+    there = {"pytorch": "torch", "matplotlib-base": "matplotlib"}
+    found = {(there.get(one.name, one.name), str(one.specifier)) for one in recipe if one.name != "python"}
+    wanted = [Requirement(line) for line in PROJECT["project"]["dependencies"]]
+    assert found == {(one.name, str(one.specifier)) for one in wanted}
+    assert [str(one.specifier) for one in recipe if one.name == "python"] == [PROJECT["project"]["requires-python"]]
