@@ -331,6 +331,55 @@ def betweenness_network(witness: Witness) -> None:
         )
 
 
+def along(
+    layers: Sequence[Layer], centre: np.ndarray, half: np.ndarray, error: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """c, h, e (rows) with f(centre + t half) = c + t h up to e, entry by entry, for each t in [-1, 1]; sound.
+
+    Of a neuron whose sign may change on a row, the chord of the activation is kept and its distance goes to e. `error`
+    is that of the points themselves.
+    """
+    for layer in layers:
+        size, unit = np.abs(layer.weight).T, (layer.weight.shape[1] + 8) * EPS
+        error = error @ size * (1 + unit) + unit * ((np.abs(centre) + np.abs(half)) @ size + np.abs(layer.bias))
+        centre, half = centre @ layer.weight.T + layer.bias, half @ layer.weight.T
+        if layer.slope != 1.0:
+            low, high = centre - np.abs(half) - error, centre + np.abs(half) + error
+            mixed = (low < 0) & (high > 0)
+            width = np.where(mixed, high - low, 1.0)
+            chord = np.where(mixed, (high - layer.slope * low) / width, np.where(high <= 0, layer.slope, 1.0))
+            above = np.where(mixed, (1 - layer.slope) * high * -low / width, 0.0) / 2  # half of the most
+            error = np.abs(chord) * error + above + 8 * EPS * (np.abs(centre) + np.abs(half) + error + above)
+            centre, half = chord * centre + above, chord * half
+    return centre, half, 1.25 * error
+
+
+def tripoint_network(witness: Witness) -> None:
+    """Three points of three classes; on the way between two of them the third class never leads as at its own point.
+
+    So it is around a tripoint, where three classes meet. A network into one dimension would meet the value of the
+    middle point on that way. Ways are looked at between successive `shares` of them.
+    """
+    need(int(witness["claim"]) == 2, "three classes prove rank 2")
+    x, classes, layers = array(witness, "x", 2), [int(c) for c in witness["classes"]], chain_of(witness)
+    need(len(x) == len(classes) == len({*classes}) == len(witness["shares"]) == 3, "needs three points and classes")
+    need(min(classes) >= 0 and max(classes) < len(layers[-1].weight), "there is no such class")
+    value, _, error = along(layers, x, np.zeros_like(x), np.zeros_like(x))
+    for i, own in enumerate(classes):
+        lead_here = float(value[i, own] - error[i, own] - np.delete(value[i] + error[i], own).max())
+        need(lead_here > 0, f"point {i + 1} is not surely of class {own}")
+        shares = np.array(witness["shares"][i], dtype=np.float64)
+        rising = bool((np.diff(shares) >= 0).all()) and shares[0] == 0 and shares[-1] == 1
+        need(shares.ndim == 1 and 2 <= len(shares) <= MOST and bool(rising), "shares do not rise from 0 to 1")
+        one, two = (x[j] for j in range(3) if j != i)
+        middle, width = (shares[1:] + shares[:-1])[:, None] / 2, np.diff(shares)[:, None] / 2 * (1 + 1e-9) + EPS
+        rounding = np.broadcast_to(8 * EPS * (np.abs(one) + np.abs(two)), (len(middle), len(one)))
+        c, h, e = along(layers, one + middle * (two - one), width * (two - one), rounding)
+        lead = c[:, [own]] - c + np.abs(h - h[:, [own]]) + e + e[:, [own]]
+        most = float(np.delete(lead, own, axis=1).min(axis=1).max())
+        need(most < lead_here, f"on the way past point {i + 1} its class may lead by {most:.3g}, not less than there")
+
+
 def antipodal_sphere(witness: Witness) -> None:
     """Antipodes of a sphere in the inputs, its centre and axes given, that never share a value (Borsuk and Ulam)."""
     k, cells = int(witness["claim"]) - 1, int(witness["cells"])
@@ -429,6 +478,7 @@ CHECKS: dict[str, Callable[[Witness], None]] = {
     "near_identity": near_identity,
     "spanning_tree": spanning_tree,
     "spanning_tree_network": spanning_tree_network,
+    "tripoint_network": tripoint_network,
 }
 
 

@@ -12,9 +12,9 @@ from isthmus.discovery.data.scaling import Standardiser
 from isthmus.discovery.evidence.beyond_jacobians import topological_certificates
 from isthmus.discovery.evidence.certificates import certified_interval
 from isthmus.networks import FullyConnected, jacobians
-from isthmus.recheck import check
+from isthmus.recheck import along, check, layers_of
 from isthmus.theory import jacobian_rank_lower_bound
-from isthmus.training.losses import SQUARED
+from isthmus.training.losses import CROSS_ENTROPY, SQUARED
 
 Halves = tuple[FullyConnected, FullyConnected]
 
@@ -160,3 +160,103 @@ def test_rounding_is_counted_where_values_are_large() -> None:
     x = [[0.0, 1.0], [1.0, 0.3], [2.0, -7.0]]
     witness = {"kind": "betweenness_network", "claim": 2, "x": x, "cells": 4096, "scales": [1e-6, 1e-6]}
     assert "comes within" in str(check({**witness, **networks}).refusal)
+
+
+def meeting_classes(centre: tuple[float, float], depth: int) -> Halves:
+    """Scores whose classes meet at `centre`, each Jacobian of rank 1; before them `depth` layers that change nothing.
+
+    Each of these is written as (z, -z), which doubles the product of norms.
+    """
+    weights, biases = triod().written_layers()
+    assert biases is not None
+    angle = torch.tensor([0.0, 120.0, 240.0], dtype=torch.float64).deg2rad()
+    arms = torch.stack([angle.cos(), angle.sin()], 1)
+    scores = FullyConnected.from_layers([*weights[:-1], arms @ weights[-1]], [*biases[:-1], arms @ biases[-1]])
+    eye, nothing = torch.eye(2, dtype=torch.float64), torch.zeros(4, dtype=torch.float64)
+    split, join = torch.cat([eye, -eye]), torch.cat([eye, -eye], 1)
+    first = -split @ torch.tensor(centre, dtype=torch.float64)
+    still = FullyConnected.from_layers(
+        [split, *[split @ join] * (depth - 1), join], [first, *[nothing] * (depth - 1), nothing[:2]]
+    )
+    return still, scores
+
+
+@pytest.mark.theorem("FC-45")
+def test_classes_that_meet_are_certified_where_the_norms_of_the_weights_prove_nothing() -> None:
+    halves, x = meeting_classes((1.4, 1.1), depth=30), rows(80, 2)
+    with torch.no_grad():
+        labels = halves[1](halves[0](torch.from_numpy(x))).argmax(1).double().numpy()
+    problem = pose(x, labels, np.arange(80) >= 60, loss=CROSS_ENTROPY, inputs=Standardiser.of(x), targets=None)
+    found = certified_interval(halves, problem, 2)
+    assert (found.lower, found.upper) == (2, 2)
+    assert "(tripoint)" in found.lower_reason
+    without = topological_certificates(halves, x, range(80), rank=2, above=1)
+    networks = {"encoder": written(halves[0]), "decoder": written(halves[1])}
+    assert all(check({**c, **networks}).refusal is not None for c, _ in without)
+
+
+def test_a_tripoint_far_from_all_rows_is_found_on_their_plane() -> None:
+    """Rows on three rays through one point, two of them in the same third: their ways cross the third class."""
+    halves = meeting_classes((0.0, 0.0), depth=1)
+    angle = np.deg2rad([20.0, 140.0, 260.0, 30.0])[:, None]
+    x = np.hstack([np.cos(angle), np.sin(angle)]) * np.array([[1.0], [0.9], [1.1], [0.5]])
+    found = [c for c, _ in topological_certificates(halves, x, range(4), rank=2, above=1, classes=True)]
+    around = [c for c in found if c["kind"] == "tripoint_network" and np.abs(np.array(c["x"])).max() < 0.3]
+    networks = {"encoder": written(halves[0]), "decoder": written(halves[1])}
+    assert around
+    assert all(check({**c, **networks}).refusal is None for c in around)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_classes_of_a_map_through_one_dimension_are_never_certified(seed: int) -> None:
+    encoder = FullyConnected(2, 1, width=12, depth=3, seed=seed, dtype=torch.float64)
+    decoder = FullyConnected(1, 4, width=24, depth=2, seed=seed + 50, dtype=torch.float64)
+    with torch.no_grad():  # scores that cross often
+        decoder.weights[0].mul_(4)
+        decoder.biases[0].copy_(torch.linspace(-2, 2, 24))
+    networks = {"encoder": written(encoder), "decoder": written(decoder)}
+    x = rows(60, 2, seed)
+    certificates = topological_certificates((encoder, decoder), x, range(60), rank=2, above=0, classes=True)
+    assert all(check({**c, **networks}).refusal is not None for c, _ in certificates)
+    with torch.no_grad():
+        labels = decoder(encoder(torch.from_numpy(x))).argmax(1).tolist()
+    for i, j, k in ((0, 1, 2), (3, 4, 5), (6, 7, 8)):  # and not by triples that the search would not hand on either
+        shares = [np.linspace(0, 1, 2**9).tolist()] * 3
+        forged = {"x": x[[i, j, k]].tolist(), "classes": [labels[i], labels[j], labels[k]], "shares": shares}
+        assert check({"kind": "tripoint_network", "claim": 2, **forged, **networks}).refusal is not None
+
+
+def test_forged_tripoints_are_refused() -> None:
+    halves = meeting_classes((0.0, 0.0), depth=2)
+    networks = {"encoder": written(halves[0]), "decoder": written(halves[1])}
+    found = topological_certificates(halves, rows(80, 2), range(80), rank=2, above=1, classes=True)
+    good = next(c for c, _ in found if c["kind"] == "tripoint_network")
+    assert check({**json.loads(json.dumps(good)), **networks}).refusal is None
+    corners, ways = np.array(good["x"]), json.loads(json.dumps(good["shares"]))
+    forged = {
+        "three classes prove rank 2": {"claim": 3},
+        "needs three points and classes": {"classes": [0, 0, 1]},
+        "there is no such class": {"classes": [0, 1, 7]},
+        "is not surely of class": {"x": corners[[1, 2, 0]].tolist()},
+        "shares do not rise from 0 to 1": {"shares": [ways[0][:-1], *ways[1:]]},
+        "its class may lead by": {"shares": [[0.0, 1.0]] * 3},
+    }
+    for why, change in forged.items():
+        assert why in str(check({**good, **change, **networks}).refusal)
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.3, -0.5])
+def test_values_along_a_way_lie_where_they_are_enclosed(slope: float) -> None:
+    """Against numbers of twice the digits, with inputs far from zero as well."""
+    network = FullyConnected(3, 2, width=7, depth=4, seed=3, negative_slope=slope, dtype=torch.float64)
+    layers = layers_of(written(network))
+    for size in (1.0, 1e6):
+        centre, half = size + rows(200, 3), 10.0 ** np.linspace(-12, 0, 200)[:, None] * rows(200, 3, 1)
+        c, h, e = along(layers, centre, half, np.zeros_like(half))
+        for t in np.linspace(-1, 1, 9):
+            point = centre.astype(np.longdouble) + t * half.astype(np.longdouble)
+            for layer in layers:
+                point = point @ layer.weight.T.astype(np.longdouble) + layer.bias
+                point = np.where(point >= 0, point, layer.slope * point)
+            assert np.all(np.abs(point - (c + t * h)) <= e)
+        assert np.median(e / np.abs(c).max()) < 1e-6  # no wider than it has to be

@@ -62,7 +62,9 @@ def certified_interval(
     proofs = {"index": slopes.gradients, "mode": slopes.tangents}.get(kind.name, slopes.at_points)(rank)
     lower = next((proof for proof in proofs if check({**proof.certificate, **networks}).refusal is None), None)
     if (proved := lower.claim if lower else 0) < rank and rank >= 2:
-        others = topological_certificates(halves, points, slopes.numbers, rank=rank, above=proved)
+        others = topological_certificates(
+            halves, points, slopes.numbers, rank=rank, above=proved, classes=problem.classes
+        )
         better = (Proof(int(str(found["claim"])), found, text, {}) for found, text in others)
         lower = next((proof for proof in better if check({**proof.certificate, **networks}).refusal is None), lower)
     upper: Certificate = {"kind": "factorisation", "claim": rank}
