@@ -5,7 +5,13 @@ import pytest
 import torch
 
 from closeness import assert_equals, assert_same_values, random
-from isthmus.constructions import lattice_network, lattice_sets, max_affine_network, piecewise_linear_network
+from isthmus.constructions import (
+    lattice_network,
+    lattice_sets,
+    max_affine_network,
+    piecewise_linear_network,
+    shallow_lattice_network,
+)
 from isthmus.errors import ShapeError
 from shape_checks import own_shape_checks
 
@@ -41,6 +47,45 @@ def test_the_hat_has_a_lattice_form_of_five_pieces() -> None:
     assert_same_values(network(x)[:, 0], hat(x))
     with pytest.raises(AssertionError):  # a piece lost from a minimum
         assert_same_values(lattice_network(HAT_SLOPES, HAT_OFFSETS, [[0], [1, 2, 3]])(x)[:, 0], hat(x))
+
+
+@pytest.mark.parametrize(("d_in", "m", "num_sets"), [(1, 2, 1), (1, 6, 4), (2, 5, 3), (2, 7, 5), (3, 7, 4), (4, 8, 4)])
+def test_every_lattice_form_has_the_depth_that_the_dimension_asks_for(d_in: int, m: int, num_sets: int) -> None:
+    """Not that of the number of pieces: ceil(log2(d_in + 1)) + 1 matrices, whatever they are."""
+    generator = np.random.default_rng(10 * d_in + m)
+    for seed in range(4):
+        slopes, offsets, x = random(m, d_in, seed=seed), random(m, seed=seed + 9), 3 * random(200, d_in, seed=seed + 20)
+        if seed == 3:  # parallel pieces and a repeated gradient: the hulls meet in fewer of them
+            slopes[1], slopes[-1] = slopes[0], 2 * slopes[0]
+        sizes = generator.integers(1, m, size=num_sets)
+        sets = [sorted(generator.choice(m, size=int(size), replace=False).tolist()) for size in sizes]
+        pieces = x @ slopes.T + offsets
+        expected = torch.stack([pieces[:, chosen].amin(1) for chosen in sets]).amax(0)
+        network = shallow_lattice_network(slopes, offsets, sets)
+        assert network.depth <= ceil(log2(d_in + 1)) + 1
+        terms = float(network.weights[-1].detach().abs().sum())  # each may err by rounding of the largest piece
+        off = (network(x)[:, 0] - expected).detach().abs().max()
+        assert float(off) <= 1e-14 * terms * float(pieces.abs().max())
+
+
+def test_the_hat_takes_three_matrices_instead_of_six() -> None:
+    x, sets = 2 * random(400, 2, seed=1), lattice_sets(hat, HAT_SLOPES, HAT_OFFSETS, 2 * random(400, 2))
+    network = shallow_lattice_network(HAT_SLOPES, HAT_OFFSETS, sets)
+    assert network.depth == 3
+    assert_same_values(network(x)[:, 0], hat(x))
+    with pytest.raises(AssertionError):  # a piece lost from a minimum
+        assert_same_values(shallow_lattice_network(HAT_SLOPES, HAT_OFFSETS, [[0], [1, 2, 3]])(x)[:, 0], hat(x))
+    with pytest.raises(ValueError, match="shallow_lattice_network.*none empty"):
+        shallow_lattice_network(HAT_SLOPES, HAT_OFFSETS, [[]])
+
+
+def test_one_piece_and_one_maximum_stay_what_they_are() -> None:
+    slopes, offsets, x = random(3, 2), random(3, seed=1), random(50, 2, seed=2)
+    one = shallow_lattice_network(slopes, offsets, [[1]])
+    assert one.depth == 1
+    assert_same_values(one(x)[:, 0], x @ slopes[1] + offsets[1])
+    largest = shallow_lattice_network(slopes, offsets, [[0], [1], [2]])
+    assert_same_values(largest(x), max_affine_network(slopes, offsets)(x))
 
 
 def test_a_piece_that_is_missing_or_wrong_is_seen() -> None:

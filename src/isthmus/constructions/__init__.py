@@ -13,7 +13,12 @@ from isthmus.constructions.examples import (
     x_cross_example,
 )
 from isthmus.constructions.linear import PositivePath, balanced_linear_network, completely_positive_path
-from isthmus.constructions.max_affine import lattice_network, lattice_sets, max_affine_network
+from isthmus.constructions.max_affine import (
+    lattice_network,
+    lattice_sets,
+    max_affine_network,
+    shallow_lattice_network,
+)
 from isthmus.constructions.piecewise_linear import (
     RankOneInterpolation,
     piecewise_linear_network,
@@ -48,6 +53,7 @@ __all__ = [
     "piecewise_linear_network",
     "rank_one_interpolator",
     "residual_composition",
+    "shallow_lattice_network",
     "shallow_residual_composition",
     "x_cross_example",
 ]

@@ -1,9 +1,11 @@
-"""Maxima of affine pieces and the lattice form max-min as ReLU networks, by trees of pairwise maxima (FC-17).
+"""Maxima of affine pieces, lattice forms max-min and signed sums of maxima as ReLU networks, by trees (FC-17).
 
 One-dimensional piecewise-linear functions, which are shallower: `constructions.piecewise_linear`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from math import inf
 
 import torch
@@ -56,12 +58,40 @@ def lattice_network(
     Source: Jacot 2023a, Corollary 1. Test: FC-17.
     """
     _check_pieces("lattice_network", slopes, offsets)
-    groups = [[int(i) for i in pieces] for pieces in sets]
-    if not groups or any(not pieces or min(pieces) < 0 or max(pieces) >= len(slopes) for pieces in groups):
-        raise ValueError(
-            f"lattice_network(sets={groups}): needs at least one set, none empty, of pieces 0..{len(slopes) - 1}."
-        )
+    groups = _groups("lattice_network", sets, len(slopes))
     return _tree(slopes, offsets, [(-1.0, groups), (1.0, [list(range(len(groups)))])])
+
+
+def shallow_lattice_network(
+    slopes: Float[Tensor, "m d_in"], offsets: Float[Tensor, " m"], sets: Sequence[Sequence[int]]
+) -> FullyConnected:
+    """The function of `lattice_network` with at most ceil(log2(d_in + 1)) + 1 weight matrices (*exact* everywhere).
+
+        max_j min_{i in S_j} l_i = sum over sets K of j of (-1)^(|K| + 1) min over the union of their S_j
+        max over S, |S| > d_in + 1 = a signed sum of maxima over proper subsets of S, by Radon's theorem
+
+    Args:
+        slopes: gradients of the m pieces, one per row.
+        offsets: their constants.
+        sets: the pieces (0..m-1) in each minimum; see `lattice_sets`.
+
+    Raises:
+        ShapeError: no piece, or slopes and offsets that do not fit.
+        ValueError: no set, an empty set, or a piece outside 0..m-1.
+
+    Accuracy: rounding grows with the number of maxima. Cost: up to 2^m of them, so for few pieces; `lattice_network` is
+    deeper and narrower.
+    Source: Wang and Sun 2005, Arora, Basu, Mianjy and Mukherjee 2018, in Jacot 2023a, Corollary 1. Test: FC-17.
+    """
+    _check_pieces("shallow_lattice_network", slopes, offsets)
+    signed: Counter[frozenset[int]] = Counter({frozenset(): 1})
+    for pieces in _groups("shallow_lattice_network", sets, len(slopes)):
+        for union, factor in list(signed.items()):
+            signed[union | frozenset(pieces)] -= factor
+    del signed[frozenset()]
+    found = _few_pieces(signed, -torch.cat([slopes, offsets[:, None]], 1).double())  # min l = -max -l
+    factors = torch.tensor([list(found.values())], dtype=torch.float64)
+    return _tree(-slopes, -offsets, [(1.0, [sorted(pieces) for pieces in found])], factors)
 
 
 def lattice_sets(
@@ -114,8 +144,43 @@ def lattice_sets(
     return minimal
 
 
-def _tree(slopes: Tensor, offsets: Tensor, stages: list[tuple[float, Groups]]) -> FullyConnected:
-    """Reduce groups of signals stage by stage, sign 1 for maxima and -1 for minima, halving each group per layer."""
+def _few_pieces(signed: Counter[frozenset[int]], pieces: Tensor) -> dict[frozenset[int], int]:
+    """The same signed sum of maxima of pieces (gradient, constant: rows), none over more than d_in + 1 of them."""
+    most = pieces.shape[1]
+    waiting = Counter(signed)
+    while len(largest := max(waiting, key=len)) > most:
+        factor = waiting.pop(largest)
+        _, dropped = _radon(sorted(largest)[: most + 1], pieces)
+        kept = largest - dropped
+        for size in range(len(dropped)):
+            for chosen in combinations(sorted(dropped), size):
+                waiting[kept | frozenset(chosen)] += factor * (-1) ** (len(dropped) + 1 + size)
+    found = {chosen: factor for chosen, factor in waiting.items() if factor}
+    return found or {frozenset([0]): 0}
+
+
+def _radon(numbers: list[int], pieces: Tensor) -> tuple[frozenset[int], frozenset[int]]:
+    """Two disjoint sets of d_in + 2 pieces: everywhere some piece of the first is at least some piece of the second.
+
+    Their gradients have a point in common in their convex hulls; the same weights of the constants say which is above.
+    """
+    chosen = pieces[numbers]
+    lifted = torch.cat([chosen[:, :-1], torch.ones(len(chosen), 1, dtype=chosen.dtype)], 1)
+    weights = torch.linalg.svd(lifted.mT).Vh[-1]
+    weights = torch.where(weights.abs() > NEAR, weights, torch.zeros_like(weights))
+    if float(weights @ chosen[:, -1]) < 0:
+        weights = -weights
+    above, below = (frozenset(i for i, w in zip(numbers, weights, strict=True) if s * w > 0) for s in (1, -1))
+    return above, below
+
+
+def _tree(
+    slopes: Tensor, offsets: Tensor, stages: list[tuple[float, Groups]], factors: Tensor | None = None
+) -> FullyConnected:
+    """Reduce groups of signals stage by stage, sign 1 for maxima and -1 for minima, halving each group per layer.
+
+    `factors` (d_out, groups) are of the last groups; None: the last groups are the outputs.
+    """
     weights, biases = [slopes.double()], [offsets.double()]
     for sign, stage in stages:
         groups = stage
@@ -126,6 +191,8 @@ def _tree(slopes: Tensor, offsets: Tensor, stages: list[tuple[float, Groups]]) -
             biases.append(torch.zeros(len(join), dtype=torch.float64))
         chosen = [group[0] for group in groups]
         weights[-1], biases[-1] = weights[-1][chosen], biases[-1][chosen]
+    if factors is not None:
+        weights[-1], biases[-1] = factors @ weights[-1], factors @ biases[-1]
     return FullyConnected.from_layers(weights, biases)
 
 
@@ -150,6 +217,13 @@ def _halved(groups: Groups, num_signals: int, sign: float) -> tuple[Tensor, Tens
         for column, value in entries.items():
             matrix[row, column] = value
     return torch.stack(split), matrix, new_groups
+
+
+def _groups(call: str, sets: Sequence[Sequence[int]], num_pieces: int) -> Groups:
+    groups = [[int(i) for i in pieces] for pieces in sets]
+    if not groups or any(not pieces or min(pieces) < 0 or max(pieces) >= num_pieces for pieces in groups):
+        raise ValueError(f"{call}(sets={groups}): needs at least one set, none empty, of pieces 0..{num_pieces - 1}.")
+    return groups
 
 
 def _check_pieces(call: str, slopes: Tensor, offsets: Tensor) -> None:
