@@ -104,11 +104,14 @@ def linearised(network: FullyConnected, x: Tensor) -> Linearised:
 
 
 def folded(seed: int, values: Sequence[float], depth: int) -> FullyConnected:
-    """x -> D relu(Q x), D diagonal of `values` > 0 and Q orthogonal, at its least norm L sum d^(2/L): D^(1/L) per layer.
+    """x -> D relu(Q x), D diagonal of `values` > 0 and Q a small rotation, as D^(1/L) in each layer; depth >= 2.
 
-    No network costs less: where Q x > 0 the Jacobian is D Q, of singular values d. It is no linear map.
+    No linear map, and yet of known cost: the norm is L sum d^(2/L), and where Q x > 0 the Jacobian D Q asks for it.
     """
     root = torch.tensor(values, dtype=torch.float64) ** (1 / depth)
-    first = root[:, None] * torch.linalg.qr(normal(seed, len(values), len(values))).Q
-    network = FullyConnected.from_layers([first, *[torch.diag(root)] * (depth - 1)])
-    return last_activated(network) if depth == 1 else network
+    turn = 0.1 * normal(seed, len(values), len(values))
+    first = root[:, None] * torch.linalg.matrix_exp(turn - turn.mT)
+    return FullyConnected.from_layers([first, *[torch.diag(root)] * (depth - 1)])
+
+
+ACTIVE = 3.0  # at this value of all inputs, no neuron of `folded` is off

@@ -5,7 +5,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
 
+from isthmus.networks import FullyConnected
 from isthmus.theory import diagonal_linear_cost, linear_cost
+from isthmus.training import fit
+from isthmus.training.solvers import LBFGS
 from theorem_checks import assert_close, normal, with_spectrum
 
 pytestmark = pytest.mark.theorem("FC-12")
@@ -56,3 +59,23 @@ def test_two_matrices_pay_twice_the_nuclear_norm_of_their_product() -> None:
     assert_least(linear_cost(best, depth=2))
     with pytest.raises(AssertionError):  # the nuclear norm once
         assert_least(linear_cost(best, depth=2) / 2)
+
+
+def test_a_network_that_is_trained_ends_at_the_soft_threshold() -> None:
+    """Rows sqrt(N) e_i make the data loss |A - T|^2: `fit` over weights finds the least of loss + ridge R over maps."""
+    target, ridge = with_spectrum(4, [2.0, 0.6, 0.1], 3, 3), 0.3
+    x = 3**0.5 * torch.eye(3, dtype=torch.float64)
+    left, values, right = torch.linalg.svd(target)
+    best = (left * (values - ridge).clamp_min(0)) @ right
+
+    def least(seed: int) -> float:
+        network = FullyConnected(3, 3, width=3, depth=2, bias=False, linear=[1], seed=seed, dtype=torch.float64)
+        fit(network, x, x @ target.mT, ridge=ridge, solver=LBFGS(2000, plateau=0.0))
+        with torch.no_grad():
+            return float((network(x) - x @ target.mT).square().sum(1).mean() + ridge * network.penalty())
+
+    trained = min(least(seed) for seed in range(2))
+    loss = float((best - target).square().sum())
+    assert_close(trained, loss + ridge * float(linear_cost(best, depth=2)), relative=1e-6)
+    with pytest.raises(AssertionError):  # at the cost of another depth
+        assert_close(trained, loss + ridge * float(linear_cost(best, depth=3)), relative=1e-3)

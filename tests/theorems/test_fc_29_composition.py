@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog, minimize
 from torch import Tensor
 
-from isthmus.constructions import parallel_sum
-from isthmus.networks import FullyConnected
-from isthmus.theory import linear_cost, linear_cost_expansion, shallow_path_norm
-from theorem_checks import SEEDS, assert_at_most, assert_close, normal
+from isthmus.constructions import compose_with_identity, parallel_sum
+from isthmus.networks import FullyConnected, jacobians
+from isthmus.theory import linear_cost, linear_cost_expansion, regularity_lower_bound, shallow_path_norm
+from theorem_checks import ACTIVE, SEEDS, assert_at_most, assert_close, folded, normal
 
 pytestmark = pytest.mark.theorem("FC-29")
 PRECISE = {"xatol": 1e-9, "fatol": 1e-12, "maxiter": 4000, "maxfev": 4000}
@@ -93,3 +93,27 @@ def test_the_inner_map_must_be_non_negative() -> None:
     assert_at_most(least_identity_cost(0.0), 2 * one_matrix)
     with pytest.raises(AssertionError):
         assert_at_most(least_identity_cost(-1.0), 2 * one_matrix)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_folded_maps_add_their_first_corrections_under_composition(seed: int) -> None:
+    """Beyond linear maps: R1(D relu(Q x)) = 2 log |D|, and R1 of h o g lies between 2 log |J(h o g)|_+ and the sum."""
+    inside, outside = [2.0, 0.7, 1.3], [0.6, 3.0, 1.1]
+    first = 2 * math.log(math.prod(inside) * math.prod(outside))
+    over = list[float]()
+    for depth in (20, 40, 80):
+        g, h = folded(seed, inside, depth // 2), folded(seed + 5, outside, depth // 2)
+        whole = compose_with_identity(g, h, 0, shift=torch.zeros(3, dtype=torch.float64)).network
+        x = ACTIVE * torch.ones(1, 3, dtype=torch.float64)
+        lower = regularity_lower_bound(jacobians(whole, x).detach(), depth=depth, rank=3)
+        assert_close(lower, 3 * depth + first, relative=1e-9)
+        assert_close(whole.penalty().detach(), (g.penalty() + h.penalty()).detach())
+        over.append(float(whole.penalty().detach()) - float(lower))
+    assert_close(
+        torch.tensor(over[:2]) / torch.tensor(over[1:]), torch.tensor([2.0, 2.0]), relative=0.03
+    )  # to 0 as 1/L
+    bent = torch.cat([torch.ones(1, 3), -torch.ones(1, 3)]).double()
+    with pytest.raises(AssertionError):  # it is no linear map
+        assert_close(whole(bent)[0].detach(), -whole(bent)[1].detach())
+    with pytest.raises(AssertionError):  # R1 without its factor 2
+        assert_close(lower, 3 * depth + first / 2, relative=1e-9)

@@ -3,8 +3,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isthmus.theory import kernel_alignment, linear_cost, optimal_linear_factors
-from theorem_checks import SEEDS, assert_at_most, assert_close, chain, normal, with_spectrum
+from isthmus.networks import FullyConnected, jacobians
+from isthmus.theory import kernel_alignment, linear_cost, optimal_linear_factors, schatten_lower_bound
+from theorem_checks import ACTIVE, SEEDS, assert_at_most, assert_close, chain, folded, normal, with_spectrum
 
 pytestmark = pytest.mark.theorem("FC-33")
 
@@ -65,3 +66,30 @@ def test_aligned_layers_of_an_optimal_network_have_the_kernels_of_the_straight_p
     assert_close(kernel_alignment(x @ half.mT, x @ root.mT), 1.0, relative=1e-7)
     with pytest.raises(AssertionError):
         assert_close(kernel_alignment(x @ half.mT, x @ A.mT), 1.0, relative=1e-7)
+
+
+@pytest.mark.parametrize("depth", [3, 6])
+def test_the_cost_of_a_folded_map_splits_at_every_layer_too(depth: int) -> None:
+    """The geodesic identity of a nonlinear map: both parts, and the whole, cost what their Jacobians ask for."""
+    network = folded(2, [3.0, 0.4, 1.5], depth)
+    weights, _ = network.written_layers()
+    x = ACTIVE * torch.ones(1, 3, dtype=torch.float64)
+    whole = schatten_lower_bound(jacobians(network, x).detach(), depth=depth)
+    assert_close(whole, network.penalty().detach(), relative=1e-9)
+    for l in range(1, depth):
+        before, behind = FullyConnected.from_layers(weights[:l]), FullyConnected.from_layers(weights[l:])
+        z = before(x).detach()
+        assert_close(behind(z.relu()), network(x))
+        one = schatten_lower_bound(jacobians(before, x).detach(), depth=l)
+        other = schatten_lower_bound(jacobians(behind, z).detach(), depth=depth - l)
+        assert_close(one, before.penalty().detach(), relative=1e-9)
+        assert_close(one + other, whole, relative=1e-9)
+        uneven = schatten_lower_bound(
+            (torch.diag(torch.tensor([2.0, 1, 1])).double() @ jacobians(before, x)).detach(), depth=l
+        )
+        rest = schatten_lower_bound(
+            (jacobians(behind, z) @ torch.diag(torch.tensor([0.5, 1, 1])).double()).detach(), depth=depth - l
+        )
+        assert_at_most(whole, uneven + rest)
+        with pytest.raises(AssertionError):  # another representation in the middle costs more
+            assert_close(uneven + rest, whole, relative=1e-3)

@@ -2,9 +2,9 @@ import pytest
 import torch
 
 from isthmus.constructions import piecewise_linear_network
-from isthmus.networks import FullyConnected
+from isthmus.networks import FullyConnected, jacobians
 from isthmus.theory import linear_cost, schatten_lower_bound
-from theorem_checks import assert_at_most, normal
+from theorem_checks import ACTIVE, assert_at_most, assert_close, folded, normal
 
 pytestmark = pytest.mark.theorem("FC-44")
 
@@ -39,3 +39,38 @@ def test_the_bounds_by_jacobians_hold_for_a_smooth_function_and_its_interpolants
     assert abs(float(penalties[2] - penalties[1])) < abs(float(penalties[1] - penalties[0]))
     with pytest.raises(AssertionError):  # a map twice as steep costs more than these
         assert_at_most(schatten_lower_bound(2 * steepest, depth=2), penalties[2])
+
+
+def test_folded_maps_that_lose_a_rank_cost_at_least_their_limit() -> None:
+    """D relu(Q x) with d_2 = 10^-i: at every depth the costs fall to that of the limit, no faster than d^(2/L)."""
+    x = ACTIVE * torch.ones(1, 2, dtype=torch.float64)
+    for depth in (2, 10):
+        costs = [float(folded(0, [2.0, 10.0**-i], depth).penalty().detach()) for i in (2, 4, 8)]
+        bounds = [
+            schatten_lower_bound(jacobians(folded(0, [2.0, 10.0**-i], depth), x).detach(), depth=depth)
+            for i in (2, 4, 8)
+        ]
+        limit = depth * 2 ** (2 / depth)
+        assert costs == sorted(costs, reverse=True)
+        for i, cost, bound in zip((2, 4, 8), costs, bounds, strict=True):
+            assert_close(cost, limit + depth * 10 ** (-2 * i / depth))
+            assert_at_most(bound, cost)
+            assert_at_most(limit, cost)
+            assert_close(bound, cost, relative=1e-4)
+
+
+def test_teeth_that_vanish_cost_what_their_slopes_ask_for_and_their_limit_nothing() -> None:
+    """n teeth of height 1/n and slope 1 converge to 0 without their Jacobians: lower semicontinuous, not continuous."""
+    for n in (4, 16, 64):
+        knots = torch.linspace(0, 2, 2 * n + 1, dtype=torch.float64)
+        teeth = piecewise_linear_network(knots, (torch.arange(2 * n + 1) % 2).double()[:, None] / n)
+        t = torch.linspace(0, 2, 40 * n + 1, dtype=torch.float64)[:, None]
+        assert_close(float(teeth(t).detach().abs().max()), 1 / n, relative=1e-9)
+        slopes = jacobians(teeth, (knots[:-1] + 1 / (2 * n))[:, None]).detach()
+        assert_close(slopes.abs(), torch.ones_like(slopes), relative=1e-9)
+        assert_at_most(2.0, schatten_lower_bound(slopes, depth=2), slack=1e-9)
+        assert_at_most(schatten_lower_bound(slopes, depth=2), teeth.penalty().detach())
+    flat = piecewise_linear_network(torch.zeros(1), torch.zeros(1, 1))
+    assert_close(flat.penalty().detach(), 0.0)
+    with pytest.raises(AssertionError):  # not continuous
+        assert_at_most(2.0, flat.penalty().detach())

@@ -2,7 +2,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from isthmus.theory import cost_of_identity, features, neuron_addition_margin, scale_criticality
+from isthmus.theory import (
+    cost_of_identity,
+    features,
+    negative_energy_fraction,
+    neuron_addition_margin,
+    relaxed_norm,
+    scale_criticality,
+)
 from theorem_checks import SEEDS, assert_at_most, assert_close, normal
 
 pytestmark = pytest.mark.theorem("LEAKY-09")
@@ -67,3 +74,26 @@ def test_the_constant_costs_at_most_one(seed: int) -> None:
 def test_candidates_outside_the_span_are_refused() -> None:
     with pytest.raises(ValueError, match="in the span"):
         neuron_addition_margin(normal(0, 9, 3), normal(1, 9, 1))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_descent_on_the_cost_ends_without_negative_parts_at_a_whole_number(seed: int) -> None:
+    """From a random representation with neurons to spare, bias out: the cost falls to the rank, and A to A >= 0."""
+    A = normal(seed, 5, 40).requires_grad_()
+    solver = torch.optim.LBFGS([A], max_iter=300, line_search_fn="strong_wolfe", tolerance_grad=1e-10)
+
+    def cost() -> torch.Tensor:
+        solver.zero_grad()
+        value = relaxed_norm(A, A.relu(), gamma=1e-9)
+        value.backward()
+        return value
+
+    start = float(cost().detach())
+    assert_close(start, cost_of_identity(A.detach(), bias=False), relative=1e-6)
+    share = float(negative_energy_fraction(A.detach()))
+    solver.step(cost)
+    least = float(cost().detach())
+    assert start > 10
+    assert abs(least - round(least)) < 0.03
+    assert int((torch.linalg.svdvals(A.detach()) > 0.1).sum()) == round(least)
+    assert float(negative_energy_fraction(A.detach())) < 0.003 < 0.3 < share

@@ -2,7 +2,10 @@ import pytest
 import torch
 
 from isthmus.diagnostics import leaky_path
+from isthmus.networks import LeakyResNet
 from isthmus.theory import negative_energy_fraction
+from isthmus.training import fit
+from isthmus.training.solvers.preconditioned import PreconditionedLBFGS
 from leaky_networks import RIDGE, small_data, trained
 from theorem_checks import assert_at_most, assert_close, normal
 
@@ -25,3 +28,18 @@ def test_the_middle_of_a_trained_network_is_less_negative_than_its_ends() -> Non
     assert_at_most(10 * middle, share[0])
     with pytest.raises(AssertionError):
         assert_at_most(10 * negative_energy_fraction(normal(0, 12, 5)), share[0])
+
+
+def test_slow_layers_lose_their_negative_part_as_the_effective_depth_grows() -> None:
+    """In the middle, at steps rho Lt = 1/4 throughout; the ends, which are fast, keep theirs."""
+    least, ends = list[float](), list[float]()
+    for Lt, depth in ((2.0, 8), (8.0, 32)):
+        x, y = small_data()
+        network = LeakyResNet(3, 3, width=5, depth=depth, effective_depth=Lt, seed=0, dtype=torch.float64)
+        solver = PreconditionedLBFGS(smoothing=(0.1,), tolerance=1e-6, evaluations=2000)
+        assert fit(network, x, y, ridge=RIDGE, solver=solver).stationarity <= 1e-6
+        share = negative_energy_fraction(leaky_path(network, x, y, ridge=RIDGE).activations)
+        least.append(float(share.min()))
+        ends.append(float(share[0]))
+    assert least[1] < least[0] / 100
+    assert min(ends) > 0.3
