@@ -4,6 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from isthmus.networks import FullyConnected, balance_linear_runs
 from isthmus.theory import linear_cost, optimal_linear_factors
 from theorem_checks import DEPTHS, SEEDS, assert_at_most, assert_close, chain, normal, squared_norm, with_spectrum
 
@@ -76,3 +77,13 @@ def test_factors_are_as_wide_as_the_rank_and_at_least_one(rank: int, width: int)
     matrix = with_spectrum(0, [3.0, 2.0][:rank], 4, 3) if rank else torch.zeros(4, 3, dtype=torch.float64)
     factors = optimal_linear_factors(matrix, depth=3)
     assert [tuple(f.shape) for f in factors] == [(width, 3), (width, width), (4, width)]
+
+
+def test_a_linear_run_behind_an_activation_is_balanced_from_its_first_layer_on() -> None:
+    """relu, then 4 x, then x: the run costs 2 * 4 in the place of 16 + 1."""
+    weights = [torch.full((1, 1), w, dtype=torch.float64) for w in (1.0, 4.0, 1.0)]
+    network = FullyConnected.from_layers(weights, linear=[2])
+    found = balance_linear_runs(network)
+    assert_close(network.penalty().detach(), 1 + 16 + 1)
+    assert_close(found.penalty().detach(), 1 + 2 * 4)
+    assert_close(torch.cat([w.detach().abs().flatten() for w in found.weights[1:]]), torch.tensor([2.0, 2.0]))

@@ -111,3 +111,12 @@ def test_a_rank_beyond_the_smaller_side_is_refused() -> None:
     for shape in ((2, 2, 3), (2, 3, 2)):
         with pytest.raises(ValueError, match="<= rank <= 2"):
             nonplanarity_bound(normal(0, *shape), rank=3)
+
+
+def test_the_error_of_jacobians_is_counted_behind_the_last_matrix() -> None:
+    """W = 2 and J = 6 up to .1: W^+ J = 3 up to .0505 (1 % of it spare), so 4 + 2.9495^2 at depth 2."""
+    J, W, error = torch.full((1, 1, 1), 6.0).double(), torch.full((1, 1), 2.0).double(), torch.full((1,), 0.1).double()
+    assert_close(last_matrix_lower_bound(J, W, depth=2, error=error), 4 + 2.9495**2, relative=1e-8)
+    assert_close(last_matrix_lower_bound(J, W, depth=2), 4 + 9.0, relative=1e-8)
+    with pytest.raises(AssertionError):  # the error as if W were 1
+        assert_close(last_matrix_lower_bound(J, W, depth=2, error=2 * error), 4 + 2.9495**2, relative=1e-3)

@@ -212,3 +212,33 @@ def test_lists_and_bad_samples() -> None:
     bad[0, 0] = np.nan
     with pytest.raises(ValueError, match="certificates: needs finite x"):
         certificates(connected(), bad)  # pyright: ignore[reportArgumentType]
+
+
+def test_the_least_over_the_layers_of_a_leaky_network_is_told() -> None:
+    """Worked out apart, with numpy, from a forward pass that is written out."""
+    network = LeakyResNet(4, 3, width=5, depth=4, effective_depth=2.0, seed=0, dtype=torch.float64)
+    W, E = network.weights.detach().numpy(), network.embedding.numpy()
+    a, found = X.numpy() @ E.T, list[tuple[float, float, float]]()
+    for l in range(5):
+        s = np.hstack([np.maximum(a, 0), np.ones((len(a), 1))])
+        gamma = 1e-4 * np.linalg.norm(s, 2) ** 2
+        coi = np.trace(a.T @ np.linalg.solve(s @ s.T + gamma * np.eye(len(a)), a))
+        values = np.linalg.svd(a, compute_uv=False)
+        negative = np.minimum(a, 0)
+        found.append((coi, values.sum() ** 2 / (values**2).sum(), (negative**2).sum() / (a**2).sum()))
+        if l < 4:
+            a = a + 0.25 * (s @ W[l].T - 2.0 * a)
+    table = certificates(network, X)
+    for name, column in zip(
+        ("cost_of_identity", "stable_rank_nuclear", "negative_energy_fraction"), zip(*found, strict=True), strict=True
+    ):
+        assert_close(value(table, name), min(column), relative=1e-8)
+        assert max(column) > 1.01 * min(column)  # so that the layer matters
+
+
+def test_the_side_of_the_tangent_gram_matrix_is_that_of_samples_times_outputs() -> None:
+    """2000 is allowed, whatever the number of inputs."""
+    network = FullyConnected(60, 2, width=3, depth=2, seed=0).double()
+    assert value(certificates(network, normal(0, 50, 60)), "sharpness") > 0
+    wide = FullyConnected(2, 60, width=3, depth=2, seed=0).double()
+    assert "there are 3000" in why_not(certificates(wide, normal(0, 50, 2)), "sharpness")
