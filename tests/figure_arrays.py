@@ -62,7 +62,8 @@ def large_depth() -> xr.Dataset:
 
 def symmetry() -> xr.Dataset:
     numbers = {"lost": 0.01, "dimensions": 2.0, "to_statistics": 0.95, "from_statistics": 0.95, "crossings": 0.0}
-    return xr.Dataset({name: ((), value) for name, value in numbers.items()})
+    noisy = {f"noisy_{way}_statistics": ("noisy_start", [0.95, 0.96, 0.94]) for way in ("to", "from")}
+    return xr.Dataset({name: ((), value) for name, value in numbers.items()} | noisy)
 
 
 def narrowness() -> xr.Dataset:
@@ -70,6 +71,15 @@ def narrowness() -> xr.Dataset:
     columns = {"rank_one": np.stack([count, count], 1), "rank_two": np.full((3, 2), 4.0)}
     data = xr.Dataset({name: (("count", "depth"), values) for name, values in columns.items()})
     return data.assign(stretch=("count", count**0.5)).assign_coords(count=count, depth=[10.0, 20.0])
+
+
+def step_sizes() -> xr.Dataset:
+    depth, start = np.array([3.0, 6.0, 12.0]), 0.01 * np.arange(3.0)
+    trace = depth[:, None, None] * (np.array([[3.0], [1.0], [0.5]]) + start)  # over depth, run, start
+    data = xr.Dataset({"trace": (("depth", "run", "start"), trace)})
+    data = data.assign(edge=(("depth", "run", "start"), np.zeros_like(trace) + 0.9 + start))
+    data = data.assign(rank_one=("depth", [1.0, 1.0, 1.0]), rank_two=("depth", [1e-9, 1e-9, 1e-9]))
+    return data.transpose("depth", "start", "run").assign_coords(depth=depth)
 
 
 def discretisation() -> xr.Dataset:
@@ -114,4 +124,5 @@ MADE: Mapping[str, Callable[[], xr.Dataset]] = {
     "discretisation": discretisation,
     "linear-resnets": linear_resnets,
     "linear-networks": linear_networks,
+    "step-sizes": step_sizes,
 }

@@ -7,7 +7,7 @@ import pytest
 from isthmus.figures import FIGURES, Finished, Preset, Workshop, gallery
 from isthmus.sweeps.engine_choice import EngineChoice
 
-# all twelve take 75 s of one core; the rest of them are slow tests
+# all thirteen take more than 75 s of one core; the rest of them are slow tests
 SHORT = ("narrowness", "linear-networks")
 
 

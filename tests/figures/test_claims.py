@@ -46,3 +46,32 @@ def test_thresholds_and_counts_in_words() -> None:
         "4 claims: 2 hold, 1 does not hold, 1 inconclusive"
     )
     assert tally([claim(1.0)]) == "1 claim: 1 holds"
+
+
+def over(*starts: float, least: float = 1.0, most: float = 2.0) -> Claim:
+    return Claim.over_starts("it is between 1 and 2", "nowhere", "it", starts, least=least, most=most)
+
+
+def test_over_starts_the_interval_decides() -> None:
+    """Two starts: t(.975, 1) = 12.7062; three: 4.30265. Of 1.4 and 1.6 the half is 12.7062 * .1."""
+    low, high = over(1.4, 1.6).interval
+    assert low == pytest.approx(1.5 - 1.27062, abs=1e-5)
+    assert high == pytest.approx(1.5 + 1.27062, abs=1e-5)
+    assert over(1.4, 1.6).judgement is Judgement.OPEN
+    assert over(1.4, 1.5, 1.6).interval[1] == pytest.approx(1.5 + 4.302653 * 0.1 / 3**0.5, abs=1e-6)
+    assert over(1.4, 1.5, 1.6).judgement is Judgement.HOLDS
+    assert over(1.1, 1.0, 1.2).judgement is Judgement.OPEN
+    assert over(2.4, 2.5, 2.6).judgement is Judgement.FAILS
+    assert over(1.5, math.inf, 1.5).judgement is Judgement.OPEN
+    assert over(1.4, 1.5, 1.6).value == "1.5 (1.25 to 1.75)"
+    assert claim(1.5).value == "1.5"
+
+
+def test_the_spread_says_how_many_starts_are_needed() -> None:
+    """Of a spread s = .1 at a distance of .5: 2 starts have .898, 3 have .248."""
+    assert over(1.4, 1.5, 1.6).needed_starts == 3
+    assert over(1.4, 1.5, 1.6, least=1.45).needed_starts == 18  # t(17) = 2.1098: .0497, t(16) = 2.1199: .0514
+    assert over(1.5, 1.5).needed_starts == 2
+    assert claim(1.5).needed_starts == 1
+    with pytest.raises(ValueError, match="needs two starts for a spread, got 1"):
+        over(1.5)

@@ -79,7 +79,7 @@ def _print(found: Sequence[Finished], page: Path) -> None:
     for done in found:
         for claim in done.claims:
             judgement = Text(claim.judgement.value, style=_STYLES[claim.judgement])
-            table.add_row(done.figure.name, judgement, claim.statement, f"{claim.measured:.4g}", claim.refutation)
+            table.add_row(done.figure.name, judgement, claim.statement, claim.value, claim.refutation)
     console.print(table)
     console.print(headline(found))
     console.print(f"Gallery: {page}", soft_wrap=True)

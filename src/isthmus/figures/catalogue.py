@@ -18,6 +18,7 @@ from isthmus.figures import (
     linear_resnets,
     narrowness,
     rank_recovery,
+    step_sizes,
     symmetry,
 )
 from isthmus.figures.figure import PaperFigure
@@ -35,6 +36,7 @@ _ALL = (
     boundedness.FIGURE,
     linear_resnets.FIGURE,
     linear_networks.FIGURE,
+    step_sizes.FIGURE,
 )
 FIGURES: Mapping[str, PaperFigure] = MappingProxyType({figure.name: figure for figure in _ALL})
 

@@ -4,10 +4,17 @@ Which claims a figure makes: its own file. How they are shown: `gallery`.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+import numpy as np
+from scipy.special import stdtrit
+
 from isthmus.theory.inputs import Real
+
+SURE = 0.95  # of the interval around the mean of several starts
+MANY = 1000  # starts, beyond which nobody asks for more
 
 
 class Judgement(Enum):
@@ -30,6 +37,7 @@ class Claim:
         least: below it the claim is refuted.
         most: above it the claim is refuted.
         doubt: why the number decides nothing here; empty if it does.
+        starts: the number at each start where training decides it by chance; see `over_starts`.
 
     Raises:
         ValueError: no number could refute the claim, or `least` > `most`.
@@ -42,6 +50,7 @@ class Claim:
     least: Real = -math.inf
     most: Real = math.inf
     doubt: str = ""
+    starts: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if not (self.least <= self.most and (math.isfinite(self.least) or math.isfinite(self.most))):
@@ -49,12 +58,51 @@ class Claim:
                 f"Claim({self.statement!r}): needs a threshold that would refute it, got {self.least} to {self.most}."
             )
 
+    @classmethod
+    def over_starts(
+        cls, statement: str, source: str, quantity: str, starts: Sequence[float], *, least: Real = -math.inf,
+        most: Real = math.inf, doubt: str = "",
+    ) -> "Claim":  # fmt: skip
+        """A claim on the mean over starts, which is judged by its interval.
+
+        Raises:
+            ValueError: no number could refute the claim, `least` > `most`, or fewer than two starts.
+        """
+        if len(starts) < 2:
+            raise ValueError(f"Claim({statement!r}): needs two starts for a spread, got {len(starts)}.")
+        return cls(statement, source, quantity, float(np.mean(starts)), least, most, doubt, tuple(starts))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Around the mean of the starts, with 95 % of Student's t; the number itself where there are none."""
+        return (self.measured - (half := self._half(len(self.starts))), self.measured + half)
+
+    @property
+    def needed_starts(self) -> int:
+        """How many starts their spread asks for: the fewest of which the interval would not reach a threshold."""
+        room = min(abs(self.measured - self.least), abs(self.measured - self.most))
+        return next((n for n in range(2, MANY) if self._half(n) < room), MANY) if self.starts else 1
+
+    def _half(self, n: int) -> float:
+        if not self.starts or not all(map(math.isfinite, self.starts)):
+            return 0.0 if not self.starts else math.inf
+        return float(stdtrit(n - 1, (1 + SURE) / 2) * np.std(self.starts, ddof=1) / n**0.5)
+
+    @property
+    def value(self) -> str:
+        """The number as it is shown, with its interval."""
+        low, high = self.interval
+        return f"{self.measured:.4g}" + (f" ({low:.3g} to {high:.3g})" if self.starts else "")
+
     @property
     def judgement(self) -> Judgement:
-        """Inconclusive with a doubt or without a number; else whether the number lies between the thresholds."""
-        if self.doubt or math.isnan(self.measured):
+        """Whether the interval lies between the thresholds or outside; open where it reaches one, or with a doubt."""
+        low, high = self.interval
+        if self.doubt or math.isnan(low) or not all(map(math.isfinite, self.starts)):
             return Judgement.OPEN
-        return Judgement.HOLDS if self.least <= self.measured <= self.most else Judgement.FAILS
+        if self.least <= low and high <= self.most:
+            return Judgement.HOLDS
+        return Judgement.FAILS if high < self.least or low > self.most else Judgement.OPEN
 
     @property
     def refutation(self) -> str:

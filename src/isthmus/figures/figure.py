@@ -52,7 +52,7 @@ class PaperFigure:
     """One figure.
 
     Attributes:
-        number: 1 to 12, as in the documentation.
+        number: 1 to 13, as in the documentation.
         name: on the command line.
         title: what it shows.
         source: paper and figure.

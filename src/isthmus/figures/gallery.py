@@ -115,7 +115,7 @@ def _rows(claims: Sequence[Claim]) -> list[tuple[str, ...]]:
         (
             claim.judgement.value + (f" ({claim.doubt})" if claim.doubt else ""),
             claim.statement,
-            f"{claim.measured:.4g}",
+            claim.value,
             claim.quantity,
             claim.refutation,
             claim.source,
