@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 from isthmus.theory.inputs import Real
 
 SURE = 0.95  # of the interval around the mean of several starts
-MANY = 1000  # starts, beyond which nobody asks for more
+MOST_STARTS = 1000  # starts, beyond which nobody asks for more
 
 
 class Judgement(Enum):
@@ -81,7 +81,7 @@ class Claim:
     def needed_starts(self) -> int:
         """How many starts their spread asks for: the fewest of which the interval would not reach a threshold."""
         room = min(abs(self.measured - self.least), abs(self.measured - self.most))
-        return next((n for n in range(2, MANY) if self._half(n) < room), MANY) if self.starts else 1
+        return next((n for n in range(2, MOST_STARTS) if self._half(n) < room), MOST_STARTS) if self.starts else 1
 
     def _half(self, n: int) -> float:
         if not self.starts or not all(map(math.isfinite, self.starts)):

@@ -30,7 +30,7 @@ D_IN, D_OUT = 5, 3
 SMALL, LARGE = 0.15, 0.6  # times 1/L: the steps eta
 NOISE = 0.3  # of the labels, in standard deviations of the targets, drawn anew at each step
 PUSHED = 1e-3  # relative size of what moves a network that is written down off its minimum
-LOST = 1.0  # data loss, over the variance, beyond which a descent is given up
+GIVEN_UP = 1.0  # data loss, over the variance, beyond which a descent is given up
 RUNS = ("small steps", "large steps", "large steps, noisy labels")
 
 
@@ -119,7 +119,7 @@ def _held(depth: int, _start: int, sizes: StepSizes, _checkpoint: Path, _hear: H
                 push = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
                 parameter += PUSHED * parameter.norm() / len(parameter) ** 0.5 * push
         losses[name] = descend(network, points, points, step=LARGE / depth, steps=sizes.steps // 10) / variance
-    return xr.Dataset({name: ((), min(value, LOST)) for name, value in losses.items()})
+    return xr.Dataset({name: ((), min(value, GIVEN_UP)) for name, value in losses.items()})
 
 
 def descend(
@@ -132,7 +132,7 @@ def descend(
         target = y + noise * torch.randn(y.shape, generator=generator, dtype=y.dtype) if noise else y
         value = (network(x) - target).square().sum(1).mean()
         gradients = torch.autograd.grad(value, parameters)
-        if not value < 1e6 * LOST:  # it has left, and NaN would follow
+        if not value < 1e6 * GIVEN_UP:  # it has left, and NaN would follow
             return torch.inf
         with torch.no_grad():
             for parameter, gradient in zip(parameters, gradients, strict=True):
