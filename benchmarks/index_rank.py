@@ -11,9 +11,12 @@ mode         60 tasks whose targets move in 1..6 modes
 order        20 tasks: rank <= min(index rank, mode rank)
 metamorphic  ten tasks in other units, in another order, mixed by an invertible map, with 10 useless columns
 
-    python benchmarks/index_rank.py [SUITE ...] [--only TEXT] [--cases N] [--quick] [--out rows.csv] [--commit HASH]
+    python benchmarks/index_rank.py [SUITE ...] [--only TEXT] [--cases N] [--turns] [--quick] [--out rows.csv]
+                                    [--commit HASH]
 
-A line is written as soon as its case is measured; a run that is stopped goes on with the same --out.
+A line is written as soon as its case is measured; a run that is stopped goes on with the same --out. Cases come in the
+order of the hashes of their names, and with --turns one of each suite after the other: what has been measured when a
+run is stopped is a fair sample of every suite.
 
 Answer (first samples only, drawn from 4e37b4d51c73db619cc51fdbf13716dcabd55250, at ae4837b and 2a73227; two cores of an
 Intel Xeon that six other programs kept busy, torch 2.13.0 CPU, November 2026; nothing wrong without a warning):
@@ -61,12 +64,28 @@ GOALS = {
     "metamorphic": "same answer in >= 99 %",
 }
 WORST = 10  # lines that are listed
+Planned = tuple[str, IndexCase]
 
 
 def cases_of(suite: str, commit: str) -> list[IndexCase]:
-    """The cases of a suite that belong to a commit, in the order in which they are measured."""
-    seed = int(hashlib.sha256(f"{commit} {suite}".encode()).hexdigest()[:16], 16)
-    return SUITES[suite](np.random.default_rng(seed))
+    """The cases of a suite that belong to a commit, in the order in which they are measured: that of their hashes."""
+    cases = SUITES[suite](np.random.default_rng(int(digest(f"{commit} {suite}")[:16], 16)))
+    return sorted(cases, key=lambda case: digest(f"{commit} {suite} {case.name}"))
+
+
+def digest(text: str) -> str:
+    """SHA-256 of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def planned(suites: Sequence[str], commit: str, *, only: str, most: int | None, turns: bool) -> list[Planned]:
+    """What is measured, in order: suite after suite, or one case of each by turns."""
+    chosen = [
+        (place, suite, case)
+        for suite in suites
+        for place, case in enumerate([case for case in cases_of(suite, commit) if only in case.name][:most])
+    ]
+    return [(suite, case) for _, suite, case in (sorted(chosen, key=lambda one: one[0]) if turns else chosen)]
 
 
 def numbers(lines: Sequence[Line], column: str) -> list[float]:
@@ -141,6 +160,7 @@ def main(arguments: Sequence[str] | None = None, *, search: Search | None = None
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=", ".join(SUITES))
     parser.add_argument("--only", default="", help="cases whose name holds this text")
     parser.add_argument("--cases", type=int, help="the first so many of each suite")
+    parser.add_argument("--turns", action="store_true", help="one case of each suite after the other")
     parser.add_argument("--quick", action="store_true", help="the smallest case of the first ten of each suite")
     parser.add_argument("--out", type=Path, help=".csv file that keeps the lines; those in it are not measured again")
     parser.add_argument("--commit", help="draw the cases of this commit instead of HEAD's")
@@ -151,21 +171,25 @@ def main(arguments: Sequence[str] | None = None, *, search: Search | None = None
     table = Table.of(options.out, commit=options.commit)
     print(f"commit {table.commit}, measured at {table.measured_at}")
     shown: dict[str, list[Line]] = {}
-    for suite in asked:
-        cases = [case for case in cases_of(suite, table.commit) if options.only in case.name]
-        cases = sorted(cases[:10], key=size)[:1] if options.quick else cases[: options.cases]
-        for case in cases:
-            line = table.lines.get((suite, case.name)) or table.add(suite, case.name, case.measure(search or _search()))
-            shown.setdefault(suite, []).append(line)
-            print(said(line), flush=True)
+    most = 10 if options.quick else options.cases
+    cases = planned(asked, table.commit, only=options.only, most=most, turns=options.turns)
+    for suite, case in smallest(cases) if options.quick else cases:
+        line = table.lines.get((suite, case.name)) or table.add(suite, case.name, case.measure(search or _search()))
+        shown.setdefault(suite, []).append(line)
+        print(said(line), flush=True)
     every = [line for lines in shown.values() for line in lines]
     print("\nworst first:", *map(said, worst(every)), "", sep="\n")
     print(*(summary(suite, lines) for suite, lines in shown.items()), sep="\n")
     return int(any(map(is_silent, every)))
 
 
-def size(case: IndexCase) -> int:
-    """Number of entries of x and y, where the case says it; else none."""
+def smallest(cases: Sequence[Planned]) -> list[Planned]:
+    """The least of each suite by its number of entries of x and y, where a case says it; else the first."""
+    least = {suite: min((case for of, case in cases if of == suite), key=_size) for suite, _ in cases}
+    return list(least.items())
+
+
+def _size(case: IndexCase) -> int:
     return getattr(case, "num_samples", 0) * (getattr(case, "d_in", 0) + getattr(case, "d_out", 0))
 
 

@@ -55,6 +55,15 @@ def test_a_suite_has_its_cases_and_follows_the_commit(suite: str) -> None:
     assert set(index_rank.GOALS) == set(SUITES) == set(COUNTS)
 
 
+def test_a_part_of_a_run_is_a_sample_of_every_suite(capsys: pytest.CaptureFixture[str]) -> None:
+    first = [case for case in cases_of("sdr", "abc")[:60] if isinstance(case, ReductionCase)]
+    kinds = {(case.model, case.predictors, case.num_samples) for case in first}
+    assert len(kinds) > 20  # of 27; as they are made, the first 60 are three of them
+    main(["mode", "order", "--cases", "2", "--turns", "--commit", "abc"], search=stand_in())
+    said = capsys.readouterr().out.split("worst first:")[0].splitlines()[1:]
+    assert [line.split()[0] for line in said if line] == ["mode", "order", "mode", "order"]
+
+
 def test_random_tasks_cover_what_they_promise() -> None:
     cases = [case for case in cases_of("multi-index", "abc") if isinstance(case, MultiIndexCase)]
     assert len(cases) == 200
@@ -150,7 +159,7 @@ def test_a_run_that_was_stopped_goes_on_and_a_cut_off_line_is_measured_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, calls = tmp_path / "rows.csv", list[dict[str, Any]]()
-    arguments = ["mode", "--cases", "3", "--out", str(path), "--commit", "abc"]
+    arguments = ["mode", "--cases", "3", "--out", str(path), "--commit", "abd"]
     assert main(arguments, search=stand_in(verdict="DOUBTFUL", calls=calls)) == 0
     assert len(calls) == 3
     whole = path.read_text()
@@ -163,7 +172,7 @@ def test_a_run_that_was_stopped_goes_on_and_a_cut_off_line_is_measured_again(
     said = capsys.readouterr().out
     assert "worst first:" in said
     assert "mode: 1 of 3 right, 0 confident, 0 silent" in said
-    with pytest.raises(DataError, match="holds the cases of commit abc"):
+    with pytest.raises(DataError, match="holds the cases of commit abd"):
         Table.of(path, commit="other")
     path.write_text("a,b\n1,2\n")
     with pytest.raises(DataError, match="is no table of index_rank"):
@@ -171,7 +180,7 @@ def test_a_run_that_was_stopped_goes_on_and_a_cut_off_line_is_measured_again(
 
 
 def test_wrong_and_confident_ends_with_an_error_and_stands_first(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["mode", "--cases", "2", "--commit", "abc"], search=stand_in()) == 1
+    assert main(["mode", "--cases", "2", "--commit", "abd"], search=stand_in()) == 1
     lines = capsys.readouterr().out.split("worst first:")[1].splitlines()
     assert lines[1].endswith("WRONG")
     assert "1 silent" in lines[-2] + lines[-1]
