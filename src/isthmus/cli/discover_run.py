@@ -4,9 +4,7 @@ The options: `discover`. The folder: `run_folder`. The search itself: `discovery
 """
 
 import dataclasses
-import json
 import shlex
-import shutil
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,28 +18,20 @@ from rich.text import Text
 from isthmus.cli.data import Rows, choice_of, loss_option, read_rows
 from isthmus.cli.discover import DiscoverRequest
 from isthmus.cli.exit_codes import ExitCode
+from isthmus.cli.finished_run import finished
 from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
 from isthmus.cli.progress_bar import shown_progress
-from isthmus.cli.run_folder import WORK, FolderState, check_free, clear, state_of, tidy
+from isthmus.cli.run_folder import FolderState, check_free, clear, state_of, tidy
 from isthmus.cli.terminal import notes, print_headed, terminal
 from isthmus.cli.voice import tell
 from isthmus.cli.workplace import Workplace
-from isthmus.discovery import Discovery, discover, interpret, load
-from isthmus.discovery.data.checking import (
-    CheckedData,
-    adapted_settings,
-    base_settings,
-    checked_data,
-    with_halves,
-    with_powers,
-)
+from isthmus.discovery import Discovery, discover, interpret
+from isthmus.discovery.data.checking import CheckedData, checked_data, with_powers
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.files.netcdf import write_tables
-from isthmus.discovery.halves import Side
 from isthmus.discovery.remedies.remedy import Effort
-from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.progress import Progress
-from isthmus.errors import DataError, IsthmusError
+from isthmus.errors import IsthmusError
 from isthmus.theory import Verdict
 from isthmus.training import Limits
 from isthmus.writing.folder_lock import only_writer
@@ -106,7 +96,7 @@ def run_in(
                 if replace:
                     clear(folder)
                 if state_of(folder) is FolderState.FINISHED:
-                    found = _finished(folder, rows, request)
+                    found = finished(folder, rows, request, _checked(rows, request))
                     say(f"{folder}: the run there is finished; this is its result.")
                 else:
                     found = _search(rows, folder, request, errors, deadline.for_search(pictures=pictures), place=place)
@@ -165,50 +155,6 @@ def how_to_go_on(request: DiscoverRequest, folder: Path, *, begun: bool = True) 
     if begun and state_of(folder) in {FolderState.UNFINISHED, FolderState.FINISHED}:
         return f"The work so far is saved; go on with: {request.command} --resume {shlex.quote(str(folder))}"
     return f"Nothing was saved yet; start again with: {request.command}"
-
-
-def _finished(folder: Path, rows: Rows, request: DiscoverRequest) -> Discovery:
-    """The result that stands in the folder, if it is the one that was asked for."""
-    found = load(folder)
-    shutil.rmtree(folder / WORK, ignore_errors=True)  # of a kill just before it was removed
-    scaling = Scaling(request.scaling or Scaling.AUTO)
-    settings = base_settings(request.network, request.seed, ordered=rows.ordered, scaling=scaling)
-    settings = adapted_settings(
-        settings,
-        depth=request.depth,
-        ridge=request.ridges,
-        starts=request.starts,
-        limits=Limits(evaluations=request.evaluations),
-    )
-    data = _checked(rows, request)
-    halves = {"encoder": request.encoder, "decoder": request.decoder}
-    if "encoder_side" not in found.settings:  # a run from before halves could be linear
-        halves = {name: side or Side.CURVED for name, side in halves.items()}
-    settings = with_halves(settings, data, **halves, starts=request.starts, depth_path=request.depth_path)
-    if found.input_names != tuple(rows.x.columns):
-        raise DataError(f"{folder}: the finished run there has other columns. Give another folder with --out.")
-    asked = json.loads(json.dumps(settings.as_dict()))
-    for grown in ("width", "linear_width"):  # no option asks for them, and a search widens its networks by itself
-        del asked[grown]
-    if scaling is Scaling.AUTO:
-        del asked["scaling"]
-    # a run from before a setting existed counts as one that left it alone
-    stored = json.loads(json.dumps({**Settings().as_dict(), **found.settings}))
-    other = [name for name, value in asked.items() if stored[name] != value]
-    if found.settings.get("data") not in {None, data.fingerprint()}:
-        other = ["data", *other]
-    total = len(rows.x)
-    if request.rows is not None and found.settings.get("first_rows", total) != min(request.rows, total):
-        other.append("rows")
-    if request.ranks and len(found.ranks) == 1 and found.scree.sizes["rank"]:
-        other.append("ranks (one only)")
-    if request.depth_path and found.depth_path is None and found.scree.sizes["rank"]:
-        other.append("depth path (none)")
-    if other:
-        raise DataError(
-            f"{folder}: the finished run there has other {', '.join(other)}. Give another folder with --out."
-        )
-    return found
 
 
 def _search(

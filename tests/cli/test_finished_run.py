@@ -1,0 +1,78 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from isthmus.cli.data import choice_of, read_rows
+from isthmus.cli.discover import DiscoverRequest
+from isthmus.cli.finished_run import finished
+from isthmus.discovery import Discovery, discover
+from isthmus.discovery.data.checking import checked_data
+from isthmus.errors import DataError
+from isthmus.training import Limits
+from isthmus.writing.checksums import opened_json, sealed_json
+
+LINEAR, RANDOM = "linear", "random"
+OPTIONS: dict[str, Any] = {"encoder": "linear", "evaluations": 12, "effort": "quick", "ridge": "1e-2"}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of two starts with a linear encoder, its data beside it."""
+    folder = tmp_path_factory.mktemp("run")
+    x = np.random.default_rng(0).normal(size=(60, 3))
+    np.savez(folder / "d.npz", x=x, y=np.sin(x[:, :2].sum(1, keepdims=True)))
+    discover(
+        *rows_of(folder), encoder="linear", starts=2, ridge=1e-2, effort="quick", limits=Limits(evaluations=12),
+        out=folder / "run",
+    )  # fmt: skip
+    return folder
+
+
+def rows_of(folder: Path) -> tuple[Any, Any]:
+    rows = read_rows(str(folder / "d.npz"), choice_of(None, None, autoencode=False))
+    return rows.x, rows.y
+
+
+def resumed(folder: Path, starts: int | None) -> Discovery:
+    rows = read_rows(str(folder / "d.npz"), choice_of(None, None, autoencode=False))
+    request = DiscoverRequest(str(folder / "d.npz"), starts=starts, **OPTIONS)
+    return finished(folder / "run", rows, request, checked_data(rows.x, rows.y, rows.loss))
+
+
+def rewritten(folder: Path, starts: list[str], *, older: bool) -> None:
+    """As an older version would have written it, or this one after another request."""
+    path = folder / "run" / "result.json"
+    content = opened_json(path.read_bytes())
+    content["settings"]["starts"] = starts
+    content["remedies"] = []
+    if older:
+        del content["remedies"]
+    path.write_bytes(sealed_json(content))
+
+
+def test_a_run_is_taken_for_what_was_asked_for_and_nothing_else(run: Path) -> None:
+    rewritten(run, [RANDOM, RANDOM], older=False)
+    assert resumed(run, 2).settings["starts"] == (RANDOM, RANDOM)
+    for other in (None, 1, 3):
+        with pytest.raises(DataError, match=r"the finished run there has other starts\. Give another folder"):
+            resumed(run, other)
+
+
+@pytest.mark.parametrize(
+    ("asked", "made"), [(1, [LINEAR]), (2, [RANDOM] * 3), (3, [LINEAR, RANDOM, RANDOM]), (None, [RANDOM] * 3)]
+)
+def test_a_run_of_an_older_version_is_known_by_the_starts_that_it_made(
+    run: Path, asked: int | None, made: list[str]
+) -> None:
+    rewritten(run, made, older=True)
+    assert json.loads((run / "run" / "result.json").read_text())["settings"]["starts"] == made
+    resumed(run, asked)
+    with pytest.raises(DataError, match="has other starts"):
+        resumed(run, 4)
+    rewritten(run, made, older=False)
+    if asked is not None:
+        with pytest.raises(DataError, match="has other starts"):
+            resumed(run, asked)
