@@ -112,3 +112,16 @@ def test_how_far_each_combination_is_uncertain_stands_beside_it() -> None:
     assert text.table.headings == ("combination", "uncertain by", "in standardised columns")
     assert [row[1] for row in text.table.rows] == ["1°", "2°", "3°", "4.2°"]
     assert [row[2] for row in text.table.rows] == ["1.00 a", "1.00 b", "1.00 c", "1.00 d"]
+
+
+def test_a_column_of_text_is_one_input() -> None:
+    made = [{"made": "numeric"}, *({"made": "one-hot", "column": c, "value": v} for c, v in ("hr", "hb", "mt", "mz"))]
+    names = ("a", "h=r", "h=b", "m=t", "m=z")
+    found = discoveries.straight(np.array([[0.8, 0.6, 0.0, 0.0, 0.0]]), input_names=names, target_names=("y",))
+    found = discoveries.replace(found, settings={**found.settings, "input_columns": made})
+    assert lead(found) == "y depends on 1 combination of the 3 inputs."
+    ignored, chosen = section(found, X).notes
+    assert ignored == "1 input is ignored by this network: m. It has in standardised columns a loading below 0.05."
+    assert chosen.endswith("Of the values of h, m only differences count, since they add up to 1 in every row.")
+    assert line(found, "Combinations", X) == "In standardised columns: 0.80 a + h (0.60 r)."
+    assert "differences" not in section(ONE, X).notes[1]

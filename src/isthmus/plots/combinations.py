@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from isthmus.discovery.evidence.straight_halves import in_words, written
+from isthmus.discovery.evidence.straight_terms import in_words, terms_of
 from isthmus.plots.style import (
     BLUE,
     GRID,
@@ -231,8 +231,8 @@ def _values(dataset: xr.Dataset, direction: int) -> np.ndarray:
 def _axis(dataset: xr.Dataset, direction: int, *, room: int) -> str:
     """`1: 0.71 a + 0.69 b + 2 more`, in about so many characters."""
     loadings = dataset["loading"].sel(direction=direction).values
-    names = written(dataset, most=16)
-    texts = [f"{direction}: {in_words(names, loadings, loadings, most=most)}" for most in (4, 3, 2, 1)]
+    terms = terms_of(dataset, most=16)
+    texts = [f"{direction}: {in_words(terms, loadings, most=most)}" for most in (4, 3, 2, 1)]
     return plain_text(next((text for text in texts if len(text) <= room), texts[-1]), most=room)
 
 

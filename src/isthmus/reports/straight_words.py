@@ -11,7 +11,8 @@ import xarray as xr
 
 from isthmus.discovery import Discovery
 from isthmus.discovery.combinations import IDLE
-from isthmus.discovery.evidence.straight_halves import in_words, written
+from isthmus.discovery.evidence.straight_halves import sources_of
+from isthmus.discovery.evidence.straight_terms import in_words, terms_of
 from isthmus.discovery.halves import INDEX, RANK_KINDS
 from isthmus.reports.tables import TableText
 from isthmus.reports.words import Line
@@ -45,13 +46,14 @@ def straight_section(found: Discovery, half: xr.Dataset) -> StraightText:
     """The section about the linear half of a discovery, of its table `straight_half`."""
     index = found.kind == INDEX.name
     title = "Combinations of the inputs" if index else "Modes of the outputs"
-    return StraightText(title, lead(found), _table(half), (_without_part(half), _what_is_chosen(half)))
+    return StraightText(title, lead(found), _table(half), (_without_part(half), _what_is_chosen(half) + _of_text(half)))
 
 
 def lead(found: Discovery) -> str:
     """What depends on how many combinations, or moves in how many modes: "yield depends on 2 combinations of ..."."""
     index, rank = found.kind == INDEX.name, found.rank
-    inputs, noun = len(found.input_names) or found.encoder.dimensions[0], RANK_KINDS[found.kind].noun
+    inputs = len(set(sources_of(found, found.input_names))) or found.encoder.dimensions[0]
+    noun = RANK_KINDS[found.kind].noun
     if found.verdict is Verdict.NO_SHARP_RANK:
         return f"No number of {noun}s stands out; {counted(rank, noun)}, the best single reading, would be these."
     maybe = "" if found.verdict is Verdict.CONFIDENT else "probably "
@@ -70,8 +72,8 @@ def lead(found: Discovery) -> str:
 def short_line(half: xr.Dataset) -> Line:
     """The first few directions in one line, for a terminal."""
     shown_first = half.isel(direction=slice(_SHORT_DIRECTIONS))
-    names = written(half, most=_SHORT_NAME)
-    texts = [in_words(names, row, row, most=_SHORT_TERMS) for row in shown_first["loading"].values]
+    terms = terms_of(half, most=_SHORT_NAME)
+    texts = [in_words(terms, row, most=_SHORT_TERMS) for row in shown_first["loading"].values]
     numbered = [f"({i}) {text}" for i, text in enumerate(texts, 1)] if half.sizes["direction"] > 1 else texts
     if rest := half.sizes["direction"] - len(texts):
         numbered.append(f"and {rest} more")
@@ -81,7 +83,7 @@ def short_line(half: xr.Dataset) -> Line:
 
 
 def _table(half: xr.Dataset) -> TableText:
-    names, index = written(half), half.attrs["kind"] == INDEX.name
+    terms, index = terms_of(half), half.attrs["kind"] == INDEX.name
     loadings = half["loading"].values
     columns: dict[str, list[str]] = {"combination" if index else "mode": [str(i) for i in half["direction"].values]}
     if "share" in half:
@@ -91,14 +93,12 @@ def _table(half: xr.Dataset) -> TableText:
         columns["uncertain by"] = [f"{np.degrees(cone):.2g}°" for cone in half["cone"].values]
     numbers = range(1, len(columns))
     if not half.attrs["standardised"]:
-        columns["in your units, of length 1"] = [
-            in_words(names, row, row, most=TERMS, digits=".3g") for row in loadings
-        ]
+        columns["in your units, of length 1"] = [in_words(terms, row, most=TERMS, digits=".3g") for row in loadings]
     else:
-        columns["in standardised columns"] = [in_words(names, row, row, most=TERMS) for row in loadings]
+        columns["in standardised columns"] = [in_words(terms, row, most=TERMS) for row in loadings]
         if "coefficient" in half:
             rows = zip(loadings, half["coefficient"].values, strict=True)
-            columns["the same in your units"] = [in_words(names, a, b, most=TERMS, digits=".3g") for a, b in rows]
+            columns["the same in your units"] = [in_words(terms, a, b, most=TERMS, digits=".3g") for a, b in rows]
     # the first column counts as words too: on a telephone a text behind a number would have a narrow place beside it
     words = tuple(place for place in range(len(columns)) if place not in numbers)
     return TableText(tuple(columns), tuple(zip(*columns.values(), strict=True)), words)
@@ -110,15 +110,27 @@ def _without_part(half: xr.Dataset) -> str:
     where = "standardised columns" if half.attrs["standardised"] else "your units"
     spread = " in every combination of these" if half.sizes["direction"] > 1 else ""
     below = f"in {where} a loading below {IDLE:g}{spread}"
-    idle = [str(name) for name, part in zip(half["column"].values, half["takes_part"].values, strict=True) if not part]
+    sources = half["source"].values.tolist()
+    idle = list(
+        dict.fromkeys(source for source, part in zip(sources, half["takes_part"].values, strict=True) if not part)
+    )
     if not idle:
-        return f"All {counted(half.sizes['column'], noun)} take part: none has {below}."
+        return f"All {counted(len(set(sources)), noun)} take part: none has {below}."
     verb = "is ignored" if index else "does not move"
     if len(idle) > 1:
         verb = "are ignored" if index else "do not move"
     by = " by this network" if index else " with this network"
     has = "it has" if len(idle) == 1 else "each has"
     return f"{counted(len(idle), noun)} {verb}{by}: {_listed(idle)}. {has.capitalize()} {below}."
+
+
+def _of_text(half: xr.Dataset) -> str:
+    """That of values of one column, which add up to 1, only differences count."""
+    sources = half["source"].values.tolist()
+    of_text = [source for source in dict.fromkeys(sources) if sources.count(source) > 1]
+    if not of_text:
+        return ""
+    return f" Of the values of {_listed(of_text)} only differences count, since they add up to 1 in every row."
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ import torch
 from isthmus.discovery.data.scaling import Scaling, Standardiser
 from isthmus.errors import DataWarning
 from isthmus.networks import FullyConnected
+from isthmus.tasks.input_columns import InputColumn, Made
 from tolerances import rounding
 
 MAGNITUDES = (1e-140, 1.0, 1e140)
@@ -164,3 +165,32 @@ def test_whitening_folds_into_an_encoder_and_leaves_collinear_directions_out() -
     with torch.no_grad():
         folded = found.fold_into_encoder(network)(torch.from_numpy(x))
         assert torch.allclose(folded, network(torch.from_numpy(z)), atol=1e-8)
+
+
+def test_columns_that_depend_on_each_other_are_found_in_the_least_sets() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 9)) * 10.0 ** np.arange(-4, 5)
+    x[:, 3] = 2 * x[:, 0] - x[:, 1] / 3  # 0, 1, 3
+    x[:, 8] = 5 - x[:, 6]  # 6, 8
+    x[:, 4] = 7.0  # constant, left out
+    of = Standardiser.of(x)
+    assert of.dependences == []
+    assert of.whitened(x).dependences == [[0, 1, 3], [6, 8]]
+    names = [InputColumn(f"x{i}") for i in range(9)]
+    with pytest.warns(
+        DataWarning, match="dependent: columns 'x0', 'x1', 'x3'; columns 'x6', 'x8'. Which of them a comb"
+    ):
+        of.whitened(x).warn_of_dependences(names)
+    chain = np.column_stack([x[:, 0], x[:, 0] + 1e-4 * rng.normal(size=200), x[:, 2]])
+    assert Standardiser.of(chain).whitened(chain).dependences == []  # nearly the same is not the same
+
+
+def test_the_values_of_one_column_of_text_depend_on_each_other_silently() -> None:
+    label = np.random.default_rng(0).integers(3, size=100)
+    x = np.column_stack([np.eye(3)[label], np.arange(100.0)])
+    whitened = Standardiser.of(x).whitened(x)
+    assert whitened.dependences == [[0, 1, 2]]
+    values = [InputColumn(f"hue={i}", Made.ONE_HOT, "hue", str(i)) for i in range(3)]
+    whitened.warn_of_dependences([*values, InputColumn("a")])  # a warning would be an error
+    with pytest.warns(DataWarning, match="columns 'a', 'b', 'c'"):
+        whitened.warn_of_dependences([InputColumn(name) for name in "abcd"])

@@ -10,7 +10,8 @@ import xarray as xr
 
 import discoveries
 from isthmus.discovery.data.scaling import CONSTANT
-from isthmus.discovery.evidence.straight_halves import in_words, straight_half, targets_of, written
+from isthmus.discovery.evidence.straight_halves import straight_half, targets_of
+from isthmus.discovery.evidence.straight_terms import in_words, terms_of
 from isthmus.discovery.halves import INDEX, MODE
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks import FullyConnected, jacobians
@@ -19,6 +20,9 @@ from tolerances import rounding
 KNOWN = np.array([[0.71, 0.69, -0.12, 0.01]]) / np.linalg.norm([0.71, 0.69, -0.12, 0.01])
 SPREAD, SHIFT = np.array([1.0, 100.0, 1e-3, 5.0, 2.0, 0.3]), np.array([0.0, 3e3, 1.0, -2.0, 7.0, 0.0])
 TRUTH = np.array([[0.8, 0.6, 0, 0, 0, 0], [0, 0, 0.6, -0.8, 0, 0], [0, 0, 0, 0, 1.0, 0]])
+
+
+HUES = (("hue", "red"), ("hue", "blue"), ("mat", "tin"), ("mat", "zinc"))
 
 
 def samples(width: int, count: int = 200) -> np.ndarray:
@@ -71,21 +75,21 @@ def test_a_known_direction_has_its_text() -> None:
     found = discoveries.straight(KNOWN, input_names=("a", "b", "c", "d"))
     for half in (table(found), table(found, samples(4))):
         (row,) = half["loading"].values
-        assert in_words(written(half), row, row) == "0.71 a + 0.69 b - 0.12 c"
+        assert in_words(terms_of(half), row) == "0.71 a + 0.69 b - 0.12 c"
 
 
-@pytest.mark.parametrize(
-    ("loadings", "most", "text"),
-    [
-        ((0.5, -0.9, 0.0), 6, '-0.90 "b c" + 0.50 a'),
-        ((-0.5, -0.9, 0.3), 2, '-0.90 "b c" - 0.50 a + 1 more'),
-        ((0.04, 1.0, 0.05), 6, '1.00 "b c" + 0.05 d'),
-        ((0.0, 0.0, 0.0), 6, "0"),
-    ],
-)
-def test_the_largest_terms_come_first_with_their_signs(loadings: tuple[float, ...], most: int, text: str) -> None:
-    row = np.array(loadings)
-    assert in_words(["a", '"b c"', "d"], row, row, most=most) == text
+def test_values_of_a_column_of_text_take_part_together_or_not_at_all() -> None:
+    names = ("a", "hue=red", "hue=blue", "mat=tin", "mat=zinc", "b=1")
+    made = (
+        [{"made": "numeric"}] + [{"made": "one-hot", "column": c, "value": v} for c, v in HUES] + [{"made": "numeric"}]
+    )
+    rows = np.array([[0.8, 0.59, 0.04, 0.02, 0.03, 0.01]])
+    found = discoveries.straight(rows / np.linalg.norm(rows), input_names=names)
+    half = table(replace(found, settings={**found.settings, "input_columns": made}))
+    assert half["source"].values.tolist() == ["a", "hue", "hue", "mat", "mat", "b=1"]
+    assert half["takes_part"].values.tolist() == [True, True, True, False, False, False]
+    assert in_words(terms_of(half), half["loading"].values[0]) == "0.80 a + hue (0.59 red)"
+    assert table(found)["source"].values.tolist() == list(names)
 
 
 def test_the_eigenvalues_are_those_of_the_gradient_covariance() -> None:
@@ -226,7 +230,7 @@ def test_logarithms_are_taken_before_anything_is_said() -> None:
     x = rows.copy()
     x[:, [0, 2]] = np.exp(rows[:, [0, 2]])
     half = table(found, x)
-    assert written(half) == ["log a", "b", "log c", "d"]
+    assert [term.name for term in terms_of(half)] == ["log a", "b", "log c", "d"]
     np.testing.assert_allclose(half["value"].values[:, 0], rows @ KNOWN[0], atol=1e-12)
     targets = targets_of(found, x, np.exp(rows[:, 1]))
     assert targets is not None

@@ -1,6 +1,7 @@
 """Invertible affine standardisation of columns, and folding it back into the two halves of a network."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -10,13 +11,16 @@ from numpy.typing import NDArray
 
 from isthmus.errors import DataWarning
 from isthmus.networks import FullyConnected
-from isthmus.tasks.arrays import counted
+from isthmus.tasks.arrays import counted, listing
+from isthmus.tasks.input_columns import InputColumn
+from isthmus.tasks.names import quoted
 from isthmus.training.losses import SQUARED, DataLoss, Loss
 from isthmus.training.sharded.shared_rows import SharedRows
 from isthmus.training.sharded.team import Team
 
 Array = NDArray[np.float64]
 COLLINEAR = 1e-5  # relative singular value of the inputs below which they are collinear
+JOINED = 1e-3  # entry of the projector on what is left out below which two columns do not belong together
 CONSTANT = 1e-12  # spread over magnitude below which a column is constant to rounding
 
 
@@ -89,6 +93,21 @@ class Standardiser:
         """Only these linear combinations of the columns, directions (columns, m), in place of the columns."""
         return replace(self, mixing=directions[self.kept] * self.scale[:, None])
 
+    @property
+    def dependences(self) -> list[list[int]]:
+        """Sets of columns that depend on each other linearly on the rows that were whitened, the least such sets.
+
+        Which of a set a direction uses is not determined: z, and so every first weight, is the same.
+        """
+        if self.mixing is None or self.mixing.shape[1] == len(self.kept):
+            return []
+        basis = np.linalg.qr(self.mixing)[0]
+        joined = np.abs(np.eye(len(basis)) - basis @ basis.T) > JOINED
+        for _ in range(len(joined).bit_length()):  # paths of twice the length each time
+            joined = (joined.astype(np.float64) @ joined) > 0
+        sets = {tuple(np.flatnonzero(row).tolist()) for row in joined if row.sum() > 1}
+        return [self.kept[list(of)].tolist() for of in sorted(sets)]
+
     def warn_of_constants(self, what: str, names: tuple[str, ...]) -> str | None:
         """Warn that constant columns were left out; returns the sentence."""
         constant = sorted(set(range(len(self.mean))) - set(self.kept.tolist()))
@@ -98,6 +117,21 @@ class Standardiser:
         text = f"{counted(len(constant), f'constant {what} column')} left out: {listed}."
         warnings.warn(text, DataWarning, stacklevel=3)
         return text
+
+    def warn_of_dependences(self, columns: Sequence[InputColumn]) -> None:
+        """Warn of columns that depend on each other linearly; of the values of one column of text that is no news."""
+        sets = [[columns[place] for place in of] for of in self.dependences]
+        news = [of for of in sets if len({column.source for column in of}) > 1]
+        if not news:
+            return
+        listed = "; ".join(listing((quoted(column.name) for column in of), "column", shown=8) for of in news[:8])
+        more = f"; and {len(news) - 8} more sets" if len(news) > 8 else ""
+        warnings.warn(
+            f"linearly dependent: {listed}{more}. Which of them a combination uses is not determined; of all that are "
+            "the same on these rows the shortest is shown.",
+            DataWarning,
+            stacklevel=3,
+        )
 
     def apply(self, values: Array) -> Array:
         """User's units to standardised units."""

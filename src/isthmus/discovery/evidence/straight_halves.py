@@ -1,6 +1,7 @@
 """What a linear half says: combinations of the inputs, or modes of the outputs, in a basis that people can read.
 
-The halves themselves: `Discovery.encoder`, `Discovery.decoder`. Pictures: `plots.combinations`; the page: `reports`.
+The halves themselves: `Discovery.encoder`, `Discovery.decoder`. As text: `straight_terms`. Pictures:
+`plots.combinations`; the page: `reports`.
 """
 
 from collections.abc import Sequence
@@ -13,14 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from isthmus.discovery.combinations import IDLE
 from isthmus.discovery.data.scaling import CONSTANT, Scaling, Standardiser
 from isthmus.discovery.evidence.interpretation import drawn_rows
-from isthmus.discovery.groups.group_words import named
 from isthmus.discovery.groups.varimax import signed, varimax
 from isthmus.discovery.halves import INDEX, MODE
 from isthmus.discovery.result import Discovery
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks import FullyConnected, jacobians
 from isthmus.tasks.arrays import as_samples, check_same_length
-from isthmus.tasks.names import shown
+from isthmus.tasks.input_columns import columns_of
 
 _DEPENDENT = 1e-10  # relative singular value below which rows of a half depend on each other
 Array = NDArray[np.float64]
@@ -45,7 +45,8 @@ def straight_half(found: Discovery, x: ArrayLike | None = None, y: ArrayLike | N
 
     Returns:
         Dimensions "direction" (1, 2, ...), "column" (inputs, or outputs of modes): `loading` (V), `takes_part`: whether
-        a column's loading is 0.05 or more in any direction of the span, `is_logged`; with `x` also `coefficient` of
+        a column's loading is 0.05 or more in any direction of the span, `is_logged`, `source`: the column of the table
+        that it is a value of, whose values take part together, or its own name; with `x` also `coefficient` of
         each column in the user's units (V / s, of modes V s), `value` ("sample", "direction": c), `share` of the
         squared slopes (of modes: of the variance) along each direction, by "component" `spectrum`: the eigenvalues of
         the gradient covariance of f in standardised columns, of modes the singular values of all tangents, and of
@@ -187,11 +188,12 @@ def _table(found: Discovery, loading: Array | None, more: Variables, *, standard
         f"{'yx'[index]}{i}" for i in range(width)
     )
     logged = () if found.powers is None else found.powers.coordinates.is_logged if index else found.powers.target_logs
+    sources = sources_of(found, names)
     half = xr.Dataset(
         {
             "loading": (("direction", "column"), loading),
-            # the largest loading of any unit vector of the span
-            "takes_part": ("column", np.linalg.norm(loading, axis=0) >= IDLE),
+            "takes_part": ("column", _taking_part(loading, sources)),
+            "source": ("column", sources),
             "is_logged": ("column", np.resize(np.array(logged or [False]), width)),
             **more,
         },
@@ -207,31 +209,18 @@ def _table(found: Discovery, loading: Array | None, more: Variables, *, standard
     return half.assign_coords(direction=np.arange(1, len(loading) + 1))
 
 
-def written(half: xr.Dataset, *, most: int = 60) -> list[str]:
-    """The columns as terms of a formula: `a`, `log a`, `"flow rate"`, long names cut after so many characters."""
-    texts = [named(shown(name, most=most)) for name in half["column"].values]
-    return [f"log {text}" if log else text for text, log in zip(texts, half["is_logged"].values, strict=True)]
+def sources_of(found: Discovery, names: Sequence[str]) -> list[str]:
+    """Of each column that of the table which it is a value of, or itself."""
+    made = columns_of(found.input_names, found.settings.get("input_columns")) or ()
+    known = {column.name: column.source for column in made}
+    return [known.get(name, name) for name in names]
 
 
-def in_words(columns: Sequence[str], loadings: Array, numbers: Array, *, most: int = 6, digits: str = ".2f") -> str:
-    """A combination as text, largest loadings first: `0.71 a + 0.69 b - 0.12 c + 3 more`.
-
-    What takes no part by its loading is left out.
-
-    Args:
-        columns: names as they are `written`.
-        loadings: what orders the terms, and decides which are written.
-        numbers: what is written before each name.
-        most: terms at most.
-        digits: format of the numbers.
-    """
-    order: list[int] = [j for j in np.argsort(-np.abs(loadings), kind="stable").tolist() if abs(loadings[j]) >= IDLE]
-    text = ""
-    for j in order[:most]:
-        sign = "-" if numbers[j] < 0 else "+"
-        text += f" {sign} {abs(numbers[j]):{digits}} {columns[j]}"
-    text = text.removeprefix(" + ").replace(" - ", "-", 1) if text.startswith(" - ") else text.removeprefix(" + ")
-    return f"{text} + {len(order) - most} more" if len(order) > most else text or "0"
+def _taking_part(loading: Array, sources: Sequence[str]) -> NDArray[np.bool_]:
+    """Whether the largest loading of any unit vector of the span is not small, values of one column taken together."""
+    of = np.array(sources)
+    largest = {name: np.linalg.norm(loading[:, of == name], 2) for name in dict.fromkeys(sources)}
+    return np.array([largest[name] >= IDLE for name in sources])
 
 
 def _matrix(half: FullyConnected) -> Array:
