@@ -74,9 +74,9 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
             PCA by curved scores.
         log: "all" takes the natural logarithm of positive inputs that span more than a decade; or names of inputs and
             targets. Combinations of logarithms are products of powers, see `Discovery.groups`.
-        units: of the inputs and the one target, as a file, a mapping or a record (`discovery.groups`): columns with a
-            unit get a logarithm, only powers without one are combined, and the target is divided by powers of the
-            inputs that have its unit.
+        units: of the inputs and the targets, as a file, a mapping or a record (`discovery.groups`): columns with a
+            unit get a logarithm, only powers without one are combined, and each target is divided by powers of the
+            inputs that have its unit. Classes have none.
         ranks: also find the other ranks of the task, see `Discovery.ranks` and `Discovery.others`: of combinations of
             the inputs, of curved coordinates and, of several targets, of their modes.
         network: None, "connected" or "fully-connected": ReLU layers around linear ones, the stand-in for a very deep

@@ -139,7 +139,7 @@ def _name(found: Discovery, target: int) -> str:
     if (powers := found.powers) is None:
         return name
     if powers.target_exponents is not None:
-        name = made_dimensionless(name, found.input_names, powers.target_exponents)
+        name = made_dimensionless(name, found.input_names, powers.target_exponents[target])
     return f"log {name}" if powers.target_logs[target] else name
 
 

@@ -47,10 +47,10 @@ def test_what_is_no_unit_of_a_column_is_refused(mapping: dict[str, object], line
 
 def test_columns_and_units_must_fit() -> None:
     units = units_of_mapping({"speed": "m/s", "length": "m"}, "units.toml")
-    units.check_columns(["speed"], "length", "units.toml")
+    units.check_columns(["speed"], ["length"], "units.toml")
     with pytest.raises(
         DataError, match="units.toml: the data: has no column 'length'. Did you mean 'lengths'"
     ):  # what has a unit and is no column
-        units.check_columns(["speed", "lengths"], None, "units.toml")
+        units.check_columns(["speed", "lengths"], [], "units.toml")
     with pytest.raises(DataError, match="units.toml: has no units for column 'mass'. Add them, with the unit 1"):
-        units.check_columns(["speed", "length"], "mass", "units.toml")
+        units.check_columns(["speed", "length"], ["mass"], "units.toml")

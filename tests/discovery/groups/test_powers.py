@@ -10,6 +10,7 @@ import pytest
 
 import isthmus
 from isthmus import Limits, Verdict
+from isthmus.discovery.data.checking import checked_data, with_powers
 from isthmus.discovery.groups.powers import Powers, powers_argument
 from isthmus.errors import DataError, DataWarning
 from isthmus.tasks import FORMULAS, formula
@@ -28,7 +29,7 @@ def test_nothing_asked_changes_nothing() -> None:
 def test_the_target_is_divided_by_powers_of_the_inputs_that_have_its_unit() -> None:
     found = powers_argument(X, Y, NAMES, log=None, units=UNITS)
     assert found is not None
-    assert found.target_exponents == (Fraction(1, 2), Fraction(-1, 2), Fraction(0), Fraction(0))
+    assert found.target_exponents == ((Fraction(1, 2), Fraction(-1, 2), Fraction(0), Fraction(0)),)
     assert np.allclose(found.targets(X, Y), 2 * np.pi), "the small pendulum has no group left"
     assert "period (gravity / length)^(1/2)" in found.sentence
     assert np.allclose(found.inputs(X)[:, :3], np.log(X[:, :3])), "a pure number needs no logarithm"
@@ -64,13 +65,50 @@ def test_units_that_do_not_fit_are_refused(units: object, words: str) -> None:
 def test_logarithms_that_cannot_be_taken_are_refused() -> None:
     with pytest.raises(DataError, match=r"y: column 'period' holds -1 in row 4"):
         powers_argument(X, np.where(np.arange(20)[:, None] == 3, -1, Y), NAMES, log=["period"])
-    with pytest.raises(DataError, match="needs one target that is a number, got 2 columns"):
-        powers_argument(X, np.hstack([Y, Y]), (NAMES[0], ("a", "b")), log=None, units=UNITS)
-    with pytest.raises(DataError, match="the inputs themselves or classes"):
-        powers_argument(X, None, NAMES, log=None, units=UNITS)
+    with pytest.raises(DataError, match="needs targets, numbers or classes; the inputs themselves"):
+        powers_argument(X, None, (NAMES[0], NAMES[0]), log=None, units=UNITS)
     with pytest.raises(ValueError, match=r"loss='poisson'\): takes the targets as they are"):
         isthmus.discover(pd.DataFrame(X, columns=list(NAMES[0])), pd.DataFrame(np.round(Y), columns=["period"]),
                          loss="poisson", log=["period"], effort="quick")  # fmt: skip
+
+
+def test_each_of_several_targets_loses_its_own_unit() -> None:
+    names = (NAMES[0], ("period", "share", "speed"))
+    units = {**UNITS, "share": {}, "speed": {"m": 1, "s": -1}}
+    y = np.hstack([Y, X[:, 3:], np.sqrt(X[:, :1] * X[:, 1:2])])
+    found = powers_argument(X, y, names, log=["speed"], units=units)
+    assert found is not None
+    assert (
+        "Targets were made pure numbers: period (gravity / length)^(1/2); speed (1 / (length gravity))^(1/2)."
+        in found.sentence
+    )
+    values = found.targets(X, y)
+    assert np.allclose(values[:, 0], 2 * np.pi)
+    assert np.array_equal(values[:, 1], X[:, 3])
+    assert np.allclose(values[:, 2], 0.0)
+    for powers in (found, Powers.of_plain(NAMES[0], found.as_plain())):
+        assert np.allclose(powers.restored(X, values), y, rtol=1e-12)
+    with pytest.raises(DataError, match=r"the target 'speed' is in A"):
+        powers_argument(X, y, names, log=None, units={**units, "speed": {"A": 1}})
+
+
+def test_a_run_of_an_older_version_has_the_exponents_of_its_one_target() -> None:
+    told = {"logged": ["length"], "target_logs": [0], "target_exponents": ["1/2", "-1/2", "0", "0"]}
+    of = Powers.of_plain(NAMES[0], told)
+    assert of.target_exponents == ((Fraction(1, 2), Fraction(-1, 2), Fraction(0), Fraction(0)),)
+    assert np.allclose(of.targets(X, Y), 2 * np.pi)
+
+
+def test_classes_have_no_unit_and_their_inputs_have() -> None:
+    label = np.where(X[:, 0] / X[:, 1] > 1, "slow", "fast")
+    units = {name: UNITS[name] for name in NAMES[0]}
+    frame = pd.DataFrame(X, columns=list(NAMES[0]))
+    asked = with_powers(checked_data(frame, label, "cross_entropy"), None, units).powers
+    assert asked is not None
+    assert asked.target_exponents is None
+    assert asked.coordinates.logged == ("length", "gravity", "mass")
+    with pytest.raises(DataError, match="no column 'period'"):
+        with_powers(checked_data(frame, label, "cross_entropy"), None, UNITS)
 
 
 @pytest.fixture(scope="module")

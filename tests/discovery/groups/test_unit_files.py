@@ -35,11 +35,11 @@ def test_all_ways_of_writing_units_agree(tmp_path: Path, name: str, text: str) -
 def test_a_caller_may_pass_any_of_them(tmp_path: Path) -> None:
     path = written(tmp_path, "u.csv", "column,unit\nU,m/s\nF,m\n")
     for units in (path, str(path), {"U": "m/s", "F": "m"}, units_of_mapping({"U": "m/s", "F": "m"}, "")):
-        assert units_argument(units, inputs=["U"], target="F").in_words("U") == "m s^-1"
+        assert units_argument(units, inputs=["U"], targets=["F"]).in_words("U") == "m s^-1"
     with pytest.raises(DataError, match="u.csv: the data: has no column 'F'. It has columns U, G."):
         units_argument(path, inputs=["U", "G"])
     with pytest.raises(DataError, match="units: has no units for column 'F'"):
-        units_argument({"U": "m/s"}, inputs=["U"], target="F")
+        units_argument({"U": "m/s"}, inputs=["U"], targets=["F"])
     with pytest.raises(DataError, match="units: needs a file or a mapping of columns, got list"):
         units_argument([1], inputs=["U"])
 

@@ -120,7 +120,8 @@ def with_powers(data: CheckedData, log: str | Sequence[str] | None, units: objec
     """
     same = data.y is data.x
     numbers = None if same or data.loss.classes else data.y
-    powers = powers_argument(data.x, numbers, (data.input_names, data.target_names), log=log, units=units)
+    names = (data.input_names, () if data.loss.classes else data.target_names)
+    powers = powers_argument(data.x, numbers, names, log=log, units=units)
     if powers is None:
         return data
     if same:

@@ -46,7 +46,8 @@ class Term:
 
 def terms_of(half: xr.Dataset, *, most: int = 60) -> list[Term]:
     """The columns of a linear half, values of one column together; long names cut after so many characters."""
-    own, sources = [str(name) for name in half["column"].values], [str(source) for source in half["source"].values]
+    own = [str(name) for name in half["column"].values]
+    sources = [str(source) for source in half["source"].values] if "source" in half else own
     places: dict[str, list[int]] = {}
     for place, source in enumerate(sources):
         places.setdefault(source, []).append(place)

@@ -45,15 +45,15 @@ class ColumnUnits:
         powers = zip(self.bases, self.exponents[column], strict=True)
         return " ".join(_power(base, exponent) for base, exponent in powers if exponent) or "1"
 
-    def check_columns(self, inputs: Sequence[str], target: str | None, where: str) -> None:
+    def check_columns(self, inputs: Sequence[str], targets: Sequence[str], where: str) -> None:
         """Raise a DataError unless there are units for each of these columns, and for no others.
 
         Args:
             inputs: columns from which groups may be made.
-            target: a column that is to be made dimensionless too.
+            targets: columns that are to be made dimensionless too.
             where: what an error calls the units.
         """
-        wanted = [*inputs, *([] if target is None else [target])]
+        wanted = [*inputs, *targets]
         check_present(wanted, list(self.exponents), f"{where}: the data")
         missing = [name for name in wanted if name not in self.exponents]
         if missing:

@@ -29,18 +29,18 @@ Rows = NDArray[np.float64]
 class Powers:
     """What becomes of inputs and targets.
 
-        t_j = log x_j where chosen, else x_j;   v = y / prod_j x_j^(a_j) with units, log y where chosen
+        t_j = log x_j where chosen, else x_j;   v_i = y_i / prod_j x_j^(a_ij) with units, log y_i where chosen
 
     Attributes:
         coordinates: the inputs, with the powers that have no unit.
         target_logs: for each target whether it is a logarithm.
-        target_exponents: a; None where the targets are pure numbers or units were not given.
+        target_exponents: a row of a for each target; None where all are pure numbers or units were not given.
         sentence: what is said of it.
     """
 
     coordinates: LogCoordinates
     target_logs: tuple[bool, ...]
-    target_exponents: Row | None
+    target_exponents: tuple[Row, ...] | None
     sentence: str = ""
 
     def inputs(self, x: Rows) -> Rows:
@@ -65,13 +65,11 @@ class Powers:
     def _unit(self, x: Rows) -> Rows | float:
         if self.target_exponents is None:
             return 1.0
-        taken = np.flatnonzero([bool(exponent) for exponent in self.target_exponents])
-        exponents = np.array([float(self.target_exponents[place]) for place in taken])
-        return np.exp(np.log(x[:, taken]) @ exponents)[:, None]
+        return np.column_stack([_product(x, exponents) for exponents in self.target_exponents])
 
     def as_plain(self) -> dict[str, object]:
         """For a file; the powers without a unit are not kept, since encoders have them."""
-        exponents = None if self.target_exponents is None else [str(a) for a in self.target_exponents]
+        exponents = None if self.target_exponents is None else [[str(a) for a in row] for row in self.target_exponents]
         logged, target_logs = list(self.coordinates.logged), [int(log) for log in self.target_logs]
         return {"logged": logged, "target_logs": target_logs, "target_exponents": exponents}
 
@@ -79,11 +77,19 @@ class Powers:
     def of_plain(cls, columns: Sequence[str], plain: Mapping[str, Any]) -> "Powers":
         """What `as_plain` told, of these columns."""
         exponents = plain["target_exponents"]
+        if exponents and isinstance(exponents[0], str):  # an older version knew one target only
+            exponents = [exponents]
         return cls(
             LogCoordinates(tuple(columns), tuple(map(str, plain["logged"]))),
             tuple(bool(log) for log in plain["target_logs"]),
-            None if exponents is None else tuple(Fraction(str(a)) for a in exponents),
+            None if exponents is None else tuple(tuple(Fraction(str(a)) for a in row) for row in exponents),
         )
+
+
+def _product(x: Rows, exponents: Row) -> Rows:
+    """prod_j x_j^(a_j) of each row."""
+    taken = np.flatnonzero([bool(exponent) for exponent in exponents])
+    return np.exp(np.log(x[:, taken]) @ np.array([float(exponents[place]) for place in taken]))
 
 
 def powers_argument(
@@ -99,9 +105,9 @@ def powers_argument(
     Args:
         x: inputs.
         y: targets; None where they are the inputs, or no numbers.
-        names: of the inputs and of the targets.
+        names: of the inputs and of the targets; no targets where these are classes.
         log: "all" positive inputs that span more than a decade, or names of inputs and targets.
-        units: of inputs and target: a file, a mapping or a `ColumnUnits`.
+        units: of inputs and targets: a file, a mapping or a `ColumnUnits`.
 
     Raises:
         DataError: a logarithm that cannot be taken, units that do not fit the data or each other.
@@ -113,33 +119,40 @@ def powers_argument(
     logs = tuple(isinstance(wanted, list) and name in wanted for name in targets) if y is not None else (False,)
     known = None
     if units is not None:
-        if y is None or y.shape[1] != 1:
-            count = "the inputs themselves or classes" if y is None else f"{y.shape[1]} columns"
-            raise DataError(f"discover(units=...): needs one target that is a number, got {count}.")
-        known = units_argument(units, inputs=inputs, target=targets[0])
+        if y is None and targets:
+            raise DataError(
+                "discover(units=...): needs targets, numbers or classes; the inputs themselves cannot be rebuilt from "
+                "what has no unit. Name a target, or leave out the units."
+            )
+        known = units_argument(units, inputs=inputs, targets=targets)
     of_inputs = (
         [name for name in wanted if name not in targets or name in inputs] if isinstance(wanted, list) else wanted
     )
     chosen = log_columns(x, inputs, of_inputs or None, units=known)
     coordinates = log_coordinates(inputs, chosen.columns, known)
-    exponents = None if known is None else _target_exponents(known, chosen.columns, inputs, targets[0])
+    exponents = None if known is None else _target_exponents(known, chosen.columns, inputs, targets)
     found = Powers(
-        coordinates, logs, exponents, " ".join(filter(None, [chosen.sentence, _of_target(exponents, inputs, targets)]))
+        coordinates, logs, exponents, " ".join(filter(None, [chosen.sentence, _of_targets(exponents, inputs, targets)]))
     )
     if y is not None:
         _check_targets(y, targets, logs)
     return found
 
 
-def _target_exponents(units: ColumnUnits, logged: Sequence[str], inputs: Sequence[str], target: str) -> Row | None:
-    found = dict(zip(logged, target_exponents(units, logged, target), strict=True))
-    return tuple(found.get(name, Fraction(0)) for name in inputs) if any(found.values()) else None
+def _target_exponents(
+    units: ColumnUnits, logged: Sequence[str], inputs: Sequence[str], targets: Sequence[str]
+) -> tuple[Row, ...] | None:
+    rows = [dict(zip(logged, target_exponents(units, logged, target), strict=True)) for target in targets]
+    found = tuple(tuple(row.get(name, Fraction(0)) for name in inputs) for row in rows)
+    return found if any(map(any, found)) else None
 
 
-def _of_target(exponents: Row | None, inputs: Sequence[str], targets: Sequence[str]) -> str:
+def _of_targets(exponents: tuple[Row, ...] | None, inputs: Sequence[str], targets: Sequence[str]) -> str:
     if exponents is None:
         return ""
-    return f"The target was made a pure number: {made_dimensionless(targets[0], inputs, exponents)}."
+    made = [made_dimensionless(name, inputs, row) for name, row in zip(targets, exponents, strict=True) if any(row)]
+    what = "The target was made a pure number" if len(targets) == 1 else "Targets were made pure numbers"
+    return f"{what}: {'; '.join(made)}."
 
 
 def _check_targets(y: Rows, names: Sequence[str], logs: Sequence[bool]) -> None:

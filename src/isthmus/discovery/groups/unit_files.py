@@ -21,7 +21,7 @@ def units_argument(
     units: object,
     *,
     inputs: Sequence[str],
-    target: str | None = None,
+    targets: Sequence[str] = (),
     where: str = "units",
 ) -> ColumnUnits:
     """The units of columns, from whatever a caller passes.
@@ -29,7 +29,7 @@ def units_argument(
     Args:
         units: a `ColumnUnits`, a mapping (`units_of_mapping`), or the path of a file (`read_units`).
         inputs: the columns from which groups are made; each needs a unit.
-        target: a column that needs one too.
+        targets: columns that need one too.
         where: what an error calls them; a file is called by its path.
 
     Raises:
@@ -43,7 +43,7 @@ def units_argument(
         found = units_of_mapping(cast(Mapping[object, object], units), where)
     else:
         raise DataError(f"{where}: needs a file or a mapping of columns, got {type(units).__name__}.")
-    found.check_columns(inputs, target, where)
+    found.check_columns(inputs, targets, where)
     return found
 
 
