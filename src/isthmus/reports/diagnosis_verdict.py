@@ -6,7 +6,7 @@ The page and the command line show these sentences. Those of a discovery: `verdi
 import numpy as np
 
 from isthmus.diagnostics import Diagnosis
-from isthmus.reports.words import Line, VerdictText, dimensions, numbered, sentence
+from isthmus.reports.words import Line, VerdictText, dimensions, numbered, percent, sentence
 from isthmus.theory import RankEstimate
 
 NEAR_IDENTITY = 0.1
@@ -63,7 +63,7 @@ def _is_narrow(found: Diagnosis, place: int, rank: int) -> bool:
 
 
 def _percent(share: float) -> str:
-    return "less than 0.01 %" if share < 1e-4 else f"{100 * share:.2g} %" if share < 1 else f"{100 * share:.0f} %"
+    return "less than 0.01 %" if share < 1e-4 else percent(share)
 
 
 def _cuts(found: Diagnosis) -> str:

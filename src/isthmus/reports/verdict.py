@@ -18,7 +18,7 @@ from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS
 from isthmus.reports.depth_words import depth_sentence
 from isthmus.reports.diagnosis_verdict import verdict_of_diagnosis
 from isthmus.reports.straight_words import short_line
-from isthmus.reports.words import Line, VerdictText, dimensions, sentence
+from isthmus.reports.words import Line, VerdictText, dimensions, percent, sentence
 from isthmus.theory import RankEstimate, Verdict
 
 _SAME = 1.02
@@ -88,7 +88,7 @@ def _probability(found: Discovery) -> str:
         return ""
     among = f"{ranks[0]}" if len(ranks) == 1 else f"among {ranks[0]} to {ranks[-1]}"
     return (
-        f"{_percent(share)} that this is right, by {known.tasks} tasks of known rank (estimate); of 95 in 100 such "
+        f"{percent(share)} that this is right, by {known.tasks} tasks of known rank (estimate); of 95 in 100 such "
         f"tasks the truth was {among}."
     )
 
@@ -158,7 +158,7 @@ def _error(found: Discovery) -> str:
     error = float(found.scree["heldout_error"].sel(rank=found.rank))
     if not math.isfinite(error):
         return ""
-    return f"through {_counted(found, found.rank)}, {_percent(error)} of {found.loss.words.left} on held-out data."
+    return f"through {_counted(found, found.rank)}, {percent(error)} of {found.loss.words.left} on held-out data."
 
 
 def _rows(found: Discovery) -> str:
@@ -169,7 +169,7 @@ def _rows(found: Discovery) -> str:
         return ""
     return (
         f"{searched:,} of {searched + left:,} were searched; on the others, on which nothing was fitted or chosen, "
-        f"the error is {_percent(error)}."
+        f"the error is {percent(error)}."
     )
 
 
@@ -180,8 +180,8 @@ def _accuracy(found: Discovery) -> str:
     ranks, shares = found.scree["rank"].values.tolist(), found.scree["heldout_accuracy"].values.tolist()
     last = max((i for i in range(1, len(shares)) if shares[i] != shares[i - 1]), default=0)
     shown = min(last, _MOST_SHARES - 1) + 1
-    first = f"{_percent(shares[0])} of the held-out classes are right through {_counted(found, ranks[0])}"
-    return ", ".join([first, *(f"{_percent(shares[i])} through {ranks[i]}" for i in range(1, shown))])
+    first = f"{percent(shares[0])} of the held-out classes are right through {_counted(found, ranks[0])}"
+    return ", ".join([first, *(f"{percent(shares[i])} through {ranks[i]}" for i in range(1, shown))])
 
 
 def _accuracy_rank(found: Discovery) -> str:
@@ -219,8 +219,8 @@ def _stability(found: Discovery) -> str:
         return ""
     read = RANK_KINDS[found.kind].held_out_reads.format(found.rank)
     return (
-        f"the held-out error {read} in {_percent(rows)} of the resamples of the held-out rows, and "
-        f"{_percent(starts)} of the starts have a Jacobian of that rank."
+        f"the held-out error {read} in {percent(rows)} of the resamples of the held-out rows, and "
+        f"{percent(starts)} of the starts have a Jacobian of that rank."
     )
 
 
@@ -274,10 +274,6 @@ def _control(control: Discovery) -> str:
         Verdict.CONFIDENT: f"a confident {control.rank}, so the rank above may come from the covariance alone",
     }
     return f"random data of the same covariance, through the same steps, give {words[control.verdict]}."
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 1 else f"{100 * share:.0f} %"
 
 
 def _times(ratio: float) -> str:

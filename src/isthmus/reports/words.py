@@ -30,6 +30,11 @@ def dimensions(count: int) -> str:
     return f"{count} dimension" if count == 1 else f"{count} dimensions"
 
 
+def percent(share: float) -> str:
+    """A share to two digits, but from 99 % on to three, which two would write 1e+02: "4.1 %", "99.6 %", "150 %"."""
+    return f"{100 * share:.{2 if share < 0.99 else 3}g} %" if share < 1 else f"{100 * share:.0f} %"
+
+
 def sentence(text: str) -> str:
     """The text with a capital and a full stop."""
     text = text[:1].upper() + text[1:]

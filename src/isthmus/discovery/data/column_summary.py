@@ -15,6 +15,7 @@ from isthmus.tasks.names import quoted
 HEAVY = 20.0  # excess kurtosis above which a few rows hold most of a variance; that of an exponential law is 6
 _LIGHTER = 0.25  # of that, which logarithms may leave for them to be advised
 _MOST_COMPARED = 500  # columns that are compared with each other
+_MOST_TOLD = 5  # pairs of target and input
 _SAME = 1e-12  # of 1 less the size of a correlation
 
 
@@ -51,6 +52,30 @@ def column_summary(
     note(lighter, f"{tails}: take logarithms")
     note([i for i in heavy if i not in lighter], f"{tails}: look at these rows")
     return said
+
+
+def targets_among_inputs(
+    x: Float64[np.ndarray, "n d"], y: Float64[np.ndarray, "n q"], names: tuple[Sequence[str], Sequence[str]]
+) -> str:
+    """A sentence on targets that are inputs but for scale and origin; nothing where there are none.
+
+    Args:
+        x: inputs.
+        y: targets, numbers.
+        names: of the inputs and of the targets.
+    """
+    inputs, targets = names
+    still = constant_columns(np.hstack([y, x]))
+    places = [place for place in range(len(still)) if not still[place]]
+    pairs = [
+        f"the target {quoted(targets[first])} is the input {quoted(inputs[second - y.shape[1]])}"
+        for first, second in _doubles(np.hstack([y, x]), places)
+        if first < y.shape[1] <= second
+    ]
+    if not pairs:
+        return ""
+    more = f" and {len(pairs) - _MOST_TOLD} more" if len(pairs) > _MOST_TOLD else ""
+    return f"{'; '.join(pairs[:_MOST_TOLD])}{more}, but for scale and origin: leave that input out."
 
 
 def _counts(values: Float64[np.ndarray, " n"]) -> bool:

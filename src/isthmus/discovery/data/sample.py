@@ -11,6 +11,7 @@ from torch import nn
 
 from isthmus.discovery.choices import ROWS_ENOUGH, ROWS_FOR_EACH, ROWS_TO_WHITEN
 from isthmus.discovery.data.checking import CheckedData
+from isthmus.discovery.data.column_summary import targets_among_inputs
 from isthmus.discovery.data.problem import Problem, pose
 from isthmus.discovery.data.scaling import Scaling, Standardiser
 from isthmus.discovery.data.splitting import folds, heldout_rows
@@ -91,6 +92,8 @@ class Sample:
             return None
         if targets and data.y is not data.x:
             targets.warn_of_constants("target", data.target_names)
+            if told := targets_among_inputs(data.x, data.y, (data.input_names, data.target_names)):
+                warnings.warn(told, DataWarning, stacklevel=2)
         return pose(data.x, data.y, self.held, loss=data.loss, inputs=inputs, targets=targets, weight=data.weight)
 
     def posed_again(self, settings: Settings) -> Problem | None:
