@@ -39,7 +39,7 @@ from pathlib import Path
 import numpy as np
 
 from measured.index_cases import IndexCase, metamorphic_cases, mode_cases, multi_index_cases, order_cases
-from measured.index_rows import CLASSICAL, Line, Table
+from measured.index_rows import CLASSICAL, Line, Table, read_lines, side_by_side
 from measured.index_search import Search
 from measured.known_cases import engineering_cases, formula_cases, reduction_cases, spread_cases
 
@@ -163,24 +163,32 @@ def main(arguments: Sequence[str] | None = None, *, search: Search | None = None
     parser.add_argument("--turns", action="store_true", help="one case of each suite after the other")
     parser.add_argument("--quick", action="store_true", help="the smallest case of the first ten of each suite")
     parser.add_argument("--out", type=Path, help=".csv file that keeps the lines; those in it are not measured again")
+    parser.add_argument("--tables", type=Path, nargs="+", help="say what stands in these files, and measure nothing")
     parser.add_argument("--commit", help="draw the cases of this commit instead of HEAD's")
     options = parser.parse_args(arguments)
+    if options.tables:
+        return conclude([line for path in options.tables for line in read_lines(path)])
     asked = options.suites or (["multi-index"] if options.quick else list(SUITES))
     if unknown := [suite for suite in asked if suite not in SUITES]:
         parser.error(f"no suite {', '.join(unknown)}; known are {', '.join(SUITES)}")
     table = Table.of(options.out, commit=options.commit)
     print(f"commit {table.commit}, measured at {table.measured_at}")
-    shown: dict[str, list[Line]] = {}
+    shown: list[Line] = []
     most = 10 if options.quick else options.cases
     cases = planned(asked, table.commit, only=options.only, most=most, turns=options.turns)
     for suite, case in smallest(cases) if options.quick else cases:
         line = table.lines.get((suite, case.name)) or table.add(suite, case.name, case.measure(search or _search()))
-        shown.setdefault(suite, []).append(line)
+        shown.append(line)
         print(said(line), flush=True)
-    every = [line for lines in shown.values() for line in lines]
-    print("\nworst first:", *map(said, worst(every)), "", sep="\n")
-    print(*(summary(suite, lines) for suite, lines in shown.items()), sep="\n")
-    return int(any(map(is_silent, every)))
+    return conclude(shown)
+
+
+def conclude(lines: Sequence[Line]) -> int:
+    """Print the worst lines, each suite beside its goal and the distances side by side; 1 where one is silent."""
+    suites = {suite: [line for line in lines if line["suite"] == suite] for suite in SUITES}
+    print("\nworst first:", *map(said, worst(lines)), "", sep="\n")
+    print(*(summary(suite, of) for suite, of in suites.items() if of), "", side_by_side(lines), sep="\n")
+    return int(any(map(is_silent, lines)))
 
 
 def smallest(cases: Sequence[Planned]) -> list[Planned]:

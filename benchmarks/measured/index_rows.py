@@ -1,6 +1,9 @@
 """The table of `index_rank`: one line per case, on disk as soon as it is measured. JSON rows of others: `rows`."""
 
 import csv
+import re
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -67,6 +70,37 @@ class Table:
                     writer.writeheader()
                 writer.writerow(line)
         return line
+
+
+def side_by_side(lines: Sequence[Line]) -> str:
+    """A Markdown table of median distances by suite and noise: ours, the classical methods, ours over the best of them.
+
+    Of cases that the classical methods were measured on; the best is that of each case, chosen by who knows the truth.
+    """
+    kinds: dict[tuple[str, str], list[Line]] = {}
+    for line in lines:
+        if line["distance"] and any(line[name] for name in CLASSICAL):
+            found = re.search(r"noise=([\d.]+)", line["case"])
+            kinds.setdefault((line["suite"], found[1] if found else ""), []).append(line)
+    heads = ["suite", "noise", "cases", "ours", *CLASSICAL, "best", "ours / best"]
+    rows = [heads, ["---"] * len(heads)]
+    rows += [[suite, noise, str(len(of)), *_medians(of)] for (suite, noise), of in sorted(kinds.items())]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _medians(lines: Sequence[Line]) -> list[str]:
+    ours = [float(line["distance"]) for line in lines]
+    best = [min(float(line[name]) for name in CLASSICAL if line[name]) for line in lines]
+    ratio = statistics.median(mine / max(other, 1e-9) for mine, other in zip(ours, best, strict=True))
+    others = [[float(line[name]) for line in lines if line[name]] for name in CLASSICAL]
+    medians = [f"{statistics.median(of):.4f}" if of else "-" for of in (ours, *others, best)]
+    return [*medians, f"{ratio:.2f}"]
+
+
+def read_lines(path: Path) -> list[Line]:
+    """The lines of a table, of whatever commits."""
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def _said(value: object) -> str:
