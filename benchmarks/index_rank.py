@@ -6,6 +6,7 @@ multi-index  200 random tasks, k 1..5 of 8..40 columns, 1..3 targets; four kinds
 sdr          models A, B, C of Chen et al. with normal, Poisson and t4 predictors, 1000 to 5000 rows, 20 times
 variance     a second combination that moves the spread alone, 10 seeds
 groups       eight formulas with known dimensionless groups, 200 to 2000 rows, errors of 1 and 5 %
+units        the same with units: the groups of a textbook with their exact exponents
 engineering  six functions beside the eigenvectors of their exact gradient covariance
 mode         60 tasks whose targets move in 1..6 modes
 order        20 tasks: rank <= min(index rank, mode rank)
@@ -18,15 +19,15 @@ A line is written as soon as its case is measured; a run that is stopped goes on
 order of the hashes of their names, and with --turns one of each suite after the other: what has been measured when a
 run is stopped is a fair sample of every suite.
 
-Answer (first samples only, drawn from 4e37b4d51c73db619cc51fdbf13716dcabd55250, at ae4837b and 2a73227; two cores of an
-Intel Xeon that six other programs kept busy, torch 2.13.0 CPU, November 2026; nothing wrong without a warning):
-multi-index  first 6 of 200: 6 right, 4 confident, median 14.9 s. Over the best classical span, which is cross-validated
-             MAVE's or OPG's: 1.4, 1.3 and 1.2 with noise 20 %, .8 with 5 %, .5 and .3 without
-groups       600 rows, 1 %: 8 of 8 right and confident, median 4.9 s, exponents within .0043, .74 times MAVE's distance
-mode         first 12 of 60: 12 of 12 right and confident, median 12.2 s, modes within .008
+Answer (first samples only, lines in `measured/index_rank.csv`, tables in `docs/notes/index_rank.md`; two cores of an Intel
+Xeon that others kept busy, torch 2.13.0 CPU, November 2026; nothing wrong without a warning):
+multi-index  22 of 200: 22 right, 18 confident, median 14 s; over the best classical span .37 without noise, .57 with 5 %,
+             .92 with 20 % (medians)
+groups       23 of 48: 23 right, 22 confident, median 6 s; exponents within .005 with 1 %, with 5 % within .038
+mode         first 12 of 60, at ae4837b: 12 right and confident, median 12.2 s, modes within .008
 variance     10 of 10 right and confident at 2c0b37b and 166be30, both before a rebase, and 074d368; 41 s, distance
              .065, of the best classical span (SIR, directional regression) .129. Squared error reads 1 on the first 3
-The other suites have not been measured.
+sdr, engineering, order, metamorphic: one line each. units: not measured.
 """
 
 import argparse
@@ -41,13 +42,14 @@ import numpy as np
 from measured.index_cases import IndexCase, metamorphic_cases, mode_cases, multi_index_cases, order_cases
 from measured.index_rows import CLASSICAL, Line, Table, read_lines, side_by_side
 from measured.index_search import Search
-from measured.known_cases import engineering_cases, formula_cases, reduction_cases, spread_cases
+from measured.known_cases import engineering_cases, formula_cases, reduction_cases, spread_cases, units_cases
 
 SUITES: dict[str, Callable[[np.random.Generator], list[IndexCase]]] = {
     "multi-index": multi_index_cases,
     "sdr": reduction_cases,
     "variance": spread_cases,
     "groups": formula_cases,
+    "units": units_cases,
     "engineering": engineering_cases,
     "mode": mode_cases,
     "order": order_cases,
@@ -58,6 +60,7 @@ GOALS = {
     "sdr": "dcor ahead of the published means in 8 of 9 at 1000 and 2000 rows",
     "variance": "9 of 10",
     "groups": "all right and confident, exponents within .02",
+    "units": "all right: exact",
     "engineering": "no sharp rank where the gradients say so, else within .05 of their leading directions",
     "mode": ">= 99 % right",
     "order": "always",

@@ -1,6 +1,7 @@
 """The command of index ranks: its cases, its table, and what it says, with stand-ins for the search."""
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,21 +17,28 @@ from isthmus.tasks import Inputs, Link, Predictors, ReductionModel
 from measured.index_cases import CHANGES, MetamorphicCase, ModeCase, MultiIndexCase, OrderCase
 from measured.index_rows import COLUMNS, Table
 from measured.inverse_regression import directional
-from measured.known_cases import EngineeringCase, FormulaCase, ReductionCase, SpreadCase
+from measured.known_cases import EngineeringCase, FormulaCase, ReductionCase, SpreadCase, UnitsCase
 from measured.spans import Array
 
 COUNTS = {
-    "multi-index": 200, "sdr": 540, "variance": 10, "groups": 48, "engineering": 12, "mode": 60, "order": 20,
-    "metamorphic": 40,
+    "multi-index": 200, "sdr": 540, "variance": 10, "groups": 48, "units": 16, "engineering": 12, "mode": 60,
+    "order": 20, "metamorphic": 40,
 }  # fmt: skip
 
 
-def stand_in(rank: int = 1, *, verdict: str = "CONFIDENT", calls: list[dict[str, Any]] | None = None) -> Any:
+def stand_in(
+    rank: int = 1,
+    *,
+    verdict: str = "CONFIDENT",
+    calls: list[dict[str, Any]] | None = None,
+    groups: Sequence[Mapping[str, float]] = (),
+) -> Any:
     """A search that always answers this rank, with directions of directional regression and a linear prediction."""
 
     def search(x: Array, y: Array, **settings: Any) -> SimpleNamespace:
         if calls is not None:
             calls.append(settings)
+        x, y = np.asarray(x), np.asarray(y)
         directions = directional(x, y, rank)
         design = np.column_stack([np.ones(len(x)), x])
         solved = np.linalg.lstsq(design, y, rcond=None)[0]
@@ -39,6 +47,8 @@ def stand_in(rank: int = 1, *, verdict: str = "CONFIDENT", calls: list[dict[str,
             verdict=SimpleNamespace(name=verdict),
             directions=directions,
             reasons=("one", "two"),
+            groups=groups,
+            powers=None,
             predict=lambda z: np.column_stack([np.ones(len(z)), z]) @ solved,
             transform=lambda z: z @ directions.T,
         )
@@ -144,6 +154,22 @@ def test_exponents_and_coordinates_are_compared_with_the_truth() -> None:
     assert float(off[1]) < 0.05
     row = ReductionCase(ReductionModel.A, Predictors.NORMAL, 1000, 1).measure(stand_in(2))
     assert 0.5 < row["dcor"] < 1
+
+
+def test_groups_must_be_those_of_the_textbook_up_to_powers_and_products() -> None:
+    case = UnitsCase("colebrook", 200, 0.01, 1)
+    reynolds, rough = {"density": 1, "speed": 1, "diameter": 1, "viscosity": -1}, {"roughness": 2, "diameter": -2}
+    mixed = {"density": 1, "speed": 1, "roughness": 1, "viscosity": -1}
+    for groups, right in (([reynolds, rough], 1), ([mixed, rough], 1), ([reynolds, {"roughness": 1}], 0), ([rough], 0)):
+        calls: list[dict[str, Any]] = []
+        row = case.measure(stand_in(2, groups=groups, calls=calls))
+        assert (row["truth"], row["right"]) == (2, right)
+        assert calls[0]["units"]["viscosity"] == {"kg": 1, "m": -1, "s": -1}
+    assert case.measure(stand_in(1, groups=[reynolds, rough]))["right"] == 0
+    assert case.measure(stand_in(2))["detail"] == "no exact groups; one; two"
+    # of the large pendulum with its period in seconds the amplitude alone is left
+    taken = SimpleNamespace(powers=SimpleNamespace(target_exponents=[[0.5, -0.5, 0, 0]]))
+    assert np.allclose(np.abs(UnitsCase("pendulum", 200, 0.01, 1).truth(taken)), [[0, 0, 1, 0]], atol=1e-12)
 
 
 @pytest.mark.parametrize("change", CHANGES)

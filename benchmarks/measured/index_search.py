@@ -21,7 +21,7 @@ MOMENTS = {
 }
 
 
-def searched(search: Search, x: Array, y: Array, **settings: Any) -> tuple[Any, Row]:
+def searched(search: Search, x: object, y: object, **settings: Any) -> tuple[Any, Row]:
     """What a search finds, with its rank, verdict and seconds of processor time."""
     began = time.process_time()
     with warnings.catch_warnings():

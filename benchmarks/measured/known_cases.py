@@ -4,19 +4,23 @@ Random ones: `index_cases`. What is measured of each: `index_search`.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from isthmus import tasks
+from isthmus.discovery.groups.group_words import groups_in_words
 from isthmus.tasks import ENGINEERING, FORMULAS, Predictors, ReductionModel
 from measured.index_cases import IndexCase
 from measured.index_search import Row, Search, against, classical, rows_of, searched
-from measured.spans import distance, distance_correlation
+from measured.spans import Array, distance, distance_correlation
 
 FRESH = 1000  # rows on which coordinates are compared with the truth
 REPEATS, SEEDS = 20, 10
 SIZES = (1000, 2000, 5000)
 SPREAD_ROWS, ENGINEERING_ROWS = 4000, 1000
+EXACT = 1e-9  # of spans and units that are whole numbers but for rounding
 NEAR = 0.05  # of the leading eigenvectors of the gradient covariance
 
 
@@ -99,6 +103,47 @@ class FormulaCase:
 
 
 @dataclass(frozen=True)
+class UnitsCase:
+    """A formula of which the units are told: its groups are to be those of the textbook, with their exact exponents."""
+
+    formula: str
+    num_samples: int
+    noise: float
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Everything that makes it, in one line."""
+        return f"{self.formula} n={self.num_samples} noise={self.noise:g} seed={self.seed}"
+
+    def measure(self, search: Search) -> Row:
+        """Right means as many groups, of exactly the same span; in the details they are written out."""
+        one = FORMULAS[self.formula]
+        task = one.task(num_samples=self.num_samples, noise=self.noise, seed=self.seed)
+        names, log = list(one.columns), [*one.columns, *([one.target] if one.log_target else [])]
+        units = {name: dict(column.units) for name, column in one.columns.items()} | {
+            one.target: dict(one.target_units)
+        }
+        x, y = pd.DataFrame(task.x, columns=names), pd.DataFrame(task.target, columns=[one.target])
+        found, row = searched(search, x, y, encoder="linear", log=log, units=units)
+        truth = self.truth(found)
+        groups = np.array([[float(group.get(name, 0)) for name in names] for group in found.groups])
+        exact = len(groups) == len(truth) and distance(groups, truth) < EXACT
+        said = f"{'; '.join(groups_in_words(found.groups)) or 'no exact groups'}; {row['detail']}"
+        return against(truth, found, row) | {"right": int(found.rank == len(truth) and exact), "detail": said}
+
+    def truth(self, found: Any) -> Array:
+        """What of the groups, and of the powers that took the unit of the target, has no unit itself."""
+        one = FORMULAS[self.formula]
+        taken = [] if found.powers is None else found.powers.target_exponents or []
+        rows = np.vstack([one.exponents, *(np.array([[float(a) for a in of]]) for of in taken)])
+        left, values, _ = np.linalg.svd(rows @ one.units)
+        free = left[:, int((values > EXACT).sum()) :].T @ rows
+        _, sizes, basis = np.linalg.svd(free, full_matrices=False)
+        return basis[sizes > EXACT]
+
+
+@dataclass(frozen=True)
 class EngineeringCase:
     """A function of engineering; the directions are compared in columns of variance 1."""
 
@@ -148,6 +193,11 @@ def formula_cases(rng: np.random.Generator) -> list[IndexCase]:
         for n, noise in ((600, 0.01), (600, 0.05), (2000, 0.01), (2000, 0.05), (200, 0.01), (200, 0.05))
         for name in FORMULAS
     ]  # fmt: skip
+
+
+def units_cases(rng: np.random.Generator) -> list[IndexCase]:
+    """The same with 600 rows and their units."""
+    return [UnitsCase(name, 600, noise, int(rng.integers(2**31))) for noise in (0.01, 0.05) for name in FORMULAS]
 
 
 def engineering_cases(rng: np.random.Generator) -> list[IndexCase]:
