@@ -19,10 +19,10 @@ A line is written as soon as its case is measured; a run that is stopped goes on
 order of the hashes of their names, and with --turns one of each suite after the other: what has been measured when a
 run is stopped is a fair sample of every suite.
 
-Answer (first samples only, lines in `measured/index_rank.csv`, tables in `docs/notes/index_rank.md`; two cores of an Intel
-Xeon that others kept busy, torch 2.13.0 CPU, November 2026; nothing wrong without a warning):
-multi-index  22 of 200: 22 right, 18 confident, median 14 s; over the best classical span .37 without noise, .57 with 5 %,
-             .92 with 20 % (medians)
+Answer (first samples only, lines in `measured/index_rank.csv`, tables in `docs/notes/index_rank.md`; two cores of an
+Intel Xeon that others kept busy, torch 2.13.0 CPU, November 2026; nothing wrong without a warning):
+multi-index  22 of 200: 22 right, 18 confident, median 14 s; over the best classical span .37 without noise, .57 with
+             5 %, .92 with 20 % (medians)
 groups       23 of 48: 23 right, 22 confident, median 6 s; exponents within .005 with 1 %, with 5 % within .038
 mode         first 12 of 60, at ae4837b: 12 right and confident, median 12.2 s, modes within .008
 variance     10 of 10 right and confident at 2c0b37b and 166be30, both before a rebase, and 074d368; 41 s, distance
