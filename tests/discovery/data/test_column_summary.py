@@ -1,6 +1,6 @@
 import numpy as np
 
-from isthmus.discovery.data.column_summary import column_summary, targets_among_inputs
+from isthmus.discovery.data.column_summary import column_summary
 from isthmus.tasks.input_columns import InputColumn, Made
 
 RNG = np.random.default_rng(0)
@@ -36,15 +36,3 @@ def test_heavy_tails_are_told_from_light_ones_and_logarithms_advised_where_they_
     assert said(t=RNG.exponential(size=400)) == ""
     outlier = np.where(np.arange(400) == 9, 1e-9, 1.0) + 1e-3 * RNG.random(400)  # small, not large: no logarithm helps
     assert said(t=outlier).endswith("look at these rows.")
-
-
-def test_a_target_that_is_an_input_is_named_with_it() -> None:
-    names = (("a", "b"), ("y", "z", "w"))
-    y = np.column_stack([A[:, 0] ** 2, 3 - 1e5 * A[:, 1], np.full(400, 2.0)])
-    told = "the target 'z' is the input 'b', but for scale and origin: leave that input out."
-    assert targets_among_inputs(A, y, names) == told
-    assert targets_among_inputs(A, y + 1e-3 * RNG.standard_normal(y.shape) * y.std(0), names) == ""
-    assert targets_among_inputs(A[:, [0, 0]], y, names) == ""  # inputs that are each other are not its matter
-    many = (tuple(f"x{i}" for i in range(9)), tuple(f"y{i}" for i in range(9)))
-    x = RNG.standard_normal((50, 9))
-    assert "the input 'x4' and 4 more, but" in targets_among_inputs(x, x, many)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from isthmus.discovery.data.scaling import Scaling, Standardiser
+from isthmus.discovery.data.scaling import Scaling, Standardiser, targets_among_inputs
 from isthmus.errors import DataWarning
 from isthmus.networks import FullyConnected
 from isthmus.tasks.input_columns import InputColumn, Made
@@ -194,3 +194,17 @@ def test_the_values_of_one_column_of_text_depend_on_each_other_silently() -> Non
     whitened.warn_of_dependences([*values, InputColumn("a")])  # a warning would be an error
     with pytest.warns(DataWarning, match="columns 'a', 'b', 'c'"):
         whitened.warn_of_dependences([InputColumn(name) for name in "abcd"])
+
+
+def test_a_target_that_is_an_input_is_named_with_it() -> None:
+    rng = np.random.default_rng(0)
+    inputs = rng.standard_normal((400, 2))
+    names = (("a", "b"), ("y", "z", "w"))
+    y = np.column_stack([inputs[:, 0] ** 2, 3 - 1e5 * inputs[:, 1], np.full(400, 2.0)])
+    told = "the target 'z' is the input 'b', but for scale and origin: leave that input out."
+    assert targets_among_inputs(inputs, y, names) == told
+    assert targets_among_inputs(inputs, y + 1e-3 * rng.standard_normal(y.shape) * y.std(0), names) == ""
+    assert targets_among_inputs(inputs[:, [0, 0]], y, names) == ""  # inputs that are each other are not its matter
+    many = (tuple(f"x{i}" for i in range(9)), tuple(f"y{i}" for i in range(9)))
+    x = rng.standard_normal((50, 9))
+    assert "the input 'x4' and 4 more, but" in targets_among_inputs(x, x, many)

@@ -8,15 +8,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from jaxtyping import Float64
 
+from isthmus.discovery.data.scaling import doubles
 from isthmus.tasks.arrays import constant_columns, counted, listing
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.names import quoted
 
 HEAVY = 20.0  # excess kurtosis above which a few rows hold most of a variance; that of an exponential law is 6
 _LIGHTER = 0.25  # of that, which logarithms may leave for them to be advised
-_MOST_COMPARED = 500  # columns that are compared with each other
-_MOST_TOLD = 5  # pairs of target and input
-_SAME = 1e-12  # of 1 less the size of a correlation
 
 
 def column_summary(
@@ -46,36 +44,12 @@ def column_summary(
 
     note(np.flatnonzero(still).tolist(), "the same in every row, left out of the training")
     note(counting, "rises by one from row to row, a number of the row perhaps: leave it out if it is no measurement")
-    for first, second in _doubles(x, moving):
+    for first, second in doubles(x, moving):
         note([second], f"the same as {quoted(columns[first].name)} but for scale and origin")
     tails = "heavy tails, a few rows hold most of the variance"
     note(lighter, f"{tails}: take logarithms")
     note([i for i in heavy if i not in lighter], f"{tails}: look at these rows")
     return said
-
-
-def targets_among_inputs(
-    x: Float64[np.ndarray, "n d"], y: Float64[np.ndarray, "n q"], names: tuple[Sequence[str], Sequence[str]]
-) -> str:
-    """A sentence on targets that are inputs but for scale and origin; nothing where there are none.
-
-    Args:
-        x: inputs.
-        y: targets, numbers.
-        names: of the inputs and of the targets.
-    """
-    inputs, targets = names
-    still = constant_columns(np.hstack([y, x]))
-    places = [place for place in range(len(still)) if not still[place]]
-    pairs = [
-        f"the target {quoted(targets[first])} is the input {quoted(inputs[second - y.shape[1]])}"
-        for first, second in _doubles(np.hstack([y, x]), places)
-        if first < y.shape[1] <= second
-    ]
-    if not pairs:
-        return ""
-    more = f" and {len(pairs) - _MOST_TOLD} more" if len(pairs) > _MOST_TOLD else ""
-    return f"{'; '.join(pairs[:_MOST_TOLD])}{more}, but for scale and origin: leave that input out."
 
 
 def _counts(values: Float64[np.ndarray, " n"]) -> bool:
@@ -88,16 +62,3 @@ def _excess(values: Float64[np.ndarray, " n"]) -> float:
     centred = centred - centred.mean()
     variance = float((centred**2).mean())
     return float((centred**4).mean()) / variance**2 - 3 if variance > 1e-24 else 0.0
-
-
-def _doubles(x: Float64[np.ndarray, "n d"], places: Sequence[int]) -> list[tuple[int, int]]:
-    """Pairs of columns of which one is the other but for scale and origin: each later one once."""
-    compared = places[:_MOST_COMPARED]
-    if len(compared) < 2 or len(x) < 3:
-        return []
-    chosen = x[:, compared] / np.abs(x[:, compared]).max(axis=0)
-    chosen = chosen - chosen.mean(axis=0)
-    chosen = chosen / np.maximum(1e-300, np.sqrt((chosen**2).sum(axis=0)))
-    same = np.triu(np.abs(chosen.T @ chosen) > 1 - _SAME, k=1)
-    firsts = {int(second): int(first) for first, second in reversed(np.argwhere(same).tolist())}
-    return [(compared[first], compared[second]) for second, first in sorted(firsts.items())]

@@ -11,9 +11,8 @@ from torch import nn
 
 from isthmus.discovery.choices import ROWS_ENOUGH, ROWS_FOR_EACH, ROWS_TO_WHITEN
 from isthmus.discovery.data.checking import CheckedData
-from isthmus.discovery.data.column_summary import targets_among_inputs
 from isthmus.discovery.data.problem import Problem, pose
-from isthmus.discovery.data.scaling import Scaling, Standardiser
+from isthmus.discovery.data.scaling import Scaling, Standardiser, targets_among_inputs
 from isthmus.discovery.data.splitting import folds, heldout_rows
 from isthmus.discovery.halves import INDEX
 from isthmus.discovery.settings import Settings

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from isthmus.errors import DataWarning
 from isthmus.networks import FullyConnected
-from isthmus.tasks.arrays import counted, listing
+from isthmus.tasks.arrays import constant_columns, counted, listing
 from isthmus.tasks.input_columns import InputColumn
 from isthmus.tasks.names import quoted
 from isthmus.training.losses import SQUARED, DataLoss, Loss
@@ -21,6 +21,9 @@ from isthmus.training.sharded.team import Team
 Array = NDArray[np.float64]
 COLLINEAR = 1e-5  # relative singular value of the inputs below which they are collinear
 JOINED = 1e-3  # entry of the projector on what is left out below which two columns do not belong together
+MOST_COMPARED = 500  # columns that are compared with each other
+MOST_TOLD = 5  # pairs of target and input
+SAME = 1e-12  # of 1 less the size of a correlation
 CONSTANT = 1e-12  # spread over magnitude below which a column is constant to rounding
 
 
@@ -218,3 +221,38 @@ def shared_standardiser(values: Array, *, rows: int, team: Team, total: bool = F
     spread = (shared.over_rows(lambda x, _: (x / unit - centre).square().sum(0)) / rows).sqrt()
     of_numpy: list[Array] = [np.asarray(tensor.numpy()) for tensor in (unit, centre, spread)]
     return Standardiser.of_moments(*of_numpy, total=total)
+
+
+def doubles(x: Array, places: Sequence[int]) -> list[tuple[int, int]]:
+    """Pairs of columns of which one is the other but for scale and origin: each later one once."""
+    compared = places[:MOST_COMPARED]
+    if len(compared) < 2 or len(x) < 3:
+        return []
+    chosen = x[:, compared] / np.abs(x[:, compared]).max(axis=0)
+    chosen = chosen - chosen.mean(axis=0)
+    chosen = chosen / np.maximum(1e-300, np.sqrt((chosen**2).sum(axis=0)))
+    same = np.triu(np.abs(chosen.T @ chosen) > 1 - SAME, k=1)
+    firsts = {int(second): int(first) for first, second in reversed(np.argwhere(same).tolist())}
+    return [(compared[first], compared[second]) for second, first in sorted(firsts.items())]
+
+
+def targets_among_inputs(x: Array, y: Array, names: tuple[Sequence[str], Sequence[str]]) -> str:
+    """A sentence on targets that are inputs but for scale and origin; nothing where there are none.
+
+    Args:
+        x: inputs.
+        y: targets, numbers.
+        names: of the inputs and of the targets.
+    """
+    inputs, targets = names
+    still = constant_columns(np.hstack([y, x]))
+    places = [place for place in range(len(still)) if not still[place]]
+    pairs = [
+        f"the target {quoted(targets[first])} is the input {quoted(inputs[second - y.shape[1]])}"
+        for first, second in doubles(np.hstack([y, x]), places)
+        if first < y.shape[1] <= second
+    ]
+    if not pairs:
+        return ""
+    more = f" and {len(pairs) - MOST_TOLD} more" if len(pairs) > MOST_TOLD else ""
+    return f"{'; '.join(pairs[:MOST_TOLD])}{more}, but for scale and origin: leave that input out."
