@@ -5,7 +5,6 @@ import io
 import json
 import struct
 import zipfile
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,16 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
+from safetensors import safe_open
 from safetensors.numpy import save
 
 import discoveries
 from isthmus.discovery.files.netcdf import write_tables
+from isthmus.discovery.files.networks import write_network
+from isthmus.sweeps import sweep
+from isthmus.writing.checksums import KEY
+from sweep_plans import write_plan
 
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2)
 RNG = np.random.default_rng(0)
@@ -128,12 +133,95 @@ arrays = false
 
 
 def tensors() -> list[bytes]:
-    """Files .safetensors."""
+    """Files .safetensors without a network."""
     return [save({"w": X.astype(np.float32), "b": X[0]}), save({"w": X}, {"note": "x" * 40})]
+
+
+@cache
+def network(parent: Path) -> bytes:
+    """Safetensors that say which network they are of, without a checksum: a mutant is to be looked into."""
+    write_network(parent / "network.safetensors", discoveries.networks()[0])
+    with safe_open(parent / "network.safetensors", framework="np") as file:
+        about = {name: value for name, value in file.metadata().items() if name != KEY}
+        return save({name: file.get_tensor(name) for name in file.keys()}, about)  # noqa: SIM118 - no mapping
+
+
+SHARDS = {"one.safetensors": {"weight": X.astype(np.float32)}, "two.safetensors": {"bias": X[:, 0].astype(np.float32)}}
+
+
+def sharded() -> list[bytes]:
+    """The index of several files of safetensors, and the first of them."""
+    listed = {name: file for file, parts in SHARDS.items() for name in parts}
+    index = {"metadata": {"total_size": 384}, "weight_map": listed}
+    return [json.dumps(index, indent=2).encode(), json.dumps({"weight_map": listed}).encode(),
+            save(SHARDS["one.safetensors"], {"format": "pt"})]  # fmt: skip
+
+
+def made_network() -> torch.nn.Module:
+    """What the files of `sharded` belong to."""
+    return torch.nn.Linear(3, 24)
+
+
+def state_dicts() -> list[bytes]:
+    """Files of torch.save."""
+    state = {"weight": torch.from_numpy(X), "steps": torch.arange(4)}
+    contents: list[Any] = [state, {"epoch": 3, "model": state}, {"a": {"ema": state}, "b": state}]
+    return [_saved(content) for content in contents] + [_saved(state, _use_new_zipfile_serialization=False)]
+
+
+def _saved(content: object, **options: Any) -> bytes:
+    stream = io.BytesIO()
+    torch.save(content, stream, **options)
+    return stream.getvalue()
+
+
+def guessed() -> list[bytes]:
+    """Tables of which something is guessed: separators, decimal commas, encodings, comments, units, missing cells."""
+    plain = text_table().decode()
+    numbers = [f"{x:.3f};1.234,{i};{KINDS[i]}".replace("0.", "0,") for i, x in enumerate(X[:, 0])]
+    continental = "\n".join(["a;größe;kind", *numbers])
+    return [
+        continental.encode("cp1252"), continental.encode("utf-16"), continental.encode(), plain.encode("utf-16-be"),
+        b"# made by hand\n# a b c\n" + b"\n".join(b"%.3f %.3f %.3f" % tuple(x) for x in X),
+        b"a,b,kind\nm/s,kg,-\n" + b"\n".join(b"%.2f,%d,cat" % (x[0], i) for i, x in enumerate(X)),
+        b"% note\na|b\n" + b"".join(b"%.2e|%s\n" % (x[0], b"NA" if i % 5 else b"") for i, x in enumerate(X)),
+        b"a\tb\n" + b"".join(b"1'234.%d\t1 000\n" % i for i in range(9)),
+    ]  # fmt: skip
+
+
+def sheets() -> list[bytes]:
+    """Files .xlsx."""
+    frame = pd.DataFrame({"a": X[:, 0], "b": np.arange(24), "kind": KINDS, "on": X[:, 1] > 0})
+    dated = frame.assign(day=pd.date_range("2020-01-01", periods=24), empty=None)
+    found: list[bytes] = []
+    for tables, options in (({"one": frame}, {}), ({"one": frame, "two": dated}, {}), ({"d": dated}, {"startrow": 2})):
+        stream = io.BytesIO()
+        with pd.ExcelWriter(stream, engine="openpyxl") as writer:
+            for name, table in tables.items():
+                table.to_excel(writer, sheet_name=name, index=False, **options)
+        found.append(stream.getvalue())
+    return found
+
+
+def units_toml() -> list[bytes]:
+    """Units of columns, as TOML."""
+    return [
+        b'[columns]\nU = {m = 1, s = -1}\nD = "m"\nrho = "kg/m^3"\nC = 1\n"mu 2" = "Pa s"\n',
+        b'[columns]\nU = {m = "1/2", s = -0.5}\nD = "W m-2 K-1"\nE = "m^(1/2)*(kg s)**2"\n',
+    ]
+
+
+def units_csv() -> list[bytes]:
+    """Units of columns, as CSV."""
+    return [b"column,unit\nU,m/s\nD,m\nrho,kg/m^3\nC,1\nF,kN\n", b"column,m,kg,s\nU,1,,-1\nD,1,0,0\nnu,1/2,,-1.5\n"]
+
+
+@cache
+def sweep_run(parent: Path) -> Path:
+    """The folder of a finished run of a sweep."""
+    sweep(write_plan(parent, "seed = [0]"), out=parent / "sweep", workers=0)
+    return next((parent / "sweep").glob("runs/*/*/result.json")).parent
 
 
 def packed(content: bytes) -> bytes:
     return gzip.compress(content, mtime=0)
-
-
-Maker = Callable[[], list[bytes]]

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fuzz.fuzzing import READERS, Hang, Reader, budget, failures, trial
+from fuzz.fuzzing import Hang, budget, failures, trial
+from fuzz.readers import READERS, Reader
 from isthmus.errors import DataError
 from isthmus.tasks import read_table
 
 # what one input costs differs a hundredfold: those that take whole folders or run commands get fewer of the 2,000
-DEAR = {"run folder": 6, "netcdf": 20, "apply": 14, "cost": 60}
+DEAR = {"run folder": 6, "sweep run": 12, "netcdf": 20, "xlsx": 40, "cost": 60}
 MOST = 100_000
 OTHERS = (2000 - sum(DEAR.values())) // (len(READERS) - len(DEAR))
 _CELLS = (

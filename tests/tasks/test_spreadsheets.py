@@ -1,3 +1,5 @@
+import datetime
+import warnings
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +22,17 @@ def sheet(path: Path, rows: Sequence[Sequence[object]], *others: str) -> Path:
         book.create_sheet(title)
     book.save(path)
     return path
+
+
+def put_behind_rows(path: Path, rows: str, rest: str) -> None:
+    """More text in the first sheet, within its rows and behind them."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    text = members["xl/worksheets/sheet1.xml"].decode()
+    members["xl/worksheets/sheet1.xml"] = text.replace("</sheetData>", f"{rows}</sheetData>{rest}").encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
 
 
 def test_a_sheet_is_read_as_a_csv_would_be(tmp_path: Path) -> None:
@@ -54,14 +67,27 @@ def test_what_is_no_sheet_or_too_large_is_refused(tmp_path: Path, monkeypatch: p
     with pytest.raises(DataError, match="cannot be read as .xlsx"):
         read_table(tmp_path / "d.xlsx")
     path = sheet(tmp_path / "wide.xlsx", [["a"], *([[1]] * 30)])
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    text = members["xl/worksheets/sheet1.xml"].decode()
     far = "".join(f'<row r="{n}"><c r="XFD{n}"><v>1</v></c></row>' for n in range(40, 4040))
-    members["xl/worksheets/sheet1.xml"] = text.replace("</sheetData>", f"{far}</sheetData>").encode()
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
+    put_behind_rows(path, far, "")
     monkeypatch.setenv("ISTHMUS_MEMORY", "50M")  # 200 kB that name 65 million cells
     with pytest.raises(DataError, match="needs .* of memory"):
         read_table(path)
+
+
+# what Excel writes of a list to choose from, and a date beyond those that it knows
+CHOICES = '<extLst><ext uri="{CCE6A557-97BC-4b89-ADB6-D9C93CAAB3DF}"/></extLst>'
+NO_DATE = '<row r="32"><c r="A32" s="1"><v>99999999999</v></c><c r="B32"><v>1</v></c></row>'
+
+
+@pytest.mark.parametrize(("rows", "rest"), [("", CHOICES), (NO_DATE, "")])
+def test_what_openpyxl_leaves_out_of_a_sheet_is_not_told(tmp_path: Path, rows: str, rest: str) -> None:
+    dated = [[datetime.datetime(2020, 1, 1), 2.0]] * 2  # noqa: DTZ001 - cells have no zone; they give their style
+    path = sheet(tmp_path / "d.xlsx", [["a", "b"], *([] if rest else dated[:1]), *X[: 29 + bool(rest), :2].tolist()])
+    put_behind_rows(path, rows, rest)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        if rest:
+            assert read_table(path).x.shape == (30, 2)
+        else:
+            with pytest.raises(DataError, match="holds dates|'a' holds"):
+                read_table(path)

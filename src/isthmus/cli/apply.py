@@ -3,12 +3,17 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from isthmus.cli.shared_options import TableReading, with_options
 from isthmus.cli.voice import tell, voice
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from isthmus.discovery.result import Discovery
 
 
 class What(StrEnum):
@@ -39,9 +44,6 @@ def apply(
 
     if out is not None:
         checked_output(out, inputs=[request.run_dir, request.data], replace=replace)
-    import pandas as pd
-
-    from isthmus.cli.data import rows_like
     from isthmus.cli.interrupts import warnings_as_lines
     from isthmus.cli.terminal import notes
     from isthmus.discovery import load
@@ -50,13 +52,7 @@ def apply(
 
     found = load(request.run_dir)
     with warnings_as_lines(notes()):
-        x = rows_like(request.data, found.input_names, found.columns, request.reading.options())
-    if request.what is What.COORDINATES:
-        table = pd.DataFrame(found.transform(x), columns=[f"coordinate {i + 1}" for i in range(found.rank)])
-    else:
-        table = pd.DataFrame(found.predict(x), columns=found.loss.output_names(found.target_names))
-        if found.loss.classes:
-            table.insert(0, "class", [found.target_names[i] for i in table.to_numpy().argmax(axis=1)])
+        table = applied(found, request)
     tell(columns=list(table.columns), **({"out": str(out)} if out else {"rows": table.to_numpy(dtype=object)}))
     text = csv_text(table)
     if out is not None:
@@ -64,3 +60,22 @@ def apply(
     elif not voice().as_json:
         typer.echo(text, nl=False)
     return 0
+
+
+def applied(found: "Discovery", request: NewRows) -> "pd.DataFrame":
+    """What a discovery makes of the rows.
+
+    Raises:
+        DataError: the rows cannot be read, or lack a column; one line says where and what to do.
+    """
+    import pandas as pd
+
+    from isthmus.cli.data import rows_like
+
+    x = rows_like(request.data, found.input_names, found.columns, request.reading.options())
+    if request.what is What.COORDINATES:
+        return pd.DataFrame(found.transform(x), columns=[f"coordinate {i + 1}" for i in range(found.rank)])
+    table = pd.DataFrame(found.predict(x), columns=found.loss.output_names(found.target_names))
+    if found.loss.classes:
+        table.insert(0, "class", [found.target_names[i] for i in table.to_numpy().argmax(axis=1)])
+    return table

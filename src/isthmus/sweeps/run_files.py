@@ -5,7 +5,8 @@ layer takes 7 ms to write instead of 125 ms as HDF5, which would be most of a sh
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,11 @@ from torch import Tensor, nn
 from isthmus import __version__
 from isthmus.discovery.files.json_values import plain, restored
 from isthmus.discovery.files.netcdf import checksum
-from isthmus.errors import SweepError
+from isthmus.errors import IsthmusError, SweepError
 from isthmus.sweeps.execution import Computed
 from isthmus.sweeps.runs import canonical_json, run_id
 from isthmus.sweeps.setup import Sections, prepared
-from isthmus.tasks.door import file_inside
+from isthmus.tasks.door import file_inside, in_one_line
 from isthmus.writing.atomic import atomic_folder
 from isthmus.writing.checksums import opened_json, sealed_json
 
@@ -95,7 +96,7 @@ def read_result(folder: Path) -> Result:
     Raises:
         SweepError: a file is missing or damaged; says which.
     """
-    try:
+    with _whole(folder):
         content = opened_json((folder / RESULT).read_bytes())
         if content["format"] != FORMAT or content["format_version"] != FORMAT_VERSION:
             raise SweepError(
@@ -108,9 +109,6 @@ def read_result(folder: Path) -> Result:
         found = Result(content["id"], content["settings"], numbers, tuple(content["warnings"]))
         if found.id != folder.name or run_id(found.settings) != found.id:
             raise SweepError(f"{folder}: its settings do not give its id; run the sweep again.")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        detail = " ".join(str(error).split())[:200]
-        raise SweepError(f"{folder}: cannot be read, it is damaged ({detail}); run the sweep again.") from error
     return found
 
 
@@ -121,7 +119,8 @@ def arrays_of(folder: Path) -> xr.Dataset:
         SweepError: damaged.
     """
     read_result(folder)
-    return read_arrays(folder / ARRAYS) if (folder / ARRAYS).exists() else xr.Dataset()
+    with _whole(folder):
+        return read_arrays(folder / ARRAYS) if (folder / ARRAYS).exists() else xr.Dataset()
 
 
 def read_network(folder: Path, *, source: str | None = None) -> nn.Module:
@@ -138,9 +137,22 @@ def read_network(folder: Path, *, source: str | None = None) -> nn.Module:
     if not (folder / WEIGHTS).exists():
         raise SweepError(f"{folder}: its weights were not recorded. Set weights = true under [record].")
     network = prepared(found.settings, source).network
-    tensors: dict[str, Tensor] = load_file(folder / WEIGHTS)
-    network.load_state_dict(tensors)
+    with _whole(folder):
+        tensors: dict[str, Tensor] = load_file(folder / WEIGHTS)
+        network.load_state_dict(tensors)
     return network
+
+
+@contextmanager
+def _whole(folder: Path) -> Generator[None]:
+    """Whatever libraries throw of a damaged file inside the block is a SweepError of one line."""
+    try:
+        yield
+    except (SweepError, MemoryError):
+        raise
+    except Exception as error:
+        reason = str(error).rstrip(".") if isinstance(error, IsthmusError) else in_one_line(error)
+        raise SweepError(f"{folder}: cannot be read, it is damaged ({reason}); run the sweep again.") from error
 
 
 def write_arrays(path: Path, arrays: xr.Dataset) -> None:

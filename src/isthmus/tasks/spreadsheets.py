@@ -70,16 +70,15 @@ def _rows(path: Path) -> list[Row]:
         ) from None
     with zipfile.ZipFile(path) as archive:
         check_memory(_UNPACKED * sum(member.file_size for member in archive.infolist()), str(path))
-    with path.open("rb") as file:  # of ours, as openpyxl leaves its own open where reading ends in an error
+    with path.open("rb") as file, warnings.catch_warnings():  # openpyxl leaves its own file open where it fails,
+        warnings.simplefilter("ignore")  # and tells what it leaves out (rules of entry, pictures): no cells
         book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
-        sheet = book.worksheets[0]
-        if len(book.worksheets) > 1:
-            others = [quoted(other.title) for other in book.worksheets[1:]]
-            warnings.warn(
-                f"{path}: sheet {quoted(sheet.title)} was read, of {len(others) + 1}.", DataWarning, stacklevel=7
-            )
-        sheet.reset_dimensions()  # what a file says of its own size is not believed
-        return _filled(sheet.iter_rows(values_only=True), str(path))
+        titles = [sheet.title for sheet in book.worksheets]
+        book.worksheets[0].reset_dimensions()  # what a file says of its own size is not believed
+        rows = _filled(book.worksheets[0].iter_rows(values_only=True), str(path))
+    if len(titles) > 1:
+        warnings.warn(f"{path}: sheet {quoted(titles[0])} was read, of {len(titles)}.", DataWarning, stacklevel=7)
+    return rows
 
 
 def _filled(rows: Iterable[tuple[object, ...]], where: str) -> list[Row]:

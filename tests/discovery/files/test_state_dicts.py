@@ -1,5 +1,6 @@
 """State dicts are found where training scripts put them, safetensors in several files by their index; safely."""
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -100,3 +101,12 @@ def test_a_key_does_not_open_what_would_run_a_command(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="holds more than tensors"):
         read_model_file(tmp_path / "a.pt", factory=FACTORY, key="net")
     assert not (tmp_path / "marker").exists()
+
+
+def test_an_odd_name_in_a_pickle_is_refused_without_a_word_of_python(tmp_path: Path) -> None:
+    """pickletools reads names as string literals, and warns of a wrong escape in one."""
+    stream = io.BytesIO()
+    torch.save(state(), stream, _use_new_zipfile_serialization=False)
+    (tmp_path / "a.pt").write_bytes(stream.getvalue().replace(b"_rebuild_tensor_v2", b"_rebuild\\N{x}_v2"))
+    with pytest.raises(DataError, match="holds more than tensors"):  # warnings are errors
+        read_model_file(tmp_path / "a.pt", factory=FACTORY)

@@ -50,20 +50,9 @@ def unpickled_tensors(place: Path, *, key: str | None = None) -> dict[str, Tenso
         DataError: it is damaged, holds more than tensors and plain values, or no state dict there.
     """
     try:
-        content = place.read_bytes()
-        if is_torchscript(content):
-            raise DataError(
-                f"{place}: a TorchScript file holds a program that hides its layers. Save the module that was scripted "
-                "or traced with torch.export.save (.pt2), or its state_dict() and add --factory."
-            )
-        if odd := odd_global(content):
-            raise DataError(
-                f"{place}: refused without running it: it holds more than tensors (it names {odd[:80]!r}). Save "
-                "state_dict() only, best as safetensors."
-            )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what torch thinks of a file that it then refuses
-            content = torch.load(place, weights_only=True, map_location="cpu")
+            warnings.simplefilter("ignore")  # what torch and pickletools think of a file that is then refused
+            content = _unpickled(place)
     except DataError:
         raise
     except Exception as error:  # torch, zip and pickle raise types of their own
@@ -75,6 +64,21 @@ def unpickled_tensors(place: Path, *, key: str | None = None) -> dict[str, Tenso
             f"{place}: {quoted(odd_kinds[0])} is sparse, quantised, nested or without numbers. Save dense weights."
         )
     return {str(key): tensor for key, tensor in content.items()}
+
+
+def _unpickled(place: Path) -> object:
+    content = place.read_bytes()
+    if is_torchscript(content):
+        raise DataError(
+            f"{place}: a TorchScript file holds a program that hides its layers. Save the module that was scripted "
+            "or traced with torch.export.save (.pt2), or its state_dict() and add --factory."
+        )
+    if odd := odd_global(content):
+        raise DataError(
+            f"{place}: refused without running it: it holds more than tensors (it names {odd[:80]!r}). Save "
+            "state_dict() only, best as safetensors."
+        )
+    return torch.load(place, weights_only=True, map_location="cpu")
 
 
 def _is_dense(tensor: Tensor) -> bool:
