@@ -51,16 +51,21 @@ def started(data: Path, folder: Path, *options: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+def is_handled(number: int) -> bool | None:
+    """Whether SIGTERM has a handler in a process: before, there is only the interpreter. None where it has ended."""
+    try:
+        status = Path(f"/proc/{number}/status").read_text()
+    except OSError:
+        return None
+    caught = next((line for line in status.splitlines() if line.startswith("SigCgt")), None)
+    if caught is None or "State:\tZ" in status:
+        return None
+    return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
 def until_handled(process: subprocess.Popen[str]) -> None:
-    """Wait until SIGTERM has a handler: before, there is only the interpreter, and no signal can reach us."""
-    while process.poll() is None:
-        try:
-            status = Path(f"/proc/{process.pid}/status").read_text()
-        except OSError:
-            return
-        caught = next((line for line in status.splitlines() if line.startswith("SigCgt")), "SigCgt: 0")
-        if int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1:
-            return
+    """Wait until a process hears signals, or has ended."""
+    while process.poll() is None and is_handled(process.pid) is False:
         time.sleep(0.001)
 
 

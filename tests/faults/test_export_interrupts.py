@@ -52,6 +52,7 @@ def here(tmp_path: Path) -> Path:
 
 def check_stopped(process: "subprocess.Popen[str]", said: str, here: Path) -> None:
     assert process.returncode == 130
+    assert said.endswith("isthmus: interrupted.\n")
     assert "Traceback" not in said
     assert sorted(p.name for p in here.rglob("*") if p.is_file()) == ["net.pt", "rows.npy"]
 

@@ -194,11 +194,11 @@ def sheets() -> list[bytes]:
     frame = pd.DataFrame({"a": X[:, 0], "b": np.arange(24), "kind": KINDS, "on": X[:, 1] > 0})
     dated = frame.assign(day=pd.date_range("2020-01-01", periods=24), empty=None)
     found: list[bytes] = []
-    for tables, options in (({"one": frame}, {}), ({"one": frame, "two": dated}, {}), ({"d": dated}, {"startrow": 2})):
+    for tables, above in (({"one": frame}, 0), ({"one": frame, "two": dated}, 0), ({"d": dated}, 2)):
         stream = io.BytesIO()
         with pd.ExcelWriter(stream, engine="openpyxl") as writer:
             for name, table in tables.items():
-                table.to_excel(writer, sheet_name=name, index=False, **options)
+                table.to_excel(writer, sheet_name=name, index=False, startrow=above)
         found.append(stream.getvalue())
     return found
 

@@ -27,7 +27,7 @@ _interrupted = threading.Event()  # in this process: what is finalised afterward
 
 def leave_on_signals() -> None:
     """A signal ends the process at once from here on: for the time in which nothing is there to be saved."""
-    _set(lambda _number, _frame: _leave("isthmus: interrupted.\n"))
+    _set(lambda _number, _frame: _leave(say_interrupted))
     sys.unraisablehook = _unless_interrupted(sys.unraisablehook)
 
 
@@ -90,10 +90,15 @@ def _handled_by(handler: Handler) -> Generator[None]:
             signal.signal(number, old)
 
 
-def _leave(words: str = "") -> None:
-    """End the process here and now: no destructor, no traceback."""
+def say_interrupted() -> None:
+    """The word for it, also where stderr is closed or full."""
     with suppress(OSError):
-        os.write(2, words.encode())
+        os.write(2, b"isthmus: interrupted.\n")
+
+
+def _leave(say: Callable[[], None] = lambda: None) -> None:
+    """End the process here and now: no destructor, no traceback."""
+    say()
     os._exit(ExitCode.INTERRUPTED)
 
 

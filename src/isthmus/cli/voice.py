@@ -15,6 +15,8 @@ from typing import Annotated
 
 import typer
 
+from isthmus.cli.exit_codes import ExitCode
+from isthmus.cli.interrupts import say_interrupted
 from isthmus.writing.shown import plain_value
 
 LOGGER = "isthmus"  # of the library, everywhere
@@ -74,6 +76,9 @@ def speaking(carry_out: Callable[..., int]) -> Callable[..., int]:
                 content = {"command": carry_out.__name__, "exit_code": int(code), **voice().facts}
                 typer.echo(json.dumps(plain_value(content), ensure_ascii=False, allow_nan=False))
             return code
+        except KeyboardInterrupt:  # typer would end without a word
+            say_interrupted()
+            return ExitCode.INTERRUPTED
         finally:
             logger.removeHandler(handler)
             logger.setLevel(level)
