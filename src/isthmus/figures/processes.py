@@ -14,7 +14,7 @@ from pathlib import Path
 
 from isthmus.errors import SweepError
 from isthmus.figures.parts import Part
-from isthmus.processes.children import safe_path
+from isthmus.processes.children import safe_path, start_tracker
 
 _PATIENCE = 5.0  # seconds that a worker has to end after it was told to
 
@@ -58,6 +58,7 @@ class _Worker:
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, root), daemon=True)
         with safe_path():
+            start_tracker()
             self.process.start()
         theirs.close()
         self.part: Part | None = None

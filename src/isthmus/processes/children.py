@@ -1,12 +1,14 @@
 """How processes of ours start Python again: no file of the working folder is a module to it.
 
-Who starts them: `pool`, `sweeps.schedulers`, `sweeps.slurm`, `figures.processes`. Only `--factory` searches that
-folder, and says so.
+A terminal that closes takes none of Python's own helpers along. Who starts them: `pool`, `sweeps.schedulers`, `sweeps.slurm`, `figures.processes`. Only
+`--factory` searches that folder, and says so.
 """
 
 import os
+import signal
 from collections.abc import Generator
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 
 _VARIABLE = "PYTHONSAFEPATH"
 SAFE_LINE = f"export {_VARIABLE}=1"  # the same in a job's script
@@ -28,3 +30,18 @@ def safe_path() -> Generator[None]:
             os.environ.pop(_VARIABLE, None)
         else:
             os.environ[_VARIABLE] = before
+
+
+def start_tracker() -> None:
+    """Start Python's process that removes what others leave behind, deaf to a terminal that closes.
+
+    Of SIGINT and SIGTERM it is deaf by itself. SIGHUP ended it, and whoever used it next started another one, which
+    printed a traceback for each thing that the first had known. What is blocked here stays so in what is started.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

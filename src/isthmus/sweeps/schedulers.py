@@ -14,7 +14,7 @@ import dask
 from distributed import Client, LocalCluster
 
 from isthmus.errors import ExposureWarning, SweepError
-from isthmus.processes.children import safe_path
+from isthmus.processes.children import safe_path, start_tracker
 from isthmus.sweeps.cluster import CONNECT_SECONDS, MOST_DEATHS, Cluster
 from isthmus.sweeps.engine_choice import Certificates
 from isthmus.sweeps.security import fresh_security, joining
@@ -44,6 +44,7 @@ def local_cluster(workers: int, *, dashboard: str | None = None) -> Cluster:
             tempfile.TemporaryDirectory(prefix="isthmus-workers-", ignore_cleanup_errors=True)
         )
         stack.enter_context(safe_path())  # as long as it lives: a worker that dies is started again
+        start_tracker()
         owned = _started(
             n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", security=security,
             dashboard_address=dashboard or LOOPBACK, silence_logs=logging.CRITICAL, local_directory=scratch,

@@ -1,0 +1,32 @@
+"""The helper that multiprocessing starts outlives what a terminal sends to its whole group when it closes."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import os, signal, time
+from multiprocessing import get_context, resource_tracker
+from isthmus.processes.children import safe_path, start_tracker
+
+signal.signal(signal.SIGHUP, lambda number, frame: None)
+os.setpgrp()
+with safe_path():
+    start_tracker()
+lock = get_context("spawn").Lock()  # known to the tracker
+first = resource_tracker._resource_tracker._pid
+os.killpg(0, getattr(signal, "{name}"))
+time.sleep(0.5)
+resource_tracker.ensure_running()
+assert resource_tracker._resource_tracker._pid == first, "it was started anew"
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGHUP", "SIGINT", "SIGTERM"])
+def test_a_signal_to_the_group_leaves_the_tracker_as_it_was(name: str) -> None:
+    program = PROGRAM.format(name=name).replace("signal.SIGHUP", f"signal.{name}")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert hasattr(signal, name)
