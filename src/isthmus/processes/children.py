@@ -1,7 +1,7 @@
 """How processes of ours start Python again: no file of the working folder is a module to it.
 
-A terminal that closes takes none of Python's own helpers along. Who starts them: `pool`, `sweeps.schedulers`, `sweeps.slurm`, `figures.processes`. Only
-`--factory` searches that folder, and says so.
+A terminal that closes takes none of Python's own helpers along. Who starts them: `pool`, `sweeps.schedulers`,
+`sweeps.slurm`, `figures.processes`. Only `--factory` searches that folder, and says so.
 """
 
 import os
