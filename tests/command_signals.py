@@ -30,6 +30,7 @@ from sweep_plans import write_plan
 
 ENDED = {0, 3}  # done, or done and doubtful
 LONGEST = 400.0
+IMPORTS = 3.0  # seconds in which a fresh process may still be at its imports
 # what nobody should read after an interrupt
 ODD = ("Traceback", "Exception ignored", "terminate called", "bug of isthmus", "Warning", "Error in atexit", "leaked")
 ROUGH = ["--ridge", "1e-2", "--starts", "1", "--evaluations", "20"]
@@ -148,29 +149,38 @@ def forking() -> Generator[Callable[[list[str], Path], Child]]:
         told.close()
 
 
-def until_heard(child: Child) -> None:
-    """Wait until it hears signals, or has ended."""
-    while is_handled(child.number) is False:
-        time.sleep(0.001)
-
-
 def ended(child: Child, number: signal.Signals, delay: float, *, group: bool) -> tuple[int, str]:
     """Signal a child after a delay; its exit code, and what is wrong with how it ended."""
-    until_heard(child)
+    while is_handled(child.number) is False:
+        time.sleep(0.001)
     time.sleep(delay)
     with contextlib.suppress(ProcessLookupError):
         (os.killpg if group else os.kill)(child.number, number)
+    until, problem = time.monotonic() + LONGEST, ""
+    while is_handled(child.number) is not None:
+        time.sleep(0.01)
+        if time.monotonic() > until:
+            problem = "did not end"
+            os.killpg(child.number, signal.SIGKILL)
     code, told = child.wait(), child.told()
-    problem = next((f"says {word!r}" for word in ODD if word in told), "")
+    problem = problem or next((f"says {word!r}" for word in ODD if word in told), "")
     if code not in {130, *ENDED}:
-        problem = f"exit code {code}"
+        problem = problem or f"exit code {code}"
     elif code == 130 and "interrupted" not in told:
-        problem = "said nothing"
+        problem = problem or "said nothing"
     return code, problem and f"{problem}\n{told[-3000:]}"
 
 
+def undisturbed(child: Child) -> tuple[float, int, str]:
+    """Seconds until a child ends by itself, its exit code, and what is wrong with it."""
+    began = time.monotonic()
+    code = child.wait()
+    problem = "" if code in ENDED else f"exit code {code} undisturbed\n{child.told()[-2000:]}"
+    return time.monotonic() - began, code, problem
+
+
 def stress(number: int, *, seed: int, names: tuple[str, ...] = (), say: Callable[[str], object] = print) -> Signalled:
-    """Signal so many children, of all commands in turn."""
+    """Signal so many children, of all commands in turn; the first forked one of each ends by itself, and is timed."""
     chance, found = random.Random(seed), Signalled()
     # a shell or nohup may have made this process deaf, and children inherit that; handlers they do not
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -178,25 +188,23 @@ def stress(number: int, *, seed: int, names: tuple[str, ...] = (), say: Callable
     with TemporaryDirectory(prefix="signals-") as place, forking() as forked:
         lines = command_lines(Path(place))
         chosen = {name: words for name, words in lines.items() if not names or name in names}
-        lasts: dict[tuple[str, bool], float] = {}
+        lasts: dict[str, float] = {}
         for turn in range(number):
-            name = list(chosen)[turn % len(chosen)]
-            is_fresh, group = (turn // len(chosen)) % 2 == 0, chance.random() < 1 / 3
-            out, errors = Path(place) / f"out{turn}", Path(place) / f"errors{turn}"
-            words = [word.format(out=out) for word in chosen[name]]
-            began = time.monotonic()
-            child = (fresh if is_fresh else forked)(words, errors)
-            kind, key = chance.choice(SIGNALS), (name, is_fresh)
-            delay = chance.uniform(0.0, 1.05 * lasts[key]) if key in lasts else 0.0 if is_fresh else LONGEST
-            if delay == LONGEST:  # the first one is not disturbed: how long does it take?
-                code, problem = child.wait(), ""
-                lasts[key] = time.monotonic() - began
-                lasts.setdefault((name, True), lasts[key] + 3.0)
-                problem = "" if code in ENDED else f"exit code {code} undisturbed\n{child.told()[-2000:]}"
-            else:
+            name, is_fresh = list(chosen)[turn % len(chosen)], (turn // len(chosen)) % 2 == 0
+            words = [word.format(out=f"{place}/out{turn}") for word in chosen[name]]
+            child = (fresh if is_fresh else forked)(words, Path(place) / f"errors{turn}")
+            if is_fresh or name in lasts:
+                kind, group = chance.choice(SIGNALS), chance.random() < 1 / 3
+                longest = lasts.get(name, 0.0) + IMPORTS * is_fresh
+                delay = chance.uniform(0.0, 1.05 * longest)
                 code, problem = ended(child, kind, delay, group=group)
+                how = (
+                    f"{'fresh' if is_fresh else 'forked'}, {kind.name}{' to all' if group else ''} after {delay:.2f} s"
+                )
+            else:
+                lasts[name], code, problem = undisturbed(child)
+                how = f"undisturbed, {lasts[name]:.2f} s"
             found.codes[f"{name} {code}"] += 1
-            how = f"{'fresh' if is_fresh else 'forked'}, {kind.name}{' to all' if group else ''} after {delay:.2f} s"
             say(f"{turn} {name}: {code} ({how}){': ' + problem if problem else ''}")
             if problem:
                 found.failures.append(f"turn {turn}, {name}, {how}: {problem}")

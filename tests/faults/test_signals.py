@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import command_signals
 from signal_stress import SIGNALS, SRC, started, stress, until_handled, write_data
 
 
@@ -23,6 +24,14 @@ def test_a_thousand_signalled_children_end_well() -> None:
     told = stress(1000, seed=1)
     assert told.failures == []
     assert told.finished > 0
+
+
+@pytest.mark.slow
+def test_hundreds_of_signalled_commands_end_well() -> None:
+    """All of them, fresh and forked, one process or the whole group."""
+    told = command_signals.stress(510, seed=1)
+    assert told.failures == []
+    assert told.codes.total() == 510
 
 
 @pytest.mark.parametrize("number", SIGNALS)
