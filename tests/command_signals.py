@@ -85,7 +85,7 @@ def command_lines(folder: Path) -> dict[str, list[str]]:
         "compress": ["compress", *on_model, "--tolerance", "1e-2"],
         "sweep": ["sweep", plan, "--out", "{out}", "--workers", "0"],
         "sweep workers": ["sweep", plan, "--out", "{out}", "--workers", "2"],
-        "figure": ["figure", "all", "--preset", "tiny", "--out", "{out}"],
+        "figure": ["figure", "large-depth", "--preset", "tiny", "--workers", "2", "--out", "{out}"],
         "doctor": ["doctor"],
         "help": ["discover", "--help"],
     }
