@@ -5,7 +5,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import torch
 
+from isthmus.cli.main import run
 from isthmus.cli.workplace import Workplace, certificates_of
 from isthmus.errors import DataError, ExposureWarning, SweepError
 
@@ -50,3 +52,17 @@ def test_workers_of_a_scheduler_are_an_executor() -> None:
         assert executor.submit(abs, -2).result() == 2
     with pytest.raises(SweepError, match="cannot be reached"), Workplace(scheduler="tcp://127.0.0.1:9").opened():
         pass
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="of a machine without a GPU")
+@pytest.mark.parametrize("words", [(), ("--dry-run",)])
+def test_a_device_that_is_not_there_is_refused_before_anything_is_written(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for device, reason in (("cuda", "sees no CUDA device"), ("gpu", "needs cpu, cuda")):
+        assert run(["discover", "builtin:digits", "--device", device, *words]) == 2
+        assert f"--device {device}: " in (said := capsys.readouterr().err)
+        assert reason in said
+    assert not list(tmp_path.rglob("result.json"))
+    Workplace(device="auto").check_device()

@@ -88,6 +88,7 @@ def run_in(
     try:
         with terminate_like_interrupt(), warnings_as_lines(say):
             # first: what is wrong with the request is said before what stands in the folder
+            place.check_device()
             rows = rows_of(request, say)
             with only_writer(folder):
                 check_free(folder, resumed=resumed, replace=replace)
@@ -170,7 +171,7 @@ def _search(
     with place.opened() as (workers, executor), shown_progress(errors) as listener:
         return discover(
             rows.x, rows.y, **search_options(rows, request), limits=Limits(seconds, request.evaluations), out=folder,
-            progress=told, workers=workers, executor=executor,
+            progress=told, workers=workers, executor=executor, device=place.device,
         )  # fmt: skip
 
 

@@ -19,10 +19,17 @@ def say_beforehand(request: DiscoverRequest, place: Workplace) -> int:
     """
     say = notes()
     with warnings_as_lines(say), place.opened() as (workers, executor):
+        place.check_device()
         rows = rows_of(request, say)
         limits = Limits(request.max_seconds, request.evaluations)
         found = foresee(
-            rows.x, rows.y, **search_options(rows, request), limits=limits, workers=workers, executor=executor
+            rows.x,
+            rows.y,
+            **search_options(rows, request),
+            limits=limits,
+            workers=workers,
+            executor=executor,
+            device=place.device,
         )
     for line in rows.summary():
         say(line)

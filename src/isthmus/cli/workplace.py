@@ -1,4 +1,4 @@
-"""Where a command has trainings computed: in threads or processes of this machine, or by workers of a scheduler."""
+"""Where trainings of a command run: in threads or processes of this machine or by a scheduler, and on which device."""
 
 from collections.abc import Generator
 from concurrent.futures import Executor
@@ -22,7 +22,7 @@ Key = Annotated[Path | None, typer.Option(help="For --scheduler: our key.")]
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """The options that say where, by their names on the command line; none of them changes a number.
+    """The options that say where, by their names on the command line; none but a device changes a bit.
 
     Raises:
         DataError: an unknown executor, one beside a scheduler, or certificates that are not whole.
@@ -31,6 +31,9 @@ class Workplace:
     workers: Annotated[int | None, typer.Option(min=1, help="Trainings at once; default one per core.")] = None
     executor: Annotated[str | None, typer.Option(help="threads or processes; default what is faster.")] = None
     scheduler: Annotated[str | None, typer.Option(help="Train on a running dask scheduler: tls://host:8786.")] = None
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda, or auto for a GPU where there is one; default cpu.")
+    ] = None
     tls_ca_file: CaFile = None
     tls_cert: Certificate = None
     tls_key: Key = None
@@ -58,6 +61,19 @@ class Workplace:
         certificates = certificates_of(self.tls_ca_file, self.tls_cert, self.tls_key)
         with joined_executor(self.scheduler, certificates) as (workers, executor):
             yield self.workers or workers, executor
+
+    def check_device(self) -> None:
+        """Refuse what torch, which must be loaded for it, does not see.
+
+        Raises:
+            DataError: --device is none of its devices.
+        """
+        from isthmus.networks.devices import device_argument  # torch: not for the help
+
+        try:
+            device_argument(self.device, f"--device {self.device}")
+        except ValueError as error:
+            raise DataError(str(error)) from None
 
 
 def certificates_of(ca_file: Path | None, cert: Path | None, key: Path | None) -> "Certificates | None":

@@ -21,7 +21,7 @@ from isthmus.diagnostics.narrow_places import narrow_places
 from isthmus.diagnostics.objective import LossOverData
 from isthmus.diagnostics.rank import rank_of, upper_bound
 from isthmus.diagnostics.recurrent_columns import add_recurrent_columns
-from isthmus.diagnostics.replica import on_device, random_state_kept
+from isthmus.diagnostics.replica import random_state_kept
 from isthmus.diagnostics.samples import Inputs, Samples
 from isthmus.diagnostics.session import DiagnosisSession, open_session
 from isthmus.diagnostics.stream_columns import add_leaky_columns, add_stream_columns
@@ -30,6 +30,7 @@ from isthmus.diagnostics.table import table_of
 from isthmus.errors import DataError
 from isthmus.networks import LeakyResNet
 from isthmus.networks.arguments import module_argument
+from isthmus.networks.devices import device_argument, on_device
 from isthmus.networks.network import penalised, penalty_of
 from isthmus.theory import RankEstimate
 from isthmus.theory.inputs import Real
@@ -83,7 +84,7 @@ def diagnose(
         loss: of the training, by name or as an object; None: squared error, or cross-entropy for whole numbers.
         limits: `memory` bounds the bytes of working memory beyond the data and the module, 2 GiB unless given.
         progress: hears one sentence, what it will cost, before the work starts; so does the log.
-        device: where it is computed, on a copy of the module; None: where the module is.
+        device: where it is computed, on a copy of the module: "cpu", "cuda" or "auto"; None: where the module is.
 
     Returns:
         A table with one entry per layer l (coordinates "layer" and "name"):
@@ -126,7 +127,7 @@ def diagnose(
         in the module's own precision, with float64 sums. Spectra of activations are exact to rounding where samples *
         width^2 <= 2e8; above, values below 1e-8 of the largest are lost. Test: FC-38, tests/diagnostics.
     """
-    network = on_device(_as_module(module), device)
+    network = on_device(_as_module(module), device_argument(device, f"diagnose(device={str(device)!r})"))
     limits = limits_argument(limits, "diagnose")
     hear = _heard(progress)
     if is_stream(x) and (jacobians or y is not None):

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from isthmus.diagnostics.samples import Samples
 from isthmus.networks.arguments import answer_of
+from isthmus.networks.devices import device_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +37,9 @@ class Replica:
         return answer_of(found, f"diagnose(module, x): {type(self.module).__name__}")
 
 
-def device_of(module: nn.Module) -> torch.device:
-    """Where the parameters are; the CPU for a module without."""
-    tensor = next(iter([*module.parameters(), *module.buffers()]), None)
-    return tensor.device if tensor is not None else torch.device("cpu")
-
-
 def float_type_of(module: nn.Module) -> torch.dtype | None:
     """The floating-point type of the first such parameter, None without one."""
     return next((p.dtype for p in module.parameters() if p.dtype.is_floating_point), None)
-
-
-def on_device(module: nn.Module, device: torch.device | str | None) -> nn.Module:
-    """The module, or where it is elsewhere a copy of it there."""
-    if device is None or device_of(module) == torch.device(device):
-        return module
-    return copy.deepcopy(module).to(device)
 
 
 def float64_copy(module: nn.Module) -> Replica | None:

@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 from numpy.typing import ArrayLike
 
 from isthmus.discovery.data.checking import (
@@ -27,6 +28,7 @@ from isthmus.discovery.settings import CONNECTED
 from isthmus.discovery.work.elsewhere import Where, executor_argument
 from isthmus.discovery.work.progress import ProgressListener, silent
 from isthmus.errors import DataError
+from isthmus.networks.devices import CPU, device_argument
 from isthmus.tasks.input_columns import InputColumn
 from isthmus.training import Limits
 from isthmus.training.losses import Loss
@@ -60,6 +62,7 @@ class Asked:
     depth_path: bool = False
     workers: int | None = None
     executor: Executor | str | None = None
+    device: torch.device | str | None = None
     columns: Sequence[InputColumn] | None = None
 
     def request(self, x: object, y: object) -> Request:
@@ -102,4 +105,5 @@ class Asked:
             beside=ranks_beside(settings.rank_kind, data) if self.ranks else (), starts=self.starts,
             effort=Effort(self.effort), rescale=scaling is Scaling.AUTO, began=began,
             executor=executor_argument(self.executor) or Where.THREADS,
+            device=device_argument(self.device, f"discover(device={str(self.device)!r})") or CPU,
         )  # fmt: skip

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Sequence
 from concurrent.futures import Executor
 
+import torch
 from numpy.typing import ArrayLike
 
 from isthmus.discovery.asked import Asked
@@ -47,6 +48,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     depth_path: bool = False,
     workers: int | None = None,
     executor: Executor | str | None = None,
+    device: torch.device | str | None = None,
     columns: Sequence[InputColumn] | None = None,
 ) -> Discovery:
     """How many dimensions the task x -> y needs, which ones, and how sure that is.
@@ -112,6 +114,9 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
             not depend on it.
         executor: where they run: "threads", "processes", or any `concurrent.futures.Executor`, as dask's
             `client.get_executor()`; the numbers do not depend on it either. None: what is faster here.
+        device: where networks are trained: "cpu", which None means, "cuda", "cuda:1", or "auto" for a GPU where there
+            is one. Ranks are read and files written on the CPU; a run may be resumed on any device; rounding differs
+            between them. Not run on a GPU yet, for none was at hand: tried on a pretended device.
         columns: how each column of `x` was made from a table, kept so that `isthmus apply` finds them in another one;
             None: as they stand in `x`.
 
@@ -121,13 +126,13 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     Raises:
         DataError: data that cannot be used (says which rows or columns), `out` holds another run, or another process
             works there.
-        ValueError: an unknown option.
+        ValueError: an unknown option, or a device that torch does not see.
     """
     request = Asked(
         encoder=encoder, decoder=decoder, log=log, units=units, ranks=ranks, network=network, loss=loss,
         depth=depth, ridge=ridge, starts=starts, sample_weight=sample_weight, groups=groups, ordered=ordered,
         scaling=scaling, effort=effort, rows=rows, seed=seed, limits=limits, out=out, progress=progress,
-        control=control, depth_path=depth_path, workers=workers, executor=executor, columns=columns,
+        control=control, depth_path=depth_path, workers=workers, executor=executor, device=device, columns=columns,
     ).request(x, y)  # fmt: skip
     folder = request.folder
     if folder is None:

@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from isthmus.discovery.asked import Asked
@@ -19,6 +20,7 @@ from isthmus.discovery.settings import StartKind
 from isthmus.discovery.work.elsewhere import units_at_once
 from isthmus.discovery.work.search_memory import search_memory
 from isthmus.discovery.work.unit import Session
+from isthmus.networks.devices import CPU
 from isthmus.tasks.memory import in_words
 from isthmus.training import FitEvent
 from isthmus.training.solvers.solver import LBFGS, Solver
@@ -126,7 +128,7 @@ def forecast(request: Request) -> Forecast:
     family = family_of(problem, request.settings)
     foresight = Foresight.of(family)
     with one_thread_each():
-        pace, reading = timed(family)
+        pace, reading = timed(family, request.device)
     first = request.planned(problem) + _of_others(request)
     doubts = int(request.effort.passes * foresight.all) * (1 + request.control + len(request.beside))
     faster, trainings = _times_faster(foresight, workers), sum(count for count, _ in foresight.batches)
@@ -143,25 +145,25 @@ def forecast(request: Request) -> Forecast:
     )  # fmt: skip
 
 
-def timed(family: Family[Any]) -> tuple[float, float]:
+def timed(family: Family[Any], device: torch.device = CPU) -> tuple[float, float]:
     """Seconds of a gradient in the training of a random start, half with each solver, and of reading off its ranks."""
     network, ridge = family.new(seed=0), family.settings.ridges[len(family.settings.ridges) // 2]
     solvers: tuple[Solver, ...] = (family.warm_up(StartKind.RANDOM), LBFGS(family.settings.lbfgs_evaluations))
     # how products are computed is measured in the first
-    end = family.trained(network, ridge, solvers[0], Session(lambda event: event.evaluations > 1))
-    gradient = sum(_timed(family, network, ridge, solver) for solver in solvers) / len(solvers)
+    end = family.trained(network, ridge, solvers[0], Session(lambda event: event.evaluations > 1, device=device))
+    gradient = sum(_timed(family, network, ridge, solver, device) for solver in solvers) / len(solvers)
     began = time.monotonic()
     family.measured(network, end, ridge=ridge)
     return gradient, time.monotonic() - began
 
 
-def _timed(family: Family[Any], network: nn.Module, ridge: float, solver: Solver) -> float:
+def _timed(family: Family[Any], network: nn.Module, ridge: float, solver: Solver, device: torch.device) -> float:
     began = time.monotonic()
 
     def enough(event: FitEvent) -> bool:
         return event.evaluations >= GRADIENTS or time.monotonic() - began > TIMED
 
-    end = family.trained(network, ridge, solver, Session(enough))
+    end = family.trained(network, ridge, solver, Session(enough, device=device))
     return end.seconds / max(end.gradient_evaluations, 1)
 
 

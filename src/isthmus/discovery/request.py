@@ -36,6 +36,7 @@ from isthmus.discovery.work.progress import ProgressListener
 from isthmus.discovery.work.runner import Tracker, UnitRunner, check_same_run
 from isthmus.discovery.work.search_memory import announce_memory
 from isthmus.errors import DataWarning
+from isthmus.networks.devices import CPU
 from isthmus.tasks import covariance_surrogate
 from isthmus.tasks.input_columns import recorded
 from isthmus.training.threads import one_thread_each
@@ -63,6 +64,7 @@ class Request:
         rescale: whether columns of one kind may be scaled together instead.
         began: when its seconds began, by `time.monotonic`.
         executor: where units of work are computed.
+        device: on which device.
     """
 
     sample: Sample
@@ -79,6 +81,7 @@ class Request:
     rescale: bool = False
     began: float = field(default_factory=time.monotonic)
     executor: Executor | Where = Where.THREADS
+    device: torch.device = CPU
 
     def answered(self) -> Discovery:
         """The discovery; warnings of constant columns are given and kept in it."""
@@ -112,7 +115,7 @@ class Request:
         tracker = Tracker(self.progress, self.planned(problem), self.began + self.seconds if self.seconds else None)
         with opened(self.executor, workers=workers, folder=work) as elsewhere:
             run = self._stamped(work, problem)
-            runner = UnitRunner(work, tracker, workers=workers, run=run, elsewhere=elsewhere)
+            runner = UnitRunner(work, tracker, workers=workers, run=run, elsewhere=elsewhere, device=self.device)
             return self._discovered(problem, told, runner)
 
     def _discovered(self, problem: Problem, told: tuple[str, ...], runner: UnitRunner) -> Discovery:
@@ -231,6 +234,8 @@ class Request:
         }
         if self.data.powers is not None:
             about["powers"] = self.data.powers.as_plain()
+        if self.device != CPU:
+            about["device"] = self.device.type
         if sample.num_unseen:
             about["unseen_rows"] = sample.num_unseen
         if self.sample.num_unseen:

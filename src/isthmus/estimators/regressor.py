@@ -30,6 +30,7 @@ class BottleneckRegressor(RegressorMixin, Bottleneck):
         random_state: an integer is the seed of `discover` itself; a generator, or None, draws one.
         n_jobs: threads that train side by side, as in scikit-learn: None is 1, -1 all cores.
         verbose: write a line on standard error for each tenth of the work.
+        device: where networks are trained: None or "cpu", "cuda", or "auto" for a GPU where there is one.
 
     Attributes:
         rank_: number of coordinates.

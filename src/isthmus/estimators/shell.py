@@ -48,6 +48,7 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         random_state: Argument = None,
         n_jobs: Argument = None,
         verbose: Argument = False,
+        device: Argument = None,
     ) -> None:
         self.encoder = encoder
         self.decoder = decoder
@@ -62,6 +63,7 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.device = device
 
     def transform(self, X: Samples) -> Array:
         """The coordinates of samples (n, rank): centred and decorrelated on the training data, signs fixed.
@@ -100,6 +102,7 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             limits=Limits(seconds=self.max_seconds, evaluations=_whole(self.evaluations)),
             progress=VerboseLines(type(self).__name__) if self.verbose else None,
             workers=_num_threads(self.n_jobs),
+            device=self.device,
         )
         self.discovery_: Discovery = found
         self.scree_: xr.Dataset = found.scree

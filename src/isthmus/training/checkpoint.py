@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.utils._pytree import tree_map_only
 
 from isthmus.errors import CheckpointError, DamagedCheckpoint, DataWarning
 from isthmus.writing.atomic import atomic_path
@@ -29,18 +31,14 @@ def save_state(path: Path, state: State) -> None:
     """
     with atomic_path(path) as temporary, temporary.open("wb") as file:
         sealed = SealedFile(file)
-        content = {"version": VERSION, **state, "file": path.name}
+        here = tree_map_only(Tensor, lambda tensor: tensor.cpu(), state)  # a machine without the device can read it
+        content = {"version": VERSION, **here, "file": path.name}
         torch.save(content, sealed)  # pyright: ignore[reportArgumentType] - of a file it needs `write` and `flush` alone
         sealed.close()
 
 
-def _here(storage: Any, location: str) -> Any:
-    """What lay on a CUDA device goes to that of this process, whichever it was; what lay in memory stays there."""
-    return storage.cuda() if location.startswith("cuda") and torch.cuda.is_available() else storage
-
-
 def load_state(path: Path, *, renamed: bool = False) -> State | None:
-    """The saved state, or None where there is no file.
+    """The saved state, its tensors in the memory of the CPU, or None where there is no file.
 
     Args:
         path: of the file.
@@ -55,7 +53,7 @@ def load_state(path: Path, *, renamed: bool = False) -> State | None:
     try:
         if not check_archive(path):
             _check_members(path)
-        state: State = torch.load(path, weights_only=True, map_location=_here)
+        state: State = torch.load(path, weights_only=True, map_location="cpu")
     except Exception as error:
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and not path.is_dir()):
             raise

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks.arguments import check_ridge, module_argument, seed_argument, tensor_argument
+from isthmus.networks.devices import device_argument, lying_on
 from isthmus.networks.network import Network
 from isthmus.training.fit_checkpoint import CheckpointFile
 from isthmus.training.fit_result import FitResult
@@ -34,6 +35,7 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
     limits: Limits | None = None,
     checkpoint: str | Path | None = None,
     callback: Callable[[FitEvent], bool | None] | None = None,
+    device: torch.device | str | None = None,
 ) -> FitResult:
     """Train a network to a minimum of `data_loss + ridge * network.penalty()`, in place.
 
@@ -53,6 +55,8 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
             bit as if it had not stopped. Remove it once the result is safe: the end of a fit stays in it, and the same
             call, with the same initial weights, returns the same result at once; another one begins anew.
         callback: called after every iteration; returning True ends the fit with its state saved.
+        device: where the network lies while it is trained: "cpu", "cuda", "cuda:1", or "auto" for a GPU where there is
+            one. None: where it lies. Afterwards it lies where it was; checkpoints can be gone on with on any device.
 
     Returns:
         The network with objective, stationarity and the reason why it ended. A network that collapsed or diverged is
@@ -61,7 +65,8 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
     Raises:
         TypeError: no network, or one of TorchScript. DataError: x or y is no array of numbers.
         ShapeError: x and y of different length, or not matching the network.
-        ValueError: ridge < 0, an unknown loss, negative weights, adaptive steps that no solver moves.
+        ValueError: ridge < 0, an unknown loss, negative weights, adaptive steps that no solver moves, a
+            device that torch does not see.
         DataError: the checkpoint is damaged, or belongs to another fit. OSError: it cannot be written.
     """
     kind = loss_argument(loss, "fit")
@@ -70,13 +75,13 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
     limits = limits_argument(limits, "fit")
     if seed is not None:
         _reseed(network, seed_argument(seed, "fit(seed=...)"))
-    inputs, data = checked_data(network, x, y, kind, sample_weight)
-    schedule = solver if isinstance(solver, tuple) else (solver,) if solver else None
-    chosen = schedule or default_schedule(
-        network, evaluations=limits.evaluations, ridge=ridge, rows=len(inputs), memory=limits.memory
-    )
-    check_steps_move(network, chosen)
-    with torch.no_grad():
+    with lying_on(network, device_argument(device, f"fit(device={str(device)!r})")), torch.no_grad():
+        inputs, data = checked_data(network, x, y, kind, sample_weight)
+        schedule = solver if isinstance(solver, tuple) else (solver,) if solver else None
+        chosen = schedule or default_schedule(
+            network, evaluations=limits.evaluations, ridge=ridge, rows=len(inputs), memory=limits.memory
+        )
+        check_steps_move(network, chosen)
         step = step_within(network, inputs, data, ridge, memory=limits.memory)
         chosen = on_all_rows(chosen) if step.at_once < len(step.x) else chosen
         kept = CheckpointFile(Path(checkpoint), Team()) if checkpoint else None

@@ -16,7 +16,7 @@ from isthmus.training.fit_checkpoint import Ended, FitCheckpoint, digest_of_star
 from isthmus.training.fit_result import FitResult, StopReason
 from isthmus.training.limits import Clock, Limits, seconds_left
 from isthmus.training.moves import rank_shown
-from isthmus.training.sharded.coordinates import with_memory
+from isthmus.training.sharded.coordinates import placed, with_memory
 from isthmus.training.sharded.team import Team
 from isthmus.training.solvers.schedule import Schedule, cheaper
 from isthmus.training.solvers.solver import Settling
@@ -109,7 +109,7 @@ class Fitting:
             step.products.adopt(saved.get("products", {}))  # not noted by versions that always used torch.mm
             self._put_buffers(saved.get("buffers", {}))
         if saved and self.ended is None:
-            self.run_state = run = FitState(**saved["run"])
+            self.run_state = run = FitState(**placed(saved["run"], step.theta.device))
             run.state = with_memory(run.state, step.coordinates.own) if run.state is not None else None
 
     def _saved(self, kept: FitCheckpoint) -> State | None:

@@ -153,7 +153,7 @@ def geodesic_network(family: Connected, *, rank: int, middle: int, ridge: float,
         limits = Limits(seconds=session.seconds)
         fit(
             half, x, y, ridge=ridge, loss=loss, solver=solver, sample_weight=problem.weight, limits=limits,
-            callback=session.hear,
+            callback=session.hear, device=session.device,
         )  # fmt: skip
     return with_linear_run(joined(encoder, decoder, dtype=problem.x.dtype), rank=rank, middle=middle)
 

@@ -196,6 +196,7 @@ class Family(ABC, Generic[N]):
         return fit(
             network, problem.x, problem.y, ridge=ridge, loss=problem.loss, solver=solver, sample_weight=problem.weight,
             limits=Limits(seconds=session.seconds), checkpoint=session.checkpoint, callback=session.hear,
+            device=session.device,
         )  # fmt: skip
 
     def measured(self, network: N, end: FitResult, *, ridge: float, **origin: Any) -> Minimum:

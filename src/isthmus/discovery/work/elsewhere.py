@@ -30,6 +30,7 @@ import xarray as xr
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.work.unit import Session, Stopped, Unit, computed
 from isthmus.errors import ProcessLost
+from isthmus.networks.devices import CPU
 from isthmus.processes.pool import CAN_FORK, Processes
 from isthmus.training import FitEvent
 from isthmus.training.several import num_cores
@@ -54,6 +55,7 @@ class Parcel:
         folder: of its files.
         until: when its time is over, in seconds since 1970, for other hosts too.
         keeps: whether the state of a training is kept there.
+        device: where networks lie while they are trained.
     """
 
     key: str
@@ -61,6 +63,7 @@ class Parcel:
     folder: str
     until: float | None
     keeps: bool = True
+    device: torch.device = CPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,9 @@ class Elsewhere:
         if not self.ready():
             return computed(unit, session)
         until = None if session.seconds is None else time.time() + session.seconds
-        parcel = Parcel(unit.key, _pickled(unit), str(self.folder), until, session.checkpoint is not None)
+        parcel = Parcel(
+            unit.key, _pickled(unit), str(self.folder), until, session.checkpoint is not None, session.device
+        )
         try:
             reply = self._awaited(self.executor.submit(carried_out, parcel), unit.key, session, stopped)
         except (Stopped, CancelledError):
@@ -158,7 +163,7 @@ def _computed(parcel: Parcel) -> Minimum:
     seconds = None if parcel.until is None else max(parcel.until - time.time(), 0.05)
     if not folder.is_dir():
         with one_thread_each():
-            return computed(unit, Session(seconds=seconds))
+            return computed(unit, Session(seconds=seconds, device=parcel.device))
     told, heard, stop = 0.0, folder / f"{parcel.key}.{HEARD}", folder / STOP
 
     def hear(event: FitEvent) -> bool:
@@ -170,7 +175,8 @@ def _computed(parcel: Parcel) -> Minimum:
         return stop.exists()
 
     with one_thread_each(), kept_choices(folder / CHOICES, shared=True):
-        return computed(unit, Session(hear, partial_of(folder, parcel.key) if parcel.keeps else None, seconds))
+        partial = partial_of(folder, parcel.key) if parcel.keeps else None
+        return computed(unit, Session(hear, partial, seconds, parcel.device))
 
 
 def _last_word(path: Path) -> FitEvent | None:

@@ -13,11 +13,14 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import torch
+
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.work.elsewhere import CHOICES, Elsewhere, partial_of
 from isthmus.discovery.work.progress import Progress, ProgressListener
 from isthmus.discovery.work.unit import Session, Stopped, Unit, computed
 from isthmus.errors import CheckpointError, DataError
+from isthmus.networks.devices import CPU
 from isthmus.training import FitEvent, Outcome
 from isthmus.training.checkpoint import load_state, load_twice, save_state, save_twice, set_aside
 from isthmus.training.several import num_cores
@@ -107,9 +110,10 @@ class UnitRunner:
         workers: int | None = None,
         run: str = "",
         elsewhere: Elsewhere | None = None,
+        device: torch.device = CPU,
     ) -> None:
         self.folder, self.tracker, self.run_stamp = folder, tracker, run
-        self.elsewhere = elsewhere
+        self.elsewhere, self.device = elsewhere, device
         self._stop = threading.Event()
         self._done: dict[str, Minimum] = {}  # without a folder
         self.workers = workers or num_cores()
@@ -163,7 +167,7 @@ class UnitRunner:
             self.tracker.at(unit, event)
             return self._stop.is_set()
 
-        session = Session(hear, partial, self.seconds_left())
+        session = Session(hear, partial, self.seconds_left(), self.device)
         result = self.elsewhere(unit, session, self._stop.is_set) if self.elsewhere else computed(unit, session)
         if self._stop.is_set():
             raise Stopped(unit.key)

@@ -11,6 +11,7 @@ import torch
 
 from isthmus.discovery.minimum import Minimum
 from isthmus.errors import CheckpointError
+from isthmus.networks.devices import CPU
 from isthmus.training import FitEvent
 from isthmus.training.checkpoint import set_aside
 
@@ -31,11 +32,13 @@ class Session:
         hear: the callback of `fit`.
         checkpoint: the file of its state, or None.
         seconds: it may take, or None.
+        device: where networks lie while they are trained.
     """
 
     hear: Callable[[FitEvent], bool] = _unheard
     checkpoint: Path | None = None
     seconds: float | None = None
+    device: torch.device = CPU
 
 
 @dataclass(frozen=True, slots=True)

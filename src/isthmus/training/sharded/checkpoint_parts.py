@@ -125,9 +125,10 @@ def put_together(values: Sequence[Any], held: Sequence[Split], wanted: Split) ->
         return first
     if _VECTOR in first:
         start = held[0].own.start
-        whole = torch.cat([value[_VECTOR] for value in values])
+        whole = torch.cat([value[_VECTOR] for value in values]).to(wanted.team.device)
         return SplitVector.of(whole[wanted.own.start - start : wanted.own.stop - start].clone(), wanted)
     if _PIECES in first:
         start = held[0].pieces.start
-        return torch.cat([value[_PIECES] for value in values])[wanted.pieces.start - start : wanted.pieces.stop - start]
+        pieces = torch.cat([value[_PIECES] for value in values]).to(wanted.team.device)
+        return pieces[wanted.pieces.start - start : wanted.pieces.stop - start]
     return {key: put_together([value[key] for value in values], held, wanted) for key in first}

@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map_only
 
 from isthmus.training.checkpoint import State
 from isthmus.training.sharded.team import Team
@@ -194,6 +195,25 @@ class SharedCoordinates(InPieces):
 
     def _gathered(self, own: Tensor) -> Tensor:
         return self.split.team.gathered(own, self.split.pieces, PIECES)
+
+
+def placed(state: State, device: torch.device) -> State:
+    """The state of a solver, from a file, on the device where it works, and that of solvers within it.
+
+    Beside pairs lie small matrices that are computed with on the CPU.
+    """
+
+    def there(tensor: Tensor) -> Tensor:
+        return tensor if tensor.device == device else tensor.to(device)  # what lies in several processes is there
+
+    moved: State = {}
+    for name, value in state.items():
+        if isinstance(value, dict):
+            moved[name] = placed(value, device)
+        else:
+            stays = MEMORY in state and name != MEMORY
+            moved[name] = value if stays else tree_map_only(Tensor, there, value)
+    return moved
 
 
 def with_memory(state: State, change: Callable[[Tensor], Tensor]) -> State:

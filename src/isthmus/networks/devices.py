@@ -1,0 +1,74 @@
+"""On which device something is computed: what a caller may say, where a module lies, and a module elsewhere meanwhile.
+
+On a device lie the networks while they are trained and the tensors of their solvers. What is read off them, kept in
+files or handed to a caller lies in the memory of the CPU, so that a machine without the device can go on.
+"""
+
+import copy
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
+from torch import nn
+
+CPU = torch.device("cpu")
+M = TypeVar("M", bound=nn.Module)
+
+
+def device_argument(device: torch.device | str | None, said: str) -> torch.device | None:
+    """The device that a caller means; None is left as it is.
+
+        "cpu"     "cuda", "cuda:1": a GPU that torch sees     "auto": the GPU where there is one, else the CPU
+
+    Args:
+        device: by name or as an object of torch.
+        said: what the caller wrote, for errors.
+
+    Raises:
+        ValueError: none of these, or a GPU that torch does not see.
+    """
+    if device is None:
+        return None
+    there = torch.cuda.device_count()
+    if device == "auto":
+        return torch.device("cuda", torch.cuda.current_device()) if there else CPU
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError):
+        found = None
+    if found is None or found.type not in {"cpu", "cuda"} or (found.type == "cpu" and found.index):
+        raise ValueError(f"{said[:80]}: needs cpu, cuda, cuda:1 and so on, or auto.")
+    if found.type == "cuda" and (found.index or 0) >= there:
+        seen = {0: "no CUDA device", 1: "one CUDA device"}.get(there, f"{there} CUDA devices")
+        raise ValueError(
+            f"{said[:80]}: torch {torch.__version__} sees {seen}. Give cpu, or auto, which is a GPU where there is one."
+        )
+    return found if found.type == "cpu" else torch.empty(0, device=found).device  # with its number
+
+
+def device_of(module: nn.Module) -> torch.device:
+    """Where the parameters are; the CPU for a module without."""
+    tensor = next(iter([*module.parameters(), *module.buffers()]), None)
+    return tensor.device if tensor is not None else CPU
+
+
+def on_device(module: M, device: torch.device | None) -> M:
+    """The module, or where it is elsewhere a copy of it there."""
+    if device is None or device_of(module) == device:
+        return module
+    return copy.deepcopy(module).to(device)
+
+
+@contextmanager
+def lying_on(module: nn.Module, device: torch.device | None) -> Generator[None]:
+    """The module itself lies there while the block runs, and afterwards where it was."""
+    before = device_of(module)
+    if device is None or before == device:
+        yield
+        return
+    module.to(device)
+    try:
+        yield
+    finally:
+        module.to(before)
