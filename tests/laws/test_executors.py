@@ -15,12 +15,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 import xarray as xr
 
-from isthmus import Discovery, Limits, discover
-from isthmus.errors import ProcessLost
-from isthmus.processes.pool import nursery
+from figure_parts import raising, trainings
+from isthmus import Discovery, FullyConnected, Limits, discover
+from isthmus.errors import ProcessLost, SweepError
+from isthmus.figures import Workshop
+from isthmus.processes.pool import Processes, nursery
+from isthmus.sweeps.engine_choice import EngineChoice
 from isthmus.tasks import teacher
+from isthmus.training import fit_several
+from isthmus.training.culling import Culling
+from isthmus.training.several import Starts
+from isthmus.training.solvers.solver import LBFGS, Adam
 from signal_stress import SRC
 
 TASK = teacher(2, d_in=5, d_out=3, num_samples=640, seed=3)  # rows enough for products whose library is measured
@@ -57,6 +65,44 @@ def test_threads_and_processes_give_the_same_bits(usual: list[bytes]) -> None:
     for workers in (1, 3):
         assert bits(found(executor="processes", workers=workers)) == usual
     assert bits(found(executor="threads", workers=1, seed=1)) != usual, "the comparison is dead"
+
+
+def several(**where: Any) -> tuple[Starts, list[bytes]]:
+    assert TASK.y is not None
+    networks = [FullyConnected(5, 3, width=48, depth=4, seed=s, dtype=torch.float32) for s in range(3)]
+    starts = fit_several(networks, TASK.x, TASK.y, ridge=1e-2, solver=(Adam(30), LBFGS(20)), **where)
+    assert [result.network for result in starts.results] == networks
+    return starts, [p.detach().numpy().tobytes() for network in networks for p in network.parameters()]
+
+
+def test_several_starts_are_the_same_in_threads_and_in_an_executor() -> None:
+    assert TASK.y is not None
+    usual, weights = several(workers=1)
+    with Processes(2) as executor:
+        starts, theirs = several(executor=executor)
+        with pytest.raises(ValueError, match="run in threads"):
+            several(executor=executor, culling=Culling(every=20, first=60))
+        with pytest.raises(ValueError, match="needs a finite number"):
+            fit_several([FullyConnected(5, 3, width=4, depth=2)], TASK.x, TASK.y, ridge=-1.0, executor=executor)
+    assert theirs == weights
+    assert starts.best == usual.best
+    assert [r.objective for r in starts.results] == [r.objective for r in usual.results]
+    assert len(set(weights)) == len(weights), "the comparison is dead"
+
+
+def test_parts_of_figures_are_the_same_in_an_executor(tmp_path: Path) -> None:
+    usual = Workshop(tmp_path / "here", EngineChoice(workers=0)).parts(trainings(2))
+    heard: list[int] = []
+    with Processes(2) as executor:
+        shop = Workshop(
+            tmp_path / "there", EngineChoice(), executor=executor, listener=lambda event: heard.append(event.done)
+        )
+        found = shop.parts(trainings(2))
+        with pytest.raises(SweepError, match="ArithmeticError: no square root(.|\n)*same command tries"):
+            shop.parts([raising()])
+    assert heard[:3] == [0, 1, 2]
+    for one, other in zip(usual, found, strict=True):
+        xr.testing.assert_identical(one.drop_attrs(), other.drop_attrs())
 
 
 def children_of(process: int) -> list[int]:

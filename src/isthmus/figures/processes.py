@@ -8,6 +8,7 @@ import signal
 import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, as_completed
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -48,6 +49,20 @@ def made_side_by_side(parts: Sequence[Part], root: Path, *, workers: int, finish
     finally:
         for worker in crew:
             worker.end()
+
+
+def made_by(executor: Executor, parts: Sequence[Part], root: Path, *, finished: Callable[[int], None]) -> None:
+    """Make every part in `root` by the workers of an executor, which see that folder; else as `made_side_by_side`."""
+    futures = {executor.submit(part.compute, root): part for part in parts}
+    try:
+        for done, future in enumerate(as_completed(futures), 1):
+            if (error := future.exception()) is not None:
+                part, text = futures[future], f"{type(error).__name__}: {error}"
+                raise SweepError(f"{part.name} {part.id}: {text}\nThe same command tries it again.") from error
+            finished(done)
+    finally:
+        for future in futures:
+            future.cancel()
 
 
 class _Worker:

@@ -7,6 +7,7 @@ What is computed: the files of the figures. Nothing here knows any of them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 
 from isthmus.errors import SweepError
 from isthmus.figures.parts import Part, opened
-from isthmus.figures.processes import made_side_by_side
+from isthmus.figures.processes import made_by, made_side_by_side
 from isthmus.networks import FullyConnected
 from isthmus.sweeps import Plan
 from isthmus.sweeps.driver import SweepOutcome
@@ -83,6 +84,7 @@ class Workshop:
         choice: where trainings run.
         listener: hears how far they are.
         say: hears notes, one line each.
+        executor: where what is no training of a sweep is computed, whose workers see the folder; None: processes here.
     """
 
     def __init__(
@@ -90,10 +92,12 @@ class Workshop:
         folder: Path,
         choice: EngineChoice,
         *,
+        executor: Executor | None = None,
         listener: SweepListener = lambda _progress: None,
         say: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self.folder, self.choice, self.listener, self.say = folder, choice, listener, say
+        self.executor = executor
 
     def train(self, plans: Iterable[Plan]) -> None:
         """Carry out every run of the plans that is not there yet, all together, so that every worker has work.
@@ -138,6 +142,10 @@ class Workshop:
         opened(root)
         workers = num_cores() if self.choice.workers is None else self.choice.workers
         tell = self._teller(len(every), missing, max(workers, 1))
+        if self.executor is not None:
+            tell(0)
+            made_by(self.executor, missing, root, finished=tell)
+            return
         if workers and len(missing) > 1:
             tell(0)
             made_side_by_side(missing, root, workers=workers, finished=tell)

@@ -5,10 +5,13 @@ Which are given up: `culling`. Many small networks as one batch, none given up: 
 
 import math
 import os
+import pickle
+import tempfile
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -18,6 +21,7 @@ from isthmus.training.culling import Culling, Race
 from isthmus.training.fit import fit
 from isthmus.training.fit_result import FitResult
 from isthmus.training.fitting import FitEvent
+from isthmus.training.steps.products import kept_choices
 from isthmus.training.threads import one_thread_each
 
 
@@ -44,14 +48,16 @@ def fit_several(
     ridge: float,
     culling: Culling | None = None,
     workers: int | None = None,
+    executor: Executor | None = None,
     **arguments: Any,
 ) -> Starts:
     """Train several starts, in place, each to a minimum of its own, and name the lowest.
 
         minimise  data_loss(f_j) + ridge * network_j.penalty()   for each start j
 
-    One thread a start, at most one start a core. Which starts are given up depends on objectives at equal numbers of
-    gradients and on nothing else, so the results are those of any number of workers, bit for bit.
+    One thread a start, at most one start a core, or one call of an executor. Which starts are given up depends on
+    objectives at equal numbers of gradients and on nothing else, so the results are those of any number of workers, bit
+    for bit.
 
     Args:
         networks: the starts, at least one.
@@ -59,15 +65,23 @@ def fit_several(
         y: targets (n, d_out), or class numbers (n,) for cross-entropy.
         ridge: total coefficient of the penalty, >= 0.
         culling: which starts are given up; None gives up none.
-        workers: starts at once; None: as many as there are cores.
+        workers: threads, one start in each; None: as many as there are cores.
+        executor: any `concurrent.futures.Executor`, of processes here or on other hosts, instead of threads. What it is
+            given is pickled, so solvers and losses of yours stand at the top of a module.
         arguments: as those of `fit`, but for seed, checkpoint and callback.
 
     Raises:
-        ValueError: no network, or what `fit` refuses.
+        ValueError: no network, culling by an executor, whose workers do not hear of each other, or what `fit` refuses.
         ShapeError: as `fit`.
     """
     if not networks:
         raise ValueError("fit_several(networks): needs at least one start, got none. Give one network for each start.")
+    if executor is not None:
+        if culling:
+            raise ValueError(
+                "fit_several(culling=..., executor=...): starts that are compared run in threads. Leave one out."
+            )
+        return _best(_elsewhere(networks, executor, {"x": x, "y": y, "ridge": ridge, **arguments}), {})
     race = Race(culling, len(networks)) if culling else None
     cores = threading.Semaphore(workers or num_cores())
 
@@ -85,9 +99,33 @@ def fit_several(
 
     with one_thread_each(), ThreadPoolExecutor(len(networks)) as pool:
         results = tuple(pool.map(one, range(len(networks))))
-    culled = race.culled if race else {}
+    return _best(results, race.culled if race else {})
+
+
+def _best(results: tuple[FitResult, ...], culled: dict[int, int]) -> Starts:
     objectives = {j: r.objective for j, r in enumerate(results) if j not in culled and math.isfinite(r.objective)}
     return Starts(results, culled, min(objectives, key=lambda j: objectives[j], default=0))
+
+
+def _elsewhere(networks: Sequence[nn.Module], executor: Executor, call: Mapping[str, Any]) -> tuple[FitResult, ...]:
+    """The starts as an executor trains them, all of which take over the products that the first of them measures."""
+    with tempfile.TemporaryDirectory(prefix="isthmus-starts-", ignore_cleanup_errors=True) as folder:
+        parcels = [pickle.dumps((network, call)) for network in networks]  # bytes: no memory is shared for tensors
+        futures = [executor.submit(_fitted, parcel, folder) for parcel in parcels]
+        results: list[FitResult] = [pickle.loads(future.result()) for future in futures]
+    for network, result in zip(networks, results, strict=True):
+        network.load_state_dict(result.network.state_dict())
+    return tuple(replace(r, network=network) for network, r in zip(networks, results, strict=True))
+
+
+def _fitted(parcel: bytes, folder: str) -> bytes:
+    """What a worker is asked to do."""
+    network, call = pickle.loads(parcel)
+    choices = Path(folder) / "products.pt" if Path(folder).is_dir() else None  # not there on another host
+    with one_thread_each(), kept_choices(choices, shared=True):
+        return pickle.dumps(
+            fit(network, call["x"], call["y"], **{k: v for k, v in call.items() if k not in {"x", "y"}})
+        )
 
 
 def _marks(race: Race, number: int, cores: threading.Semaphore) -> Callable[[FitEvent], bool]:
