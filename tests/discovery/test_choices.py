@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from isthmus.discovery.choices import choose_ridge, next_ridge, ridges_at_once
+from isthmus.discovery.choices import choose_ridge, next_ridge, ridges_at_once, ridges_beside
 
 
 def walked(errors: list[float], *, patience: int = 1, useless: float = math.inf) -> list[int]:
@@ -58,6 +58,13 @@ def test_errors_that_fall_and_rise_once_lead_to_the_least(least: int) -> None:
 )
 def test_ridges_are_handed_out_together_where_workers_stand_idle(count: int, workers: int, expected: list[int]) -> None:
     assert ridges_at_once(count, patience=1, starts=2, workers=workers) == expected
+
+
+def test_beside_the_ridges_that_are_known_lie_those_at_their_ends() -> None:
+    path = [0.1, 0.03, 0.01, 0.003, 0.001]
+    assert ridges_beside(path, [0.01]) == [0.003, 0.03]
+    assert ridges_beside(path, [0.003, 0.01, 0.001]) == [0.03]
+    assert ridges_beside(path, path) == []
 
 
 def test_ridges_at_which_everything_diverged_are_walked_past() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from isthmus.discovery.choices import LONG_BESIDE, LONG_CURVE, SLACK
 from isthmus.discovery.minimum import Minimum
-from isthmus.discovery.objective_curves import Ladder, objective_curves, objectives_of, reading_of
+from isthmus.discovery.objective_curves import Ladder, likely_next, objective_curves, objectives_of, reading_of
 from isthmus.theory.curve_readings import CurveReading
 from isthmus.theory.curve_readings import objective_reading as theory_reading
 from minima import minimum
@@ -43,6 +43,16 @@ def test_the_ranks_above_the_spare_one_are_its_network() -> None:
     assert known.ranks(1e-2) == [1, 2, 3, 6]
     assert [curves[1e-2][r].rank for r in range(1, 7)] == [1, 2, 3, 3, 3, 3]
     assert reading_of(curves[1e-2], 1.0).rank == 3
+
+
+def test_what_is_likely_next_is_all_that_is_asked_for_beside_where_neighbours_read_the_same() -> None:
+    known = Known(chosen=[0.8, 0.5, 0.2, 0.2, 0.2], low=[0.9, 0.6, 0.3, 0.3, 0.3], high=[0.7, 0.4, 0.1, 0.1, 0.1, 0.1])
+    ladders = [known.ladder(r, spare=3, most=m) for r, m in ((1e-2, 5), (1e-3, 5), (1e-4, 6))]
+    objective_curves(ladders, known.train, constant=1.0)
+    likely = [(ladder.ridge, rank) for ladder, rank in likely_next(ladders)]
+    beside = [place for place in known.asked if place[0] != 1e-2]
+    assert set(beside) <= set(likely[: len(beside)])
+    assert likely[:2] == [(1e-3, 5), (1e-4, 6)], "the largest ranks, which are asked for whatever the first reads"
 
 
 def test_all_are_trained_where_the_largest_gains() -> None:

@@ -5,7 +5,7 @@ measured, at length: docs/notes/decision.md.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from isthmus.theory.comparison import Comparison, by_ratio
 
@@ -94,6 +94,12 @@ def ridges_at_once(count: int, *, patience: int, starts: int, workers: int) -> l
     while len(expected) < most and (i := next_ridge(expected, count, patience=patience)) is not None:
         expected[i] = float(len(expected))  # the first is the best
     return list(expected)
+
+
+def ridges_beside(path: Sequence[float], known: Collection[float]) -> list[float]:
+    """The ridges of a path next to those that are known, which are asked for where one at the end is the best."""
+    at = [path.index(ridge) for ridge in known]
+    return [path[i] for i in (max(at) + 1, min(at) - 1) if 0 <= i < len(path)]
 
 
 def choose_ridge(

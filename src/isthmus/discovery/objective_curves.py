@@ -107,6 +107,17 @@ def objective_curves(ladders: Sequence[Ladder], train: Train, *, constant: float
     return {ridge: dict(sorted(curve.items())) for ridge, curve in curves.items()}
 
 
+def likely_next(ladders: Sequence[Ladder]) -> list[tuple[Ladder, int]]:
+    """What is asked for after the curve of the first ladder, if that reads its spare rank; then the rest of each curve.
+
+    The largest rank of each other curve is asked for in any case.
+    """
+    chosen, *beside = ladders
+    near = [[l.most, *(rank for rank in l.next_to(chosen.spare) if rank != l.most)] for l in beside]
+    first = [(l, ranks[i]) for i in range(4) for l, ranks in zip(beside, near, strict=True) if i < len(ranks)]
+    return [*first, *((l, rank) for l in ladders for rank in steps_upwards(1, l.spare, gaps=l.has_gaps)[::-1])]
+
+
 def reading_of(curve: Mapping[int, Minimum], constant: float, compared: Comparison = by_ratio) -> CurveReading:
     """The rank that a curve reads; 0, not sharp, where no network of any rank could be used."""
     if not curve:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from isthmus.discovery.choices import HALVES, OVERSHOOT, choose_ridge, next_ridge, ridges_at_once
+from isthmus.discovery.choices import HALVES, OVERSHOOT, choose_ridge, next_ridge, ridges_at_once, ridges_beside
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.findings import SizeFindings, Starts
 from isthmus.discovery.halves import RANK
@@ -20,6 +20,7 @@ from isthmus.discovery.objective_curves import (
     Curves,
     Ladder,
     Wanted,
+    likely_next,
     objective_curves,
     reading_of,
 )
@@ -65,7 +66,8 @@ class OneSize:
         around = self._neighbourhood(starts, ridge)
         self._try_higher_ranks(starts, around)
         ladders = [self._ladder(least(starts[r])) for r in around]
-        curves = objective_curves(ladders, self._truncated, constant=self.problem.constant_loss())
+        train = partial(self._truncated, likely=likely_next(ladders))
+        curves = objective_curves(ladders, train, constant=self.problem.constant_loss())
         if not curves[ridge]:
             raise NotConverged(f"discover: at ridge {ridge:g} no network of any rank ended; give other ridges.")
         if self.settings.rank_kind is not RANK:
@@ -154,10 +156,15 @@ class OneSize:
         """Train the starts at several ridges at once; what is never asked for changes nothing."""
         cost, count = self.settings.start_evaluations, len(self.settings.starts)
         missing = [ridge for ridge in ridges if ridge not in self.ahead]
-        found = self._run([
-            self._unit(START, partial(self.family.started, ridge=ridge, number=n), ridge, n, cost=cost)
-            for ridge in missing for n in range(count)
-        ])  # fmt: skip
+        beside = ridges_beside(self.settings.ridges, [*ridges, *self.tried, *self.ahead])
+        units, ahead = [
+            [
+                self._unit(START, partial(self.family.started, ridge=ridge, number=n), ridge, n, cost=cost)
+                for ridge in some for n in range(count)
+            ]
+            for some in (missing, beside)
+        ]  # fmt: skip
+        found = self._run(units, ahead)
         self.ahead |= {ridge: [minimum for minimum in found if minimum.ridge == ridge] for ridge in missing}
 
     def _choose(self, starts: Starts) -> float:
@@ -204,15 +211,18 @@ class OneSize:
         most = min(base.activation_rank + OVERSHOOT, self.foresight.most_ranks)
         return Ladder(base, self.family.spare_rank(base, most), most, self.problem.loss.compared)
 
-    def _truncated(self, wanted: Wanted) -> list[Minimum]:
+    def _truncated(self, wanted: Wanted, *, likely: Wanted = ()) -> list[Minimum]:
         cost = self.settings.polish_evaluations
-        units = [
-            self._unit(TRUNCATE, partial(self.family.truncated, base=l.base, rank=rank), l.ridge, rank, cost=cost)
-            for l, rank in wanted
+        units, ahead = [
+            [
+                self._unit(TRUNCATE, partial(self.family.truncated, base=l.base, rank=rank), l.ridge, rank, cost=cost)
+                for l, rank in some
+            ]
+            for some in (wanted, likely)
         ]
         if self.runner.out_of_time():
             self._say_out_of_time()
-        return self._run(units)
+        return self._run(units, ahead)
 
     def in_gap(self, rank: int, trained: SizeFindings) -> set[int]:
         """The rank and those beside it, as far as a curve with gaps leaves them out."""
@@ -288,9 +298,9 @@ class OneSize:
         compute = partial(self.family.on_all_rows, base=base, cut=cut)
         return next(iter(self._run([self._unit(ALL_ROWS, compute, base.ridge, base.dimensions, cost=cost)])), None)
 
-    def _run(self, units: Sequence[Unit]) -> list[Minimum]:
+    def _run(self, units: Sequence[Unit], ahead: Sequence[Unit] = ()) -> list[Minimum]:
         """The minima that can be used."""
-        minima = self.runner.run(units)
+        minima = self.runner.run(units, ahead=ahead)
         if any(minimum.outcome is Outcome.TIME_LIMIT for minimum in minima):
             self._say_out_of_time()
         return [minimum for minimum in minima if minimum.usable]

@@ -1,6 +1,6 @@
 """A unit of work is known by its key: no two computations of one discovery may share one, remedies or not."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -13,28 +13,30 @@ from isthmus.discovery.work.runner import UnitRunner
 from isthmus.discovery.work.unit import Unit
 
 
-def test_a_key_stands_for_one_computation_whatever_is_done_about_doubts(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("workers", [1, pytest.param(16, marks=pytest.mark.slow)])
+def test_a_key_stands_for_one_computation_whatever_is_done_about_doubts(
+    workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: dict[str, tuple[object, bytes]] = {}
     shared: list[str] = []
-    run = UnitRunner.run
+    run = UnitRunner._results  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - those trained ahead too
 
-    def recorded(self: UnitRunner, units: Iterable[Unit]) -> list[Minimum]:
-        listed = list(units)
-        for unit in listed:
+    def recorded(self: UnitRunner, units: Sequence[Unit]) -> list[Minimum]:
+        for unit in units:
             compute = unit.compute
             assert isinstance(compute, partial)
             base = compute.keywords.get("base")
             what = (compute.func.__name__, base.theta.numpy().tobytes() if base is not None else b"")
             if asked.setdefault(unit.key, what) != what:
                 shared.append(unit.key)
-        return run(self, listed)
+        return run(self, units)
 
-    monkeypatch.setattr(UnitRunner, "run", recorded)
+    monkeypatch.setattr(UnitRunner, "_results", recorded)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(120, 5))
     y = np.tanh(x @ rng.normal(size=(5, 3))) @ rng.normal(size=(3, 4)) + 0.3 * rng.normal(size=(120, 4))
     found = isthmus.discover(
-        x, y, ridge=(1e-2, 3e-3, 1e-3), starts=1, limits=Limits(evaluations=40), workers=1, effort="thorough"
+        x, y, ridge=(1e-2, 3e-3, 1e-3), starts=1, limits=Limits(evaluations=40), workers=workers, effort="thorough"
     )
     assert {"more starts", "longer training"} <= {str(one["name"]) for one in found.remedies}
     assert not shared

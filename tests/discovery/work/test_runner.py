@@ -83,6 +83,30 @@ def test_nothing_is_computed_twice(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.partial.pt"))
 
 
+@pytest.mark.parametrize("in_folder", [True, False])
+def test_idle_workers_compute_what_may_be_next_and_it_is_found_when_it_is_asked_for(
+    in_folder: bool, tmp_path: Path
+) -> None:
+    counted, shop = Counted(), runner(tmp_path if in_folder else None, planned=100)
+    shop.workers = 4
+    a, bb, ccc, dddd, eeeee = (counted.unit(letter * n) for n, letter in enumerate("abcde", 1))
+    assert [m.kind for m in shop.run([a, bb], ahead=[ccc, a, dddd, eeeee])] == ["a", "bb"]
+    assert sorted(counted.calls) == ["a", "bb", "ccc", "dddd"], "as many as were idle"
+    assert (shop.tracker.done, shop.tracker.fresh) == (20, 40), "not asked for, it tells of the pace alone"
+    assert [m.kind for m in shop.run([dddd], ahead=[eeeee])] == ["dddd"]
+    assert len(counted.calls) == 4, "nobody waits, so nobody is idle"
+    assert (shop.tracker.done, shop.tracker.fresh) == (30, 40)
+    shop.workers = 1
+    shop.run([eeeee], ahead=[counted.unit("ffffff")])
+    assert "ffffff" not in counted.calls, "one worker is never idle"
+
+
+def test_nothing_is_computed_ahead_once_time_is_over() -> None:
+    counted, shop = Counted(), UnitRunner(None, Tracker(silent, 100, deadline=time.monotonic() - 1.0), workers=4)
+    shop.run([counted.unit("a")], ahead=[counted.unit("bb")])
+    assert counted.calls == ["a"]
+
+
 def test_what_is_foreseen_anew_takes_the_place_of_the_plan(tmp_path: Path) -> None:
     shop = runner(tmp_path, planned=100)
     shop.run([Counted().unit("a", cost=30)])

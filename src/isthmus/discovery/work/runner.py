@@ -8,7 +8,7 @@ with the same numbers, bit for bit, wherever its units run: `elsewhere`.
 import hashlib
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,6 +64,12 @@ class Tracker:
             self.done += unit.cost
             self.fresh += unit.cost if fresh else 0
 
+    def finished_beforehand(self, unit: Unit) -> None:
+        """A unit is done that was not asked for: it tells of the pace alone."""
+        with self._lock:
+            self._running.pop(unit.key, None)
+            self.fresh += unit.cost
+
     def skip(self, cost: int) -> None:
         """Work that was planned and turns out not to be needed."""
         with self._lock:
@@ -116,6 +122,7 @@ class UnitRunner:
         self.elsewhere, self.device = elsewhere, device
         self._stop = threading.Event()
         self._done: dict[str, Minimum] = {}  # without a folder
+        self._beforehand: set[str] = set()  # units that nobody has asked for yet
         self.workers = workers or num_cores()
 
     def out_of_time(self) -> bool:
@@ -134,8 +141,27 @@ class UnitRunner:
         left, whole = (self.tracker.deadline - when for when in (time.monotonic(), self.tracker.began))
         return left - min(self.tracker.seconds_for(ENDING) or whole, whole / 2)
 
-    def run(self, units: Iterable[Unit]) -> list[Minimum]:
-        """The results of all units, in order. An interrupt stops the running ones, their states saved."""
+    def run(self, units: Iterable[Unit], *, ahead: Sequence[Unit] = ()) -> list[Minimum]:
+        """The results of all units, in order. An interrupt stops the running ones, their states saved.
+
+        Args:
+            units: that are needed.
+            ahead: what may be needed next, the likeliest first. As many as there are workers who would stand idle are
+                computed besides; what is never asked for changes nothing.
+        """
+        units = list(units)
+        missing = sum(not self._is_there(unit) for unit in units)
+        idle = -missing % self.workers if not self.out_of_time() else 0
+        asked = {unit.key for unit in units}
+        others = {unit.key: unit for unit in ahead if unit.key not in asked and not self._is_there(unit)}
+        besides = list(others.values())[:idle]
+        self._beforehand |= {unit.key for unit in besides}
+        return self._results([*units, *besides])[: len(units)]
+
+    def _is_there(self, unit: Unit) -> bool:
+        return unit.key in self._done or (self.folder is not None and (self.folder / f"{unit.key}.pt").exists())
+
+    def _results(self, units: Sequence[Unit]) -> list[Minimum]:
         folder = self.elsewhere.folder if self.elsewhere else self.folder
         choices = kept_choices(folder / CHOICES if folder else None, shared=self.elsewhere is not None)
         with one_thread_each(), choices, ThreadPoolExecutor(self.workers) as pool:
@@ -157,6 +183,7 @@ class UnitRunner:
         done = self.folder / f"{unit.key}.pt" if self.folder else None
         saved = self._kept(done) if done else self._done.get(unit.key)
         if saved is not None:
+            self._beforehand.discard(unit.key)
             self.tracker.finished(unit, fresh=False)
             return saved
         partial = partial_of(self.folder, unit.key) if self.folder else None
@@ -176,7 +203,10 @@ class UnitRunner:
             partial.unlink(missing_ok=True)  # only now: it holds the fit while nothing else does
         elif not done:
             self._done[unit.key] = result
-        self.tracker.finished(unit, fresh=True)
+        if unit.key in self._beforehand:
+            self.tracker.finished_beforehand(unit)
+        else:
+            self.tracker.finished(unit, fresh=True)
         return result
 
     def _kept(self, done: Path) -> Minimum | None:
