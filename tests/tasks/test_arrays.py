@@ -1,6 +1,8 @@
 """Whatever is in memory becomes float64 rows, or one line says why not."""
 
+import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import xarray
 
 from isthmus.errors import DataError, DataWarning
 from isthmus.tasks import as_samples, check_rows, constant_columns, drop_constant_columns
+from isthmus.tasks.arrays import NUMBERS_AT_ONCE, in_parts
 
 X = np.arange(12.0).reshape(4, 3)
 
@@ -117,3 +120,33 @@ def test_few_rows_warn_in_python_and_are_refused_on_request() -> None:
         check_rows(19)
     with pytest.raises(DataError, match="has 19 rows"):
         check_rows(19, refuse=True)
+
+
+def test_a_mapped_file_is_looked_at_without_being_copied_or_changed(tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, np.random.default_rng(0).normal(size=(100_000, 50)))
+    mapped = np.load(path, mmap_mode="r")
+    tracemalloc.start()
+    try:
+        samples = as_samples(mapped)
+        assert not constant_columns(samples).any()
+        _, peak = tracemalloc.get_traced_memory()
+        as_samples(mapped[1:])  # the control: of a part a copy is made
+        _, of_copy = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < mapped.nbytes / 2 < mapped.nbytes < of_copy
+    assert samples.flags.writeable
+    samples[0, 0] = 7.0
+    assert mapped[0, 0] != 7.0
+    assert np.array_equal(samples[1:], mapped[1:])
+
+
+def test_what_is_looked_at_in_parts_is_looked_at_whole() -> None:
+    x = np.zeros((2 * NUMBERS_AT_ONCE // 5 + 3, 5))
+    assert sum(len(part) for part in in_parts(x)) == len(x)
+    x[-1, 3] = 1.0
+    assert constant_columns(x).tolist() == [True, True, True, False, True]
+    x[-1, 3] = np.nan
+    with pytest.raises(DataError, match=f"column 4 holds a missing value or NaN in row {len(x)}"):
+        as_samples(x)

@@ -5,7 +5,8 @@ Scaling of the numbers is left to `discovery`, which folds it back into what it 
 
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from mmap import mmap
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from isthmus.errors import DataError, DataWarning
 LEAST_ROWS = 20
 # squares of larger numbers, summed over a table, come near the largest float64 (1.8e308)
 LARGEST = 1e140
+NUMBERS_AT_ONCE = 1_000_000  # of an array that is looked at as a whole: what is made of so many takes 8 MB
 
 
 def as_samples(
@@ -37,7 +39,7 @@ def as_samples(
         DataError: text, dates, complex numbers, sparse storage, no rows or columns, NaN or infinity (with their rows),
             numbers above 1e140 in size.
     """
-    array = _numbers(x, name)
+    array = _numbers(_may_be_written(x) if isinstance(x, np.memmap) else x, name)
     if array.ndim == 0:
         raise DataError(f"{name}: needs samples as rows, got the single value {array}. Pass an array of shape (n, d).")
     if array.size == 0:
@@ -70,6 +72,17 @@ def _numbers(x: object, name: str) -> np.ndarray:
         except ValueError:
             raise DataError(f"{name}: its rows differ in length. Pass a rectangular array.") from None
     return _real(array, name)
+
+
+def _may_be_written(array: np.memmap) -> np.ndarray:
+    """Of a file of float64 that is mapped to be read, a map whose pages are copied where they are written to.
+
+    What may not be written to would be copied whole, for torch takes no other. A part of a map stays what it is.
+    """
+    whole = isinstance(array.base, mmap) and array.filename is not None and array.flags.c_contiguous
+    if not whole or array.flags.writeable or array.dtype != np.float64:
+        return array
+    return np.memmap(str(array.filename), array.dtype, mode="c", offset=array.offset, shape=array.shape)
 
 
 def _tensor_numbers(x: torch.Tensor, name: str) -> np.ndarray:
@@ -109,9 +122,9 @@ def check_finite(
 ) -> None:
     """Raise a DataError that names the rows and columns (counted from 1) of NaN, infinity or numbers above 1e140."""
     with np.errstate(invalid="ignore"):
+        if all(bool((np.abs(part) <= LARGEST).all()) for part in in_parts(samples)):
+            return
         usable = np.abs(samples) <= LARGEST
-    if usable.all():
-        return
     rows, places = (~usable).nonzero()
     value = samples[rows[0], places[0]]
     where = listing(sorted({first_row + int(r) + 1 for r in rows}), "row")
@@ -138,7 +151,13 @@ def counted(number: int, noun: str) -> str:
 
 def constant_columns(x: Float64[np.ndarray, "n d"]) -> Bool[np.ndarray, " d"]:
     """Which columns hold one and the same value in every row."""
-    return np.asarray((x == x[0]).all(axis=0))
+    return np.logical_and.reduce([(part == x[0]).all(axis=0) for part in in_parts(x)])
+
+
+def in_parts(x: np.ndarray) -> Iterator[np.ndarray]:
+    """The rows, so many at a time that what is computed of them takes little beside an array larger than memory."""
+    rows = max(NUMBERS_AT_ONCE // max(x[0].size, 1), 1) if len(x) else 1
+    return (x[start : start + rows] for start in range(0, len(x), rows))
 
 
 def drop_constant_columns(

@@ -43,3 +43,14 @@ def test_a_search_beyond_the_memory_is_refused_before_it_begins(monkeypatch: pyt
         isthmus.discover(x, workers=2)
     monkeypatch.setenv(VARIABLE, "unlimited")
     announce_memory(posed(40, 300), Settings(), workers=2)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "workers", "measured"), [(1797, 61, 2, 37), (1797, 61, 8, 160), (10_000, 50, 1, 144)]
+)
+def test_what_is_announced_is_within_a_factor_of_two_of_what_was_measured(
+    rows: int, columns: int, workers: int, measured: int
+) -> None:
+    """Peaks of memory that no file stands for, in MiB, over what was there before; November 2026, torch 2.13.0 CPU."""
+    announced = search_memory(posed(rows, columns), Settings(), workers=workers) / 2**20
+    assert measured / 2 < announced < 2 * measured

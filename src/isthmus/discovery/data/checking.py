@@ -18,7 +18,7 @@ from isthmus.discovery.kinds import family_class, kind_of
 from isthmus.discovery.settings import CONNECTED, Settings, start_kinds, with_sides
 from isthmus.errors import DataError
 from isthmus.networks.arguments import seed_argument, tensor_argument
-from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, constant_columns, listing
+from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, constant_columns, in_parts, listing
 from isthmus.tasks.foreign import in_memory
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.memory import check_memory
@@ -67,7 +67,9 @@ class CheckedData:
         """Hash of the data, by which a finished run knows its own."""
         digest = hashlib.sha256(f"{self.loss.name} {self.task} {self.input_names} {self.target_names}".encode())
         for array in (self.x, self.y, np.zeros(0) if self.weight is None else self.weight):
-            digest.update(f"{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+            digest.update(f"{array.shape}".encode())
+            for part in in_parts(array):
+                digest.update(np.ascontiguousarray(part).data)
         return digest.hexdigest()
 
 

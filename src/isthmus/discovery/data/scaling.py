@@ -228,9 +228,10 @@ def doubles(x: Array, places: Sequence[int]) -> list[tuple[int, int]]:
     compared = places[:MOST_COMPARED]
     if len(compared) < 2 or len(x) < 3:
         return []
-    chosen = x[:, compared] / np.abs(x[:, compared]).max(axis=0)
-    chosen = chosen - chosen.mean(axis=0)
-    chosen = chosen / np.maximum(1e-300, np.sqrt((chosen**2).sum(axis=0)))
+    chosen = x[:, compared]  # a copy, the only one
+    chosen /= np.maximum(chosen.max(axis=0), -chosen.min(axis=0))
+    chosen -= chosen.mean(axis=0)
+    chosen /= np.maximum(1e-300, np.sqrt(np.einsum("ij,ij->j", chosen, chosen)))
     same = np.triu(np.abs(chosen.T @ chosen) > 1 - SAME, k=1)
     firsts = {int(second): int(first) for first, second in reversed(np.argwhere(same).tolist())}
     return [(compared[first], compared[second]) for second, first in sorted(firsts.items())]

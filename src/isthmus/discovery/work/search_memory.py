@@ -7,6 +7,7 @@ import logging
 
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.kinds import family_of
+from isthmus.discovery.kinds.family import JACOBIAN_POINTS
 from isthmus.discovery.settings import Settings
 from isthmus.tasks.memory import check_memory, in_words
 from isthmus.training.several import num_cores
@@ -16,16 +17,20 @@ from isthmus.training.steps.step import maker_of
 _LOG = logging.getLogger(__name__)
 COPIES = 3  # of the data in float64: while they are scaled, or beside their diagnosis
 KEPT = 50  # trained networks that are kept for the curves
+READ = 16  # bytes of a neuron at a row while the answer is diagnosed: before and after its activation, in float64
+JACOBIANS = 3  # products of Jacobians at some rows, float64, that a training is read with
 
 
 def search_memory(problem: Problem, settings: Settings, *, workers: int | None) -> int:
     """Bytes that a search takes beyond the data given (*estimate*): copies of the data, and what trainings work on.
 
-        8 [3 n (d_in + d_out) + d_in d_out] + 50 P + workers * (45 P + rows at once * activations of a row)
+        8 [3 n (d_in + d_out) + d_in d_out] + 50 P + 16 n neurons
+            + workers * (45 P + rows at once * activations of a row + 3 Jacobians at 64 rows)
 
     where P are the bytes of the parameters of a network: the vectors of L-BFGS are as long. The linear baseline is a
-    map of all inputs to all outputs. Beside 200 MiB for libraries it was .5 to 1.3 times what was measured at
-    200 x 2,000, 300 x 5,000 and 2,000 x 4,900.
+    map of all inputs to all outputs. Beside 200 MiB for libraries, and 50 where scikit-learn is loaded, it was .86 to 2
+    times what was measured of 500 x 12, 1,797 x 61, 3,000 x 30 and 10,000 x 50 with 1, 2 and 8 workers. At 200 x 2,000,
+    300 x 5,000 and 2,000 x 4,900 it was .5 to 1.3 without neurons and Jacobians, which are at most a fifth there.
 
     Args:
         problem: the data.
@@ -37,8 +42,11 @@ def search_memory(problem: Problem, settings: Settings, *, workers: int | None) 
     rows = min(len(problem.x), rows_at_once(network, problem.x, MEMORY))
     activations = rows * maker_of(network).bytes_of_row(network, problem.x)
     rows_in_all = len(problem.x) + len(problem.x_held)
+    diagnosed = READ * len(problem.x) * sum(p.shape[:-1].numel() for p in network.parameters() if p.ndim > 1)
+    jacobians = JACOBIANS * 8 * JACOBIAN_POINTS * settings.width * min(problem.d_in, settings.width)
     data = 8 * (COPIES * rows_in_all * (problem.d_in + problem.d_out) + problem.d_in * problem.d_out)
-    return data + KEPT * parameters + (workers or num_cores()) * (VECTORS * parameters + activations)
+    at_once = VECTORS * parameters + activations + jacobians
+    return data + KEPT * parameters + diagnosed + (workers or num_cores()) * at_once
 
 
 def announce_memory(problem: Problem, settings: Settings, *, workers: int | None) -> None:
