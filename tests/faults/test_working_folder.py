@@ -122,6 +122,8 @@ def test_every_place_that_starts_python_leaves_the_working_folder_out() -> None:
                 names |= {str(node.module).partition(".")[0], *(alias.name for alias in node.names)}
             elif isinstance(node, ast.Attribute):
                 names.add(node.attr)
+            elif isinstance(node, ast.Name) and node.id == "safe_path":
+                names.add(node.id)
         if names & starting and not names & {"safe_path", "SAFE_LINE"}:
             found[path.relative_to(SRC).as_posix()] = names & starting
     # joblib counts threads there, and starts nothing

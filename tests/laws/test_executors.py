@@ -182,7 +182,9 @@ def command(folder: Path, data: Path, *options: str) -> subprocess.Popen[str]:
         "--target",
         "u,v",
         "--ridge",
-        "1e-2,3e-3",
+        "3e-2,1e-2,3e-3,1e-3",
+        "--starts",
+        "4",
         "--evaluations",
         "400",
     ]

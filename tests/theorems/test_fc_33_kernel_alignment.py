@@ -79,7 +79,7 @@ def test_the_cost_of_a_folded_map_splits_at_every_layer_too(depth: int) -> None:
     for l in range(1, depth):
         before, behind = FullyConnected.from_layers(weights[:l]), FullyConnected.from_layers(weights[l:])
         z = before(x).detach()
-        assert_close(behind(z.relu()), network(x))
+        assert_close(behind(z.relu()).detach(), network(x).detach())
         one = schatten_lower_bound(jacobians(before, x).detach(), depth=l)
         other = schatten_lower_bound(jacobians(behind, z).detach(), depth=depth - l)
         assert_close(one, before.penalty().detach(), relative=1e-9)

@@ -4,6 +4,7 @@ Plain gradient descent at a fixed step, which no solver of `training` is: its st
 under-estimate the rank, written down: `narrowness`. Kernels: `theory.tangent_kernels`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,13 +19,14 @@ from isthmus.figures.claims import Claim
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.large_depth import RANK, exponent, square
 from isthmus.figures.panels import Curve, Frame, panel
-from isthmus.figures.parts import Hear, Part
+from isthmus.figures.parts import Hear, Part, unheard
 from isthmus.figures.workshop import Workshop
 from isthmus.networks import FullyConnected, walk
 from isthmus.networks.layers import activation_derivative
 from isthmus.reports.picture import Picture
 from isthmus.tasks import teacher
 from isthmus.theory import sharpness, suffix_jacobians, tangent_kernel
+from isthmus.training import FitEvent
 
 D_IN, D_OUT = 5, 3
 SMALL, LARGE = 0.15, 0.6  # times 1/L: the steps eta
@@ -86,7 +88,7 @@ def compute(plan: FigurePlan[StepSizes], workshop: Workshop) -> xr.Dataset:
     return xr.concat(by_depth, depth).merge(xr.concat(held, depth))
 
 
-def _descents(depth: int, start: int, sizes: StepSizes, _checkpoint: Path, _hear: Hear) -> xr.Dataset:
+def _descents(depth: int, start: int, sizes: StepSizes, _checkpoint: Path, hear: Hear) -> xr.Dataset:
     """From one start with small steps, large ones, and large ones on noisy labels."""
     made = teacher(RANK, d_in=D_IN, d_out=D_OUT, num_samples=sizes.num_samples, seed=0)
     x, y = (torch.from_numpy(part).double() for part in (made.x, made.y))
@@ -95,14 +97,16 @@ def _descents(depth: int, start: int, sizes: StepSizes, _checkpoint: Path, _hear
     found: dict[str, list[float]] = {"loss": [], "trace": [], "edge": []}
     for rate, noise in ((SMALL, 0.0), (LARGE, 0.0), (LARGE, NOISE)):
         network = FullyConnected(D_IN, D_OUT, width=sizes.width, depth=depth, seed=start, dtype=torch.float64)
-        found["loss"].append(descend(network, x, y, step=rate / depth, steps=sizes.steps, noise=noise, seed=start))
+        step, steps = rate / depth, sizes.steps
+        noisy = partial(_noisy, noise, torch.Generator().manual_seed(start)) if noise else Tensor.clone
+        found["loss"].append(descend(network, x, y, step=step, steps=steps, noisy=noisy, hear=hear))
         kernel = _kernel(network, x)
         found["trace"].append(float(torch.einsum("iikk->", kernel)) / len(x))
         found["edge"].append(float(sharpness(kernel)) * rate / depth / 2)
     return xr.Dataset({name: ("run", values) for name, values in found.items()})
 
 
-def _held(depth: int, _start: int, sizes: StepSizes, _checkpoint: Path, _hear: Hear) -> xr.Dataset:
+def _held(depth: int, _start: int, sizes: StepSizes, _checkpoint: Path, hear: Hear) -> xr.Dataset:
     """Losses after as many large steps from a network of rank 1 through all points, and from that of rank 2."""
     points = square(sizes.count)
     eye, zero = torch.eye(RANK, dtype=torch.float64), torch.zeros(RANK, dtype=torch.float64)
@@ -118,20 +122,27 @@ def _held(depth: int, _start: int, sizes: StepSizes, _checkpoint: Path, _hear: H
             for parameter in network.parameters():
                 push = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
                 parameter += PUSHED * parameter.norm() / len(parameter) ** 0.5 * push
-        losses[name] = descend(network, points, points, step=LARGE / depth, steps=sizes.steps // 10) / variance
+        step, steps = LARGE / depth, sizes.steps // 10
+        losses[name] = descend(network, points, points, step=step, steps=steps, hear=hear) / variance
     return xr.Dataset({name: ((), min(value, GIVEN_UP)) for name, value in losses.items()})
 
 
 def descend(
-    network: FullyConnected, x: Tensor, y: Tensor, *, step: float, steps: int, noise: float = 0.0, seed: int = 0
+    network: FullyConnected,
+    x: Tensor,
+    y: Tensor,
+    *,
+    step: float,
+    steps: int,
+    noisy: Callable[[Tensor], Tensor] = Tensor.clone,
+    hear: Hear = unheard,
 ) -> float:
     """Gradient descent on (1/N) sum |f(x_i) - y_i - noise|^2 at a fixed step; the loss without noise at its end."""
-    parameters, generator = list(network.parameters()), torch.Generator().manual_seed(seed)
-    loss = torch.inf
-    for _ in range(steps):
-        target = y + noise * torch.randn(y.shape, generator=generator, dtype=y.dtype) if noise else y
-        value = (network(x) - target).square().sum(1).mean()
+    parameters = list(network.parameters())
+    for done in range(steps):
+        value = (network(x) - noisy(y)).square().sum(1).mean()
         gradients = torch.autograd.grad(value, parameters)
+        hear(FitEvent(network, done + 1, steps, value.item()))
         if not value < 1e6 * GIVEN_UP:  # it has left, and NaN would follow
             return torch.inf
         with torch.no_grad():
@@ -140,6 +151,10 @@ def descend(
     with torch.no_grad():
         loss = float((network(x) - y).square().sum(1).mean())
     return loss if loss == loss else torch.inf
+
+
+def _noisy(noise: float, generator: torch.Generator, y: Tensor) -> Tensor:
+    return y + noise * torch.randn(y.shape, generator=generator, dtype=y.dtype)
 
 
 def _kernel(network: FullyConnected, x: Tensor) -> Tensor:

@@ -230,7 +230,7 @@ def test_constant_targets_are_said_and_predicted() -> None:
 
 def test_inputs_may_be_logarithms_but_not_the_targets() -> None:
     x = pd.DataFrame(np.exp(3 * SPREAD.x), columns=list("abcd"))
-    y = pd.DataFrame({"t": np.exp(SPREAD.target[:, 0]), "u": SPREAD.x[:, 0]})
+    y = pd.DataFrame({"t": np.exp(SPREAD.target[:, 0]), "u": SPREAD.x[:, 0] ** 2})
     short: dict[str, Any] = {"ridge": 1e-2, "starts": 1, "limits": Limits(evaluations=30), "encoder": "linear"}
     with pytest.warns(DataWarning, match="Logarithms were taken of all columns"):
         found = discover(x, y, loss="gaussian", log="all", **short, effort="quick")

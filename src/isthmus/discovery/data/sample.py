@@ -91,7 +91,8 @@ class Sample:
             return None
         if targets and data.y is not data.x:
             targets.warn_of_constants("target", data.target_names)
-            if told := targets_among_inputs(data.x, data.y, (data.input_names, data.target_names)):
+            told = targets_among_inputs(data.x, data.y, (data.input_names, data.target_names))
+            if told and settings.rank_kind is INDEX:  # else to pass an input on is a task like others
                 warnings.warn(told, DataWarning, stacklevel=2)
         return pose(data.x, data.y, self.held, loss=data.loss, inputs=inputs, targets=targets, weight=data.weight)
 
