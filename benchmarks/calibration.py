@@ -8,7 +8,9 @@ was found. A task without a rank that is given one counts as wrong. What is fitt
 `src/isthmus/discovery/evidence/calibration.json`; printed is how it does on suites that it was not fitted to, each left
 out in turn.
 
-Answer:
+Answer (November 2026, curved rank of regressions, parts of three suites, 101 tasks, all right): each suite left out in
+turn, expected calibration error .037, sets hold all of 101. Of autoencoding six tasks were measured, too few to say
+anything.
 """
 
 import argparse
@@ -27,6 +29,7 @@ HERE = Path(__file__).parent
 TABLE = HERE / "measured" / "calibration.csv"
 FITTED = HERE.parent / "src" / "isthmus" / "discovery" / "evidence" / "calibration.json"
 READINGS = ("objective_rank", "scree_rank", "jacobian_rank", "sharpness", "scree_margin", "resample_share")
+AUTOENCODED = {"planes", "pictures", "flows", "kuramoto"}
 BINS = (0.0, 0.5, 0.8, 0.9, 0.95, 1.0)
 Line = dict[str, Any]
 
@@ -34,14 +37,22 @@ Line = dict[str, Any]
 def lines_of(path: Path) -> list[Line]:
     """The tasks of one file of rank_recovery.py."""
     found: list[Line] = []
+    suite = path.stem.removeprefix("rows_")
     for name, row in json.loads(path.read_text())["rows"].items():
         truth = int(name.split("rank=")[1].split(" ")[0])
         if truth < 0:  # nothing depends on anything, but for what has the spectrum of pictures
             truth = None if "activation=surrogate " in name else 0
         read = {key: row[key] for key in READINGS}
-        own = {"suite": path.stem.removeprefix("rows_"), "kind": "rank", "case": name, "truth": truth}
+        own = {"suite": suite, "kind": f"rank, {task_of(suite, name)}", "case": name, "truth": truth}
         found.append(own | {"rank": row["rank"], "verdict": row["verdict"], "measured_at": row["measured_at"]} | read)
     return found
+
+
+def task_of(suite: str, name: str) -> str:
+    """As `Discovery.task` says it."""
+    if suite == "classes":
+        return "classification"
+    return "autoencoding" if suite in AUTOENCODED or "activation=surrogate " in name else "regression"
 
 
 def found_in(line: Line) -> tuple[int, Verdict, dict[str, float | None]]:
@@ -61,9 +72,17 @@ def prepared(table: list[Line]) -> tuple[np.ndarray, np.ndarray]:
     return np.array(rows), np.array([float(truth_of(line) == int(line["rank"])) for line in table])
 
 
+def with_doubt(rows: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One right and one wrong task more of each verdict, as the rule of succession has them: few tell little."""
+    parts = [rows[np.all(rows[:, :2] == verdict, axis=1)] for verdict in np.unique(rows[:, :2], axis=0)]
+    more = np.repeat([part.mean(0) for part in parts], 2, axis=0)
+    return np.concatenate([rows, more]), np.concatenate([right, np.tile([0.0, 1.0], len(parts))])
+
+
 def model(table: list[Line]) -> dict[str, Any]:
     """What is fitted to these tasks."""
-    intercept, weights = fitted(*prepared(table))
+    table = [line for line in table if int(line["rank"]) > 0]  # that nothing was found says nothing of other answers
+    intercept, weights = fitted(*with_doubt(*prepared(table)))
     steps: dict[str, list[int]] = {verdict.name: [] for verdict in Verdict}
     for line in table:
         rank, verdict, readings = found_in(line)
@@ -95,10 +114,14 @@ def sets_of(found: dict[str, Any], table: list[Line]) -> list[tuple[bool, int]]:
 
 def judged(table: list[Line]) -> None:
     """Print how the model does on each suite that is left out, and on all of them together."""
+    suites = sorted({line["suite"] for line in table})
+    if len(suites) < 2:
+        print(f"{len(table)} tasks of one suite: nothing to leave out")
+        return
     told, known, sets = list[np.ndarray](), list[np.ndarray](), list[tuple[bool, int]]()
     print(f"{'suite':<12} {'tasks':>5} {'confident':>10} {'right':>6} {'told':>6} {'in set':>7} {'size':>5}")
-    for suite in sorted({line["suite"] for line in table}):
-        out = [line for line in table if line["suite"] == suite]
+    for suite in (suite for suite in suites if any(int(line["rank"]) > 0 for line in table if line["suite"] == suite)):
+        out = [line for line in table if line["suite"] == suite and int(line["rank"]) > 0]
         found = model([line for line in table if line["suite"] != suite])
         rows, right = prepared(out)
         own = sets_of(found, out)
@@ -128,16 +151,21 @@ def main() -> None:
     """Add, fit, write, judge."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rows", type=Path, nargs="*")
+    parser.add_argument("--quick", action="store_true", help="judge the table as it is; write nothing")
     options = parser.parse_args()
     parts = [pd.read_csv(TABLE)] if TABLE.exists() else []
     parts += [pd.DataFrame(lines_of(path)) for path in options.rows]
     table = pd.concat(parts).drop_duplicates(["suite", "case", "kind"], keep="last").sort_values(["suite", "case"])
-    table.to_csv(TABLE, index=False)
+    if not options.quick:
+        table.to_csv(TABLE, index=False)
     lines: list[Line] = table.to_dict("records")
     kinds = sorted({line["kind"] for line in lines})
     fits = {kind: model([line for line in lines if line["kind"] == kind]) for kind in kinds}
-    FITTED.write_text(json.dumps({"kinds": fits}, indent=1) + "\n", encoding="utf-8")
-    judged(lines)
+    if not options.quick:
+        FITTED.write_text(json.dumps({"kinds": fits}, indent=1) + "\n", encoding="utf-8")
+    for kind in kinds:
+        print(f"\n{kind}")
+        judged([line for line in lines if line["kind"] == kind])
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery.depth.path import DepthPath
-from isthmus.discovery.evidence.probability import calibration
+from isthmus.discovery.evidence.probability import Calibration, calibration
 from isthmus.discovery.files.storage import CONTROL, read_fields, write_fields
 from isthmus.discovery.groups.powers import Powers
 from isthmus.discovery.halves import INDEX, RANK, Side, rank_kind
@@ -134,18 +134,23 @@ class Discovery(Shown):
         return found | ({RANK.name: min(found.values())} if RANK.name in found else {})
 
     @property
+    def calibration(self) -> Calibration | None:
+        """What tasks of known rank say of such an answer; None where too few of this kind were measured, or it is 0."""
+        return None if self.rank == 0 else calibration(self.kind, self.task, self.readings)
+
+    @property
     def probability(self) -> float | None:
         """That the rank is right, by how many of the tasks of known rank that looked like this one were (*estimate*).
 
-        None where too few tasks of this kind of rank were measured (`ENOUGH_TASKS`), or nothing was trained.
+        None where too few tasks of this kind were measured (`ENOUGH_TASKS`), or nothing was trained.
         """
-        known = calibration(self.kind, self.readings)
+        known = self.calibration
         return known.probability(self.rank, self.verdict, self.readings) if known else None
 
     @property
     def rank_set(self) -> tuple[int, ...]:
         """The ranks that hold the truth of 95 of 100 tasks like this one; empty where too few were."""
-        known, most = calibration(self.kind, self.readings), min(len(self.input_names), len(self.target_names))
+        known, most = self.calibration, min(len(self.input_names), len(self.target_names))
         return known.ranks(self.rank, self.verdict, self.readings, most=most) if known else ()
 
     @property

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
-from isthmus.discovery.evidence.probability import calibration
 from isthmus.discovery.evidence.straight_halves import straight_halves
 from isthmus.discovery.groups.group_words import groups_in_words, measured_in_words
 from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS
@@ -83,7 +82,7 @@ def _headline(found: Discovery) -> str:
 
 def _probability(found: Discovery) -> str:
     """How often such an answer was right on tasks of known rank."""
-    known, share, ranks = calibration(found.kind, found.readings), found.probability, found.rank_set
+    known, share, ranks = found.calibration, found.probability, found.rank_set
     if known is None or share is None or not ranks:
         return ""
     among = f"{ranks[0]}" if len(ranks) == 1 else f"among {ranks[0]} to {ranks[-1]}"

@@ -80,13 +80,13 @@ def test_nothing_is_said_before_enough_tasks_were_measured(monkeypatch: pytest.M
     for enough, known in ((10**9, False), (1, True)):
         monkeypatch.setattr(probability, "ENOUGH_TASKS", enough)
         probability.calibration_of_kind.cache_clear()
-        assert (calibration("rank", READ) is not None) is known
+        assert (calibration("rank", "regression", READ) is not None) is known
     probability.calibration_of_kind.cache_clear()
 
 
 @pytest.mark.usefixtures("measured")
 def test_what_ships_says_more_where_more_speaks_for_an_answer() -> None:
-    known = calibration("rank", READ)
+    known = calibration("rank", "regression", READ)
     assert known is not None
     assert set(known.weights) == set(FEATURES)
     assert min(known.weights.values()) >= 0
@@ -94,7 +94,8 @@ def test_what_ships_says_more_where_more_speaks_for_an_answer() -> None:
     high = known.probability(3, Verdict.CONFIDENT, dict.fromkeys(READ, 3.0) | {"resample_share": 1.0})
     assert 0 < low < high < 1
     assert set(known.steps) == {verdict.name for verdict in Verdict}
-    assert calibration("of something else", READ) is calibration("rank", {"objective_rank": 3}) is None
+    assert calibration("of something else", "regression", READ) is None
+    assert calibration("rank", "regression", {"objective_rank": 3}) is None
 
 
 def test_sets_stay_within_what_ranks_there_are() -> None:

@@ -95,14 +95,14 @@ def enough_steps(steps: list[int], share: float = 0.95) -> int:
     return sorted(steps)[place - 1] if 0 < place <= len(steps) else max(steps, default=1) + 1
 
 
-def calibration(kind: str, readings: Readings) -> Calibration | None:
-    """Of a kind of rank; None where no tasks of it were measured, or the curves of this answer are not known."""
-    return calibration_of_kind(kind) if readings.keys() >= {*CURVES} else None
+def calibration(kind: str, task: str, readings: Readings) -> Calibration | None:
+    """Of a kind of rank and of task; None where too few were measured, or the curves of this answer are not known."""
+    return calibration_of_kind(f"{kind}, {task}") if readings.keys() >= {*CURVES} else None
 
 
 @cache
 def calibration_of_kind(kind: str) -> Calibration | None:
-    """Of a kind of rank; None where too few tasks of it were measured."""
+    """Of a kind as the table names it; None where too few tasks of it were measured."""
     found: Any = json.loads(files(__package__ or "").joinpath("calibration.json").read_text("utf-8"))["kinds"].get(kind)
     return None if found is None or found["tasks"] < ENOUGH_TASKS else Calibration(**found)
 
