@@ -37,6 +37,7 @@ extensions = [
     "cells",
     "commands",
     "docstrings",
+    "formulas",
     "links",
     "names",
 ]
@@ -64,6 +65,7 @@ autodoc_typehints = "signature"
 maximum_signature_line_length = 80
 toc_object_entries_show_parents = "hide"
 
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"isthmus {version}"
 html_static_path = ["_static"]
