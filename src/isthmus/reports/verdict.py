@@ -87,7 +87,7 @@ def _probability(found: Discovery) -> str:
         return ""
     among = f"{ranks[0]}" if len(ranks) == 1 else f"among {ranks[0]} to {ranks[-1]}"
     return (
-        f"{percent(share)} that this is right, by {known.tasks} tasks of known rank (estimate); of 95 in 100 such "
+        f"{percent(share)} that this is right, by {known.tasks} tasks of known rank (estimate); in 95 of 100 such "
         f"tasks the truth was {among}."
     )
 
