@@ -3,8 +3,11 @@
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
+
+from isthmus.processes.children import deaf_to
 
 PROGRAM = """
 import os, signal, time
@@ -30,3 +33,19 @@ def test_a_signal_to_the_group_leaves_the_tracker_as_it_was(name: str) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert hasattr(signal, name)
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="this system has no masks of signals")
+@pytest.mark.parametrize("deaf", [True, False])
+def test_what_is_started_deaf_hears_no_ctrl_c_at_its_imports(deaf: bool) -> None:
+    words = [sys.executable, "-c", "print(1, flush=True); import time; time.sleep(0.5)"]
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, set())
+    with deaf_to("SIGINT") if deaf else nullcontext():
+        child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "1\n"
+    child.send_signal(signal.SIGINT)
+    _, said = child.communicate(timeout=60)
+    assert (child.returncode == 0) is deaf
+    assert ("KeyboardInterrupt" not in said) is deaf
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, set()) == before

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from isthmus.errors import SweepError
 from isthmus.figures.parts import Part
-from isthmus.processes.children import safe_path, start_tracker
+from isthmus.processes.children import deaf_to, safe_path, start_tracker
 
 _PATIENCE = 5.0  # seconds that a worker has to end after it was told to
 
@@ -72,8 +72,8 @@ class _Worker:
         context = multiprocessing.get_context("spawn")  # forked threads of torch would hang
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, root), daemon=True)
-        with safe_path():
-            start_tracker()
+        start_tracker()
+        with safe_path(), deaf_to("SIGINT"):  # at its imports too, whose tracebacks nobody asked for
             self.process.start()
         theirs.close()
         self.part: Part | None = None

@@ -32,17 +32,24 @@ def safe_path() -> Generator[None]:
             os.environ[_VARIABLE] = before
 
 
+@contextmanager
+def deaf_to(number: str) -> Generator[None]:
+    """While it lasts, this thread and what it starts hear no such signal; what is started stays deaf to it."""
+    if not hasattr(signal, "pthread_sigmask") or not hasattr(signal, number):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.Signals[number]})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def start_tracker() -> None:
     """Start Python's process that removes what others leave behind, deaf to a terminal that closes.
 
     Of SIGINT and SIGTERM it is deaf by itself. SIGHUP ended it, and whoever used it next started another one, which
-    printed a traceback for each thing that the first had known. What is blocked here stays so in what is started.
+    printed a traceback for each thing that the first had known.
     """
-    if not hasattr(signal, "pthread_sigmask"):
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
-    try:
-        with safe_path():
-            resource_tracker.ensure_running()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    with deaf_to("SIGHUP"), safe_path():
+        resource_tracker.ensure_running()
