@@ -81,3 +81,19 @@ class Etdrk4:
             kept[row] = v = self.led(v, target - done)
             done = target
         return kept
+
+
+def snapshots_kept(call: str, *, num_samples: int, num_snapshots: int, length: float) -> NDArray[np.int64]:
+    """Which of the snapshots of a trajectory are rows, spread evenly over it.
+
+    Raises:
+        ValueError: `num_samples` is not between 1 and `num_snapshots`, or the circle's `length` is not positive.
+    """
+    if not 1 <= num_samples <= num_snapshots:
+        raise ValueError(
+            f"{call}(num_samples={num_samples}, num_snapshots={num_snapshots}): "
+            "needs 1 <= num_samples <= num_snapshots."
+        )
+    if not 0 < length < math.inf:
+        raise ValueError(f"{call}(length={length}): needs a positive length.")
+    return np.linspace(0, num_snapshots - 1, num_samples).round().astype(np.int64)

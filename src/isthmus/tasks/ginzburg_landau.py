@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from isthmus.tasks.exponential_steps import Etdrk4, Modes
+from isthmus.tasks.exponential_steps import Etdrk4, Modes, snapshots_kept
 from isthmus.tasks.task import Kind, Task
 
 GRID_POINTS = 64
@@ -72,14 +72,8 @@ def ginzburg_landau(
 
     Source: Aranson and Kramer 2002, b = 2 and c = -2.
     """
-    if not 1 <= num_samples <= num_snapshots:
-        raise ValueError(
-            f"ginzburg_landau(num_samples={num_samples}, num_snapshots={num_snapshots}): "
-            "needs 1 <= num_samples <= num_snapshots."
-        )
-    if not 0 < length < math.inf:
-        raise ValueError(f"ginzburg_landau(length={length}): needs a positive length.")
-    kept = np.linspace(0, num_snapshots - 1, num_samples).round().astype(int)
+    call = "ginzburg_landau"
+    kept = snapshots_kept(call, num_samples=num_samples, num_snapshots=num_snapshots, length=length)
     modes = solver_of(length=length).trajectory(initial_modes(seed), TRANSIENT_STEPS + STEPS_PER_SNAPSHOT * kept)
     a = np.fft.ifft(modes)
     position = length / GRID_POINTS * np.arange(GRID_POINTS)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Complex128, Float64
 
-from isthmus.tasks.exponential_steps import Etdrk4, Modes
+from isthmus.tasks.exponential_steps import Etdrk4, Modes, snapshots_kept
 from isthmus.tasks.task import Kind, Task
 
 LENGTH = 22.0
@@ -91,14 +91,8 @@ def kuramoto_sivashinsky(
     Cost: 4 s for the 40,000 snapshots of the default. Source: Ding, Chate, Cvitanovic, Siminos and Takeuchi 2016
     (dimension 8 at L = 22).
     """
-    if not 1 <= num_samples <= num_snapshots:
-        raise ValueError(
-            f"kuramoto_sivashinsky(num_samples={num_samples}, num_snapshots={num_snapshots}): "
-            "needs 1 <= num_samples <= num_snapshots."
-        )
-    if not 0 < length < math.inf:
-        raise ValueError(f"kuramoto_sivashinsky(length={length}): needs a positive length; 22 has rank 8.")
-    kept = np.linspace(0, num_snapshots - 1, num_samples).round().astype(int)
+    call = "kuramoto_sivashinsky"
+    kept = snapshots_kept(call, num_samples=num_samples, num_snapshots=num_snapshots, length=length)
     solver = solver_of(length=length, grid_points=GRID_POINTS, time_step=TIME_STEP)
     modes = solver.trajectory(_initial_modes(seed), TRANSIENT_STEPS + STEPS_PER_SNAPSHOT * kept)
     position = length / GRID_POINTS * np.arange(GRID_POINTS)
