@@ -39,6 +39,7 @@ TRUNCATE = Phase("truncate", "objective curve")
 HAND_ON = Phase("hand-on", "objective curve")
 REFINE = Phase("scree", "scree curve")
 LONGER_TRAINED = Phase("longer", "training on")
+DESCEND = Phase("descend", "one dimension fewer")
 HALVE = Phase("half", "halves of the rows")
 ALL_ROWS = Phase("whole", "all rows")
 
@@ -101,20 +102,21 @@ class OneSize:
             if not wanted:
                 return
             done |= {*wanted}
-            for minimum in self._handed_on([(bases[i], rank) for i, rank in wanted], ladder.ridge):
+            cost = self.settings.polish_evaluations * len(wanted)
+            self.runner.tracker.foresee(self.runner.tracker.left() + cost)
+            for minimum in self._handed_on([(bases[i], rank, ladder.ridge) for i, rank in wanted]):
                 rank = minimum.dimensions
                 if rank not in curve or minimum.objective < curve[rank].objective:
                     curve[rank] = minimum
             curves[ladder.ridge] = curve = dict(sorted(curve.items()))
 
-    def _handed_on(self, wanted: Sequence[tuple[Minimum, int]], ridge: float) -> list[Minimum]:
-        cost = self.settings.polish_evaluations
-        units = list[Unit]()
-        for base, rank in wanted:
-            phase = Phase(f"{HAND_ON.key}-{base.ridge:g}-{base.start}-{base.kind}", HAND_ON.words)
+    def _handed_on(self, wanted: Sequence[tuple[Minimum, int, float]], *, name: str = HAND_ON.key) -> list[Minimum]:
+        """Minima led through a rank at another ridge, or at their own."""
+        cost, units = self.settings.polish_evaluations, list[Unit]()
+        for base, rank, ridge in wanted:
+            phase = Phase(f"{name}-{base.ridge:g}-{base.start}-{base.kind}", HAND_ON.words)
             compute = partial(self.family.truncated, base=replace(base, ridge=ridge), rank=rank)
             units.append(self._unit(phase, compute, ridge, rank, cost=cost))
-        self.runner.tracker.foresee(self.runner.tracker.left() + cost * len(units))
         return self._run(units)
 
     def _ridge_path(self) -> Starts:
@@ -281,6 +283,28 @@ class OneSize:
             for base in starts for rank in ranks
         ]  # fmt: skip
         return _improved(trained.curves, self._run(units))
+
+    def descended(self, trained: SizeFindings, high: int, low: int, *, name: str) -> Curves:
+        """The curves, with what the one at the chosen ridge ends at when it gives up one dimension after the other.
+
+        From rank `high` down to `low`, and further while the least is read; then those that ended lower than what was
+        there are polished at the ridges beside.
+        """
+        ridge, curves, found = trained.ridge, trained.curves, list[Minimum]()
+        cost = self.settings.linear_steps + self.settings.descent_evaluations
+        above = trained.curve[min((rank for rank in trained.curve if rank > high), default=max(trained.curve))]
+        for rank in range(high, 0, -1):
+            if self.runner.out_of_time() or (rank < low and self.reading(curves[ridge]).rank > rank + 1):
+                break
+            compute = partial(self.family.descended, base=above, rank=rank)
+            here = self._run([self._unit(Phase(name, DESCEND.words), compute, ridge, rank, cost=cost)])
+            if not here:
+                break
+            [above] = here
+            found, curves = [*found, above], _improved(curves, here)
+        kept = [minimum for minimum in found if minimum is curves[ridge][minimum.dimensions]]
+        beside = [(minimum, minimum.dimensions, other) for other in curves if other != ridge for minimum in kept]
+        return _improved(curves, self._handed_on(beside, name=f"{name}-on"))
 
     def on_halves(self, base: Minimum) -> list[Minimum]:
         """A minimum trained on with each of some halves of the rows, drawn by the seed."""

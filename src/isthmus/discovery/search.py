@@ -57,6 +57,7 @@ class SearchState:
     scree: Curve
     readings: Readings
     decision: Decision
+    scree_of_all: CurveReading | None
 
 
 class Search:
@@ -163,19 +164,19 @@ class Search:
     @property
     def state(self) -> SearchState:
         """What is believed, to go back to it."""
-        return SearchState(self.size, self.trained, self.scree, self.readings, self.decision)
+        return SearchState(self.size, self.trained, self.scree, self.readings, self.decision, self.scree_of_all)
 
     @state.setter
     def state(self, state: SearchState) -> None:
         self.size, self.trained, self.scree = state.size, state.trained, state.scree
-        self.readings, self.decision = state.readings, state.decision
+        self.readings, self.decision, self.scree_of_all = state.readings, state.decision, state.scree_of_all
 
     def replace_curves(self, curves: Curves, *, name: str) -> None:
         """Go on with these; halves are refined anew where the curve at the chosen ridge changed.
 
         A name keeps these halves apart from those of the networks that stood there before.
         """
-        before = {id(minimum) for minimum in self.trained.curve.values()}
+        before, self.scree_of_all = {id(minimum) for minimum in self.trained.curve.values()}, None
         self.trained = replace(self.trained, curves=curves)
         changed = {rank: m for rank, m in self.trained.curve.items() if id(m) not in before}
         if changed:  # what has a lower objective may still predict worse
@@ -193,7 +194,7 @@ class Search:
 
     def _go_on_with(self, settings: Settings, name: str) -> None:
         """Keep what is trained from now on apart from what has the same ridge and rank; complaints stand."""
-        before = self.size
+        before, self.scree_of_all = self.size, None
         self.size = self._of_size(settings, f"{before.prefix}{name}-")
         self.size.tried |= before.tried
         self.size.warnings += before.warnings

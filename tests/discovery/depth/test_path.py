@@ -1,6 +1,7 @@
 """The rank as a function of depth: an open arc falls to one coordinate, a closed circle does not."""
 
 import math
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
@@ -137,6 +138,11 @@ def test_each_rank_starts_from_the_one_above_too(monkeypatch: pytest.MonkeyPatch
     assert steps == [(3, 3), (3, 2), (2, 1)]
     assert [anchors[r].kind for r in (3, 2, 1)] == ["descended", "random", "descended"]
     assert last is anchors[1]
+    steps.clear()
+    again = DepthSearch(search.family, search.depth, UnitRunner(None, Tracker(silent, 1)))
+    anchors = {3: minimum(1.0, rank=3, kind="truncated"), 2: minimum(1.0, rank=2, kind="geodesic")}
+    again.descend(anchors, None, led={3, 2})
+    assert steps == [(3, 2)], "what was led down before stays, unless a better start was found"
 
 
 def fake_units(monkeypatch: pytest.MonkeyPatch, between: float, heldout: float) -> None:
@@ -191,9 +197,9 @@ def test_the_first_rank_of_a_depth_path_is_a_small_part_of_its_progress(monkeypa
     search = DepthSearch(connected(settings, problem), depth, UnitRunner(None, tracker))
     descend = search.descend
 
-    def recorded(anchors: dict[int, Minimum], above: Minimum | None) -> Minimum | None:
+    def recorded(anchors: dict[int, Minimum], above: Minimum | None, led: Collection[int]) -> Minimum | None:
         shares.append(tracker.done / tracker.planned)
-        return descend(anchors, above)
+        return descend(anchors, above, led)
 
     monkeypatch.setattr(search, "descend", recorded)
     search.run({r: minimum(1.0, rank=r) for r in range(1, 7)}, 6)

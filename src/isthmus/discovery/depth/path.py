@@ -4,7 +4,7 @@ One unit of its work: `depth.units`. How lines are read: `theory.depth_lines`. T
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -17,6 +17,7 @@ from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.depth.between_rows import LinesBetweenRows
 from isthmus.discovery.depth.units import (
     DepthSettings,
+    RankStart,
     at_depth,
     descended,
     kinds_of,
@@ -135,7 +136,7 @@ class DepthSearch:
         self._foresee(len(descending))
         for first in range(0, len(descending), TOGETHER):
             anchors = self._anchors({r: bases[r] for r in descending[first : first + TOGETHER]})
-            above = self.descend(anchors, above)
+            above = self.descend(anchors, above, led={r for r in anchors if bases[r].kind == RankStart.DESCENDED})
             units = [self._move(anchors[r], m) for r in anchors for m in self.depth.middle_layers]
             found |= {_place(m): m for m in self.runner.run(units) if m.usable}
             if two_do_not_hold(self._table(found, most, ridge)):
@@ -177,14 +178,20 @@ class DepthSearch:
                 best[rank] = minimum
         return best
 
-    def descend(self, anchors: dict[int, Minimum], above: Minimum | None) -> Minimum | None:
-        """Train the highest rank on, and each lower one also from the one above it; the last is given back."""
+    def descend(self, anchors: dict[int, Minimum], above: Minimum | None, led: Collection[int] = ()) -> Minimum | None:
+        """Train the highest rank on, and each lower one also from the one above it; the last is given back.
+
+        Ranks that were led down before the path stay where nothing better was found for them or above them.
+        """
         settings = self.family.settings
         cost = settings.descent_steps + settings.descent_evaluations
         for rank in sorted(anchors, reverse=True):
             here = anchors[rank]
             if self.runner.out_of_time():
                 return above
+            if rank in led and here.kind == RankStart.TRUNCATED and (above is None or above.kind == here.kind):
+                above = here
+                continue
             compute = partial(descended, self.family, rank=rank, base=above or here)
             for minimum in self.runner.run([self._unit(f"descend-{rank}", compute, cost, here.ridge, rank)]):
                 if minimum.usable and minimum.objective < here.objective:

@@ -16,6 +16,7 @@ from isthmus.discovery.depth.between_rows import LinesBetweenRows
 from isthmus.discovery.factorisation import joined
 from isthmus.discovery.halves import Half
 from isthmus.discovery.kinds.connected import RATE, Connected
+from isthmus.discovery.kinds.family import DESCENDED
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.work.unit import Session
 from isthmus.networks import FullyConnected, rebalance
@@ -36,7 +37,7 @@ class RankStart(StrEnum):
     GEODESIC = "geodesic"
     TRUNCATED = "truncated"
     RANDOM = "random"
-    DESCENDED = "descended"
+    DESCENDED = DESCENDED
 
 
 @dataclass(frozen=True, slots=True)

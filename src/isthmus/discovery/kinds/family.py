@@ -24,6 +24,7 @@ from isthmus.training import FitResult, Limits, Outcome, fit
 from isthmus.training.solvers.solver import LBFGS, Adam, Solver
 
 JACOBIAN_POINTS = 64
+DESCENDED = "descended"  # kind of a minimum that was led down from one of more dimensions
 N = TypeVar("N", bound=nn.Module)
 M = TypeVar("M", bound=nn.Module)
 
@@ -139,6 +140,18 @@ class Family(ABC, Generic[N]):
         narrow = self.narrowed(network, rank)
         end = self.trained(narrow, base.ridge, LBFGS(self.settings.polish_evaluations), session)
         return self.measured(self.restored(narrow, network), end, ridge=base.ridge, rank=rank)
+
+    def descended(self, session: Session, *, base: Minimum, rank: int) -> Minimum:
+        """Lead a minimum of a dimension more through `rank` of them, and train long, so that these take over its part.
+
+        Cut at once to few dimensions, a start rarely recovers: of a curved plane of 7 in 16 columns, training through 7
+        ended at an objective of .072 from a cut of all 24, at .031 from 11 down one by one, as low as from the truth.
+        """
+        network = self.network_of(base)
+        narrow = self.narrowed(network, rank)
+        solver = (self.warm_up(StartKind.LINEAR), LBFGS(self.settings.descent_evaluations))
+        end = self.trained(narrow, base.ridge, solver, session)
+        return self.measured(self.restored(narrow, network), end, ridge=base.ridge, rank=rank, kind=DESCENDED)
 
     def refined(self, session: Session, *, base: Minimum) -> Minimum:
         """Refine both sides of a truncated network, see `refine`."""

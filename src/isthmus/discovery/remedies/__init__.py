@@ -3,8 +3,8 @@
 from isthmus.discovery.remedies.anew import EveryRowHeldOut, MoreRows, OneScale
 from isthmus.discovery.remedies.deeper import DeeperMiddle
 from isthmus.discovery.remedies.remedy import Remedy
-from isthmus.discovery.remedies.training import AnotherRidge, LongerTraining, MoreStarts
+from isthmus.discovery.remedies.training import AnotherRidge, Descent, LongerTraining, MoreStarts, OneFewer
 
 REMEDIES: tuple[type[Remedy], ...] = (
-    LongerTraining, MoreStarts, AnotherRidge, EveryRowHeldOut, OneScale, DeeperMiddle, MoreRows,
+    OneFewer, Descent, LongerTraining, MoreStarts, AnotherRidge, EveryRowHeldOut, OneScale, DeeperMiddle, MoreRows,
 )  # fmt: skip

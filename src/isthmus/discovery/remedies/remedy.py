@@ -129,11 +129,13 @@ class Remedy(ABC):
         name: by which results list it.
         settles: share of the doubtful cases that it is expected to settle (measured: docs/notes/remedies.md).
         most: how often it is applied to one case.
+        of_sure: whether it looks for a doubt where there is none, instead of settling one.
     """
 
     name: ClassVar[str]
     settles: ClassVar[float]
     most: ClassVar[int] = 1
+    of_sure: ClassVar[bool] = False
 
     @abstractmethod
     def answers(self, case: Case) -> bool:
@@ -162,9 +164,11 @@ def treat(case: Case, remedies: Sequence[Remedy], *, budget: int) -> None:
 
     It ends where nothing is in doubt, nothing answers what is, the budget or the time is used up.
     """
-    runner, case.search.in_doubt = case.search.runner, True
-    while not case.settled and not runner.out_of_time():
-        able = [remedy for remedy in remedies if remedy.promise(case) > 0 and remedy.cost(case) <= budget]
+    runner = case.search.runner
+    while not runner.out_of_time():
+        case.search.in_doubt |= not case.settled
+        meant = [remedy for remedy in remedies if remedy.of_sure == case.settled]
+        able = [remedy for remedy in meant if remedy.promise(case) > 0 and remedy.cost(case) <= budget]
         if not able:
             return
         remedy = max(able, key=lambda one: one.promise(case))
