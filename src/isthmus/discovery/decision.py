@@ -96,9 +96,7 @@ class Readings:
         A linear half is seen through at once: a ridge that hides its weaker rows, or lets noise have some, predicts
         worse, so that its reading says nothing.
         """
-        if not self.straight:
-            return self.neighbours
-        return tuple((ridge, reading) for ridge, reading in self.neighbours if ridge not in self.useless)
+        return tuple(pair for pair in self.neighbours if not self.straight or pair[0] not in self.useless)
 
     @property
     def is_sharp(self) -> bool:
@@ -154,10 +152,9 @@ def _most_common(readings: Readings) -> int:
 def _agreement(readings: Readings, rank: int) -> tuple[str, ...]:
     exact: list[str] = []
     if _is_exactly_linear(readings, rank):
-        less = readings.linear_error[rank - 1]
         exact = [
             f"A linear map through {counted(rank, readings.noun)} is exact on held-out rows, one through fewer leaves "
-            f"{less:.3g} of their variance."
+            f"{readings.linear_error[rank - 1]:.3g} of their variance."
         ]
     below = f"one {readings.noun} fewer raises the objective by {readings.compared.said(readings.objective.sharpness)}"
     ridges = ", ".join(f"{r:g}" for r in sorted([readings.ridge, *(ridge for ridge, _ in readings.neighbours)]))
@@ -191,8 +188,7 @@ def _weaknesses(readings: Readings, rank: int) -> list[str]:
         doubts.append(f"Only the ridge {readings.ridge:g} counts: whether the reading is stable along it is not known.")
     if not readings.is_sharp:
         rise = readings.compared.said(readings.objective.sharpness)
-        fewer = f"One {readings.noun} fewer than {readings.objective.rank}"
-        doubts.append(f"{fewer} raises the objective by {rise} only.")
+        doubts.append(f"One {readings.noun} fewer than {readings.objective.rank} raises the objective by {rise} only.")
     if rank == readings.scree.rank == 0:
         doubts.append("Nothing predicts held-out rows better than their mean; more data would tell if anything can.")
     elif readings.scree.sharpness < CLEAR_MARGIN:

@@ -28,9 +28,7 @@ from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.runner import UnitRunner
 from isthmus.discovery.work.unit import Phase, Session, Unit
 from isthmus.errors import NotConverged
-from isthmus.theory.curve_readings import (
-    CurveReading,
-)
+from isthmus.theory.curve_readings import CurveReading
 from isthmus.training import Outcome
 
 START = Phase("start", "training")
@@ -39,7 +37,6 @@ TRUNCATE = Phase("truncate", "objective curve")
 HAND_ON = Phase("hand-on", "objective curve")
 REFINE = Phase("scree", "scree curve")
 LONGER_TRAINED = Phase("longer", "training on")
-DESCEND = Phase("descend", "one dimension fewer")
 HALVE = Phase("half", "halves of the rows")
 ALL_ROWS = Phase("whole", "all rows")
 
@@ -104,20 +101,20 @@ class OneSize:
             done |= {*wanted}
             cost = self.settings.polish_evaluations * len(wanted)
             self.runner.tracker.foresee(self.runner.tracker.left() + cost)
-            for minimum in self._handed_on([(bases[i], rank, ladder.ridge) for i, rank in wanted]):
+            for minimum in self.handed_on([(bases[i], rank, ladder.ridge) for i, rank in wanted]):
                 rank = minimum.dimensions
                 if rank not in curve or minimum.objective < curve[rank].objective:
                     curve[rank] = minimum
             curves[ladder.ridge] = curve = dict(sorted(curve.items()))
 
-    def _handed_on(self, wanted: Sequence[tuple[Minimum, int, float]], *, name: str = HAND_ON.key) -> list[Minimum]:
+    def handed_on(self, wanted: Sequence[tuple[Minimum, int, float]], *, name: str = HAND_ON.key) -> list[Minimum]:
         """Minima led through a rank at another ridge, or at their own."""
         cost, units = self.settings.polish_evaluations, list[Unit]()
         for base, rank, ridge in wanted:
             phase = Phase(f"{name}-{base.ridge:g}-{base.start}-{base.kind}", HAND_ON.words)
             compute = partial(self.family.truncated, base=replace(base, ridge=ridge), rank=rank)
-            units.append(self._unit(phase, compute, ridge, rank, cost=cost))
-        return self._run(units)
+            units.append(self.unit(phase, compute, ridge, rank, cost=cost))
+        return self.run(units)
 
     def _ridge_path(self) -> Starts:
         """Cold starts at each ridge, from the middle of the path until the least held-out error is bracketed."""
@@ -161,12 +158,12 @@ class OneSize:
         beside = ridges_beside(self.settings.ridges, [*ridges, *self.tried, *self.ahead])
         units, ahead = [
             [
-                self._unit(START, partial(self.family.started, ridge=ridge, number=n), ridge, n, cost=cost)
+                self.unit(START, partial(self.family.started, ridge=ridge, number=n), ridge, n, cost=cost)
                 for ridge in some for n in range(count)
             ]
             for some in (missing, beside)
         ]  # fmt: skip
-        found = self._run(units, ahead)
+        found = self.run(units, ahead)
         self.ahead |= {ridge: [minimum for minimum in found if minimum.ridge == ridge] for ridge in missing}
 
     def _choose(self, starts: Starts) -> float:
@@ -200,8 +197,8 @@ class OneSize:
             return
         bases = {ridge: least(starts[ridge]) for ridge in ridges}
         cost = self.settings.raise_evaluations
-        raised = self._run([
-            self._unit(RAISE, partial(self.family.raised, base=b), ridge, b.start or 0, cost=cost)
+        raised = self.run([
+            self.unit(RAISE, partial(self.family.raised, base=b), ridge, b.start or 0, cost=cost)
             for ridge, b in bases.items()
         ])  # fmt: skip
         for minimum in raised:
@@ -217,14 +214,14 @@ class OneSize:
         cost = self.settings.polish_evaluations
         units, ahead = [
             [
-                self._unit(TRUNCATE, partial(self.family.truncated, base=l.base, rank=rank), l.ridge, rank, cost=cost)
+                self.unit(TRUNCATE, partial(self.family.truncated, base=l.base, rank=rank), l.ridge, rank, cost=cost)
                 for l, rank in some
             ]
             for some in (wanted, likely)
         ]
         if self.runner.out_of_time():
             self._say_out_of_time()
-        return self._run(units, ahead)
+        return self.run(units, ahead)
 
     def in_gap(self, rank: int, trained: SizeFindings) -> set[int]:
         """The rank and those beside it, as far as a curve with gaps leaves them out."""
@@ -245,7 +242,7 @@ class OneSize:
         """
         networks, cost = {m.dimensions: m for m in curve.values()}, self.settings.refine_evaluations
         units = [
-            self._unit(
+            self.unit(
                 Phase(name + REFINE.key, REFINE.words),
                 partial(self.family.refined, base=base),
                 base.ridge,
@@ -255,63 +252,25 @@ class OneSize:
             for rank, base in sorted(networks.items(), reverse=True)
         ]
         # fmt: skip
-        refined = {m.dimensions: m for m in reversed(self._run(units))}
+        refined = {m.dimensions: m for m in reversed(self.run(units))}
         return {rank: refined[m.dimensions] for rank, m in sorted(curve.items()) if m.dimensions in refined}
 
     def trained_on(self, starts: Starts) -> Starts:
         """The starts, each trained for as many evaluations more as L-BFGS has in one."""
         cost = self.settings.lbfgs_evaluations
         units = [
-            self._unit(LONGER_TRAINED, partial(self.family.trained_on, base=m), ridge, i, cost=cost)
+            self.unit(LONGER_TRAINED, partial(self.family.trained_on, base=m), ridge, i, cost=cost)
             for ridge, minima in starts.items() for i, m in enumerate(minima)
         ]  # fmt: skip
-        found = self._run(units)
+        found = self.run(units)
         return {ridge: at for ridge in starts if (at := [m for m in found if m.ridge == ridge])}
-
-    def with_starts(self, trained: SizeFindings, ranks: Sequence[int], numbers: Sequence[int]) -> Curves:
-        """The curves, with what more random starts end at when they are led through these ranks."""
-        ridges, settings = list(trained.curves), self.settings
-        starts = self._run([
-            self._unit(START, partial(self.family.started, ridge=r, number=n), r, n, cost=settings.start_evaluations)
-            for r in ridges for n in numbers
-        ])  # fmt: skip
-        units = [
-            self._unit(
-                Phase(f"{TRUNCATE.key}-{base.start}", TRUNCATE.words),
-                partial(self.family.truncated, base=base, rank=rank), base.ridge, rank, cost=settings.polish_evaluations
-            )
-            for base in starts for rank in ranks
-        ]  # fmt: skip
-        return _improved(trained.curves, self._run(units))
-
-    def descended(self, trained: SizeFindings, high: int, low: int, *, name: str) -> Curves:
-        """The curves, with what the one at the chosen ridge ends at when it gives up one dimension after the other.
-
-        From rank `high` down to `low`, and further while the least is read; then those that ended lower than what was
-        there are polished at the ridges beside.
-        """
-        ridge, curves, found = trained.ridge, trained.curves, list[Minimum]()
-        cost = self.settings.linear_steps + self.settings.descent_evaluations
-        above = trained.curve[min((rank for rank in trained.curve if rank > high), default=max(trained.curve))]
-        for rank in range(high, 0, -1):
-            if self.runner.out_of_time() or (rank < low and self.reading(curves[ridge]).rank > rank + 1):
-                break
-            compute = partial(self.family.descended, base=above, rank=rank)
-            here = self._run([self._unit(Phase(name, DESCEND.words), compute, ridge, rank, cost=cost)])
-            if not here:
-                break
-            [above] = here
-            found, curves = [*found, above], _improved(curves, here)
-        kept = [minimum for minimum in found if minimum is curves[ridge][minimum.dimensions]]
-        beside = [(minimum, minimum.dimensions, other) for other in curves if other != ridge for minimum in kept]
-        return _improved(curves, self._handed_on(beside, name=f"{name}-on"))
 
     def on_halves(self, base: Minimum) -> list[Minimum]:
         """A minimum trained on with each of some halves of the rows, drawn by the seed."""
         cost = self.settings.refine_evaluations // 2
         self.runner.tracker.foresee(self.runner.tracker.left() + HALVES * cost)
-        return self._run([
-            self._unit(HALVE, partial(self.family.on_half, base=base, number=n), base.ridge, n, cost=cost)
+        return self.run([
+            self.unit(HALVE, partial(self.family.on_half, base=base, number=n), base.ridge, n, cost=cost)
             for n in range(HALVES)
         ])  # fmt: skip
 
@@ -320,9 +279,9 @@ class OneSize:
         cost = self.settings.refine_evaluations
         self.runner.tracker.foresee(self.runner.tracker.left() + cost)
         compute = partial(self.family.on_all_rows, base=base, cut=cut)
-        return next(iter(self._run([self._unit(ALL_ROWS, compute, base.ridge, base.dimensions, cost=cost)])), None)
+        return next(iter(self.run([self.unit(ALL_ROWS, compute, base.ridge, base.dimensions, cost=cost)])), None)
 
-    def _run(self, units: Sequence[Unit], ahead: Sequence[Unit] = ()) -> list[Minimum]:
+    def run(self, units: Sequence[Unit], ahead: Sequence[Unit] = ()) -> list[Minimum]:
         """The minima that can be used."""
         minima = self.runner.run(units, ahead=ahead)
         if any(minimum.outcome is Outcome.TIME_LIMIT for minimum in minima):
@@ -334,24 +293,7 @@ class OneSize:
         if text not in self.warnings:
             self.warnings.append(text)
 
-    def _unit(
-        self, phase: Phase, compute: Callable[[Session], Minimum], ridge: float, index: int, *, cost: int
-    ) -> Unit:
+    def unit(self, phase: Phase, compute: Callable[[Session], Minimum], ridge: float, index: int, *, cost: int) -> Unit:
+        """A unit of work of this size, known by its phase, ridge and number."""
         key = f"{self.prefix}{phase.key}-{ridge:g}-{index}"
         return Unit(key=key, compute=compute, cost=cost, stage=self.label + phase.words, ridge=ridge, start=index)
-
-
-def _improved(curves: Curves, found: Sequence[Minimum]) -> Curves:
-    """The curves, with each minimum in the place of one of its rank and ridge that lies higher, wherever that stands.
-
-    A network of one rank stands for those above it too, where these gain nothing.
-    """
-    better = {ridge: dict(curve) for ridge, curve in curves.items()}
-    for minimum in found:
-        curve, rank = better[minimum.ridge], minimum.dimensions
-        for at, here in list(curve.items()):
-            if at >= rank and here.dimensions <= rank and minimum.objective < here.objective:
-                curve[at] = minimum
-        if rank not in curve:
-            curve[rank] = minimum
-    return {ridge: dict(sorted(curve.items())) for ridge, curve in better.items()}

@@ -11,11 +11,7 @@ networks of a kind are trained: `kinds`. Every training is a unit of work that c
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-
-import numpy as np
 
 from isthmus.discovery.choices import CLOSE, MANY, NOTHING_LEFT, is_full, leaves_room
 from isthmus.discovery.data.problem import Problem
@@ -23,29 +19,17 @@ from isthmus.discovery.decision import Decision, Readings, decide
 from isthmus.discovery.depth.between_rows import near_dimension
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.evidence.baseline import linear_errors
-from isthmus.discovery.evidence.confidence import Array, Read, Shares, bends, row_losses, scree_share, start_share
+from isthmus.discovery.evidence.confidence import HeldOutCurve, Shares, start_share
 from isthmus.discovery.findings import Findings, SizeFindings
 from isthmus.discovery.halves import INDEX, RANK
 from isthmus.discovery.minimum import Minimum, least
-from isthmus.discovery.objective_curves import (
-    Curve,
-    Curves,
-    objectives_of,
-)
+from isthmus.discovery.objective_curves import Curve, Curves, objectives_of
 from isthmus.discovery.one_size import OneSize
 from isthmus.discovery.over_depth import OverDepth, decide_over_depth, held_against, held_against_rows
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.runner import UnitRunner
 from isthmus.errors import NotConverged
-from isthmus.theory.curve_readings import (
-    CurveReading,
-    Gain,
-    gain_beyond,
-    plateau_reading,
-    running_minimum,
-    scree_reading,
-    with_gaps_filled,
-)
+from isthmus.theory.curve_readings import CurveReading, running_minimum
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -216,7 +200,9 @@ class Search:
         self.deep_scree = self.size.scree_curve(deepest, name=f"{name}-")
         self.scree = _with_better(self.scree, self.deep_scree)
         rank = path.deep_rank
-        self.readings = replace(self.readings, heldout_error=tuple(self._heldout_errors()))
+        self.readings = replace(
+            self.readings, heldout_error=tuple(self._held_out(self.scree).errors(self.readings.heldout_error[0]))
+        )
         if rank not in deepest or rank not in self.scree:
             return
         linear = self.readings.linear_error
@@ -239,12 +225,13 @@ class Search:
         best = least([*trained.starts[ridge], *trained.curve.values()])
         constant, compared = problem.constant_loss(), problem.loss.compared
         linear = linear_errors(problem, most=self.size.foresight.most_ranks)
-        errors = self._heldout_errors(linear[0])
+        held = self._held_out(scree)
+        errors, beside = held.errors(linear[0]), [m for r, c in curves.items() if r != ridge for m in c.values()]
         return Readings(
             ridge=ridge,
             objective=self.size.reading(curves[ridge]),
             neighbours=tuple((r, self.size.reading(c)) for r, c in curves.items() if r != ridge),
-            scree=self._heldout_reading(scree, errors) if scree else CurveReading(0, 0.0),
+            scree=self.scree_of_all or held.reading(errors),
             jacobian_rank=best.jacobian_rank,
             widest=max(curves[ridge]),
             heldout_error=tuple(errors),
@@ -262,26 +249,8 @@ class Search:
             compared=compared,
             errors_compared=problem.errors_compared,
             fills=near_dimension(problem) if min(linear) <= NOTHING_LEFT else math.nan,
-            gains=self._gains(trained, scree) if self.size.settings.rank_kind.plateau else {},
+            gains=held.gains(beside) if self.size.settings.rank_kind.plateau else {},
         )
-
-    def _gains(self, trained: SizeFindings, scree: Curve) -> dict[int, Gain]:
-        """What more dimensions save, those of networks at other ridges too: a large one may hide a weak direction."""
-        losses = dict(zip([0, *sorted(scree)], self._row_losses(scree), strict=True))
-        beside = [m for ridge, curve in trained.curves.items() if ridge != trained.ridge for m in curve.values()]
-        others = [(m.dimensions, row_losses(self.problem, self.size.family.network_of(m))) for m in beside]
-        found = dict[int, Gain]()
-        for rank, mine in losses.items():
-            larger = [(more, theirs) for more, theirs in (*losses.items(), *others) if more > rank]
-            if larger:
-                found[rank] = gain_beyond(mine, larger, weight=self._held_weight)
-        return found
-
-    def _heldout_errors(self, constant: float | None = None) -> list[float]:
-        """By rank; through no dimension: the best constant of the training rows, on the held-out rows."""
-        first = self.readings.heldout_error[0] if constant is None else constant
-        known = {0: first} | {rank: first if m.collapsed else m.heldout_error for rank, m in self.scree.items()}
-        return with_gaps_filled(known, self.problem.errors_compared)
 
     def _useless_neighbours(self, trained: SizeFindings) -> list[float]:
         """The ridges beside the chosen one where what was trained predicts clearly worse."""
@@ -289,40 +258,12 @@ class Search:
         worse = self.problem.errors_compared.raised(errors[trained.ridge], CLOSE)
         return [ridge for ridge in trained.curves if errors[ridge] > worse]
 
-    def _heldout_reading(self, scree: Curve, errors: Sequence[float]) -> CurveReading:
-        """By where it becomes flat, or by its largest bend."""
-        family, compared = self.size.family, self.problem.errors_compared
-        if self.scree_of_all is not None:
-            return self.scree_of_all
-        if family.settings.rank_kind.plateau:
-            return self._reader(scree)(self._row_losses(scree), weight=self._held_weight)
-        return scree_reading(errors, complete=len(errors) > family.most_rank, measured=scree, compared=compared)
-
-    def _reader(self, scree: Curve) -> Read:
-        """How the losses of rows are read."""
-        family, ranks, compared = self.size.family, [0, *sorted(scree)], self.problem.errors_compared
-        if family.settings.rank_kind.plateau:
-            return partial(plateau_reading, ranks=ranks, compared=compared)
-        return partial(bends, ranks=ranks, complete=ranks[-1] >= family.most_rank, compared=compared)
-
-    def _row_losses(self, scree: Curve) -> Array:
-        """Of the held-out rows through 0 and through each of the ranks."""
-        made = self.size.family.network_of
-        networks = [None if scree[r].collapsed else made(scree[r]) for r in sorted(scree)]
-        return np.stack([row_losses(self.problem, network) for network in (None, *networks)])
-
-    @property
-    def _held_weight(self) -> Array | None:
-        weight = self.problem.weight_held
-        return None if weight is None else weight.double().numpy()
+    def _held_out(self, scree: Curve) -> HeldOutCurve:
+        return HeldOutCurve(self.size.family, scree)
 
     def _shares(self, rank: int, trained: SizeFindings, scree: Curve) -> Shares:
         """How often the rank is read again."""
-        settings = self.size.settings
-        of_rows = scree_share(
-            self._row_losses(scree), rank, read=self._reader(scree), weight=self._held_weight,
-            ordered=settings.ordered, seed=settings.seed,
-        ) if scree else math.nan  # fmt: skip
+        of_rows = self._held_out(scree).share(rank) if scree else math.nan
         return Shares(of_rows, start_share(trained.starts, list(trained.curves), rank))
 
 

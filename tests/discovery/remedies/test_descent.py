@@ -11,6 +11,7 @@ from isthmus.discovery.data.problem import Problem, pose
 from isthmus.discovery.data.scaling import Standardiser
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.kinds.family import DESCENDED
+from isthmus.discovery.remedies.training import descended
 from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.progress import silent
@@ -57,7 +58,7 @@ def objective_from_the_truth(search: Search) -> float:
 
 def test_it_ends_as_low_as_a_start_at_the_true_coordinates_and_one_below_what_is_read(search: Search) -> None:
     before, ridge = search.trained.curves, search.trained.ridge
-    after = search.size.descended(search.trained, DIMENSION + 2, DIMENSION + 1, name="descent-0")
+    after = descended(search.size, search.trained, DIMENSION + 2, DIMENSION + 1, name="descent-0")
     found = after[ridge][DIMENSION]
     assert found.kind == DESCENDED, "it goes on below the lowest that was asked for, while that is read"
     assert found.objective <= 1.05 * objective_from_the_truth(search)

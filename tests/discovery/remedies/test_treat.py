@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
+from isthmus.discovery.choices import IDLE
 from isthmus.discovery.remedies.deeper import BRIEF
 from isthmus.discovery.remedies.remedy import Case, Effort, Remedy, treat
 from isthmus.discovery.work.progress import silent
@@ -19,7 +20,7 @@ def a_case(*, first_pass: int = 100) -> Case:
         size=SimpleNamespace(foresight=SimpleNamespace(all=first_pass)),
         decision=SimpleNamespace(rank=3, verdict=Verdict.DOUBTFUL),
         state=SimpleNamespace(decision=SimpleNamespace(rank=3, verdict=Verdict.DOUBTFUL)),
-        runner=UnitRunner(None, Tracker(silent, 0)),
+        runner=UnitRunner(None, Tracker(silent, 0)), in_doubt=False,
     )
     case = Case.__new__(Case)
     case.search, case.sample, case.depth, case.numbered, case.path = search, NO_SAMPLE, BRIEF, False, None
@@ -35,6 +36,7 @@ class Told(Remedy):
     price: int
     share: float
     cures: bool = False
+    of_sure: bool = False  # pyright: ignore[reportIncompatibleVariableOverride] - a class says it of all its remedies
     times: int = 1
     settles: ClassVar[float] = 1.0
     ends: Verdict = Verdict.DOUBTFUL
@@ -65,6 +67,21 @@ def test_what_promises_most_for_its_price_comes_first() -> None:
     assert applied(case) == ["sure", "cheap", "dear"]
 
 
+def test_a_sure_answer_is_held_against_what_looks_for_doubts_alone() -> None:
+    class Doubting(Told):
+        def apply(self, case: Case) -> str:
+            case.search.decision = SimpleNamespace(rank=3, verdict=Verdict.DOUBTFUL)  # pyright: ignore[reportAttributeAccessIssue]
+            return super().apply(case)
+
+    for finds, done in ((False, ["proof"]), (True, ["proof", "more"])):
+        case = a_case()
+        case.search.decision = SimpleNamespace(rank=3, verdict=Verdict.CONFIDENT)  # pyright: ignore[reportAttributeAccessIssue]
+        proof = (Doubting if finds else Told)("proof", 10, 0.1, of_sure=True)
+        treat(case, [Told("more", 10, 0.9), proof], budget=1000)
+        assert applied(case) == done
+        assert case.search.in_doubt is finds
+
+
 def test_it_ends_when_nothing_is_in_doubt() -> None:
     case = a_case()
     treat(case, [Told("cure", 10, 0.9, cures=True), Told("more", 10, 0.1)], budget=1000)
@@ -92,6 +109,12 @@ def test_a_remedy_is_applied_as_often_as_it_may_be() -> None:
     case = a_case()
     treat(case, [Told("again", 1, 0.1, times=3)], budget=1000)
     assert applied(case) == ["again"] * 3
+
+
+def test_when_nothing_moves_any_more_nothing_follows() -> None:
+    case = a_case()
+    treat(case, [Told("again", 1, 0.1, times=9)], budget=1000)
+    assert applied(case) == ["again"] * (IDLE + 1)
 
 
 def test_nothing_is_done_that_answers_nothing_or_for_no_budget() -> None:

@@ -208,10 +208,7 @@ def _made(x: object, names: Sequence[str], columns: Sequence[InputColumn] | None
         return tuple(columns)
     dtypes = getattr(x, "dtypes", None)
     kinds = [getattr(dtype, "kind", "f") for dtype in dtypes] if isinstance(dtypes, pd.Series) else ["f"] * len(names)
-    return tuple(
-        InputColumn(name, Made.BOOLEAN if kind == "b" else Made.NUMERIC)
-        for name, kind in zip(names, kinds, strict=True)
-    )
+    return tuple(InputColumn(n, Made.BOOLEAN if k == "b" else Made.NUMERIC) for n, k in zip(names, kinds, strict=True))
 
 
 def base_settings(network: str | None, seed: int, *, ordered: bool, scaling: Scaling) -> Settings:

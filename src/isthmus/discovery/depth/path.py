@@ -93,11 +93,13 @@ class DepthPath:
         return self.reading.deep_rank
 
 
-def planned_depth_evaluations(settings: Settings, problem: Problem, depth: DepthSettings, *, ranks: int) -> int:
-    """About how many gradient evaluations a depth path over so many ranks takes."""
+def planned_depth_evaluations(
+    settings: Settings, problem: Problem, depth: DepthSettings, *, ranks: int, led: int = 0
+) -> int:
+    """About how many gradient evaluations a depth path over so many ranks takes, some of which were led down before."""
     start, descent = settings.start_evaluations, settings.descent_steps + settings.descent_evaluations
-    of_each = len(kinds_of(problem, depth)) * start + descent + len(depth.middle_layers) * settings.polish_evaluations
-    return ranks * of_each
+    of_each = len(kinds_of(problem, depth)) * start + len(depth.middle_layers) * settings.polish_evaluations
+    return ranks * of_each + (ranks - led) * descent
 
 
 class DepthSearch:

@@ -1,10 +1,14 @@
-"""How often the reading comes back: over the trained starts, and over resampled held-out rows without new training.
+"""The scree curve: errors of refined halves on held-out rows, and how often its reading comes back.
+
+It is read again over resampled held-out rows, without new training, and over the trained starts.
 
 What the readings are: `theory.curve_readings`. How they combine to a verdict: `decision`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,9 +16,18 @@ from numpy.typing import NDArray
 from torch import nn
 
 from isthmus.discovery.data.problem import Problem
+from isthmus.discovery.kinds.family import Family
 from isthmus.discovery.minimum import Minimum
+from isthmus.discovery.objective_curves import Curve
 from isthmus.theory.comparison import Comparison, by_ratio
-from isthmus.theory.curve_readings import CurveReading, scree_reading, with_gaps_filled
+from isthmus.theory.curve_readings import (
+    CurveReading,
+    Gain,
+    gain_beyond,
+    plateau_reading,
+    scree_reading,
+    with_gaps_filled,
+)
 
 RESAMPLES = 200
 BLOCKS = 10  # held-out rows of a time series are drawn in so many blocks, for neighbours resemble each other
@@ -103,3 +116,71 @@ def start_share(starts: Mapping[float, Sequence[Minimum]], ridges: Sequence[floa
     """Share of the starts at these ridges whose Jacobian reads `rank`."""
     read = [start.jacobian_rank == rank for ridge in ridges for start in starts[ridge]]
     return sum(read) / len(read)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldOutCurve:
+    """Errors on held-out rows, by rank.
+
+    Attributes:
+        family: the networks.
+        halves: those refined through each rank.
+    """
+
+    family: Family[Any]
+    halves: Curve
+
+    def errors(self, constant: float) -> list[float]:
+        """By rank; through no dimension: the best constant of the training rows, on the held-out rows."""
+        known = {rank: constant if m.collapsed else m.heldout_error for rank, m in self.halves.items()}
+        return with_gaps_filled({0: constant} | known, self.family.problem.errors_compared)
+
+    def reading(self, errors: Sequence[float]) -> CurveReading:
+        """By where they become flat, or by their largest bend; rank 0, not sharp, where there are no halves."""
+        family, compared = self.family, self.family.problem.errors_compared
+        if not self.halves:
+            return CurveReading(0, 0.0)
+        if family.settings.rank_kind.plateau:
+            return self._read()(self.row_losses(), weight=self._weight)
+        return scree_reading(errors, complete=len(errors) > family.most_rank, measured=self.halves, compared=compared)
+
+    def gains(self, beside: Sequence[Minimum]) -> dict[int, Gain]:
+        """What more dimensions save, those of networks at other ridges too: a large one may hide a weak direction."""
+        losses = dict(zip(self._ranks(), self.row_losses(), strict=True))
+        problem, made = self.family.problem, self.family.network_of
+        others = [(m.dimensions, row_losses(problem, made(m))) for m in beside]
+        found = dict[int, Gain]()
+        for rank, mine in losses.items():
+            larger = [(more, theirs) for more, theirs in (*losses.items(), *others) if more > rank]
+            if larger:
+                found[rank] = gain_beyond(mine, larger, weight=self._weight)
+        return found
+
+    def share(self, rank: int) -> float:
+        """Share of resampled held-out rows that read this rank."""
+        settings = self.family.settings
+        losses, weight = self.row_losses(), self._weight
+        return scree_share(
+            losses, rank, read=self._read(), weight=weight, ordered=settings.ordered, seed=settings.seed
+        )  # fmt: skip
+
+    def row_losses(self) -> Array:
+        """Of the held-out rows through 0 and through each of the ranks."""
+        made, halves = self.family.network_of, self.halves
+        networks = [None if halves[r].collapsed else made(halves[r]) for r in sorted(halves)]
+        return np.stack([row_losses(self.family.problem, network) for network in (None, *networks)])
+
+    def _ranks(self) -> list[int]:
+        return [0, *sorted(self.halves)]
+
+    def _read(self) -> Read:
+        """How the losses of rows are read."""
+        family, ranks, compared = self.family, self._ranks(), self.family.problem.errors_compared
+        if family.settings.rank_kind.plateau:
+            return partial(plateau_reading, ranks=ranks, compared=compared)
+        return partial(bends, ranks=ranks, complete=ranks[-1] >= family.most_rank, compared=compared)
+
+    @property
+    def _weight(self) -> Array | None:
+        weight = self.family.problem.weight_held
+        return None if weight is None else weight.double().numpy()

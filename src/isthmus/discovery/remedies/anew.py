@@ -19,7 +19,7 @@ class OneScale(Remedy):
     """All columns are scaled together, where each was given variance 1 and the scaling was left to us."""
 
     name: ClassVar[str] = "one scale"
-    settles: ClassVar[float] = 0.5
+    settles: ClassVar[float] = 0.3
 
     def answers(self, case: Case) -> bool:
         """Where columns of one kind have unequal variances, none of which holds most of it."""

@@ -8,20 +8,21 @@ from isthmus.discovery.depth.path import DepthSearch, planned_depth_evaluations
 from isthmus.discovery.depth.units import DepthSettings
 from isthmus.discovery.halves import RANK
 from isthmus.discovery.kinds.connected import Connected
+from isthmus.discovery.kinds.family import DESCENDED
 from isthmus.discovery.remedies.remedy import Case, Remedy
 
 # fewer depths and starts than a path that is drawn: the ranks are led down one by one, and curved starts stand beside
 BRIEF = DepthSettings(middle_layers=(4, 16, 32), random_starts=0)
 
 AGAIN = DepthSettings(random_starts=2)
-FILLS_LESS = 1.0  # share of the doubts it settles where rows fill fewer dimensions than are read
+FILLS_LESS = 0.5  # share of the doubts it settles where rows fill fewer dimensions than are read
 
 
 class DeeperMiddle(Remedy):
     """The rank over depth, of data that are autoencoded: which rank holds the data together when depth grows."""
 
     name: ClassVar[str] = "deeper middle"
-    settles: ClassVar[float] = 0.3
+    settles: ClassVar[float] = 0.15
     most: ClassVar[int] = 2
 
     def answers(self, case: Case) -> bool:
@@ -38,10 +39,12 @@ class DeeperMiddle(Remedy):
         return FILLS_LESS if search.decision.rank > CLOSELY * near_dimension(search.problem) else self.settles
 
     def cost(self, case: Case) -> int:
-        """Of as many ranks as the largest reading, and one."""
+        """Of as many ranks as the largest reading, and one; those that were led down before are not led down again."""
         search = case.search
+        settings, curve = search.size.settings, search.trained.curve
         ranks = min(self._most(case) + 1, search.size.family.most_rank)
-        return planned_depth_evaluations(search.size.settings, search.problem, self._depth(case), ranks=ranks)
+        led = sum(curve[rank].kind == DESCENDED for rank in range(1, ranks + 1) if rank in curve)
+        return planned_depth_evaluations(settings, search.problem, self._depth(case), ranks=ranks, led=led)
 
     def apply(self, case: Case) -> str:
         """Train them; the rank of the deepest is believed."""

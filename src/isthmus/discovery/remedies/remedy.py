@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar, NoReturn
 
-from isthmus.discovery.choices import PASSES, PASSES_THOROUGH
+from isthmus.discovery.choices import IDLE, PASSES, PASSES_THOROUGH
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.depth.units import DepthSettings
@@ -117,6 +117,12 @@ class Case:
         search.run()
         return search
 
+    @property
+    def idle(self) -> bool:
+        """Whether the last remedies moved nothing."""
+        last = [(one.rank, one.verdict) for one in self.applied[-IDLE - 1 :]]
+        return len(last) > IDLE and len({*last}) == 1
+
     def times(self, name: str) -> int:
         """How often this remedy was applied."""
         return sum(one.name == name for one in self.applied)
@@ -162,10 +168,11 @@ class Remedy(ABC):
 def treat(case: Case, remedies: Sequence[Remedy], *, budget: int) -> None:
     """Apply one remedy after the other, that of the most promise first, within so many gradient evaluations.
 
-    It ends where nothing is in doubt, nothing answers what is, the budget or the time is used up.
+    It ends where nothing is in doubt, nothing answers what is, the last ones moved nothing, the budget or the time is
+    used up.
     """
     runner = case.search.runner
-    while not runner.out_of_time():
+    while not runner.out_of_time() and not case.idle:
         case.search.in_doubt |= not case.settled
         meant = [remedy for remedy in remedies if remedy.of_sure == case.settled]
         able = [remedy for remedy in meant if remedy.promise(case) > 0 and remedy.cost(case) <= budget]

@@ -1,13 +1,19 @@
 """Remedies that train more: the ranks in dispute for longer, more starts, at another ridge of the path."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 from isthmus.discovery.choices import AS_READ, CLOSE, CLOSELY, LONGER, MORE_STARTS, SHARP
 from isthmus.discovery.depth.between_rows import near_dimension
+from isthmus.discovery.findings import SizeFindings
 from isthmus.discovery.halves import RANK
-from isthmus.discovery.minimum import least
+from isthmus.discovery.minimum import Minimum, least
+from isthmus.discovery.objective_curves import Curves
+from isthmus.discovery.one_size import START, TRUNCATE, OneSize
 from isthmus.discovery.remedies.remedy import Case, Remedy, sureness
 from isthmus.discovery.search import Search
+from isthmus.discovery.work.unit import Phase
 from isthmus.theory import Verdict
 
 
@@ -36,6 +42,62 @@ def may_be_fewer(search: Search) -> bool:
     able = search.problem.autoencoding and search.size.settings.rank_kind is RANK
     saves = search.decision.rank != search.readings.columns
     return able and saves and search.decision.rank > CLOSELY * near_dimension(search.problem)
+
+
+def with_starts(size: OneSize, trained: SizeFindings, ranks: Sequence[int], numbers: Sequence[int]) -> Curves:
+    """The curves, with what more random starts end at when they are led through these ranks."""
+    ridges, settings = list(trained.curves), size.settings
+    starts = size.run([
+        size.unit(START, partial(size.family.started, ridge=r, number=n), r, n, cost=settings.start_evaluations)
+        for r in ridges for n in numbers
+    ])  # fmt: skip
+    units = [
+        size.unit(
+            Phase(f"{TRUNCATE.key}-{base.start}", TRUNCATE.words),
+            partial(size.family.truncated, base=base, rank=rank), base.ridge, rank, cost=settings.polish_evaluations
+        )
+        for base in starts for rank in ranks
+    ]  # fmt: skip
+    return _improved(trained.curves, size.run(units))
+
+
+def descended(size: OneSize, trained: SizeFindings, high: int, low: int, *, name: str) -> Curves:
+    """The curves, with what the one at the chosen ridge ends at when it gives up one dimension after the other.
+
+    From rank `high` down to `low`, and further while the least is read; then those that ended lower than what was
+    there are polished at the ridges beside.
+    """
+    ridge, curves, found = trained.ridge, trained.curves, list[Minimum]()
+    cost = size.settings.linear_steps + size.settings.descent_evaluations
+    above = trained.curve[min((rank for rank in trained.curve if rank > high), default=max(trained.curve))]
+    for rank in range(high, 0, -1):
+        if size.runner.out_of_time() or (rank < low and size.reading(curves[ridge]).rank > rank + 1):
+            break
+        compute = partial(size.family.descended, base=above, rank=rank)
+        here = size.run([size.unit(Phase(name, "one dimension fewer"), compute, ridge, rank, cost=cost)])
+        if not here:
+            break
+        [above] = here
+        found, curves = [*found, above], _improved(curves, here)
+    kept = [minimum for minimum in found if minimum is curves[ridge][minimum.dimensions]]
+    beside = [(minimum, minimum.dimensions, other) for other in curves if other != ridge for minimum in kept]
+    return _improved(curves, size.handed_on(beside, name=f"{name}-on"))
+
+
+def _improved(curves: Curves, found: Sequence[Minimum]) -> Curves:
+    """The curves, with each minimum in the place of one of its rank and ridge that lies higher, wherever that stands.
+
+    A network of one rank stands for those above it too, where these gain nothing.
+    """
+    better = {ridge: dict(curve) for ridge, curve in curves.items()}
+    for minimum in found:
+        curve, rank = better[minimum.ridge], minimum.dimensions
+        for at, here in list(curve.items()):
+            if at >= rank and here.dimensions <= rank and minimum.objective < here.objective:
+                curve[at] = minimum
+        if rank not in curve:
+            curve[rank] = minimum
+    return {ridge: dict(sorted(curve.items())) for ridge, curve in better.items()}
 
 
 class LongerTraining(Remedy):
@@ -70,7 +132,7 @@ class MoreStarts(Remedy):
     """More random starts at the chosen ridge and beside it, led through the ranks in dispute."""
 
     name: ClassVar[str] = "more starts"
-    settles: ClassVar[float] = 0.1
+    settles: ClassVar[float] = 0.03
     most: ClassVar[int] = 2
 
     def answers(self, case: Case) -> bool:
@@ -88,7 +150,7 @@ class MoreStarts(Remedy):
         search, ranks = case.search, in_dispute(case.search)
         first = len(search.size.settings.starts) + MORE_STARTS * case.times(self.name)
         numbers = range(first, first + MORE_STARTS)
-        curves = search.size.with_starts(search.trained, ranks, numbers)
+        curves = with_starts(search.size, search.trained, ranks, numbers)
         search.replace_curves(curves, name=f"starts-{first}")
         return f"trained {MORE_STARTS} more starts at each of {len(search.trained.curves)} ridges"
 
@@ -97,7 +159,7 @@ class Descent(Remedy):
     """The best minimum at the chosen ridge gives up one dimension after the other, and trains long after each."""
 
     name: ClassVar[str] = "descent"
-    settles: ClassVar[float] = 0.6
+    settles: ClassVar[float] = 0.65
 
     def answers(self, case: Case) -> bool:
         """Where readings differ or are not sharp, or rows fill fewer dimensions than are read."""
@@ -113,7 +175,7 @@ class Descent(Remedy):
     def apply(self, case: Case) -> str:
         """Train them, and keep what ended lower."""
         search, (high, low), name = case.search, self._ends(case.search), f"{self.name}-{case.times(self.name)}"
-        search.replace_curves(search.size.descended(search.trained, high, low, name=name), name=name)
+        search.replace_curves(descended(search.size, search.trained, high, low, name=name), name=name)
         return f"took dimensions away one by one, down from {high}, and trained long after each"
 
     def _ends(self, search: Search) -> tuple[int, int]:
@@ -157,7 +219,7 @@ class AnotherRidge(Remedy):
     """
 
     name: ClassVar[str] = "another ridge"
-    settles: ClassVar[float] = 0.5
+    settles: ClassVar[float] = 0.6
 
     def answers(self, case: Case) -> bool:
         """Where there is one."""
