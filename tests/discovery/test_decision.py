@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from isthmus.discovery.assembly import error_ratio, linear_rank_for
-from isthmus.discovery.decision import CLEAR_MARGIN, OUTVOTES, SHARP, Readings, decide
+from isthmus.discovery.choices import CLEAR_MARGIN, OUTVOTES, SHARP
+from isthmus.discovery.decision import decide
+from isthmus.discovery.findings import Readings
 from isthmus.discovery.halves import INDEX, MODE, RANK, RankKind
 from isthmus.theory import Verdict
 from isthmus.theory.comparison import in_nats
@@ -99,6 +101,25 @@ def test_what_more_combinations_might_save_within_the_noise_is_a_doubt() -> None
     assert [reason.partition(" tell")[0] for reason in doubtful.reasons] == [said]
     nats = replace(straight, gains={3: Gain(4, 1.0, 0.05, 0.03)}, errors_compared=in_nats)
     assert "is 0.05 nats larger than through 4 combinations (standard error 0.03 nats)" in decide(nats).reasons[0]
+
+
+def test_a_larger_ridge_that_predicts_worse_and_reads_fewer_is_no_doubt_where_a_smaller_one_reads_the_same() -> None:
+    fewer, same, more = (CurveReading(rank, 0.5) for rank in (2, 3, 4))
+    hidden = replace(CLEAR, neighbours=((3e-3, fewer), (3e-4, same)), useless=(3e-3,))
+    decision = decide(hidden)
+    assert (decision.rank, decision.verdict) == (3, Verdict.CONFIDENT)
+    assert decision.reasons[2:] == (
+        "The reading is the same at the ridges 0.0003, 0.001.",
+        "At ridge 0.003, where networks predict clearly worse, 2.",
+    )
+    for doubtful in (
+        replace(hidden, useless=()),
+        replace(hidden, neighbours=((3e-3, fewer),)),
+        replace(hidden, neighbours=((3e-3, more), (3e-4, same))),
+        replace(hidden, neighbours=((3e-3, fewer), (3e-4, more))),
+        replace(hidden, neighbours=((3e-3, same), (3e-4, fewer)), useless=(3e-4,)),
+    ):
+        assert decide(doubtful).verdict is Verdict.DOUBTFUL
 
 
 def test_agreement_everywhere_is_confident() -> None:

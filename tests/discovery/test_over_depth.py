@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from isthmus.discovery.choices import AROUND, CLOSELY, CURVED_GAIN, FILLED, LOST, SHARP
-from isthmus.discovery.decision import Decision, Readings
+from isthmus.discovery.findings import Decision, Readings
 from isthmus.discovery.over_depth import OverDepth, decide_over_depth, held_against, held_against_rows
 from isthmus.theory import Verdict
 from isthmus.theory.curve_readings import CurveReading

@@ -12,7 +12,7 @@ import isthmus
 from isthmus import Limits, Verdict
 from isthmus.discovery import Discovery, search
 from isthmus.discovery.assembly import in_order
-from isthmus.discovery.decision import Decision
+from isthmus.discovery.findings import Decision
 from isthmus.discovery.work.progress import Progress
 from isthmus.errors import DataError
 from isthmus.reports.verdict import ranks_sentence

@@ -10,8 +10,10 @@ import isthmus
 from isthmus.discovery import one_size, search
 from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.sample import Sample
-from isthmus.discovery.decision import Decision, Readings, decide
+from isthmus.discovery.decision import decide
+from isthmus.discovery.evidence import confidence
 from isthmus.discovery.evidence.confidence import Array
+from isthmus.discovery.findings import Decision, Readings
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.objective_curves import Curves, Ladder, Train, objective_curves
 from isthmus.discovery.request import Request
@@ -120,7 +122,7 @@ def test_the_choice_of_the_ridge_hears_of_the_constant(monkeypatch: pytest.Monke
 
 def test_what_more_combinations_save_is_read_at_the_neighbouring_ridge_too(monkeypatch: pytest.MonkeyPatch) -> None:
     seen, settings = list[Readings](), dataclasses.replace(SMALL, starts=("random",), linear_width=4)
-    kept = search.gain_beyond
+    kept = confidence.gain_beyond
     larger = list[int]()
 
     def watched(losses: Array, others: Sequence[tuple[int, Array]], *, weight: Array | None = None) -> Gain:
@@ -132,7 +134,7 @@ def test_what_more_combinations_save_is_read_at_the_neighbouring_ridge_too(monke
         return decide(readings)
 
     monkeypatch.setattr(search, "decide", decided)
-    monkeypatch.setattr(search, "gain_beyond", watched)
+    monkeypatch.setattr(confidence, "gain_beyond", watched)
     discovered(dataclasses.replace(settings, encoder_side="linear"))
     gains, errors = seen[-1].gains, seen[-1].heldout_error
     assert set(gains) == set(range(len(errors) - 1))

@@ -12,8 +12,7 @@ from isthmus.discovery import objective_curves, search
 from isthmus.discovery.choices import is_full, leaves_room
 from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.sample import Sample
-from isthmus.discovery.decision import Decision, Readings
-from isthmus.discovery.findings import SizeFindings
+from isthmus.discovery.findings import Decision, Readings, SizeFindings
 from isthmus.discovery.halves import INDEX, MODE
 from isthmus.discovery.objective_curves import Curve, Ladder, reading_of
 from isthmus.discovery.one_size import OneSize

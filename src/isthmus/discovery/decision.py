@@ -6,8 +6,6 @@ and with a linear baseline. What they mean and where they fail: docs/notes/decis
 
 import math
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from isthmus.discovery.choices import (
     AROUND,
@@ -20,98 +18,9 @@ from isthmus.discovery.choices import (
     OUTVOTES,
     SHARP,
 )
-from isthmus.discovery.halves import RANK, RankKind
+from isthmus.discovery.findings import Decision, Readings
 from isthmus.tasks.arrays import counted
 from isthmus.theory import Verdict
-from isthmus.theory.comparison import Comparison, by_ratio
-from isthmus.theory.curve_readings import CurveReading, Gain
-
-
-@dataclass(frozen=True, slots=True)
-class Readings:
-    """What was measured.
-
-    Attributes:
-        ridge: the chosen ridge.
-        objective: reading of the objective curve at the chosen ridge.
-        neighbours: (ridge, reading of the objective curve there) for the neighbouring ridges.
-        scree: reading of the held-out scree curve.
-        jacobian_rank: gap of the median Jacobian spectrum at the chosen ridge.
-        widest: largest rank that the curves cover.
-        heldout_error: through `rank` coordinates, by rank (index 0 is the best constant).
-        linear_error: of the reduced-rank linear baseline, by rank.
-        most: rank that no map of these inputs to these targets exceeds, None: that of the linear baseline.
-        columns: how many there are to autoencode, None for other targets.
-        deep: the rank of the deepest networks, None where depth was not varied.
-        deep_sure: whether it holds the data together; else rows lie too far apart to tell.
-        local: dimension that the rows fill around each of them, NaN where it is not known.
-        complaints: sentences about runs that did not end well.
-        objectives: least objective at the chosen ridge through at most so many dimensions, by rank from 0.
-        spread: log of the least objective of a trained start over the least of all: how exactly minima are found.
-        classes: whether the targets are classes.
-        straight: whether one half is linear: the index or the mode rank.
-        useless: neighbouring ridges where what was trained predicts clearly worse than at the chosen one.
-        rows: that were trained on, None: enough.
-        kind: which rank is read, for the words of the reasons.
-        compared, errors_compared: how objectives and errors are compared.
-        gains: of a linear half, by rank what the best network of more dimensions saves of its held-out error.
-        fills: dimension that the rows fill with their neighbours, where a linear map is exact; else NaN.
-    """
-
-    ridge: float
-    objective: CurveReading
-    neighbours: tuple[tuple[float, CurveReading], ...]
-    scree: CurveReading
-    jacobian_rank: int
-    widest: int
-    heldout_error: tuple[float, ...]
-    linear_error: tuple[float, ...]
-    most: int | None = None
-    columns: int | None = None
-    deep: int | None = None
-    deep_sure: bool = True
-    local: float = math.nan
-    complaints: tuple[str, ...] = ()
-    objectives: tuple[float, ...] = ()
-    spread: float = 0.0
-    classes: bool = False
-    straight: bool = False
-    useless: tuple[float, ...] = ()
-    rows: int | None = None
-    kind: RankKind = RANK
-    compared: Comparison = by_ratio
-    errors_compared: Comparison = by_ratio
-    gains: Mapping[int, Gain] = field(default_factory=dict[int, Gain])
-    fills: float = math.nan
-
-    @property
-    def noun(self) -> str:
-        """What the rank counts, in one word: of a linear half whose kind is not told, directions."""
-        return "direction" if self.straight and self.kind is RANK else self.kind.noun
-
-    @property
-    def counted_neighbours(self) -> tuple[tuple[float, CurveReading], ...]:
-        """The neighbouring ridges whose reading counts.
-
-        A linear half is seen through at once: a ridge that hides its weaker rows, or lets noise have some, predicts
-        worse, so that its reading says nothing.
-        """
-        return tuple(pair for pair in self.neighbours if not self.straight or pair[0] not in self.useless)
-
-    @property
-    def is_sharp(self) -> bool:
-        """Whether the objective rises sharply one rank below; of a linear half, or the held-out error clearly."""
-        clear = self.straight and self.scree.rank == self.objective.rank and self.scree.sharpness >= CLEAR_MARGIN
-        return clear or self.objective.sharpness >= SHARP
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """A rank with its verdict and reasons."""
-
-    rank: int
-    verdict: Verdict
-    reasons: tuple[str, ...]
 
 
 def decide(readings: Readings) -> Decision:
@@ -157,11 +66,18 @@ def _agreement(readings: Readings, rank: int) -> tuple[str, ...]:
             f"{readings.linear_error[rank - 1]:.3g} of their variance."
         ]
     below = f"one {readings.noun} fewer raises the objective by {readings.compared.said(readings.objective.sharpness)}"
-    ridges = ", ".join(f"{r:g}" for r in sorted([readings.ridge, *(ridge for ridge, _ in readings.neighbours)]))
+    counted_ones = readings.counted_neighbours
+    ridges = ", ".join(f"{r:g}" for r in sorted([readings.ridge, *(ridge for ridge, _ in counted_ones)]))
+    hidden = [
+        f"At ridge {ridge:g}, where networks predict clearly worse, {reading.rank}."
+        for ridge, reading in readings.neighbours
+        if (ridge, reading) not in counted_ones and reading.rank != rank
+    ]
     return (
         f"The objective curve, the held-out error and the Jacobian all read {rank}.",
         f"At ridge {readings.ridge:g} {below}." if math.isfinite(readings.objective.sharpness) else "Nothing is below.",
         f"The reading is the same at the ridges {ridges}.",
+        *hidden,
         *exact,
     )
 

@@ -1,18 +1,110 @@
-"""What a search computed, as records: of networks of one size, and at its end. The search itself: `search`."""
+"""What a search found, as records: trained networks, what was read off them, what was decided. The search: `search`."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from isthmus.discovery.choices import SLACK
-from isthmus.discovery.decision import Decision, Readings, decide
+from isthmus.discovery.choices import CLEAR_MARGIN, SHARP, SLACK
 from isthmus.discovery.evidence.confidence import Shares
 from isthmus.discovery.halves import RANK, RankKind
 from isthmus.discovery.kinds.family import Family
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.objective_curves import Curve, Curves, Ladder
+from isthmus.theory import Verdict
+from isthmus.theory.comparison import Comparison, by_ratio
+from isthmus.theory.curve_readings import CurveReading, Gain
 
 Starts = dict[float, list[Minimum]]
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """What was measured.
+
+    Attributes:
+        ridge: the chosen ridge.
+        objective: reading of the objective curve at the chosen ridge.
+        neighbours: (ridge, reading of the objective curve there) for the neighbouring ridges.
+        scree: reading of the held-out scree curve.
+        jacobian_rank: gap of the median Jacobian spectrum at the chosen ridge.
+        widest: largest rank that the curves cover.
+        heldout_error: through `rank` coordinates, by rank (index 0 is the best constant).
+        linear_error: of the reduced-rank linear baseline, by rank.
+        most: rank that no map of these inputs to these targets exceeds, None: that of the linear baseline.
+        columns: how many there are to autoencode, None for other targets.
+        deep: the rank of the deepest networks, None where depth was not varied.
+        deep_sure: whether it holds the data together; else rows lie too far apart to tell.
+        local: dimension that the rows fill around each of them, NaN where it is not known.
+        complaints: sentences about runs that did not end well.
+        objectives: least objective at the chosen ridge through at most so many dimensions, by rank from 0.
+        spread: log of the least objective of a trained start over the least of all: how exactly minima are found.
+        classes: whether the targets are classes.
+        straight: whether one half is linear: the index or the mode rank.
+        useless: neighbouring ridges where what was trained predicts clearly worse than at the chosen one.
+        rows: that were trained on, None: enough.
+        kind: which rank is read, for the words of the reasons.
+        compared, errors_compared: how objectives and errors are compared.
+        gains: of a linear half, by rank what the best network of more dimensions saves of its held-out error.
+        fills: dimension that the rows fill with their neighbours, where a linear map is exact; else NaN.
+    """
+
+    ridge: float
+    objective: CurveReading
+    neighbours: tuple[tuple[float, CurveReading], ...]
+    scree: CurveReading
+    jacobian_rank: int
+    widest: int
+    heldout_error: tuple[float, ...]
+    linear_error: tuple[float, ...]
+    most: int | None = None
+    columns: int | None = None
+    deep: int | None = None
+    deep_sure: bool = True
+    local: float = math.nan
+    complaints: tuple[str, ...] = ()
+    objectives: tuple[float, ...] = ()
+    spread: float = 0.0
+    classes: bool = False
+    straight: bool = False
+    useless: tuple[float, ...] = ()
+    rows: int | None = None
+    kind: RankKind = RANK
+    compared: Comparison = by_ratio
+    errors_compared: Comparison = by_ratio
+    gains: Mapping[int, Gain] = field(default_factory=dict[int, Gain])
+    fills: float = math.nan
+
+    @property
+    def noun(self) -> str:
+        """What the rank counts, in one word: of a linear half whose kind is not told, directions."""
+        return "direction" if self.straight and self.kind is RANK else self.kind.noun
+
+    @property
+    def counted_neighbours(self) -> tuple[tuple[float, CurveReading], ...]:
+        """The neighbouring ridges whose reading counts: not those that predict worse and may hide a weak direction.
+
+        A linear half is seen through at once. With curved ones only a larger ridge is left out that reads fewer, and
+        that where a smaller one reads the same: the larger the ridge, the fewer dimensions are worth their penalty.
+        """
+        pairs, read = self.neighbours, self.objective.rank
+        steady = any(ridge < self.ridge and one.rank == read for ridge, one in pairs)
+        hidden = {ridge for ridge, one in pairs if self.straight or (steady and ridge > self.ridge and one.rank < read)}
+        return tuple(pair for pair in pairs if pair[0] not in hidden & {*self.useless})
+
+    @property
+    def is_sharp(self) -> bool:
+        """Whether the objective rises sharply one rank below; of a linear half, or the held-out error clearly."""
+        clear = self.straight and self.scree.rank == self.objective.rank and self.scree.sharpness >= CLEAR_MARGIN
+        return clear or self.objective.sharpness >= SHARP
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A rank with its verdict and reasons."""
+
+    rank: int
+    verdict: Verdict
+    reasons: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,8 +196,3 @@ class Findings:
     def curve(self) -> Curve:
         """The objective curve at the chosen ridge."""
         return self.curves[self.ridge]
-
-    def with_deep_rank(self, deep: int, *, sure: bool, local: float) -> "Findings":
-        """The same, decided with the rank that the deepest networks have and the dimension that the rows fill."""
-        readings = replace(self.readings, deep=deep, deep_sure=sure, local=local)
-        return replace(self, readings=readings, decision=decide(readings))

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 
 from isthmus.discovery.choices import AROUND, CLOSELY, CURVED_GAIN, FILLED, LOST, SHARP
-from isthmus.discovery.decision import Decision, Readings
+from isthmus.discovery.findings import Decision, Readings
 from isthmus.tasks.arrays import counted
 from isthmus.theory import Verdict
 

@@ -15,6 +15,7 @@ from isthmus.discovery.constant import constant_discovery
 from isthmus.discovery.data.checking import CheckedData
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.data.sample import Sample
+from isthmus.discovery.decision import decide
 from isthmus.discovery.depth.between_rows import local_dimension
 from isthmus.discovery.depth.path import DepthPath, DepthSearch, planned_depth_evaluations
 from isthmus.discovery.depth.units import DepthSettings
@@ -128,7 +129,8 @@ class Request:
             path = self._depth_path(case.search.problem, findings, runner)
             if path is not None and not runner.out_of_time():
                 local = local_dimension(case.search.problem)
-                findings = findings.with_deep_rank(path.deep_rank, sure=path.is_sure, local=local)
+                readings = replace(findings.readings, deep=path.deep_rank, deep_sure=path.is_sure, local=local)
+                findings = replace(findings, readings=readings, decision=decide(readings))
         if self.depth_path and runner.out_of_time():
             told = (*told, "The time limit cut the depth path short; give more seconds for straight lines.")
         found = self._assembled(findings, case.sample, told=told)

@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 
 from isthmus.discovery.choices import CLOSE, MANY, NOTHING_LEFT, is_full, leaves_room
 from isthmus.discovery.data.problem import Problem
-from isthmus.discovery.decision import Decision, Readings, decide
+from isthmus.discovery.decision import decide
 from isthmus.discovery.depth.between_rows import near_dimension
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.evidence.baseline import linear_errors
 from isthmus.discovery.evidence.confidence import HeldOutCurve, Shares, start_share
-from isthmus.discovery.findings import Findings, SizeFindings
+from isthmus.discovery.findings import Decision, Findings, Readings, SizeFindings
 from isthmus.discovery.halves import INDEX, RANK
 from isthmus.discovery.minimum import Minimum, least
 from isthmus.discovery.objective_curves import Curve, Curves, objectives_of

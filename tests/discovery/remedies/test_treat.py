@@ -20,7 +20,8 @@ def a_case(*, first_pass: int = 100) -> Case:
         size=SimpleNamespace(foresight=SimpleNamespace(all=first_pass)),
         decision=SimpleNamespace(rank=3, verdict=Verdict.DOUBTFUL),
         state=SimpleNamespace(decision=SimpleNamespace(rank=3, verdict=Verdict.DOUBTFUL)),
-        runner=UnitRunner(None, Tracker(silent, 0)), in_doubt=False,
+        runner=UnitRunner(None, Tracker(silent, 0)),
+        in_doubt=False,
     )
     case = Case.__new__(Case)
     case.search, case.sample, case.depth, case.numbered, case.path = search, NO_SAMPLE, BRIEF, False, None
