@@ -34,8 +34,12 @@ IMPORTS = 3.0  # seconds in which a fresh process may still be at its imports
 # what nobody should read after an interrupt
 ODD = ("Traceback", "Exception ignored", "terminate called", "bug of isthmus", "Warning", "Error in atexit", "leaked")
 ROUGH = ["--ridge", "1e-2", "--starts", "1", "--evaluations", "20"]
+# the end of Python calls first what was registered last. Main's, which ends the process, must stay before all that the
+# imports registered, as it does in a fresh process
 FORKING = """
-import json, os, signal, sys
+import atexit, json, os, signal, sys
+at_last, register = [], atexit.register
+register(lambda: [deed(*given) for deed, *given in at_last])
 sys.path.insert(0, {src!r})
 import isthmus.cli.commands, isthmus.cli.discover_run, isthmus.cli.diagnose_run, isthmus.cli.figure_run
 import isthmus.cli.region_run, isthmus.cli.export_run, isthmus.cli.interpret, isthmus.cli.doctor, isthmus.cli.fit_run
@@ -49,6 +53,12 @@ for line in sys.stdin:
         for number, name in ((0, os.devnull), (1, errors), (2, errors)):
             os.dup2(os.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND), number)
         sys.argv = ["isthmus", *words]
+
+        def first(*given):
+            at_last.append(given)
+            atexit.register = register
+
+        atexit.register = first
         break
     print(child, flush=True)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)

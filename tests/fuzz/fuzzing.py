@@ -1,6 +1,7 @@
 """Every reader with mutants of good files: success, or one line of ours, in little time and memory.
 
     PYTHONPATH=src:tests:benchmarks python tests/fuzz/fuzzing.py npy 100000 [FIRST]
+    PYTHONPATH=src:tests:benchmarks python tests/fuzz/fuzzing.py all 100000 [FIRST]   # all readers, in rounds
 
 prints the numbers of the inputs that fail, with what they raise; a number gives the same input again.
 """
@@ -16,7 +17,6 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
 from types import FrameType
@@ -27,7 +27,7 @@ from isthmus.errors import DataWarning, IsthmusError, NumericalWarning
 from isthmus.tasks.arrays import counted
 
 MEMORY = "64M"  # what data may take while the fuzzer runs
-AT_ONCE = 5000  # inputs between two words on how far it is
+AT_ONCE = 1000  # inputs between two words on how far it is
 MOST_SECONDS, MOST_BYTES = 10.0, 400 * 2**20  # of one input: of the processor, and beyond what was taken before
 
 
@@ -114,20 +114,21 @@ def failures(name: str, count: int, *, first: int = 0, seconds: float = float("i
 
 
 def main() -> None:
-    """Says how far it is as it goes: a hundred thousand take long."""
-    name, last = sys.argv[1], int(sys.argv[2])
+    """Says how far it is as it goes: a hundred thousand take long, and all readers are to get as far as each other."""
     first = int(sys.argv[3]) if len(sys.argv) > 3 else 0
-    found: dict[int, str] = {}
-    for start in range(first, first + last, AT_ONCE):
-        more, _ = failures(name, min(AT_ONCE, first + last - start), first=start)
-        found |= more
-        tried = min(start + AT_ONCE - first, last)
-        for number, words in list(more.items())[:20]:
-            print(f"  {number}: {words}")  # noqa: T201
-        print(f"{name}: {counted(tried, 'input')}, {counted(len(found), 'failure')}", flush=True)  # noqa: T201
-    for words, number in Counter(words.partition(":")[0] for words in found.values()).most_common():
-        print(f"  {number} times {words}")  # noqa: T201
-    shutil.rmtree(place(), ignore_errors=True)
+    last = first + int(sys.argv[2])
+    found: dict[str, dict[int, str]] = {name: {} for name in (READERS if sys.argv[1] == "all" else sys.argv[1:2])}
+    try:
+        for start in range(first, last, AT_ONCE):
+            for name, before in found.items():
+                more, _ = failures(name, min(AT_ONCE, last - start), first=start)
+                before |= more
+                for number, words in list(more.items())[:20]:
+                    print(f"  {number}: {words}")  # noqa: T201
+                tried = counted(min(start + AT_ONCE, last) - first, "input")
+                print(f"{name}: {tried}, {counted(len(before), 'failure')}", flush=True)  # noqa: T201
+    finally:
+        shutil.rmtree(place(), ignore_errors=True)
 
 
 if __name__ == "__main__":

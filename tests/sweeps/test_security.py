@@ -71,6 +71,28 @@ def test_only_the_driver_can_make_its_processes_run_something() -> None:
         assert cluster.dashboard.startswith(("http://127.0.0.1:", "none"))
 
 
+def _deaf_to() -> set[signal.Signals]:
+    return {number for number in signal.pthread_sigmask(signal.SIG_BLOCK, set()) if isinstance(number, signal.Signals)}
+
+
+@pytest.mark.slow
+def test_workers_hear_nothing_that_a_terminal_sends_to_all() -> None:
+    seen: dict[int, set[signal.Signals]] = {}
+    with closing(local_cluster(1)) as cluster:
+        client: Any = vars(cluster)["_client"]
+
+        def second() -> bool:
+            with suppress(OSError):  # of the one that was killed
+                seen.update(client.run(lambda: (os.getpid(), _deaf_to())).values())
+            return len(seen) == 2
+
+        assert not second()
+        os.kill(next(iter(seen)), signal.SIGKILL)
+        until(second)  # which the nanny starts
+    assert list(seen.values()) == [{signal.SIGINT, signal.SIGHUP}] * 2
+    assert not _deaf_to()  # the driver hears all of it
+
+
 def test_the_control_a_cluster_without_certificates_runs_what_a_stranger_asks_for() -> None:
     with (
         LocalCluster(n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0") as owned,

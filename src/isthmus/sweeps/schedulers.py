@@ -12,9 +12,10 @@ from typing import Any
 
 import dask
 from distributed import Client, LocalCluster
+from distributed.utils import LoopRunner
 
 from isthmus.errors import ExposureWarning, SweepError
-from isthmus.processes.children import safe_path, start_tracker
+from isthmus.processes.children import deaf_to, safe_path, start_tracker
 from isthmus.sweeps.cluster import CONNECT_SECONDS, MOST_DEATHS, Cluster
 from isthmus.sweeps.engine_choice import Certificates
 from isthmus.sweeps.security import fresh_security, joining
@@ -45,9 +46,16 @@ def local_cluster(workers: int, *, dashboard: str | None = None) -> Cluster:
         )
         stack.enter_context(safe_path())  # as long as it lives: a worker that dies is started again
         start_tracker()
+        loop = LoopRunner()
+        # its threads start the workers, now and again when one dies: what a terminal sends to all is the driver's
+        # affair, which asks them to save; by themselves they end in tracebacks
+        with deaf_to("SIGINT"), deaf_to("SIGHUP"):
+            loop.start()
+        stack.callback(loop.stop)
         owned = _started(
             n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", security=security,
             dashboard_address=dashboard or LOOPBACK, silence_logs=logging.CRITICAL, local_directory=scratch,
+            loop=loop.loop,
         )  # fmt: skip
         stack.callback(owned.close)
         return Cluster(partial(Client, owned), owned=stack, revive=partial(owned.scale, workers))

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
+import crafted_archives
 import crafted_programs
 from crafted_files import rewritten, run_by_torch
 from crafted_programs import GRAPH, Everything, inputs
@@ -125,6 +126,43 @@ def test_no_text_of_a_crafted_program_is_run(tmp_path: Path, program: Path, star
         path.unlink()
 
 
+def test_no_bent_archive_writes_or_runs_anything(tmp_path: Path, program: Path) -> None:
+    good, marker = program.read_bytes(), tmp_path / "marker"
+    before = sorted(Path.cwd().iterdir())
+    read: set[str] = set()
+    for name, bend in crafted_archives.bends(marker).items():
+        (tmp_path / "evil.pt2").write_bytes(bend(good))
+        module, _ = read_or_refused(tmp_path / "evil.pt2")
+        if module is not None:  # what is beside the members that are read changes nothing
+            assert close(module(*inputs()), read_program(program)(*inputs())), name
+            read.add(name)
+        assert [path.name for path in tmp_path.iterdir()] == ["evil.pt2"], name
+    assert sorted(Path.cwd().iterdir()) == before
+    assert not {name for name in read if "second graph" in name}
+
+
+def test_names_without_end_are_refused_at_once(tmp_path: Path, program: Path) -> None:
+    """A name of many parts took memory by its square, names that become the same took time by their square."""
+    deep = ".".join("a" * 30_000)
+
+    def long(members: dict[str, bytes]) -> None:
+        for member in (GRAPH, crafted_programs.WEIGHTS):
+            members[member] = members[member].replace(b'"layer.weight"', json.dumps(deep).encode())
+
+    def alike(members: dict[str, bytes]) -> None:
+        graph, weights = json.loads(members[GRAPH]), json.loads(members[crafted_programs.WEIGHTS])
+        specs = graph["graph_module"]["signature"]["input_specs"]
+        for number in range(3000):
+            name = "x" + chr(0x4E00 + number)
+            weights["config"][name] = weights["config"]["layer.weight"]
+            specs.append({"parameter": {"arg": {"name": name}, "parameter_name": name}})
+        members[GRAPH], members[crafted_programs.WEIGHTS] = json.dumps(graph).encode(), json.dumps(weights).encode()
+
+    for change, words in ((long, "of more than 50 levels"), (alike, "calls a tensor")):
+        with pytest.raises(DataError, match=words):
+            read_program(rewritten(program, tmp_path / "n.pt2", change))
+
+
 @pytest.mark.slow
 def test_the_payloads_are_live(tmp_path: Path, program: Path) -> None:
     """What torch alone runs of them: some sixty make the marker, so it is the reader that stands between."""
@@ -195,6 +233,7 @@ def test_operators_whose_kernels_trust_shapes_are_asked_first() -> None:
     assert divide(torch.tensor([7, 4]), torch.tensor([-1, 2]), rounding_mode="trunc").tolist() == [-7, 2]
     refused = [(attend, arguments) for arguments in bad]
     refused += [(lstm, (torch.zeros(2, 3, 5), state, weights, False, 2**31, *rest[2:]))]
+    refused += [(norm, (torch.ones(0, 2), torch.ones(0, 1), 0)), (norm, (torch.ones(2, 0), torch.ones(2, 1), 0))]
     refused += [(norm, (torch.ones(5, 2), torch.ones(1), 0)), (norm, (torch.ones(5, 2), torch.ones(1), 1))]
     refused += [
         (lstm, (torch.zeros(2, 3, 6), state, weights, *rest)),

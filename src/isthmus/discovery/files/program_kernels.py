@@ -46,11 +46,11 @@ def _attention_fits(
 
 
 def _weight_norm_fits(v: Tensor, g: Tensor, dim: int = 0) -> None:
-    """Its kernel takes the number of norms on trust."""
+    """Its kernel takes the number of norms on trust, and divides by that of weights."""
     expected = [1] * v.ndim
     if dim != -1:
         expected[dim] = v.shape[dim]
-    if list(g.shape) != expected and not (dim == -1 and g.ndim == 0):
+    if not v.numel() or (list(g.shape) != expected and not (dim == -1 and g.ndim == 0)):
         raise ShapeError(f"_weight_norm: norms of shape {tuple(g.shape)} do not fit weights {tuple(v.shape)}.")
 
 

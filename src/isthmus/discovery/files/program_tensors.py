@@ -43,6 +43,7 @@ def read_tensors(config: Any, members: Mapping[str, bytes], folder: str, prefix:
         facts = [(e["path_name"], e["use_pickle"], e["tensor_meta"]) for e in entries.values()]
     except (KeyError, TypeError, AttributeError):
         raise RefusedProgram("does not list its tensors") from None
+    copies: dict[str, bytearray] = {}  # one of each member, whatever it is read as
     storages: dict[tuple[str, int], Tensor] = {}
     found: dict[str, Tensor] = {}
     for name, (path, pickled, meta) in zip(entries, facts, strict=True):
@@ -54,19 +55,21 @@ def read_tensors(config: Any, members: Mapping[str, bytes], folder: str, prefix:
             number = int(meta["dtype"])
             key = (path, number)
             if key not in storages:
-                storages[key] = _storage(members[folder + path], TYPES[number])
+                if path not in copies:
+                    copies[path] = bytearray(members[folder + path])
+                storages[key] = _storage(copies[path], TYPES[number])
             found[name] = _view(storages[key], meta)
         except (KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:
             raise RefusedProgram(f"describes the tensor {name[:80]!r} so that it does not fit {path[:80]!r}") from error
     return found
 
 
-def _storage(content: bytes, dtype: torch.dtype) -> Tensor:
+def _storage(content: bytearray, dtype: torch.dtype) -> Tensor:
     if not content:
         return torch.empty(0, dtype=dtype)
     if dtype is torch.bool:  # a byte other than 0 and 1 is no truth value
-        return torch.frombuffer(bytearray(content), dtype=torch.uint8).ne(0)
-    return torch.frombuffer(bytearray(content), dtype=dtype)
+        return torch.frombuffer(content, dtype=torch.uint8).ne(0)
+    return torch.frombuffer(content, dtype=dtype)
 
 
 def _view(storage: Tensor, meta: Mapping[str, Any]) -> Tensor:

@@ -74,10 +74,13 @@ class Attributes:
         """The attributes on the way to a tensor; different names never share one.
 
         Raises:
-            RefusedProgram: a part of it is empty, private to Python, or too long.
+            RefusedProgram: a part of it is empty, private to Python, too long, too often the same, or one of too many.
         """
+        parts = name.split(".", _MOST_LEVELS)
+        if len(parts) > _MOST_LEVELS:
+            raise RefusedProgram(f"calls a tensor {name[:80]!r}, of more than {_MOST_LEVELS} levels")
         above, found = "", list[str]()
-        for part in name.split("."):
+        for part in parts:
             if (above, part) not in self._parts:
                 self._parts[above, part] = self._new(above, part, name)
             found.append(self._parts[above, part])
@@ -86,12 +89,16 @@ class Attributes:
 
     def _new(self, above: str, part: str, name: str) -> str:
         attribute = re.sub(r"\W", "_", part, flags=re.ASCII)
+        # each longer than the last: a file of many names that become the same would take for ever
+        while _SEGMENT.fullmatch(attribute) and self._is_taken(above, attribute):
+            attribute += "_"
         if not _SEGMENT.fullmatch(attribute):
             raise RefusedProgram(f"calls a tensor {name[:80]!r}")
-        while keyword.iskeyword(attribute) or attribute in _TAKEN or (above, attribute) in self._used:
-            attribute += "_"
         self._used.add((above, attribute))
         return attribute
+
+    def _is_taken(self, above: str, attribute: str) -> bool:
+        return keyword.iskeyword(attribute) or attribute in _TAKEN or (above, attribute) in self._used
 
 
 def input_names(call: Mapping[str, Any], count: int) -> list[str]:
