@@ -89,6 +89,11 @@ def report(
 
     Raises:
         OSError: the file cannot be written.
+
+    >>> path = Path(tempfile.mkdtemp()) / "page.html"
+    >>> isthmus.report(isthmus.diagnose(module, x), path, pictures={})
+    >>> path.read_text()[:15].lower()
+    '<!doctype html>'
     """
     if not isinstance(result, Discovery | Diagnosis):  # pyright: ignore[reportUnnecessaryIsInstance] - callers
         raise TypeError(f"report(result, path): needs what discover or diagnose returned, got {type(result).__name__}.")
