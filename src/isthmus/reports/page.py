@@ -200,7 +200,11 @@ def _columns(found: Discovery) -> dict[str, str]:
     columns = {"inputs": found.input_names}
     if found.task != "autoencoding":
         columns["classes" if found.task == "classification" else "targets"] = found.target_names
-    return {f"{len(names)} {what}": _listed(names) for what, names in columns.items() if names}
+    return {
+        f"{len(names)} {what if len(names) > 1 else what[:-1]}": _listed(names)
+        for what, names in columns.items()
+        if names
+    }
 
 
 def _listed(names: Sequence[str]) -> str:
