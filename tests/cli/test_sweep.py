@@ -193,7 +193,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
         (["plot", "--out", "t.pdf"], "unknown extension '.pdf'"),
         (["plot", "--axis", "dept"], "Did you mean 'depth'?"),
         (["plot", "--quantity", "objectiv"], "Did you mean 'objective'?"),
-        (["plot", "--by", "width"], "--by width: unknown"),
+        (["plot", "--by", "width"], "--by width: unknown, or the same in every run"),
         (["plot", "--by", "depth", "--axis", "depth"], "that is the axis already"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

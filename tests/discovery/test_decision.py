@@ -35,6 +35,7 @@ DOUBTS = {
     "objective": ({"objective": CurveReading(4, 0.3)}, "The objective curve at ridge 0.001 reads 4, not 3."),
     "scree": ({"scree": CurveReading(2, 0.5)}, "The held-out error bends at 2, not at 3."),
     "jacobian-below": ({"jacobian_rank": 2}, "The Jacobian has 2 directions, not 3[.]"),
+    "jacobian-one": ({"jacobian_rank": 1}, "The Jacobian has 1 direction, not 3[.]"),
     "jacobian-above": ({"jacobian_rank": 4}, "4 directions, not 3[.]"),
     "smaller-ridge": ({"neighbours": (LARGER, (3e-4, CurveReading(4, 0.1)))}, "ridge 0.0003 .* reads 4[.]"),
     "larger-ridge": ({"neighbours": ((3e-3, CurveReading(2, 0.1)), SMALLER)}, "ridge 0.003 .* reads 2[.]"),

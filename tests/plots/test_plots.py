@@ -122,6 +122,12 @@ def labelled(ax: Axes, start: str) -> Line2D:
     return line
 
 
+def test_a_single_coordinate_has_no_ticks_between_whole_numbers() -> None:
+    ax = plots.errors_saved(xr.Dataset({"error_saved": ("coordinate", [1.1])}, coords={"coordinate": [1]}))
+    drawn(ax)
+    assert [tick for tick in ax.get_xticks() if tick % 1] == []
+
+
 def test_every_public_plot_is_drawn_here() -> None:
     assert set(DRAWINGS) == set(plots.__all__)
 

@@ -157,7 +157,6 @@ ACCEPTED: list[tuple[str, str, Write, dict[str, Any], np.ndarray, np.ndarray | N
     ("one class", "d.csv", csv_of(frame(k=["z"] * 30)), {"classes": "k"}, X, np.ones((30, 1))),
     ("parquet", "d.parquet", lambda p: frame().to_parquet(p), {"target": "a"}, X[:, 1:], X[:, :1]),
     ("npy", "d.npy", npy(X), {}, X, None),
-    ("npy of images", "d.npy", npy(X.reshape(30, 3, 1)), {}, X, None),
     ("npy in columns", "d.npy", npy(np.asfortranarray(X)), {"target": "c3"}, X[:, :2], X[:, 2:]),
     ("integers", "d.npy", npy((8 * X).astype(np.int8)), {}, (8 * X).astype(np.int8), None),
     ("float16", "d.npy", npy(X.astype(np.float16)), {}, X.astype(np.float16), None),
@@ -198,6 +197,13 @@ def test_read_as_expected(
     if y is not None:
         np.testing.assert_array_equal(task.target, y)
         assert len(task.y_names) == y.shape[1]
+
+
+def test_images_are_flattened_and_it_is_said(tmp_path: Path) -> None:
+    npy(X.reshape(30, 3, 1))(tmp_path / "d.npy")
+    with pytest.warns(DataWarning, match=r"of shape \(30, 3, 1\) was flattened to 30 rows of 3 columns"):
+        task = read_table(tmp_path / "d.npy")
+    np.testing.assert_array_equal(task.x, X)
 
 
 def test_text_inputs_become_one_column_per_value_and_it_is_said(tmp_path: Path) -> None:

@@ -30,7 +30,8 @@ def compare(
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for heading in ("", str(first), str(second)):
         table.add_column(Text(heading), overflow="fold")
-    for name, values in {**rows, **settings}.items():
+    told = {name: values for name, values in {**rows, **settings}.items() if any(v is not None for v in values)}
+    for name, values in told.items():
         table.add_row(*(Text(_text(value)) for value in (name, *values)))
     terminal().print(table)
     return 0

@@ -41,7 +41,7 @@ def installed() -> dict[str, object]:
     from isthmus import __version__
     from isthmus.tasks.memory import in_words, memory_limit
 
-    pools = {f"{p['internal_api']} {p['version'] or ''} ({p['num_threads']} threads)".replace("  ", " ")
+    pools = {f"{p['internal_api']} {p['version'] or ''} (threads: {p['num_threads']})".replace("  ", " ")
              for p in threadpool_info()}  # fmt: skip
     gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
     return {

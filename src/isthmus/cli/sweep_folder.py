@@ -185,4 +185,5 @@ def _column(name: str, known: Sequence[str], option: str) -> str:
             return column
     near = difflib.get_close_matches(name, [*known, *(column.rpartition(".")[2] for column in known)], n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise DataError(f"{option} {name}: unknown.{hint} Known are {', '.join(known)}.")
+    same = "" if option == "--quantity" else ", or the same in every run"
+    raise DataError(f"{option} {name}: unknown{same}.{hint} Known are {', '.join(known)}.")

@@ -24,6 +24,10 @@ class RankedNetwork:
         rank: the rank of A: Jacobian rank, R_infinity and bottleneck rank of the network on any open set (*exact*).
         matrix: A.
         distortion: every Jacobian has singular values between s_i(A) / distortion and s_i(A) * distortion.
+
+    >>> made = constructions.between_bijections(torch.diag(torch.tensor([1.0, 0.5, 0.0])))
+    >>> made.rank
+    2
     """
 
     network: FullyConnected
@@ -60,6 +64,10 @@ def between_bijections(
         ValueError: a slope outside (0, 1), a negative number of layers, stretch < 1, NaN or infinity.
 
     Source: Jacot 2023a, after Theorem 1. Test: FC-04.
+
+    >>> made = constructions.between_bijections(torch.diag(torch.tensor([1.0, 0.5, 0.0])))
+    >>> made.network(torch.ones(4, 3, dtype=torch.float64)).shape
+    torch.Size([4, 3])
     """
     if not 0 < negative_slope < 1:
         raise ValueError(

@@ -27,6 +27,10 @@ class IdentityComposition:
         inner_dimension: k, the width of the identity layers: an *upper bound* on the bottleneck rank.
         shift: s >= 0, added to g and taken from the argument of h.
         constant: |W_g|^2 + |W_h|^2 - k (L_g + L_h) with the shifted biases, so that penalty = k L + constant.
+
+    >>> double = isthmus.FullyConnected.from_layers([torch.eye(2), 2 * torch.eye(2)])
+    >>> constructions.compose_with_identity(double, double, 3, shift=torch.zeros(2)).inner_dimension
+    2
     """
 
     network: FullyConnected
@@ -68,6 +72,11 @@ def compose_with_identity(
         TypeError: complex or integer samples or shift.
 
     Source: Jacot 2023a, proof of Theorem 1. Test: FC-15.
+
+    >>> double = isthmus.FullyConnected.from_layers([torch.eye(2), 2 * torch.eye(2)])
+    >>> made = constructions.compose_with_identity(double, double, 3, shift=torch.zeros(2))
+    >>> made.network(torch.tensor([[1.0, 2.0]], dtype=torch.float64)).tolist()
+    [[4.0, 8.0]]
     """
     check_junction("compose_with_identity", inner, outer)
     if num_identities < 0:
@@ -98,6 +107,10 @@ def merged_composition(inner: FullyConnected, outer: FullyConnected) -> FullyCon
         ValueError: different slopes.
 
     Source: Jacot 2023a, proof of Theorem 4. Test: FC-16.
+
+    >>> double = isthmus.FullyConnected.from_layers([torch.eye(2), 2 * torch.eye(2)])
+    >>> constructions.merged_composition(double, double).depth
+    3
     """
     check_junction("merged_composition", inner, outer)
     (g_weights, g_biases), (h_weights, h_biases) = biased_layers(inner), biased_layers(outer)

@@ -19,6 +19,10 @@ class XCross:
         network: the ReLU network, widths (2, 4, 8, 2), no biases, penalty 38.
         jacobian_rank: 1, in each of the 8 sectors (*exact*).
         bottleneck_rank: 2, since the map is the identity on a cross, which embeds in no line (*exact*).
+
+    >>> made = constructions.x_cross_example()
+    >>> made.jacobian_rank, made.bottleneck_rank
+    (1, 2)
     """
 
     network: FullyConnected
@@ -36,6 +40,9 @@ class DivergentRepresentation:
         squared_norm: L (2 cosh 2e + cosh 4e) + 3 c^2, the network's penalty (*exact*); 3 L + 12 L e^2 + ... .
         largest_activation: the largest on the unit cube (*exact*): e^{(L/2) e}, which diverges where L e does, unless
             the kink is strong enough to exceed it: max{e^{(L/2) e}, (1 + alpha) e^{-2e} (L > 2), c e^{(L/2 - 1) e}}.
+
+    >>> constructions.divergent_representation_example(10).rank
+    3
     """
 
     network: FullyConnected
@@ -52,6 +59,10 @@ def x_cross_example() -> XCross:
     The identity on the cross |x_0| = |x_1| and zero on both axes.
 
     Source: Jacot 2023a, Example 1, whose two cases are printed in the wrong order (the printed map jumps). Test: FC-05.
+
+    >>> x = torch.tensor([[2.0, -1.0], [1.0, 1.0]], dtype=torch.float64)
+    >>> constructions.x_cross_example().network(x).tolist()
+    [[1.0, -1.0], [1.0, 1.0]]
     """
     x0, x1 = torch.tensor([1.0, -1, 0, 0]), torch.tensor([0.0, 0, 1, -1])
     abs0, abs1 = x0.abs(), x1.abs()
@@ -81,6 +92,10 @@ def divergent_representation_example(
         ValueError: an odd depth or one below 2, alpha < 0, epsilon < 0 or beyond 300 / L, where numbers overflow.
 
     Source: Jacot 2023b, Example 20. Test: FC-36.
+
+    >>> made = constructions.divergent_representation_example(10, alpha=1.0)
+    >>> made.network(torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64)).round(decimals=6).tolist()
+    [[1.0, 0.0, 1.0]]
     """
     if depth < 2 or depth % 2 or not 0 <= alpha < inf or not 0 <= epsilon * depth <= 300:
         raise ValueError(

@@ -23,6 +23,10 @@ class PositivePath:
         rank: k, the rank of the map.
         squared_norm: sum_l Tr[K_{l/L} K_{(l-1)/L}^+], the penalty (*exact*).
         limit: k L + 2 log |A|_+, from which the squared norm differs by O(1/L).
+
+    >>> x = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    >>> constructions.completely_positive_path(torch.tensor([[1.0, 1.0], [0.0, 2.0]]), depth=4, x=x).rank
+    2
     """
 
     network: FullyConnected
@@ -45,6 +49,10 @@ def balanced_linear_network(
         ValueError: depth < 1, or a rank outside 1..min(d_out, d_in).
 
     Source: Dai, Karzand and Srebro 2021. Test: networks/test_pruning, constructions/test_linear.
+
+    >>> network = constructions.balanced_linear_network(torch.diag(torch.tensor([8.0, 1.0])), depth=3)
+    >>> round(network.penalty().item(), 6)  # 3 (8^(2/3) + 1)
+    15.0
     """
     if depth < 1 or (rank is not None and not 1 <= rank <= min(matrix.shape)):
         raise ValueError(
@@ -84,6 +92,11 @@ def completely_positive_path(
         ValueError: depth < 2, a zero matrix, a map that is not isometric, or a domain that is not non-negative.
 
     Source: Jacot 2023b, Theorem 3 (3). Test: FC-30.
+
+    >>> matrix = torch.tensor([[1.0, 1.0], [0.0, 2.0]], dtype=torch.float64)
+    >>> made = constructions.completely_positive_path(matrix, depth=4, x=torch.eye(2))
+    >>> made.network(torch.eye(2, dtype=torch.float64)).round(decimals=6).tolist()
+    [[1.0, 0.0], [1.0, 2.0]]
     """
     _check_path(matrix, x, depth)
     check_numbers("completely_positive_path", matrix=matrix, x=x, isometry_in=isometry_in, isometry_out=isometry_out)

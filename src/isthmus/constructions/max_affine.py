@@ -33,6 +33,10 @@ def max_affine_network(slopes: Float[Tensor, "m d_in"], offsets: Float[Tensor, "
         ShapeError: no piece, or slopes and offsets that do not fit.
 
     Source: Arora, Basu, Mianjy and Mukherjee 2018, in Jacot 2023a, Corollary 1. Test: FC-17.
+
+    >>> network = constructions.max_affine_network(torch.tensor([[1.0], [-1.0]]), torch.tensor([0.0, 1.0]))
+    >>> network(torch.tensor([[0.0], [3.0]], dtype=torch.float64)).flatten().tolist()
+    [1.0, 3.0]
     """
     _check_pieces("max_affine_network", slopes, offsets)
     return _tree(slopes, offsets, [(1.0, [list(range(len(slopes)))])])
@@ -56,6 +60,10 @@ def lattice_network(
         ValueError: no set, an empty set, or a piece outside 0..m-1.
 
     Source: Jacot 2023a, Corollary 1. Test: FC-17.
+
+    >>> network = constructions.lattice_network(torch.tensor([[1.0], [-1.0]]), torch.zeros(2), [[0], [1]])
+    >>> network(torch.tensor([[-3.0], [2.0]], dtype=torch.float64)).flatten().tolist()  # max(x, -x)
+    [3.0, 2.0]
     """
     _check_pieces("lattice_network", slopes, offsets)
     groups = _groups("lattice_network", sets, len(slopes))
@@ -82,6 +90,10 @@ def shallow_lattice_network(
     Accuracy: rounding grows with the number of maxima. Cost: up to 2^m of them, so for few pieces; `lattice_network` is
     deeper and narrower.
     Source: Wang and Sun 2005, Arora, Basu, Mianjy and Mukherjee 2018, in Jacot 2023a, Corollary 1. Test: FC-17.
+
+    >>> network = constructions.shallow_lattice_network(torch.tensor([[1.0], [-1.0]]), torch.zeros(2), [[0], [1]])
+    >>> network.depth, network(torch.tensor([[-3.0]], dtype=torch.float64)).tolist()
+    (2, [[3.0]])
     """
     _check_pieces("shallow_lattice_network", slopes, offsets)
     signed: Counter[frozenset[int]] = Counter({frozenset(): 1})
@@ -121,6 +133,10 @@ def lattice_sets(
         ValueError: tolerance < 0, NaN or infinity in the points, a point at which no piece has the value of f.
 
     Source: Jacot 2023a, Corollary 1. Test: FC-17.
+
+    >>> slopes, offsets = torch.tensor([[1.0], [-1.0]]), torch.zeros(2)
+    >>> constructions.lattice_sets(torch.abs, slopes, offsets, torch.tensor([[-1.0], [1.0]]))
+    [[0], [1]]
     """
     _check_pieces("lattice_sets", slopes, offsets)
     check_numbers("lattice_sets", points=points)

@@ -59,6 +59,10 @@ def piecewise_linear_network(
 
     Accuracy: rounding times the largest slope times the range of the knots.
     Source: Jacot 2023a, Corollary 1. Test: FC-17.
+
+    >>> network = constructions.piecewise_linear_network(torch.tensor([0.0, 1.0]), torch.tensor([[0.0], [2.0]]))
+    >>> network(torch.tensor([[0.5], [2.0]], dtype=torch.float64)).flatten().tolist()
+    [1.0, 2.0]
     """
     _check_knots(knots, values, left_slope, right_slope)
     t, y = knots.double(), values.double()
@@ -110,6 +114,10 @@ def rank_one_interpolator(
 
     Accuracy: rounding times the largest slope, about |y| / (smallest gap of t).
     Source: Jacot 2023a, Proposition 2. Test: FC-19.
+
+    >>> made = constructions.rank_one_interpolator(torch.eye(3), torch.eye(3), depth=9, num_directions=5)
+    >>> made.network(torch.eye(3, dtype=torch.float64)).round(decimals=6).abs().tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
     _check_interpolation(x, y, depth, direction)
     if direction is None and num_directions < 1:

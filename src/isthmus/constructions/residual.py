@@ -26,6 +26,11 @@ class ResidualComposition:
         cost: the penalty by the formula of the construction (*exact*).
         scaling_cost: the part of it that k directions pay for being stretched; it dominates as lambda goes to 0.
         repeats: blocks that write each layer of inner and outer.
+
+    >>> double = isthmus.FullyConnected.from_layers([torch.eye(2), 2 * torch.eye(2)])
+    >>> made = constructions.residual_composition(double, double, depth=8, residual_weight=0.1, shift=torch.zeros(2))
+    >>> made.inner_dimension
+    2
     """
 
     network: ResNet
@@ -72,6 +77,11 @@ def residual_composition(
 
     Source: Boix-Adsera 2025, Theorem 3.3, with three misprints corrected (sqrt(tau^{1/L'} - 1), beta = sqrt(lambda),
     parenthesis of the cost). Test: RES-13.
+
+    >>> double = isthmus.FullyConnected.from_layers([torch.eye(2), 2 * torch.eye(2)])
+    >>> made = constructions.residual_composition(double, double, depth=8, residual_weight=0.1, shift=torch.zeros(2))
+    >>> made.network(torch.tensor([[1.0, 2.0]], dtype=torch.float64)).round(decimals=6).tolist()
+    [[4.0, 8.0]]
     """
     call = "residual_composition"
     s = check_residual(call, inner, outer, residual_weight=residual_weight, embedding_scale=embedding_scale)
@@ -100,6 +110,9 @@ def best_embedding_scale(residual_weight: float, *, rank: int, d_in: int, d_out:
         ValueError: lambda <= 0 or not finite, k < 1, or neither inputs nor outputs.
 
     Source: Boix-Adsera 2025, Theorem 3.3. Test: RES-13.
+
+    >>> round(constructions.best_embedding_scale(0.5, rank=1, d_in=2, d_out=2), 3)
+    0.5
     """
     if not 0 < residual_weight < inf or rank < 1 or d_in + d_out < 1:
         raise ValueError(

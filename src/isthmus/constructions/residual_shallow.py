@@ -58,6 +58,12 @@ def shallow_residual_composition(
 
     Source: Boix-Adsera 2025, Theorem 3.3, with the factor 1/m of the biases that the paper forgets; RES-14.
     Test: RES-14.
+
+    >>> double = isthmus.FullyConnected.from_layers([torch.eye(2), 2 * torch.eye(2)])
+    >>> free = {"depth": 8, "residual_weight": 0.1, "shift": torch.zeros(2)}
+    >>> made = constructions.shallow_residual_composition(double, double, **free)
+    >>> made.network(torch.tensor([[1.0, 2.0]], dtype=torch.float64)).round(decimals=6).tolist()
+    [[4.0, 8.0]]
     """
     call = "shallow_residual_composition"
     if repeats is not None and repeats < 1:

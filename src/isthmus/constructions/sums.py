@@ -21,6 +21,10 @@ class ParallelSum:
         network: the sum.
         cross_term: 2 <b_{f,L}, b_{g,L}>, so that penalty = penalty(f) + penalty(g) + cross_term (after padding).
         padding: identity layers that were inserted into f and into g to make their depths equal.
+
+    >>> double = isthmus.FullyConnected.from_layers([torch.eye(2), 2 * torch.eye(2)])
+    >>> constructions.parallel_sum(double, double).network.depth
+    2
     """
 
     network: FullyConnected
@@ -42,6 +46,11 @@ def parallel_sum(first: FullyConnected, second: FullyConnected) -> ParallelSum:
         ValueError: different slopes, or layers of which one has an activation and the other not.
 
     Source: Jacot 2023a, proof of Theorem 4. Test: FC-16.
+
+    >>> double = isthmus.FullyConnected.from_layers([torch.eye(2), 2 * torch.eye(2)])
+    >>> made = constructions.parallel_sum(double, double)
+    >>> made.network(torch.tensor([[1.0, 2.0]], dtype=torch.float64)).tolist()
+    [[4.0, 8.0]]
     """
     if (first.dimensions[0], first.dimensions[-1]) != (second.dimensions[0], second.dimensions[-1]):
         raise ShapeError(
@@ -86,6 +95,12 @@ def leaky_from_relu(network: FullyConnected, negative_slope: float) -> FullyConn
         ValueError: the network is not a ReLU network, or |a| >= 1.
 
     Source: Jacot 2023a, proof of Corollary 1, with the sign corrected. Test: FC-18.
+
+    >>> network = isthmus.FullyConnected.from_layers([torch.eye(2), torch.ones(1, 2)])
+    >>> leaky = constructions.leaky_from_relu(network, 0.5)
+    >>> x = torch.tensor([[-1.0, 2.0]], dtype=torch.float64)
+    >>> network(x).item(), round(leaky(x).item(), 6)
+    (2.0, 2.0)
     """
     a = negative_slope
     if network.negative_slope != 0:

@@ -23,6 +23,9 @@ class Diagnosis(Shown):
         cuts: how many directions carry the output, as cuts behind a matrix have judged on held-out rows (see
             `narrow_places`); None where no layer cuts the module, rows or memory do not allow it, or a limit ended
             the passes.
+
+    >>> isthmus.diagnose(module, x).layers.sizes["layer"]
+    2
     """
 
     layers: xr.Dataset

@@ -83,6 +83,9 @@ def forensics(module: nn.Module, x: Inputs, y: Tensor, *, loss: str | Loss | Los
 
     Accuracy: gradients in float64 where the module can be copied. Weights before a normalisation do not change the loss
         with their length, and show a ridge of 0. Test: diagnostics/test_forensics.
+
+    >>> type(isthmus.forensics(network, torch.from_numpy(x), torch.from_numpy(y))).__name__
+    'Forensics'
     """
     network = module_argument(module, "forensics(module, x, y)")
     samples, y = Samples.of(x), torch.as_tensor(y)

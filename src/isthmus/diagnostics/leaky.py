@@ -126,6 +126,13 @@ def leaky_diagnosis(
         As `leaky_path`. NumericalWarning: the network is far from critical, so the Hamiltonians say little.
 
     Source: Jacot and Kaiser 2024, figure 1. Test: LEAKY-13, LEAKY-15.
+
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")  # this one was not trained, which is said
+    ...     table = isthmus.leaky_diagnosis(leaky, x, y, ridge=1e-2)
+    ...
+    >>> table.sizes["layer"]
+    4
     """
     of_data = loss_argument(loss, "leaky_diagnosis")
     exact, inputs, targets = checked_copy(network, x, y, ridge, of_data)

@@ -55,6 +55,11 @@ class Monitor:
         DataError: x cannot be used. ValueError: `every` < 1 or `num_samples` < 2.
 
     Accuracy: spectra of float32 activations, decomposed in float64: values below 1e-7 of the largest are rounding.
+
+    >>> monitor = isthmus.Monitor(module, x, every=2)
+    >>> stepped = [monitor.step() for _ in range(4)]  # after each step of the optimiser
+    >>> monitor.history["step"].values.tolist()
+    [2, 4]
     """
 
     def __init__(

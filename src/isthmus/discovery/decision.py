@@ -90,7 +90,9 @@ def _disagreements(readings: Readings, rank: int) -> list[str]:
         reads, elsewhere = readings.kind.held_out_reads, readings.kind.held_out_elsewhere
         doubts.append(f"The held-out error {reads.format(readings.scree.rank)}, not {elsewhere.format(rank)}.")
     if readings.jacobian_rank != rank:
-        doubts.append(f"The Jacobian has {readings.jacobian_rank} directions, not {rank}.")
+        doubts.append(
+            f"The Jacobian has {readings.jacobian_rank} direction{'s' * (readings.jacobian_rank != 1)}, not {rank}."
+        )
     for ridge, reading in readings.counted_neighbours:
         if reading.rank != readings.objective.rank:
             same = ", as the held-out error does" if reading.rank == readings.scree.rank else ""
@@ -145,7 +147,7 @@ def _against_simpler_maps(readings: Readings, rank: int) -> list[str]:
     if rank < len(readings.linear_error) and mine > readings.errors_compared.raised(linear, AS_LINEAR):
         return [
             f"A linear map through at most {rank} {readings.noun}s predicts better (relative error {linear:.3g}, here "
-            f"{mine:.3g}): give more data or starts."
+            f"{mine:.3g}): take that map, or give more data or starts."
         ]
     return []
 

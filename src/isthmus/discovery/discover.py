@@ -127,6 +127,11 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         DataError: data that cannot be used (says which rows or columns), `out` holds another run, or another process
             works there.
         ValueError: an unknown option, or a device that torch does not see.
+
+    >>> quick = isthmus.Limits(evaluations=40)
+    >>> found = isthmus.discover(x, y, ridge=1e-2, starts=1, effort="quick", limits=quick)
+    >>> found.interval.lower <= found.rank, "heldout_error" in found.scree
+    (True, True)
     """
     request = Asked(
         encoder=encoder, decoder=decoder, log=log, units=units, ranks=ranks, network=network, loss=loss,

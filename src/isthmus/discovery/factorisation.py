@@ -70,6 +70,10 @@ def factorise(
         DataWarning: fewer than three rows for each coordinate.
 
     Source: ours.
+
+    >>> halves = isthmus.factorise(module, torch.from_numpy(x).float(), 1)
+    >>> halves.rank, halves.encoder(torch.from_numpy(x).float()).shape
+    (1, torch.Size([60, 1]))
     """
     module_argument(module, "factorise(module, x)")
     x = tensor_argument(x, "factorise(module, x): x")

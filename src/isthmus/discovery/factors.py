@@ -21,6 +21,9 @@ class Factorisation(Generic[M]):
         layer: number of the layer that was cut; of a module that is not ours, its name.
         relative_error: |decoder(encoder(x)) - f(x)|_F / |f(x) - mean|_F on the rows that the halves were fitted to.
         heldout_error: the same on rows that had no say (see `factorise`); NaN where there are none.
+
+    >>> isthmus.factorise(network, x, 2).rank
+    2
     """
 
     encoder: M

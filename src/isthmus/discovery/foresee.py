@@ -113,6 +113,9 @@ def foresee(x: object, y: object = None, **options: Any) -> Forecast:  # noqa: A
     Raises:
         DataError: data that cannot be used.
         ValueError: an unknown option.
+
+    >>> isthmus.foresee(x, y, ridge=1e-2, starts=1).seconds > 0
+    True
     """
     return forecast(Asked(**options).request(x, y))
 

@@ -77,6 +77,9 @@ class Discovery(Shown):
         others: the other ranks of the same task by their kind, if they were asked for.
         remedies: what was done about doubts before answering, in order: `name`, `words`, `evaluations` (gradients that
             it was planned to take), `rank` and `verdict` afterwards.
+
+    >>> found.rank >= 1, found.transform(x).shape == (60, found.rank), found.predict(x).shape
+    (True, True, (60, 2))
     """
 
     rank: int
@@ -250,6 +253,11 @@ def load(folder: str | os.PathLike[str]) -> Discovery:
 
     Raises:
         DataError: there is no finished run, or a file is missing, damaged, of another run or of a newer format.
+
+    >>> folder = Path(tempfile.mkdtemp()) / "run"
+    >>> found.save(folder)
+    >>> isthmus.load(folder).rank == found.rank
+    True
     """
     found, has_control, others = read_fields(folder)
     control = load(Path(folder) / CONTROL) if has_control else None

@@ -51,6 +51,9 @@ def scree(
         TypeError: neither a discovery nor a `FullyConnected`.
         ValueError: no data for a network, or a rank that is not in the discovery.
         ShapeError: x and y of different length.
+
+    >>> isthmus.scree(found)["heldout_error"].dims
+    ('rank',)
     """
     if isinstance(result_or_module, Discovery):
         curve = result_or_module.scree

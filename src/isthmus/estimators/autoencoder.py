@@ -16,6 +16,11 @@ class BottleneckAutoencoder(Bottleneck):
         n_components_: number of coordinates.
         scree_: error through 1, 2, 3, ... coordinates.
         discovery_: the whole `Discovery`, with its verdict and warnings.
+
+    >>> model = isthmus.BottleneckAutoencoder(effort="quick", starts=1, ridge=1e-2, evaluations=10, random_state=0)
+    >>> coordinates = model.fit_transform(x[:25, :2])
+    >>> coordinates.shape == (25, model.n_components_), model.inverse_transform(coordinates).shape
+    (True, (25, 2))
     """
 
     def fit(self, X: Samples, y: Samples = None, sample_weight: Samples = None) -> "BottleneckAutoencoder":

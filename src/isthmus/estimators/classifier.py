@@ -22,6 +22,10 @@ class BottleneckClassifier(ClassifierMixin, Bottleneck):
         rank_: number of coordinates.
         scree_: error through 1, 2, 3, ... coordinates.
         discovery_: the whole `Discovery`, with its verdict and warnings.
+
+    >>> model = isthmus.BottleneckClassifier(effort="quick", starts=1, ridge=1e-2, evaluations=30, random_state=0)
+    >>> model.fit(x, x[:, 0] > 0).predict_proba(x).shape
+    (60, 2)
     """
 
     def fit(self, X: Samples, y: Samples, sample_weight: Samples = None) -> "BottleneckClassifier":

@@ -36,6 +36,10 @@ class BottleneckRegressor(RegressorMixin, Bottleneck):
         rank_: number of coordinates.
         scree_: error through 1, 2, 3, ... coordinates.
         discovery_: the whole `Discovery`, with its verdict and warnings.
+
+    >>> model = isthmus.BottleneckRegressor(effort="quick", starts=1, ridge=1e-2, evaluations=30, random_state=0)
+    >>> model.fit(x, y).transform(x).shape == (60, model.rank_)
+    True
     """
 
     def fit(self, X: Samples, y: Samples, sample_weight: Samples = None) -> "BottleneckRegressor":

@@ -38,6 +38,10 @@ def caratheodory_prune(
     Cost: one singular value decomposition of (n width_{l+1}, width_l) per layer and one of (rank, rank + 1) per
     neuron removed.
     Source: Jacot and Kaiser 2024, Proposition 3 (LEAKY-10, there for a leaky residual network). Test: laws/test_moves.
+
+    >>> network = isthmus.FullyConnected.from_layers([torch.ones(3, 1), torch.ones(1, 3)])
+    >>> networks.caratheodory_prune(network, torch.tensor([[1.0], [2.0]]).double()).dimensions
+    (1, 1, 1)
     """
     if not 0 <= relative < 1:
         raise ValueError(f"caratheodory_prune(relative={relative}): needs 0 <= relative < 1; 1e-13 is rounding.")

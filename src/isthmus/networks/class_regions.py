@@ -26,6 +26,11 @@ class ClassRegions:
         tripoints: points (u, v) adherent to three or more regions, shape (num_tripoints, 2). One of them certifies a
             bottleneck rank of 2 at least.
         tripoint_classes: the classes that meet at each tripoint.
+
+    >>> network = isthmus.FullyConnected.from_layers([torch.eye(2)])
+    >>> cells = networks.slice_cells(network, torch.zeros(2), torch.eye(2))
+    >>> networks.class_regions(cells).labels.tolist()
+    [0, 1]
     """
 
     polygons: tuple[Tensor, ...]
@@ -50,6 +55,11 @@ def class_regions(cells: SliceCells, *, relative: float = 1e-9) -> ClassRegions:
         ValueError: fewer than two outputs, or `relative` outside (0, 1).
 
     Source: Jacot 2023a, section 5. Test: FC-45.
+
+    >>> network = isthmus.FullyConnected.from_layers([torch.eye(2)])
+    >>> cells = networks.slice_cells(network, torch.zeros(2), torch.eye(2))
+    >>> len(networks.class_regions(cells).polygons)
+    2
     """
     num_classes = cells.values[0].shape[1]
     if num_classes < 2 or not 0 < relative < 1:

@@ -35,6 +35,11 @@ def fold_constant_neurons(
         ShapeError: `x` does not fit the network, or has no rows.
 
     Source: ours, and FC-29. Test: laws/test_moves.
+
+    >>> layers = [torch.tensor([[1.0], [0.0]]), torch.ones(1, 2)], [torch.tensor([0.0, 5.0]), torch.zeros(1)]
+    >>> network = networks.fold_constant_neurons(isthmus.FullyConnected.from_layers(*layers))
+    >>> network.dimensions, network.biases[-1].tolist()
+    ((1, 1, 1), [5.0])
     """
     if x is not None:
         check_samples("fold_constant_neurons(network, x)", x, network.dimensions[0])
@@ -62,6 +67,10 @@ def balance_linear_runs(network: FullyConnected) -> FullyConnected:
         A new network. The penalty never rises.
 
     Source: FC-09. Test: laws/test_moves.
+
+    >>> network = isthmus.FullyConnected.from_layers([4 * torch.eye(2), torch.eye(2)], linear=[1])
+    >>> [round(w.max().item(), 6) for w in networks.balance_linear_runs(network).weights]
+    [2.0, 2.0]
     """
     layers = network.written_layers()
     start = 1
@@ -80,6 +89,9 @@ def balanced_factors(matrix: Float[Tensor, "d_out d_in"], depth: int, *, rank: i
         matrix: the product A = U S V^T.
         depth: number of factors, at least 1.
         rank: singular values kept; by default those above rounding, at least one.
+
+    >>> [float(w) for w in networks.balanced_factors(torch.tensor([[9.0]]), 2)]
+    [3.0, 3.0]
     """
     if depth == 1:
         return [matrix.clone()]

@@ -35,6 +35,10 @@ class FullyConnected(Network):
     Raises:
         ValueError: depth < 1, widths that do not number L-1 or are not positive, |negative_slope| >= 1, or a linear
             layer number outside 1..L-1.
+
+    >>> net = isthmus.FullyConnected(4, 2, width=6, depth=3, seed=0)
+    >>> net.dimensions, net(torch.zeros(5, 4)).shape
+    ((4, 6, 6, 2), torch.Size([5, 2]))
     """
 
     def __init__(  # noqa: PLR0913 - the arguments are a public contract

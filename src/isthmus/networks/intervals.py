@@ -32,6 +32,11 @@ def output_range(
     Raises:
         ShapeError: a bound that does not have one entry per feature.
         ValueError: a lower bound above the upper one, or not a number.
+
+    >>> network = isthmus.FullyConnected.from_layers([torch.eye(2), torch.ones(1, 2)])
+    >>> lower, upper = networks.output_range(network, torch.tensor([-1.0, -1.0]), torch.tensor([1.0, 1.0]))
+    >>> float(lower), float(upper)
+    (0.0, 2.0)
     """
     d_in = network.dimensions[0]
     if tuple(lower.shape) != (d_in,) or tuple(upper.shape) != (d_in,):

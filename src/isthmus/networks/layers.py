@@ -25,6 +25,9 @@ class LayerState:
         weight: W_l, shape (width_l, width_{l-1}).
         bias: b_l, shape (width_l,), or None.
         name: where the layer sits in the module, as in `named_modules`.
+
+    >>> [state.preactivation.shape[1] for state in isthmus.walk(network, torch.from_numpy(x))]
+    [8, 8, 2]
     """
 
     position: int
@@ -59,6 +62,9 @@ def walk(network: nn.Module, x: Float[Tensor, "n d_in"]) -> list[LayerState]:
     Raises:
         ShapeError: `x` does not have the number of features that the first layer takes.
         ValueError: the module has no linear layer.
+
+    >>> [state.position for state in isthmus.walk(network, torch.from_numpy(x))]
+    [1, 2, 3]
     """
     if isinstance(network, Walkable):
         return network.layer_states(x)

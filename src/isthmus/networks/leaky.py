@@ -57,6 +57,10 @@ class LeakyResNet(ResidualStream):
     Raises:
         ValueError: effective_depth < 0, depth < 1, width below a data dimension, steps that are negative or do not sum
             to 1, rho_l Lt > 1 with "euler", an unknown word.
+
+    >>> net = isthmus.LeakyResNet(4, 2, width=6, depth=3, effective_depth=2.0, seed=0)
+    >>> net(torch.zeros(5, 4)).shape
+    torch.Size([5, 2])
     """
 
     smoothing: Tensor

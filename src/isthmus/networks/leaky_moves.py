@@ -35,6 +35,11 @@ def with_steps(network: LeakyResNet, steps: Float[Tensor, " depth"]) -> LeakyRes
         ValueError: an explicit Euler network, whose total leak the steps would change; a smoothed one; bad steps.
 
     Accuracy: rounding. Source: Jacot and Kaiser 2024, Proposition 10, in discrete form ours. Test: LEAKY-17.
+
+    >>> network = isthmus.LeakyResNet(2, 1, width=3, depth=2, effective_depth=1.0, scheme="exponential", seed=0)
+    >>> other = networks.with_steps(network, torch.tensor([0.25, 0.75]))
+    >>> torch.allclose(other(torch.ones(1, 2)), network(torch.ones(1, 2)), atol=1e-6)
+    True
     """
     _check_movable("with_steps", network)
     moved = LeakyResNet(
@@ -70,6 +75,10 @@ def retimed(network: LeakyResNet) -> LeakyResNet:
 
     Accuracy: the outputs to rounding; the steps are a local optimum.
     Source: Jacot and Kaiser 2024, Proposition 10. Test: LEAKY-17.
+
+    >>> network = isthmus.LeakyResNet(2, 1, width=3, depth=4, effective_depth=1.0, scheme="exponential", seed=0)
+    >>> bool(networks.retimed(network).penalty() <= network.penalty())
+    True
     """
     _check_movable("retimed", network)
     W, width = network.weights.detach().double(), network.width
@@ -114,6 +123,12 @@ def releaked(network: LeakyResNet, effective_depth: Real) -> tuple[LeakyResNet, 
         ValueError: an exponential or smoothed network, a leak out of range.
 
     Accuracy: rounding. Source: Jacot and Kaiser 2024, section 1.2, with the bias ours. Test: LEAKY-03.
+
+    >>> network = isthmus.LeakyResNet(2, 1, width=3, depth=4, effective_depth=1.0, seed=0, dtype=torch.float64)
+    >>> other, factor = networks.releaked(network, 2.0)
+    >>> x = torch.ones(1, 2, dtype=torch.float64)
+    >>> torch.allclose(other(x), factor * network(x))
+    True
     """
     check_positive("releaked", "effective_depth", effective_depth)
     if network.scheme != "euler":

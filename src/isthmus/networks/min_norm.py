@@ -40,6 +40,11 @@ def min_norm_projection(
     Accuracy: that of a singular value decomposition in float64, whatever the network's type.
     Cost: O(n width^2) per layer.
     Source: Jacot and Kaiser 2024, section 1.3 (without leak; LEAKY-04). Test: laws/test_moves.
+
+    >>> network = isthmus.FullyConnected.from_layers([torch.ones(1, 2)])
+    >>> x = torch.tensor([[1.0, 0.0]]).double()  # on which the second weight does nothing
+    >>> networks.min_norm_projection(network, x).weights[0].round(decimals=6).tolist()
+    [[1.0, 0.0]]
     """
     if not 0 <= relative < 1:
         raise ValueError(

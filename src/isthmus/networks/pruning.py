@@ -33,6 +33,10 @@ def delete_dead_neurons(network: FullyConnected, x: Float[Tensor, "n d_in"] | No
         ShapeError: `x` does not fit the network, or has no rows.
 
     Source: ours. Test: laws/test_moves.
+
+    >>> network = isthmus.FullyConnected.from_layers([torch.tensor([[1.0], [0.0]]), torch.ones(1, 2)])
+    >>> networks.delete_dead_neurons(network).dimensions
+    (1, 1, 1)
     """
     layers = network.written_layers()
     if x is not None:
@@ -64,6 +68,10 @@ def merge_parallel_neurons(network: FullyConnected, *, relative: float = 1e-12) 
         ValueError: `relative` is not in [0, 1).
 
     Source: ours. Test: laws/test_moves.
+
+    >>> network = isthmus.FullyConnected.from_layers([torch.tensor([[1.0], [2.0]]), torch.ones(1, 2)])
+    >>> networks.merge_parallel_neurons(network).dimensions
+    (1, 1, 1)
     """
     if not 0 <= relative < 1:
         raise ValueError(f"merge_parallel_neurons(relative={relative}): needs 0 <= relative < 1; 1e-12 is rounding.")

@@ -31,6 +31,11 @@ def as_fully_connected(network: ResidualStream) -> FullyConnected:
         ValueError: a leaky network with a smoothed relu, which no relu network computes.
 
     Accuracy: rounding. Source: ours. Test: tests/networks/test_residual_rewriting.py.
+
+    >>> network = isthmus.ResNet(2, 1, width=3, depth=2, block_depth=2, seed=0, dtype=torch.float64)
+    >>> x = torch.ones(1, 2, dtype=torch.float64)
+    >>> bool((networks.as_fully_connected(network)(x) - network(x)).abs() < 1e-12)
+    True
     """
     return network.as_fully_connected()
 

@@ -45,6 +45,10 @@ class ResNet(ResidualStream):
 
     Raises:
         ValueError: a dimension < 1, depth < 0, a block depth other than 1 and 2, or residual_weight <= 0.
+
+    >>> net = isthmus.ResNet(4, 2, width=6, depth=3, block_depth=2, seed=0)
+    >>> net(torch.zeros(5, 4)).shape
+    torch.Size([5, 2])
     """
 
     def __init__(  # noqa: PLR0913 - the arguments are a public contract

@@ -25,6 +25,10 @@ class SegmentPieces:
         breakpoints: 0 = t_0 < .. < t_m = 1, shape (m + 1,).
         values: f(x(t_i)), shape (m + 1, d_out).
         jacobians: Jf inside each piece, shape (m, d_out, d_in).
+
+    >>> network = isthmus.FullyConnected.from_layers([torch.tensor([[1.0], [-1.0]]), torch.ones(1, 2)])
+    >>> networks.segment_pieces(network, torch.tensor([-1.0]), torch.tensor([1.0])).breakpoints.tolist()
+    [0.0, 0.5, 1.0]
     """
 
     start: Tensor
@@ -75,6 +79,10 @@ def segment_pieces(
 
     Cost: one pass through the network per layer, on all breakpoints found so far.
     Source: ours. Test: networks/test_segments.
+
+    >>> network = isthmus.FullyConnected.from_layers([torch.tensor([[1.0], [-1.0]]), torch.ones(1, 2)])
+    >>> networks.segment_pieces(network, torch.tensor([-1.0]), torch.tensor([1.0])).jacobians.flatten().tolist()
+    [-1.0, 1.0]
     """
     d_in = network.dimensions[0]
     if tuple(start.shape) != (d_in,) or tuple(end.shape) != (d_in,):

@@ -32,6 +32,10 @@ class SliceCells:
         values: f at the vertices of each cell, shapes (num_vertices, d_out).
         centroids: a point (u, v) inside each cell, shape (m, 2).
         jacobians: Jf inside each cell, shape (m, d_out, d_in).
+
+    >>> network = isthmus.FullyConnected.from_layers([torch.eye(2), torch.ones(1, 2)])
+    >>> len(networks.slice_cells(network, torch.zeros(2), torch.eye(2)).polygons)  # four quadrants
+    4
     """
 
     origin: Tensor
@@ -103,6 +107,10 @@ def slice_cells(
     Cost: a few microseconds per cell and cutting neuron; the number of cells grows like (neurons)^2 / 2 at most per
     layer.
     Source: ours. Test: networks/test_slices.
+
+    >>> network = isthmus.FullyConnected.from_layers([torch.eye(2), torch.ones(1, 2)])
+    >>> len(networks.slice_cells(network, torch.zeros(2), torch.eye(2)).polygons)
+    4
     """
     _check_slice(network, origin, basis, lower, upper)
     network, origin, basis = in_float64(network).cpu(), origin.double().cpu(), basis.double().cpu()

@@ -22,6 +22,9 @@ class Waist(nn.Module):
 
     Raises:
         ShapeError: axes and mean of different widths. ValueError: layer < 0, or columns that are not orthonormal.
+
+    >>> networks.Waist(layer=2, axes=torch.eye(3)[:, :1], mean=torch.zeros(3)).layer
+    2
     """
 
     projection: Tensor

@@ -49,6 +49,12 @@ def loadings(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
 
     Returns:
         The axes.
+
+    >>> table = xr.Dataset(coords={"direction": [1], "column": ["a", "b"]})
+    >>> table["loading"] = ("direction", "column"), [[0.8, -0.6]]
+    >>> table["takes_part"], table["is_logged"] = ("column", [True, True]), ("column", [False, True])
+    >>> [label.get_text() for label in plots.loadings(table).get_yticklabels()]
+    ['a', 'log b']
     """
     table = dataset.isel(direction=slice(_MOST_LANES))
     order = _rows_shown(table)
@@ -102,6 +108,11 @@ def loading_profiles(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
 
     Returns:
         The axes.
+
+    >>> table = xr.Dataset(coords={"direction": [1], "column": ["a", "b"]})
+    >>> table["loading"] = ("direction", "column"), [[0.8, -0.6]]
+    >>> plots.loading_profiles(table).get_xlabel()
+    'input, counted from 1'
     """
     ax = axes_or_new(ax)
     table = dataset.isel(direction=slice(len(LOOKS)))
@@ -145,6 +156,13 @@ def summary_curve(dataset: xr.Dataset, ax: Axes | None = None, *, direction: int
 
     Returns:
         The axes.
+
+    >>> table = xr.Dataset(coords={"direction": [1], "column": ["a", "b"], "target_name": "price"})
+    >>> table["value"], table["target"] = (("sample", "direction"), x[:, :1]), ("sample", y[:, 0])
+    >>> table["loading"] = ("direction", "column"), [[0.8, -0.6]]
+    >>> table["is_logged"] = "column", [False, False]
+    >>> plots.summary_curve(table).get_ylabel()
+    'price'
     """
     ax = axes_or_new(ax)
     values = _values(dataset, direction)
@@ -176,6 +194,13 @@ def summary_plane(dataset: xr.Dataset, ax: Axes | None = None, *, pair: tuple[in
 
     Returns:
         The axes.
+
+    >>> table = xr.Dataset(coords={"direction": [1, 2], "column": ["a", "b"], "target_name": "price"})
+    >>> table["value"], table["target"] = (("sample", "direction"), x[:, :2]), ("sample", y[:, 0])
+    >>> table["loading"] = ("direction", "column"), [[0.8, -0.6], [0.6, 0.8]]
+    >>> table["is_logged"] = "column", [False, False]
+    >>> len(plots.summary_plane(table).collections)
+    1
     """
     ax = axes_or_new(ax)
     across, up = (_values(dataset, direction) for direction in pair)

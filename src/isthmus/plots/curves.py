@@ -52,6 +52,9 @@ def scree(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = Non
 
     Returns:
         The axes.
+
+    >>> plots.scree(found.scree, rank=found.rank).get_yscale()
+    'log'
     """
     ax = axes_or_new(ax)
     for name, label, color, marker, line in _ERRORS:
@@ -93,6 +96,9 @@ def objective_curve(
 
     Returns:
         The axes.
+
+    >>> plots.objective_curve(found.objective_curve, rank=found.rank).get_yscale()
+    'log'
     """
     ax = axes_or_new(ax)
     for i, ridge in enumerate(dataset["ridge"].values):
@@ -129,6 +135,9 @@ def starts(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
 
     Returns:
         The axes.
+
+    >>> plots.starts(found.runs).get_xlabel()
+    'ridge'
     """
     ax = axes_or_new(ax)
     ridge, objective = dataset["ridge"].values, dataset["objective"].values
@@ -172,6 +181,13 @@ def depth_path(dataset: xr.Dataset, ax: Axes | None = None, *, switch: float | N
 
     Returns:
         The axes.
+
+    >>> table = xr.Dataset(coords={"rank": [1, 2], "middle_layers": [1, 4]}, attrs={"ridge": 0.1})
+    >>> table["objective"] = ("rank", "middle_layers"), [[0.9, 1.2], [0.6, 1.3]]
+    >>> table["holds"] = ("rank", "middle_layers"), [[True, True], [True, True]]
+    >>> table["true_rank"] = ("rank", "middle_layers"), [[1, 1], [2, 2]]
+    >>> plots.depth_path(table).get_xlabel()
+    'linear middle layers'
     """
     ax = axes_or_new(ax)
     middle = dataset["middle_layers"].values

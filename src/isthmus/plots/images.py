@@ -27,6 +27,11 @@ def image_rows(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
 
     Raises:
         ValueError: the number of pixels is no square.
+
+    >>> images = xr.Dataset({"images": (("version", "sample", "pixel"), np.zeros((1, 2, 9)))})
+    >>> images["version"] = ["raw"]
+    >>> len(plots.image_rows(images).images)
+    2
     """
     images = dataset["images"].transpose("version", "sample", "pixel")
     num_versions, num_samples, pixels = images.shape

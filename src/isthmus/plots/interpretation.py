@@ -41,6 +41,9 @@ def errors_saved(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
 
     Returns:
         The axes.
+
+    >>> plots.errors_saved(isthmus.interpret(found, x)).get_ylabel()
+    'error saved / variance'
     """
     ax = axes_or_new(ax)
     ax.bar(dataset["coordinate"].values, dataset["error_saved"].values, color=BLUE, width=0.7)
@@ -60,6 +63,9 @@ def attributions(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
 
     Returns:
         The axes.
+
+    >>> plots.attributions(isthmus.interpret(found, x)).get_ylabel()
+    'coordinate'
     """
     return _cells(dataset["attribution"].transpose("coordinate", "input"), "input", axes_or_new(ax))
 
@@ -74,6 +80,9 @@ def candidates(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
 
     Returns:
         The axes.
+
+    >>> plots.candidates(isthmus.interpret(found, x, candidates={"first": x[:, 0]})).get_ylabel()
+    'coordinate'
     """
     cells = dataset["distance_correlation"].transpose("coordinate", "candidate")
     return _cells(cells, "candidate", axes_or_new(ax), most=1.0)
@@ -89,6 +98,10 @@ def symmetry_defects(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
 
     Returns:
         The axes.
+
+    >>> meaning = isthmus.interpret(found, x, transforms={"turned about": lambda rows: -rows})
+    >>> len(plots.symmetry_defects(meaning).patches)
+    1
     """
     ax = axes_or_new(ax)
     names = [plain_text(name) for name in dataset["transform"].values]
@@ -154,6 +167,10 @@ def coordinates(dataset: xr.Dataset, ax: Axes | None = None, *, pair: tuple[int,
 
     Raises:
         ValueError: `pair` names a coordinate that is not there.
+
+    >>> table = xr.Dataset({"coordinates": (("sample", "coordinate"), x[:, :2])})
+    >>> plots.coordinates(table).get_xlabel()
+    'coordinate 1'
     """
     ax = axes_or_new(ax)
     values = dataset["coordinates"].transpose("sample", "coordinate").values

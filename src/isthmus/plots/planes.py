@@ -38,6 +38,10 @@ def representation_path(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
 
     Returns:
         The axes.
+
+    >>> from isthmus.diagnostics import representation_path
+    >>> plots.representation_path(representation_path(network, torch.from_numpy(x))).get_ylabel()
+    'principal component 2'
     """
     ax = axes_or_new(ax)
     groups, counts = np.unique(dataset["group"].values, return_counts=True)
@@ -76,6 +80,10 @@ def autoencoder_arrows(
 
     Returns:
         The axes.
+
+    >>> from isthmus.diagnostics import reconstruction_arrows
+    >>> plots.autoencoder_arrows(reconstruction_arrows(torch.nn.Linear(4, 4), torch.from_numpy(x).float())).get_xlabel()
+    'principal component 1'
     """
     ax = axes_or_new(ax)
     start = dataset["start"].transpose("sample", "component").values
@@ -109,6 +117,13 @@ def decision_regions(dataset: xr.Dataset, ax: Axes | None = None, *, axis_names:
 
     Returns:
         The axes.
+
+    >>> square = [[[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]]
+    >>> table = xr.Dataset({"vertices": (("piece", "vertex", "component"), square), "label": ("piece", [0])})
+    >>> table["class_name"] = "class", ["yes", "no"]
+    >>> table["tripoints"] = ("tripoint", "component"), np.zeros((0, 2))
+    >>> plots.decision_regions(table).get_xlabel()
+    'u'
     """
     vertices = dataset["vertices"].transpose("piece", "vertex", "component").values
     polygons = [corners[np.isfinite(corners).all(axis=1)] for corners in vertices]

@@ -41,6 +41,9 @@ def dimensions(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None 
 
     Raises:
         ValueError: the table has none of the variables.
+
+    >>> plots.dimensions(isthmus.diagnose(network, x).layers, rank=2).get_xlabel()
+    'layer'
     """
     curves = {"dimension_activation": "gap", "dimension_participation": "participation ratio"}
     ax = _over_depth("dimensions", dataset, ax, "dimensions", curves)
@@ -64,6 +67,9 @@ def departures(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
 
     Raises:
         ValueError: the table has none of the variables.
+
+    >>> plots.departures(isthmus.diagnose(network, x).layers).get_xlabel()
+    'layer'
     """
     curves = {"nonlinearity_impact": "nonlinearity impact", "identity_defect": "identity defect"}
     ax = _over_depth("departures", dataset, ax, "distance from an identity", curves)
@@ -85,6 +91,9 @@ def tangent_kernel(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
 
     Raises:
         ValueError: the table lacks the variable.
+
+    >>> plots.tangent_kernel(isthmus.diagnose(network, x).layers).get_yscale()
+    'log'
     """
     curves = {"tangent_kernel_trace": "tangent kernel"}
     return _on_log(_over_depth("tangent_kernel", dataset, ax, "trace of the tangent kernel", curves))
@@ -103,6 +112,9 @@ def balance(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
 
     Raises:
         ValueError: the table lacks the variable.
+
+    >>> plots.balance(isthmus.diagnose(network, x).layers).get_xlabel()
+    'layer'
     """
     return _on_log(_over_depth("balance", dataset, ax, "balance residual", {"balance_residual": "balance residual"}))
 
@@ -121,6 +133,11 @@ def energies(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
 
     Raises:
         ValueError: the table has none of the variables.
+
+    >>> table = xr.Dataset({"position": ("layer", [0.5, 1.0])}, coords={"layer": [1, 2]})
+    >>> table["cost_of_identity"], table["kinetic_energy"] = ("layer", [3.2, 3.1]), ("layer", [0.2, 0.1])
+    >>> len(plots.energies(table).get_lines())
+    2
     """
     curves = {"cost_of_identity": "cost of identity", "kinetic_energy": "kinetic energy"}
     ax = _over_depth("energies", dataset, ax, "energy", curves)
@@ -142,6 +159,11 @@ def hamiltonian(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
 
     Raises:
         ValueError: the table lacks the variable.
+
+    >>> table = xr.Dataset({"position": ("layer", [0.5, 1.0])}, coords={"layer": [1, 2]})
+    >>> table["hamiltonian"] = "layer", [-3.0, -2.9]
+    >>> plots.hamiltonian(table).get_lines()[0].get_ydata().tolist()
+    [-3.0, -2.9]
     """
     ax = _over_depth("hamiltonian", dataset, ax, "Hamiltonian", {"hamiltonian": "Hamiltonian"})
     low, high = ax.get_ylim()
@@ -163,6 +185,11 @@ def rank_over_training(history: xr.Dataset, ax: Axes | None = None, *, variable:
 
     Raises:
         ValueError: the table lacks the variable.
+
+    >>> monitor = isthmus.Monitor(module, x, every=1)
+    >>> stepped = [monitor.step() for _ in range(2)]
+    >>> plots.rank_over_training(monitor.history).get_xlabel()
+    'step'
     """
     if variable not in history or history[variable].dims != ("step", "layer"):
         raise ValueError(

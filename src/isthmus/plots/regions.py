@@ -51,6 +51,9 @@ def regions(
 
     Raises:
         ValueError: not one label per polygon.
+
+    >>> plots.regions([[[0, 0], [1, 0], [0, 1]]], [1], names={1: "rank 1"}).get_xlabel()
+    'u'
     """
     ax = axes_or_new(ax)
     corners = [np.asarray(polygon, dtype=np.float64) for polygon in polygons]

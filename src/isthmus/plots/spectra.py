@@ -44,6 +44,9 @@ def layer_spectra(
 
     Returns:
         The axes.
+
+    >>> plots.layer_spectra(found.diagnosis.layers, rank=found.rank).get_xlabel()
+    'component (the first 24 of 48; blank: the layer is narrower)'
     """
     ax = axes_or_new(ax)
     spectra = dataset[variable].transpose("layer", "component").values
@@ -84,6 +87,9 @@ def jacobian_spectrum(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int 
 
     Returns:
         The axes.
+
+    >>> plots.jacobian_spectrum(isthmus.diagnose(network, x).layers, rank=2).get_yscale()
+    'log'
     """
     ax = axes_or_new(ax)
     spectrum = dataset["jacobian_singular_values"]
@@ -121,6 +127,10 @@ def direction_spectrum(dataset: xr.Dataset, ax: Axes | None = None, *, columns: 
 
     Returns:
         The axes.
+
+    >>> table = xr.Dataset({"spectrum": ("direction", [1.0, 0.2])}, coords={"direction": [1, 2]})
+    >>> plots.direction_spectrum(table).get_yscale()
+    'log'
     """
     ax = axes_or_new(ax)
     values = dataset["spectrum"].values

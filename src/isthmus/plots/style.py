@@ -171,4 +171,4 @@ def colour_bar(ax: Axes, cells: ScalarMappable, text: str, *, cut: bool = False)
 def whole_numbers(ax: Axes, *, y: bool = False) -> None:
     """Ticks at whole numbers only: a rank, a layer or a component is a count."""
     axis = ax.yaxis if y else ax.xaxis
-    axis.set_major_locator(MaxNLocator(nbins=9, steps=[1, 2, 5, 10], integer=True))
+    axis.set_major_locator(MaxNLocator(nbins=9, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))

@@ -31,6 +31,10 @@ def sweep_lines(
 
     Returns:
         The axes.
+
+    >>> table = pd.DataFrame({"network.depth": [4, 8, 4, 8], "objective": [0.3, 0.2, 0.31, 0.22]})
+    >>> plots.sweep_lines(table, axis="network.depth", quantity="objective").get_ylabel()
+    'objective'
     """
     ax = axes_or_new(ax)
     rows: Any = table[np.isfinite(table[quantity].to_numpy(float))]

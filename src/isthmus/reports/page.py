@@ -89,6 +89,11 @@ def report(
 
     Raises:
         OSError: the file cannot be written.
+
+    >>> path = Path(tempfile.mkdtemp()) / "page.html"
+    >>> isthmus.report(isthmus.diagnose(module, x), path, pictures={})
+    >>> path.read_text()[:15].lower()
+    '<!doctype html>'
     """
     if not isinstance(result, Discovery | Diagnosis):  # pyright: ignore[reportUnnecessaryIsInstance] - callers
         raise TypeError(f"report(result, path): needs what discover or diagnose returned, got {type(result).__name__}.")
@@ -195,7 +200,11 @@ def _columns(found: Discovery) -> dict[str, str]:
     columns = {"inputs": found.input_names}
     if found.task != "autoencoding":
         columns["classes" if found.task == "classification" else "targets"] = found.target_names
-    return {f"{len(names)} {what}": _listed(names) for what, names in columns.items() if names}
+    return {
+        f"{len(names)} {what if len(names) > 1 else what[:-1]}": _listed(names)
+        for what, names in columns.items()
+        if names
+    }
 
 
 def _listed(names: Sequence[str]) -> str:

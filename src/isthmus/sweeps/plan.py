@@ -36,6 +36,11 @@ class Plan:
         folder: where relative paths of task files start.
         name: how errors call the plan.
         most_runs: a grid of more is refused before it is expanded.
+
+    >>> task = {"name": "teacher", "rank": 2, "d_in": 5, "d_out": 4, "num_samples": 60}
+    >>> plan = isthmus.Plan(task=task, network={"width": 8}, training={}, grid={"depth": [3, 6]})
+    >>> plan.grid
+    {'depth': [3, 6]}
     """
 
     task: Mapping[str, object]

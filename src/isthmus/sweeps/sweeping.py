@@ -62,6 +62,13 @@ def sweep(
         SweepError: the folder is in use or cannot be written, the scheduler cannot be reached or was lost, or workers
             have other versions.
         KeyboardInterrupt: interrupted; the state was saved.
+
+    >>> task = {"name": "teacher", "rank": 1, "d_in": 5, "d_out": 3, "latent_dim": 2, "num_samples": 30}
+    >>> network = {"kind": "fully_connected", "width": 4, "depth": 2}
+    >>> training = {"loss": "squared", "dtype": "float64"}
+    >>> plan = isthmus.Plan(task=task, network=network, training=training, grid={"ridge": [0.1], "seed": [0]})
+    >>> isthmus.sweep(plan, out=tempfile.mkdtemp(), workers=0)["objective"].size
+    1
     """
     read = plan if isinstance(plan, Plan) else Plan.read(plan)
     if retries < 0:

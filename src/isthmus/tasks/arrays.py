@@ -38,6 +38,9 @@ def as_samples(
     Raises:
         DataError: text, dates, complex numbers, sparse storage, no rows or columns, NaN or infinity (with their rows),
             numbers above 1e140 in size.
+
+    >>> tasks.as_samples([1, 2, 3]).shape
+    (3, 1)
     """
     array = _numbers(_may_be_written(x) if isinstance(x, np.memmap) else x, name)
     if array.ndim == 0:
@@ -150,7 +153,11 @@ def counted(number: int, noun: str) -> str:
 
 
 def constant_columns(x: Float64[np.ndarray, "n d"]) -> Bool[np.ndarray, " d"]:
-    """Which columns hold one and the same value in every row."""
+    """Which columns hold one and the same value in every row.
+
+    >>> tasks.constant_columns(np.array([[1.0, 2.0], [1.0, 3.0]]))
+    array([ True, False])
+    """
     return np.logical_and.reduce([(part == x[0]).all(axis=0) for part in in_parts(x)])
 
 
@@ -167,6 +174,14 @@ def drop_constant_columns(
 
     Raises:
         DataError: no column varies, so that all rows are identical.
+
+    >>> table = np.array([[1.0, 2.0], [1.0, 3.0]])
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")  # a DataWarning names the column
+    ...     kept, names = tasks.drop_constant_columns(table, columns=("a", "b"))
+    ...
+    >>> kept.shape, names
+    ((2, 1), ('b',))
     """
     constant = constant_columns(x)
     if constant.all():
@@ -180,7 +195,15 @@ def drop_constant_columns(
 
 
 def check_rows(num_rows: int, *, name: str = "x", refuse: bool = False) -> None:
-    """Warn (DataWarning), or raise DataError where asked to `refuse`, about fewer than 20 rows."""
+    """Warn (DataWarning), or raise DataError where asked to `refuse`, about fewer than 20 rows.
+
+    >>> try:
+    ...     tasks.check_rows(12, refuse=True)
+    ... except errors.DataError as error:
+    ...     print(error)
+    ...
+    x: has 12 rows; a rank needs at least 20 to be told from noise. Add rows.
+    """
     if num_rows >= LEAST_ROWS:
         return
     sentence = f"{name}: has {num_rows} rows; a rank needs at least {LEAST_ROWS} to be told from noise. Add rows."
@@ -190,6 +213,14 @@ def check_rows(num_rows: int, *, name: str = "x", refuse: bool = False) -> None:
 
 
 def check_same_length(num_x: int, num_y: int, *, name: str = "x, y") -> None:
-    """Raise DataError unless there is one row of y for each row of x."""
+    """Raise DataError unless there is one row of y for each row of x.
+
+    >>> try:
+    ...     tasks.check_same_length(20, 19)
+    ... except errors.DataError as error:
+    ...     print(type(error).__name__)
+    ...
+    DataError
+    """
     if num_x != num_y:
         raise DataError(f"{name}: x has {num_x} rows and y has {num_y}. Pass one row of y for each row of x.")

@@ -56,6 +56,9 @@ def benchmark_manifold(name: str, *, num_samples: int = 2500, seed: int = 0) -> 
     curves meets itself once, at x = .47 and .63; 10 speaks of x > .63, where 99.7 % of the draws of each coordinate
     lie.
     Source: Hein and Audibert 2005; Rozza et al. 2012; Campadelli et al. 2015.
+
+    >>> tasks.benchmark_manifold("M1_Sphere", num_samples=20).x.shape
+    (20, 11)
     """
     if name not in BENCHMARK_MANIFOLDS:
         raise DataError(f"benchmark_manifold({name!r}): unknown. Known are {', '.join(BENCHMARK_MANIFOLDS)}.")

@@ -112,6 +112,10 @@ def bijective_rank(
         ValueError: an argument is out of the ranges above.
 
     Source: Jacot 2023a, after Theorem 1 (FC-04). Test: tests/tasks/test_bijective.py.
+
+    >>> task = tasks.bijective_rank(2, d_in=5, d_out=4, num_samples=30)
+    >>> task.x.shape, task.y.shape, task.true_rank
+    ((30, 5), (30, 4), 2)
     """
     f = bijective_map(rank, d_in=d_in, d_out=d_out, depth=depth, negative_slope=negative_slope, seed=seed)
     generator = torch.Generator().manual_seed(seed + 2**32)

@@ -28,6 +28,9 @@ def builtin(name: str, *, seed: int = 0) -> Task:
 
     Raises:
         DataError: no such name; the line suggests the nearest and lists all.
+
+    >>> tasks.builtin("friedman").x.shape
+    (500, 10)
     """
     if name not in BUILTIN:
         near = difflib.get_close_matches(name, BUILTIN, n=1)

@@ -95,7 +95,7 @@ def target_columns(
         numbers = as_numbers(column)
         if numbers is None:
             numbers = CellProblem(f"target column {quoted(column.name)} holds text",
-                              "To predict classes name it as classes.")  # fmt: skip
+                              "To predict classes name it as classes (--classes).")  # fmt: skip
         if isinstance(numbers, CellProblem):
             problems.append(numbers)
         else:

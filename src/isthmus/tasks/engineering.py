@@ -28,6 +28,9 @@ class EngineeringFunction:
         ranges: column -> least and largest value, in the order of the columns.
         formula: the columns, one argument each -> values.
         directions: rows that span all gradients in the columns as they are, *exact*.
+
+    >>> len(tasks.ENGINEERING["borehole"].ranges)
+    8
     """
 
     name: str
@@ -72,6 +75,10 @@ def engineering(name: str, *, num_samples: int, noise: float = 0.0, seed: int = 
         ValueError: no such function, no rows, or a negative noise.
 
     Source: Surjanovic and Bingham, Virtual Library of Simulation Experiments. Test: tests/tasks/test_engineering.py.
+
+    >>> task = tasks.engineering("borehole", num_samples=20)
+    >>> task.x.shape, task.y.shape
+    ((20, 8), (20, 1))
     """
     if name not in ENGINEERING or num_samples < 1 or not 0 <= noise < math.inf:
         raise ValueError(

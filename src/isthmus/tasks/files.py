@@ -67,6 +67,12 @@ def read_table(
 
     Raises:
         DataError: the file cannot be read, or its data cannot be used; the line says where and what to do.
+
+    >>> path = Path(tempfile.mkdtemp()) / "table.csv"
+    >>> pd.DataFrame({"a": range(20), "b": np.sin(range(20)), "c": np.cos(range(20))}).to_csv(path, index=False)
+    >>> task = tasks.read_table(path, target=["c"])
+    >>> task.x_names, task.y_names
+    (('a', 'b'), ('c',))
     """
     path = Path(path)
     target = (target,) if isinstance(target, str) else tuple(target)

@@ -1,5 +1,6 @@
 """The formats of files that hold tables: what reads each, in one registry. What is made of the columns: `files`."""
 
+import warnings
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from isthmus.errors import DataError
+from isthmus.errors import DataError, DataWarning
 from isthmus.tasks.array_files import opened_arrays
 from isthmus.tasks.arrays import as_samples
 from isthmus.tasks.columns import check_present
@@ -133,6 +134,10 @@ def _targets(y: np.ndarray, where: str) -> pd.DataFrame:
 
 
 def _array_table(array: np.ndarray, where: str) -> pd.DataFrame:
-    table = pd.DataFrame(as_samples(array, where))
+    samples = as_samples(array, where)
+    if array.ndim > 2:  # noqa: PLR2004 - rows and columns
+        was = f"of shape {array.shape} was flattened to {len(samples)} rows of {samples.shape[1]} columns"
+        warnings.warn(f"{where}: {was}.", DataWarning, stacklevel=2)
+    table = pd.DataFrame(samples)
     table.columns = [f"c{i}" for i in range(1, table.shape[1] + 1)]
     return table

@@ -53,6 +53,9 @@ class Formula:
         bounds: for each of some groups, where rows may lie; others are not drawn.
         target_units: of the target; empty where it has none.
         log_target: the target spans decades, or only its logarithm depends on as few groups: take that.
+
+    >>> tasks.FORMULAS["colebrook"].groups
+    ({'density': 1, 'speed': 1, 'diameter': 1, 'viscosity': -1}, {'roughness': 1, 'diameter': -1})
     """
 
     name: str
@@ -131,6 +134,10 @@ def formula(name: str, *, num_samples: int, noise: float = 0.0, seed: int = 0) -
         ValueError: no such formula, no rows, or a negative noise.
 
     Source: `laws` names them. Test: tests/tasks/test_formulas.py.
+
+    >>> task = tasks.formula("colebrook", num_samples=20)
+    >>> task.x_names, task.y_names
+    (('density', 'speed', 'diameter', 'viscosity', 'roughness'), ('friction',))
     """
     if name not in FORMULAS:
         raise ValueError(f"formula({name!r}): needs one of {', '.join(FORMULAS)}.")

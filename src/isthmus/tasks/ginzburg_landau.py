@@ -71,6 +71,9 @@ def ginzburg_landau(
         ValueError: `num_samples` is not between 1 and `num_snapshots`, or `length` is not positive.
 
     Source: Aranson and Kramer 2002, b = 2 and c = -2.
+
+    >>> tasks.ginzburg_landau(num_samples=20, num_snapshots=40).x.shape  # doctest: +SKIP
+    (20, 128)
     """
     call = "ginzburg_landau"
     kept = snapshots_kept(call, num_samples=num_samples, num_snapshots=num_snapshots, length=length)

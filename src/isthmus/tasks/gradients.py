@@ -19,6 +19,9 @@ def gradients(function: Map, x: Float[Tensor, "n d_in"]) -> Float[Tensor, "n d_o
     Args:
         function: from points (..., d_in) to values (..., d_out), differentiable, each row on its own.
         x: samples as rows.
+
+    >>> tasks.gradients(lambda rows: rows.square().sum(1, keepdim=True), torch.tensor([[1.0, 2.0]])).tolist()
+    [[[2.0, 4.0]]]
     """
     leaf = x.detach().requires_grad_()
     values = function(leaf)
@@ -42,6 +45,10 @@ def gradient_covariance(function: Map, x: Float[Tensor, "n d_in"]) -> Float[Tens
         The *exact* average over these samples, an *estimate* of that over their distribution.
 
     Source: Constantine, Dow and Wang 2014. Test: tests/tasks/test_gradients.py.
+
+    >>> x = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+    >>> int(theory.numerical_rank(tasks.gradient_covariance(lambda rows: rows[:, :1] + rows[:, 1:2], x)))
+    1
     """
     jacobians = gradients(function, x)
     return torch.einsum("nqi,nqj->ij", jacobians, jacobians) / len(x)

@@ -26,6 +26,9 @@ def digits(*, classes: bool = False) -> Task:
 
     Returns:
         Task of unknown rank; as an autoencoding task it has no sharp one.
+
+    >>> tasks.digits().x.shape
+    (1797, 64)
     """
     from sklearn.datasets import load_digits  # slow to import, and only this task needs it
 
@@ -59,6 +62,13 @@ def mnist(path: str | Path, *, classes: bool = False, test: bool = False, num_sa
 
     Raises:
         DataError: the files are missing, cut short, or of another format.
+
+    >>> try:
+    ...     tasks.mnist("no_such_folder")
+    ... except errors.DataError as error:
+    ...     print(type(error).__name__)
+    ...
+    DataError
     """
     path = Path(path)
     if not path.exists():

@@ -90,6 +90,9 @@ def kuramoto_sivashinsky(
 
     Cost: 4 s for the 40,000 snapshots of the default. Source: Ding, Chate, Cvitanovic, Siminos and Takeuchi 2016
     (dimension 8 at L = 22).
+
+    >>> tasks.kuramoto_sivashinsky(num_samples=20, num_snapshots=40).x.shape
+    (20, 64)
     """
     call = "kuramoto_sivashinsky"
     kept = snapshots_kept(call, num_samples=num_samples, num_snapshots=num_snapshots, length=length)

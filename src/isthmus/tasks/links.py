@@ -12,7 +12,11 @@ HIDDEN = 40  # features of a tanh network
 
 
 class Link(StrEnum):
-    """What a link is made of: weighted sums of bent linear functions of the coordinates."""
+    """What a link is made of: weighted sums of bent linear functions of the coordinates.
+
+    >>> [member.value for member in tasks.Link]
+    ['tanh', 'polynomial', 'ratio', 'sine', 'even']
+    """
 
     TANH = "tanh"
     POLYNOMIAL = "polynomial"

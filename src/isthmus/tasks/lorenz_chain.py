@@ -28,6 +28,9 @@ def lorenz_chain(*, num_systems: int = 6, coupling: float = 1.0, num_samples: in
 
     Raises:
         ValueError: fewer systems, or a negative coupling.
+
+    >>> tasks.lorenz_chain(num_systems=3, num_samples=20).x.shape
+    (20, 9)
     """
     if num_systems < 1 or not coupling >= 0:
         raise ValueError(

@@ -46,28 +46,51 @@ def sphere_map(s: Float[Tensor, "*n 2"]) -> Float[Tensor, "*n 3"]:
 
 
 def helix(*, num_samples: int = 1200, seed: int = 0) -> Task:
-    """Two turns of a helix: flat rank 3, bottleneck rank 1 (*exact*)."""
+    """Two turns of a helix: flat rank 3, bottleneck rank 1 (*exact*).
+
+    >>> task = tasks.helix(num_samples=30)
+    >>> task.true_rank, task.flat_rank
+    (1, 3)
+    """
     return _on(helix_map, "helix", bounds=[(0.0, 4 * math.pi)], ranks=(1, 1, 3), num_samples=num_samples, seed=seed)
 
 
 def swiss_roll(*, num_samples: int = 1500, seed: int = 0) -> Task:
-    """A rolled-up sheet: flat rank 3, bottleneck rank 2 (*exact*)."""
+    """A rolled-up sheet: flat rank 3, bottleneck rank 2 (*exact*).
+
+    >>> task = tasks.swiss_roll(num_samples=30)
+    >>> task.true_rank, task.flat_rank
+    (2, 3)
+    """
     bounds = [(1.5 * math.pi, 4.5 * math.pi), (0.0, 15.0)]
     return _on(swiss_roll_map, "swiss_roll", bounds=bounds, ranks=(2, 2, 3), num_samples=num_samples, seed=seed)
 
 
 def circle(*, num_samples: int = 1000, seed: int = 0) -> Task:
-    """The unit circle: locally 1, but closed, so that flat and bottleneck rank are 2 (*exact*)."""
+    """The unit circle: locally 1, but closed, so that flat and bottleneck rank are 2 (*exact*).
+
+    >>> task = tasks.circle(num_samples=30)
+    >>> task.true_rank, task.flat_rank
+    (2, 2)
+    """
     return _on(circle_map, "circle", bounds=[(0.0, 2 * math.pi)], ranks=(1, 2, 2), num_samples=num_samples, seed=seed)
 
 
 def torus(*, num_samples: int = 1500, seed: int = 0) -> Task:
-    """A torus in space: locally 2, but it does not embed in the plane: bottleneck rank 3 (*exact*)."""
+    """A torus in space: locally 2, but it does not embed in the plane: bottleneck rank 3 (*exact*).
+
+    >>> tasks.torus(num_samples=30).true_rank
+    3
+    """
     return _on(torus_map, "torus", bounds=[(0.0, 2 * math.pi)] * 2, ranks=(2, 3, 3), num_samples=num_samples, seed=seed)
 
 
 def sphere(*, num_samples: int = 1500, seed: int = 0) -> Task:
-    """The unit sphere: locally 2, but any map to the plane glues two opposite points: bottleneck rank 3 (*exact*)."""
+    """The unit sphere: locally 2, but any map to the plane glues two opposite points: bottleneck rank 3 (*exact*).
+
+    >>> tasks.sphere(num_samples=30).true_rank
+    3
+    """
     return _on(
         sphere_map,
         "sphere",
@@ -83,6 +106,9 @@ def cube(*, dimension: int = 17, num_columns: int = 20, num_samples: int = 2500,
 
     Raises:
         ValueError: not 1 <= dimension <= num_columns.
+
+    >>> tasks.cube(dimension=3, num_columns=5, num_samples=30).true_rank
+    3
     """
     if not 1 <= dimension <= num_columns:
         raise ValueError(
@@ -105,6 +131,10 @@ def curved_plane(*, dimension: int = 5, num_columns: int = 20, num_samples: int 
 
     Raises:
         ValueError: not 1 <= dimension < num_columns.
+
+    >>> task = tasks.curved_plane(dimension=2, num_columns=6, num_samples=30)
+    >>> task.true_rank, task.flat_rank
+    (2, 6)
     """
     if not 1 <= dimension < num_columns:
         raise ValueError(
@@ -152,6 +182,9 @@ def curve_autoencoder(*, num_samples: int = 1000, seed: int = 0) -> Task:
     rank 2.
 
     Source: Jacot 2023a, Figure 3 (FC-49).
+
+    >>> tasks.curve_autoencoder(num_samples=30).x.shape
+    (30, 2)
     """
     generator = torch.Generator().manual_seed(seed)
     while True:

@@ -30,6 +30,11 @@ def read_matrix(path: str | Path) -> Float64[np.ndarray, "d_out d_in"]:
 
     Raises:
         DataError: the file cannot be read, or holds no matrix of finite real numbers; the line says what to do.
+
+    >>> path = Path(tempfile.mkdtemp()) / "matrix.npy"
+    >>> np.save(path, np.eye(3))
+    >>> tasks.read_matrix(path).shape
+    (3, 3)
     """
     path = Path(path)
     extension = path.suffix.lower()

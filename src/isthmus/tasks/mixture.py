@@ -51,6 +51,10 @@ def mixture_classes(
         ValueError: a number is out of the ranges above, or `overlap` is negative.
 
     Test: tests/tasks/test_mixture.py.
+
+    >>> task = tasks.mixture_classes(2, d_in=5, num_classes=4, num_samples=60)
+    >>> task.x.shape, task.y.shape
+    ((60, 5), (60, 4))
     """
     latent_dim = latent_dim_for(rank, d_in, latent_dim, what="mixture_classes")
     if not 1 <= rank < num_classes <= num_samples or not 0 <= overlap < math.inf:

@@ -73,6 +73,10 @@ def multi_index(
         ValueError: a number is out of the ranges above, or no link of 1000 was strong enough.
 
     Source: the multi-index model, Li 1991. Test: tests/tasks/test_multi_index.py.
+
+    >>> task = tasks.multi_index(2, d_in=6, num_samples=30)
+    >>> task.x.shape, task.directions.shape
+    ((30, 6), (2, 6))
     """
     if not 1 <= index_rank <= d_in or d_out < 1 or num_samples < 2 or not 0 <= noise < math.inf:
         raise ValueError(

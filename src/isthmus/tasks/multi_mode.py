@@ -72,6 +72,10 @@ def multi_mode(
         ValueError: a number is out of the ranges above, or no network of 1000 had a Jacobian of that rank.
 
     Test: tests/tasks/test_multi_mode.py.
+
+    >>> task = tasks.multi_mode(2, d_in=5, d_out=6, num_samples=30)
+    >>> task.y.shape, int(np.linalg.matrix_rank(task.y - task.y.mean(0), tol=1e-9))
+    ((30, 6), 2)
     """
     k = d_in if index_rank is None else index_rank
     if not (1 <= mode_rank <= d_out and 1 <= k <= d_in and mode_rank < num_samples and 0 <= noise < math.inf):

@@ -22,6 +22,10 @@ def x_cross(*, num_samples: int = 1000, seed: int = 0) -> Task:
     its two cases swapped and jumps at the axes; this is the continuous one.)
 
     Source: Jacot 2023a, Example 1 (FC-05).
+
+    >>> task = tasks.x_cross(num_samples=30)
+    >>> task.true_rank, task.jacobian_rank
+    (2, 1)
     """
     x = np.random.default_rng(seed).uniform(-1, 1, (num_samples, 2))
     return Task(x, x_cross_map(x), 2, f"x_cross(num_samples={num_samples}, seed={seed})", jacobian_rank=1)
@@ -51,6 +55,9 @@ def inverted_s_classes(
         ValueError: fewer than 2 classes or fewer rows than classes, or `gap` is not positive.
 
     Source: Jacot 2023a, Figure 2 (FC-48), whose geometry the paper leaves open.
+
+    >>> tasks.inverted_s_classes(num_samples=20).kind.value
+    'classification'
     """
     if not 2 <= num_classes <= num_samples or not gap > 0:
         raise ValueError(

@@ -12,7 +12,11 @@ MIXING = 0.5  # how far the columns of correlated inputs are mixed
 
 
 class Inputs(StrEnum):
-    """How the rows of x are drawn; mean 0, variance 1 but for the correlated ones."""
+    """How the rows of x are drawn; mean 0, variance 1 but for the correlated ones.
+
+    >>> [member.value for member in tasks.Inputs]
+    ['normal', 'uniform', 'correlated', 'heavy-tailed']
+    """
 
     NORMAL = "normal"
     UNIFORM = "uniform"
@@ -42,7 +46,11 @@ class Inputs(StrEnum):
 
 
 class Predictors(StrEnum):
-    """How the columns of these models are drawn, independently."""
+    """How the columns of these models are drawn, independently.
+
+    >>> [member.value for member in tasks.Predictors]
+    ['normal', 'poisson', 't4']
+    """
 
     NORMAL = "normal"
     POISSON = "poisson"

@@ -17,7 +17,11 @@ SMALL, SLOPE = 0.5, 0.7  # of the logarithm of the spread: its constant and how 
 
 
 class ReductionModel(StrEnum):
-    """The regressions of Chen et al. on the first two columns a and b; rows on their own."""
+    """The regressions of Chen et al. on the first two columns a and b; rows on their own.
+
+    >>> [member.value for member in tasks.ReductionModel]
+    ['A', 'B', 'C']
+    """
 
     A = "A"
     B = "B"
@@ -59,6 +63,9 @@ def reduction_model(
         ValueError: fewer than 2 columns or 1 row, or a negative noise.
 
     Source: Chen, Jiao, Qiu and Yu, Annals of Statistics 2024. Test: tests/tasks/test_reduction.py.
+
+    >>> tasks.reduction_model(tasks.ReductionModel.A, num_samples=20, d_in=6).x.shape
+    (20, 6)
     """
     if d_in < ACTIVE or num_samples < 1 or not 0 <= noise < math.inf:
         raise ValueError(
@@ -93,6 +100,9 @@ def spread_index(*, num_samples: int, d_in: int = 10, seed: int = 0) -> Task:
         ValueError: fewer than 2 columns or 1 row.
 
     Test: tests/tasks/test_reduction.py.
+
+    >>> tasks.spread_index(num_samples=30).x.shape
+    (30, 10)
     """
     if d_in < ACTIVE or num_samples < 1:
         raise ValueError(f"spread_index(d_in={d_in}, num_samples={num_samples}): needs d_in >= 2, num_samples >= 1.")

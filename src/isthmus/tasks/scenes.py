@@ -59,6 +59,10 @@ def pictures(
 
     Raises:
         ValueError: no such scene, or fewer pixels.
+
+    >>> task = tasks.pictures("pendulum", side=6, num_samples=20)
+    >>> task.x.shape, task.true_rank
+    ((20, 72), 2)
     """
     if scene not in SCENES:
         raise ValueError(f"pictures(scene={scene!r}): needs one of {', '.join(SCENES)}.")

@@ -30,6 +30,9 @@ def spiral_waves(*, side: int = 16, num_samples: int = 600, noise: float = 0.01,
         ValueError: another `side`.
 
     Cost: 3 s. Source: Champion, Lusch, Kutz and Brunton 2019 (the equations, and 2 coordinates).
+
+    >>> tasks.spiral_waves(side=4, num_samples=20).x.shape  # doctest: +SKIP
+    (20, 16)
     """
     if side not in {4, 8, 16, 32}:
         raise ValueError(f"spiral_waves(side={side}): needs 4, 8, 16 or 32 pixels on each side.")

@@ -26,6 +26,9 @@ def covariance_surrogate(
 
     Raises:
         ValueError: fewer than 2 rows, or y of another length.
+
+    >>> tasks.covariance_surrogate(np.random.default_rng(0).normal(size=(30, 4))).x.shape
+    (30, 4)
     """
     if len(x) < 2 or (y is not None and len(y) != len(x)):
         raise ValueError(

@@ -49,6 +49,9 @@ def gradient_descent_symmetry(
         ValueError: an argument is out of the ranges above, or the descent diverges.
 
     Source: Jacot 2023b, Figure 2 (FC-51).
+
+    >>> tasks.gradient_descent_symmetry(num_samples=20, dimension=4, num_steps=3).x.shape
+    (20, 4)
     """
     if dimension < 2 or num_steps < 2:
         raise ValueError(

@@ -13,7 +13,11 @@ from isthmus.tasks.input_columns import InputColumn
 
 
 class Kind(StrEnum):
-    """What the outputs of a task are."""
+    """What the outputs of a task are.
+
+    >>> tasks.circle(num_samples=20).kind.value
+    'autoencoding'
+    """
 
     REGRESSION = "regression"
     CLASSIFICATION = "classification"
@@ -44,6 +48,9 @@ class Task:
     Raises:
         ValueError: x and y differ in length, names, directions or modes do not fit the columns, or the ranks are
             out of order.
+
+    >>> tasks.Task(x=np.ones((3, 2)), y=np.ones((3, 1)), true_rank=1, source="by hand").x.shape
+    (3, 2)
     """
 
     x: Float64[np.ndarray, "n d_in"]

@@ -23,7 +23,11 @@ Map = Callable[[Tensor], Tensor]
 
 
 class Activation(StrEnum):
-    """What bends a teacher."""
+    """What bends a teacher.
+
+    >>> tasks.Activation.TANH.value
+    'tanh'
+    """
 
     RELU = "relu"
     LEAKY = "leaky"
@@ -114,6 +118,10 @@ def teacher(
         ValueError: a dimension is out of the ranges above, or `noise` is negative.
 
     Source: Jacot 2023a, Figure 1 (FC-47), with the rank a parameter. Test: tests/tasks/test_teachers.py.
+
+    >>> task = tasks.teacher(2, d_in=8, d_out=4, num_samples=30, noise=0.05, seed=0)
+    >>> task.x.shape, task.y.shape, task.true_rank
+    ((30, 8), (30, 4), 2)
     """
     latent_dim = latent_dim_for(rank, d_in, latent_dim)
     if not 1 <= rank <= d_out:
@@ -149,6 +157,9 @@ def composed_teacher(dimensions: Sequence[int], *, num_samples: int, residual: b
         ValueError: fewer than three dimensions, one below 1, or fewer than two samples.
 
     Source: Jacot and Kaiser 2024, appendix B; sizes of the maps are ours. Test: tests/tasks/test_teachers.py.
+
+    >>> tasks.composed_teacher([5, 2, 4], num_samples=30).true_rank
+    2
     """
     sizes = tuple(int(d) for d in dimensions)
     if len(sizes) < 3 or min(sizes) < 1 or num_samples < 2:
@@ -236,6 +247,9 @@ def teacher_reference(*, num_samples: int = 256, seed: int = 0) -> Task:
         seed: of the points and the maps; 0 is the problem that benchmarks quote.
 
     Source: Jacot 2023a, Figure 1 (FC-47).
+
+    >>> tasks.teacher_reference(num_samples=30).true_rank
+    5
     """
     generator = torch.Generator().manual_seed(1000 + seed)
     z = torch.randn(num_samples, 15, generator=generator, dtype=torch.float32)

@@ -9,7 +9,11 @@ from enum import Enum
 
 
 class Verdict(Enum):
-    """How sure a discovered rank is; the value is the sentence that the user reads."""
+    """How sure a discovered rank is; the value is the sentence that the user reads.
+
+    >>> [verdict.name for verdict in isthmus.Verdict]
+    ['CONFIDENT', 'DOUBTFUL', 'TOO_FEW_DATA', 'NO_SHARP_RANK']
+    """
 
     CONFIDENT = "confident: the readings agree and the curves are sharp"
     DOUBTFUL = "doubtful: the readings disagree or the curves are not sharp"
@@ -31,6 +35,9 @@ class RankEstimate:
         upper_reason: what gives the upper bound.
         tolerance: relative singular-value tolerance below which a direction does not count.
         evidence: the readings behind the estimate, by name.
+
+    >>> isthmus.diagnose(module, x).rank.upper
+    2
     """
 
     estimate: int

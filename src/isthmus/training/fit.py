@@ -68,6 +68,11 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
         ValueError: ridge < 0, an unknown loss, negative weights, adaptive steps that no solver moves, a
             device that torch does not see.
         DataError: the checkpoint is damaged, or belongs to another fit. OSError: it cannot be written.
+
+    >>> net = isthmus.FullyConnected(4, 2, width=6, depth=2, seed=0, dtype=torch.float64)
+    >>> result = isthmus.fit(net, x, y, ridge=1e-2, limits=isthmus.Limits(evaluations=50))
+    >>> result.objective < 1, result.gradient_evaluations <= 50
+    (True, True)
     """
     kind = loss_argument(loss, "fit")
     module_argument(network, "fit(network, x, y)")

@@ -10,7 +10,11 @@ from isthmus.writing.shown import Shown
 
 
 class Outcome(Enum):
-    """Why a training run ended; the value is the sentence that the user reads."""
+    """Why a training run ended; the value is the sentence that the user reads.
+
+    >>> [outcome.name for outcome in isthmus.Outcome]
+    ['CONVERGED', 'PLATEAU', 'STEP_LIMIT', 'TIME_LIMIT', 'DIVERGED', 'COLLAPSED', 'INTERRUPTED']
+    """
 
     CONVERGED = "converged: the relative gradient is below the tolerance"
     PLATEAU = "plateau: the objective no longer falls (minima sit on kinks of the activation)"
@@ -70,6 +74,11 @@ class FitResult(Shown):
         seconds: wall-clock time, all sittings together.
         history: dimension "evaluation": `objective` as training saw it.
         rank: the rank of the middle matrices of a fully connected network at the end (*estimate*), else None.
+
+    >>> net = isthmus.FullyConnected(4, 2, width=6, depth=2, seed=0, dtype=torch.float64)
+    >>> result = isthmus.fit(net, x, y, ridge=1e-1, limits=isthmus.Limits(evaluations=20))
+    >>> result.gradient_evaluations <= 21, result.outcome.name
+    (True, 'STEP_LIMIT')
     """
 
     network: nn.Module

@@ -16,6 +16,9 @@ class Limits:
         evaluations: gradient evaluations (of each training run).
         memory: bytes of working memory.
         rows: of data that are read batch by batch (a diagnosis by forward passes alone).
+
+    >>> isthmus.Limits(seconds=60, evaluations=500).evaluations
+    500
     """
 
     seconds: float | None = None

@@ -37,7 +37,7 @@ def test_columns_with_units_get_one_also_where_they_are_constant() -> None:
     assert both.columns == ("wide", "narrow", "g")
     assert both.sentence.endswith(": some have units.")
     every = log_columns(X[:, :1], ["wide"], "all", units=units)
-    assert every.sentence == "Logarithms were taken of all columns: they have units."
+    assert every.sentence == "Logarithms were taken of all input columns: they have units."
 
 
 @pytest.mark.parametrize(

@@ -232,7 +232,7 @@ def test_inputs_may_be_logarithms_but_not_the_targets() -> None:
     x = pd.DataFrame(np.exp(3 * SPREAD.x), columns=list("abcd"))
     y = pd.DataFrame({"t": np.exp(SPREAD.target[:, 0]), "u": SPREAD.x[:, 0] ** 2})
     short: dict[str, Any] = {"ridge": 1e-2, "starts": 1, "limits": Limits(evaluations=30), "encoder": "linear"}
-    with pytest.warns(DataWarning, match="Logarithms were taken of all columns"):
+    with pytest.warns(DataWarning, match="Logarithms were taken of all input columns"):
         found = discover(x, y, loss="gaussian", log="all", **short, effort="quick")
     assert found.predict(x).shape == (1000, 4)
     with pytest.raises(ValueError, match="loss='gaussian'.*takes the targets as they are; leave out their logarithm"):

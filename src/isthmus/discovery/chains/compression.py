@@ -128,6 +128,9 @@ def compress(
 
     Accuracy: the error is measured in the module's own type. Source: ours (merging); pivoted QR and
     reduced-rank regression elsewhere. Test: discovery/chains/test_compression.
+
+    >>> isthmus.compress(module, torch.from_numpy(x).float(), tolerance=0.5).relative_error <= 0.5  # doctest: +SKIP
+    True
     """
     if not 0 < tolerance < math.inf:
         raise ValueError(

@@ -96,6 +96,8 @@ def effective_depth(  # noqa: PLR0913
     than it saves leaves that direction out. Where a smaller ridge reads more, believe the smaller one.
     Source: Jacot and Kaiser 2024, figure 1; the slope is ours (LEAKY-13).
     Test: tests/discovery/depth/test_effective_depth.py.
+
+    >>> isthmus.effective_depth(leaky, x, y, ridge=1e-1).rank  # doctest: +SKIP
     """
     check_positive("effective_depth", "ridge", ridge)
     _check_range(network.effective_depth, most, factor)

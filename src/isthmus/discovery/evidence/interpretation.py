@@ -64,6 +64,9 @@ def interpret(
 
     Source: distance correlation of Szekely, Rizzo and Bakirov (2007), in its biased form. Test:
     discovery/test_interpretation.
+
+    >>> isthmus.interpret(found, x).sizes["input"]
+    4
     """
     if found.rank < 1:
         raise ValueError("interpret(found): a discovery of rank 0 has no coordinates; nothing is to be said of them.")
@@ -175,6 +178,9 @@ def symmetry_defect(encoder: FullyConnected, transform: Transform, x: ArrayLike)
 
     Raises:
         ShapeError: the transformed samples have another shape.
+
+    >>> isthmus.symmetry_defect(found.encoder, lambda rows: rows, torch.from_numpy(x))  # nothing is transformed
+    0.0
     """
     samples = as_samples(x, "x")
     moved = np.asarray(transform(samples.copy()), dtype=np.float64)

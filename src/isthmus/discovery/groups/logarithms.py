@@ -94,7 +94,7 @@ def _spans_a_decade(values: Float64[np.ndarray, " n"]) -> bool:
 def _sentence(columns: Sequence[str], wide: Sequence[str], with_units: Sequence[str], *, is_all: bool) -> str:
     if not columns:
         return ""
-    listed = "all columns" if is_all else listing([quoted(name) for name in columns], "column", shown=20)
+    listed = "all input columns" if is_all else listing([quoted(name) for name in columns], "column", shown=20)
     reasons = [
         *(["they are positive and span more than a decade"] if set(wide) - set(with_units) else []),
         *(["they have units" if set(columns) == set(with_units) else "some have units"] if with_units else []),
