@@ -11,7 +11,7 @@ networks of a kind are trained: `kinds`. Every training is a unit of work that c
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -40,6 +40,7 @@ from isthmus.errors import NotConverged
 from isthmus.theory.curve_readings import (
     CurveReading,
     Gain,
+    RowLosses,
     gain_beyond,
     plateau_reading,
     running_minimum,
@@ -68,7 +69,8 @@ class Search:
     readings: Readings
     decision: Decision
     in_doubt = False  # whether the first answer was
-    scree_of_all: CurveReading | None = None  # the reading of all rows, each held out once, where that was looked at
+    scree_of_all: CurveReading | None = None  # the reading of all rows, each held out once, where that was looked at,
+    gains_of_all: Mapping[int, Gain] | None = None  # and what more dimensions save of them
     over_depth: OverDepth | None = None  # what several depths said, once they were asked
 
     def __init__(self, problem: Problem, settings: Settings, runner: UnitRunner, *, name: str = "") -> None:
@@ -199,9 +201,9 @@ class Search:
         self.size.tried |= before.tried
         self.size.warnings += before.warnings
 
-    def read_scree(self, reading: CurveReading) -> None:
-        """Believe this reading of the held-out error, and decide again."""
-        self.scree_of_all = reading
+    def read_scree(self, reading: CurveReading, gains: Mapping[int, Gain]) -> None:
+        """Believe this reading of the held-out error, and what more dimensions save of it, and decide again."""
+        self.scree_of_all, self.gains_of_all = reading, gains
         self.settle()
 
     def around(self, ridge: float) -> None:
@@ -266,16 +268,16 @@ class Search:
         )
 
     def _gains(self, trained: SizeFindings, scree: Curve) -> dict[int, Gain]:
-        """What more dimensions save, those of networks at other ridges too: a large one may hide a weak direction."""
-        losses = dict(zip([0, *sorted(scree)], self._row_losses(scree), strict=True))
+        """What more dimensions save, with networks of other ridges too: a large one may hide a weak direction."""
+        if self.gains_of_all is not None:
+            return dict(self.gains_of_all)
+        ranks, made = [0, *sorted(scree)], self.size.family.network_of
+        refined = zip(ranks, self._row_losses(scree), strict=True)
         beside = [m for ridge, curve in trained.curves.items() if ridge != trained.ridge for m in curve.values()]
-        others = [(m.dimensions, row_losses(self.problem, self.size.family.network_of(m))) for m in beside]
-        found = dict[int, Gain]()
-        for rank, mine in losses.items():
-            larger = [(more, theirs) for more, theirs in (*losses.items(), *others) if more > rank]
-            if larger:
-                found[rank] = gain_beyond(mine, larger, weight=self._held_weight)
-        return found
+        networks = [RowLosses(rank, trained.ridge, losses) for rank, losses in refined]
+        networks += [RowLosses(m.dimensions, m.ridge, row_losses(self.problem, made(m))) for m in beside]
+        found = {rank: gain_beyond(rank, networks, weight=self._held_weight) for rank in ranks}
+        return {rank: gain for rank, gain in found.items() if gain is not None}
 
     def _heldout_errors(self, constant: float | None = None) -> list[float]:
         """By rank; through no dimension: the best constant of the training rows, on the held-out rows."""
