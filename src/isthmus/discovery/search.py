@@ -48,6 +48,8 @@ from isthmus.theory.curve_readings import (
     with_gaps_filled,
 )
 
+OfAllRows = tuple[CurveReading, Mapping[int, Gain]]  # the reading of their error, what more dimensions save of it
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchState:
@@ -58,7 +60,7 @@ class SearchState:
     scree: Curve
     readings: Readings
     decision: Decision
-    scree_of_all: CurveReading | None
+    scree_of_all: OfAllRows | None
 
 
 class Search:
@@ -69,8 +71,7 @@ class Search:
     readings: Readings
     decision: Decision
     in_doubt = False  # whether the first answer was
-    scree_of_all: CurveReading | None = None  # the reading of all rows, each held out once, where that was looked at,
-    gains_of_all: Mapping[int, Gain] | None = None  # and what more dimensions save of them
+    scree_of_all: OfAllRows | None = None  # what all rows, each held out once, say, where that was looked at
     over_depth: OverDepth | None = None  # what several depths said, once they were asked
 
     def __init__(self, problem: Problem, settings: Settings, runner: UnitRunner, *, name: str = "") -> None:
@@ -203,7 +204,7 @@ class Search:
 
     def read_scree(self, reading: CurveReading, gains: Mapping[int, Gain]) -> None:
         """Believe this reading of the held-out error, and what more dimensions save of it, and decide again."""
-        self.scree_of_all, self.gains_of_all = reading, gains
+        self.scree_of_all = reading, gains
         self.settle()
 
     def around(self, ridge: float) -> None:
@@ -269,8 +270,8 @@ class Search:
 
     def _gains(self, trained: SizeFindings, scree: Curve) -> dict[int, Gain]:
         """What more dimensions save, with networks of other ridges too: a large one may hide a weak direction."""
-        if self.gains_of_all is not None:
-            return dict(self.gains_of_all)
+        if self.scree_of_all is not None:
+            return dict(self.scree_of_all[1])
         ranks, made = [0, *sorted(scree)], self.size.family.network_of
         refined = zip(ranks, self._row_losses(scree), strict=True)
         beside = [m for ridge, curve in trained.curves.items() if ridge != trained.ridge for m in curve.values()]
@@ -295,7 +296,7 @@ class Search:
         """By where it becomes flat, or by its largest bend."""
         family, compared = self.size.family, self.problem.errors_compared
         if self.scree_of_all is not None:
-            return self.scree_of_all
+            return self.scree_of_all[0]
         if family.settings.rank_kind.plateau:
             return self._reader(scree)(self._row_losses(scree), weight=self._held_weight)
         return scree_reading(errors, complete=len(errors) > family.most_rank, measured=scree, compared=compared)
