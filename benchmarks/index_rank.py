@@ -20,14 +20,16 @@ order of the hashes of their names, and with --turns one of each suite after the
 run is stopped is a fair sample of every suite.
 
 Answer (first samples only, lines in `measured/index_rank.csv`, tables in `docs/notes/index_rank.md`; two cores of an
-Intel Xeon that others kept busy, torch 2.13.0 CPU, November 2026; nothing wrong without a warning):
+Intel Xeon that others kept busy, torch 2.13.0 CPU, November 2026; one answer misses its goal without a warning):
 multi-index  22 of 200: 22 right, 18 confident, median 14 s; over the best classical span .37 without noise, .57 with
              5 %, .92 with 20 % (medians)
-groups       23 of 48: 23 right, 22 confident, median 6 s; exponents within .005 with 1 %, with 5 % within .038
-mode         first 12 of 60, at ae4837b: 12 right and confident, median 12.2 s, modes within .008
-variance     10 of 10 right and confident at 2c0b37b and 166be30, both before a rebase, and 074d368; 41 s, distance
-             .065, of the best classical span (SIR, directional regression) .129. Squared error reads 1 on the first 3
-sdr, engineering, order, metamorphic: one line each. units: not measured.
+groups       26 of 48: 26 right, 25 confident, median 6 s; exponents within .005 with 1 %, with 5 % within .038
+units        3 of 16: all the groups of the textbook, confident, median 5 s
+mode         4 of 60 and, at ae4837b, 12 of 60: right and confident, median 6.5 and 12.2 s
+variance     3 of 10, and 10 of 10 at 2c0b37b, 166be30 (both before a rebase) and 074d368: right and confident; 42 s,
+             distance .055, of the best classical span .128. Squared error reads 1 on the first 3
+engineering  4 of 12: 3 within .05 of the leading directions, one .0501 and confident
+sdr          4 of 540: 2 right, 2 wrong and in doubt. order, metamorphic: one line each.
 """
 
 import argparse

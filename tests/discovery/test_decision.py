@@ -92,15 +92,15 @@ def test_reasons_about_a_linear_half_count_what_it_has(kind: RankKind, noun: str
 
 def test_what_more_combinations_might_save_within_the_noise_is_a_doubt() -> None:
     straight = replace(CLEAR, straight=True, kind=INDEX)
-    assert decide(replace(straight, gains={3: Gain(4, 0.01, 0.0004, 0.0001)})).verdict is Verdict.CONFIDENT
-    assert decide(replace(straight, gains={2: Gain(3, 0.01, 0.01, 0.0)})).verdict is Verdict.CONFIDENT, (
+    assert decide(replace(straight, gains={3: Gain(4, 0.01, 0.0004, 0.0001, 1e-3)})).verdict is Verdict.CONFIDENT
+    assert decide(replace(straight, gains={2: Gain(3, 0.01, 0.01, 0.0, 1e-3)})).verdict is Verdict.CONFIDENT, (
         "of another rank"
     )
-    doubtful = decide(replace(straight, gains={3: Gain(5, 0.01, 0.001, 0.002)}))
+    doubtful = decide(replace(straight, gains={3: Gain(5, 0.01, 0.001, 0.002, 1e-3)}))
     assert (doubtful.rank, doubtful.verdict) == (3, Verdict.DOUBTFUL)
     said = "The held-out error is 10.0 % larger than through 5 combinations (standard error 20.0 %): more data would"
     assert [reason.partition(" tell")[0] for reason in doubtful.reasons] == [said]
-    nats = replace(straight, gains={3: Gain(4, 1.0, 0.05, 0.03)}, errors_compared=in_nats)
+    nats = replace(straight, gains={3: Gain(4, 1.0, 0.05, 0.03, 1e-3)}, errors_compared=in_nats)
     assert "is 0.05 nats larger than through 4 combinations (standard error 0.03 nats)" in decide(nats).reasons[0]
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import isthmus
+from isthmus.discovery.halves import INDEX, MODE
 from isthmus.errors import PlanError, SweepError
 from isthmus.sweeps import SweepProgress, sweep
 from isthmus.sweeps.execution import compute
@@ -105,6 +106,20 @@ def test_leaky_and_residual_networks_are_swept_too(tmp_path: Path) -> None:
         start = prepared(plan.runs()[0].settings, None)
         loss = float((network_found(start.x) - start.y).detach().square().sum(1).mean())
         assert loss == pytest.approx(float(found["data_loss"].values[0]), rel=1e-12)
+
+
+def test_a_linear_half_is_a_value_of_the_plan_and_its_rank_a_column(tmp_path: Path) -> None:
+    task = {"name": "teacher", "rank": 2, "d_in": 5, "d_out": 2, "latent_dim": 2, "num_samples": 60}
+    plan = replace(tiny(), task=task, grid={"network.linear": [[1, 2], [2], [2, 3]]})
+    plan = replace(plan, network={**plan.network, "depth": 4})
+    found = sweep(plan, out=tmp_path, workers=0)
+    index, mode = (found[name].values for name in ("rank_index", "rank_mode"))
+    assert np.isnan(index).tolist() == [False, True, True]
+    assert np.isnan(mode).tolist() == [True, True, False]
+    for run, name, kind in ((0, "rank_index", INDEX), (2, "rank_mode", MODE)):
+        network = read_network(run_folder(tmp_path, plan.runs()[run].id)).double()
+        slopes = isthmus.networks.jacobians(network, prepared(plan.runs()[run].settings, None).x[:60].double())
+        assert found[name].values[run] == int(isthmus.theory.spectral_gap_rank(kind.spectrum(slopes)))
 
 
 def test_a_list_of_settings_gives_one_dimension(tmp_path: Path) -> None:

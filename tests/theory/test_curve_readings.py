@@ -12,6 +12,7 @@ from isthmus.theory.curve_readings import (
     PLATEAU,
     CurveReading,
     Gain,
+    RowLosses,
     gain_beyond,
     objective_reading,
     plateau_reading,
@@ -210,22 +211,39 @@ def test_a_plateau_of_ranks_with_gaps_and_of_weighted_rows() -> None:
 
 def test_what_more_dimensions_save_is_told_with_its_noise_row_by_row() -> None:
     table = losses([0.5, 0.42, 0.45], 60, shared=3.0, own=0.2)
-    found = gain_beyond(table[0], [(3, table[2]), (2, table[1])])
+    networks = [RowLosses(1, 0.1, table[0]), RowLosses(3, 0.1, table[2]), RowLosses(2, 0.3, table[1])]
+    found = gain_beyond(1, networks)
+    assert found is not None
+    assert found.ridge == 0.3
     assert (found.rank, found.error, found.saved) == (2, pytest.approx(0.42), pytest.approx(0.08))
     assert found.noise == pytest.approx((table[0] - table[1]).std() / 60**0.5)
     assert found.noise < 0.1 < table[0].std() / 60**0.5, "what is hard about a row is no noise of the difference"
     weight = np.where(np.arange(60) < 30, 0.0, 5.0)
-    half = gain_beyond(table[0][30:], [(2, table[1][30:])])
-    assert gain_beyond(table[0], [(2, table[1])], weight=weight).noise == pytest.approx(half.noise)
+    half = gain_beyond(1, [RowLosses(one.rank, 0.1, one.values[30:]) for one in networks[::2]])
+    weighted = gain_beyond(1, networks[::2], weight=weight)
+    assert half is not None
+    assert weighted is not None
+    assert weighted.noise == pytest.approx(half.noise)
+
+
+def test_what_another_ridge_saves_is_no_gain_of_dimensions() -> None:
+    table = losses([0.5, 0.42, 0.41], 60, shared=3.0, own=0.2)
+    networks = [RowLosses(2, 0.1, table[0]), RowLosses(3, 0.3, table[1])]
+    alone, fair = (gain_beyond(2, [*networks, *more]) for more in ([], [RowLosses(2, 0.3, table[2])]))
+    assert alone is not None
+    assert fair is not None
+    assert (alone.saved, fair.saved) == (pytest.approx(0.08), pytest.approx(-0.01))
+    assert gain_beyond(3, networks) is None
+    assert gain_beyond(1, networks) is None
 
 
 def test_a_gain_counts_where_it_is_more_than_training_leaves_whatever_its_noise() -> None:
-    small, large = Gain(2, 1.0, PLATEAU - 1.001, 0.0), Gain(2, 1.0, PLATEAU - 0.999, 9.0)
+    small, large = Gain(2, 1.0, PLATEAU - 1.001, 0.0, 0.1), Gain(2, 1.0, PLATEAU - 0.999, 9.0, 0.1)
     assert [small.counts(), large.counts()] == [False, True]
     nats = math.log(PLATEAU) / 2
-    assert not Gain(2, 1.0, 0.99 * nats, 0.0).counts(in_nats)
-    assert Gain(2, 50.0, 1.01 * nats, 0.0).counts(in_nats), "wherever their zero lies"
-    assert not Gain(2, 1.0, -0.3, 0.1).counts()
+    assert not Gain(2, 1.0, 0.99 * nats, 0.0, 0.1).counts(in_nats)
+    assert Gain(2, 50.0, 1.01 * nats, 0.0, 0.1).counts(in_nats), "wherever their zero lies"
+    assert not Gain(2, 1.0, -0.3, 0.1, 0.1).counts()
 
 
 def test_no_plateau_below_the_constant_reads_0() -> None:

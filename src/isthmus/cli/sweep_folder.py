@@ -15,10 +15,10 @@ from isthmus.cli.voice import tell
 from isthmus.errors import DataError, SweepError
 from isthmus.sweeps.folder import FAILED, SweepFolder
 from isthmus.sweeps.index import Row, Status
-from isthmus.sweeps.run_table import NUMBERS, run_columns
+from isthmus.sweeps.run_table import NUMBERS, SPANS, run_columns
 from isthmus.writing.atomic import atomic_path
 
-_SHOWN = ("outcome", "objective", "data_loss", "penalty", "rank", "rank_estimate", "seconds", "error")
+_SHOWN = ("outcome", "objective", "data_loss", "penalty", "rank", "rank_estimate", *SPANS, "seconds", "error")
 _MOST_FAILURES = 10
 
 

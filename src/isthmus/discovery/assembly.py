@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import torch
 import xarray as xr
 from torch import nn
 
 from isthmus.diagnostics import Diagnosis, diagnose, leaky_diagnosis
-from isthmus.discovery.choices import AS_READ
+from isthmus.discovery.choices import AS_READ, LEFT_OVER_ERROR
 from isthmus.discovery.combinations import combinations_of
 from isthmus.discovery.data.checking import CheckedData
 from isthmus.discovery.data.problem import Problem
@@ -18,6 +19,7 @@ from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.data.scaling import shifted
 from isthmus.discovery.evidence.certificates import certified_interval
 from isthmus.discovery.evidence.interpretation import by_error_saved
+from isthmus.discovery.evidence.leftovers import leftover
 from isthmus.discovery.factorisation import Factorisation, cut_network
 from isthmus.discovery.findings import Findings
 from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS, RankKind
@@ -89,6 +91,28 @@ def against_unseen(found: Discovery, findings: Findings, sample: Sample) -> Disc
         found,
         f"On the {sample.num_unseen:,} rows that were not searched the error is {unseen:.2%}, on held-out ones "
         f"{here.heldout_error:.2%}: the sample lacks what they hold; search more rows.",
+    )
+
+
+def against_leftovers(found: Discovery, findings: Findings) -> Discovery:
+    """Of an index rank by squares; in doubt where what it leaves over depends on other combinations, as none should."""
+    family, here = findings.family, findings.scree.get(found.rank)
+    problem, settings = family.problem, family.settings
+    exchangeable = problem.weight is None and not settings.ordered
+    asked = settings.rank_kind is INDEX and problem.loss.is_quadratic and not problem.autoencoding
+    if here is None or not asked or not exchangeable or here.heldout_error < LEFT_OVER_ERROR:
+        return found
+    x, y = (torch.cat(parts).double() for parts in ((problem.x, problem.x_held), (problem.y, problem.y_held)))
+    network = family.written(family.network_of(findings.whole or here)).double()
+    with torch.no_grad():
+        residuals = y - network(x)
+    other = leftover(x.numpy(), network.weights[0].detach().numpy(), residuals.numpy(), seed=settings.seed)
+    if other is None or not other.counts:
+        return found
+    return _in_doubt(
+        found,
+        f"What is left over depends on other combinations of the inputs too ({other.share:.1%} of it, "
+        f"{other.deviations:.0f} standard deviations above chance): there are more, weak ones.",
     )
 
 

@@ -16,6 +16,9 @@ OUTVOTES = 1.0  # margin of the scree curve above a blunt objective: a plane of 
 FILLED = 0.5  # dimensions that rows may seem to lack locally and still fill all columns: it is an estimate
 AS_LINEAR = 1.02  # error over that of a linear map of at most that rank, above which the linear one predicts better
 NOTHING_LEFT = 1e-9  # relative held-out error up to which a linear map is exact: float64 leaves 1e-15, noise 1e-4
+LEFT_OVER = 0.05  # share of what is left over that other combinations must explain: as what tells equal ranks apart,
+LEFT_OVER_ERROR = 0.01  # held-out error below which noise hides nothing, and what is left over is how training ends
+LEFT_OVER_SURE = 6.0  # standard deviations above chance: 36 exact fits reach 2.0, model B read 1 for 2 has 7.7 to 26
 FREE = 1e-3  # relative rise of the objective up to which a truncation costs nothing
 GAIN = SLACK / 2  # relative fall of the objective from which more dimensions gain something: half of what is read
 PREDICTIVE = 0.95  # error over that of the constant below which a network predicts more than the constant
@@ -37,7 +40,9 @@ HALVES, MANY = 8, 40  # of the rows, that say how far directions scatter; rows f
 ROWS_TO_WHITEN = 10  # rows for each column from which their covariance is known well enough to divide by
 PASSES, PASSES_THOROUGH = 10.0, 40.0  # first passes of the search that doubts are worth
 LONGER = 4  # times the polish that a rank in dispute is trained on: bijections of rank 8 from 300 rows need it
-IDLE = 2  # remedies in a row that leave rank and verdict, after which none follows: 20 of 20 settled after at most one
+UNMOVED = (
+    2  # remedies in a row that leave rank and verdict, after which none follows: 20 of 20 settled after at most one
+)
 ROWS_ENOUGH, ROWS_FOR_EACH = 10_000, 10  # rows that are searched, in all and for each column: the rest check it
 MORE_ROWS = 4  # times as many rows are searched where a sample leaves doubts
 MORE_STARTS = 2  # random starts more at each ridge where minima are in doubt

@@ -21,6 +21,7 @@ from isthmus.discovery.choices import (
 from isthmus.discovery.findings import Decision, Readings
 from isthmus.tasks.arrays import counted
 from isthmus.theory import Verdict
+from isthmus.theory.curve_readings import Gain
 
 
 def decide(readings: Readings) -> Decision:
@@ -119,12 +120,18 @@ def _weaknesses(readings: Readings, rank: int) -> list[str]:
 
 def _beyond(readings: Readings, rank: int) -> list[str]:
     """Whether more dimensions may have been hidden by the noise of few rows."""
-    gain, compared = readings.gains.get(rank), readings.errors_compared
-    if gain is None or not gain.counts(compared):
+    gain, compared = gain_that_counts(readings, rank), readings.errors_compared
+    if gain is None:
         return []
     more, noise = (compared.said(compared.rise(gain.error + d, gain.error)) for d in (gain.saved, gain.noise))
     larger = f"The held-out error is {more} larger than through {counted(gain.rank, readings.noun)}"
     return [f"{larger} (standard error {noise}): more data would tell whether there are more."]
+
+
+def gain_that_counts(readings: Readings, rank: int) -> Gain | None:
+    """What more dimensions save of the held-out error, if that is more than training leaves between equal ranks."""
+    gain = readings.gains.get(rank)
+    return gain if gain is not None and gain.counts(readings.errors_compared) else None
 
 
 def _largest_tried(readings: Readings) -> str:

@@ -21,7 +21,7 @@ from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.evidence.confidence import Array, bends, row_losses
 from isthmus.discovery.search import Search
 from isthmus.errors import NotConverged
-from isthmus.theory.curve_readings import CurveReading
+from isthmus.theory.curve_readings import CurveReading, Gain, RowLosses, gain_beyond, plateau_reading
 
 FOLDS = 5
 RESAMPLES, SEED = 400, 11
@@ -29,7 +29,7 @@ Right = Array  # (ranks from 0, rows): 1 where a row's class is predicted
 
 
 def planned_evaluations(search: Search) -> int:
-    """Gradient evaluations that they will take."""
+    """Gradient evaluations that they will take at one ridge."""
     foresight, settings = search.size.foresight, search.size.settings
     return FOLDS * (foresight.all - (foresight.ridges - 1) * len(settings.starts) * settings.start_evaluations)
 
@@ -42,9 +42,9 @@ class Fold:
     weight: Array
 
 
-def held_out_once(sample: Sample, search: Search) -> list[Fold] | None:
-    """Of each fifth of the rows; None where one found nothing or time ran out."""
-    settings = replace(search.size.settings, ridges=(search.trained.ridge,))
+def held_out_once(sample: Sample, search: Search, ridge: float | None = None) -> list[Fold] | None:
+    """Of each fifth of the rows, at a ridge or the chosen one; None where one found nothing or time ran out."""
+    settings = replace(search.size.settings, ridges=(ridge or search.trained.ridge,))
     done: list[Fold] = []
     for number, part in enumerate(sample.folds(settings, FOLDS)):
         problem = part.posed_again(settings)
@@ -65,15 +65,34 @@ def held_out_once(sample: Sample, search: Search) -> list[Fold] | None:
 
 def scree_of(folds: Sequence[Fold]) -> CurveReading:
     """The reading of the held-out error of all rows; a rank that a fold did not train is as the one below it."""
+    losses, weight = _of_all_rows(folds)
+    family, compared = folds[0].search.size.family, folds[0].search.problem.errors_compared
+    ranks = range(len(losses))
+    if family.settings.rank_kind.plateau:
+        return plateau_reading(losses, ranks=ranks, weight=weight, compared=compared)
+    return bends(losses, weight=weight, ranks=ranks, complete=ranks[-1] >= family.most_rank, compared=compared)
+
+
+def gains_of(parts: Sequence[Sequence[Fold]]) -> dict[int, Gain]:
+    """What more dimensions save of the error of all rows, by rank.
+
+    Args:
+        parts: folds of the same rows, of one ridge each; empty: nothing is known.
+    """
+    networks, weight = list[RowLosses](), None
+    for folds in parts:
+        losses, weight = _of_all_rows(folds)
+        networks += [RowLosses(rank, folds[0].search.trained.ridge, of) for rank, of in enumerate(losses)]
+    found = {one.rank: gain_beyond(one.rank, networks, weight=weight) for one in networks}
+    return {rank: gain for rank, gain in found.items() if gain is not None}
+
+
+def _of_all_rows(folds: Sequence[Fold]) -> tuple[Array, Array]:
+    """The losses of all rows through 0, 1, ... dimensions, and the weights of these rows."""
     searches = [fold.search for fold in folds]
     most = max(max(search.scree, default=0) for search in searches)
-    return bends(
-        np.concatenate([_losses(search, most) for search in searches], axis=1),
-        weight=np.concatenate([fold.weight for fold in folds]),
-        ranks=range(most + 1),
-        complete=most >= searches[0].size.family.most_rank,
-        compared=searches[0].problem.errors_compared,
-    )
+    losses = np.concatenate([_losses(search, most) for search in searches], axis=1)
+    return losses, np.concatenate([fold.weight for fold in folds])
 
 
 def _losses(search: Search, most: int) -> Array:

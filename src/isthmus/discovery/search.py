@@ -11,6 +11,7 @@ networks of a kind are trained: `kinds`. Every training is a unit of work that c
 """
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from isthmus.discovery.choices import CLOSE, MANY, NOTHING_LEFT, is_full, leaves_room
@@ -29,7 +30,9 @@ from isthmus.discovery.over_depth import OverDepth, decide_over_depth, held_agai
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.runner import UnitRunner
 from isthmus.errors import NotConverged
-from isthmus.theory.curve_readings import CurveReading, running_minimum
+from isthmus.theory.curve_readings import CurveReading, Gain, running_minimum
+
+OfAllRows = tuple[CurveReading, Mapping[int, Gain]]  # the reading of their error, what more dimensions save of it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +44,7 @@ class SearchState:
     scree: Curve
     readings: Readings
     decision: Decision
-    scree_of_all: CurveReading | None
+    scree_of_all: OfAllRows | None
 
 
 class Search:
@@ -52,7 +55,7 @@ class Search:
     readings: Readings
     decision: Decision
     in_doubt = False  # whether the first answer was
-    scree_of_all: CurveReading | None = None  # the reading of all rows, each held out once, where that was looked at
+    scree_of_all: OfAllRows | None = None  # what all rows, each held out once, say, where that was looked at
     over_depth: OverDepth | None = None  # what several depths said, once they were asked
 
     def __init__(self, problem: Problem, settings: Settings, runner: UnitRunner, *, name: str = "") -> None:
@@ -183,9 +186,9 @@ class Search:
         self.size.tried |= before.tried
         self.size.warnings += before.warnings
 
-    def read_scree(self, reading: CurveReading) -> None:
-        """Believe this reading of the held-out error, and decide again."""
-        self.scree_of_all = reading
+    def read_scree(self, reading: CurveReading, gains: Mapping[int, Gain]) -> None:
+        """Believe this reading of the held-out error, and what more dimensions save of it, and decide again."""
+        self.scree_of_all = reading, gains
         self.settle()
 
     def around(self, ridge: float) -> None:
@@ -231,7 +234,7 @@ class Search:
             ridge=ridge,
             objective=self.size.reading(curves[ridge]),
             neighbours=tuple((r, self.size.reading(c)) for r, c in curves.items() if r != ridge),
-            scree=self.scree_of_all or held.reading(errors),
+            scree=self.scree_of_all[0] if self.scree_of_all else held.reading(errors),
             jacobian_rank=best.jacobian_rank,
             widest=max(curves[ridge]),
             heldout_error=tuple(errors),
@@ -249,8 +252,13 @@ class Search:
             compared=compared,
             errors_compared=problem.errors_compared,
             fills=near_dimension(problem) if min(linear) <= NOTHING_LEFT else math.nan,
-            gains=held.gains(beside) if self.size.settings.rank_kind.plateau else {},
+            gains=self._gains(held, ridge, beside),
         )
+
+    def _gains(self, held: HeldOutCurve, ridge: float, beside: Sequence[Minimum]) -> Mapping[int, Gain]:
+        if not self.size.settings.rank_kind.plateau:
+            return {}
+        return self.scree_of_all[1] if self.scree_of_all else held.gains(ridge, beside)
 
     def _useless_neighbours(self, trained: SizeFindings) -> list[float]:
         """The ridges beside the chosen one where what was trained predicts clearly worse."""

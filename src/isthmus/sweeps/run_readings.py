@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from isthmus.diagnostics import diagnose, leaky_diagnosis
+from isthmus.discovery.halves import INDEX, MODE, RANK
 from isthmus.networks import FullyConnected, LeakyResNet
 from isthmus.networks.kinds import of_class
 from isthmus.sweeps.run_table import READINGS
@@ -35,25 +36,31 @@ def rank_readings(network: nn.Module, start: Prepared, *, ridge: float) -> tuple
 
     Returns:
         rank_estimate, rank_lower, rank_upper (fully connected: those of `diagnose`), rank_jacobian (gap of the median
-        singular values of Df over 64 points), rank_hamiltonian (leaky, squared loss: mean over the layers); and the
-        table by layer, empty where there is none. All *estimates* but for the two bounds.
+        singular values of Df over 64 points), rank_hamiltonian (leaky, squared loss: mean over the layers); rank_index
+        where the first hidden layer is linear, rank_mode where the last is (gap of the Jacobians at 64 points as rows,
+        as columns); and the table by layer, empty where there is none. All *estimates* but for the two bounds.
     """
     found, layers = of_class(_READ, network, _of_outputs)(network, start, ridge)
     return {name: None for name in READINGS} | found, layers
 
 
 def _of_outputs(network: nn.Module, start: Prepared, _ridge: float) -> tuple[Numbers, xr.Dataset]:
-    x = start.x
-    points = x[torch.linspace(0, len(x) - 1, min(POINTS, len(x))).long()]
-    spectra = torch.linalg.svdvals(output_jacobians(network, points))
-    return {"rank_jacobian": int(spectral_gap_rank(spectra.median(0).values))}, xr.Dataset()
+    return {"rank_jacobian": int(spectral_gap_rank(RANK.spectrum(_slopes(network, start.x))))}, xr.Dataset()
+
+
+def _slopes(network: nn.Module, x: Tensor) -> Tensor:
+    points = torch.linspace(0, len(x) - 1, min(POINTS, len(x))).long()
+    return output_jacobians(network, x[points])
 
 
 def _of_layers(network: FullyConnected, start: Prepared, _ridge: float) -> tuple[Numbers, xr.Dataset]:
     found = diagnose(network, start.x)
     numbers: Numbers = {"rank_estimate": found.rank.estimate, "rank_lower": found.rank.lower}
     numbers |= {"rank_upper": found.rank.upper, "rank_jacobian": found.rank.evidence["jacobian_gap"]}
-    return numbers, found.layers
+    straight = {"rank_index": (INDEX, 1), "rank_mode": (MODE, network.depth - 1)}
+    linear = {name: kind for name, (kind, layer) in straight.items() if layer in network.linear}
+    spectra = {name: kind.spectrum(_slopes(network, start.x)) for name, kind in linear.items()}
+    return numbers | {name: int(spectral_gap_rank(of)) for name, of in spectra.items()}, found.layers
 
 
 def _of_energies(network: LeakyResNet, start: Prepared, ridge: float) -> tuple[Numbers, xr.Dataset]:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from isthmus.sweeps.index import Row
 
 READINGS = ("rank_estimate", "rank_lower", "rank_upper", "rank_jacobian", "rank_hamiltonian")
+SPANS = ("rank_index", "rank_mode")  # of networks with a linear half alone: others have no such number
 FLOATS = ("objective", "data_loss", "penalty", "stationarity", "seconds")
-COUNTS = ("gradient_evaluations", "steps", "rank", *READINGS, "true_rank")
+COUNTS = ("gradient_evaluations", "steps", "rank", *READINGS, *SPANS, "true_rank")
 NUMBERS = (*FLOATS, *COUNTS)
 
 

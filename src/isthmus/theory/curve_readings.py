@@ -175,38 +175,61 @@ class Gain:
         error: its mean loss.
         saved: by how much that is lower.
         noise: the standard error of the difference.
+        ridge: at which it was trained.
     """
 
     rank: int
     error: float
     saved: float
     noise: float
+    ridge: float
 
     def counts(self, compared: Comparison = by_ratio, *, slack: float = PLATEAU) -> bool:
         """Whether it is more than what training leaves between equal ranks; the noise of the rows may be larger."""
         return self.error + self.saved > compared.raised(self.error, slack)
 
 
-def gain_beyond(
-    losses: NDArray[np.float64],
-    larger: Sequence[tuple[int, NDArray[np.float64]]],
-    *,
-    weight: NDArray[np.float64] | None = None,
-) -> Gain:
-    """The best of some networks of more dimensions against one of fewer, row by row.
+@dataclass(frozen=True, slots=True, eq=False)
+class RowLosses:
+    """Of one network, the losses of rows that it was not trained on.
+
+    Attributes:
+        rank: its number of dimensions.
+        ridge: at which it was trained.
+        values: (n,).
+    """
+
+    rank: int
+    ridge: float
+    values: NDArray[np.float64]
+
+
+def gain_beyond(rank: int, networks: Sequence[RowLosses], *, weight: NDArray[np.float64] | None = None) -> Gain | None:
+    """The best network of more dimensions against the best of at most `rank`, row by row.
 
         saved = mean_i (l_i - l'_i),   noise = SE_i (l_i - l'_i)
 
+    Both may come from any ridge: else what another ridge saves would pass for a gain of dimensions.
+
     Args:
-        losses: of each row through the fewer dimensions.
-        larger: the numbers of dimensions of the others, at least one, and their losses of the same rows.
+        rank: how many dimensions.
+        networks: of any numbers of dimensions, their losses of the same rows.
         weight: of each row, any common factor; None: all the same.
+
+    Returns:
+        None where there is nothing on one of the two sides.
     """
-    share = np.full(len(losses), 1.0 / len(losses)) if weight is None else weight / weight.sum()
-    rank, best = min(larger, key=lambda pair: float(pair[1] @ share))
-    saved = float((losses - best) @ share)
-    noise = float(np.sqrt(np.square((losses - best - saved) * share).sum()))
-    return Gain(rank, float(best @ share), saved, noise)
+    fewer = [one for one in networks if one.rank <= rank]
+    larger = [one for one in networks if one.rank > rank]
+    if not fewer or not larger:
+        return None
+    n = len(networks[0].values)
+    share = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
+    own, best = (min(side, key=lambda one: float(one.values @ share)) for side in (fewer, larger))
+    difference = own.values - best.values
+    saved = float(difference @ share)
+    noise = float(np.sqrt(np.square((difference - saved) * share).sum()))
+    return Gain(best.rank, float(best.values @ share), saved, noise, best.ridge)
 
 
 def _hidden_bends(logs: Sequence[float], measured: Collection[int], *, winner: int) -> list[float]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
-from isthmus.discovery.choices import IDLE
+from isthmus.discovery.choices import UNMOVED
 from isthmus.discovery.remedies.deeper import BRIEF
 from isthmus.discovery.remedies.remedy import Case, Effort, Remedy, treat
 from isthmus.discovery.work.progress import silent
@@ -115,7 +115,7 @@ def test_a_remedy_is_applied_as_often_as_it_may_be() -> None:
 def test_when_nothing_moves_any_more_nothing_follows() -> None:
     case = a_case()
     treat(case, [Told("again", 1, 0.1, times=9)], budget=1000)
-    assert applied(case) == ["again"] * (IDLE + 1)
+    assert applied(case) == ["again"] * (UNMOVED + 1)
 
 
 def test_nothing_is_done_that_answers_nothing_or_for_no_budget() -> None:

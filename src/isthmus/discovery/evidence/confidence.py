@@ -23,6 +23,7 @@ from isthmus.theory.comparison import Comparison, by_ratio
 from isthmus.theory.curve_readings import (
     CurveReading,
     Gain,
+    RowLosses,
     gain_beyond,
     plateau_reading,
     scree_reading,
@@ -144,17 +145,13 @@ class HeldOutCurve:
             return self._read()(self.row_losses(), weight=self._weight)
         return scree_reading(errors, complete=len(errors) > family.most_rank, measured=self.halves, compared=compared)
 
-    def gains(self, beside: Sequence[Minimum]) -> dict[int, Gain]:
-        """What more dimensions save, those of networks at other ridges too: a large one may hide a weak direction."""
-        losses = dict(zip(self._ranks(), self.row_losses(), strict=True))
-        problem, made = self.family.problem, self.family.network_of
-        others = [(m.dimensions, row_losses(problem, made(m))) for m in beside]
-        found = dict[int, Gain]()
-        for rank, mine in losses.items():
-            larger = [(more, theirs) for more, theirs in (*losses.items(), *others) if more > rank]
-            if larger:
-                found[rank] = gain_beyond(mine, larger, weight=self._weight)
-        return found
+    def gains(self, ridge: float, beside: Sequence[Minimum]) -> dict[int, Gain]:
+        """What more dimensions save, with networks of other ridges too: a large one may hide a weak direction."""
+        problem, made, ranks = self.family.problem, self.family.network_of, self._ranks()
+        networks = [RowLosses(rank, ridge, losses) for rank, losses in zip(ranks, self.row_losses(), strict=True)]
+        networks += [RowLosses(m.dimensions, m.ridge, row_losses(problem, made(m))) for m in beside]
+        found = {rank: gain_beyond(rank, networks, weight=self._weight) for rank in ranks}
+        return {rank: gain for rank, gain in found.items() if gain is not None}
 
     def share(self, rank: int) -> float:
         """Share of resampled held-out rows that read this rank."""

@@ -10,9 +10,10 @@ import numpy as np
 from isthmus.discovery.choices import CLEAR_MARGIN, FEW_COLUMNS, MORE_ROWS, SPREAD_COLUMNS, UNEQUAL
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.data.scaling import Scaling
-from isthmus.discovery.halves import RANK
-from isthmus.discovery.held_out_once import FOLDS, held_out_once, planned_evaluations, scree_of
+from isthmus.discovery.decision import gain_that_counts
+from isthmus.discovery.held_out_once import FOLDS, gains_of, held_out_once, planned_evaluations, scree_of
 from isthmus.discovery.remedies.remedy import Case, Remedy, sureness
+from isthmus.discovery.search import Search
 
 
 class OneScale(Remedy):
@@ -82,21 +83,28 @@ class EveryRowHeldOut(Remedy):
         readings, rank = search.readings, search.decision.rank
         trained = readings.objective.rank == readings.jacobian_rank == rank > 0 and readings.is_sharp
         blunt = readings.scree.rank != rank or readings.scree.sharpness < CLEAR_MARGIN
-        curved = search.size.settings.rank_kind is RANK and search.over_depth is None
-        return trained and blunt and curved and not readings.classes and case.sample.num_unseen == 0
+        doubted = blunt or gain_that_counts(readings, rank) is not None
+        return trained and doubted and search.over_depth is None and not readings.classes and not case.sample.num_unseen
 
     def cost(self, case: Case) -> int:
-        """Of five searches at one ridge."""
-        return planned_evaluations(case.search)
+        """Of five searches at each of the ridges."""
+        return planned_evaluations(case.search) * len(self._ridges(case.search))
 
     def apply(self, case: Case) -> str:
         """Search; the reading of all rows is believed."""
-        folds = held_out_once(case.sample, case.search)
-        if folds is None:
-            return f"held out every row once, in {FOLDS} searches, which did not end"
-        reading = scree_of(folds)
-        case.search.read_scree(reading)
-        return f"held out every row once, in {FOLDS} searches: the error of all of them bends at {reading.rank}"
+        search, held = case.search, f"held out every row once, in {FOLDS} searches"
+        parts = [held_out_once(case.sample, search, ridge) for ridge in self._ridges(search)]
+        known = [folds for folds in parts if folds is not None]
+        if len(known) < len(parts):
+            return f"{held}, which did not end"
+        reading, gains = scree_of(known[0]), gains_of(known) if search.readings.gains else {}
+        search.read_scree(reading, gains)
+        return f"{held}: the error of all of them {search.readings.kind.held_out_reads.format(reading.rank)}"
+
+    def _ridges(self, search: Search) -> list[float]:
+        """The chosen one, and that of the network of more dimensions that seems to err less."""
+        gain = gain_that_counts(search.readings, search.decision.rank)
+        return list(dict.fromkeys([search.trained.ridge, *([gain.ridge] if gain else [])]))
 
 
 def are_unequal(problem: Problem) -> bool:

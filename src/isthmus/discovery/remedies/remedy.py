@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar, NoReturn
 
-from isthmus.discovery.choices import IDLE, PASSES, PASSES_THOROUGH
+from isthmus.discovery.choices import PASSES, PASSES_THOROUGH, UNMOVED
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.depth.units import DepthSettings
@@ -120,8 +120,8 @@ class Case:
     @property
     def idle(self) -> bool:
         """Whether the last remedies moved nothing."""
-        last = [(one.rank, one.verdict) for one in self.applied[-IDLE - 1 :]]
-        return len(last) > IDLE and len({*last}) == 1
+        last = [(one.rank, one.verdict) for one in self.applied[-UNMOVED - 1 :]]
+        return len(last) > UNMOVED and len({*last}) == 1
 
     def times(self, name: str) -> int:
         """How often this remedy was applied."""
