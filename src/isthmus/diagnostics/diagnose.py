@@ -252,7 +252,7 @@ def _rank(
 ) -> RankEstimate:
     """The rank, between what a Jacobian shows and what the structure allows."""
     upper = upper_bound(
-        layers, session.structure.cuts(session.output), num_samples=session.samples.num,
+        layers, session.structure.cuts(), num_samples=session.samples.num,
         num_inputs=_num_inputs(session.samples), num_outputs=session.num_outputs,
     )  # fmt: skip
     return rank_of(derivatives.by_input, _gaps(table), upper=upper, num_projections=derivatives.num_projections)

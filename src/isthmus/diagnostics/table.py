@@ -8,6 +8,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
+from isthmus.diagnostics.budget import give_back
 from isthmus.diagnostics.derivatives import Derivatives
 from isthmus.diagnostics.layer_sums import LayerSums
 from isthmus.diagnostics.module_names import block_of
@@ -29,17 +30,20 @@ def gap_integer(spectrum: Tensor, *, rows: int, width: int) -> Real:
 
 def spectra_of(layers: Sequence[LayerSums]) -> tuple[dict[str, list[Tensor]], dict[str, list[Real]]]:
     """What needs no derivatives: spectra of weights and activations, and the numbers read from them."""
-    pairs = list(zip(layers, factors_of(layers), strict=True))
-    defects = [identity_defect(layer, F.entering) for layer, F in pairs]  # first: it needs axes, and values come along
-    activation = [spectrum(F.after, layer) for layer, F in pairs]
+    defects, before, activation = list[Real](), list[Tensor](), list[Tensor]()
+    for layer, factors in zip(layers, factors_of(layers), strict=True):
+        give_back(64 * layer.matrix.numel())
+        defects.append(identity_defect(layer, factors.entering))  # first: it needs axes, and values come along
+        activation.append(spectrum(factors.after, layer))
+        before.append(spectrum(factors.before, layer))
     spectra = {
         "weight_singular_values": [torch.linalg.svdvals(layer.weight) for layer in layers],
-        "preactivation_singular_values": [spectrum(F.before, layer) for layer, F in pairs],
+        "preactivation_singular_values": before,
         "activation_singular_values": activation,
     }
     numbers: dict[str, list[Real]] = {
         "dimension_activation": [
-            gap_integer(s, rows=layer.rows, width=len(layer.weight))
+            gap_integer(s, rows=layer.rows, width=len(layer.matrix))
             for s, layer in zip(activation, layers, strict=True)
         ],
         "dimension_participation": [float(participation_ratio(s)) for s in activation],
@@ -47,7 +51,7 @@ def spectra_of(layers: Sequence[LayerSums]) -> tuple[dict[str, list[Tensor]], di
         **{name: [int(energy_rank(s, share=share)) for s in activation] for name, share in SHARES.items()},
         "rows": [layer.rows for layer in layers],
         "nonlinearity_impact": [nonlinearity(layer) for layer in layers],
-        "identity_defect": [*defects],
+        "identity_defect": defects,
         "balance_residual": [*balance_residuals(layers)],
     }
     return spectra, numbers
