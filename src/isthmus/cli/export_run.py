@@ -40,7 +40,7 @@ MOST_PLACES = 3  # named of each kind on the terminal
 _PARTICULAR = re.compile(r" \([^()]*\)$")
 _NUMBERS = (
     "relative_error", "error_bound", "parameters_before", "parameters_after", "flops_before", "flops_after",
-    "seconds_before", "seconds_after", "speedup",
+    "seconds_before", "seconds_after", "speedup", "speedup_interval",
 )  # fmt: skip
 
 
@@ -146,7 +146,8 @@ def _table(found: Compression) -> Table:
     table.add_row("parameters", f"{found.parameters_before}", f"{found.parameters_after}")
     table.add_row("operations per sample", f"{found.flops_before}", f"{found.flops_after}")
     table.add_row("ms per pass (median)", f"{1e3 * found.seconds_before:.3g}", f"{1e3 * found.seconds_after:.3g}")
-    table.add_row("speed", "1", f"{found.speedup:.2f}")
+    least, most = found.speedup_interval
+    table.add_row("speed (95 % interval)", "1", f"{found.speedup:.2f} ({least:.2f} to {most:.2f})")
     table.add_row("relative error on unseen rows", "0", f"{found.relative_error:.4g}")
     table.add_row("of fresh rows, 95 % bound", "0", f"{found.error_bound:.4g}")
     return table
