@@ -65,6 +65,8 @@ class Provenance(Listener):
         """Add a node for every output."""
         parents = tuple({self._of(t) for t in inputs})
         for output in outputs:
+            if output.is_meta:  # made here, of a reading that is closed at the end
+                continue
             node = self._new(output, parents)
             self.total_bytes += output.numel() * output.element_size()
             if reading is not None:
