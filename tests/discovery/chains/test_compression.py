@@ -20,7 +20,7 @@ from foreign_modules import (
 from isthmus.discovery.chains import not_slower
 from isthmus.discovery.chains.batch_norms import without_batch_norms
 from isthmus.discovery.chains.compression_search import BUDGETS
-from isthmus.discovery.chains.running_cost import Race
+from isthmus.discovery.chains.running_cost import TimedPasses
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks import FullyConnected
 from isthmus.networks.chain import as_module, read_chain
@@ -166,10 +166,10 @@ def test_the_tolerance_is_kept_on_fresh_rows(num_rows: int) -> None:
 def test_what_takes_longer_is_put_back(monkeypatch: pytest.MonkeyPatch, slow: int, layers: int) -> None:
     """A clock of our own: networks of `slow` layers and more take twice as long."""
 
-    def race(before: nn.Module, after: nn.Module, x: Tensor) -> Race:
+    def race(before: nn.Module, after: nn.Module, x: Tensor) -> TimedPasses:
         assert len(x) >= 256
         is_slow = (isinstance(m, nn.Sequential) and 0 < slow <= len(sizes(m)) for m in (before, after))
-        return Race(*([2.0 if long else 1.0] * 9 for long in is_slow))
+        return TimedPasses(*([2.0 if long else 1.0] * 9 for long in is_slow))
 
     monkeypatch.setattr(not_slower, "race", race)
     module = Wrapped(low_rank(4, nn.GELU))

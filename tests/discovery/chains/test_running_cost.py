@@ -7,14 +7,14 @@ import torch
 from torch import Tensor, nn
 
 from foreign_modules import samples
-from isthmus.discovery.chains.running_cost import LEAST_ROUNDS, Race, race
+from isthmus.discovery.chains.running_cost import LEAST_ROUNDS, TimedPasses, race
 
 SPREAD = torch.linspace(-0.04, 0.04, 101).exp().tolist()
 
 
-def turns(slower: float, *, seconds: float = 1e-2, spread: Sequence[float] = SPREAD) -> Race:
+def turns(slower: float, *, seconds: float = 1e-2, spread: Sequence[float] = SPREAD) -> TimedPasses:
     """So many times as long, each turn off by its share."""
-    return Race([seconds] * len(spread), [seconds * slower * share for share in spread])
+    return TimedPasses([seconds] * len(spread), [seconds * slower * share for share in spread])
 
 
 def test_the_median_of_the_turns_lies_in_its_interval_of_95_per_cent() -> None:
@@ -36,7 +36,7 @@ def test_the_median_of_the_turns_lies_in_its_interval_of_95_per_cent() -> None:
         (turns(1.3, spread=[0.9, 0.95, 1.0, 1.1, 1.2]), True),
     ],
 )
-def test_slower_is_what_takes_longer_by_more_than_the_spread(found: Race, is_slower: bool | None) -> None:
+def test_slower_is_what_takes_longer_by_more_than_the_spread(found: TimedPasses, is_slower: bool | None) -> None:
     assert found.is_slower is is_slower
 
 

@@ -19,7 +19,7 @@ from isthmus.discovery.chains.module_input import checked_input, checked_output
 from isthmus.discovery.chains.not_slower import Timed, not_slower
 from isthmus.discovery.chains.polishing import POLISHES, polished_attempts
 from isthmus.discovery.chains.proofs import Proved, attempts, proved
-from isthmus.discovery.chains.running_cost import Race, flops, num_parameters, race
+from isthmus.discovery.chains.running_cost import TimedPasses, flops, num_parameters, race
 from isthmus.discovery.chains.sites import has_sites, refusals
 from isthmus.discovery.data.splitting import three_parts
 from isthmus.networks.arguments import module_argument
@@ -213,7 +213,7 @@ def _measured(
 def _unchanged(old: nn.Module, rows: _Rows, refused: tuple[tuple[str, str], ...], *, was_tried: bool) -> Compression:
     """The network as it came."""
     seconds = race(old, old, rows.timed).before
-    timed = Timed(old, Proved([], (), RowErrors(np.zeros(2), np.ones(2))), Race(seconds, seconds))
+    timed = Timed(old, Proved([], (), RowErrors(np.zeros(2), np.ones(2))), TimedPasses(seconds, seconds))
     return _measured(old, timed, rows.reporting, refused=refused, was_tried=was_tried)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from isthmus.discovery.chains.compression_search import Change, parameters
 from isthmus.discovery.chains.proofs import Proved
-from isthmus.discovery.chains.running_cost import Race, num_parameters, race
+from isthmus.discovery.chains.running_cost import TimedPasses, num_parameters, race
 from isthmus.discovery.chains.weighted_layers import numbers, remultiplied
 from isthmus.networks import FullyConnected
 from isthmus.networks.chain import as_module
@@ -25,7 +25,7 @@ class Timed(NamedTuple):
 
     module: nn.Module
     proved: Proved
-    race: Race
+    race: TimedPasses
 
 
 def not_slower(old: nn.Module, kept: Sequence[Proved], x: Tensor, *, allow_slower: bool) -> Timed | None:

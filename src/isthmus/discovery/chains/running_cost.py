@@ -36,7 +36,7 @@ def flops(module: nn.Module, x: Tensor) -> int:
 
 
 @dataclass(slots=True)
-class Race:
+class TimedPasses:
     """Seconds of forward passes of two networks in turn, one right after the other: a busy machine slows both alike.
 
     Attributes:
@@ -65,7 +65,7 @@ class Race:
         return None
 
 
-def race(before: nn.Module, after: nn.Module, x: Tensor) -> Race:
+def race(before: nn.Module, after: nn.Module, x: Tensor) -> TimedPasses:
     """Forward passes of both in turn until it is known which is slower, .7 to 6 seconds or 400 turns.
 
     Args:
@@ -73,7 +73,7 @@ def race(before: nn.Module, after: nn.Module, x: Tensor) -> Race:
         after: likewise.
         x: samples of one forward pass.
     """
-    found, start = Race(), time.perf_counter()
+    found, start = TimedPasses(), time.perf_counter()
     with torch.no_grad():
         for module in (before, after, before, after):  # the first passes are not counted
             module(x)
