@@ -18,11 +18,13 @@ Answer (a CPU of which /proc/cpuinfo says no more than "AMD EPYC", two cores sha
 compression  99 of 100 kept (72 where the rows that choose also report), the other at 1.002 times its tolerance; never
              larger; parameters 1.03 times fewer at the median, up to 1.9: these networks are dense
 ridge        20 of 20, the worst 0.5 % off; residuals of .05 to .33, as ReLUs end at their kinks
-planted      40 networks: all numbers right; of their twins two depthwise ones read 13 for 16, a tail that falls by 2.1
+planted      40 networks: all numbers right; of their twins two depthwise ones read 13 for 16, a tail that falls by 2.1;
+             since a gap has to stand out from the fall before it none of 24 depthwise ones, where it was 24 before
 rivals       10 of 12 (the other two were not reached): all smaller than both rivals, 1.1 to 2.2 times, 1.83 at the
-             median; tolerance kept by all; two of them .83 and .95 times as fast by the median on a busy machine
+             median; tolerance kept by all; two of them .83 and .95 times as fast by the median on a busy machine; with
+             passes in turn 1.24 (1.06 to 1.39, parameters 53133 in place of 51357) and 1.00 (.99 to 1.02)
 memory       first 63 of 100, before holes between cuts were given back: 61 kept; a conv1d announced 149.9 MiB and took
-             179.9, a residual network 149.8 and 378, the latter 85 since
+             179.9, a residual network 149.8 and 378; since patches are counted 149.7 and 76, 148.7 and 110
 Rows: `benchmarks/measured/network_planted.csv`, `network_rivals.csv`, `network_memory.csv` beside it.
 """
 

@@ -43,6 +43,7 @@ from isthmus.training.solvers.solver import LBFGS, Adam, GradientDescent
 LEFT_OUT = {
     "seconds",
     "speedup",
+    "speedup_interval",
     "seconds_before",
     "seconds_after",
     "versions",

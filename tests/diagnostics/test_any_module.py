@@ -150,7 +150,7 @@ def test_batches_do_not_change_the_table_and_the_budget_is_announced(caplog: pyt
     told: list[str] = []
     whole = diagnose(module, x).layers
     with caplog.at_level(logging.INFO, logger="isthmus"):
-        parts = diagnose(module, x, limits=Limits(memory=800_000), progress=told.append).layers
+        parts = diagnose(module, x, limits=Limits(memory=1_500_000), progress=told.append).layers
     assert told == [parts.attrs["cost"]]
     assert told[0] in caplog.text
     assert "in batches of 40, " in whole.attrs["cost"], "no more than there are samples"

@@ -40,7 +40,7 @@ MOST_PLACES = 3  # named of each kind on the terminal
 _PARTICULAR = re.compile(r" \([^()]*\)$")
 _NUMBERS = (
     "relative_error", "error_bound", "parameters_before", "parameters_after", "flops_before", "flops_after",
-    "seconds_before", "seconds_after", "speedup",
+    "seconds_before", "seconds_after", "speedup", "speedup_interval",
 )  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def factor_in(folder: Path, request: ExportRequest, *, rank: int | None, layer: 
     )
     table = Table.grid(padding=(0, 2))
     table.add_row("network", f"{read.what}, {num_parameters(read.module)} parameters")
-    table.add_row("cut at", f"layer {halves.layer}, through {halves.rank} coordinates")
+    table.add_row("cut at", f"layer {halves.layer}, through {_numbers_of(coordinates, halves.rank, x)}")
     table.add_row("relative error", f"{halves.heldout_error:.3g} on rows that the cut has not seen (a fifth in turn)")
     table.add_row("on its own rows", f"{halves.relative_error:.3g} on {len(x)} samples")
     table.add_row("encoder", f"{num_parameters(halves.encoder)} parameters")
@@ -98,6 +98,15 @@ def compress_in(folder: Path, request: ExportRequest, *, tolerance: float, polis
     _print_moves(found)
     _show(_table(found), folder, files)
     return ExitCode.DONE if found.changes or found.was_tried else ExitCode.DOUBTFUL
+
+
+def _numbers_of(coordinates: Tensor, rank: int, x: Tensor) -> str:
+    """What passes for one sample, in words: tokens and pixels have coordinates of their own."""
+    numbers, entering = coordinates[0].numel(), x[0].numel()
+    if numbers == rank:
+        return f"{rank} coordinates"
+    said = f"{rank} coordinates at each of {numbers // rank} places: {numbers} numbers a sample"
+    return said if numbers < entering else f"{said}, and {entering} go in. Choose another --layer"
 
 
 def _print_moves(found: Compression) -> None:
@@ -146,7 +155,8 @@ def _table(found: Compression) -> Table:
     table.add_row("parameters", f"{found.parameters_before}", f"{found.parameters_after}")
     table.add_row("operations per sample", f"{found.flops_before}", f"{found.flops_after}")
     table.add_row("ms per pass (median)", f"{1e3 * found.seconds_before:.3g}", f"{1e3 * found.seconds_after:.3g}")
-    table.add_row("speed", "1", f"{found.speedup:.2f}")
+    least, most = found.speedup_interval
+    table.add_row("speed (95 % interval)", "1", f"{found.speedup:.2f} ({least:.2f} to {most:.2f})")
     table.add_row("relative error on unseen rows", "0", f"{found.relative_error:.4g}")
     table.add_row("of fresh rows, 95 % bound", "0", f"{found.error_bound:.4g}")
     return table

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from torch import nn
+from torch import Tensor, nn
 
 from isthmus.diagnostics.derivatives import EXACT_OUTPUTS, PROJECTIONS
 from isthmus.diagnostics.moments import SOME_ROWS, WIDEST
@@ -22,7 +22,10 @@ DEFAULT_MEMORY = 2 * 2**30
 STREAMING_MEMORY = 4 * 2**30
 ROW_COPIES = 5
 SMALL, EIGEN_COPIES = 512, 7  # of a covariance while it is decomposed: where it is small, the rows take more
+OWN_COPIES, FINITE_COPIES = 3, 2.5  # of a layer's input or output, and of the answer: is it finite
+PATCH_COPIES = 4  # of what is kept of the input of a convolution: side by side, shifted, divided, decomposed
 SCATTER = 1.25  # blocks of many sizes come and go in convolutions, and leave holes
+WORTH_IT = 32 * 2**20
 LARGEST_BATCH = 4096  # larger batches leave the caches and gain nothing
 
 
@@ -66,6 +69,7 @@ def budget_for(
     num_outputs: int,
     memory: int | None,
     samples_seen: int,
+    num_samples: int,
 ) -> Budget:
     """Batches that keep within `memory`.
 
@@ -76,12 +80,15 @@ def budget_for(
         num_outputs: outputs per sample.
         memory: bytes, None for 2 GiB.
         samples_seen: how many samples that evaluation had.
+        num_samples: how many there are.
 
     Raises:
         DataError: not even one sample fits.
     """
     allowed = DEFAULT_MEMORY if memory is None else memory
-    fixed = 8 * sum(p.numel() for p in module.parameters()) + sum(_bytes_of(r) for r in readings)
+    times = num_samples / samples_seen
+    fixed = 8 * sum(p.numel() for p in module.parameters()) + sum(_bytes_of(r, times) for r in readings)
+    fixed += max((8 * PATCH_COPIES * _patches_kept(r, times) for r in readings), default=0)
     rows = PROJECTIONS if num_outputs > EXACT_OUTPUTS else num_outputs
     stored = 8 * sum(r.enters.numel() + r.z.numel() for r in readings) // samples_seen
     patches = [8 * _patch_numbers(r) // samples_seen for r in readings]
@@ -103,16 +110,34 @@ def budget_for(
     return Budget(batch, max(1, min(64, free // max(per_point, 1))), fixed, forward, per_point)
 
 
-def streaming_budget(readings: Sequence[Reading], *, per_sample: int, memory: int | None, samples_seen: int) -> Budget:
+def streaming_budget(
+    readings: Sequence[Reading],
+    *,
+    live: tuple[int, int],
+    output: Tensor,
+    memory: int | None,
+    samples_seen: int,
+    total: int | None,
+) -> Budget:
     """Batches for forward passes alone: no copy of the module, no points; one covariance is decomposed at a time.
+
+    Args:
+        readings: of an evaluation of a few samples.
+        live: bytes of tensors that a forward pass was seen to hold at once, of any samples and for each.
+        output: of that evaluation.
+        memory: bytes, None for 4 GiB.
+        samples_seen: how many samples that evaluation had.
+        total: how many will come; None where nobody knows.
 
     Raises:
         DataError: not even one sample fits.
     """
     allowed = STREAMING_MEMORY if memory is None else memory
-    fixed = 8 * (sum(map(_kept_numbers, readings)) + max(map(_decomposed_numbers, readings)))
-    inside = max((_inside_convolution(r) for r in readings), default=0) // samples_seen
-    forward = int(SCATTER * (2 * per_sample + inside))
+    times = None if total is None else total / samples_seen
+    fixed = live[0] + sum(_kept_bytes(r, times) for r in readings) + 8 * max(_decomposed(r, times) for r in readings)
+    beside = max(_beside_layer(r, total_is_known=total is not None) for r in readings)
+    finite = int(FINITE_COPIES * output.numel() * output.element_size())
+    forward = int(SCATTER * (live[1] + max(beside, finite) / samples_seen))
     if fixed + forward > allowed:
         raise DataError(
             f"diagnose(limits=Limits(memory={allowed})): needs at least {_mebibytes(fixed + forward)} of working "
@@ -121,18 +146,39 @@ def streaming_budget(readings: Sequence[Reading], *, per_sample: int, memory: in
     return Budget(max(1, min(LARGEST_BATCH, (allowed - fixed) // max(forward, 1))), 0, fixed, forward, 0)
 
 
-def _kept_numbers(reading: Reading) -> int:
-    """The weight, and of what enters and what the activation makes of z: the sums, and axes or rows from them."""
-    height, width = reading.call.matrix.shape
+def _kept_bytes(reading: Reading, times: float | None) -> int:
+    """Of what enters and what the activation makes of z: the sums, or rows; of convolutions z, and W by groups."""
+    (height, width), own = reading.call.matrix.shape, reading.z.element_size()
+    left = 8 * height**2 if height <= WIDEST else own * SOME_ROWS * height
+    if reading.call.convolution is not None:
+        return own * (_patches_kept(reading, times) + height * width) + 2 * left
+    entered = 8 * width**2 if width <= WIDEST else own * SOME_ROWS * width
     is_new = reading.source is None and reading.twin is None
-    own = reading.is_bent or reading.call.convolution is not None
-    return height * width + sum(2 * min(n, SOME_ROWS) * n for n, is_kept in ((width, is_new), (height, own)) if is_kept)
+    return is_new * entered + reading.is_bent * left
 
 
-def _decomposed_numbers(reading: Reading) -> int:
-    """One covariance with what its eigenvectors take, or the product with the weight and its copies."""
+def _beside_layer(reading: Reading, *, total_is_known: bool) -> int:
+    """Copies of what enters and leaves while its sums are taken: z less its activation, rows that are no padding."""
+    largest = max(reading.enters.numel(), reading.z.numel())
+    known = 8 * ROW_COPIES * largest if total_is_known else 0
+    return max(_inside_convolution(reading), known) + OWN_COPIES * largest * reading.z.element_size()
+
+
+def _decomposed(reading: Reading, times: float | None) -> int:
+    """One covariance with what its eigenvectors take, the product with the weight and its copies, or patches."""
     height, width = reading.call.matrix.shape
-    return max(EIGEN_COPIES * min(width, WIDEST) ** 2, 3 * min(width, WIDEST) * max(height, width))
+    widest = min(max(height, width), WIDEST)
+    product = 3 * min(width, WIDEST) * max(height, width)
+    return max(EIGEN_COPIES * widest**2, product, PATCH_COPIES * _patches_kept(reading, times))
+
+
+def _patches_kept(reading: Reading, times: float | None) -> int:
+    """Numbers in the patches that are kept of what enters a convolution, of `times` as many samples as were seen."""
+    if reading.call.convolution is None:
+        return 0
+    height, width = reading.call.matrix.shape
+    rows = 2 * SOME_ROWS if times is None else min(SOME_ROWS, int(times * reading.z.numel()) // max(height, 1))
+    return rows * width
 
 
 def _patch_numbers(reading: Reading) -> int:
@@ -152,7 +198,7 @@ def _weight_gradients(reading: Reading) -> int:
     return 0 if reading.call.convolution is None else 3 * 8 * reading.call.matrix.numel()
 
 
-def _bytes_of(reading: Reading) -> int:
+def _bytes_of(reading: Reading, times: float) -> int:
     """Weights in float64, and accumulators with their temporaries."""
     height, width = reading.call.matrix.shape
 
@@ -160,12 +206,16 @@ def _bytes_of(reading: Reading) -> int:
         copies = 3 if size <= SMALL else EIGEN_COPIES
         return copies * size * size if size <= WIDEST else 2 * SOME_ROWS * size
 
-    return 8 * (height * width + moments(width) + moments(height))
+    return 8 * (height * width + max(moments(width), _patches_kept(reading, times)) + moments(height))
 
 
-def give_back() -> None:
-    """Hand what C's allocator keeps for later back to the system: it kept up to twice what was in use (Linux only)."""
-    if sys.platform == "linux":
+def give_back(size: int | None = None) -> None:
+    """Hand what C's allocator keeps for later back to the system: it kept up to twice what was in use (Linux only).
+
+    Args:
+        size: bytes that were in use; below 32 MiB nothing is done. None: whatever they were.
+    """
+    if sys.platform == "linux" and (size is None or size >= WORTH_IT):
         with suppress(AttributeError, OSError):  # another C library
             ctypes.CDLL(None).malloc_trim(0)
 

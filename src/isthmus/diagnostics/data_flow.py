@@ -4,9 +4,11 @@ Structure only, from two samples; the numbers of a residual stream: `stream_cost
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor, nn
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from isthmus.diagnostics.recording import Listener, Reading
 from isthmus.diagnostics.recurrences import Recurrence
@@ -28,7 +30,7 @@ class ResidualBlock:
 
 
 class Provenance(Listener):
-    """The graph of one evaluation, by the functions that ran.
+    """The graph of one evaluation, by the functions that ran; of tensors it keeps the shapes.
 
     Args:
         module: whose parameters and buffers count as constants.
@@ -40,12 +42,16 @@ class Provenance(Listener):
         self.layers: list[int] = []  # node of z, by index of the reading
         self.readings: list[Reading] = []
         self.total_bytes = 0
-        self._alive: list[Tensor] = []
-        self._node: dict[int, int] = {}
+        self._node = WeakTensorKeyDictionary()
         self._constants = {t.untyped_storage().data_ptr() for t in (*module.parameters(), *module.buffers())}
         self._sums: list[tuple[int, int, int]] = []
         self.inputs = {self._new(t, ()) for t in inputs}
         self.unknown: set[int] = set()
+        self._end = -1
+
+    def closed(self, reading: Reading) -> None:
+        """Keep what is known of a layer, without its tensors."""
+        self.readings[reading.index] = _without_numbers(reading)
 
     def summed(self, ordinal: int, terms: tuple[Tensor, Tensor]) -> None:
         """Note the two terms of a sum."""
@@ -59,6 +65,8 @@ class Provenance(Listener):
         """Add a node for every output."""
         parents = tuple({self._of(t) for t in inputs})
         for output in outputs:
+            if output.is_meta:  # made here, of a reading that is closed at the end
+                continue
             node = self._new(output, parents)
             self.total_bytes += output.numel() * output.element_size()
             if reading is not None:
@@ -76,11 +84,14 @@ class Provenance(Listener):
             stack.extend(self.parents[current])
         return found
 
-    def cuts(self, output: Tensor) -> list[int]:
-        """Indices of the layers through which everything passes on its way from the inputs to `output` (*exact*)."""
-        end = self._of(output)
+    def end(self, output: Tensor) -> None:
+        """Note what the evaluation gave."""
+        self._end = self._of(output)
+
+    def cuts(self) -> list[int]:
+        """Indices of the layers through which everything passes on its way from the inputs to the output (*exact*)."""
         outside = self.inputs | self.unknown
-        return [i for i, node in enumerate(self.layers) if not self.ancestors(end, without=node) & outside]
+        return [i for i, node in enumerate(self.layers) if not self.ancestors(self._end, without=node) & outside]
 
     def blocks(self) -> list[ResidualBlock]:
         """The residual blocks in the order of their sums: one term of the sum is an ancestor of the other."""
@@ -101,7 +112,7 @@ class Provenance(Listener):
         return out
 
     def _of(self, tensor: Tensor) -> int:
-        node = self._node.get(id(tensor))
+        node: int | None = self._node.get(tensor)
         if node is None:
             node = self._new(tensor, ())
             if tensor.untyped_storage().data_ptr() not in self._constants and tensor.numel() > 1:
@@ -110,6 +121,18 @@ class Provenance(Listener):
 
     def _new(self, tensor: Tensor, parents: tuple[int, ...]) -> int:
         self.parents.append(parents)
-        self._alive.append(tensor)
-        self._node[id(tensor)] = len(self.parents) - 1
+        self._node[tensor] = len(self.parents) - 1
         return len(self.parents) - 1
+
+
+def hollow(tensor: Tensor) -> Tensor:
+    """A tensor of the same shape and type without numbers."""
+    return torch.empty(tensor.shape, dtype=tensor.dtype, device="meta")
+
+
+def _without_numbers(reading: Reading) -> Reading:
+    """The same, its tensors hollow."""
+    call = replace(reading.call, x=hollow(reading.call.x), matrix=hollow(reading.call.matrix))
+    empty = replace(reading, call=call, enters=hollow(reading.enters), z=hollow(reading.z), followed=[])
+    empty.before = empty.after = empty.stream = None
+    return empty

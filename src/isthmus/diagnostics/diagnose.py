@@ -91,7 +91,8 @@ def diagnose(
 
         - weight_singular_values, of W_l; preactivation_singular_values and activation_singular_values, of the centred
           z_l and a_l over sqrt(n) (root mean square units); a_l is what the functions of z_l alone make of it;
-        - dimension_activation, gap integer of the latter, NaN where no value is twice the next (attribute "missing");
+        - dimension_activation, gap integer of the latter, NaN where no value is twice the next, or its ratio less than
+          the root of the fall before it (attribute "missing");
           rank_90, rank_99, rank_999, how many directions hold that share of the sum of s^2; dimension_participation,
           (sum s^2)^2 / sum s^4, and rank_entropy, exp of the entropy of s^2: soft counts, whose inverses N rows keep
           above 1/N (rows: N, tokens and pixels counted);
@@ -256,7 +257,7 @@ def _rank(
 ) -> RankEstimate:
     """The rank, between what a Jacobian shows and what the structure allows."""
     upper = upper_bound(
-        layers, session.structure.cuts(session.output), num_samples=session.samples.num,
+        layers, session.structure.cuts(), num_samples=session.samples.num,
         num_inputs=_num_inputs(session.samples), num_outputs=session.num_outputs,
     )  # fmt: skip
     return rank_of(derivatives.by_input, _gaps(table), upper=upper, num_projections=derivatives.num_projections)

@@ -38,7 +38,7 @@ class Diagnosis(Shown):
 def warnings_of(layers: Sequence[LayerSums], num_samples: int) -> tuple[str, ...]:
     """What may mislead in sums over so many samples, in sentences."""
     found: list[str] = []
-    if all(not bool(layer.weight.any()) for layer in layers):
+    if all(not bool(layer.matrix.any()) for layer in layers):
         found.append("All weights are zero: the network computes a constant, its rank is 0.")
     many = [layer.name for layer in layers if layer.rows > num_samples]
     if many:

@@ -39,7 +39,7 @@ class LayerSums:
 
     Attributes:
         name: where the weight sits.
-        weight: W, (d_out, d_in), float64.
+        matrix: W, (d_out, d_in), in the type in which the module keeps it.
         bias: b, or None.
         convolution: geometry, or None.
         source: index of the layer whose activation enters, or None.
@@ -57,7 +57,7 @@ class LayerSums:
     """
 
     name: str
-    weight: Tensor
+    matrix: Tensor
     bias: Tensor | None
     convolution: Convolution | None
     source: int | None
@@ -72,6 +72,11 @@ class LayerSums:
     lost: float = 0.0
     size: float = 0.0
     recurrent: StateSums | None = None
+
+    @property
+    def weight(self) -> Tensor:
+        """W in float64, made anew each time: of large networks all of them would fill the memory."""
+        return self.matrix.double()
 
 
 class SumOverData(Listener):
@@ -153,13 +158,13 @@ class SumOverData(Listener):
         if layer.source is None or layer.convolution is not None:
             return False
         source = self.layers[layer.source]
-        return source.convolution is None and len(source.weight) == layer.weight.shape[1]
+        return source.convolution is None and len(source.matrix) == layer.matrix.shape[1]
 
     def _layer(self, reading: Reading) -> LayerSums:
         if reading.index == len(self.layers):
             call = reading.call
-            weight, bias = call.matrix.detach().double(), None if call.bias is None else call.bias.detach().double()
-            self.layers.append(LayerSums(reading.name, weight, bias, call.convolution, reading.source, reading.twin))
+            matrix, bias = call.matrix.detach(), None if call.bias is None else call.bias.detach().double()
+            self.layers.append(LayerSums(reading.name, matrix, bias, call.convolution, reading.source, reading.twin))
         return self.layers[reading.index]
 
 

@@ -62,7 +62,7 @@ class Factor:
 
     def through(self, weight: Tensor) -> "Factor":
         """The factor of activations times W^T."""
-        return Factor(lambda: self.matrix @ weight.mT, is_squared=self._is_squared)
+        return Factor(lambda: self.matrix @ weight.double().mT, is_squared=self._is_squared)
 
 
 def _roots(matrix: Tensor) -> Tensor:
@@ -215,8 +215,8 @@ class SomeRows:
         return indices
 
     def keep(self, rows: Tensor) -> None:
-        """Keep these rows, which were wanted."""
-        self._kept.append(rows.double())
+        """Keep these rows, which were wanted, as they are."""
+        self._kept.append(rows)
         while self._most is not None and sum(map(len, self._kept)) > self._most:
             all_rows = torch.cat(self._kept)
             self._kept = [all_rows[::2].clone()]
@@ -229,7 +229,7 @@ class SomeRows:
 
     def factor(self) -> Factor:
         """R of the centred rows that were kept."""
-        rows = torch.cat(self._kept)
+        rows = torch.cat(self._kept).double()
         centred = (rows - rows.mean(0)) / max(len(rows), 1) ** 0.5
         return Factor(torch.linalg.qr(centred, mode="r").R if len(centred) > centred.shape[1] else centred)
 

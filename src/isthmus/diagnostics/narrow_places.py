@@ -115,7 +115,7 @@ def narrow_places(
         return None
     widths = {
         i: session.structure.readings[i].z.numel() // session.size
-        for i in session.structure.cuts(session.output)
+        for i in session.structure.cuts()
         if session.axes[i] == 0 and session.structure.readings[i].z.is_floating_point()
     }
     room = (budget.peak - budget.fixed) // 2

@@ -102,7 +102,7 @@ def upper_bound(
     found = [UpperBound(num_outputs, "number of outputs")]
     if num_inputs is not None:
         found.append(UpperBound(num_inputs, "number of inputs"))
-    found += [_bound_of(layers[i].weight) for i in cuts if layers[i].rows == num_samples and layers[i].weight.numel()]
+    found += [_bound_of(layers[i].weight) for i in cuts if layers[i].rows == num_samples and layers[i].matrix.numel()]
     return min(found, key=lambda bound: (bound.rank, not bound.is_written))
 
 

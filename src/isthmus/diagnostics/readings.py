@@ -4,7 +4,7 @@ One function per number; the sums themselves: `layer_sums`; what needs derivativ
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -30,19 +30,32 @@ class Factors:
     after: Factor
 
 
-def factors_of(layers: Sequence[LayerSums]) -> list[Factors]:
-    """The factors of all layers; one object where layers share an input or one's activation is another's input."""
-    found: list[Factors] = []
-    for layer in layers:
+def factors_of(layers: Sequence[LayerSums]) -> Iterator[Factors]:
+    """The factors of one layer after the other, kept no longer than later ones need them.
+
+    One object where layers share an input, or one's activation is another's input: its axes are taken at once then.
+    """
+    found: dict[int, Factors] = {}
+    last = {needed: index for index, layer in enumerate(layers) if (needed := _needed(layer)) is not None}
+    sources = {layer.source for layer in layers if layer.entered is None and layer.twin is None}
+    for index, layer in enumerate(layers):
         entering = _entering(layer, found)
         # z = a W^T + b: what is known of the input gives that of z
-        before = layer.left.factor() if layer.left is not None else entering.through(layer.weight)
+        before = layer.left.factor() if layer.left is not None else entering.through(layer.matrix)
         is_own = layer.is_bent and layer.answered is not None
-        found.append(Factors(entering, before, layer.answered.factor() if is_own and layer.answered else before))
-    return found
+        factors = Factors(entering, before, layer.answered.factor() if is_own and layer.answered else before)
+        if index in sources:
+            _ = factors.after.axes
+        found = {i: f for i, f in [*found.items(), (index, factors)] if last.get(i, -1) > index}
+        yield factors
 
 
-def _entering(layer: LayerSums, found: Sequence[Factors]) -> Factor:
+def _needed(layer: LayerSums) -> int | None:
+    """The layer whose factors say what enters here, where this one has no moments of its own."""
+    return (layer.source if layer.twin is None else layer.twin) if layer.entered is None else None
+
+
+def _entering(layer: LayerSums, found: Mapping[int, Factors]) -> Factor:
     if layer.entered is not None:
         return layer.entered.factor()
     if layer.twin is not None:
@@ -57,7 +70,7 @@ def spectrum(factor: Factor, layer: LayerSums) -> Tensor:
     As many values as a matrix of all rows has, zeros where the factor is smaller.
     """
     found = factor.values
-    number = min(layer.rows, len(layer.weight))
+    number = min(layer.rows, len(layer.matrix))
     return torch.cat([found, found.new_zeros(max(number - len(found), 0))])[:number]
 
 

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from threadpoolctl import ThreadpoolController
 from torch import Tensor, nn
 
 from isthmus.diagnostics.budget import Budget, budget_for, give_back
-from isthmus.diagnostics.data_flow import Provenance
+from isthmus.diagnostics.data_flow import Provenance, hollow
 from isthmus.diagnostics.derivatives import (
     EXACT_OUTPUTS,
     PROJECTIONS,
@@ -27,11 +27,13 @@ from isthmus.diagnostics.derivatives import sample_axes as axes_of
 from isthmus.diagnostics.evaluation import evaluate, record
 from isthmus.diagnostics.layer_sums import LayerSums, SumOverData
 from isthmus.diagnostics.module_names import Names
+from isthmus.diagnostics.recording import Listener
 from isthmus.diagnostics.replica import Replica, float64_copy, lent
 from isthmus.diagnostics.samples import Samples
 from isthmus.errors import DataError, IsthmusError
 from isthmus.networks import FullyConnected
 from isthmus.networks.kinds import of_class
+from isthmus.training.steps.live_bytes import LiveBytes
 
 POINTS = 64  # data points at which Jacobians are taken, at most
 FEW_POINTS = 8
@@ -50,7 +52,7 @@ class DiagnosisSession:
         streamed: what all data pass through.
         samples: the data.
         structure: what came from what.
-        output: the answer for two samples.
+        output: the answer for two samples, without its numbers.
         axes: which axis of every layer's input counts samples.
         size: how many samples the structure was found with.
         fixed_size: whether the module takes batches of that size only.
@@ -82,11 +84,27 @@ class DiagnosisSession:
         readings = self.structure.readings
         found = budget_for(
             self.exact.module, readings, per_sample=per_sample, num_outputs=self.num_outputs, memory=memory,
-            samples_seen=self.size,
+            samples_seen=self.size, num_samples=self.samples.num,
         )  # fmt: skip
         if self.fixed_size:
             return found.with_batches_of(self.samples.num)
         return found.with_batches_up_to(self.samples.num, self.num_points())
+
+    def live_bytes(self) -> tuple[int, int]:
+        """What a forward pass holds at once: of any samples, and for each; all tensors where it cannot be watched."""
+        most: list[int] = []
+        if not self.fixed_size:
+            for rows in (torch.tensor([0, 1]), torch.tensor([0, 1, 0])):
+                give_back(self.structure.total_bytes)
+                part = self.samples.at(rows, self.streamed.dtype, self.streamed.device)
+                with torch.no_grad(), suppress(Exception), LiveBytes() as live:  # some tensors have no storage
+                    record(self.streamed, self.names, part, Listener())
+                    most.append(live.most)
+        give_back(self.structure.total_bytes)
+        if len(most) < 2:
+            return 0, self.structure.total_bytes // self.size
+        for_each = max(most[1] - most[0], 0)
+        return max(most[0] - 2 * for_each, 0), for_each
 
     def num_points(self) -> int:
         """Points at which derivatives are taken: all 64, or fewer where that would cost more than the data pass."""
@@ -221,11 +239,14 @@ def _looked_at(replica: Replica, samples: Samples, size: int) -> DiagnosisSessio
     with torch.no_grad():
         structure = Provenance(replica.module, [*part.positional, *part.named.values()])
         output = record(replica, names, part, structure)
+        structure.end(output)
+        output = hollow(output)
         fixed_size = size != 2
         axes: list[int | None] = [0 if r.enters.shape[0] % size == 0 else None for r in structure.readings]
         if not fixed_size:
             more = samples.at(torch.tensor([0, 1, 0]), replica.dtype, replica.device)
             again = Provenance(replica.module, [*more.positional, *more.named.values()])
+            give_back(structure.total_bytes)
             record(replica, names, more, again)
             shapes = [(r.enters.shape, s.enters.shape) for r, s in zip(structure.readings, again.readings, strict=True)]
             axes = axes_of(shapes, (2, 3))

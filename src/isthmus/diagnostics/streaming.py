@@ -94,8 +94,8 @@ def streamed(session: DiagnosisSession, stream: Stream, limits: Limits, *, progr
     """
     structure = session.structure
     budget = streaming_budget(
-        structure.readings, per_sample=structure.total_bytes // session.size, memory=limits.memory,
-        samples_seen=session.size,
+        structure.readings, live=session.live_bytes(), output=session.output, memory=limits.memory,
+        samples_seen=session.size, total=stream.total,
     )  # fmt: skip
     cost = _announcement(budget, stream, len(structure.readings))
     progress(cost)
@@ -126,7 +126,7 @@ def _parts(session: DiagnosisSession, stream: Stream, budget: Budget) -> Iterato
     """The batches, cut where they are larger than memory allows, where and in what type the module takes them."""
     replica = session.streamed
     for place, batch in enumerate(_all(stream)):
-        size = batch.num if session.fixed_size else min(budget.batch, batch.num)
+        size = batch.num if session.fixed_size else min(budget.batch, stream.first.num)
         for start in range(0, batch.num, size):
             if place or start:
                 give_back()
@@ -152,7 +152,7 @@ def rank_without_jacobians(
     session: DiagnosisSession, found: Streamed, gaps: list[int | None], *, num_inputs: int | None
 ) -> RankEstimate:
     """The least gap of the layers through which everything passes, between nothing and what the matrices allow."""
-    cuts = session.structure.cuts(session.output)
+    cuts = session.structure.cuts()
     upper: UpperBound = upper_bound(
         found.layers, cuts, num_samples=found.num, num_inputs=num_inputs, num_outputs=session.num_outputs
     )

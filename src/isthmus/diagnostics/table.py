@@ -8,6 +8,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
+from isthmus.diagnostics.budget import give_back
 from isthmus.diagnostics.derivatives import Derivatives
 from isthmus.diagnostics.layer_sums import LayerSums
 from isthmus.diagnostics.module_names import block_of
@@ -17,29 +18,43 @@ from isthmus.theory.spectra import energy_rank, entropy_rank, participation_rati
 
 LEAST_GAP = 2.0  # ratio of neighbours: spectra of transformers fall by less from value to value, and jump by no more
 SHARES = {"rank_90": 0.9, "rank_99": 0.99, "rank_999": 0.999}
-NO_GAP = "no singular value is {:g} times the next, or rows are fewer than neurons: no number of directions stands out"
+# least share that a gap has of the fall before it, in logarithms: behind convolutions of one channel each spectra fall
+# ever faster, as those of products of square matrices; by the ratio alone 24 of 24 random ones had a number
+OF_THE_FALL = 0.5
+NO_GAP = (
+    "no singular value is {:g} times the next after a fall of less than the square of that, or rows are fewer than "
+    "neurons: no number of directions stands out"
+)
 
 
 def gap_integer(spectrum: Tensor, *, rows: int, width: int) -> Real:
-    """The gap integer; NaN where no value is twice the next, or where it only counts rows fewer than neurons."""
-    gap = int(spectral_gap_rank(spectrum))
+    """The gap integer; NaN where no value stands out, or where it only counts rows fewer than neurons.
+
+    The last value before a gap is twice the next, and more than the root of the first over itself times the next.
+    """
+    gap, ratio = int(spectral_gap_rank(spectrum)), float(spectral_gap(spectrum))
     counts_rows = rows - 1 <= gap and rows <= width
-    return math.nan if counts_rows or float(spectral_gap(spectrum)) < LEAST_GAP else gap
+    is_full = gap in (0, len(spectrum))
+    fallen = 1.0 if is_full else float(spectrum[0] / spectrum[gap - 1])
+    return math.nan if counts_rows or ratio < max(LEAST_GAP, fallen**OF_THE_FALL) else gap
 
 
 def spectra_of(layers: Sequence[LayerSums]) -> tuple[dict[str, list[Tensor]], dict[str, list[Real]]]:
     """What needs no derivatives: spectra of weights and activations, and the numbers read from them."""
-    pairs = list(zip(layers, factors_of(layers), strict=True))
-    defects = [identity_defect(layer, F.entering) for layer, F in pairs]  # first: it needs axes, and values come along
-    activation = [spectrum(F.after, layer) for layer, F in pairs]
+    defects, before, activation = list[Real](), list[Tensor](), list[Tensor]()
+    for layer, factors in zip(layers, factors_of(layers), strict=True):
+        give_back(64 * layer.matrix.numel())
+        defects.append(identity_defect(layer, factors.entering))  # first: it needs axes, and values come along
+        activation.append(spectrum(factors.after, layer))
+        before.append(spectrum(factors.before, layer))
     spectra = {
         "weight_singular_values": [torch.linalg.svdvals(layer.weight) for layer in layers],
-        "preactivation_singular_values": [spectrum(F.before, layer) for layer, F in pairs],
+        "preactivation_singular_values": before,
         "activation_singular_values": activation,
     }
     numbers: dict[str, list[Real]] = {
         "dimension_activation": [
-            gap_integer(s, rows=layer.rows, width=len(layer.weight))
+            gap_integer(s, rows=layer.rows, width=len(layer.matrix))
             for s, layer in zip(activation, layers, strict=True)
         ],
         "dimension_participation": [float(participation_ratio(s)) for s in activation],
@@ -47,7 +62,7 @@ def spectra_of(layers: Sequence[LayerSums]) -> tuple[dict[str, list[Tensor]], di
         **{name: [int(energy_rank(s, share=share)) for s in activation] for name, share in SHARES.items()},
         "rows": [layer.rows for layer in layers],
         "nonlinearity_impact": [nonlinearity(layer) for layer in layers],
-        "identity_defect": [*defects],
+        "identity_defect": defects,
         "balance_residual": [*balance_residuals(layers)],
     }
     return spectra, numbers

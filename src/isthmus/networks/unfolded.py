@@ -80,6 +80,45 @@ class UnfoldedEncoderLayer(nn.Module):
         known = _activation(old.activation) is not None and UnfoldedAttention.unfolds(old.self_attn)
         return known and type(old) is nn.TransformerEncoderLayer
 
+    def folded(self) -> nn.TransformerEncoderLayer | None:
+        """The layer of torch again, which is faster; None where a matrix is no longer one of its own shape."""
+        mix, feed = self.self_attn, _leaves(self.feed)
+        four = [leaf for part in (mix.query, mix.key, mix.value, mix.out) for leaf in _leaves(part)]
+        layers = [part for part in (*four, *feed[:1], *feed[-1:]) if isinstance(part, nn.Linear)]
+        widths = {side for layer in layers[:4] for side in layer.weight.shape}
+        biased = {"bias" in dict(layer.named_parameters()) for layer in layers}
+        if len(feed) != 3 or [len(four), len(layers), len(widths), len(biased)] != [4, 6, 1, 1]:
+            return None
+        first, last = layers[4:]
+        new = nn.TransformerEncoderLayer(
+            widths.pop(), mix.heads, len(first.weight), dropout=0.0, activation=feed[1], batch_first=mix.batch_first,
+            norm_first=self.norm_first, bias=True in biased, device="meta",
+        )  # fmt: skip
+        new.self_attn.in_proj_weight = _frozen(torch.cat([layer.weight for layer in layers[:3]]))
+        if True in biased:
+            new.self_attn.in_proj_bias = _frozen(torch.cat([layer.bias for layer in layers[:3]]))
+        new.self_attn.out_proj.weight, new.self_attn.out_proj.bias = layers[3].weight, layers[3].bias
+        new.linear1, new.linear2, new.norm1, new.norm2 = first, last, self.norm1, self.norm2
+        return new.eval()
+
+
+def refolded(module: nn.Module) -> nn.Module:
+    """The module with encoder layers that were written out as those of torch again, where they still are such."""
+    for part in [*module.modules()]:
+        for name, child in part.named_children():
+            if isinstance(child, UnfoldedEncoderLayer) and (new := child.folded()) is not None:
+                setattr(part, name, new)
+    return module
+
+
+def _leaves(part: nn.Module) -> list[nn.Module]:
+    """Layers one after the other, as they run."""
+    return [leaf for child in part for leaf in _leaves(child)] if isinstance(part, nn.Sequential) else [part]
+
+
+def _frozen(weight: Tensor) -> nn.Parameter:
+    return nn.Parameter(weight.detach(), requires_grad=False)
+
 
 def _activation(function: object) -> nn.Module | None:
     if isinstance(function, ELEMENTWISE):

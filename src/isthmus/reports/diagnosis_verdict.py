@@ -42,7 +42,8 @@ def _headline(found: Diagnosis) -> str:
     least = float(np.nanmin(lost)) if told else np.nan
     if told and least <= MUCH_LOST:
         inside = [share for i, share in enumerate(lost) if share <= MUCH_LOST and _is_narrow(found, i, rank.estimate)]
-        ending = "" if inside else "; no narrow place"
+        is_all = rank.estimate == rank.upper and rank.upper_reason == "number of outputs"
+        ending = "" if inside else f"; no narrow place{': it has as many outputs' if is_all else ''}"
         return f"{suggested}: {_percent(min(inside, default=least))} of the output is lost there{ending}."
     ranks = cuts["rank"].sel(loss=MUCH_LOST).values
     narrow = [(int(k), i) for i, k in enumerate(ranks) if np.isfinite(k) and _is_narrow(found, i, int(k))]

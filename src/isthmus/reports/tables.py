@@ -43,6 +43,7 @@ _SHORT_COLUMNS = {
     "dimension_participation": "particip.",
     "nonlinearity_impact": "nonlin.",
     "identity_defect": "defect",
+    "state_rank_99": "states",
     "tangent_kernel_trace": "kernel",
     "cost_of_identity": "identity",
     "hamiltonian": "Hamilt.",

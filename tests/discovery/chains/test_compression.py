@@ -1,7 +1,5 @@
 """Networks with known redundancies come down to the known size, dense ones are left alone, the error is the error."""
 
-from collections.abc import Sequence
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -19,9 +17,10 @@ from foreign_modules import (
     samples,
     seeded,
 )
-from isthmus.discovery.chains import compression
+from isthmus.discovery.chains import not_slower
 from isthmus.discovery.chains.batch_norms import without_batch_norms
 from isthmus.discovery.chains.compression_search import BUDGETS
+from isthmus.discovery.chains.running_cost import TimedPasses
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks import FullyConnected
 from isthmus.networks.chain import as_module, read_chain
@@ -167,11 +166,12 @@ def test_the_tolerance_is_kept_on_fresh_rows(num_rows: int) -> None:
 def test_what_takes_longer_is_put_back(monkeypatch: pytest.MonkeyPatch, slow: int, layers: int) -> None:
     """A clock of our own: networks of `slow` layers and more take twice as long."""
 
-    def passes(modules: Sequence[nn.Module], x: Tensor) -> list[list[float]]:
+    def race(before: nn.Module, after: nn.Module, x: Tensor) -> TimedPasses:
         assert len(x) >= 256
-        return [[2.0 if isinstance(m, nn.Sequential) and 0 < slow <= len(sizes(m)) else 1.0] for m in modules]
+        is_slow = (isinstance(m, nn.Sequential) and 0 < slow <= len(sizes(m)) for m in (before, after))
+        return TimedPasses(*([2.0 if long else 1.0] * 9 for long in is_slow))
 
-    monkeypatch.setattr(compression, "seconds_of_passes", passes)
+    monkeypatch.setattr(not_slower, "race", race)
     module = Wrapped(low_rank(4, nn.GELU))
     found = isthmus.compress(module, samples(400, 64, dtype=DOUBLE), tolerance=1e-8)
     assert len(sizes(found.module)) == layers

@@ -4,7 +4,6 @@ The search: `chains.compression_search`. How a module is taken apart: `networks.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
@@ -17,15 +16,13 @@ from isthmus.discovery.chains.batch_norms import without_batch_norms
 from isthmus.discovery.chains.compression_search import Change, CompressionSearch, parameters
 from isthmus.discovery.chains.error_bounds import RowErrors, errors_against
 from isthmus.discovery.chains.module_input import checked_input, checked_output
+from isthmus.discovery.chains.not_slower import Timed, not_slower
 from isthmus.discovery.chains.polishing import POLISHES, polished_attempts
 from isthmus.discovery.chains.proofs import Proved, attempts, proved
-from isthmus.discovery.chains.running_cost import flops, num_parameters, seconds_of_passes
+from isthmus.discovery.chains.running_cost import TimedPasses, flops, num_parameters, race
 from isthmus.discovery.chains.sites import has_sites, refusals
-from isthmus.discovery.chains.weighted_layers import numbers, remultiplied
 from isthmus.discovery.data.splitting import three_parts
-from isthmus.networks import FullyConnected
 from isthmus.networks.arguments import module_argument
-from isthmus.networks.chain import as_module
 from isthmus.networks.export_noise import copied_module
 from isthmus.networks.opening import chain_or_parts
 from isthmus.writing.shown import Shown
@@ -34,9 +31,6 @@ from isthmus.writing.shown import Shown
 MOST_FITTING, MOST_JUDGING, MOST_REPORTING = 8192, 2048, 8192
 LEAST_TIMED, MOST_TIMED = 256, 1024  # samples of a pass that is timed; of fewer the calls of Python would be most
 LEAST_ROWS = 5
-# slower is what takes so many times as long, and so many seconds more, in so many measurements one after the other, by
-# the fastest pass of each: a busy machine only adds. Below, eleven neurons take longer than twelve
-SLOWER, NOTICED, TRIES = 1.05, 2e-5, 3
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -47,7 +41,8 @@ class Compression(Shown):
         module: the new network, in eval mode, without gradients; a copy of the old one where nothing could be saved.
         relative_error: |new(x) - old(x)|_F / |old(x) - mean|_F on samples without a say (*exact* there).
         error_bound: what it is below on fresh samples, with 95 % confidence; at most the tolerance (see `compress`).
-        speedup: median seconds of a forward pass before over after, measured in turn; 1 where nothing was changed.
+        speedup: seconds of a forward pass before over after, the median of passes in turn; 1 where nothing was changed.
+        speedup_interval: in which that median is, with 95 % confidence.
         seconds_before: median seconds of a forward pass on 256 to 1024 samples.
         seconds_after: the same of the new network.
         flops_before: operations of matrix products and convolutions for one sample.
@@ -63,6 +58,7 @@ class Compression(Shown):
     relative_error: float
     error_bound: float
     speedup: float
+    speedup_interval: tuple[float, float]
     seconds_before: float
     seconds_after: float
     flops_before: int
@@ -101,11 +97,12 @@ def compress(
     Greedy (*heuristic*): dead, constant and parallel neurons go (exact moves); then, whichever saves most comes first:
     neurons are dropped by pivoted QR and the next layer is refitted by least squares, linear maps and convolutions go
     through their principal subspace, near-linear layers are merged into the next. Batch norms are folded. Where it is
-    measured to be slower (by a twentieth and 20 microseconds), maps in two factors are one again, or moves are taken
-    back. In a residual sum x + F(x) the stream keeps its width and F is made smaller inside. Nothing is moved through
-    attention, layer norm, shortcuts with layers of their own and whatever else couples features, nor through a module
-    that cannot be traced; their parts that take and give one tensor are made smaller in their places, on what enters
-    them, and the whole output decides. Encoder layers of torch are written out for that.
+    measured to be slower, by more than the spread of passes in turn and 20 microseconds, maps in two factors are one
+    again, or moves are taken back. In a residual sum x + F(x) the stream keeps its width and F is made smaller inside.
+    Nothing is moved through attention, layer norm, shortcuts with layers of their own and whatever else couples
+    features, nor through a module that cannot be traced; their parts that take and give one tensor are made smaller in
+    their places, on what enters them, and the whole output decides. Encoder layers of torch are written out for that,
+    and put together again where no map of theirs is left in two factors.
 
     Args:
         module: takes one tensor with samples first and gives one; it is not changed, and is looked at in eval mode.
@@ -156,7 +153,7 @@ def compress(
     kept = [p for p in kept if parameters(p.stages) <= num_parameters(old)]
     if not kept:
         return _unchanged(old, rows, (*refused, *_unproved(search, rows, tolerance)), was_tried=has_sites(chain))
-    timed = _not_slower(old, kept, rows.timed, allow_slower=allow_slower)
+    timed = not_slower(old, kept, rows.timed, allow_slower=allow_slower)
     if timed is None:
         slow = f"left as it is: with {parameters(kept[-1].stages)} parameters it was measured to be slower"
         return _unchanged(old, rows, (*refused, (_name(module), slow)), was_tried=has_sites(chain))
@@ -177,14 +174,6 @@ class _Rows(NamedTuple):
         return self.reporting.repeat(times, *[1] * (self.reporting.ndim - 1))[:MOST_TIMED]
 
 
-class _Timed(NamedTuple):
-    """What was proved, as a module that was measured beside the old one."""
-
-    module: nn.Module
-    proved: Proved
-    seconds: tuple[float, float]
-
-
 def _parts(x: Tensor, heldout: Tensor | None) -> _Rows:
     fit, choose, report = (torch.from_numpy(part) for part in three_parts(len(x), seed=0))
     reporting = x[report] if heldout is None else heldout
@@ -202,53 +191,18 @@ def _unproved(search: CompressionSearch, rows: _Rows, tolerance: float) -> tuple
     return ((first.layers[0], why),)
 
 
-def _not_slower(old: nn.Module, kept: Sequence[Proved], x: Tensor, *, allow_slower: bool) -> _Timed | None:
-    """The smallest network that is not slower: the last; its maps in two factors as one; half as many moves, .."""
-    last = kept[-1]
-    forms = [last]
-    whole, joined = remultiplied(last.stages)
-    if joined and parameters(whole) < num_parameters(old):
-        back = Change("map in two factors written as one again: it is faster", (joined[0], joined[-1]),
-                      parameters(last.stages) - parameters(whole), last.errors.relative_error)  # fmt: skip
-        forms.append(Proved(whole, (*last.changes, back), last.errors))
-    fewer = len(kept) // 2
-    while fewer:
-        forms.append(kept[fewer - 1])
-        fewer //= 2
-    for form in forms:
-        new = as_module(form.stages)
-        new = _as_network(new, old) if isinstance(old, FullyConnected) else new
-        for _ in range(TRIES):
-            before, after = seconds_of_passes((old, new), x)
-            if allow_slower or min(after) <= max(SLOWER * min(before), min(before) + NOTICED):
-                return _Timed(new, form, (median(before), median(after)))
-    return None
-
-
-def _as_network(module: nn.Module, old: FullyConnected) -> FullyConnected:
-    """A chain of linear layers and the activation of `old` as a network of ours."""
-    parts = list(module.children())
-    layers = [part for part in parts if isinstance(part, nn.Linear)]
-    pairs = [numbers(layer) for layer in layers]
-    biases = [b.to(layer.weight) for (_, b), layer in zip(pairs, layers, strict=True)]
-    has_bias = old.has_bias or any("bias" in dict(layer.named_parameters()) for layer in layers)
-    ends = [i for i, part in enumerate(parts) if isinstance(part, nn.Linear)]
-    linear = [number for number, i in enumerate(ends[:-1], 1) if isinstance(parts[i + 1], nn.Linear)]
-    network = old.rewritten([layer.weight for layer in layers], biases if has_bias else None, linear=linear)
-    return network.eval().requires_grad_(False)
-
-
 def _measured(
-    old: nn.Module, found: _Timed, x: Tensor, *, refused: tuple[tuple[str, str], ...], was_tried: bool
+    old: nn.Module, found: Timed, x: Tensor, *, refused: tuple[tuple[str, str], ...], was_tried: bool
 ) -> Compression:
-    before, after = found.seconds
+    times, least, most = found.race.times_as_fast
     return Compression(
         module=found.module,
         relative_error=found.proved.errors.relative_error,
         error_bound=found.proved.errors.bound,
-        speedup=before / after,
-        seconds_before=before,
-        seconds_after=after,
+        speedup=times,
+        speedup_interval=(least, most),
+        seconds_before=median(found.race.before),
+        seconds_after=median(found.race.after),
         flops_before=flops(old, x),
         flops_after=flops(found.module, x),
         parameters_before=num_parameters(old),
@@ -261,8 +215,8 @@ def _measured(
 
 def _unchanged(old: nn.Module, rows: _Rows, refused: tuple[tuple[str, str], ...], *, was_tried: bool) -> Compression:
     """The network as it came."""
-    seconds = median(seconds_of_passes((old,), rows.timed)[0])
-    timed = _Timed(old, Proved([], (), RowErrors(np.zeros(2), np.ones(2))), (seconds, seconds))
+    seconds = race(old, old, rows.timed).before
+    timed = Timed(old, Proved([], (), RowErrors(np.zeros(2), np.ones(2))), TimedPasses(seconds, seconds))
     return _measured(old, timed, rows.reporting, refused=refused, was_tried=was_tried)
 
 

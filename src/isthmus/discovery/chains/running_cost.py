@@ -1,13 +1,21 @@
 """What running a network costs: parameters, floating-point operations, and seconds measured side by side."""
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from statistics import median
 
 import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-SECONDS, LEAST_ROUNDS, MOST_ROUNDS = 1.0, 5, 50
+LEAST_ROUNDS, MOST_ROUNDS = 7, 400
+SECONDS, PATIENCE = 0.7, 6.0  # of a race that is decided, and of one that is not
+Z = 2.0  # of the interval: 95 %
+# slower is what takes longer by more than the spread of its turns, and by so many seconds: below, eleven neurons take
+# longer than twelve. As fast is what is known to take at most so many times as long
+NOTICED, AS_FAST = 2e-5, 1.05
 
 
 def num_parameters(module: nn.Module) -> int:
@@ -27,21 +35,58 @@ def flops(module: nn.Module, x: Tensor) -> int:
     return int(counter.get_total_flops())
 
 
-def seconds_of_passes(modules: Sequence[nn.Module], x: Tensor) -> list[list[float]]:
-    """Seconds of forward passes of each module, in turn, so that a busy machine slows all of them alike.
+@dataclass(slots=True)
+class TimedPasses:
+    """Seconds of forward passes of two networks in turn, one right after the other: a busy machine slows both alike.
+
+    Attributes:
+        before: of the first.
+        after: of the second, each beside one of the first.
+    """
+
+    before: list[float] = field(default_factory=list[float])
+    after: list[float] = field(default_factory=list[float])
+
+    @property
+    def times_as_fast(self) -> tuple[float, float, float]:
+        """Median over the turns of before over after, and its interval of 95 % (*exact* for independent turns)."""
+        ratios = sorted(b / max(a, 1e-12) for b, a in zip(self.before, self.after, strict=True))
+        outside = max(0, math.floor((len(ratios) - Z * len(ratios) ** 0.5) / 2))
+        return median(ratios), ratios[outside], ratios[-1 - outside]
+
+    @property
+    def is_slower(self) -> bool | None:
+        """Whether the second takes longer by more than the spread of the turns; None while they do not tell."""
+        usual, (_, least, most) = median(self.before), self.times_as_fast
+        if usual * (1 / most - 1) > NOTICED:
+            return True
+        if usual * (1 / least - 1) <= max(NOTICED, (AS_FAST - 1) * usual):
+            return False
+        return None
+
+
+def race(before: nn.Module, after: nn.Module, x: Tensor) -> TimedPasses:
+    """Forward passes of both in turn until it is known which is slower, .7 to 6 seconds or 400 turns.
 
     Args:
-        modules: in eval mode.
+        before: in eval mode.
+        after: likewise.
         x: samples of one forward pass.
-
-    Returns:
-        One list per module, after one pass that is not counted; 5 to 50 rounds, about a second in all.
     """
+    found, start = TimedPasses(), time.perf_counter()
     with torch.no_grad():
-        once = sum(_seconds(lambda m=module: m(x)) for module in modules)
-        rounds = min(MOST_ROUNDS, max(LEAST_ROUNDS, int(SECONDS / max(once, 1e-9))))
-        times = [[_seconds(lambda m=module: m(x)) for module in modules] for _ in range(rounds)]
-    return [[*column] for column in zip(*times, strict=True)]
+        for module in (before, after, before, after):  # the first passes are not counted
+            module(x)
+        while len(found.before) < MOST_ROUNDS:
+            pair = [(before, found.before), (after, found.after)]
+            for module, seconds in pair if len(found.before) % 2 else reversed(pair):
+                seconds.append(_seconds(lambda m=module: m(x)))
+            passed, turns = time.perf_counter() - start, len(found.before)
+            if turns < LEAST_ROUNDS or passed < SECONDS:
+                continue
+            if passed >= PATIENCE or (turns % 5 == 0 and found.is_slower is not None):
+                break
+    return found
 
 
 def _seconds(call: Callable[[], object]) -> float:
