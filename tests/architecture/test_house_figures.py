@@ -18,7 +18,7 @@ Sources = Mapping[str, str]  # path below src/isthmus -> text
 
 # the figures with the most that each may be
 LIMITS = {
-    "files crossed by discover": 82,  # in cli and discovery; 14 make groups, 5 work on doubts, 4 foretell or know runs
+    "files crossed by discover": 83,  # in cli and discovery; 14 make groups, 5 work on doubts, 1 looks at what is left
     "dict[str, Any] away from files": 3,
     "noqa: PLR0913": 9,
     "functions of more than 8 arguments": 11,  # diagnose takes its device by contract

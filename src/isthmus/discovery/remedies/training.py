@@ -188,9 +188,10 @@ class Descent(Remedy):
 
 
 class OneFewer(Descent):
-    """A first answer without a doubt is held against training long through one dimension fewer.
+    """A first answer without a doubt is held against one dimension fewer, both trained long.
 
-    A plane of 3 in 12 columns, 250 rows, read 4 by all three readings; one fewer, trained on, did as well.
+    A plane of 3 in 12 columns, 250 rows, read 4 by all three readings; one fewer, trained on, did as well. Of waves of
+    rank 8, 7 trained long do as well as 8 trained shortly, .0297 and .0303, and not as well as 8 trained long, .0257.
     """
 
     name: ClassVar[str] = "one fewer"
@@ -204,11 +205,12 @@ class OneFewer(Descent):
 
     def apply(self, case: Case) -> str:
         """Train it."""
+        rank = case.search.decision.rank
         super().apply(case)
-        return "trained long through one dimension fewer, as rows fill fewer"
+        return f"trained long through {rank} and {rank - 1} dimensions, as rows fill fewer"
 
     def _ends(self, search: Search) -> tuple[int, int]:
-        return search.decision.rank - 1, search.decision.rank - 1
+        return search.decision.rank, search.decision.rank - 1
 
 
 class AnotherRidge(Remedy):
