@@ -3,14 +3,21 @@
 import math
 import re
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
+import xarray as xr
 
 from isthmus.discovery.choices import AROUND, CLOSELY, CURVED_GAIN, FILLED, LOST, SHARP
+from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.findings import Decision, Readings
 from isthmus.discovery.over_depth import OverDepth, decide_over_depth, held_against, held_against_rows
+from isthmus.discovery.search import Search
 from isthmus.theory import Verdict
 from isthmus.theory.curve_readings import CurveReading
+from minima import minimum, problem_of
 
 FLAT = Readings(
     ridge=1e-3, objective=CurveReading(5, 0.3), neighbours=(), scree=CurveReading(4, 0.5), jacobian_rank=5, widest=6,
@@ -65,6 +72,36 @@ def test_a_rank_that_became_sure_by_work_needs_rows_that_fill_as_many_dimensions
 ) -> None:
     decision = held_against_rows(Decision(3, Verdict.CONFIDENT, ("It agrees.",)), around)
     assert (decision.rank, decision.verdict, decision.reasons[-1]) == (3, verdict, "It agrees.")
+
+
+def path_table(objectives: list[list[float]]) -> xr.Dataset:
+    """Of ranks 1, 2, ... at three depths, all of which hold the data together."""
+    ranks, depths = np.arange(1, len(objectives) + 1), [4, 16, 32]
+    axes = ("rank", "middle_layers")
+    columns = {
+        "objective": np.array(objectives), "true_rank": np.repeat(ranks[:, None], 3, 1),
+        "holds": np.ones((len(ranks), 3), bool), "unsure": np.zeros((len(ranks), 3), bool),
+    }  # fmt: skip
+    return xr.Dataset(
+        {k: (axes, v) for k, v in columns.items()}, {"rank": ranks, "middle_layers": depths}, {"ridge": 1e-3}
+    )
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_a_rank_that_still_moves_with_depth_is_not_believed(moves: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
+    halves = {2: minimum(heldout_error=0.01, rank=2)}
+    shallow = Decision(5, Verdict.DOUBTFUL, ("They differ.",))
+    search = Search.__new__(Search)
+    size: Any = SimpleNamespace(scree_curve=lambda _deepest, name: halves)  # noqa: ARG005
+    runner: Any = SimpleNamespace(tracker=SimpleNamespace(rank=5))
+    search.size, search.runner, search.problem = size, runner, problem_of(np.eye(6), np.eye(6))
+    search.scree, search.readings, search.decision = {}, FLAT, shallow
+    monkeypatch.setattr(Search, "_held_out", lambda *_: SimpleNamespace(errors=lambda _constant: [1.0, 0.5, 0.01]))
+    path = DepthPath.of(path_table([[9.0, 9.0, 9.0], [2.0, 3.0 if moves else 1.0, 1.0], [1.0, 2.0, 3.0]]))
+    assert (path.deep_rank, path.moves) == (2, moves)
+    search.believe(path, {2: minimum(rank=2)}, around=1.9, name="deep")
+    assert (search.decision is shallow, search.over_depth is None) == (moves, moves)
+    assert search.scree == halves, "its halves may still be the better ones"
 
 
 def test_complaints_of_the_search_are_kept() -> None:

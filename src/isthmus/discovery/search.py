@@ -206,7 +206,7 @@ class Search:
         self.readings = replace(
             self.readings, heldout_error=tuple(self._held_out(self.scree).errors(self.readings.heldout_error[0]))
         )
-        if rank not in deepest or rank not in self.scree:
+        if rank not in deepest or rank not in self.scree or path.moves:  # what still moves says nothing yet
             return
         linear = self.readings.linear_error
         deep = OverDepth(

@@ -71,6 +71,11 @@ class DepthPath:
         return "unsure" not in deepest or not self.deep_rank or not bool(deepest["unsure"].sel(rank=self.deep_rank))
 
     @property
+    def moves(self) -> bool:
+        """Whether another rank wins at the depth before the largest."""
+        return len(self.reading.winners) > 1 and self.reading.winners[-2] != self.deep_rank
+
+    @property
     def rise(self) -> float:
         """Log of the objective one dimension below the deep rank over that of it, at the largest depth.
 

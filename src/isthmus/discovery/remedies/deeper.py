@@ -30,7 +30,7 @@ class DeeperMiddle(Remedy):
         search = case.search
         problem, settings = search.problem, search.size.settings
         curved = settings.rank_kind is RANK and isinstance(search.size.family, Connected)
-        again = case.path is not None and search.over_depth is not None and search.over_depth.fills
+        again = case.path is not None and (search.over_depth is None or search.over_depth.fills)
         return problem.autoencoding and curved and not again and search.decision.rank > 0
 
     def chance(self, case: Case) -> float:
@@ -60,7 +60,8 @@ class DeeperMiddle(Remedy):
         case.path = path
         search.believe(path, deeper.deepest, around=near_dimension(search.problem), name=f"deep-{name}")
         layers = path.table["middle_layers"].values.tolist()
-        return f"trained the ranks up to {most + 1} with {', '.join(map(str, layers))} layers in the middle"
+        moves = ", with which the rank still moves, so that it is not believed" if path.moves else ""
+        return f"trained the ranks up to {most + 1} with {', '.join(map(str, layers))} layers in the middle{moves}"
 
     @staticmethod
     def _depth(case: Case) -> DepthSettings:
