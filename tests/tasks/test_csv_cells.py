@@ -82,7 +82,11 @@ def test_every_table_of_commas_is_written_there() -> None:
     """Another writer anywhere else would be a door beside this one."""
     root = Path(isthmus.__file__).parent
     writes = re.compile(r"\.(to_csv|writerows?|savetxt)\(")
-    found = {path.relative_to(root).as_posix() for path in root.rglob("*.py") if writes.search(path.read_text())}
+    lines = {path: path.read_text().splitlines() for path in root.rglob("*.py")}
+    code = {
+        path: "\n".join(line for line in text if not line.lstrip().startswith(">>> ")) for path, text in lines.items()
+    }
+    found = {path.relative_to(root).as_posix() for path, text in code.items() if writes.search(text)}
     assert found == {"tasks/csv_cells.py"}
 
 

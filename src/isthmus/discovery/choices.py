@@ -40,9 +40,7 @@ HALVES, MANY = 8, 40  # of the rows, that say how far directions scatter; rows f
 ROWS_TO_WHITEN = 10  # rows for each column from which their covariance is known well enough to divide by
 PASSES, PASSES_THOROUGH = 10.0, 40.0  # first passes of the search that doubts are worth
 LONGER = 4  # times the polish that a rank in dispute is trained on: bijections of rank 8 from 300 rows need it
-UNMOVED = (
-    2  # remedies in a row that leave rank and verdict, after which none follows: 20 of 20 settled after at most one
-)
+UNMOVED = 2  # remedies in a row that leave rank and verdict, after which none follows: 20 of 20 had settled before
 ROWS_ENOUGH, ROWS_FOR_EACH = 10_000, 10  # rows that are searched, in all and for each column: the rest check it
 MORE_ROWS = 4  # times as many rows are searched where a sample leaves doubts
 MORE_STARTS = 2  # random starts more at each ridge where minima are in doubt

@@ -116,6 +116,9 @@ def _read_arrays(path: Path) -> Content:
         # an archive tells which of its arrays it is
         x = file.read("x")
         y = file.read("y") if "y" in file.names else None
+        if x.ndim > 2 and path.suffix.lower() != ".npz":  # noqa: PLR2004 - rows and columns; archives are of images
+            was = f"of shape {x.shape} was flattened to {len(x)} rows of {x[0].size if len(x) else 0} columns"
+            warnings.warn(f"{path}: {was}.", DataWarning, stacklevel=2)
         table = _array_table(x, f"{path}, x" if len(file.names) > 1 or path.suffix.lower() == ".npz" else str(path))
     return Content(table) if y is None else Content(table, _targets(y, f"{path}, y"))
 
@@ -135,9 +138,6 @@ def _targets(y: np.ndarray, where: str) -> pd.DataFrame:
 
 def _array_table(array: np.ndarray, where: str) -> pd.DataFrame:
     samples = as_samples(array, where)
-    if array.ndim > 2:  # noqa: PLR2004 - rows and columns
-        was = f"of shape {array.shape} was flattened to {len(samples)} rows of {samples.shape[1]} columns"
-        warnings.warn(f"{where}: {was}.", DataWarning, stacklevel=2)
     table = pd.DataFrame(samples)
     table.columns = [f"c{i}" for i in range(1, table.shape[1] + 1)]
     return table
