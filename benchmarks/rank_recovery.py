@@ -33,6 +33,8 @@ bijection  at f3f32f2: 78 of 80 right, 65 confident, median 27.7 s; 6 for 7 and 
 large      at f3f32f2: 20 of 21 right, 6 confident (ranks 9 to 11), median 181 s; 13 for 14 has no sharp rank
 kuramoto   drawn from 010bf03, on the other Xeon: 5 of 5 right, all confident, median 36.8 s (35.5 to 40.6); the
            surrogate has no sharp rank on any (12 by most readings)
+           Drawn from a3c47d0, at 44c0e31, on an EPYC: 5 of 5, all confident, median 56.8 s (one fewer trained long too)
+planes     drawn from a3c47d0, by --every 2 and not to the end: 12 of 12 right, 8 confident, 33 to 258 s
 classes    at 9857c91, drawn from "ea4c06d", on the other Xeon: 14 of 24 right, none confident, median 26.6 s; at
            ea4c06d 15 of 24; drawn from 4d7ca32, just before it, 19 of 24, 1 confident. Without overlap fewer
            dimensions than the centres lie in may do, which counts as wrong here
