@@ -7,9 +7,12 @@ import pytest
 import torch
 
 from isthmus.discovery.choices import AS_READ, CLOSE, SHARP
+from isthmus.discovery.findings import Decision
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.remedies.remedy import Case
-from isthmus.discovery.remedies.training import AnotherRidge
+from isthmus.discovery.remedies.training import AnotherRidge, OneFewer
+from isthmus.discovery.search import Search
+from isthmus.theory import Verdict
 from isthmus.theory.curve_readings import CurveReading
 
 BLUNT, CLEAR = SHARP / 2, 2 * SHARP
@@ -61,3 +64,10 @@ def test_where_one_neighbour_reads_otherwise_the_other_may_be_steadier() -> None
     same = CurveReading(5, CLEAR)
     assert is_answered(chosen=same, beside=same, error=1.2, far=CurveReading(4, BLUNT))
     assert not is_answered(chosen=same, beside=CurveReading(5, BLUNT), error=1.0, far=CurveReading(4, BLUNT))
+
+
+def test_a_sure_answer_and_one_dimension_fewer_are_trained_as_long() -> None:
+    """Trained long alone, 7 beat 8 of waves of rank 8, which had been trained shortly."""
+    search = Search.__new__(Search)
+    search.decision = Decision(8, Verdict.CONFIDENT, ())
+    assert OneFewer()._ends(search) == (8, 7)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
