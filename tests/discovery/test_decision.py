@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from isthmus.discovery.assembly import error_ratio, linear_rank_for
-from isthmus.discovery.choices import CLEAR_MARGIN, OUTVOTES, SHARP
+from isthmus.discovery.choices import CLEAR_MARGIN, OUTVOTES, SHARP, UNEVEN, UNEVEN_ERROR
 from isthmus.discovery.decision import decide
 from isthmus.discovery.findings import Readings
 from isthmus.discovery.halves import INDEX, MODE, RANK, RankKind
@@ -61,6 +61,7 @@ DOUBTS = {
     ),
     "unknown": ({"columns": 3, "deep": 3}, "All 3 columns are kept at every depth tried. Fewer coordinates"),
     "mean": ({"heldout_error": (1.0, 2.0, 1.5, 1.01, 1.0, 1.0)}, "no smaller than that of the mean"),
+    "uneven": ({"medians": {3: math.nextafter(UNEVEN, 0)}}, "half of the held-out rows lose less than 33 %"),
     "alone": ({"neighbours": ()}, "Only the ridge 0.001 counts"),
     "complaint": ({"complaints": ("Every start diverged at ridge 0.01; it is left out.",)}, "Every start diverged"),
 }
@@ -154,6 +155,14 @@ def test_the_identity_is_not_compared_with_itself() -> None:
     assert len(reasons) == 1
     assert "columns are kept" in reasons[0]
     assert "A linear map" in decide(replace(CLEAR, columns=4, linear_error=(*linear, 0.0))).reasons[0]
+
+
+@pytest.mark.parametrize(("medians", "error"), [({3: UNEVEN}, 0.01), ({4: 0.1}, 0.01), ({3: 0.1}, UNEVEN_ERROR)])
+def test_who_loses_it_matters_through_the_rank_that_is_read_and_where_something_is_lost(
+    medians: dict[int, float], error: float
+) -> None:
+    errors = (1.0, 0.5, 0.2, error, error, error)
+    assert decide(replace(CLEAR, medians=medians, heldout_error=errors)).verdict is Verdict.CONFIDENT
 
 
 def test_all_columns_are_confident_where_the_rows_fill_them_and_no_deeper_network_does_with_fewer() -> None:

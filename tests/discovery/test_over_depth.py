@@ -12,6 +12,7 @@ import xarray as xr
 
 from isthmus.discovery.choices import AROUND, CLOSELY, CURVED_GAIN, FILLED, LOST, SHARP
 from isthmus.discovery.depth.path import DepthPath
+from isthmus.discovery.evidence.confidence import HeldOutCurve
 from isthmus.discovery.findings import Decision, Readings
 from isthmus.discovery.over_depth import OverDepth, decide_over_depth, held_against, held_against_rows
 from isthmus.discovery.search import Search
@@ -52,6 +53,12 @@ def test_each_doubt_is_raised_alone(changed: dict[str, float], says: str) -> Non
     *doubts, _ = decision.reasons
     assert len(doubts) == 1, doubts
     assert re.search(says, doubts[0]), doubts
+
+
+def test_a_rank_through_which_few_rows_lose_most_is_in_doubt_at_any_depth() -> None:
+    [doubt, _] = decide_over_depth(replace(FLAT, medians={2: 0.3}), CLEAR).reasons
+    assert "half of the held-out rows lose less than 30 % of the mean" in doubt
+    assert decide_over_depth(replace(FLAT, medians={2: 0.5}), CLEAR).verdict is Verdict.CONFIDENT
 
 
 def test_all_columns_need_no_gain_over_principal_components() -> None:
@@ -96,11 +103,14 @@ def test_a_rank_that_still_moves_with_depth_is_not_believed(moves: bool, monkeyp
     runner: Any = SimpleNamespace(tracker=SimpleNamespace(rank=5))
     search.size, search.runner, search.problem = size, runner, problem_of(np.eye(6), np.eye(6))
     search.scree, search.readings, search.decision = {}, FLAT, shallow
-    monkeypatch.setattr(Search, "_held_out", lambda *_: SimpleNamespace(errors=lambda _constant: [1.0, 0.5, 0.01]))
+    monkeypatch.setattr(Search, "_held_out", lambda *_: HeldOutCurve.__new__(HeldOutCurve))
+    monkeypatch.setattr(HeldOutCurve, "errors", lambda *_: [1.0, 0.5, 0.01])
+    monkeypatch.setattr(Search, "_medians", lambda *_: {2: 0.7})
     path = DepthPath.of(path_table([[9.0, 9.0, 9.0], [2.0, 3.0 if moves else 1.0, 1.0], [1.0, 2.0, 3.0]]))
     assert (path.deep_rank, path.moves) == (2, moves)
     search.believe(path, {2: minimum(rank=2)}, around=1.9, name="deep")
     assert (search.decision is shallow, search.over_depth is None) == (moves, moves)
+    assert search.readings.medians == {2: 0.7}
     assert search.scree == halves, "its halves may still be the better ones"
 
 

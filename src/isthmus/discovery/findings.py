@@ -45,6 +45,7 @@ class Readings:
         kind: which rank is read, for the words of the reasons.
         compared, errors_compared: how objectives and errors are compared.
         gains: of a linear half, by rank what the best network of more dimensions saves of its held-out error.
+        medians: of what is autoencoded, by rank the median loss of held-out rows over their mean.
         fills: dimension that the rows fill with their neighbours, where a linear map is exact; else NaN.
     """
 
@@ -72,6 +73,7 @@ class Readings:
     compared: Comparison = by_ratio
     errors_compared: Comparison = by_ratio
     gains: Mapping[int, Gain] = field(default_factory=dict[int, Gain])
+    medians: Mapping[int, float] = field(default_factory=dict[int, float])
     fills: float = math.nan
 
     @property

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 
 from isthmus.discovery.choices import AROUND, CLOSELY, CURVED_GAIN, FILLED, LOST, SHARP
+from isthmus.discovery.decision import unevenly_lost
 from isthmus.discovery.findings import Decision, Readings
 from isthmus.tasks.arrays import counted
 from isthmus.theory import Verdict
@@ -56,7 +57,7 @@ def decide_over_depth(readings: Readings, deep: OverDepth) -> Decision:
     """
     flat = sorted({readings.objective.rank, readings.scree.rank, readings.jacobian_rank})
     shallow = f"At the usual depth the readings are {', '.join(map(str, flat))}."
-    if doubts := _doubts(deep, flat):
+    if doubts := [*_doubts(deep, flat), *unevenly_lost(readings, deep.rank)]:
         return Decision(deep.rank, Verdict.DOUBTFUL, (*doubts, shallow, *readings.complaints))
     return Decision(
         deep.rank,

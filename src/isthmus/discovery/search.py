@@ -203,9 +203,9 @@ class Search:
         self.deep_scree = self.size.scree_curve(deepest, name=f"{name}-")
         self.scree = _with_better(self.scree, self.deep_scree)
         rank = path.deep_rank
-        self.readings = replace(
-            self.readings, heldout_error=tuple(self._held_out(self.scree).errors(self.readings.heldout_error[0]))
-        )
+        held = self._held_out(self.scree)
+        errors = tuple(held.errors(self.readings.heldout_error[0]))
+        self.readings = replace(self.readings, heldout_error=errors, medians=self._medians(held))
         if rank not in deepest or rank not in self.scree or path.moves:  # what still moves says nothing yet
             return
         linear = self.readings.linear_error
@@ -253,12 +253,16 @@ class Search:
             errors_compared=problem.errors_compared,
             fills=near_dimension(problem) if min(linear) <= NOTHING_LEFT else math.nan,
             gains=self._gains(held, ridge, beside),
+            medians=self._medians(held),
         )
 
     def _gains(self, held: HeldOutCurve, ridge: float, beside: Sequence[Minimum]) -> Mapping[int, Gain]:
         if not self.size.settings.rank_kind.plateau:
             return {}
         return self.scree_of_all[1] if self.scree_of_all else held.gains(ridge, beside)
+
+    def _medians(self, held: HeldOutCurve) -> Mapping[int, float]:
+        return held.medians() if self.problem.autoencoding and self.size.settings.rank_kind is RANK else {}
 
     def _useless_neighbours(self, trained: SizeFindings) -> list[float]:
         """The ridges beside the chosen one where what was trained predicts clearly worse."""

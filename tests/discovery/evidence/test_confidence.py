@@ -6,7 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isthmus.discovery.evidence.confidence import bends, scree_share, start_share
+from isthmus.discovery.choices import UNEVEN
+from isthmus.discovery.evidence.confidence import HeldOutCurve, bends, scree_share, start_share
+from isthmus.discovery.kinds.connected import Connected
+from isthmus.discovery.kinds.family import Family
 from minima import minimum
 
 
@@ -73,3 +76,15 @@ def test_a_gap_below_the_bend_does_not_hide_it_from_the_resamples() -> None:
 def test_one_rank_alone_is_refused() -> None:
     with pytest.raises(ValueError, match="at least two ranks"):
         share(np.ones((1, 5)), 1)
+
+
+def test_the_median_tells_loss_on_few_rows_from_noise_on_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Squared noise has a median of .455 of its mean in one direction, of .694 in two, by the tables of chi-squared."""
+    rng = np.random.default_rng(0)
+    few = np.where(rng.random(20_000) < 0.1, 1.0, 0.01)
+    noise = [np.square(rng.normal(size=(20_000, m))).sum(1) for m in (1, 2)]
+    monkeypatch.setattr(HeldOutCurve, "row_losses", lambda _: np.stack([*noise, few]))
+    curve = HeldOutCurve(family=Family.__new__(Connected), halves={1: minimum(), 2: minimum()})
+    found = curve.medians()
+    assert found == pytest.approx({0: 0.455, 1: 0.694, 2: 0.01 / 0.109}, rel=0.05)
+    assert found[2] < UNEVEN < found[0]

@@ -153,6 +153,14 @@ class HeldOutCurve:
         found = {rank: gain_beyond(rank, networks, weight=self._weight) for rank in ranks}
         return {rank: gain for rank, gain in found.items() if gain is not None}
 
+    def medians(self) -> dict[int, float]:
+        """By rank, the median loss of held-out rows over their mean: small where few rows lose most of it."""
+        losses = self.row_losses()
+        return {
+            rank: float(np.median(row) / max(row.mean(), 1e-300))
+            for rank, row in zip(self._ranks(), losses, strict=True)
+        }
+
     def share(self, rank: int) -> float:
         """Share of resampled held-out rows that read this rank."""
         settings = self.family.settings
