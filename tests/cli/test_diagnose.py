@@ -246,7 +246,7 @@ def test_forward_passes_alone_end_where_they_are_told_to(here: Path, capsys: pyt
     words = ["diagnose", "net.safetensors", "--data", "rows.csv", "--no-jacobians", "--rows", "33"]
     assert run([*words, "--max-seconds", "600"]) == 0
     out = capsys.readouterr().out
-    assert "warning: The data were read at the limit of 33 rows: 33 samples." in out
+    assert "warning: The data were read at the limit of 33 rows: 33 samples; no cut has judged the rank." in out
     assert "kernel" not in out
     assert "rank at 10 %" not in out
     page = Path("runs/net-diagnosis.html").read_text()

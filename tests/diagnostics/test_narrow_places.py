@@ -1,5 +1,6 @@
 """The rank of a module is what its own cut loses on rows that had no say."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from torch import nn
 import isthmus
 from isthmus.diagnostics import Diagnosis
 from isthmus.reports import cut_table, report, verdict_of
+from isthmus.training import Limits
 
 
 def chain(*widths: int) -> nn.Sequential:
@@ -72,8 +74,48 @@ def test_pixels_of_one_sample_make_one_vector_and_shortcuts_are_no_places() -> N
     assert isthmus.diagnose(Residual(), data()).cuts is None
 
 
-def test_few_rows_tell_nothing() -> None:
-    assert isthmus.diagnose(planted((1.0,)), data(6)).cuts is None
+def test_few_rows_tell_nothing_and_a_warning_says_so() -> None:
+    found = isthmus.diagnose(planted((1.0,)), data(6))
+    assert found.cuts is None
+    assert found.warnings == ("No cut has judged the rank: that takes 8 rows at least.",)
+
+
+def narrow_third() -> nn.Sequential:
+    """20-48-48-48-5, whose third matrix has rank 3."""
+    torch.manual_seed(0)
+    module = chain(20, 48, 48, 48, 5)
+    with torch.no_grad():
+        u, _, v = torch.linalg.svd(module.get_parameter("4.weight"))
+        module.get_parameter("4.weight").copy_(3 * u[:, :3] @ v[:3])
+    return module
+
+
+@pytest.mark.parametrize("jacobians", [True, False])
+@pytest.mark.parametrize("module", [planted((1.0,) * 3), narrow_third()], ids=["second", "third"])
+def test_the_headline_does_not_depend_on_how_many_rows_there_are(module: nn.Module, jacobians: bool) -> None:
+    """The memory that few rows need once decided which layers were cut: none 48 wide of 600 and of 1,000 rows."""
+    told = {n: headline(isthmus.diagnose(module, data(2000)[:n], jacobians=jacobians)) for n in (100, 400, 600, 2000)}
+    assert len(set(told.values())) == 1, told
+    assert "through 3 dimensions: less than 0.01 % of the output is lost there." in told[100]
+
+
+def test_memory_is_announced_for_cuts_and_little_of_it_leaves_rows_out_before_layers() -> None:
+    said: list[str] = []
+    module, x = narrow_third(), data(600)
+    free = isthmus.diagnose(module, x, progress=said.append)
+    scarce = isthmus.diagnose(module, x, limits=Limits(memory=3 * 2**20), progress=said.append)
+    scarcer = isthmus.diagnose(module, x, limits=Limits(memory=2**20 * 9 // 10), progress=said.append)
+    announced = [float(re.findall(r"at most ([\d.]+) MiB", text)[0]) for text in said]
+    assert announced[0] > announced[1] > announced[2]
+    assert announced[1] <= 3
+    assert announced[2] <= 0.9
+    assert free.cuts is not None
+    assert scarce.cuts is not None
+    assert scarcer.cuts is not None
+    assert free.cuts["layer"].values.tolist() == scarce.cuts["layer"].values.tolist()
+    assert (free.cuts.attrs["left_out"], scarce.cuts.attrs["left_out"]) == ([], [])
+    assert scarcer.cuts.attrs["left_out"]
+    assert "too wide to be cut: " in next(line.text for line in verdict_of(scarcer).lines if line.label == "Cuts")
 
 
 def headline(found: Diagnosis) -> str:

@@ -60,7 +60,7 @@ def test_rows_and_seconds_end_it_and_it_says_so() -> None:
     module, x = network(), samples(100, 6, dtype=DOUBLE)
     few = isthmus.diagnose(module, batches(x), limits=isthmus.Limits(rows=40))
     assert few.layers["rows"].values.tolist() == [40] * 3
-    assert few.warnings == ("The data were read at the limit of 40 rows: 40 samples.",)
+    assert few.warnings == ("The data were read at the limit of 40 rows: 40 samples; no cut has judged the rank.",)
     exact = isthmus.diagnose(module, x[:40])
     both = (found.layers["activation_singular_values"] for found in (few, exact))
     assert np.allclose(*both, atol=1e-7, equal_nan=True)

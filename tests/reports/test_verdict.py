@@ -189,7 +189,7 @@ def test_a_narrow_place_counts_where_the_outputs_lose_less() -> None:
             "lost_at_suggested": ("place", [0.03, 0.0]),
         },
         coords={"layer": ("place", [3, 4]), "loss": [0.1]},
-        attrs={"widest": 40, "judges": 20},
+        attrs={"widest": 40, "judges": 20, "left_out": []},
     )
     found = replace(diagnosed([7, 3, 3, 3], 3), cuts=cuts)
     assert verdict_of(found).headline == "The network works through 3 dimensions: 3 % of the output is lost there."

@@ -39,6 +39,7 @@ class Budget:
         fixed: bytes that do not depend on the batch: a copy of the parameters, moments, weights in float64.
         per_sample: bytes per sample of a forward pass.
         per_point: bytes per point of a derivative pass.
+        allowed: bytes in all that whoever asked allows.
     """
 
     batch: int
@@ -46,6 +47,7 @@ class Budget:
     fixed: int
     per_sample: int
     per_point: int
+    allowed: int
 
     def with_batches_of(self, size: int) -> "Budget":
         """The same for a module that takes batches of one size only."""
@@ -107,7 +109,7 @@ def budget_for(
         )
     free = allowed - fixed
     batch = max(1, min(LARGEST_BATCH, free // max(forward, 1)))
-    return Budget(batch, max(1, min(64, free // max(per_point, 1))), fixed, forward, per_point)
+    return Budget(batch, max(1, min(64, free // max(per_point, 1))), fixed, forward, per_point, allowed)
 
 
 def streaming_budget(
@@ -143,7 +145,7 @@ def streaming_budget(
             f"diagnose(limits=Limits(memory={allowed})): needs at least {_mebibytes(fixed + forward)} of working "
             f"memory without derivatives; got {_mebibytes(allowed)}. Raise limits.memory (--memory, in MiB)."
         )
-    return Budget(max(1, min(LARGEST_BATCH, (allowed - fixed) // max(forward, 1))), 0, fixed, forward, 0)
+    return Budget(max(1, min(LARGEST_BATCH, (allowed - fixed) // max(forward, 1))), 0, fixed, forward, 0, allowed)
 
 
 def _kept_bytes(reading: Reading, times: float | None) -> int:
@@ -224,11 +226,12 @@ def _mebibytes(size: int) -> str:
     return f"{size / 2**20:,.1f} MiB"
 
 
-def announcement(budget: Budget, *, num_samples: int, num_points: int, num_outputs: int, layers: int) -> str:
-    """What will be done, in one sentence."""
+def announcement(budget: Budget, *, cuts: int, num_samples: int, num_points: int, num_outputs: int, layers: int) -> str:
+    """What will be done, in one sentence; `cuts`: bytes that these need."""
+    most = max(budget.peak, budget.fixed + cuts)
     mixed = num_outputs > EXACT_OUTPUTS
     passes = f"{PROJECTIONS} random combinations of {num_outputs:,} outputs" if mixed else f"{num_outputs} outputs"
     return (
         f"diagnose: {layers} layers on {num_samples:,} samples in batches of {budget.batch:,}, derivatives of {passes} "
-        f"at {num_points} points, {budget.points} at a time; at most {_mebibytes(budget.peak)} of working memory."
+        f"at {num_points} points, {budget.points} at a time; at most {_mebibytes(most)} of working memory."
     )

@@ -17,7 +17,7 @@ from isthmus.diagnostics.derivatives import Derivatives
 from isthmus.diagnostics.diagnosis import Diagnosis, warnings_of
 from isthmus.diagnostics.layer_sums import LayerSums
 from isthmus.diagnostics.leaves import skipped_leaves
-from isthmus.diagnostics.narrow_places import narrow_places
+from isthmus.diagnostics.narrow_places import CutPlan, narrow_places, plan_cuts
 from isthmus.diagnostics.objective import LossOverData
 from isthmus.diagnostics.rank import rank_of, upper_bound
 from isthmus.diagnostics.recurrent_columns import add_recurrent_columns
@@ -167,9 +167,9 @@ def _with_derivatives(network: nn.Module, given: _Given, limits: Limits, hear: C
     samples = given.samples
     with random_state_kept(network), open_session(network, samples) as session:
         budget = session.budget(limits.memory)
-        points = session.num_points()
+        plan, points = plan_cuts(session, samples, budget), session.num_points()
         sentence = announcement(
-            budget, num_samples=samples.num, num_points=points, num_outputs=session.num_outputs,
+            budget, cuts=plan.needs, num_samples=samples.num, num_points=points, num_outputs=session.num_outputs,
             layers=len(session.structure.readings),
         )  # fmt: skip
         hear(sentence)
@@ -180,8 +180,8 @@ def _with_derivatives(network: nn.Module, given: _Given, limits: Limits, hear: C
         said = _add_streams(table, session, layers, given, max(1, budget.batch // 2))
         skipped = _skipped(session, network, layers)
         rank = _rank(session, layers, derivatives, table)
-        cuts = narrow_places(session, samples, budget, suggested=rank.estimate)
-    warnings = (*warnings_of(layers, samples.num), *said)
+        cuts = narrow_places(session, samples, plan, suggested=rank.estimate)
+    warnings = (*warnings_of(layers, samples.num), *said, *_uncut(plan))
     return Diagnosis(layers=table, rank=rank, skipped=skipped, warnings=warnings, cuts=cuts)
 
 
@@ -209,9 +209,14 @@ def _by_forward_passes(network: nn.Module, stream: Stream, limits: Limits, hear:
         rank = rank_without_jacobians(session, found, gaps, num_inputs=_num_inputs(stream.first))
         cuts = None  # whoever ends the passes early wants no more of them
         if not found.ended:
-            cuts = narrow_places(session, stream.first, found.budget, suggested=rank.estimate, most_places=2)
-    ended = (f"The data were read {found.ended}: {found.num:,} samples.",) if found.ended else ()
-    return Diagnosis(table, rank, skipped, (*ended, *warnings_of(found.layers, found.num)), cuts)
+            cuts = narrow_places(session, stream.first, found.plan, suggested=rank.estimate, most_places=2)
+    ended = f"The data were read {found.ended}: {found.num:,} samples; no cut has judged the rank."
+    said = [ended] if found.ended else _uncut(found.plan)
+    return Diagnosis(table, rank, skipped, (*said, *warnings_of(found.layers, found.num)), cuts)
+
+
+def _uncut(plan: CutPlan) -> list[str]:
+    return [f"No cut has judged the rank: {plan.hindrance}."] if plan.hindrance else []
 
 
 def _table(

@@ -21,8 +21,8 @@ class Diagnosis(Shown):
         skipped: (module name, reason) of each leaf module that was not analysed.
         warnings: what may mislead, in sentences.
         cuts: how many directions carry the output, as cuts behind a matrix have judged on held-out rows (see
-            `narrow_places`); None where no layer cuts the module, rows or memory do not allow it, or a limit ended
-            the passes.
+            `narrow_places`); None where no layer cuts the module, or, with a warning, rows or memory do not allow it
+            or a limit ended the passes.
 
     >>> isthmus.diagnose(module, x).layers.sizes["layer"]
     2

@@ -23,7 +23,8 @@ from isthmus.theory.spectra import energy_rank
 LOSSES = (0.1, 0.05, 0.01, 0.001)  # of the output's spread
 WIDEST_PLACE = 16_384  # numbers per sample, above which a place is not cut
 MOST_PLACES = 3  # that are cut, those of the fewest directions first
-FEWEST_ROWS, MOST_ROWS, MOST_JUDGES = 8, 1024, 128
+FEWEST_ROWS, ENOUGH_ROWS, MOST_ROWS, MOST_JUDGES = 8, 128, 1024, 128
+DECOMPOSED = 5  # copies of the rows of one place while they are decomposed
 ENERGY = 0.99  # of what leaves a layer, by which the narrowest are picked
 
 
@@ -79,14 +80,91 @@ class _Place:
         axes = torch.linalg.svd(rows.double() - mean, full_matrices=False).Vh
         return cls(index, mean, axes.T, len(rows))
 
+    @classmethod
+    def roughly(cls, index: int, rows: Tensor, rank: int) -> "_Place":
+        """Its leading directions alone, by the smaller of two products: a hundredth of the work where rows are wide."""
+        mean = rows.double().mean(0)
+        centred = rows.double() - mean
+        if len(rows) < len(mean):
+            leading = torch.linalg.qr(centred.T @ torch.linalg.eigh(centred @ centred.T).eigenvectors[:, -rank:]).Q
+        else:
+            leading = torch.linalg.eigh(centred.T @ centred).eigenvectors[:, -rank:]
+        return cls(index, mean, leading, len(rows))
+
     @property
     def most(self) -> int:
         """Directions that the rows can tell."""
         return max(1, min(len(self.mean), self.rows - 1))
 
 
+@dataclass(frozen=True, slots=True)
+class CutPlan:
+    """Where a module will be cut, on which rows: before anything is computed, so that memory is announced for it.
+
+    Attributes:
+        widths: numbers per sample behind every layer through which everything passes.
+        places: the layers of these that are tried.
+        rows: samples that choose directions.
+        judges: samples that judge them.
+        batch: samples per forward pass.
+        needs: bytes of working memory.
+        hindrance: why nothing is cut though a layer would allow it; empty otherwise.
+    """
+
+    widths: dict[int, int]
+    places: tuple[int, ...]
+    rows: int
+    judges: int
+    batch: int
+    needs: int
+    hindrance: str = ""
+
+    @property
+    def left_out(self) -> list[int]:
+        """Layers that would allow a cut, and are too wide for one."""
+        return [i for i in self.widths if i not in self.places]
+
+
+def plan_cuts(session: DiagnosisSession, samples: Samples, budget: Budget) -> CutPlan:
+    """Every layer that memory allows is tried on as many rows as there are; on fewer rows before on fewer layers.
+
+    Memory is what was allowed, not what the passes over the data need: those need little of small data, and which
+    layers were tried would depend on the number of rows.
+    """
+    widths = {
+        i: session.structure.readings[i].z.numel() // session.size
+        for i in session.structure.cuts()
+        if session.axes[i] == 0 and session.structure.readings[i].z.is_floating_point()
+    }
+    judges = max(min(samples.num // 8, MOST_JUDGES), min(32, samples.num // 3))
+    rows, room = min(samples.num, MOST_ROWS) - judges, (budget.allowed - budget.fixed) // 2
+    batch = max(1, (budget.peak - budget.fixed) // 2 // max(budget.per_sample, 1))
+    tried, few = [i for i in widths if widths[i] <= WIDEST_PLACE], min(rows, ENOUGH_ROWS)
+    while tried and _numbers(widths, tried) * few > room:
+        tried.remove(max(tried, key=lambda i: (widths[i], i)))
+    rows = min(rows, room // _numbers(widths, tried)) if tried else 0
+    forward = min(batch, rows + judges) * budget.per_sample
+    hindrance = _hindrance(session, samples, tried) if widths else ""
+    if hindrance or not tried:
+        return CutPlan(widths, (), 0, judges, batch, 0, hindrance)
+    return CutPlan(widths, tuple(tried), rows, judges, batch, _numbers(widths, tried) * rows + forward)
+
+
+def _numbers(widths: dict[int, int], tried: Sequence[int]) -> int:
+    """Bytes per row: what leaves these layers, and one decomposition."""
+    return 8 * (sum(widths[i] for i in tried) + DECOMPOSED * max(widths[i] for i in tried))
+
+
+def _hindrance(session: DiagnosisSession, samples: Samples, tried: Sequence[int]) -> str:
+    if session.fixed_size:
+        return "the module takes batches of one size only"
+    if samples.num < FEWEST_ROWS:
+        return f"that takes {FEWEST_ROWS} rows at least"
+    return "" if tried else "every layer that would allow one is too wide, or the memory too small"
+
+
 def narrow_places(
-    session: DiagnosisSession, samples: Samples, budget: Budget, *, suggested: int, most_places: int = MOST_PLACES
+    session: DiagnosisSession, samples: Samples, plan: CutPlan, *, suggested: int, most_places: int = MOST_PLACES
 ) -> xr.Dataset | None:
     """How many directions of z = W a + b carry the output, judged by cuts on rows that did not choose them.
 
@@ -99,47 +177,32 @@ def narrow_places(
     Args:
         session: what is known of the module.
         samples: data in memory, at most 1,024 rows of which are used, spread evenly; a part of them only judges.
-        budget: what was announced, which this keeps to.
+        plan: which layers are tried, on how many rows.
         suggested: the rank that spectra suggest, of which it is said what is lost through it.
-        most_places: how many layers are cut.
+        most_places: how many layers are cut; one more that loses a tenth at most through the suggested rank.
 
     Returns:
         Dimensions "place" (coordinates "layer", its number, and "name") and "loss" (.1, .05, .01, .001): rank, NaN
         where more directions than the rows can tell are needed; lost, at that rank; width, numbers per sample there;
-        lost_at_suggested, NaN likewise. Attributes: suggested, widest (of all layers that cut), judges (rows). None
-        where no layer cuts the module, or rows or memory do not allow it. *Estimate*: on held-out rows.
+        lost_at_suggested, NaN likewise. Attributes: suggested, widest (of all layers that cut), judges (rows),
+        left_out (names of layers too wide to be tried). None where no layer is tried. *Estimate*: on held-out rows.
     """
-    judged = max(min(samples.num // 8, MOST_JUDGES), min(32, samples.num // 3))
+    if not plan.places:
+        return None
     chosen = min(samples.num, MOST_ROWS)
-    if session.fixed_size or chosen < FEWEST_ROWS:
-        return None
-    widths = {
-        i: session.structure.readings[i].z.numel() // session.size
-        for i in session.structure.cuts()
-        if session.axes[i] == 0 and session.structure.readings[i].z.is_floating_point()
-    }
-    room = (budget.peak - budget.fixed) // 2
-    places = _that_fit(widths, chosen - judged, room)
-    if not places:
-        return None
-    batch = max(1, room // max(budget.per_sample, 1))
     rows = torch.linspace(0, samples.num - 1, chosen).long()
     rows = rows[torch.randperm(chosen, generator=torch.Generator().manual_seed(0))]
-    trial = _Trial(session, samples, rows[:judged], batch)
-    spectra = trial.leaving(places, rows[judged:])
+    trial = _Trial(session, samples, rows[: plan.judges], plan.batch)
+    spectra = trial.leaving(plan.places, rows[plan.judges : plan.judges + plan.rows])
+    widths = plan.widths
     narrowest = sorted(spectra, key=lambda i: (int(energy_rank(_values(spectra[i]), share=ENERGY)), widths[i], -i))
-    found = [_Place.of_rows(i, spectra[i]) for i in sorted(narrowest[:most_places])]
-    return _table(trial, found, suggested, max(widths.values()))
-
-
-def _that_fit(widths: dict[int, int], rows: int, room: int) -> list[int]:
-    """The layers, narrowest first, whose rows, and one decomposition, stay within so many bytes."""
-    kept, total = list[int](), 0
-    for i in sorted(widths, key=widths.__getitem__):
-        total += widths[i]
-        if widths[i] <= WIDEST_PLACE and 8 * rows * (total + 5 * widths[i]) <= room:
-            kept.append(i)
-    return kept
+    rough = (_Place.roughly(i, spectra[i], suggested) for i in narrowest[most_places:])
+    losses = {place.index: trial.lost_at(place, suggested) for place in rough}
+    narrowest[most_places:] = sorted((i for i in losses if losses[i] <= LOSSES[0]), key=losses.__getitem__)[:1]
+    found = [_Place.of_rows(i, spectra.pop(i)) for i in sorted(narrowest)]
+    table, readings = _table(trial, found, suggested), session.structure.readings
+    left_out = [readings[i].name for i in plan.left_out]
+    return table.assign_attrs(widest=max(widths.values()), judges=plan.judges, left_out=left_out)
 
 
 def _values(rows: Tensor) -> Tensor:
@@ -204,7 +267,7 @@ class _Trial:
         return [self.samples.at(part, replica.dtype, replica.device) for part in rows.split(self.batch)]
 
 
-def _table(trial: _Trial, places: Sequence[_Place], suggested: int, widest: int) -> xr.Dataset:
+def _table(trial: _Trial, places: Sequence[_Place], suggested: int) -> xr.Dataset:
     ranks = [[trial.least_rank(place, loss) for loss in LOSSES] for place in places]
     lost = [
         [math.nan if k is None else trial.lost(p, k) for k in found] for p, found in zip(places, ranks, strict=True)
@@ -222,5 +285,5 @@ def _table(trial: _Trial, places: Sequence[_Place], suggested: int, widest: int)
             "name": ("place", names),
             "loss": list(LOSSES),
         },
-        attrs={"suggested": suggested, "widest": widest, "judges": len(trial.judges)},
+        attrs={"suggested": suggested},
     )

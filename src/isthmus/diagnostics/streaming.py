@@ -12,6 +12,7 @@ import torch
 from isthmus.diagnostics.budget import Budget, give_back, streaming_budget
 from isthmus.diagnostics.layer_sums import LayerSums, SumOverData
 from isthmus.diagnostics.module_names import Names
+from isthmus.diagnostics.narrow_places import CutPlan, plan_cuts
 from isthmus.diagnostics.rank import UpperBound, upper_bound
 from isthmus.diagnostics.samples import Samples
 from isthmus.diagnostics.session import DiagnosisSession, threads_of_torch
@@ -76,14 +77,14 @@ class Streamed:
         num: samples that were seen.
         ended: why the end came before that of the data; empty where it did not.
         cost: what was announced.
-        budget: what memory allows.
+        plan: where memory allows cuts.
     """
 
     layers: list[LayerSums]
     num: int
     ended: str
     cost: str
-    budget: Budget
+    plan: CutPlan
 
 
 def streamed(session: DiagnosisSession, stream: Stream, limits: Limits, *, progress: Callable[[str], None]) -> Streamed:
@@ -97,7 +98,8 @@ def streamed(session: DiagnosisSession, stream: Stream, limits: Limits, *, progr
         structure.readings, live=session.live_bytes(), output=session.output, memory=limits.memory,
         samples_seen=session.size, total=stream.total,
     )  # fmt: skip
-    cost = _announcement(budget, stream, len(structure.readings))
+    plan = plan_cuts(session, stream.first, budget)
+    cost = _announcement(budget, plan, stream, len(structure.readings))
     progress(cost)
     listener, names = SumOverData(stream.total, session.axes), Names(session.streamed.module)
     begin = heard = time.monotonic()
@@ -119,7 +121,7 @@ def streamed(session: DiagnosisSession, stream: Stream, limits: Limits, *, progr
             if now - heard >= HEARD_EVERY:
                 progress(f"diagnose: {num:,} rows in {now - begin:.0f} s")
                 heard = now
-    return Streamed(listener.layers, num, ended, cost, budget)
+    return Streamed(listener.layers, num, ended, cost, plan)
 
 
 def _parts(session: DiagnosisSession, stream: Stream, budget: Budget) -> Iterator[Samples]:
@@ -138,10 +140,10 @@ def _all(stream: Stream) -> Iterator[Samples]:
     yield from stream.others
 
 
-def _announcement(budget: Budget, stream: Stream, layers: int) -> str:
+def _announcement(budget: Budget, plan: CutPlan, stream: Stream, layers: int) -> str:
     known = "samples as they come" if stream.total is None else f"{stream.total:,} samples"
     size = min(budget.batch, stream.first.num)
-    peak = (budget.fixed + size * budget.per_sample) / 2**20
+    peak = (budget.fixed + max(size * budget.per_sample, plan.needs)) / 2**20
     return (
         f"diagnose: {layers} layers on {known}, at most {size:,} at a time, by forward passes alone: no Jacobians; at "
         f"most {peak:,.1f} MiB of working memory."

@@ -7,6 +7,7 @@ import numpy as np
 
 from isthmus.diagnostics import Diagnosis
 from isthmus.reports.words import Line, VerdictText, dimensions, numbered, percent, sentence
+from isthmus.tasks.arrays import counted
 from isthmus.theory import RankEstimate
 
 NEAR_IDENTITY = 0.1
@@ -73,10 +74,18 @@ def _cuts(found: Diagnosis) -> str:
     ranks = found.cuts["rank"]
     least = [(float(loss), ranks.sel(loss=loss).min()) for loss in found.cuts["loss"].values]
     said = [f"{int(k)} at {100 * loss:g} % lost" for loss, k in least if not bool(k.isnull())]
-    judged = f"on {found.cuts.attrs['judges']} rows that had no say"
+    judged = f"on {found.cuts.attrs['judges']} rows that had no say{_not_tried(found.cuts.attrs['left_out'])}"
     if not said:
         return f"behind no layer do fewer directions than the rows can tell keep the output within 10 %, {judged}"
     return f"directions that the output needs behind the best layer: {', '.join(said)}, {judged}"
+
+
+def _not_tried(names: list[str]) -> str:
+    """Layers that a cut was too dear for, the first of them by name."""
+    if not names:
+        return ""
+    others = f" and {counted(len(names) - 1, 'other')}" if len(names) > 1 else ""
+    return f"; too wide to be cut: {names[0]}{others}"
 
 
 def _interval(rank: RankEstimate) -> str:
