@@ -106,6 +106,25 @@ def test_a_finished_run_is_said_again_and_another_one_refused(
     assert "holds another run" in line_of(capsys.readouterr().err)
 
 
+def test_builtin_data_are_fitted_as_their_file_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Their own targets, classes by their names, or the data themselves; with the bits of a file of them."""
+    task = isthmus.tasks.builtin("friedman", seed=3)
+    assert task.y is not None
+    np.save(tmp_path / "friedman.npy", np.hstack([task.x, task.y]))
+    few = ["--ridge", "1e-2", "--depth", "3", "--width", "6", "--seed", "3", "--evaluations", "20", "--out"]
+    assert alone(str(tmp_path / "friedman.npy"), "--target", "c11", *few, str(tmp_path / "file")) == 3
+    assert alone("builtin:friedman", *few, str(tmp_path / "name")) == 3
+    weights = [(tmp_path / name / "network.safetensors").read_bytes() for name in ("file", "name")]
+    assert weights[0] == weights[1]
+    assert alone("builtin:wine", *few, str(tmp_path / "classes")) == 3
+    assert content(tmp_path / "classes")["outputs"] == ["class_0", "class_1", "class_2"]
+    assert alone("builtin:circle", *few, str(tmp_path / "data")) == 3
+    assert content(tmp_path / "data")["outputs"] == content(tmp_path / "data")["inputs"]
+    capsys.readouterr()
+    assert alone("builtin:friedman", "--target", "c1", "--ridge", "1") == 2
+    assert "brings its own targets" in capsys.readouterr().err
+
+
 def test_a_running_fit_says_where_it_stands(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert alone(str(data), *SMALL, "--out", str(tmp_path / "run")) == 3
     assert re.fullmatch(r" *\d+ %  training  step \d+/\d+  objective [\d.]+", line_of(capsys.readouterr().err))

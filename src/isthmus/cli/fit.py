@@ -24,7 +24,9 @@ class FitRequest:
         DataError: the ridge is negative, --linear holds no numbers of hidden layers, or the type is unknown.
     """
 
-    data: Annotated[str, typer.Argument(help="A .npy or .parquet file; each process reads its own rows only.")]
+    data: Annotated[
+        str, typer.Argument(help="A .npy or .parquet file, whose rows each process reads for itself, or builtin:NAME.")
+    ]
     ridge: Annotated[float, typer.Option(help="Penalty of the squared norm of all parameters.")]
     target: Target = None
     autoencode: Annotated[bool, typer.Option("--autoencode", help="Reconstruct the data themselves.")] = False
@@ -33,7 +35,7 @@ class FitRequest:
     width: Annotated[int, typer.Option(min=1, help="Neurons of each hidden layer.")] = 64
     linear: Annotated[str | None, typer.Option(help="Hidden layers without activation: 2,3.")] = None
     slope: Annotated[float, typer.Option(help="Slope of the activation for negative inputs.")] = 0.0
-    seed: Annotated[int, typer.Option(min=0, max=LARGEST, help="Of the initial weights.")] = 0
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST, help="Of builtin data and the initial weights.")] = 0
     dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float64"
     evaluations: Annotated[int | None, typer.Option(min=10, max=LARGEST, help="Gradients: fewer is rougher.")] = None
     split_parameters: Annotated[

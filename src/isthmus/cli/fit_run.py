@@ -127,7 +127,7 @@ def _dtype(request: FitRequest) -> torch.dtype:
 def _shard(request: FitRequest, team: Team) -> ShardData:
     return read_shard(
         request.data, target=request.target, classes=request.classes, autoencode=request.autoencode,
-        dtype=_dtype(request), team=team, loss=request.loss,
+        dtype=_dtype(request), team=team, loss=request.loss, seed=request.seed,
     )  # fmt: skip
 
 

@@ -7,15 +7,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isthmus.cli.data import TargetChoice, choice_of, loss_option
+from isthmus.cli.data import TargetChoice, choice_of, loss_option, read_rows
+from isthmus.cli.run_folder import builtin_name
 from isthmus.discovery.data.scaling import Array, Standardiser, shared_standardiser
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.tasks.arrays import LEAST_ROWS
 from isthmus.tasks.names import found_names
-from isthmus.tasks.shards import RowSource, open_rows, read_labels, read_numbers
+from isthmus.tasks.shards import FrameRows, RowSource, open_rows, read_labels, read_numbers
 from isthmus.training.losses import Loss, usual_loss
 from isthmus.training.sharded.team import Team
+
+CLASS = "class"  # the column of builtin data that holds classes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,15 +62,15 @@ def read_shard(
     dtype: torch.dtype,
     team: Team,
     loss: str | None = None,
+    seed: int = 0,
 ) -> ShardData:
-    """Read the rows of this process.
+    """Read the rows of this process; `seed` draws builtin data.
 
     Raises:
         DataError: options or data that cannot be used, found by whichever process; one line says where.
     """
-    choice = choice_of(target, classes, autoencode=autoencode)
+    source, choice = _opened(data, choice_of(target, classes, autoencode=autoencode), seed)
     named = _loss_of(choice, loss)
-    source = open_rows(Path(data))
     if source.rows < LEAST_ROWS:
         raise DataError(f"{data}: has {source.rows} rows; a fit needs at least {LEAST_ROWS}. Add rows.")
     target_names = found_names(choice.target, source.names)
@@ -95,6 +98,20 @@ def read_shard(
         torch.from_numpy(input_scaling.apply(x)).to(dtype), named.targets(targets, dtype), source.rows, named,
         width, inputs, outputs, input_scaling, output_scaling,
     )  # fmt: skip
+
+
+def _opened(data: str, choice: TargetChoice, seed: int) -> tuple[RowSource, TargetChoice]:
+    """The table, and what of it is predicted: builtin data bring their own targets, or are autoencoded."""
+    if builtin_name(data) is None:
+        return open_rows(Path(data)), choice
+    found = read_rows(data, choice, seed=seed)
+    if found.y is None:
+        return FrameRows(found.x), TargetChoice(autoencode=True)
+    if found.loss is None:
+        return FrameRows(found.x.join(found.y)), TargetChoice(tuple(map(str, found.y.columns)))
+    return FrameRows(found.x.assign(**{CLASS: found.y.columns[found.y.to_numpy().argmax(1)]})), TargetChoice(
+        classes=CLASS
+    )
 
 
 def _loss_of(choice: TargetChoice, loss: str | None) -> Loss:

@@ -107,13 +107,34 @@ class ParquetRows:
         return pd.DataFrame({name: as_series(table.column(name)) for name in columns})
 
 
+class FrameRows:
+    """A table in memory."""
+
+    def __init__(self, table: pd.DataFrame) -> None:
+        self._table = table
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self._table)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(map(str, self._table.columns))
+
+    def pieces(self, rows: slice, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """The rows, in one piece."""
+        yield self._table[list(columns)].iloc[rows]
+
+
 def open_rows(path: Path) -> RowSource:
     """The table in a file, nothing of which is read yet but its head.
 
     Raises:
         DataError: no such file, a file of another kind, or one that cannot be read.
     """
-    checked_file(path, hint=f"Pass a file ({', '.join(EXTENSIONS)}).")
+    checked_file(path, hint=f"Pass a file ({', '.join(EXTENSIONS)}), or builtin:NAME.")
     if path.suffix.lower() not in EXTENSIONS:
         raise DataError(
             f"{path}: a file of which each process reads its own rows is needed ({', '.join(EXTENSIONS)}), "
