@@ -15,6 +15,8 @@ from isthmus.discovery.files.networks import write_network
 from isthmus.discovery.groups.log_coordinates import LogCoordinates
 from isthmus.discovery.groups.powers import Powers
 from isthmus.networks import FullyConnected
+from isthmus.writing.atomic import write_bytes
+from isthmus.writing.checksums import sealed_json
 
 OUT = "slice.png"
 
@@ -146,6 +148,8 @@ def test_two_columns_of_many_are_cut_at_the_means_or_at_a_row(here: Path, capsys
 
 BAD = {
     "no model": (["none.safetensors"], "no such file"),
+    "program": (["net.pt2"], "is .pt2; needs the weights of a fully connected network. Give a folder"),
+    "run of fit": (["fitted"], "fitted is a run of fit; give its network.safetensors"),
     "no run": (["."], "no finished run"),
     "not three": (["net.safetensors", "--slice", "1"], "needs three row numbers"),
     "no row": (["net.safetensors", "--slice", "1,2,99"], "has no row 99"),
@@ -168,6 +172,9 @@ BAD = {
 def test_region_refuses_in_one_line(here: Path, capsys: pytest.CaptureFixture[str], case: str) -> None:
     write_network("net.safetensors", fan())
     write_network("single.safetensors", FullyConnected(2, 1, width=3, depth=2, seed=0, dtype=torch.float64))
+    Path("net.pt2").write_bytes(b"PK")
+    (here / "fitted").mkdir()
+    write_bytes(here / "fitted" / "result.json", sealed_json({"format": "isthmus fit"}))
     options, message = BAD[case]
     defaults = {"--data": "plane.csv", "--slice": "1,2,3", "--out": OUT}
     rest = [word for option, value in defaults.items() if option not in options for word in (option, value)]

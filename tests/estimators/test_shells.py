@@ -1,6 +1,7 @@
 """The estimators in the hands of a scikit-learn user: pipeline, clone, pickle, grid search, data frames, precision."""
 
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,17 @@ def classifier() -> BottleneckClassifier:
 @pytest.fixture(scope="module")
 def autoencoder() -> BottleneckAutoencoder:
     return BottleneckAutoencoder(**SMALL).fit(X)
+
+
+def test_all_three_keep_what_their_docstrings_name_and_three_things_alike(
+    regressor: BottleneckRegressor, classifier: BottleneckClassifier, autoencoder: BottleneckAutoencoder
+) -> None:
+    for fitted in (regressor, classifier, autoencoder):
+        learned = {name for name in vars(fitted) if name.endswith("_") and not name.startswith(("_", "n_features"))}
+        attributes = str(type(fitted).__doc__).partition("Attributes:")[2]
+        assert learned == set(re.findall(r"^ {8}(\w+_): ", attributes, re.MULTILINE))
+        assert learned >= {"rank_", "scree_", "discovery_"}
+        assert fitted.rank_ == fitted.discovery_.rank == fitted.transform(X).shape[1]
 
 
 def test_the_regressor_is_discover_with_the_same_arguments(regressor: BottleneckRegressor) -> None:

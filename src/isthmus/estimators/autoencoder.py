@@ -13,7 +13,8 @@ class BottleneckAutoencoder(Bottleneck):
     The arguments are those of `BottleneckRegressor`.
 
     Attributes:
-        n_components_: number of coordinates.
+        rank_: number of coordinates.
+        n_components_: the same, as decompositions of scikit-learn call it.
         scree_: error through 1, 2, 3, ... coordinates.
         discovery_: the whole `Discovery`, with its verdict and warnings.
 

@@ -44,7 +44,7 @@ class BottleneckClassifier(ClassifierMixin, Bottleneck):
         labels = column_or_1d(labels, warn=True)
         weights = checked_weights(sample_weight, len(labels))
         self.classes_: NDArray[Any] = np.unique(labels if weights is None else labels[weights > 0])
-        self.rank_: int = self._discover(rows, labels, weights, classes=True).rank
+        self._discover(rows, labels, weights, classes=True)
         return self
 
     def predict_proba(self, X: Samples) -> Array:

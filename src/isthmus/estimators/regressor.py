@@ -56,8 +56,7 @@ class BottleneckRegressor(RegressorMixin, Bottleneck):
         rows, targets = validate_data(self, X, y, dtype=FLOATS, multi_output=True, y_numeric=True, ensure_min_samples=2)
         values, names = np.asarray(targets), getattr(y, "columns", None)
         self._is_single_ = values.ndim == 1
-        found = self._discover(rows, values if names is None else pd.DataFrame(values, columns=names), sample_weight)
-        self.rank_: int = found.rank
+        self._discover(rows, values if names is None else pd.DataFrame(values, columns=names), sample_weight)
         return self
 
     def predict(self, X: Samples) -> Array:

@@ -80,7 +80,7 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self.discovery_.transform(rows).astype(rows.dtype)
 
     def _discover(self, X: Samples, y: Samples, sample_weight: Samples, *, classes: bool = False) -> Discovery:
-        """Run `discover` on checked data and keep the discovery with its curve."""
+        """Run `discover` on checked data and keep the discovery with its rank and its curve."""
         loss = usual_loss(classes=classes) if self.loss is None else loss_argument(self.loss, type(self).__name__)
         if loss.classes != classes:
             needed = f"a loss of {'classes' if classes else 'numbers'}"
@@ -105,6 +105,7 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             device=self.device,
         )
         self.discovery_: Discovery = found
+        self.rank_: int = found.rank
         self.scree_: xr.Dataset = found.scree
         return found
 

@@ -22,6 +22,7 @@ from isthmus.writing.atomic import write_bytes
 from isthmus.writing.checksums import Damaged, check_tensors, sealed_tensors
 
 METADATA = "isthmus"
+NOT_TENSORS_ALONE = (".pt2", ".pt", ".pth", ".bin", ".ckpt", ".onnx")  # whose layers no file of ours describes
 
 
 def architecture(network: object) -> dict[str, object]:
@@ -76,6 +77,11 @@ def read_network(path: str | os.PathLike[str]) -> FullyConnected:
     Raises:
         DataError: no such file, not safetensors, or safetensors that do not say how to rebuild a network.
     """
+    if (suffix := Path(path).suffix.lower()) in NOT_TENSORS_ALONE:
+        raise DataError(
+            f"{path}: is {suffix}; needs the weights of a fully connected network. Give a folder that discover wrote, "
+            "or the network.safetensors that fit wrote; isthmus diagnose opens other networks."
+        )
     try:
         check_tensors(Path(path))
         with safe_open(path, framework="pt") as file:

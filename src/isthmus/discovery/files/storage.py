@@ -137,6 +137,8 @@ def _result_content(place: Path) -> dict[str, Any]:
         how = f"finish it with isthmus discover DATA --resume {place}" if (place / WORK).is_dir() else "check the path"
         raise DataError(f"load: {place} holds no finished run ({RESULT} is missing); {how}.")
     content = _guarded(place / RESULT, lambda path: opened_json(path.read_bytes()))
+    if isinstance(content, dict) and content.get("format") == "isthmus fit":
+        raise DataError(f"load: {place} is a run of fit; give its network.safetensors.")
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise DataError(f"load: {place / RESULT} is not a result of isthmus; give the folder that discover wrote.")
     if content.get("format_version") != FORMAT_VERSION:
