@@ -95,15 +95,29 @@ _HOME = {
     "symmetry_defect": "isthmus.discovery",
     "walk": "isthmus.networks",
 }
+LONGEST_SIGNATURE = 240  # characters
 __all__ = ["__version__", *_HOME, *_ROOMS]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> object:
     if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
+        return _readable(getattr(import_module(_HOME[name]), name))
     if name in _ROOMS:
         return import_module(f"isthmus.{name}")
     raise AttributeError(f"module 'isthmus' has no attribute {name!r}")
+
+
+def _readable(what: object) -> object:
+    """A function whose types would fill the first lines of `help` shows its arguments without: its text has them."""
+    import inspect  # what is looked up has brought far more along
+
+    if inspect.isfunction(what) and len(str(whole := inspect.signature(what))) > LONGEST_SIGNATURE:
+        bare = [  # choices by their values, scaling='auto'
+            one.replace(annotation=one.empty, default=getattr(one.default, "value", one.default))
+            for one in whole.parameters.values()
+        ]
+        vars(what)["__signature__"] = whole.replace(parameters=bare)
+    return what
 
 
 def __dir__() -> list[str]:

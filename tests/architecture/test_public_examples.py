@@ -2,6 +2,7 @@
 
 import doctest
 import inspect
+import pydoc
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -61,6 +62,19 @@ def names() -> dict[str, object]:
 
 
 PUBLIC = names()
+
+
+def test_help_opens_with_arguments_not_with_unions_and_their_types_are_kept() -> None:
+    """Of `discover` the line of types took 1,790 characters."""
+    for name in isthmus.__all__:
+        if inspect.isfunction(function := getattr(isthmus, name)):
+            line = str(inspect.signature(function))
+            assert len(line) <= 450, name
+            assert set(function.__annotations__) >= set(inspect.signature(function).parameters), name
+    told = pydoc.plain(pydoc.render_doc(isthmus.discover))
+    assert "discover(x, y=None, *, encoder=None, decoder=None, log=None," in told
+    assert "scaling='auto', effort='default'," in told
+    assert told.index("found = isthmus.discover(x, y)") < 1000
 
 
 def results() -> set[object]:

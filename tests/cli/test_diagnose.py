@@ -127,7 +127,7 @@ def test_images_with_a_factory_name_their_pixels_and_what_has_no_row(
     assert line_of(err) == "note: --factory foreign_modules:Images ran your code to make the network."
     assert [row[1] for row in rows_said(out)] == ["conv1", "conv2", "fc1", "fc2"]
     assert "pixels are treated as samples in 2 of 4 layers" in out
-    assert "2 modules have no row" in out
+    assert "2 modules without a row" in out
     assert "normalisation: no weight matrix" in (here / "runs" / "images-diagnosis.html").read_text()
 
 

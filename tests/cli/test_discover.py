@@ -126,7 +126,7 @@ def test_a_dry_run_says_what_it_would_take_and_writes_nothing(
     words = ["discover", "table.csv", "--target", "y", "--evaluations", "30", "--workers", "2", "--dry-run"]
     assert run(words) == 0
     said = capsys.readouterr().out
-    assert "3 inputs and 1 outputs" in said
+    assert "3 inputs and 1 output" in said
     assert "of memory" in said
     assert run([*words, "--effort", "quick", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

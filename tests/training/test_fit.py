@@ -267,7 +267,7 @@ def test_any_module_can_be_fitted() -> None:
 )
 def test_one_column_is_not_spread_over_the_outputs_of_a_residual_network(network: ResNet | LeakyResNet) -> None:
     x, limits = torch.ones(4, 2), Limits(evaluations=5)
-    with pytest.raises(ShapeError, match="the network has 2 outputs, y has 1 columns"):
+    with pytest.raises(ShapeError, match="the network has 2 outputs, y has 1 column\\."):
         fit(network, x, x[:, :1], ridge=0.1, limits=limits)
     assert fit(network, x, x, ridge=0.1, limits=limits).gradient_evaluations >= 5
 

@@ -15,7 +15,7 @@ from isthmus.cli.run_folder import builtin_name
 from isthmus.discovery.data.column_summary import column_summary
 from isthmus.errors import DataError, DataWarning
 from isthmus.tasks import Kind, Task, builtin
-from isthmus.tasks.arrays import check_rows, listing
+from isthmus.tasks.arrays import check_rows, counted, listing
 from isthmus.tasks.files import column_names, columns_like, read_table
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.names import found_names, names_in, quoted
@@ -226,7 +226,8 @@ def _check_positions(data: str, num_columns: int, names: Sequence[str]) -> None:
     """Refuse a file without column names that cannot be meant for these inputs, and say how the others are read."""
     if num_columns != len(names) or any("=" in name for name in names):
         raise DataError(
-            f"{data}: has {num_columns} columns without names; the run has {len(names)} with names, from {names[0]!r} "
+            f"{data}: has {counted(num_columns, 'column')} without names; the run has {len(names)} with names, "
+            f"from {names[0]!r} "
             f"to {names[-1]!r}. Give a table with these columns, a .csv say."
         )
     warnings.warn(
@@ -276,4 +277,6 @@ def _note(data: str, choice: TargetChoice, task: Task) -> str | None:
     if choice != TargetChoice() or task.kind is not Kind.AUTOENCODING or builtin_name(data) is not None:
         return None
     what = "has no y" if Path(data).suffix.lower() in _OWN_TARGETS else "no --target, --classes or --autoencode given"
-    return f"{data}: {what}, so all {task.x.shape[1]} columns are autoencoded (the rank of the data themselves)."
+    num = task.x.shape[1]
+    what_is = "the one column is" if num == 1 else f"all {num} columns are"
+    return f"{data}: {what}, so {what_is} autoencoded (the rank of the data themselves)."

@@ -31,7 +31,7 @@ from isthmus.errors import DataError, IsthmusError
 from isthmus.reports import block_table, cut_table, report, short_layer_table, verdict_of
 from isthmus.reports.tables import TableText
 from isthmus.tasks import Kind, read_table
-from isthmus.tasks.arrays import check_same_length
+from isthmus.tasks.arrays import check_same_length, counted
 from isthmus.training import Limits
 from isthmus.writing.atomic import write_text
 
@@ -195,7 +195,7 @@ def print_diagnosis(found: Diagnosis, page: Path) -> None:
     for warning in found.warnings:
         console.print(Text(f"warning: {warning}", style="yellow"))
     if found.skipped:
-        console.print(Text(f"{len(found.skipped)} modules have no row; the report says why"))
+        console.print(Text(f"{counted(len(found.skipped), 'module')} without a row; the report says why"))
     console.print(Text(f"Report: {page}"), soft_wrap=True)
 
 
@@ -213,7 +213,7 @@ def _print_layers(console: Console, content: TableText) -> None:
     console.print(table)
     left = len(content.rows) - MOST_ROWS
     if left > 0:
-        console.print(Text(f"and {left} more layers: see the report", style="dim"))
+        console.print(Text(f"and {counted(left, 'more layer')}: see the report", style="dim"))
 
 
 def _abbreviated(name: str, room: int) -> str:

@@ -31,6 +31,7 @@ from isthmus.discovery.files.export import check_onnx_extra, files_of, write_mod
 from isthmus.discovery.files.json_values import plain
 from isthmus.discovery.files.models import LoadedModel, read_model_file
 from isthmus.errors import DataError, IsthmusError
+from isthmus.tasks.arrays import counted
 from isthmus.writing.atomic import remove_leftovers, write_text
 from isthmus.writing.folder_lock import only_writer
 
@@ -104,8 +105,8 @@ def _numbers_of(coordinates: Tensor, rank: int, x: Tensor) -> str:
     """What passes for one sample, in words: tokens and pixels have coordinates of their own."""
     numbers, entering = coordinates[0].numel(), x[0].numel()
     if numbers == rank:
-        return f"{rank} coordinates"
-    said = f"{rank} coordinates at each of {numbers // rank} places: {numbers} numbers a sample"
+        return counted(rank, "coordinate")
+    said = f"{counted(rank, 'coordinate')} at each of {numbers // rank} places: {numbers} numbers a sample"
     return said if numbers < entering else f"{said}, and {entering} go in. Choose another --layer"
 
 

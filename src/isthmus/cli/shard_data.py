@@ -12,7 +12,7 @@ from isthmus.cli.run_folder import builtin_name
 from isthmus.discovery.data.scaling import Array, Standardiser, shared_standardiser
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
-from isthmus.tasks.arrays import LEAST_ROWS
+from isthmus.tasks.arrays import LEAST_ROWS, counted
 from isthmus.tasks.names import found_names
 from isthmus.tasks.shards import FrameRows, RowSource, open_rows, read_labels, read_numbers
 from isthmus.training.losses import Loss, usual_loss
@@ -72,7 +72,7 @@ def read_shard(
     source, choice = _opened(data, choice_of(target, classes, autoencode=autoencode), seed)
     named = _loss_of(choice, loss)
     if source.rows < LEAST_ROWS:
-        raise DataError(f"{data}: has {source.rows} rows; a fit needs at least {LEAST_ROWS}. Add rows.")
+        raise DataError(f"{data}: has {counted(source.rows, 'row')}; a fit needs at least {LEAST_ROWS}. Add rows.")
     target_names = found_names(choice.target, source.names)
     chosen = (*target_names, *(() if choice.classes is None else (choice.classes,)))
     inputs = tuple(name for name in source.names if name not in chosen)
@@ -141,7 +141,7 @@ def _class_numbers(
     classes = np.unique(np.concatenate(team.together(lambda: own)))
     if len(classes) < 2 or len(classes) > max(2, source.rows // 2):
         raise DataError(
-            f"{where}: class column {column!r} has {len(classes)} different values in {source.rows} rows. "
+            f"{where}: class column {column!r} has {counted(len(classes), 'different value')} in {source.rows} rows. "
             "For numbers use --target."
         )
     return torch.from_numpy(np.searchsorted(classes, labels)), tuple(str(c) for c in classes)

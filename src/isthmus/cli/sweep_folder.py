@@ -111,7 +111,7 @@ def write_table(folder: Path, path: Path, *, replace: bool = False) -> int:
             except ImportError:
                 raise DataError(f"--out {path}: needs pyarrow. Install isthmus[tables], or write a .csv.") from None
     tell(out=path, runs=len(table))
-    _say(f"{path}: {len(table)} runs")
+    _say(f"{path}: {len(table)} run{'s' * (len(table) != 1)}")
     return 0
 
 

@@ -17,6 +17,7 @@ from isthmus.diagnostics.derivatives import EXACT_OUTPUTS, PROJECTIONS
 from isthmus.diagnostics.moments import SOME_ROWS, WIDEST
 from isthmus.diagnostics.recording import Reading
 from isthmus.errors import DataError
+from isthmus.tasks.arrays import counted
 
 DEFAULT_MEMORY = 2 * 2**30
 STREAMING_MEMORY = 4 * 2**30
@@ -230,8 +231,11 @@ def announcement(budget: Budget, *, cuts: int, num_samples: int, num_points: int
     """What will be done, in one sentence; `cuts`: bytes that these need."""
     most = max(budget.peak, budget.fixed + cuts)
     mixed = num_outputs > EXACT_OUTPUTS
-    passes = f"{PROJECTIONS} random combinations of {num_outputs:,} outputs" if mixed else f"{num_outputs} outputs"
+    passes = (
+        f"{PROJECTIONS} random combinations of {num_outputs:,} outputs" if mixed else counted(num_outputs, "output")
+    )
     return (
-        f"diagnose: {layers} layers on {num_samples:,} samples in batches of {budget.batch:,}, derivatives of {passes} "
-        f"at {num_points} points, {budget.points} at a time; at most {_mebibytes(most)} of working memory."
+        f"diagnose: {counted(layers, 'layer')} on {num_samples:,} samples in batches of {budget.batch:,}, "
+        f"derivatives of {passes} "
+        f"at {counted(num_points, 'point')}, {budget.points} at a time; at most {_mebibytes(most)} of working memory."
     )

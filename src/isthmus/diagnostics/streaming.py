@@ -17,6 +17,7 @@ from isthmus.diagnostics.rank import UpperBound, upper_bound
 from isthmus.diagnostics.samples import Samples
 from isthmus.diagnostics.session import DiagnosisSession, threads_of_torch
 from isthmus.errors import DataError
+from isthmus.tasks.arrays import counted
 from isthmus.theory import RankEstimate
 from isthmus.training.limits import Limits
 
@@ -145,7 +146,8 @@ def _announcement(budget: Budget, plan: CutPlan, stream: Stream, layers: int) ->
     size = min(budget.batch, stream.first.num)
     peak = (budget.fixed + max(size * budget.per_sample, plan.needs)) / 2**20
     return (
-        f"diagnose: {layers} layers on {known}, at most {size:,} at a time, by forward passes alone: no Jacobians; at "
+        f"diagnose: {counted(layers, 'layer')} on {known}, at most {size:,} at a time, by forward passes alone: "
+        f"no Jacobians; at "
         f"most {peak:,.1f} MiB of working memory."
     )
 

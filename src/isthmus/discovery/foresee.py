@@ -21,6 +21,7 @@ from isthmus.discovery.work.elsewhere import units_at_once
 from isthmus.discovery.work.search_memory import search_memory
 from isthmus.discovery.work.unit import Session
 from isthmus.networks.devices import CPU
+from isthmus.tasks.arrays import counted
 from isthmus.tasks.memory import in_words
 from isthmus.training import FitEvent
 from isthmus.training.solvers.solver import LBFGS, Solver
@@ -78,8 +79,10 @@ class Forecast:
         doubts = f", and at most {self.evaluations_of_doubts:,} for doubts" if self.evaluations_of_doubts else ""
         return [
             ("rows", f"{self.rows:,}{sample}"),
-            ("columns", f"{self.inputs:,} inputs and {self.outputs:,} outputs"),
-            ("networks", f"{len(self.shapes)} weight matrices: {sizes}") if self.shapes else ("networks", "none"),
+            ("columns", f"{counted(self.inputs, 'input')} and {counted(self.outputs, 'output')}"),
+            ("networks", f"{len(self.shapes)} weight {'matrix' if len(self.shapes) == 1 else 'matrices'}: {sizes}")
+            if self.shapes
+            else ("networks", "none"),
             ("gradients", f"{self.evaluations:,} planned{doubts}; {1000 * self.seconds_of_gradient:.3g} ms each"),
             ("workers", f"{self.workers}, as far as trainings do not wait for each other"),
         ]

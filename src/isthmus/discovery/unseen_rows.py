@@ -18,6 +18,7 @@ from isthmus.discovery.factors import Factorisation
 from isthmus.errors import DataWarning
 from isthmus.networks import FullyConnected
 from isthmus.networks.export_noise import copied_module
+from isthmus.tasks.arrays import counted
 
 ENOUGH = 3  # rows for each coordinate: below, a subspace passes through the rows rather than near them
 EXACT = 1e-6  # an error on unseen rows below which few rows were enough
@@ -74,7 +75,8 @@ def _warn_of_few_rows(told: Factorisation[M], x: Tensor) -> None:
     num_rows = len(x) * (told.encoder(x[:1]).numel() // told.rank)  # tokens count as rows of the subspace
     if num_rows < ENOUGH * told.rank:
         warnings.warn(
-            f"factorise(rank={told.rank}): {num_rows} rows are few for {told.rank} coordinates, fewer than {ENOUGH} "
+            f"factorise(rank={told.rank}): {num_rows} rows are few for {counted(told.rank, 'coordinate')}, "
+            f"fewer than {ENOUGH} "
             f"for each: the cut fits the rows it was given. Its relative error is {told.relative_error:.2g} on these, "
             f"and about {told.heldout_error:.2g} on rows that it has not seen. Give more rows, or a lower rank.",
             DataWarning,

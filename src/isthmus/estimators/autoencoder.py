@@ -5,6 +5,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from isthmus.errors import ShapeError
 from isthmus.estimators.shell import FLOATS, Array, Bottleneck, Samples
+from isthmus.tasks.arrays import counted
 
 
 class BottleneckAutoencoder(Bottleneck):
@@ -55,7 +56,8 @@ class BottleneckAutoencoder(Bottleneck):
         rows = check_array(X, dtype=FLOATS, ensure_min_features=0)
         if rows.shape[1] != self.n_components_:
             raise ShapeError(
-                f"inverse_transform(X): needs {self.n_components_} coordinates as columns, got shape {rows.shape}."
+                f"inverse_transform(X): needs {counted(self.n_components_, 'coordinate')} as columns, got shape "
+                f"{rows.shape}."
             )
         return self.discovery_.loss.means(self.discovery_.decode(rows)).astype(rows.dtype)
 

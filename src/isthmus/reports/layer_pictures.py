@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from isthmus import plots
 from isthmus.plots.profiles import has_numbers
 from isthmus.reports.picture import Picture
+from isthmus.tasks.arrays import counted
 
 _PROFILES: tuple[tuple[str, str, Callable[[xr.Dataset], Axes], str, str], ...] = (
     (
@@ -67,7 +68,7 @@ def profile_pictures(layers: xr.Dataset, rank: int) -> list[Picture]:
                 "dimensions",
                 "Dimensions of the centred activations: by the largest gap of their spectrum, and by the participation "
                 "ratio, a soft count. The participation ratio is low where few directions carry most of the variance.",
-                f"Dimensions of the activations of {count} layers by two measures; rank {rank} is marked.",
+                f"Dimensions of the activations of {counted(count, 'layer')} by two measures; rank {rank} is marked.",
                 lambda: plots.dimensions(layers, rank=rank),
             )
         )
@@ -86,7 +87,8 @@ def layer_pictures(layers: xr.Dataset, rank: int) -> list[Picture]:
                 "layer_spectra",
                 "Singular values of the centred activations in every layer, bright is large. A bottleneck shows as "
                 "layers that go dark behind the dashed line.",
-                f"Map of relative singular values for {layers.sizes['layer']} layers; rank {rank} is marked.",
+                f"Map of relative singular values for {counted(layers.sizes['layer'], 'layer')}; rank {rank} is "
+                f"marked.",
                 lambda: plots.layer_spectra(layers, rank=rank),
             )
         )

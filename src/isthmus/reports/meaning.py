@@ -7,6 +7,7 @@ from isthmus import plots
 from isthmus.discovery.halves import INDEX, MODE, RANK, RankKind
 from isthmus.reports.picture import Picture
 from isthmus.reports.tables import TableText
+from isthmus.tasks.arrays import counted
 from isthmus.tasks.names import shown
 
 _NAMED = 3  # inputs and candidates that are named for each coordinate
@@ -32,13 +33,14 @@ def meaning_pictures(meaning: xr.Dataset, kind: RankKind = RANK) -> list[Picture
         Picture(
             "errors_saved",
             "How much of the outputs' variance is lost when one coordinate is held at its mean.",
-            f"One bar for each of {count} coordinates.",
+            f"One bar for each of {counted(count, 'coordinate')}.",
             lambda: plots.errors_saved(meaning),
         ),
         Picture(
             "attributions",
             f"{_ATTRIBUTION}, without sign.{beside}" if kind is INDEX else f"{_ATTRIBUTION}. {_AVERAGE}{beside}",
-            f"{count} coordinates by {meaning.sizes['input']} inputs, darker where the coordinate follows the input.",
+            f"{counted(count, 'coordinate')} by {counted(meaning.sizes['input'], 'input')}, darker where the "
+            f"coordinate follows the input.",
             lambda: plots.attributions(meaning),
         ),
     ]
@@ -48,7 +50,8 @@ def meaning_pictures(meaning: xr.Dataset, kind: RankKind = RANK) -> list[Picture
                 "candidates",
                 "Distance correlation of each coordinate with the variables to compare with: 1 where one is the other "
                 "up to scale and shift, near 0 where they are independent.",
-                f"{count} coordinates by {meaning.sizes['candidate']} variables, darker where they are more alike.",
+                f"{counted(count, 'coordinate')} by {counted(meaning.sizes['candidate'], 'variable')}, darker "
+                f"where they are more alike.",
                 lambda: plots.candidates(meaning),
             )
         )

@@ -25,6 +25,7 @@ from isthmus.reports.layer_pictures import layer_pictures, profile_pictures
 from isthmus.reports.meaning import meaning_pictures
 from isthmus.reports.picture import Picture, drawn, svg_of
 from isthmus.reports.straight_pictures import straight_pictures
+from isthmus.tasks.arrays import counted
 from isthmus.writing.atomic import atomic_path
 
 _DPI = 200
@@ -53,7 +54,8 @@ def pictures_of(
         "starts",
         "Every start: its objective over the least one at the same ridge (lower is better). The number is the rank of "
         "its Jacobian. Different starts end in minima of different rank, so objectives decide, not averages.",
-        f"{result.runs.sizes['run']} starts, each with its objective relative to the least one at its ridge.",
+        f"{counted(result.runs.sizes['run'], 'start')}, each with its objective relative to the least one at "
+        f"its ridge.",
         lambda: plots.starts(result.runs),
     )
     depth = [_depth_picture(result.depth_path)] if result.depth_path is not None else []

@@ -149,7 +149,7 @@ def listing(items: Iterable[object], noun: str, *, shown: int = 5) -> str:
 
 def counted(number: int, noun: str) -> str:
     """`1 row`, `2 rows`: a number with its noun."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def constant_columns(x: Float64[np.ndarray, "n d"]) -> Bool[np.ndarray, " d"]:
@@ -206,7 +206,9 @@ def check_rows(num_rows: int, *, name: str = "x", refuse: bool = False) -> None:
     """
     if num_rows >= LEAST_ROWS:
         return
-    sentence = f"{name}: has {num_rows} rows; a rank needs at least {LEAST_ROWS} to be told from noise. Add rows."
+    sentence = (
+        f"{name}: has {counted(num_rows, 'row')}; a rank needs at least {LEAST_ROWS} to be told from noise. Add rows."
+    )
     if refuse:
         raise DataError(sentence)
     warnings.warn(sentence, DataWarning, stacklevel=2)
@@ -223,4 +225,6 @@ def check_same_length(num_x: int, num_y: int, *, name: str = "x, y") -> None:
     DataError
     """
     if num_x != num_y:
-        raise DataError(f"{name}: x has {num_x} rows and y has {num_y}. Pass one row of y for each row of x.")
+        raise DataError(
+            f"{name}: x has {counted(num_x, 'row')} and y has {num_y}. Pass one row of y for each row of x."
+        )

@@ -13,7 +13,7 @@ import pandas as pd
 from jaxtyping import Float64
 
 from isthmus.errors import DataError, DataWarning
-from isthmus.tasks.arrays import listing
+from isthmus.tasks.arrays import counted, listing
 from isthmus.tasks.cells import CellProblem, as_numbers, missing_cells, unusable_type
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.names import checked_names, quoted
@@ -34,7 +34,7 @@ class ColumnError(DataError):
         shown = self.problems[:MOST_TOLD]
         clauses = [problem.what for problem in shown]
         left = len(self.problems) - len(shown)
-        more = f"; {left} more columns cannot be used" if left else ""
+        more = f"; {counted(left, 'more column')} cannot be used" if left else ""
         remedies = " ".join(dict.fromkeys(problem.remedy for problem in shown))
         return f"{self.where}: {'; '.join(clauses)}{more}. {remedies}{f' {addition}' if addition else ''}"
 
@@ -116,7 +116,8 @@ def class_columns(
     if len(classes) > max(2, len(labels) // 2):
         problems.append(
             CellProblem(
-                f"class column {quoted(labels.name)} has {len(classes)} different values in {len(labels)} rows",
+                f"class column {quoted(labels.name)} has {counted(len(classes), 'different value')} in "
+                f"{len(labels)} rows",
                 "For numbers use target instead of classes.",
             )
         )

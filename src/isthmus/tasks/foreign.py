@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from isthmus.errors import DataError, DataWarning
+from isthmus.tasks.arrays import counted
 from isthmus.tasks.memory import check_memory
 
 _PAIR = 2  # inputs and targets
@@ -43,7 +44,8 @@ def in_memory(x: object, y: object = None, *, name: str = "x") -> tuple[ArrayLik
     shape = [int(size) for size in getattr(found, "shape", ())]
     if len(shape) > _PAIR:
         warnings.warn(
-            f"{name}: of shape {tuple(shape)} was flattened to {shape[0]} rows of {int(np.prod(shape[1:]))} columns.",
+            f"{name}: of shape {tuple(shape)} was flattened to {shape[0]} rows of "
+            f"{counted(int(np.prod(shape[1:])), 'column')}.",
             DataWarning,
             stacklevel=4,
         )

@@ -10,7 +10,7 @@ import pandas as pd
 
 from isthmus.errors import DataError, DataWarning
 from isthmus.tasks.array_files import opened_arrays
-from isthmus.tasks.arrays import as_samples
+from isthmus.tasks.arrays import as_samples, counted
 from isthmus.tasks.columns import check_present
 from isthmus.tasks.dialects import TEXT_EXTENSIONS
 from isthmus.tasks.door import checked_file, through_door
@@ -117,7 +117,9 @@ def _read_arrays(path: Path) -> Content:
         x = file.read("x")
         y = file.read("y") if "y" in file.names else None
         if x.ndim > 2 and path.suffix.lower() != ".npz":  # noqa: PLR2004 - rows and columns; archives are of images
-            was = f"of shape {x.shape} was flattened to {len(x)} rows of {x[0].size if len(x) else 0} columns"
+            was = (
+                f"of shape {x.shape} was flattened to {len(x)} rows of {counted(x[0].size if len(x) else 0, 'column')}"
+            )
             warnings.warn(f"{path}: {was}.", DataWarning, stacklevel=2)
         table = _array_table(x, f"{path}, x" if len(file.names) > 1 or path.suffix.lower() == ".npz" else str(path))
     return Content(table) if y is None else Content(table, _targets(y, f"{path}, y"))

@@ -11,6 +11,7 @@ from isthmus.errors import DataError, ShapeError
 from isthmus.networks.arguments import check_ridge, module_argument, seed_argument, tensor_argument
 from isthmus.networks.devices import device_argument, lying_on
 from isthmus.networks.network import Network
+from isthmus.tasks.arrays import counted
 from isthmus.training.fit_checkpoint import CheckpointFile
 from isthmus.training.fit_result import FitResult
 from isthmus.training.fitting import FitEvent, Fitting
@@ -126,7 +127,8 @@ def checked_data(
     if outputs is not None and not loss.classes and loss.num_outputs(targets) != outputs:
         asked = f", for which the loss {loss.name!r} needs {loss.num_outputs(targets)}" if loss.per_target > 1 else ""
         raise ShapeError(
-            f"fit(network, x, y): the network has {outputs} outputs, y has {targets.shape[1]} columns{asked}."
+            f"fit(network, x, y): the network has {counted(outputs, 'output')}, y has "
+            f"{counted(targets.shape[1], 'column')}{asked}."
         )
     if weight is None:
         return inputs, DataLoss(loss, targets)

@@ -19,6 +19,7 @@ from isthmus.discovery.files.programs import read_program
 from isthmus.discovery.files.state_dicts import INDEX, INDICES, indexed_tensors, safe_tensors, unpickled_tensors
 from isthmus.discovery.result import load
 from isthmus.errors import DataError
+from isthmus.tasks.arrays import counted
 from isthmus.tasks.input_columns import InputColumn
 from isthmus.tasks.names import shown as shown_name
 
@@ -73,7 +74,7 @@ def read_model_file(path: str | os.PathLike[str], *, factory: str | None = None,
         _no_factory(place, factory)
         found = load(place)
         module = nn.Sequential(found.encoder, found.decoder).eval()
-        what = f"decoder o encoder of {place}, through {found.rank} dimensions"
+        what = f"decoder o encoder of {place}, through {counted(found.rank, 'dimension')}"
         return LoadedModel(module, what, tuple(found.input_names), columns=found.columns)
     if not place.exists():
         raise DataError(f"{place}: no such file. Give a folder that discover wrote, .safetensors, .pt or .pt2.")

@@ -14,6 +14,7 @@ from isthmus.discovery.one_size import START, TRUNCATE, OneSize
 from isthmus.discovery.remedies.remedy import Case, Remedy, sureness
 from isthmus.discovery.search import Search
 from isthmus.discovery.work.unit import Phase
+from isthmus.tasks.arrays import counted
 from isthmus.theory import Verdict
 
 
@@ -152,7 +153,7 @@ class MoreStarts(Remedy):
         numbers = range(first, first + MORE_STARTS)
         curves = with_starts(search.size, search.trained, ranks, numbers)
         search.replace_curves(curves, name=f"starts-{first}")
-        return f"trained {MORE_STARTS} more starts at each of {len(search.trained.curves)} ridges"
+        return f"trained {MORE_STARTS} more starts at each of {counted(len(search.trained.curves), 'ridge')}"
 
 
 class Descent(Remedy):

@@ -9,6 +9,7 @@ from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.kinds import family_of
 from isthmus.discovery.kinds.family import JACOBIAN_POINTS
 from isthmus.discovery.settings import Settings
+from isthmus.tasks.arrays import counted
 from isthmus.tasks.memory import check_memory, in_words
 from isthmus.training.several import num_cores
 from isthmus.training.sharded.row_step import MEMORY, VECTORS, rows_at_once
@@ -57,7 +58,7 @@ def announce_memory(problem: Problem, settings: Settings, *, workers: int | None
     """
     needed = search_memory(problem, settings, workers=workers)
     rows = len(problem.x) + len(problem.x_held)
-    what = f"{rows:,} rows, {problem.d_in:,} inputs and {problem.d_out:,} outputs"
+    what = f"{rows:,} rows, {counted(problem.d_in, 'input')} and {counted(problem.d_out, 'output')}"
     _LOG.info("%s: about %s of memory", what, in_words(needed))
     fewer = "" if workers == 1 else "workers=1, "
     check_memory(needed, f"discover: {what}", share=1.0, instead=f"Take {fewer}fewer rows or columns")
