@@ -21,7 +21,7 @@ from isthmus.diagnostics import reconstruction_arrows, representation_path
 from isthmus.discovery import interpret
 from isthmus.discovery.choices import SLACK
 from isthmus.discovery.evidence.straight_halves import straight_half
-from isthmus.plots.style import PALETTE, SIZE, SURFACE
+from isthmus.plots.style import INK, PALETTE, SIZE, SURFACE
 from isthmus.theory.comparison import in_nats
 
 SRC = Path(__file__).parents[2] / "src"
@@ -346,7 +346,16 @@ def test_samples_are_coloured_by_a_target_that_a_bar_explains() -> None:
     ax = plots.coordinates(COORDINATES.assign(shown=numbers))
     assert [other.get_ylabel() for other in ax.figure.axes if other is not ax] == ["yield"]
     assert ax.collections[0].get_array().tolist() == numbers.values.tolist()  # pyright: ignore[reportOptionalMemberAccess]
+    (bar,) = (other for other in ax.figure.axes if other is not ax)
+    assert bar.yaxis.label.get_color() == INK  # black of its own, as matplotlib's is, is not seen on a dark page
+    assert {label.get_color() for label in bar.get_yticklabels()} == {INK}
     assert len(plots.coordinates(COORDINATES).figure.axes) == 1
+
+
+def test_no_line_is_drawn_across_a_layer_without_a_gap() -> None:
+    layers = xr.Dataset({"dimension_activation": ("layer", [5.0, np.nan, 3.0])}, coords={"layer": [1, 2, 3]})
+    drawn = np.asarray(labelled(plots.dimensions(layers), "gap").get_ydata())
+    np.testing.assert_array_equal(drawn, [5.0, np.nan, 3.0])
 
 
 def contrast(first: str, second: str) -> float:

@@ -159,6 +159,7 @@ def test_a_wide_layer_with_a_gap_after_few_says_nothing_against_layers_that_agre
     without = said(verdict_of(diagnosed([np.nan, 3, np.nan, 7], 3)))
     assert without["Layers"].endswith("after 3 in layer 2 of 4, up to 7 elsewhere; 2 have none.")
     assert without["Agreement"] == "The Jacobian and the narrowest layer give the same number."
+    assert said(verdict_of(diagnosed([np.nan, 3, 3, 7], 3)))["Layers"].endswith("; 1 has none.")
     nowhere = said(verdict_of(diagnosed([np.nan] * 4, 3)))
     assert "no number of directions stands out" in nowhere["Layers"]
     assert "Agreement" not in nowhere

@@ -199,10 +199,8 @@ def coordinates(dataset: xr.Dataset, ax: Axes | None = None, *, pair: tuple[int,
             scatter(x[mask], y[mask], color=hue, label=name)
         ax.legend(markerscale=2)
     elif shown is not None and np.issubdtype(shown.dtype, np.number):
-        points = scatter(x, y, c=shown.values, cmap="viridis")
-        bar = ax.figure.colorbar(points, ax=ax, label=plain_text(str(shown.attrs.get("name", ""))))
-        if bar.solids is not None:
-            bar.solids.set(alpha=1)
+        points = scatter(x, y, c=shown.values, cmap="cividis")  # whose dark end can be seen on a dark page
+        colour_bar(ax, points, plain_text(str(shown.attrs.get("name", ""))))
     else:
         scatter(x, y, color=BLUE)
     ax.set_xlabel(f"coordinate {first + 1}")

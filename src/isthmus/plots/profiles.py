@@ -228,6 +228,8 @@ def _over_depth(call: str, dataset: xr.Dataset, ax: Axes | None, height: str, cu
         there = np.isfinite(values) & np.isfinite(place)
         # a marker alone where the neighbours have no number; small ones where there are many
         size = 4.5 if there.sum() <= 40 else 2.2
+        if call == "dimensions":  # a layer without a gap breaks the line; of blocks only some layers have numbers
+            there[:] = True
         ax.plot(place[there], values[there], line, marker=marker, markersize=size, color=color, label=curves[variable])
     ax.set_ylabel(height)
     ax.set_xlabel("position along the stream" if is_along else "layer")

@@ -159,6 +159,8 @@ def colour_bar(ax: Axes, cells: ScalarMappable, text: str, *, cut: bool = False)
     assert figure is not None
     bar = figure.colorbar(cells, ax=ax, pad=0.02, extend="min" if cut else "neither")
     assert bar.solids is not None
+    if bar.solids.get_alpha() is not None:
+        bar.solids.set_alpha(1)  # that of faint points is not the colour's
     bar.solids.set_rasterized(False)  # as pixels it would not follow the scheme of a page
     bar.ax.set_facecolor("none")
     if bar.cmap(0.0)[3] == 1.0:

@@ -112,7 +112,8 @@ def _layers(found: Diagnosis) -> str:
     least = int(known.min())
     where = numbered("layer", [int(i) + 1 for i in (gaps == least).nonzero()[0]])
     most = f", up to {int(known.max())} elsewhere" if known.max() > least else ""
-    without = f"; {gaps.size - known.size} have none" if known.size < gaps.size else ""
+    num = gaps.size - known.size
+    without = f"; {num} {'has' if num == 1 else 'have'} none" if num else ""
     return f"the centred activations have their largest gap after {least} in {where} of {len(gaps)}{most}{without}"
 
 

@@ -170,7 +170,10 @@ def rows_by(table: xr.Dataset, dimension: str, columns: Mapping[str, str], *, nu
     }
     shown = {name: values for name, values in shown.items() if any(_text(value) for value in values)}
     rows = [tuple(_text(values[i]) for values in shown.values()) for i in range(table.sizes[dimension])]
-    words = [i for i, values in enumerate(shown.values()) if values.dtype.kind in "OUS"]
+    words = [
+        i for i, values in enumerate(shown.values())
+        if values.dtype.kind in "OUS" and not all(str(value).endswith(" %") for value in values)
+    ]  # fmt: skip
     headings = tuple(columns[name] for name in shown)
     if number is None:
         return TableText(headings, tuple(rows), tuple(words))
