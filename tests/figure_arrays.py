@@ -27,7 +27,8 @@ def depth_plateaus() -> xr.Dataset:
     count = np.array([3.0, 3.0, 3.0, 2.0, 2.0, 2.0, 0.0])
     columns = {"count": count, "penalty": np.where(count > 0, count * depth + 5, 0.0)}
     columns["data_loss"] = np.where(count > 0, 0.02, 1.0)
-    return xr.Dataset({name: ("depth", values) for name, values in columns.items()}, coords={"depth": depth})
+    data = xr.Dataset({name: ("depth", values) for name, values in columns.items()}, coords={"depth": depth})
+    return data.expand_dims(start=2).assign(looks=((), 2))
 
 
 def leaky() -> xr.Dataset:
@@ -41,7 +42,8 @@ def leaky() -> xr.Dataset:
     data = xr.Dataset({name: (("effective_depth", "layer"), values) for name, values in columns.items()})
     for name, value in (("path_length", 1.0), ("stationarity", 1e-4)):
         data[name] = ("effective_depth", np.full(3, value))
-    return data.assign_coords(effective_depth=depths).assign(rank=((), 2.0))
+    data = data.assign_coords(effective_depth=depths).expand_dims(start=2).transpose(..., "start")
+    return data.assign(rank=((), 2.0), looks=((), 2))
 
 
 def denoising() -> xr.Dataset:
@@ -86,7 +88,7 @@ def discretisation() -> xr.Dataset:
     error = np.array([[0.2, 0.1], [0.19, 0.09], [0.15, 0.09]])
     data = xr.Dataset({"test_error": (("scheme", "depth"), error), "stationarity": (("scheme", "depth"), 0 * error)})
     data = data.assign(stationarity=data["stationarity"] + 1e-4, position=("layer", [0.1, 0.4, 0.9, 1.0]))
-    return data.assign_coords(scheme=[0, 1, 2])
+    return data.assign_coords(scheme=[0, 1, 2]).expand_dims(start=2).assign(looks=((), 2))
 
 
 def linear_resnets() -> xr.Dataset:

@@ -1,9 +1,12 @@
 import math
+from collections.abc import Callable
 
+import numpy as np
 import pytest
+import xarray as xr
 
 from isthmus.figures import Claim, Judgement
-from isthmus.figures.claims import tally
+from isthmus.figures.claims import StartRule, tally
 
 
 def claim(measured: float, **more: float | str) -> Claim:
@@ -75,3 +78,44 @@ def test_the_spread_says_how_many_starts_are_needed() -> None:
     assert claim(1.5).needed_starts == 1
     with pytest.raises(ValueError, match="needs two starts for a spread, got 1"):
         over(1.5)
+
+
+def judged(data: xr.Dataset, doubt: str = "") -> list[Claim]:
+    starts, looks = data["number"].values.tolist(), int(data["looks"])
+    return [Claim.over_starts("it is below 1", "nowhere", "it", starts, most=1.0, doubt=doubt, looks=looks)]
+
+
+def started(*numbers: float) -> tuple[list[int], Callable[[int], xr.Dataset]]:
+    """The first so many of these numbers, and how many were asked for."""
+    asked = list[int]()
+
+    def computed(count: int) -> xr.Dataset:
+        asked.append(count)
+        return xr.Dataset({"number": ("start", np.array(numbers[:count]))})
+
+    return asked, computed
+
+
+def test_starts_are_added_until_the_claims_are_decided() -> None:
+    asked, computed = started(0.4, 0.6, 0.5, 0.5)
+    assert judged(StartRule((3, 4)).decided(computed, judged))[0].judgement is Judgement.HOLDS
+    assert asked == [3]
+    asked, computed = started(0.2, 0.9, 0.7, 0.5, 0.4, 0.5, 0.6, 0.5)  # of three .35 to .85 and more, of eight decided
+    assert judged(StartRule((3, 8)).decided(computed, judged))[0].judgement is Judgement.HOLDS
+    assert asked == [3, 8]
+    asked, computed = started(0.2, 1.9, 0.7, 1.5)
+    claim = judged(StartRule((2, 4)).decided(computed, judged))[0]
+    assert (claim.judgement, claim.wants_starts, asked) == (Judgement.OPEN, True, [2, 4])
+
+
+def test_no_start_removes_a_doubt() -> None:
+    asked, computed = started(0.2, 1.9, 0.7, 1.5)
+    StartRule((2, 4)).decided(computed, lambda data: judged(data, doubt="the training did not end"))
+    assert asked == [2]
+
+
+def test_every_look_has_its_share_of_the_error() -> None:
+    """t(.9875, 2) = 6.205347, half of 5 % at each of two looks."""
+    starts = (0.4, 0.5, 0.6)
+    data = xr.Dataset({"number": ("start", np.array(starts)), "looks": ((), 2)})
+    assert judged(data)[0].interval[1] == pytest.approx(0.5 + 6.205347 * 0.1 / 3**0.5, abs=1e-6)

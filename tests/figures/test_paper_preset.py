@@ -1,17 +1,21 @@
 """The plans at the papers' sizes: each expands to runs that can be carried out, and its first run starts."""
 
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from isthmus.figures import FIGURES, FigurePlan, PaperFigure, Preset
-from isthmus.figures.parts import opened
+from isthmus.figures.leaky_depth import PRESETS
+from isthmus.figures.leaky_training import leaky_part
+from isthmus.figures.parts import Part, opened
 from isthmus.sweeps.execution import compute
 from isthmus.sweeps.plan_check import checked_runs
 from isthmus.training import FitEvent
 
 CLOSED_FORMS = {"narrowness"}  # no training in it
 HEAVY = {"leaky-depth", "discretisation"}  # one step of a leaky network takes minutes at the paper's size
+LEAKY = PRESETS[Preset.PAPER].network
 SHARED = {"boundedness"}  # the networks of leaky-depth
 
 
@@ -56,6 +60,12 @@ def test_the_first_training_of_each_kind_starts(figure: PaperFigure, tmp_path: P
 def test_figures_that_share_their_networks_have_the_same_plan() -> None:
     ids = [[part.id for part in paper(FIGURES[name]).parts] for name in ("leaky-depth", "boundedness")]
     assert ids[0] == ids[1]
+
+
+def test_a_first_start_is_known_by_the_id_that_it_had_alone() -> None:
+    first, second = (leaky_part(replace(LEAKY, start=start)) for start in range(2))
+    assert first.id == Part("leaky network", {k: v for k, v in asdict(LEAKY).items() if k != "start"}, first.make).id
+    assert second.id != first.id
 
 
 def test_closed_forms_are_computed(tmp_path: Path) -> None:

@@ -25,7 +25,10 @@ def times(name: str, factor: float, last: bool = False) -> Change:
 
 
 def put(name: str, *values: float) -> Change:
-    return lambda data: data.assign({name: (data[name].dims, np.array(values).reshape(data[name].shape))})
+    """These values, the same at every start."""
+    return lambda data: data.assign(
+        {name: (data[name].dims, np.resize(np.array(values, dtype=float), data[name].shape))}
+    )
 
 
 def at(name: str, place: tuple[int, ...], factor: float) -> Change:

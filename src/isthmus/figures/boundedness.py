@@ -3,6 +3,8 @@
 Trainings: `leaky_training`; they are those of `leaky_depth`.
 """
 
+from functools import partial
+
 import xarray as xr
 
 from isthmus.figures import leaky_depth
@@ -23,20 +25,21 @@ def plan(preset: Preset) -> FigurePlan[LeakyDepthSizes]:
 
 
 def compute(plan: FigurePlan[LeakyDepthSizes], workshop: Workshop) -> xr.Dataset:
-    """Length of the path, norms of momenta and of B sigma(A)^T at every effective depth."""
-    table = leaky_depth.compute(plan, workshop)
-    return table[["path_length", "momentum_norm", "product_norm", "stationarity"]]
+    """Length of the path, norms of momenta and of B sigma(A)^T at every effective depth, of every start."""
+    table = leaky_depth.over_starts(plan.sizes, workshop, verdict)
+    return table[["path_length", "momentum_norm", "product_norm", "stationarity", "looks"]]
 
 
 def draw(data: xr.Dataset) -> tuple[Picture, ...]:
     """Each norm over the effective depth, with its range over the layers."""
     depths = data["effective_depth"]
-    length = [Curve("", depths, data["path_length"], "both")]
+    path = data["path_length"]
+    length = [Curve("", depths, path.mean("start"), "both", low=path.min("start"), high=path.max("start"))]
     return (
         panel(
             "boundedness-path",
             "Length of the path of representations, sum of |A_l - A_(l-1)| over the layers, per root of the number of "
-            "samples.",
+            "samples: mean over the starts, all of which lie in the band.",
             length,
             Frame("effective depth", "path length", limits=(0, None)),
         ),
@@ -46,25 +49,25 @@ def draw(data: xr.Dataset) -> tuple[Picture, ...]:
 
 
 def _norm(data: xr.Dataset, name: str, variable: str, label: str, words: str) -> Picture:
-    values, depths = data[variable], data["effective_depth"]
-    curve = Curve("", depths, values.median("layer"), "both", low=values.min("layer"), high=values.max("layer"))
-    caption = f"{words} against the effective depth: median over the layers, band from the least to the largest."
+    values, depths, every = data[variable], data["effective_depth"], ("layer", "start")
+    curve = Curve("", depths, values.median(every), "both", low=values.min(every), high=values.max(every))
+    caption = f"{words} against the effective depth: median over layers and starts, band from the least to the largest."
     return panel(name, caption, [curve], Frame("effective depth", label, limits=(0, None)))
 
 
 def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
     """None of the three grows."""
-    doubt = doubt_of(data)
+    claim = partial(Claim.over_starts, doubt=doubt_of(data), looks=int(data["looks"]))
     norms = {
         "the path length": data["path_length"],
         "the norm of the momenta": data["momentum_norm"].max("layer"),
         "the norm of B sigma(A)^T": data["product_norm"].max("layer"),
     }
     return tuple(
-        Claim(
+        claim(
             f"As the effective depth grows, {name} stays bounded.", "Jacot and Kaiser 2024, Figure 3",
-            "value at the largest effective depth over that at the least", float(values[-1] / values[0]), most=BOUND,
-            doubt=doubt,
+            "value at the largest effective depth over that at the least",
+            (values.isel(effective_depth=-1) / values.isel(effective_depth=0)).values.tolist(), most=BOUND,
         )
         for name, values in norms.items()
     )  # fmt: skip

@@ -4,11 +4,12 @@ Which claims a figure makes: its own file. How they are shown: `gallery`.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
+import xarray as xr
 from scipy.special import stdtrit
 
 from isthmus.theory.inputs import Real
@@ -38,6 +39,7 @@ class Claim:
         most: above it the claim is refuted.
         doubt: why the number decides nothing here; empty if it does.
         starts: the number at each start where training decides it by chance; see `over_starts`.
+        looks: how often the starts are looked at, see `StartRule`.
 
     Raises:
         ValueError: no number could refute the claim, or `least` > `most`.
@@ -51,6 +53,7 @@ class Claim:
     most: Real = math.inf
     doubt: str = ""
     starts: tuple[float, ...] = ()
+    looks: int = 1
 
     def __post_init__(self) -> None:
         if not (self.least <= self.most and (math.isfinite(self.least) or math.isfinite(self.most))):
@@ -61,7 +64,7 @@ class Claim:
     @classmethod
     def over_starts(
         cls, statement: str, source: str, quantity: str, starts: Sequence[float], *, least: Real = -math.inf,
-        most: Real = math.inf, doubt: str = "",
+        most: Real = math.inf, doubt: str = "", looks: int = 1,
     ) -> "Claim":  # fmt: skip
         """A claim on the mean over starts, which is judged by its interval.
 
@@ -70,11 +73,11 @@ class Claim:
         """
         if len(starts) < 2:
             raise ValueError(f"Claim({statement!r}): needs two starts for a spread, got {len(starts)}.")
-        return cls(statement, source, quantity, float(np.mean(starts)), least, most, doubt, tuple(starts))
+        return cls(statement, source, quantity, float(np.mean(starts)), least, most, doubt, tuple(starts), looks)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Around the mean of the starts, with 95 % of Student's t; the number itself where there are none."""
+        """Around the mean of the starts, by Student's t, 95 % of all looks; the number itself where there are none."""
         return (self.measured - (half := self._half(len(self.starts))), self.measured + half)
 
     @property
@@ -86,7 +89,7 @@ class Claim:
     def _half(self, n: int) -> float:
         if not self.starts or not all(map(math.isfinite, self.starts)):
             return 0.0 if not self.starts else math.inf
-        return float(stdtrit(n - 1, (1 + SURE) / 2) * np.std(self.starts, ddof=1) / n**0.5)
+        return float(stdtrit(n - 1, 1 - (1 - SURE) / 2 / self.looks) * np.std(self.starts, ddof=1) / n**0.5)
 
     @property
     def value(self) -> str:
@@ -105,11 +108,42 @@ class Claim:
         return Judgement.FAILS if high < self.least or low > self.most else Judgement.OPEN
 
     @property
+    def wants_starts(self) -> bool:
+        """Whether more starts may decide it."""
+        return self.judgement is Judgement.OPEN and not self.doubt
+
+    @property
     def refutation(self) -> str:
         """The thresholds in words."""
         low = f"below {self.least:.4g}" if math.isfinite(self.least) else ""
         high = f"above {self.most:.4g}" if math.isfinite(self.most) else ""
         return " or ".join(part for part in (low, high) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class StartRule:
+    """How many starts a figure takes: the rule for numbers that training decides by chance.
+
+    The claims are judged at the first look, by an interval around the mean of its starts. While one of them reaches a
+    threshold, starts are added up to the next look; after the last it stays open. Each look errs in 5 % / looks of all
+    cases at most, so that all of them together err in 5 %.
+
+    Attributes:
+        looks: how many starts there are at each, ascending, two at least.
+    """
+
+    looks: tuple[int, ...] = (4, 8)
+
+    def decided(
+        self, computed: Callable[[int], xr.Dataset], verdict: Callable[[xr.Dataset], Iterable[Claim]]
+    ) -> xr.Dataset:
+        """What is computed of as many starts as the claims want, with the number of looks for `verdict`."""
+        data = xr.Dataset()
+        for count in self.looks:
+            data = computed(count).assign(looks=((), len(self.looks)))
+            if not any(claim.wants_starts for claim in verdict(data)):
+                break
+        return data
 
 
 def tally(claims: tuple[Claim, ...] | list[Claim]) -> str:

@@ -3,13 +3,15 @@
 One depth in detail: `rank_recovery`. Slopes between neighbours: `theory.depth_ranges`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import xarray as xr
 
 from isthmus import plots
-from isthmus.figures.claims import Claim
+from isthmus.figures.claims import Claim, StartRule
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.panels import Curve, Frame, panel
 from isthmus.figures.workshop import FinishedTraining, Workshop
@@ -25,54 +27,75 @@ class DepthPlateausSizes:
 
     Attributes:
         depths: L, ascending.
-        seeds: starts at each depth; the one of least objective counts.
+        best_of: starts at each depth of one curve; the one of least objective counts.
         width: of every hidden layer.
         num_samples: rows.
         ridge: the same at every depth.
         evaluations: gradients of each training.
+        curves: each of starts of its own, which the claims count as one start.
     """
 
     depths: tuple[int, ...]
-    seeds: tuple[int, ...]
+    best_of: int
     width: int
     num_samples: int
     ridge: float
     evaluations: int
+    curves: StartRule = StartRule()
+
+    def trainings(self, curves: int) -> Plan:
+        """Those of so many curves."""
+        return Plan(
+            {"name": "teacher", "rank": RANK, "d_in": 20, "d_out": 20, "latent_dim": 8,
+             "num_samples": self.num_samples},
+            {"width": self.width},
+            {"ridge": self.ridge, "evaluations": self.evaluations},
+            grid={"depth": list(self.depths), "seed": list(range(curves * self.best_of))},
+            name="depth-plateaus",
+        )  # fmt: skip
 
 
 PRESETS = {
-    Preset.PAPER: DepthPlateausSizes((*range(3, 25), 26, 28, 30, 33, 36, 40, 44), (0, 1, 2), 100, 500, 0.01, 4000),
-    Preset.QUICK: DepthPlateausSizes((4, 6, 8, 10, 13, 17, 22, 30, 40), (0, 1, 2), 24, 150, 0.01, 1500),
-    Preset.TINY: DepthPlateausSizes((4, 6, 30), (0,), 8, 40, 0.01, 80),
+    Preset.PAPER: DepthPlateausSizes((*range(3, 25), 26, 28, 30, 33, 36, 40, 44), 3, 100, 500, 0.01, 4000),
+    Preset.QUICK: DepthPlateausSizes((4, 6, 8, 10, 13, 17, 22, 30, 40), 3, 24, 150, 0.01, 1500),
+    Preset.TINY: DepthPlateausSizes((4, 6, 30), 1, 8, 40, 0.01, 80, StartRule((2,))),
 }
 
 
 def plan(preset: Preset) -> FigurePlan[DepthPlateausSizes]:
     """A teacher of rank 2 behind 8 latent coordinates (FC-50; the number of outputs and inputs is ours)."""
     sizes = PRESETS[preset]
-    sweep = Plan(
-        {"name": "teacher", "rank": RANK, "d_in": 20, "d_out": 20, "latent_dim": 8, "num_samples": sizes.num_samples},
-        {"width": sizes.width},
-        {"ridge": sizes.ridge, "evaluations": sizes.evaluations},
-        grid={"depth": list(sizes.depths), "seed": list(sizes.seeds)},
-        name="depth-plateaus",
-    )
-    return FigurePlan(sizes, {"depths": sweep})
+    return FigurePlan(sizes, {"depths": sizes.trainings(sizes.curves.looks[0])})
 
 
 def compute(plan: FigurePlan[DepthPlateausSizes], workshop: Workshop) -> xr.Dataset:
-    """Of the best start at every depth: penalty, losses, counts; weight spectra at four depths."""
-    runs = workshop.trained(plan.sweeps["depths"])
-    best = [
-        min((run for run in runs if run.axis("depth") == depth), key=lambda run: run.number("objective"))
-        for depth in plan.sizes.depths
-    ]
+    """Of the best start at every depth: penalty, losses, counts; of the first curve weight spectra at four depths."""
+    sizes = plan.sizes
+
+    def computed(count: int) -> xr.Dataset:
+        runs = workshop.trained(sizes.trainings(count))
+        found = [[run for run in runs if run.axis("seed") // sizes.best_of == curve] for curve in range(count)]
+        best = [[_best(of, depth) for depth in sizes.depths] for of in found]
+        return xr.concat([_curve(of, sizes) for of in best], "start").merge(_shown_spectra(best[0]))
+
+    return sizes.curves.decided(computed, verdict)
+
+
+def _best(runs: Sequence[FinishedTraining], depth: int) -> FinishedTraining:
+    return min((run for run in runs if run.axis("depth") == depth), key=lambda run: run.number("objective"))
+
+
+def _curve(best: Sequence[FinishedTraining], sizes: DepthPlateausSizes) -> xr.Dataset:
     names = ("objective", "data_loss", "penalty", "rank_jacobian")
     data = xr.Dataset(
         {name: ("depth", [run.number(name) for run in best]) for name in names},
-        coords={"depth": [float(depth) for depth in plan.sizes.depths]},
+        coords={"depth": [float(depth) for depth in sizes.depths]},
     )
     data["count"] = ("depth", [_count(run) for run in best])
+    return data
+
+
+def _shown_spectra(best: Sequence[FinishedTraining]) -> xr.Dataset:
     fitted = [run for run in best if run.number("data_loss") <= FITTED] or best
     chosen = [fitted[i] for i in np.unique(np.linspace(0, len(fitted) - 1, 4).round().astype(int))]
     deepest = int(max(run.axis("depth") for run in chosen))
@@ -80,9 +103,8 @@ def compute(plan: FigurePlan[DepthPlateausSizes], workshop: Workshop) -> xr.Data
     for i, run in enumerate(chosen):
         values = run.table()["weight_singular_values"].values[:, :SHOWN]
         spectra[i, : len(values), : values.shape[1]] = values
-    data["spectra"] = (("shown", "layer", "component"), spectra)
-    data["shown"] = [run.axis("depth") for run in chosen]
-    return data
+    shown = [run.axis("depth") for run in chosen]
+    return xr.Dataset({"spectra": (("shown", "layer", "component"), spectra)}, coords={"shown": shown})
 
 
 def _count(run: FinishedTraining) -> float:
@@ -102,7 +124,8 @@ def _slopes(data: xr.Dataset) -> dict[int, float]:
 
 
 def draw(data: xr.Dataset) -> tuple[Picture, ...]:
-    """The penalty over depth by count, the loss beside it, and the spectra of the chosen depths."""
+    """Of the first curve the penalty over depth by count, the loss beside it, and spectra of the chosen depths."""
+    data = data.isel(start=0)
     ranks = sorted({int(rank) for rank in data["count"].values})
     slopes = _slopes(data)
     penalty = [_points(data, rank, slopes.get(rank), place) for place, rank in enumerate(ranks)]
@@ -147,28 +170,31 @@ def _spectrum(data: xr.Dataset, depth: float) -> Picture:
 
 def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
     """Whole slopes, the true rank found, ranks that fall, and the collapse."""
-    slopes = _slopes(data)
-    off = max((abs(slope - rank) for rank, slope in slopes.items()), default=np.nan)
-    told = ", ".join(f"{slope:.2f} at rank {rank}" for rank, slope in slopes.items())
-    fitted = data.sel(depth=data["data_loss"] <= FITTED)
-    counts = fitted["count"].values
-    collapsed = float(data["penalty"].isel(depth=-1))
+    source, claim = "Jacot 2023b, Figure 1", partial(Claim.over_starts, looks=int(data["looks"]))
+    curves = [data.isel(start=start) for start in range(data.sizes["start"])]
+    slopes = [_slopes(curve) for curve in curves]
+    off = [max((abs(slope - rank) for rank, slope in of.items()), default=np.nan) for of in slopes]
+    ranks = sorted({rank for of in slopes for rank in of})
+    told = ", ".join(f"{np.mean([of[rank] for of in slopes if rank in of]):.2f} at rank {rank}" for rank in ranks)
+    counts = [curve["count"].values[curve["data_loss"].values <= FITTED] for curve in curves]
     return (
-        Claim(
-            "Along the depths of one rank the squared norm rises by that rank per layer.", "Jacot 2023b, Figure 1",
+        claim(
+            "Along the depths of one rank the squared norm rises by that rank per layer.", source,
             f"largest distance of a slope from its rank ({told or 'no rank at three depths'})", off, most=0.35,
         ),
-        Claim(
-            f"The true rank ({RANK}) is found over a range of depths.", "Jacot 2023b, Figure 1",
-            "depths that read it", float((counts == RANK).sum()), least=2,
+        claim(
+            f"The true rank ({RANK}) is found over a range of depths.", source, "depths that read it",
+            [float((of == RANK).sum()) for of in counts], least=2,
         ),
-        Claim(
+        claim(
             "Depth lowers the rank: over-estimates come at small depths.", "Jacot 2023b, section 3.1",
-            "depths at which the count rises", float((np.diff(counts) > 0).sum()) if len(counts) else np.nan, most=0,
+            "depths at which the count rises",
+            [float((np.diff(of) > 0).sum()) if len(of) else np.nan for of in counts], most=0,
         ),
-        Claim(
-            "At large depth the weights collapse to 0.", "Jacot 2023b, Figure 1",
-            f"squared norm at depth {float(data['depth'][-1]):.0f}", collapsed, most=1e-3,
+        claim(
+            "At large depth the weights collapse to 0.", source,
+            f"squared norm at depth {float(data['depth'][-1]):.0f}",
+            data["penalty"].isel(depth=-1).values.tolist(), most=1e-3,
         ),
     )  # fmt: skip
 

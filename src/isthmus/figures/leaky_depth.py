@@ -3,15 +3,18 @@
 Trainings: `leaky_training`. Bounded norms of the same networks: `boundedness`.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import xarray as xr
 
-from isthmus.figures.claims import Claim
+from isthmus.figures.claims import Claim, StartRule
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.leaky_training import Leaky, doubt_of, leaky_part, over_effective_depths
 from isthmus.figures.panels import Curve, Frame, panel, weight_spectra
+from isthmus.figures.parts import Part
 from isthmus.figures.workshop import Workshop
 from isthmus.reports.picture import Picture
 
@@ -23,10 +26,16 @@ class LeakyDepthSizes:
     Attributes:
         effective_depths: Lt, ascending.
         network: everything else of each training.
+        starts: at each effective depth.
     """
 
     effective_depths: tuple[float, ...]
     network: Leaky
+    starts: StartRule = StartRule()
+
+    def of_start(self, start: int) -> list[Part]:
+        """A network at every effective depth."""
+        return [leaky_part(replace(self.network, effective_depth=at, start=start)) for at in self.effective_depths]
 
 
 PRESETS = {
@@ -37,21 +46,35 @@ PRESETS = {
     Preset.QUICK: LeakyDepthSizes(
         (2.0, 3.0, 5.0, 8.0), Leaky((6, 2, 6), False, 40, 16, 16, 2.0, "equidistant", 0.02, 12_000)
     ),
-    Preset.TINY: LeakyDepthSizes((2.0, 4.0), Leaky((3, 1, 3), False, 12, 6, 6, 2.0, "equidistant", 0.05, 60)),
+    Preset.TINY: LeakyDepthSizes(
+        (2.0, 4.0), Leaky((3, 1, 3), False, 12, 6, 6, 2.0, "equidistant", 0.05, 60), StartRule((2,))
+    ),
 }
 
 
 def plan(preset: Preset) -> FigurePlan[LeakyDepthSizes]:
     """Paper: width 200, L = 50, adaptive steps, maps from 20 to 5 to 20 dimensions (LEAKY-20, LEAKY-21)."""
     sizes = PRESETS[preset]
-    settings = [replace(sizes.network, effective_depth=depth) for depth in sizes.effective_depths]
-    return FigurePlan(sizes, parts=tuple(leaky_part(setting) for setting in settings))
+    return FigurePlan(sizes, parts=tuple(part for i in range(sizes.starts.looks[0]) for part in sizes.of_start(i)))
 
 
 def compute(plan: FigurePlan[LeakyDepthSizes], workshop: Workshop) -> xr.Dataset:
-    """Energies by layer at every effective depth."""
-    table = over_effective_depths(workshop.parts(plan.parts), plan.sizes.effective_depths)
-    return table.assign(rank=((), float(plan.sizes.network.rank)))
+    """Energies by layer at every effective depth, of every start."""
+    return over_starts(plan.sizes, workshop, verdict)
+
+
+def over_starts(
+    sizes: LeakyDepthSizes, workshop: Workshop, verdict: Callable[[xr.Dataset], Iterable[Claim]]
+) -> xr.Dataset:
+    """Tables of as many starts as these claims want, along the dimension "start"."""
+
+    def computed(count: int) -> xr.Dataset:
+        workshop.make(part for start in range(count) for part in sizes.of_start(start))  # all workers at once
+        found = [workshop.parts(sizes.of_start(start)) for start in range(count)]
+        tables = [over_effective_depths(parts, sizes.effective_depths) for parts in found]
+        return xr.concat(tables, "start").assign(rank=((), float(sizes.network.rank)))
+
+    return sizes.starts.decided(computed, verdict)
 
 
 def _readings(data: xr.Dataset) -> xr.Dataset:
@@ -59,8 +82,6 @@ def _readings(data: xr.Dataset) -> xr.Dataset:
     readings = {"from_h": -2 / data["effective_depth"] * data["hamiltonian"], "stable": stable(data)}
     readings["ours"] = -2 / data["effective_depth"] * data["hamiltonian_mixed"]
     found = {name: values.median("layer") for name, values in readings.items()}
-    found |= {f"{name}_low": values.min("layer") for name, values in readings.items()}
-    found |= {f"{name}_high": values.max("layer") for name, values in readings.items()}
     return xr.Dataset(found | {"identity": data["cost_of_identity"].min("layer")})
 
 
@@ -70,26 +91,27 @@ def stable(table: xr.Dataset) -> xr.DataArray:
 
 
 def draw(data: xr.Dataset) -> tuple[Picture, ...]:
-    """The readings over Lt; energies and spectra along the path at the least, a middle and the largest Lt."""
+    """The readings over Lt; of one start energies and spectra along the path at the least, a middle, the largest Lt."""
     places = np.unique(np.linspace(0, data.sizes["effective_depth"] - 1, 3).round().astype(int))
-    along = [data.isel(effective_depth=place) for place in places]
+    along = [data.isel(effective_depth=place, start=0) for place in places]
     rank = float(data["rank"])
     return (_over_depths(data), *(_energies(table, rank) for table in along), *(_spectra(table) for table in along))
 
 
 def _over_depths(data: xr.Dataset) -> Picture:
     read, depths, rank = _readings(data), data["effective_depth"], float(data["rank"])
+    names = {"from_h": "-2 H / Lt", "stable": "stable", "ours": "ours", "identity": "least cost of identity"}
     curves = [
-        Curve("-2 H / Lt", depths, read["from_h"], "both"),
-        Curve("stable", depths, read["stable"], "both", low=read["stable_low"], high=read["stable_high"]),
-        Curve("ours", depths, read["ours"], "both"),
-        Curve("least cost of identity", depths, read["identity"], "both"),
+        Curve(
+            words, depths, read[name].mean("start"), "both", low=read[name].min("start"), high=read[name].max("start")
+        )
+        for name, words in names.items()
     ]
     return panel(
         "leaky-depth-readings",
-        "Rank read from the Hamiltonian (median over layers; band of the stable version: all layers; ours is H of each "
-        "layer's own representation and momentum) and the least cost of identity against the effective depth. What "
-        "lies beyond four times the rank is cut off.",
+        "Rank read from the Hamiltonian (median over layers; ours is H of each layer's own representation and "
+        "momentum) and the least cost of identity against the effective depth: mean over the starts, all of which lie "
+        "in the bands. What lies beyond four times the rank is cut off.",
         curves,
         Frame("effective depth Lt", "rank", levels={"rank of the task": rank}, limits=(0, 4 * rank)),
     )
@@ -120,31 +142,36 @@ def _spectra(table: xr.Dataset) -> Picture:
 
 def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
     """From below, from above, towards each other, and the Hamiltonian steadier than its parts."""
-    read, rank, doubt = _readings(data), float(data["rank"]), doubt_of(data)
+    read, rank, source = _readings(data), float(data["rank"]), "Jacot and Kaiser 2024, Figure 1"
+    claim = partial(Claim.over_starts, doubt=doubt_of(data), looks=int(data["looks"]))
     gap = read["identity"] - read["stable"]
-    last = data.isel(effective_depth=-1)
-    spread = stable(last).std() / last["cost_of_identity"].std()
+    shallow, deep = ({"effective_depth": place} for place in (0, -1))
+    last = data.isel(deep)
+    spread = stable(last).std("layer") / last["cost_of_identity"].std("layer")
     return (
-        Claim(
-            f"-2 H / Lt approaches the rank ({rank:.0f}) from below.", "Jacot and Kaiser 2024, Figure 1a",
-            "largest stable median over effective depths", float(read["stable"].max()), most=rank + 0.25, doubt=doubt,
+        claim(
+            f"-2 H / Lt approaches the rank ({rank:.0f}) from below.", f"{source}a",
+            "largest stable median over effective depths", read["stable"].max("effective_depth").values.tolist(),
+            most=rank + 0.25,
         ),
-        Claim(
-            "At large effective depth it is the rank.", "Jacot and Kaiser 2024, Figure 1a",
-            f"stable median at Lt = {float(data['effective_depth'][-1]):g}", float(read["stable"][-1]),
-            least=rank - 0.5, most=rank + 0.5, doubt=doubt,
+        claim(
+            "At large effective depth it is the rank.", f"{source}a",
+            f"stable median at Lt = {float(last['effective_depth']):g}", read["stable"].isel(deep).values.tolist(),
+            least=rank - 0.5, most=rank + 0.5,
         ),
-        Claim(
-            "The least cost of identity approaches it from above.", "Jacot and Kaiser 2024, Figure 1a",
-            "least value over effective depths", float(read["identity"].min()), least=rank - 0.05, doubt=doubt,
+        claim(
+            "The least cost of identity approaches it from above.", f"{source}a",
+            "least value over effective depths", read["identity"].min("effective_depth").values.tolist(),
+            least=rank - 0.05,
         ),
-        Claim(
-            "Both close in on each other as the effective depth grows.", "Jacot and Kaiser 2024, Figure 1a",
-            "gap at the largest effective depth over that at the least", float(gap[-1] / gap[0]), most=0.5, doubt=doubt,
+        claim(
+            "Both close in on each other as the effective depth grows.", f"{source}a",
+            "gap at the largest effective depth over that at the least",
+            (gap.isel(deep) / gap.isel(shallow)).values.tolist(), most=0.5,
         ),
-        Claim(
-            "The Hamiltonian varies much less over the layers than its parts.", "Jacot and Kaiser 2024, Figure 1d",
-            "its standard deviation over that of the cost of identity", float(spread), most=0.5, doubt=doubt,
+        claim(
+            "The Hamiltonian varies much less over the layers than its parts.", f"{source}d",
+            "its standard deviation over that of the cost of identity", spread.values.tolist(), most=0.5,
         ),
     )  # fmt: skip
 

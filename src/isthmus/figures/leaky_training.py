@@ -43,7 +43,8 @@ class Leaky:
         steps: "equidistant", "irregular" or "adaptive".
         ridge: lambda, for targets of unit variance per column.
         evaluations: gradients.
-        seed: of the initial weights.
+        seed: of the teacher.
+        start: number of the initial weights.
     """
 
     dimensions: tuple[int, ...]
@@ -56,6 +57,7 @@ class Leaky:
     ridge: float
     evaluations: int
     seed: int = 0
+    start: int = 0
 
     @property
     def rank(self) -> int:
@@ -65,7 +67,10 @@ class Leaky:
 
 def leaky_part(setting: Leaky) -> Part:
     """A trained network as arrays: energies, momenta and weight spectra by layer, errors, the path of the samples."""
-    return Part("leaky network", asdict(setting), partial(_train, setting))
+    settings = asdict(setting)
+    if not setting.start:  # a first start has the id that it had when there were no others
+        del settings["start"]
+    return Part("leaky network", settings, partial(_train, setting))
 
 
 def over_effective_depths(found: Sequence[xr.Dataset], depths: Sequence[float]) -> xr.Dataset:
@@ -87,8 +92,9 @@ def data(setting: Leaky) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 def _train(setting: Leaky, checkpoint: Path, hear: Hear) -> xr.Dataset:
     x, y, other_x, other_y = data(setting)
     network = LeakyResNet(
-        setting.dimensions[0], setting.dimensions[-1], width=setting.width, depth=setting.depth, seed=setting.seed,
-        effective_depth=setting.effective_depth, steps=setting.steps, dtype=torch.float64,
+        setting.dimensions[0], setting.dimensions[-1], width=setting.width, depth=setting.depth,
+        effective_depth=setting.effective_depth, steps=setting.steps, seed=setting.seed + setting.start,
+        dtype=torch.float64,
     )  # fmt: skip
     solver = default_schedule(network, evaluations=setting.evaluations, ridge=setting.ridge)
     result = fit(network, x, y, ridge=setting.ridge, solver=solver, checkpoint=checkpoint, callback=hear)
