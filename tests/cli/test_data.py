@@ -35,7 +35,7 @@ def test_the_three_choices_exclude_each_other() -> None:
 @pytest.mark.filterwarnings("ignore:.*became one 0/1 column")
 def test_targets_classes_and_groups_are_taken_apart(table: str) -> None:
     rows = read_rows(table, TargetChoice(target=("v",)), groups="site")
-    assert list(rows.x.columns) == ["u", "kind=x", "kind=y", "kind=z"]
+    assert list(rows.names) == ["u", "kind=x", "kind=y", "kind=z"]
     assert rows.y is not None
     assert list(rows.y.columns) == ["v"]
     assert rows.groups is not None
@@ -49,7 +49,7 @@ def test_targets_classes_and_groups_are_taken_apart(table: str) -> None:
     np.testing.assert_array_equal(rows.y.to_numpy().argmax(1), np.arange(30) % 3)
 
     rows = read_rows(table, TargetChoice(target=("v",)), groups="kind")
-    assert list(rows.x.columns) == ["u", "site"]
+    assert list(rows.names) == ["u", "site"]
     assert rows.groups is not None
     np.testing.assert_array_equal(rows.groups, np.arange(30) % 3)
 
@@ -57,7 +57,7 @@ def test_targets_classes_and_groups_are_taken_apart(table: str) -> None:
 @pytest.mark.filterwarnings("ignore:.*became one 0/1 column")
 def test_candidates_are_kept_beside_and_are_no_inputs(table: str) -> None:
     rows = read_rows(table, TargetChoice(target=("v",)), candidates=("site", "kind"))
-    assert list(rows.x.columns) == ["u"]
+    assert list(rows.names) == ["u"]
     np.testing.assert_array_equal(rows.candidates["site"][:, 0], np.arange(30) // 5)
     np.testing.assert_array_equal(rows.candidates["kind"].argmax(1), np.arange(30) % 3)
     assert not read_rows(table, TargetChoice(target=("v",))).candidates
@@ -115,7 +115,7 @@ def test_groups_may_be_any_text_however_many(tmp_path: Path) -> None:
     path = tmp_path / "patients.csv"
     path.write_text("\n".join(["patient,u,v", *(f"p{i // 2:03},{i}.5,{i * i}" for i in range(160))]) + "\n")
     rows = read_rows(str(path), TargetChoice(target=("v",)), groups="patient")  # 80 labels: too many for 0/1 columns
-    assert list(rows.x.columns) == ["u"]
+    assert list(rows.names) == ["u"]
     assert rows.groups is not None
     np.testing.assert_array_equal(rows.groups, np.arange(160) // 2)
     with pytest.raises(DataError, match="'patient' has 80 different values"):
@@ -128,7 +128,7 @@ def test_groups_may_be_any_text_however_many(tmp_path: Path) -> None:
 
 
 def test_builtin_data_are_drawn_with_the_seed() -> None:
-    zero, one, again = (read_rows("builtin:circle", TargetChoice(), seed=s).x.to_numpy() for s in (0, 1, 1))
+    zero, one, again = (read_rows("builtin:circle", TargetChoice(), seed=s).x for s in (0, 1, 1))
     assert not np.array_equal(zero, one)
     np.testing.assert_array_equal(one, again)
 

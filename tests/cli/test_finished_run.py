@@ -3,6 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from isthmus.cli.data import choice_of, read_rows
@@ -33,13 +34,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def rows_of(folder: Path) -> tuple[Any, Any]:
     rows = read_rows(str(folder / "d.npz"), choice_of(None, None, autoencode=False))
-    return rows.x, rows.y
+    return pd.DataFrame(rows.x, columns=list(rows.names)), rows.y
 
 
 def resumed(folder: Path, starts: int | None) -> Discovery:
     rows = read_rows(str(folder / "d.npz"), choice_of(None, None, autoencode=False))
     request = DiscoverRequest(str(folder / "d.npz"), starts=starts, **OPTIONS)
-    return finished(folder / "run", rows, request, checked_data(rows.x, rows.y, rows.loss))
+    return finished(folder / "run", rows, request, checked_data(rows.x, rows.y, rows.loss, columns=rows.made))
 
 
 def rewritten(folder: Path, starts: list[str], *, older: bool) -> None:

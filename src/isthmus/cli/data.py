@@ -39,7 +39,8 @@ class Rows:
     """What `discover` is called with.
 
     Attributes:
-        x: inputs with the names of their columns.
+        x: inputs, which may lie on disk.
+        names: of their columns.
         y: targets, or 0/1 columns per class; None when autoencoding.
         loss: loss by name, None for the squared error.
         groups: a label per row, or None.
@@ -49,7 +50,8 @@ class Rows:
         candidates: variables by name that the coordinates are compared with, one row or several columns each.
     """
 
-    x: pd.DataFrame
+    x: np.ndarray
+    names: tuple[str, ...]
     y: pd.DataFrame | None
     loss: str | None
     groups: np.ndarray | None
@@ -72,7 +74,12 @@ class Rows:
         if not self.columns:
             return []
         targets = () if self.y is None else tuple(map(str, self.y.columns))
-        return column_summary(self.x.to_numpy(), self.columns, targets, ordered=self.ordered)
+        return column_summary(self.x, self.columns, targets, ordered=self.ordered)
+
+    @property
+    def made(self) -> tuple[InputColumn, ...]:
+        """How each input was made, as `discover` takes it; of data without columns their names alone."""
+        return self.columns or tuple(map(InputColumn, self.names))
 
 
 def choice_of(target: str | None, classes: str | None, *, autoencode: bool) -> TargetChoice:
@@ -126,13 +133,14 @@ def read_rows(
         task = _table(data, choice, groups, candidates, options)
     check_rows(task.num_samples, name=data, refuse=True)
     names = task.x_names or tuple(f"x{i}" for i in range(task.x.shape[1]))
-    x = pd.DataFrame(task.x, columns=list(names))
     y = None
     if task.y is not None:
         y = pd.DataFrame(task.y, columns=list(task.y_names or (f"y{i}" for i in range(task.y.shape[1]))))
     loss = CROSS_ENTROPY.name if task.kind is Kind.CLASSIFICATION else None
     beside = _candidates(data, candidates, options) if candidates else {}
-    return Rows(x, y, loss, task.groups, ordered or task.ordered, _note(data, choice, task), task.x_columns, beside)
+    return Rows(
+        task.x, names, y, loss, task.groups, ordered or task.ordered, _note(data, choice, task), task.x_columns, beside
+    )
 
 
 def rows_like(

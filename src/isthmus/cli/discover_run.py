@@ -129,7 +129,7 @@ def _page(
     if len(some.x) < len(rows.x):
         say(f"Pictures and meanings are of {len(some.x):,} of the {len(rows.x):,} rows.")
     command = f"{request.command} --out {shlex.quote(str(folder))}"
-    return write_outputs(found, folder, some.x.to_numpy(), command, some.candidates, y=some.y)
+    return write_outputs(found, folder, some.x, command, some.candidates, y=some.y)
 
 
 def rows_of(request: DiscoverRequest, say: Callable[[str], None]) -> Rows:
@@ -148,7 +148,7 @@ def rows_of(request: DiscoverRequest, say: Callable[[str], None]) -> Rows:
 
 
 def _checked(rows: Rows, request: DiscoverRequest) -> CheckedData:
-    return with_powers(checked_data(rows.x, rows.y, rows.loss), request.logs, request.units)
+    return with_powers(checked_data(rows.x, rows.y, rows.loss, columns=rows.made), request.logs, request.units)
 
 
 def how_to_go_on(request: DiscoverRequest, folder: Path, *, begun: bool = True) -> str:
@@ -193,7 +193,7 @@ def search_options(rows: Rows, request: DiscoverRequest) -> Mapping[str, Any]:
         "seed": request.seed,
         "control": request.control,
         "depth_path": request.depth_path,
-        "columns": rows.columns,
+        "columns": rows.made,
         "rows": request.rows,
         "effort": request.effort or Effort.DEFAULT,
         "scaling": request.scaling or Scaling.AUTO,

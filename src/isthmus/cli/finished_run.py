@@ -38,7 +38,7 @@ def finished(folder: Path, rows: Rows, request: DiscoverRequest, data: CheckedDa
     """
     found = load(folder)
     shutil.rmtree(folder / WORK, ignore_errors=True)  # of a kill just before it was removed
-    if found.input_names != tuple(rows.x.columns):
+    if found.input_names != rows.names:
         raise DataError(f"{folder}: the finished run there has other columns. Give another folder with --out.")
     settings = _settings(found, rows, request, data)
     asked = json.loads(json.dumps(settings.as_dict()))

@@ -118,7 +118,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
             is one. Ranks are read and files written on the CPU; a run may be resumed on any device; rounding differs
             between them. Not run on a GPU yet, for none was at hand: tried on a pretended device.
         columns: how each column of `x` was made from a table, kept so that `isthmus apply` finds them in another one;
-            None: as they stand in `x`.
+            the columns of an array are called so. None: as they stand in `x`.
 
     Returns:
         The rank, its verdict and evidence, encoder and decoder. Constant targets give rank 0.

@@ -7,17 +7,20 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from mmap import mmap
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Bool, Float64
+from jaxtyping import Bool, Float64, Integer, Shaped
 
 from isthmus.errors import DataError, DataWarning
+from isthmus.tasks.mapped import is_on_disk, let_go, mapped
 
 LEAST_ROWS = 20
 # squares of larger numbers, summed over a table, come near the largest float64 (1.8e308)
 LARGEST = 1e140
+_TABLE = 2  # dimensions
 NUMBERS_AT_ONCE = 1_000_000  # of an array that is looked at as a whole: what is made of so many takes 8 MB
 
 
@@ -27,7 +30,8 @@ def as_samples(
     """The numbers of `x` as a writable, C-contiguous float64 array with samples as rows.
 
     Arrays, lists, torch tensors, data frames and series are taken, of any real or boolean type and memory layout. One
-    dimension becomes one column; images (n, h, w) are flattened. What is already in this form is not copied.
+    dimension becomes one column; images (n, h, w) are flattened. What is already in this form is not copied, nor are
+    rows of float64 on disk (`mapped`), contiguous or not.
 
     Args:
         x: the data.
@@ -47,9 +51,10 @@ def as_samples(
         raise DataError(f"{name}: needs samples as rows, got the single value {array}. Pass an array of shape (n, d).")
     if array.size == 0:
         raise DataError(f"{name}: is empty, shape {array.shape}. Pass at least one row and one column.")
+    on_disk = is_on_disk(array) and array.ndim == _TABLE and array.dtype == np.float64
     # a long double beyond float64 becomes infinity, one that is no number NaN, which are reported below
     with np.errstate(over="ignore", invalid="ignore"):
-        samples = np.require(array.reshape(len(array), -1), np.float64, ["C", "W"])
+        samples = array if on_disk else np.require(array.reshape(len(array), -1), np.float64, ["C", "W"])
     if not columns and isinstance(x, pd.DataFrame):
         columns = [str(c) for c in x.columns]
     check_finite(samples, name, columns=columns, first_row=first_row)
@@ -85,7 +90,8 @@ def _may_be_written(array: np.memmap) -> np.ndarray:
     whole = isinstance(array.base, mmap) and array.filename is not None and array.flags.c_contiguous
     if not whole or array.flags.writeable or array.dtype != np.float64:
         return array
-    return np.memmap(str(array.filename), array.dtype, mode="c", offset=array.offset, shape=array.shape)
+    with Path(str(array.filename)).open("rb") as stream:
+        return mapped(stream, array.dtype, array.shape, offset=array.offset, pages=mmap)
 
 
 def _tensor_numbers(x: torch.Tensor, name: str) -> np.ndarray:
@@ -121,14 +127,16 @@ def _real(array: np.ndarray, name: str) -> np.ndarray:
 
 
 def check_finite(
-    samples: Float64[np.ndarray, "n d"], name: str, *, columns: Sequence[str] = (), first_row: int = 0
+    samples: Shaped[np.ndarray, "n d"], name: str, *, columns: Sequence[str] = (), first_row: int = 0
 ) -> None:
     """Raise a DataError that names the rows and columns (counted from 1) of NaN, infinity or numbers above 1e140."""
-    with np.errstate(invalid="ignore"):
-        if all(bool((np.abs(part) <= LARGEST).all()) for part in in_parts(samples)):
-            return
-        usable = np.abs(samples) <= LARGEST
-    rows, places = (~usable).nonzero()
+    with np.errstate(invalid="ignore", over="ignore"):
+        found = [(~(np.abs(part.astype(np.float64, copy=False)) <= LARGEST)).nonzero() for part in in_parts(samples)]
+    starts = np.cumsum([0, *(len(part) for part in in_parts(samples))]).tolist()
+    rows = np.concatenate([start + of[0] for start, of in zip(starts, found, strict=False)])
+    if not len(rows):
+        return
+    places = np.concatenate([of[1] for of in found])
     value = samples[rows[0], places[0]]
     where = listing(sorted({first_row + int(r) + 1 for r in rows}), "row")
     named = listing([repr(columns[p]) if columns else str(p + 1) for p in sorted(set(places.tolist()))], "column")
@@ -163,8 +171,31 @@ def constant_columns(x: Float64[np.ndarray, "n d"]) -> Bool[np.ndarray, " d"]:
 
 def in_parts(x: np.ndarray) -> Iterator[np.ndarray]:
     """The rows, so many at a time that what is computed of them takes little beside an array larger than memory."""
-    rows = max(NUMBERS_AT_ONCE // max(x[0].size, 1), 1) if len(x) else 1
-    return (x[start : start + rows] for start in range(0, len(x), rows))
+    rows = rows_at_once(x)
+    for start in range(0, len(x), rows):
+        part = x[start : start + rows]
+        yield part
+        let_go(part)
+
+
+def rows_at_once(x: np.ndarray) -> int:
+    """How many rows are looked at together."""
+    return max(NUMBERS_AT_ONCE // max(x[0].size, 1), 1) if len(x) else 1
+
+
+def chosen_rows(x: np.ndarray, which: Bool[np.ndarray, " n"] | Integer[np.ndarray, " chosen"]) -> np.ndarray:
+    """`x[which]`, rows in order; of an array on disk without keeping in memory what lies between them."""
+    if not is_on_disk(x):
+        return x[which]
+    rows = which.nonzero()[0] if which.dtype == bool else which
+    found, step = np.empty((len(rows), *x.shape[1:]), x.dtype), rows_at_once(x)
+    for start in range(int(rows[0]) if len(rows) else len(x), len(x), step):
+        first, last = np.searchsorted(rows, [start, start + step]).tolist()
+        found[first:last] = x[rows[first:last]]
+        let_go(x)
+        if last == len(rows):
+            break
+    return found
 
 
 def drop_constant_columns(

@@ -5,6 +5,7 @@ What is wrong with several columns is collected and told at once.
 
 import difflib
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from typing import cast
 
@@ -61,29 +62,43 @@ def input_columns(
     """
     parts: list[np.ndarray] = []
     made: list[InputColumn] = []
-    encoded: list[str] = []
     for column in _series(table):
-        name = str(column.name)
-        numbers = as_numbers(column)
-        if isinstance(numbers, CellProblem):
-            problems.append(numbers)
-        elif numbers is not None:
-            parts.append(numbers)
-            is_boolean = pd.api.types.is_bool_dtype(column.dtype)
-            made.append(InputColumn(name, Made.BOOLEAN if is_boolean else Made.NUMERIC))
-        elif (found := _one_hot_text(column, problems)) is not None:
-            parts += found[1]
-            made += [InputColumn(f"{name}={value}", Made.ONE_HOT, name, value) for value in found[0]]
-            encoded.append(f"{quoted(name)} ({len(found[0])} values)")
-    if encoded:
+        own, values = made_column(column, problems)
+        made += own
+        parts += values
+    said_columns(made, where, are_usable=not problems)
+    return np.column_stack(parts) if parts else np.zeros((len(table), 0)), tuple(made)
+
+
+def made_column(column: pd.Series, problems: list[CellProblem]) -> tuple[list[InputColumn], list[np.ndarray]]:
+    """What inputs a column makes, and their numbers; none where it cannot be used, which is added to `problems`."""
+    name = str(column.name)
+    numbers = as_numbers(column)
+    if isinstance(numbers, CellProblem):
+        problems.append(numbers)
+    elif numbers is not None:
+        is_boolean = pd.api.types.is_bool_dtype(column.dtype)
+        return [InputColumn(name, Made.BOOLEAN if is_boolean else Made.NUMERIC)], [numbers]
+    elif (found := _one_hot_text(column, problems)) is not None:
+        return [InputColumn(f"{name}={value}", Made.ONE_HOT, name, value) for value in found[0]], found[1]
+    return [], []
+
+
+def said_columns(made: Sequence[InputColumn], where: str, *, are_usable: bool = True) -> None:
+    """Say which text became 0/1 columns (DataWarning); inputs of one name are refused, where others are not anyway.
+
+    Raises:
+        DataError: names that cannot be used.
+    """
+    values = Counter(column.column for column in made if column.made is Made.ONE_HOT)
+    if encoded := [f"{quoted(name)} ({count} values)" for name, count in values.items()]:
         warnings.warn(
             f"{where}: text in {listing(encoded, 'column', shown=10)} became one 0/1 column per value.",
             DataWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
-    if not problems:
+    if are_usable:
         checked_names([column.name for column in made], where)
-    return np.column_stack(parts) if parts else np.zeros((len(table), 0)), tuple(made)
 
 
 def target_columns(

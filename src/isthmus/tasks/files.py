@@ -5,6 +5,7 @@ Nothing is ever unpickled. Every refusal is a `DataError` of one line: which fil
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -20,14 +21,13 @@ from isthmus.tasks.columns import (
     check_present,
     class_columns,
     group_labels,
-    input_columns,
     numeric_as,
     one_hot_as,
     target_columns,
 )  # fmt: skip
-from isthmus.tasks.formats import Content, WantedColumns, read_content
+from isthmus.tasks.formats import Content, WantedColumns, opened_content, read_content
 from isthmus.tasks.input_columns import InputColumn, Made
-from isthmus.tasks.missing import filled
+from isthmus.tasks.large_tables import Inputs, LargeTable
 from isthmus.tasks.names import found_names
 from isthmus.tasks.table_options import AS_IT_COMES, TableOptions
 from isthmus.tasks.task import Kind, Task
@@ -78,28 +78,38 @@ def read_table(
     target = (target,) if isinstance(target, str) else tuple(target)
     if bool(target) + (classes is not None) + autoencode > 1:
         raise DataError(f"{path}: target, classes and autoencode exclude each other. Pass one of them.")
-    content, labels = _without_labels(read_content(path, WantedColumns(options)), groups, str(path))
-    aside = found_names(aside, content.table.columns)
-    check_present(list(content.table.columns), aside, str(path))
-    content = replace(content, table=content.table.drop(columns=list(aside)))
-    target = found_names(target, content.table.columns)
+    content = opened_content(path, WantedColumns(options))
+    names = _without(content.names, found_names(options.leave_out, content.names))
+    labels = None
+    if groups is not None:  # before text in it is read as categories
+        check_present(names, (groups,), str(path))
+        labels = group_labels(cast(pd.Series, content.whole([groups])[groups]), str(path))
+        names = _without(names, [groups])
+    aside = found_names(aside, names)
+    check_present(names, aside, str(path))
+    names = _without(names, aside)
+    target = found_names(target, names)
     chosen = (classes,) if classes is not None else target
     kind = Kind.CLASSIFICATION if classes is not None else Kind.REGRESSION
-    if content.apart is not None and not target and classes in {None, "y"}:
-        inputs, outputs = content.table, None if autoencode else content.apart
-    else:
-        check_present(list(content.table.columns), chosen, str(path))
-        inputs = content.table.drop(columns=list(chosen))
-        outputs = cast(pd.DataFrame, content.table[list(chosen)]) if chosen else None
-    inputs = filled(inputs, str(path)) if options.impute else inputs
-    if inputs.shape[1] == 0:
+    apart = content.apart if isinstance(content, Content) else None
+    has_own = apart is not None and not target and classes in {None, "y"}
+    if not has_own:
+        check_present(names, chosen, str(path))
+        names = _without(names, chosen)
+    if not names:
         beside = " beside the groups" if groups is not None else ""
         raise DataError(f"{path}: no column is left as input{beside}. Name fewer targets.")
+    outputs = (None if autoencode else apart) if has_own else content.whole(chosen) if chosen else None
+    inputs = partial(content.inputs, names, str(path), impute=options.impute)
     try:
         task = _task(inputs, outputs, kind, str(path), drop_constant=drop_constant)
     except ColumnError as error:
         raise DataError(_located(error, content)) from error
     return replace(task, groups=labels)
+
+
+def _without(names: Sequence[str], left: Sequence[str]) -> list[str]:
+    return [name for name in names if name not in set(left)]
 
 
 def columns_like(
@@ -149,9 +159,9 @@ def column_names(path: str | Path, options: TableOptions = AS_IT_COMES) -> tuple
     return tuple(str(name) for name in read_content(Path(path), WantedColumns(options)).table.columns)
 
 
-def _located(error: ColumnError, content: Content) -> str:
+def _located(error: ColumnError, content: Content | LargeTable) -> str:
     """What is wrong with columns of text in a file, with the lines of the file."""
-    if content.lines is None:
+    if not isinstance(content, Content) or content.lines is None:
         return error.told()
     places = np.arange(len(content.table)) if content.rows is None else content.rows
     most = len(content.table) if content.rows is None else int(content.rows[-1]) + 1
@@ -162,18 +172,16 @@ def _located(error: ColumnError, content: Content) -> str:
     return error.told(addition=place_in_words(content.lines, rows, most=most))
 
 
-def _without_labels(content: Content, groups: str | None, where: str) -> tuple[Content, np.ndarray | None]:
-    """The content without the column of groups, before text in it is read as categories, and its labels."""
-    if groups is None:
-        return content, None
-    check_present(list(content.table.columns), (groups,), where)
-    labels = cast(pd.Series, content.table[groups])
-    return replace(content, table=content.table.drop(columns=groups)), group_labels(labels, where)
-
-
-def _task(inputs: pd.DataFrame, outputs: pd.DataFrame | None, kind: Kind, where: str, *, drop_constant: bool) -> Task:
+def _task(
+    inputs: Callable[[list[CellProblem]], Inputs],
+    outputs: pd.DataFrame | None,
+    kind: Kind,
+    where: str,
+    *,
+    drop_constant: bool,
+) -> Task:
     problems: list[CellProblem] = []
-    x, made = input_columns(inputs, where, problems)
+    x, made = inputs(problems)
     y, y_names = None, ()
     if outputs is not None:
         check_same_length(len(x), len(outputs), name=where)

@@ -1,9 +1,10 @@
 """The formats of files that hold tables: what reads each, in one registry. What is made of the columns: `files`."""
 
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -11,10 +12,12 @@ import pandas as pd
 from isthmus.errors import DataError, DataWarning
 from isthmus.tasks.array_files import opened_arrays
 from isthmus.tasks.arrays import as_samples, counted
-from isthmus.tasks.columns import check_present
+from isthmus.tasks.cells import CellProblem
+from isthmus.tasks.columns import check_present, input_columns
 from isthmus.tasks.dialects import TEXT_EXTENSIONS
 from isthmus.tasks.door import checked_file, through_door
-from isthmus.tasks.missing import complete_rows
+from isthmus.tasks.large_tables import Inputs, LargeTable, large_table
+from isthmus.tasks.missing import complete_rows, filled
 from isthmus.tasks.names import checked_names, found_names
 from isthmus.tasks.parquet import read_parquet
 from isthmus.tasks.spreadsheets import read_spreadsheet
@@ -38,6 +41,20 @@ class Content:
     apart: pd.DataFrame | None = None
     lines: Lines | None = None
     rows: np.ndarray | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of its columns."""
+        return tuple(str(name) for name in self.table.columns)
+
+    def whole(self, names: Sequence[str]) -> pd.DataFrame:
+        """Some columns."""
+        return cast(pd.DataFrame, self.table[list(names)])
+
+    def inputs(self, names: Sequence[str], where: str, problems: list[CellProblem], *, impute: bool) -> Inputs:
+        """Some columns as numbers, and how each was made; what cannot be used is added to the problems."""
+        table = self.whole(names)
+        return input_columns(filled(table, where) if impute else table, where, problems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +99,24 @@ FORMATS: dict[str, Callable[[Path, WantedColumns], Content]] = {
     ".npz": _array,
 }
 EXTENSIONS = tuple(FORMATS)
+_HINT = "Check the path, or use builtin:NAME for data that come along."
+
+
+def opened_content(path: Path, wanted: WantedColumns) -> Content | LargeTable:
+    """The same, left on disk where it is too large to be read whole.
+
+    Raises:
+        DataError: as for `read_content`.
+    """
+    options = wanted.options
+    if options.drop_missing or options.impute:  # which rows and values these are, only the whole table says
+        return read_content(path, wanted)
+    large = large_table(checked_file(path, hint=_HINT), path.suffix.lower())
+    if large is None:
+        return read_content(path, wanted)
+    left = found_names(options.leave_out, large.names)
+    check_present(large.names, left, str(path))
+    return large
 
 
 def read_content(path: Path, wanted: WantedColumns) -> Content:
@@ -90,7 +125,7 @@ def read_content(path: Path, wanted: WantedColumns) -> Content:
     Raises:
         DataError: it is no file of a known format, cannot be read, or has no rows.
     """
-    checked = checked_file(path, hint="Check the path, or use builtin:NAME for data that come along.")
+    checked = checked_file(path, hint=_HINT)
     extension = "".join(path.suffixes[-2:] if path.suffix.lower() == PACKED else path.suffixes[-1:]).lower()
     if extension not in FORMATS:
         raise DataError(f"{path}: unknown extension {extension!r}. Use one of {', '.join(EXTENSIONS)}.")

@@ -11,6 +11,7 @@ import pandas as pd
 
 from isthmus.errors import DataError
 from isthmus.tasks.door import through_door
+from isthmus.tasks.input_columns import Made
 from isthmus.tasks.memory import check_memory
 from isthmus.tasks.names import checked_names
 
@@ -30,7 +31,7 @@ def read_parquet(path: Path) -> pd.DataFrame:
     def read(place: Path) -> pd.DataFrame:
         file = opened_parquet(place)
         schema = file.schema_arrow
-        left = _row_names(schema.metadata)
+        left = row_names(schema.metadata)
         names = [name for name in schema.names if name not in left]
         table = file.read(columns=names, use_pandas_metadata=False)
         return pd.DataFrame({name: as_series(table.column(name)) for name in names})
@@ -38,13 +39,14 @@ def read_parquet(path: Path) -> pd.DataFrame:
     return through_door(path, read, kind=".parquet")
 
 
-def opened_parquet(path: Path, *, memory_map: bool = False, whole: bool = True) -> "ParquetFile":
+def opened_parquet(path: Path, *, memory_map: bool = False, whole: bool = True, buffer: int = 0) -> "ParquetFile":
     """An open file whose names and sizes are checked; inside `through_door`, which tells what goes wrong.
 
     Args:
         path: the file.
         memory_map: read only those pages that are used.
         whole: refuse what has no place in memory as a whole.
+        buffer: bytes of a column that are read at once; 0: all of a row group.
 
     Raises:
         DataError: pyarrow is missing, the sizes contradict each other, two columns share a name, or it is too large.
@@ -57,7 +59,8 @@ def opened_parquet(path: Path, *, memory_map: bool = False, whole: bool = True) 
             f"{path}: reading .parquet needs pyarrow. Install isthmus[tables], or save the table as .csv or .npy."
         ) from None
     limits: dict[str, Any] = {"thrift_string_size_limit": _THRIFT_STRING, "thrift_container_size_limit": _THRIFT_ITEMS}
-    file = ParquetFile(path, memory_map=memory_map, **limits)
+    limits |= {"memory_map": memory_map, "buffer_size": buffer}
+    file = ParquetFile(path, **limits)
     metadata, schema = file.metadata, file.schema_arrow
     checked_names(schema.names, str(path))
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
@@ -68,7 +71,7 @@ def opened_parquet(path: Path, *, memory_map: bool = False, whole: bool = True) 
         check_memory(2 * unpacked, str(path))  # as columns, and as the rows that are made of them
     # texts stay numbers of a list of values: a long one that is repeated is stored once in the file, and in memory too
     texts = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
-    return ParquetFile(path, memory_map=memory_map, read_dictionary=texts, **limits) if texts else file
+    return ParquetFile(path, read_dictionary=texts, **limits) if texts else file
 
 
 def as_series(column: Any) -> pd.Series:  # noqa: ANN401 - pyarrow has no stubs
@@ -93,7 +96,20 @@ def as_series(column: Any) -> pd.Series:  # noqa: ANN401 - pyarrow has no stubs
     return column.to_pandas(types_mapper=lambda _kind: pd.ArrowDtype(kind))
 
 
-def _row_names(metadata: dict[bytes, bytes] | None) -> set[str]:
+def plain_columns(file: "ParquetFile") -> dict[str, Made]:
+    """The columns of numbers, by what inputs they make; whether cells are missing in them is not known."""
+    import pyarrow as pa
+
+    kinds = {field.name: field.type for field in file.schema_arrow}
+    numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    return {
+        name: Made.BOOLEAN if pa.types.is_boolean(kind) else Made.NUMERIC
+        for name, kind in kinds.items()
+        if pa.types.is_boolean(kind) or any(is_kind(kind) for is_kind in numbers)
+    }
+
+
+def row_names(metadata: dict[bytes, bytes] | None) -> set[str]:
     """The columns that pandas wrote because its rows had names, as far as what it says can be read."""
     try:
         content = json.loads((metadata or {})[b"pandas"])

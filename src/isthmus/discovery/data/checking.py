@@ -18,9 +18,18 @@ from isthmus.discovery.kinds import family_class, kind_of
 from isthmus.discovery.settings import CONNECTED, Settings, start_kinds, with_sides
 from isthmus.errors import DataError
 from isthmus.networks.arguments import seed_argument, tensor_argument
-from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, constant_columns, in_parts, listing
+from isthmus.tasks.arrays import (
+    as_samples,
+    check_rows,
+    check_same_length,
+    chosen_rows,
+    constant_columns,
+    in_parts,
+    listing,
+)  # fmt: skip
 from isthmus.tasks.foreign import in_memory
 from isthmus.tasks.input_columns import InputColumn, Made
+from isthmus.tasks.mapped import is_on_disk
 from isthmus.tasks.memory import check_memory
 from isthmus.tasks.names import checked_names
 from isthmus.training import Limits
@@ -59,8 +68,8 @@ class CheckedData:
         """Some of the rows; itself where these are all."""
         if which.dtype == bool and which.all():
             return self
-        x = self.x[which]
-        y = x if self.y is self.x else self.y[which]
+        x = chosen_rows(self.x, which)
+        y = x if self.y is self.x else chosen_rows(self.y, which)
         return replace(self, x=x, y=y, weight=None if self.weight is None else self.weight[which])
 
     def fingerprint(self) -> str:
@@ -89,8 +98,9 @@ def checked_data(
     everything = as_samples(x, "x")
     weight, kept = _weights_and_rows(sample_weight, len(everything))
     samples = everything[kept]
-    inputs = _names(x, samples.shape[1], "x")
-    made = _made(x, inputs, columns)
+    told = [column.name for column in columns] if columns and isinstance(x, np.ndarray) else None
+    inputs = checked_names(told, "discover(columns)") if told else _names(x, samples.shape[1], "x")
+    made = _made(x, inputs, columns, samples.shape[1])
     if bool(constant_columns(samples).all()):
         raise DataError(f"discover(x): all {len(samples)} rows of x are identical; there is nothing to learn from.")
     check_rows(len(samples))
@@ -133,6 +143,8 @@ def with_powers(data: CheckedData, log: str | Sequence[str] | None, units: objec
         raise ValueError(
             f"discover(loss={data.loss.name!r}): takes the targets as they are; leave out their logarithm and units."
         )
+    if is_on_disk(data.x):
+        check_memory(3 * data.x.nbytes, "discover(log, units)", instead="Leave out logarithms and units")
     x = powers.inputs(data.x)
     y = x if same else data.y if numbers is None else powers.targets(data.x, data.y)
     return replace(data, x=x, y=y, powers=powers)
@@ -200,10 +212,12 @@ def _names(values: object, width: int, prefix: str) -> tuple[str, ...]:
     return checked_names(columns, f"discover({prefix.strip()})")
 
 
-def _made(x: object, names: Sequence[str], columns: Sequence[InputColumn] | None) -> tuple[InputColumn, ...]:
+def _made(
+    x: object, names: Sequence[str], columns: Sequence[InputColumn] | None, width: int
+) -> tuple[InputColumn, ...]:
     """How the inputs were made, as the caller knows it or as the types of a data frame say."""
     if columns:
-        if [column.name for column in columns] != list(names):
+        if [column.name for column in columns] != list(names) or len(names) != width:
             raise ValueError(f"discover(columns=...): needs one for each column of x, in order; got {len(columns)}.")
         return tuple(columns)
     dtypes = getattr(x, "dtypes", None)

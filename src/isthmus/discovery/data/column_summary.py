@@ -3,17 +3,18 @@
 Said only; what is done about it is for the user to say. What cannot be used at all: `tasks.columns`, `data.checking`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
 
 from isthmus.discovery.data.scaling import doubles
-from isthmus.tasks.arrays import constant_columns, counted, listing
+from isthmus.tasks.arrays import constant_columns, counted, in_parts, listing
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.names import quoted
 
 HEAVY = 20.0  # excess kurtosis above which a few rows hold most of a variance; that of an exponential law is 6
+_FLAT = 1e-24  # of the largest number squared: a variance of rounding
 _LIGHTER = 0.25  # of that, which logarithms may leave for them to be advised
 
 
@@ -30,9 +31,13 @@ def column_summary(
     """
     still = constant_columns(x)
     moving = [i for i, column in enumerate(columns) if column.made is Made.NUMERIC and not still[i]]
-    counting = [i for i in moving if not ordered and _counts(x[:, i])]
-    heavy = [i for i in moving if i not in counting and _excess(x[:, i]) > HEAVY]
-    lighter = [i for i in heavy if x[:, i].min() > 0 and _excess(np.log(x[:, i])) < _LIGHTER * _excess(x[:, i])]
+    counts = _counting(x)
+    counting = [i for i in moving if not ordered and counts[i]]
+    excess = _excesses(x, moving)
+    heavy = [i for i in moving if i not in counting and excess[i] > HEAVY]
+    positive = [i for i in heavy if all(float(part[:, i].min()) > 0 for part in in_parts(x))]
+    of_logs = _excesses(x, positive, of=np.log)
+    lighter = [i for i in positive if of_logs[i] < _LIGHTER * excess[i]]
     sources = dict.fromkeys(column.source for column in columns)
     made = f" as {counted(len(columns), 'input')}" if len(sources) != len(columns) else ""
     aim = f"predict {listing(map(quoted, targets), 'column')}" if targets else "reconstruct them"
@@ -52,13 +57,33 @@ def column_summary(
     return said
 
 
-def _counts(values: Float64[np.ndarray, " n"]) -> bool:
-    return len(values) > 2 and bool((np.diff(values) == 1).all())
+def _counting(x: Float64[np.ndarray, "n d"]) -> Bool[np.ndarray, " d"]:
+    """Which columns rise by one from row to row."""
+    found, last = np.full(x.shape[1], len(x) > 2), x[:0]  # noqa: PLR2004 - two rows are one step
+    for part in in_parts(x):
+        found &= (np.diff(part, axis=0) == 1).all(axis=0)
+        found &= (part[:1] - last == 1).all(axis=0)  # nothing comes before the first
+        last = part[-1:].copy()
+    return found
 
 
-def _excess(values: Float64[np.ndarray, " n"]) -> float:
-    """Excess kurtosis; 0 where the values are as good as constant."""
-    centred = values / max(1e-300, float(np.abs(values).max()))
-    centred = centred - centred.mean()
-    variance = float((centred**2).mean())
-    return float((centred**4).mean()) / variance**2 - 3 if variance > 1e-24 else 0.0
+def _excesses(
+    x: Float64[np.ndarray, "n d"], places: Sequence[int], of: Callable[[np.ndarray], np.ndarray] = np.asarray
+) -> dict[int, float]:
+    """Excess kurtosis of some columns, or of what is made of them; 0 where the values are as good as constant."""
+    if not places:
+        return {}
+
+    def parts() -> Iterator[np.ndarray]:
+        return (of(part[:, places]) for part in in_parts(x))
+
+    n, top = len(x), np.maximum(1e-300, np.max([np.abs(part).max(axis=0) for part in parts()], axis=0))
+    mean = sum((part / top).sum(axis=0) for part in parts()) / n
+    second, fourth = np.zeros(len(places)), np.zeros(len(places))
+    for part in parts():
+        square = (part / top - mean) ** 2
+        second += square.sum(axis=0)
+        fourth += (square**2).sum(axis=0)
+    flat = second / n <= _FLAT
+    kurtosis = np.where(flat, 3.0, fourth / n / np.where(flat, 1.0, (second / n) ** 2))
+    return {place: float(value) - 3 for place, value in zip(places, kurtosis, strict=True)}

@@ -1,7 +1,7 @@
 """Invertible affine standardisation of columns, and folding it back into the two halves of a network."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from isthmus.errors import DataWarning
 from isthmus.networks import FullyConnected
-from isthmus.tasks.arrays import constant_columns, counted, listing
+from isthmus.tasks.arrays import constant_columns, counted, in_parts, listing
 from isthmus.tasks.input_columns import InputColumn
 from isthmus.tasks.names import quoted
 from isthmus.training.losses import SQUARED, DataLoss, Loss
@@ -228,11 +228,15 @@ def doubles(x: Array, places: Sequence[int]) -> list[tuple[int, int]]:
     compared = places[:MOST_COMPARED]
     if len(compared) < 2 or len(x) < 3:
         return []
-    chosen = x[:, compared]  # a copy, the only one
-    chosen /= np.maximum(chosen.max(axis=0), -chosen.min(axis=0))
-    chosen -= chosen.mean(axis=0)
-    chosen /= np.maximum(1e-300, np.sqrt(np.einsum("ij,ij->j", chosen, chosen)))
-    same = np.triu(np.abs(chosen.T @ chosen) > 1 - SAME, k=1)
+
+    def parts() -> Iterator[Array]:
+        return (part[:, compared] for part in in_parts(x))
+
+    top = np.max([np.abs(part).max(axis=0) for part in parts()], axis=0)
+    mean = sum((part / top).sum(axis=0) for part in parts()) / len(x)
+    products = sum((centred := part / top - mean).T @ centred for part in parts())
+    norms = np.maximum(1e-300, np.sqrt(np.diag(products)))
+    same = np.triu(np.abs(products) / norms / norms[:, None] > 1 - SAME, k=1)
     firsts = {int(second): int(first) for first, second in reversed(np.argwhere(same).tolist())}
     return [(compared[first], compared[second]) for second, first in sorted(firsts.items())]
 
