@@ -132,7 +132,7 @@ class StartRule:
         looks: how many starts there are at each, ascending, two at least.
     """
 
-    looks: tuple[int, ...] = (4, 8)
+    looks: tuple[int, ...] = (4, 8, 16)
 
     def decided(
         self, computed: Callable[[int], xr.Dataset], verdict: Callable[[xr.Dataset], Iterable[Claim]]

@@ -41,7 +41,7 @@ class DepthPlateausSizes:
     num_samples: int
     ridge: float
     evaluations: int
-    curves: StartRule = StartRule()
+    curves: StartRule = StartRule((4, 8))
 
     def trainings(self, curves: int) -> Plan:
         """Those of so many curves."""

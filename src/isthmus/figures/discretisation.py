@@ -45,7 +45,10 @@ class DiscretisationSizes:
 
 PRESETS = {
     Preset.PAPER: DiscretisationSizes(
-        (4, 6, 8, 10, 14, 18, 24, 30), 18, Leaky((30, 6, 3, 30), True, 1000, 200, 18, 3.0, "adaptive", 0.002, 30_000)
+        (4, 6, 8, 10, 14, 18, 24, 30),
+        18,
+        Leaky((30, 6, 3, 30), True, 1000, 200, 18, 3.0, "adaptive", 0.002, 30_000),
+        StartRule((2, 4)),
     ),
     Preset.QUICK: DiscretisationSizes(
         (5, 8, 14), 14, Leaky((6, 4, 2, 6), True, 40, 14, 14, 3.0, "adaptive", 0.02, 3000)

@@ -42,6 +42,7 @@ PRESETS = {
     Preset.PAPER: LeakyDepthSizes(
         (4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0, 22.0),
         Leaky((20, 5, 20), False, 1000, 200, 50, 4.0, "adaptive", 0.002, 30_000),
+        StartRule((2, 4)),
     ),
     Preset.QUICK: LeakyDepthSizes(
         (2.0, 3.0, 5.0, 8.0), Leaky((6, 2, 6), False, 40, 16, 16, 2.0, "equidistant", 0.02, 12_000)

@@ -59,7 +59,8 @@ def opened_parquet(path: Path, *, memory_map: bool = False, whole: bool = True, 
             f"{path}: reading .parquet needs pyarrow. Install isthmus[tables], or save the table as .csv or .npy."
         ) from None
     limits: dict[str, Any] = {"thrift_string_size_limit": _THRIFT_STRING, "thrift_container_size_limit": _THRIFT_ITEMS}
-    limits |= {"memory_map": memory_map, "buffer_size": buffer}
+    # what is read ahead of the rows that are asked for stays in memory until all are read
+    limits |= {"memory_map": memory_map, "buffer_size": buffer, "pre_buffer": not buffer}
     file = ParquetFile(path, **limits)
     metadata, schema = file.metadata, file.schema_arrow
     checked_names(schema.names, str(path))
