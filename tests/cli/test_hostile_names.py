@@ -61,10 +61,10 @@ def test_every_name_is_read_as_it_is(tmp_path: Path, name: str) -> None:
         as_target = read_rows(str(table), TargetChoice(target=(name,)))
         as_class = read_rows(str(table), TargetChoice(classes="g"))
         beside = read_rows(str(table), TargetChoice(target=("c",)), candidates=(name,))
-    assert list(as_input.x.columns) == [name, "b"]
+    assert list(as_input.names) == [name, "b"]
     assert as_target.y is not None
     assert list(as_target.y.columns) == [name]
-    assert f"g={label}" in as_target.x.columns
+    assert f"g={label}" in as_target.names
     assert as_class.y is not None
     assert set(as_class.y.columns) == {label, "other"}
     assert list(beside.candidates) == [name]
