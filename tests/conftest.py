@@ -5,6 +5,7 @@ Besides: the browser in which pages are tested, and `--seed-shift`, other initia
 
 import functools
 import importlib
+import os
 import shutil
 import signal
 import warnings
@@ -18,6 +19,8 @@ from playwright.sync_api import Browser, sync_playwright
 from checked_imports import check_package
 
 check_package("isthmus")
+
+os.environ["ISTHMUS_CACHE"] = ""  # what tests measure is for no one else, nor the reverse
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -69,7 +70,10 @@ def read_shard(
     Raises:
         DataError: options or data that cannot be used, found by whichever process; one line says where.
     """
-    source, choice = _opened(data, choice_of(target, classes, autoencode=autoencode), seed)
+    choice = choice_of(target, classes, autoencode=autoencode)
+    if builtin_name(data) is None:
+        _loss_of(choice, loss)  # what does not fit together is said before a file is opened
+    source, choice = _opened(data, choice, seed)
     named = _loss_of(choice, loss)
     if source.rows < LEAST_ROWS:
         raise DataError(f"{data}: has {counted(source.rows, 'row')}; a fit needs at least {LEAST_ROWS}. Add rows.")
@@ -105,13 +109,12 @@ def _opened(data: str, choice: TargetChoice, seed: int) -> tuple[RowSource, Targ
     if builtin_name(data) is None:
         return open_rows(Path(data)), choice
     found = read_rows(data, choice, seed=seed)
+    x = pd.DataFrame(found.x, columns=list(found.names))
     if found.y is None:
-        return FrameRows(found.x), TargetChoice(autoencode=True)
+        return FrameRows(x), TargetChoice(autoencode=True)
     if found.loss is None:
-        return FrameRows(found.x.join(found.y)), TargetChoice(tuple(map(str, found.y.columns)))
-    return FrameRows(found.x.assign(**{CLASS: found.y.columns[found.y.to_numpy().argmax(1)]})), TargetChoice(
-        classes=CLASS
-    )
+        return FrameRows(x.join(found.y)), TargetChoice(tuple(map(str, found.y.columns)))
+    return FrameRows(x.assign(**{CLASS: found.y.columns[found.y.to_numpy().argmax(1)]})), TargetChoice(classes=CLASS)
 
 
 def _loss_of(choice: TargetChoice, loss: str | None) -> Loss:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from isthmus import FullyConnected, LeakyResNet, fit
-from isthmus.training.checkpoint import load_state, save_state
+from isthmus.training.checkpoint import load_state, save_state, save_twice
 from isthmus.training.fit_checkpoint import CheckpointFile
 from isthmus.training.fitting import Fitting
 from isthmus.training.limits import Limits
@@ -17,14 +17,17 @@ from isthmus.training.losses import SQUARED, DataLoss
 from isthmus.training.sharded.row_step import ShardedStep
 from isthmus.training.sharded.team import Team
 from isthmus.training.solvers.solver import LBFGS, Adam
+from isthmus.training.steps import products
 from isthmus.training.steps.products import (
     FEWEST,
     MOST,
     ProductChoice,
     Products,
+    Shape,
     activated,
     added,
     kept_choices,
+    machine_file,
     measured_shape,
     onednn_is_faster,
     product,
@@ -198,3 +201,26 @@ def test_the_choices_of_many_fits_are_kept_in_a_file_that_another_process_takes_
     save_state(kept, {"products": other})
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.split() == [str(other[shape])]
+
+
+def test_the_first_process_decides_for_all_on_a_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two runs of one command beside other work gave different numbers: each had measured for itself."""
+    asked, other = Shape(200, 100, 100, False, False, 1), Shape(300, 100, 100, False, False, 1)
+
+    def says(measured: bool, *, known: dict[str, bool] | None = None) -> bool:  # noqa: FBT001
+        monkeypatch.setattr(products, "_KNOWN", {} if known is None else known)
+        monkeypatch.setattr(products, "_measured", lambda _shape: measured)
+        return onednn_is_faster(asked)
+
+    monkeypatch.setenv("ISTHMUS_CACHE", str(tmp_path / "cache"))
+    assert [says(measured) for measured in (True, False)] == [True, True]
+    known = {str(other): False}
+    path = machine_file()
+    assert path is not None
+    save_twice(path, {"products": {str(asked): True, str(other): True}})
+    assert says(False, known=known)
+    assert known == {str(asked): True, str(other): False}, "what a run folder has said stays"
+    for none in ("", str(path)):  # nothing is kept, and where nothing can be
+        monkeypatch.setenv("ISTHMUS_CACHE", none)
+        assert machine_file() is None
+        assert [says(measured) for measured in (True, False)] == [True, False]

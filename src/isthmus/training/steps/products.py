@@ -1,15 +1,19 @@
 """By which library a step multiplies its matrices: `torch.mm`, or oneDNN where a short measurement found it faster.
 
-A choice decides the last bits of a result. So it is made once for each shape in a process and noted for each fit, whose
+A choice decides the last bits of a result. So it is made once for each shape on a machine and noted for each fit, whose
 checkpoint keeps it: a fit that goes on elsewhere goes on with it, whatever a measurement would say there.
 """
 
+import hashlib
+import os
+import platform
 import threading
 import time
 import warnings
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -126,7 +130,10 @@ def measured_shape(left: Tensor, right: Tensor) -> Shape:
 
 
 def onednn_is_faster(shape: Shape) -> bool:
-    """Whether oneDNN computes products of a shape in at most 0.85 of the time of torch.mm; measured once a process."""
+    """Whether oneDNN computes products of a shape in at most 0.85 of the time of torch.mm; measured once a machine.
+
+    On a busy one two measurements may disagree, and the last bits of what is trained with them.
+    """
     with _MEASURING:  # in threads too: else each would measure, and they might disagree
         if str(shape) not in _KNOWN:
             with ExitStack() as locks:
@@ -134,10 +141,26 @@ def onednn_is_faster(shape: Shape) -> bool:
                     locks.enter_context(_alone(path))
                     _KNOWN.update(_kept_in(path))
                 if str(shape) not in _KNOWN:
-                    _KNOWN[str(shape)] = _measured(shape)
+                    _KNOWN[str(shape)] = _of_this_machine(shape)
                 for path in _KEPT:
                     save_twice(path, {"products": _KNOWN})
         return _KNOWN[str(shape)]
+
+
+def machine_file() -> Path | None:
+    """What was measured on this machine, for all processes of its user; None where nothing may be kept.
+
+    In the folder that `ISTHMUS_CACHE` names, none where that is empty, else in the user's cache.
+    """
+    named = os.environ.get("ISTHMUS_CACHE")
+    if named == "":
+        return None
+    try:
+        folder = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "isthmus"
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # no home, or none that can be written
+        return None
+    return folder / f"products-{_machine()}.pt"
 
 
 @contextmanager
@@ -192,6 +215,30 @@ def _kept_in(path: Path) -> Mapping[str, bool]:
         warnings.warn(text, DataWarning, stacklevel=4)
         return {}
     return saved["products"] if saved else {}
+
+
+def _of_this_machine(shape: Shape) -> bool:
+    """What the first process here measured; of other shapes nothing is taken over, for folders may say otherwise."""
+    path = machine_file()
+    if path is None:
+        return _measured(shape)
+    with _alone(path):
+        kept = dict(_kept_in(path))
+        if str(shape) not in kept:
+            kept[str(shape)] = _measured(shape)
+            with suppress(OSError, CheckpointError):  # it only spares the next process a measurement
+                save_twice(path, {"products": kept})
+    return kept[str(shape)]
+
+
+@cache
+def _machine() -> str:
+    """Processor and build of torch, in 16 hexadecimal digits: a home may be shared by machines of several kinds."""
+    models: list[str] = []
+    with suppress(OSError):  # systems without this file name the processor by `platform`
+        models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    parts = (*models[:1], platform.machine(), platform.processor(), torch.backends.cpu.get_cpu_capability())
+    return hashlib.sha256("|".join((*parts, torch.__version__, torch.__config__.show())).encode()).hexdigest()[:16]
 
 
 _MEASURING = threading.Lock()
