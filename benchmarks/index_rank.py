@@ -19,17 +19,17 @@ A line is written as soon as its case is measured; a run that is stopped goes on
 order of the hashes of their names, and with --turns one of each suite after the other: what has been measured when a
 run is stopped is a fair sample of every suite.
 
-Answer (first samples only, lines in `measured/index_rank.csv`, tables in `docs/notes/index_rank.md`; two cores of an
-Intel Xeon that others kept busy, torch 2.13.0 CPU, November 2026; one answer misses its goal without a warning):
-multi-index  22 of 200: 22 right, 18 confident, median 14 s; over the best classical span .37 without noise, .57 with
-             5 %, .92 with 20 % (medians)
-groups       26 of 48: 26 right, 25 confident, median 6 s; exponents within .005 with 1 %, with 5 % within .038
-units        3 of 16: all the groups of the textbook, confident, median 5 s
-mode         4 of 60 and, at ae4837b, 12 of 60: right and confident, median 6.5 and 12.2 s
-variance     3 of 10, and 10 of 10 at 2c0b37b, 166be30 (both before a rebase) and 074d368: right and confident; 42 s,
-             distance .055, of the best classical span .128. Squared error reads 1 on the first 3
-engineering  4 of 12: 3 within .05 of the leading directions, one .0501 and confident
-sdr          4 of 540: 2 right, 2 wrong and in doubt. order, metamorphic: one line each.
+Answer (lines in `measured/index_rank.csv`, tables in `docs/notes/index_rank.md`; one core of an EPYC that others kept
+busy, torch 2.13.0 CPU, November 2026; at 89df44a but for some lines of multi-index, sdr and variance):
+multi-index  27 of 200: 27 right, 22 confident, median 14.5 s; over the best classical span .32 without noise, .75 with
+             5 %, .93 with 20 % (medians)
+groups       48: all right, 46 confident, median 6.6 s; exponents within .011 with 1 %, with 5 % within .02 on 20 of 24
+units        16: all the groups of the textbook, confident, median 5 s
+mode         60: all right and confident, median 11.8 s. order: 20 of 20. metamorphic: 43 of 43, 42 confident
+variance     7 of 10, and 10 of 10 at 2c0b37b, 166be30 (both before a rebase) and 074d368: right and confident; 41 s,
+             distance .055, of the best classical span .105. Squared error reads 1 on the first 3
+engineering  12: 4 within .05 of the leading directions, one without a sharp rank; 3 confident at .053, .076 and .085
+sdr          9 of 540: 3 right, 6 wrong and in doubt
 """
 
 import argparse
