@@ -60,6 +60,7 @@ LEFT_OUT = {
     "combinations",
     "others",
     "remedies",
+    "left_out",  # layers that no cut was tried at, for want of memory
 }
 # fields and columns of later versions, of one class only
 ADDED = {
