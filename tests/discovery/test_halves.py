@@ -222,8 +222,12 @@ def test_directions_come_from_all_rows_and_errors_from_before_the_held_out_ones_
     without = isthmus.discover(x, y, **FEW, effort="quick")
     assert (found.rank, found.verdict, found.reasons) == (2, without.verdict, without.reasons)
     assert found.scree.equals(without.scree), "no error knows of it"
-    off = [np.linalg.norm(v - v @ b.T @ b, 2) for v in (found.directions, without.directions) if v is not None]
-    assert off[0] < 0.95 * off[1]
+    # how near the span comes is chance on one draw (.87 of before in the median of 18, 1.19 at worst); these are not
+    lost = [float(np.square(one.predict(x) - y).mean()) for one in (found, without)]
+    assert lost[0] < lost[1], "the rows that were held out are fitted too"
+    for directions in (found.directions, without.directions):
+        assert directions is not None
+        assert np.linalg.norm(directions - directions @ b.T @ b, 2) < 0.1
 
 
 def test_rows_of_weight_keep_their_share_among_all() -> None:
