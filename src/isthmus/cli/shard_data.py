@@ -70,11 +70,7 @@ def read_shard(
     Raises:
         DataError: options or data that cannot be used, found by whichever process; one line says where.
     """
-    choice = choice_of(target, classes, autoencode=autoencode)
-    if builtin_name(data) is None:
-        _loss_of(choice, loss)  # what does not fit together is said before a file is opened
-    source, choice = _opened(data, choice, seed)
-    named = _loss_of(choice, loss)
+    source, choice, named = _opened(data, choice_of(target, classes, autoencode=autoencode), loss, seed)
     if source.rows < LEAST_ROWS:
         raise DataError(f"{data}: has {counted(source.rows, 'row')}; a fit needs at least {LEAST_ROWS}. Add rows.")
     target_names = found_names(choice.target, source.names)
@@ -104,17 +100,21 @@ def read_shard(
     )  # fmt: skip
 
 
-def _opened(data: str, choice: TargetChoice, seed: int) -> tuple[RowSource, TargetChoice]:
-    """The table, and what of it is predicted: builtin data bring their own targets, or are autoencoded."""
+def _opened(data: str, choice: TargetChoice, loss: str | None, seed: int) -> tuple[RowSource, TargetChoice, Loss]:
+    """The table, what of it is predicted, and the loss: builtin data bring their own targets, or are autoencoded."""
     if builtin_name(data) is None:
-        return open_rows(Path(data)), choice
+        named = _loss_of(choice, loss)  # what does not fit together is said before a file is opened
+        return open_rows(Path(data)), choice, named
     found = read_rows(data, choice, seed=seed)
-    x = pd.DataFrame(found.x, columns=list(found.names))
+    table = pd.DataFrame(found.x, columns=list(found.names))
     if found.y is None:
-        return FrameRows(x), TargetChoice(autoencode=True)
-    if found.loss is None:
-        return FrameRows(x.join(found.y)), TargetChoice(tuple(map(str, found.y.columns)))
-    return FrameRows(x.assign(**{CLASS: found.y.columns[found.y.to_numpy().argmax(1)]})), TargetChoice(classes=CLASS)
+        choice = TargetChoice(autoencode=True)
+    elif found.loss is None:
+        table, choice = table.join(found.y), TargetChoice(tuple(map(str, found.y.columns)))
+    else:
+        table = table.assign(**{CLASS: found.y.columns[found.y.to_numpy().argmax(1)]})
+        choice = TargetChoice(classes=CLASS)
+    return FrameRows(table), choice, _loss_of(choice, loss)
 
 
 def _loss_of(choice: TargetChoice, loss: str | None) -> Loss:

@@ -11,20 +11,20 @@ import torch
 from numpy.typing import ArrayLike
 
 from isthmus.discovery.data.checking import (
+    CheckedData,
     adapted_settings,
     base_settings,
     checked_data,
     groups_of_rows,
-    ranks_beside,
-    with_halves,
     with_powers,
 )
 from isthmus.discovery.data.sample import Sample, rows_argument
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.files.storage import RESULT
+from isthmus.discovery.halves import MODE, RANK_KINDS, RankKind, Side, rank_kind
 from isthmus.discovery.remedies.remedy import Effort
 from isthmus.discovery.request import Request
-from isthmus.discovery.settings import CONNECTED
+from isthmus.discovery.settings import CONNECTED, Settings, with_sides
 from isthmus.discovery.work.elsewhere import Where, executor_argument
 from isthmus.discovery.work.progress import ProgressListener, silent
 from isthmus.errors import DataError
@@ -107,3 +107,38 @@ class Asked:
             executor=executor_argument(self.executor) or Where.THREADS,
             device=device_argument(self.device, f"discover(device={str(self.device)!r})") or CPU,
         )  # fmt: skip
+
+
+def with_halves(
+    settings: Settings,
+    data: CheckedData,
+    *,
+    encoder: str | None,
+    decoder: str | None,
+    starts: int | None = None,
+    depth_path: bool = False,
+) -> Settings:
+    """The settings with the halves that a caller means; of one target of which nothing was said, a linear encoder.
+
+        f = identity o f: the bottleneck rank of one target is 1 whatever it depends on
+
+    `starts` are those that were asked for, None for the usual ones of these halves.
+
+    Raises:
+        ValueError: no such halves, or linear ones where an option needs curved ones.
+    """
+    rank_kind(encoder or Side.CURVED, decoder or Side.CURVED)
+    residual = f"network={settings.network!r}" if settings.network != CONNECTED else None
+    curved_only = residual or ("depth_path=True" if depth_path else None)
+    if curved_only and Side.LINEAR in {encoder, decoder}:
+        half = "encoder" if encoder == Side.LINEAR else "decoder"
+        raise ValueError(f"discover({half}='linear', {curved_only}): needs curved halves; leave out one of the two.")
+    if encoder is decoder is None and not curved_only and data.num_targets == 1:
+        encoder = Side.LINEAR
+    return with_sides(settings, rank_kind(encoder or Side.CURVED, decoder or Side.CURVED), starts)
+
+
+def ranks_beside(kind: RankKind, data: CheckedData) -> tuple[RankKind, ...]:
+    """The other ranks that a task has: of one output, modes say nothing; a mean and a spread are two."""
+    one = data.num_targets is not None and data.num_targets * data.loss.per_target == 1
+    return tuple(k for k in RANK_KINDS.values() if k is not kind and not (k is MODE and one))

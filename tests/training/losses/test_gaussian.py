@@ -17,7 +17,8 @@ import isthmus
 from command_lines import line_of
 from isthmus import BottleneckRegressor, FullyConnected, Limits, Verdict, discover, fit, tasks
 from isthmus.cli.main import run
-from isthmus.discovery.data.checking import checked_data, ranks_beside, with_halves
+from isthmus.discovery.asked import ranks_beside, with_halves
+from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.scaling import Scaling, Standardiser
 from isthmus.discovery.halves import INDEX, MODE, RANK, Side
 from isthmus.discovery.settings import Settings

@@ -13,9 +13,8 @@ from torch import Tensor
 
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.groups.powers import Powers, powers_argument
-from isthmus.discovery.halves import MODE, RANK_KINDS, RankKind, Side, rank_kind
 from isthmus.discovery.kinds import family_class, kind_of
-from isthmus.discovery.settings import CONNECTED, Settings, start_kinds, with_sides
+from isthmus.discovery.settings import Settings, start_kinds
 from isthmus.errors import DataError
 from isthmus.networks.arguments import seed_argument, tensor_argument
 from isthmus.tasks.arrays import (
@@ -98,9 +97,10 @@ def checked_data(
     everything = as_samples(x, "x")
     weight, kept = _weights_and_rows(sample_weight, len(everything))
     samples = everything[kept]
-    told = [column.name for column in columns] if columns and isinstance(x, np.ndarray) else None
+    is_told = columns is not None and isinstance(x, np.ndarray) and len(columns) == samples.shape[1]
+    told = [column.name for column in columns or ()] if is_told else None
     inputs = checked_names(told, "discover(columns)") if told else _names(x, samples.shape[1], "x")
-    made = _made(x, inputs, columns, samples.shape[1])
+    made = _made(x, inputs, columns)
     if bool(constant_columns(samples).all()):
         raise DataError(f"discover(x): all {len(samples)} rows of x are identical; there is nothing to learn from.")
     check_rows(len(samples))
@@ -212,12 +212,10 @@ def _names(values: object, width: int, prefix: str) -> tuple[str, ...]:
     return checked_names(columns, f"discover({prefix.strip()})")
 
 
-def _made(
-    x: object, names: Sequence[str], columns: Sequence[InputColumn] | None, width: int
-) -> tuple[InputColumn, ...]:
+def _made(x: object, names: Sequence[str], columns: Sequence[InputColumn] | None) -> tuple[InputColumn, ...]:
     """How the inputs were made, as the caller knows it or as the types of a data frame say."""
     if columns:
-        if [column.name for column in columns] != list(names) or len(names) != width:
+        if [column.name for column in columns] != list(names):
             raise ValueError(f"discover(columns=...): needs one for each column of x, in order; got {len(columns)}.")
         return tuple(columns)
     dtypes = getattr(x, "dtypes", None)
@@ -263,41 +261,6 @@ def adapted_settings(
     settings = kind.adapted(settings, depth)
     check_memory(min(kind.num_layers(settings), MOST) * BYTES_OF_LAYER, f"discover(depth={str(depth)[:40]})")
     return settings if limits.evaluations is None else settings.scaled_to(limits.evaluations)
-
-
-def with_halves(
-    settings: Settings,
-    data: CheckedData,
-    *,
-    encoder: str | None,
-    decoder: str | None,
-    starts: int | None = None,
-    depth_path: bool = False,
-) -> Settings:
-    """The settings with the halves that a caller means; of one target of which nothing was said, a linear encoder.
-
-        f = identity o f: the bottleneck rank of one target is 1 whatever it depends on
-
-    `starts` are those that were asked for, None for the usual ones of these halves.
-
-    Raises:
-        ValueError: no such halves, or linear ones where an option needs curved ones.
-    """
-    rank_kind(encoder or Side.CURVED, decoder or Side.CURVED)
-    residual = f"network={settings.network!r}" if settings.network != CONNECTED else None
-    curved_only = residual or ("depth_path=True" if depth_path else None)
-    if curved_only and Side.LINEAR in {encoder, decoder}:
-        half = "encoder" if encoder == Side.LINEAR else "decoder"
-        raise ValueError(f"discover({half}='linear', {curved_only}): needs curved halves; leave out one of the two.")
-    if encoder is decoder is None and not curved_only and data.num_targets == 1:
-        encoder = Side.LINEAR
-    return with_sides(settings, rank_kind(encoder or Side.CURVED, decoder or Side.CURVED), starts)
-
-
-def ranks_beside(kind: RankKind, data: CheckedData) -> tuple[RankKind, ...]:
-    """The other ranks that a task has: of one output, modes say nothing; a mean and a spread are two."""
-    one = data.num_targets is not None and data.num_targets * data.loss.per_target == 1
-    return tuple(k for k in RANK_KINDS.values() if k is not kind and not (k is MODE and one))
 
 
 def _ridges(ridge: float | Sequence[float]) -> tuple[float, ...]:
