@@ -270,7 +270,11 @@ def test_where_the_spectrum_has_no_gap_there_is_no_integer_but_shares_of_the_ene
 
 
 def test_as_many_directions_as_rows_is_no_dimension() -> None:
-    network = nn.Sequential(nn.Linear(40, 40), nn.Linear(40, 30)).double()
+    first = nn.Linear(40, 40)
+    network = nn.Sequential(first, nn.Linear(40, 30)).double()
     layers = diagnose(network, samples(20, 40)).layers
     assert np.isnan(layers["dimension_activation"].values).all(), "19 directions of 20 rows count the rows"
-    assert diagnose(network, samples(200, 40)).layers["dimension_activation"].notnull().any()
+    with torch.no_grad():  # the control: eight equal singular values, planted, are found from the same rows
+        planted = nn.init.orthogonal_(torch.empty(40, 8, dtype=torch.float64))
+        first.weight.copy_(planted @ nn.init.orthogonal_(torch.empty(8, 40, dtype=torch.float64)))
+    assert (diagnose(network, samples(20, 40)).layers["dimension_activation"] == 8).any()
