@@ -75,6 +75,7 @@ def test_the_linearisation_is_that_of_autograd(layer: int) -> None:
     assert_close(model.push(u := normal(0, len(c))).reshape(-1), J @ u, relative=1e-11)
     assert_close(model.pull(r := normal(1, 12, 3)), J.mT @ r.reshape(-1), relative=1e-11)
     assert_close(model.gram(), J @ J.mT, relative=1e-11)
+    assert_close(model.jacobian(), J, relative=1e-11)
 
 
 def test_what_is_no_waist_is_refused_in_words() -> None:

@@ -60,8 +60,28 @@ def test_the_linearisation_is_that_of_autograd(maps: str, bias: bool, combined: 
     assert_close(model.push(u).reshape(-1), J @ u, relative=1e-11)
     assert_close(model.pull(r), J.mT @ r.reshape(-1), relative=1e-11)
     assert_close(model.gram(), J @ J.mT, relative=1e-11)
+    assert_close(model.jacobian(), J, relative=1e-11)
+    assert (model.count(), model.weights()) == J.shape
     with pytest.raises(AssertionError):
         assert_close(model.gram(), J @ J.mT + torch.eye(rows).double() * 1e-9 * float(J.square().sum()), relative=1e-11)
+
+
+@pytest.mark.parametrize("combined", [0, 2])
+@pytest.mark.parametrize(("maps", "bias"), [("fixed", True), ("learned", True), ("fixed", False)])
+@pytest.mark.parametrize("rows", [12, 90])
+def test_the_smaller_side_of_the_curvature_is_factored(rows: int, maps: str, bias: bool, combined: int) -> None:
+    x, network, damped = normal(2, rows, 3), network_of(maps, bias), 0.3
+    mix = random_mix(rows, combined, 3, torch.Generator().manual_seed(1)) if combined else None
+    model = linearised(network, x, DataLoss(SQUARED, x.abs()), mix)
+    J, v = model.jacobian(), normal(0, model.weights())
+    factor = model.factor(damped)
+    assert len(factor) == min(J.shape)
+    assert (len(factor) == model.count()) == (rows == 12), "both sides are seen"
+    ridge = torch.eye(len(v), dtype=torch.float64)
+    expected = torch.linalg.solve(damped * ridge + J.mT @ J, v)
+    assert_close(model.solved(v, factor, ridge=damped), expected, relative=1e-10)
+    with pytest.raises(AssertionError):
+        assert_close(model.solved(v, factor, ridge=damped), torch.linalg.solve(ridge + J.mT @ J, v), relative=1e-10)
 
 
 @pytest.mark.parametrize(

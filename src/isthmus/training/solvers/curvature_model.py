@@ -1,7 +1,8 @@
 """A leaky network to first order in its weights, and the curvature of its objective that follows (LEAKY-25).
 
 In the coordinates u = sqrt(c) theta, in which the penalty is |u|^2 / 2, the Gauss-Newton curvature is ridge + J^T J.
-Its inverse needs one derivative along a direction, one solve with ridge + J J^T on the samples, one pull-back.
+Its inverse needs one solve on the smaller side: with ridge + J^T J itself, or, where outputs are fewer than weights,
+with ridge + J J^T between one derivative along a direction and one pull-back.
 """
 
 from dataclasses import dataclass
@@ -70,10 +71,51 @@ class Linearisation:
         maps = [g.mT @ x, r.mT @ last] if self.learned else []
         return torch.cat([part.reshape(-1) for part in (*parts, *maps)])
 
+    def count(self) -> int:
+        """Number of rows of J: n d_out."""
+        return len(self.scale) * (len(self.ends[2]) if self.mix is None else self.mix.shape[1])
+
+    def factor(self, ridge: float) -> Tensor:
+        """Cholesky factor of ridge + J^T J or ridge + J J^T, whichever is smaller."""
+        few = self.jacobian() if self.weights() < self.count() else None
+        gram = self.gram() if few is None else few.mT @ few
+        gram.diagonal().add_(ridge)
+        return torch.linalg.cholesky(gram)
+
+    def solved(self, v: Tensor, factor: Tensor, *, ridge: float) -> Tensor:
+        """(ridge + J^T J)^{-1} v = (v - J^T (ridge + J J^T)^{-1} J v) / ridge."""
+        if len(factor) < self.count():
+            return torch.cholesky_solve(v[:, None], factor)[:, 0]
+        pushed = self.push(v)
+        return (v - self.pull(torch.cholesky_solve(pushed.reshape(-1, 1), factor).view_as(pushed))) / ridge
+
+    def weights(self) -> int:
+        """Number of columns of J."""
+        inner = self.V.numel() // self.V.shape[2] * self.S.shape[2]
+        return inner + (self.V.shape[1] * self.ends[0].shape[1] + self.ends[2].numel() if self.learned else 0)
+
+    def jacobian(self) -> Tensor:
+        """J, (n d_out, weights), samples first."""
+        x, last, U = self.ends
+        n, d = len(x), self.count() // len(x)
+        mix = self._mixes()
+        g = (self.scale[:, None] * mix) @ U
+        parts: list[Tensor] = []
+        for l in range(len(self.rho) - 1, -1, -1):
+            rho, g = self.rho[l], self._projected(l + 1, g)
+            parts.append(self._gain(rho) * (g[..., None] * self.S[l][:, None, None]).reshape(n * d, -1))
+            g = (1 - rho * self.effective_depth) * g + rho * self.D[l][:, None] * (g @ self.V[l])
+        parts.reverse()
+        if self.learned:
+            g = self._projected(0, g)
+            parts.append((g[..., None] * x[:, None, None]).reshape(n * d, -1))
+            parts.append((mix[..., None] * (self.scale * last)[:, None, None]).reshape(n * d, -1))
+        return torch.cat(parts, 1)
+
     def gram(self) -> Tensor:
         """J J^T, (n d_out, n d_out): the tangent kernel in u of the outputs, samples first."""
         x, last, U = self.ends
-        mix = torch.eye(len(U), dtype=U.dtype, device=U.device).expand(len(x), -1, -1) if self.mix is None else self.mix
+        mix = self._mixes()
         n, d = mix.shape[:2]
         g = ((self.scale[:, None] * mix) @ U).reshape(n * d, -1)
         total = g.new_zeros(n, d, n, d)
@@ -89,6 +131,12 @@ class Linearisation:
             ends, rows = (self.scale * last) @ (self.scale * last).mT, mix.reshape(n * d, -1)
             total.addcmul_((rows @ rows.mT).view(n, d, n, d), ends[:, None, :, None])
         return total.view(n * d, n * d)
+
+    def _mixes(self) -> Tensor:
+        """Combinations of the outputs, (n, q, d_out)."""
+        U = self.ends[2]
+        every = torch.eye(len(U), dtype=U.dtype, device=U.device).expand(len(self.scale), -1, -1)
+        return every if self.mix is None else self.mix
 
     def _projected(self, layer: int, rows: Tensor) -> Tensor:
         """Rows through the waist, where it stands behind `layer`; the projection is its own transpose."""

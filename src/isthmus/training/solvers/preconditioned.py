@@ -49,7 +49,8 @@ class PreconditionedLBFGS:
         window: see `plateau`.
         memory: bytes that the tangent kernel of all outputs may take, (n d_out)^2 numbers. Where it would take more,
             a few random combinations of the outputs of each row stand for all in the model of the curvature, drawn
-            anew with every linearisation. So it is done where the step does not hold all rows at once.
+            anew with every linearisation. So it is done where the step does not hold all rows at once. Where weights
+            are fewer than outputs, their curvature is formed in its place, which is smaller.
         sampled: combinations of all rows together; where there are more rows, so many rows are drawn, with one each.
             0: none; the equations of the whole kernel are solved by conjugate gradients, without forming it.
         conjugate: iterations of conjugate gradients at most, each of the cost of a gradient evaluation and counted so.
@@ -125,14 +126,13 @@ class PreconditionedLBFGS:
     def _inverse_curvature(self, step: Step, state: State, v: Tensor) -> Tensor:
         """(r + J^T J)^{-1} v = (v - J^T (r + J J^T)^{-1} J v) / r, r the damped ridge."""
         model, ridge = Linearisation(**state["anchor"]), state["damping"] * step.ridge
+        if not state["matrix_free"]:
+            return model.solved(v, state["factor"], ridge=ridge)
         pushed = model.push(v)
-        if state["matrix_free"]:
-            solved, count = conjugate_gradients(
-                model, pushed, ridge=ridge, iterations=self.conjugate, residual=self.residual
-            )
-            state["evaluations"] += count
-        else:
-            solved = torch.cholesky_solve(pushed.reshape(-1, 1), state["factor"]).view_as(pushed)
+        solved, count = conjugate_gradients(
+            model, pushed, ridge=ridge, iterations=self.conjugate, residual=self.residual
+        )
+        state["evaluations"] += count
         return (v - model.pull(solved)) / ridge
 
     def _direction(self, step: Step, state: State) -> Tensor:
@@ -246,9 +246,7 @@ def _anchor(step: Step, state: State) -> None:
     model = linearised(network, x, data, mix)
     state["anchor"], state["age"] = {field.name: getattr(model, field.name) for field in fields(model)}, 0
     if not state["matrix_free"]:
-        gram = model.gram()
-        gram.diagonal().add_(state["damping"] * step.ridge)
-        state["factor"] = torch.linalg.cholesky(gram)
+        state["factor"] = model.factor(state["damping"] * step.ridge)
 
 
 def conjugate_gradients(
