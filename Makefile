@@ -6,6 +6,9 @@ STAMP := $(VENV)/.installed
 OUT ?= runs
 # One thread per process: small matrix products get slower, not faster, when threads outnumber cores.
 export OMP_NUM_THREADS ?= 1
+# Bytecode is kept even where the environment says otherwise: the tests start hundreds of processes, and each would
+# compile the whole library anew.
+export PYTHONDONTWRITEBYTECODE =
 WORKERS ?= 2
 
 .PHONY: setup demo docs test test-matrix test-portable test-slow check format bench clean

@@ -2,18 +2,21 @@
 
 The import hook of jaxtyping would do the same, but checks all arguments a second time beside the result, binds the
 signature on every call and builds two checkers for each function at import: more than half of the time of the tests.
-Here a function gets one checker, on its first call, and shapes are remembered only where annotations have some.
+Here a function gets one checker, on its first call, and shapes are remembered only where annotations have some. A
+function within another is made anew each time that this is called, and a checker takes a millisecond to build: of each,
+the first few are checked.
 """
 
 import ast
 import functools
 import inspect
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import decode_source
-from types import FunctionType, ModuleType, SimpleNamespace
+from types import CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any, get_args, get_type_hints
 
 from beartype import BeartypeConf, beartype
@@ -21,6 +24,8 @@ from jaxtyping import AbstractArray, TypeCheckError, config, jaxtyped
 
 DECORATOR = "__checked__"
 SETTINGS = BeartypeConf(violation_type=TypeCheckError)
+FROM_ONE_CODE = 5  # functions that are checked of those that one definition makes
+made = Counter[CodeType]()
 
 
 def has_shapes(hint: object) -> bool:
@@ -71,7 +76,8 @@ def checked_function(function: FunctionType) -> Callable[..., object]:
 def checked(thing: Any) -> Any:
     """A function that checks its annotations; a class whose written `__init__` does (dataclasses write theirs)."""
     if isinstance(thing, FunctionType):
-        return checked_function(thing) if thing.__annotations__ else thing
+        made[thing.__code__] += 1
+        return checked_function(thing) if thing.__annotations__ and made[thing.__code__] <= FROM_ONE_CODE else thing
     own = vars(thing).get("__init__")
     if "__dataclass_fields__" in vars(thing) and isinstance(own, FunctionType) and not hasattr(own, "__wrapped__"):
         thing.__init__ = checked(own)

@@ -1,9 +1,10 @@
 """No test may leave torch otherwise than it found it: what one leaves behind, the next one stumbles over.
 
-Besides: the browser in which pages are tested, and `--seed-shift`, other initial weights for all that is trained.
+Besides: when garbage is looked for, the browser in which pages are tested, and `--seed-shift`, other initial weights for all that is trained.
 """
 
 import functools
+import gc
 import importlib
 import os
 import shutil
@@ -48,6 +49,14 @@ def with_other_seeds(init: Any, shift: int) -> Any:
         init(*args, seed=None if seed is None else seed + shift, **kwargs)
 
     return call
+
+
+gc.disable()  # until all is collected: there is no garbage yet, and looking for it takes a third of that time
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -9,13 +9,13 @@ import pytest
 import torch
 from jaxtyping import TypeCheckError
 
-from checked_imports import CheckingFinder, check_package
+from checked_imports import FROM_ONE_CODE, CheckingFinder, check_package
 from isthmus import theory
 from shape_checks import own_shape_checks
 
 PACKAGE = "checked_on_import"
 SOURCE = """
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -43,6 +43,13 @@ def product_turned(left: Float[Tensor, "n k"], right: Float[Tensor, "k m"]) -> F
 
 
 def either(x: Float[Tensor, "n"] | None, y: list[Float[Tensor, "n"]]) -> None: ...
+
+
+def adder(step: int) -> Callable[[int], int]:
+    def add(x: int) -> int:
+        return x + step
+
+    return add
 
 
 def rows(x: Float[Tensor, "n d"]) -> Iterator[Float[Tensor, "d"]]:
@@ -130,6 +137,13 @@ def test_the_library_is_checked_and_can_be_run_as_by_its_users() -> None:
     with own_shape_checks(), pytest.raises(TypeError, match="linear_cost") as told:
         theory.linear_cost(torch.eye(2), depth="2")  # pyright: ignore[reportArgumentType]
     assert not isinstance(told.value, TypeCheckError)
+
+
+def test_of_functions_that_one_definition_makes_the_first_few_are_checked(module: ModuleType) -> None:
+    for step in range(FROM_ONE_CODE):
+        with pytest.raises(TypeCheckError):
+            module.adder(step)(0.5)
+    assert module.adder(1)(0.5) == 1.5, "checkers take longer to build than tests to run"
 
 
 def test_a_function_keeps_its_name_signature_and_source(module: ModuleType) -> None:

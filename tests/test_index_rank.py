@@ -125,6 +125,12 @@ SETTINGS: dict[str, list[dict[str, str]]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _few_rows(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction] - pytest calls it
+    """What the classical methods take grows with the square of the rows."""
+    monkeypatch.setattr("measured.known_cases.SPREAD_ROWS", 400)
+
+
 @pytest.mark.parametrize("suite", list(SMALL))
 def test_a_case_asks_the_search_for_its_kind_and_says_what_came(suite: str) -> None:
     calls: list[dict[str, Any]] = []

@@ -36,7 +36,7 @@ def test_without_a_scheduler_the_options_are_handed_on() -> None:
         assert place == (3, "processes")
 
 
-def test_workers_of_a_scheduler_are_an_executor() -> None:
+def test_workers_of_a_scheduler_are_an_executor(monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed", reason="dask.distributed is an extra")
     with (
         distributed.LocalCluster(
@@ -50,6 +50,7 @@ def test_workers_of_a_scheduler_are_an_executor() -> None:
         assert executor is not None
         assert not isinstance(executor, str)
         assert executor.submit(abs, -2).result() == 2
+    monkeypatch.setattr("isthmus.sweeps.schedulers.CONNECT_SECONDS", 0.5)
     with pytest.raises(SweepError, match="cannot be reached"), Workplace(scheduler="tcp://127.0.0.1:9").opened():
         pass
 
