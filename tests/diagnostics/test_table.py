@@ -17,7 +17,9 @@ from measured.planted_cases import planted_case, read
         ([1.0, 0.9, 0.8, 0.05], 3),
         ([1.0, 0.1], 1),
         ([1.0, 0.9, 0.8], 3),  # all of them: the floor stands behind the last
-        ([1.0, 0.3, 0.1, 0.04], 4),
+        ([1.0, 0.3, 0.1, 0.04], math.nan),  # nor is the floor a gap where all only fall towards it
+        ([1.0, 0.6, 0.3, 0.11], 4),
+        ([1.0, 0.6, 0.3, 0.09], math.nan),
         ([1.0, 0.7, 0.45, 0.25, 0.12, 0.05, 0.02], math.nan),
         ([1.0, 0.7, 0.5, 0.35], 4),
     ],

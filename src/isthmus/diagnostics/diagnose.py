@@ -92,7 +92,7 @@ def diagnose(
         - weight_singular_values, of W_l; preactivation_singular_values and activation_singular_values, of the centred
           z_l and a_l over sqrt(n) (root mean square units); a_l is what the functions of z_l alone make of it;
         - dimension_activation, gap integer of the latter, NaN where no value is twice the next, or its ratio less than
-          the root of the fall before it (attribute "missing");
+          the root of the fall before it; all count where none is less than a tenth of the first (attribute "missing");
           rank_90, rank_99, rank_999, how many directions hold that share of the sum of s^2; dimension_participation,
           (sum s^2)^2 / sum s^4, and rank_entropy, exp of the entropy of s^2: soft counts, whose inverses N rows keep
           above 1/N (rows: N, tokens and pixels counted);

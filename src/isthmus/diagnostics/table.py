@@ -22,8 +22,8 @@ SHARES = {"rank_90": 0.9, "rank_99": 0.99, "rank_999": 0.999}
 # ever faster, as those of products of square matrices; by the ratio alone 24 of 24 random ones had a number
 OF_THE_FALL = 0.5
 NO_GAP = (
-    "no singular value is {:g} times the next after a fall of less than the square of that, or rows are fewer than "
-    "neurons: no number of directions stands out"
+    "no singular value is {:g} times the next after a fall of less than the square of that, nor are all above a tenth "
+    "of the first; or rows are fewer than neurons: no number of directions stands out"
 )
 
 
@@ -31,12 +31,13 @@ def gap_integer(spectrum: Tensor, *, rows: int, width: int) -> Real:
     """The gap integer; NaN where no value stands out, or where it only counts rows fewer than neurons.
 
     The last value before a gap is twice the next, and more than the root of the first over itself times the next.
+    Behind the last of all stands only a floor, a hundredth of the first: all count where none is less than a tenth.
     """
     gap, ratio = int(spectral_gap_rank(spectrum)), float(spectral_gap(spectrum))
     counts_rows = rows - 1 <= gap and rows <= width
-    is_full = gap in (0, len(spectrum))
-    fallen = 1.0 if is_full else float(spectrum[0] / spectrum[gap - 1])
-    return math.nan if counts_rows or ratio < max(LEAST_GAP, fallen**OF_THE_FALL) else gap
+    fallen = float(spectrum[0] / spectrum[gap - 1]) if gap else 1.0
+    needed = fallen if gap == len(spectrum) else fallen**OF_THE_FALL
+    return math.nan if counts_rows or ratio < max(LEAST_GAP, needed) else gap
 
 
 def spectra_of(layers: Sequence[LayerSums]) -> tuple[dict[str, list[Tensor]], dict[str, list[Real]]]:
