@@ -209,6 +209,7 @@ def test_directions_come_from_all_rows_and_errors_from_before_the_held_out_ones_
 ) -> None:
     x, y, b = products(500, seed=2)
     y = y + 0.3 * np.random.default_rng(8).normal(size=y.shape)
+    few = FEW | {"ridge": 3e-3}
     rows = list[int]()
     trained = Connected.trained
 
@@ -217,10 +218,10 @@ def test_directions_come_from_all_rows_and_errors_from_before_the_held_out_ones_
         return trained(self, *told)
 
     monkeypatch.setattr(Connected, "trained", counting)
-    found = isthmus.discover(x, y, **FEW, effort="quick")
+    found = isthmus.discover(x, y, **few, effort="quick")
     assert (rows.count(500), rows[-1], set(rows[:-1])) == (1, 500, {400, 200})
     monkeypatch.setattr(OneSize, "on_all_rows", lambda *_: None)
-    without = isthmus.discover(x, y, **FEW, effort="quick")
+    without = isthmus.discover(x, y, **few, effort="quick")
     assert (found.rank, found.verdict, found.reasons) == (2, without.verdict, without.reasons)
     assert found.scree.equals(without.scree), "no error knows of it"
     # how near the span comes is chance on one draw (.87 of before in the median of 18, 1.19 at worst); these are not
