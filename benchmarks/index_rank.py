@@ -21,8 +21,8 @@ run is stopped is a fair sample of every suite.
 
 Answer (lines in `measured/index_rank.csv`, tables in `docs/notes/index_rank.md`; one core of an EPYC that others kept
 busy, torch 2.13.0 CPU, November 2026; at 89df44a but for some lines of multi-index, sdr and variance):
-multi-index  47 of 200: 47 right, 40 confident, median 18 s; over the best classical span .30 without noise, .82 with
-             5 %, .90 with 20 % (medians)
+multi-index  143 of 200: 143 right, 124 confident, median 25 s; over the best classical span .41 without noise, .76 with
+             5 %, .93 with 20 % (medians); 118 of them at 375a9d7
 groups       48: all right, 46 confident, median 6.6 s; exponents within .011 with 1 %, with 5 % within .02 on 20 of 24
 units        16: all the groups of the textbook, confident, median 5 s
 mode         60: all right and confident, median 11.8 s. order: 20 of 20. metamorphic: 43 of 43, 42 confident
