@@ -209,7 +209,7 @@ def test_directions_come_from_all_rows_and_errors_from_before_the_held_out_ones_
 ) -> None:
     x, y, b = products(500, seed=2)
     y = y + 0.3 * np.random.default_rng(8).normal(size=y.shape)
-    few = FEW | {"ridge": 3e-3}
+    few: dict[str, Any] = FEW | {"ridge": 3e-3}
     rows = list[int]()
     trained = Connected.trained
 

@@ -164,8 +164,9 @@ def write_arrays(path: Path, arrays: xr.Dataset) -> None:
     bare = arrays.copy()
     # netCDF attributes refuse None and bool, so they travel as one JSON string
     bare.attrs = {"json": json.dumps(plain(arrays.attrs, "attrs"))}
-    for variable in bare.variables.values():
-        variable.attrs = {}
+    for name, variable in bare.variables.items():
+        # such as why a number is missing
+        variable.attrs = {"json": json.dumps(plain(variable.attrs, f"{name}.attrs"))} if variable.attrs else {}
         variable.encoding = {"_FillValue": None}  # NaN stays the very NaN it was
     # as bytes first: a full disk is then met by a write of ours, which says so
     path.write_bytes(bytes(bare.to_netcdf(engine="scipy")))
@@ -183,4 +184,6 @@ def read_arrays(path: Path) -> xr.Dataset:
     arrays.encoding = {}
     for variable in arrays.variables.values():
         variable.encoding = {}
+        of_variable: Any = restored(json.loads(variable.attrs["json"])) if variable.attrs else {}
+        variable.attrs = of_variable
     return arrays
