@@ -5,6 +5,7 @@ Its inverse needs one solve on the smaller side: with ridge + J^T J itself, or, 
 with ridge + J J^T between one derivative along a direction and one pull-back.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -58,18 +59,14 @@ class Linearisation:
 
     def pull(self, r: Tensor) -> Tensor:
         """J^T r, one flat vector."""
-        x, last, U = self.ends
+        _, last, U = self.ends
         r = self.scale * (r if self.mix is None else (r[:, None] @ self.mix)[:, 0])
-        g = r @ U
         parts: list[Tensor] = []
-        for l in range(len(self.rho) - 1, -1, -1):
-            rho, g = self.rho[l], self._projected(l + 1, g)
-            parts.append(self._gain(rho) * (g.mT @ self.S[l]))
-            g = (1 - rho * self.effective_depth) * g + rho * self.D[l] * (g @ self.V[l])
-        g = self._projected(0, g)
-        parts.reverse()
-        maps = [g.mT @ x, r.mT @ last] if self.learned else []
-        return torch.cat([part.reshape(-1) for part in (*parts, *maps)])
+        for gain, S, g in self._adjoints((r @ U)[:, None]):
+            parts.insert(0, gain * (g[:, 0].mT @ S))
+        if self.learned:
+            parts += [parts.pop(0), r.mT @ last]
+        return torch.cat([part.reshape(-1) for part in parts])
 
     def count(self) -> int:
         """Number of rows of J: n d_out."""
@@ -91,46 +88,47 @@ class Linearisation:
 
     def weights(self) -> int:
         """Number of columns of J."""
-        inner = self.V.numel() // self.V.shape[2] * self.S.shape[2]
-        return inner + (self.V.shape[1] * self.ends[0].shape[1] + self.ends[2].numel() if self.learned else 0)
+        x, _, U = self.ends
+        inner = self.D.shape[0] * self.D.shape[2] * self.S.shape[2]
+        return inner + (U.shape[1] * x.shape[1] + U.numel() if self.learned else 0)
 
     def jacobian(self) -> Tensor:
         """J, (n d_out, weights), samples first."""
-        x, last, U = self.ends
-        n, d = len(x), self.count() // len(x)
-        mix = self._mixes()
-        g = (self.scale[:, None] * mix) @ U
+        last, mix = self.ends[1], self._mixes()
         parts: list[Tensor] = []
-        for l in range(len(self.rho) - 1, -1, -1):
-            rho, g = self.rho[l], self._projected(l + 1, g)
-            parts.append(self._gain(rho) * (g[..., None] * self.S[l][:, None, None]).reshape(n * d, -1))
-            g = (1 - rho * self.effective_depth) * g + rho * self.D[l][:, None] * (g @ self.V[l])
-        parts.reverse()
+        for gain, S, g in self._adjoints((self.scale[:, None] * mix) @ self.ends[2]):
+            parts.insert(0, gain * (g[..., None] * S[:, None, None]))
         if self.learned:
-            g = self._projected(0, g)
-            parts.append((g[..., None] * x[:, None, None]).reshape(n * d, -1))
-            parts.append((mix[..., None] * (self.scale * last)[:, None, None]).reshape(n * d, -1))
-        return torch.cat(parts, 1)
+            parts += [parts.pop(0), mix[..., None] * (self.scale * last)[:, None, None]]
+        return torch.cat([part.reshape(self.count(), -1) for part in parts], 1)
 
     def gram(self) -> Tensor:
         """J J^T, (n d_out, n d_out): the tangent kernel in u of the outputs, samples first."""
-        x, last, U = self.ends
+        _, last, U = self.ends
         mix = self._mixes()
         n, d = mix.shape[:2]
-        g = ((self.scale[:, None] * mix) @ U).reshape(n * d, -1)
-        total = g.new_zeros(n, d, n, d)
-        for l in range(len(self.rho) - 1, -1, -1):
-            rho, S, g = self.rho[l], self.S[l], self._projected(l + 1, g)
-            kernel = self._gain(rho) ** 2 * (S @ S.mT)
+        total = mix.new_zeros(n, d, n, d)
+        for gain, S, g in self._adjoints((self.scale[:, None] * mix) @ U):
+            g = g.reshape(n * d, -1)
+            kernel = gain**2 * (S @ S.mT)
             total.addcmul_((g @ g.mT).view(n, d, n, d), kernel[:, None, :, None])
-            slope = self.D[l].repeat_interleave(d, 0)
-            g = (1 - rho * self.effective_depth) * g + rho * slope * (g @ self.V[l])
         if self.learned:
-            g = self._projected(0, g)
-            total.addcmul_((g @ g.mT).view(n, d, n, d), (x @ x.mT)[:, None, :, None])
             ends, rows = (self.scale * last) @ (self.scale * last).mT, mix.reshape(n * d, -1)
             total.addcmul_((rows @ rows.mT).view(n, d, n, d), ends[:, None, :, None])
         return total.view(n * d, n * d)
+
+    def _adjoints(self, g: Tensor) -> Iterator[tuple[float, Tensor, Tensor]]:
+        """From the last layer to the first, and to a learned map of x: gain, what enters, derivatives by what it adds.
+
+        Args:
+            g: derivatives of q numbers of each sample by the end of the stream (n, q, w); those that come are as large.
+        """
+        for l in range(len(self.rho) - 1, -1, -1):
+            rho, g = self.rho[l], self._projected(l + 1, g)
+            yield self._gain(rho), self.S[l], g
+            g = (1 - rho * self.effective_depth) * g + rho * self.D[l][:, None] * (g @ self.V[l])
+        if self.learned:
+            yield 1.0, self.ends[0], self._projected(0, g)
 
     def _mixes(self) -> Tensor:
         """Combinations of the outputs, (n, q, d_out)."""
