@@ -1,14 +1,25 @@
-"""A run of a sweep whose files are damaged although their checksums hold: one line, whatever a library throws."""
+"""Arrays of a run come back as they were; files damaged although their checksums hold: one line, whatever is thrown."""
 
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+import xarray as xr
 
 from isthmus.discovery.files.netcdf import checksum
 from isthmus.errors import SweepError
 from isthmus.sweeps import sweep
-from isthmus.sweeps.run_files import ARRAYS, RESULT, WEIGHTS, arrays_of, read_network, read_result
+from isthmus.sweeps.run_files import (
+    ARRAYS,
+    RESULT,
+    WEIGHTS,
+    arrays_of,
+    read_arrays,
+    read_network,
+    read_result,
+    write_arrays,
+)  # fmt: skip
 from isthmus.writing.checksums import sealed_json
 from sweep_plans import tiny
 
@@ -48,3 +59,24 @@ def test_a_result_that_is_none(run: Path, content: bytes) -> None:
             read_result(run)
     finally:
         (run / RESULT).write_bytes(result)
+
+
+ATTRIBUTES = {"missing": "no gap: a tenth of \u03c3\u2081", "none": None, "yes": True, "numbers": [1, 2.5], "empty": ""}
+
+
+def test_every_attribute_comes_back_as_it_was(tmp_path: Path) -> None:
+    arrays = xr.Dataset({"a": ("layer", [1.0, np.nan], ATTRIBUTES), "b": ("layer", [1.0, 2.0])}, attrs=ATTRIBUTES)
+    arrays = arrays.assign_coords(layer=("layer", np.array([1, 2], dtype=np.int32), {"unit": None}))
+    write_arrays(tmp_path / "arrays.nc", arrays)
+    assert arrays["a"].attrs == ATTRIBUTES, "what is written stays as it is"
+    xr.testing.assert_identical(read_arrays(tmp_path / "arrays.nc"), arrays)
+    with pytest.raises(AssertionError):
+        xr.testing.assert_identical(read_arrays(tmp_path / "arrays.nc"), arrays.drop_attrs())
+
+
+def test_arrays_of_older_sweeps_are_read_whose_variables_have_no_attributes(tmp_path: Path) -> None:
+    older = xr.Dataset({"a": ("layer", [1.0, np.nan])}, attrs={"json": json.dumps({"note": "old"})})
+    (tmp_path / "arrays.nc").write_bytes(bytes(older.to_netcdf(engine="scipy", encoding={"a": {"_FillValue": None}})))
+    found = read_arrays(tmp_path / "arrays.nc")
+    assert found.attrs == {"note": "old"}
+    assert found["a"].attrs == {}

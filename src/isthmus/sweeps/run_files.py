@@ -4,7 +4,6 @@ Where the folders lie and which are good: `store`. Nothing is ever unpickled. Ar
 layer takes 7 ms to write instead of 125 ms as HDF5, which would be most of a short run.
 """
 
-import json
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from torch import Tensor, nn
 
 from isthmus import __version__
 from isthmus.discovery.files.json_values import plain, restored
-from isthmus.discovery.files.netcdf import checksum
+from isthmus.discovery.files.netcdf import checksum, with_own_attributes, with_plain_attributes
 from isthmus.errors import IsthmusError, SweepError
 from isthmus.sweeps.execution import Computed
 from isthmus.sweeps.runs import canonical_json, run_id
@@ -161,13 +160,7 @@ def write_arrays(path: Path, arrays: xr.Dataset) -> None:
     Raises:
         OSError: the file cannot be written. ValueError: whole numbers beyond 32 bits.
     """
-    bare = arrays.copy()
-    # netCDF attributes refuse None and bool, so they travel as one JSON string
-    bare.attrs = {"json": json.dumps(plain(arrays.attrs, "attrs"))}
-    for name, variable in bare.variables.items():
-        # such as why a number is missing
-        variable.attrs = {"json": json.dumps(plain(variable.attrs, f"{name}.attrs"))} if variable.attrs else {}
-        variable.encoding = {"_FillValue": None}  # NaN stays the very NaN it was
+    bare = with_plain_attributes(arrays, "arrays")
     # as bytes first: a full disk is then met by a write of ours, which says so
     path.write_bytes(bytes(bare.to_netcdf(engine="scipy")))
 
@@ -178,12 +171,4 @@ def read_arrays(path: Path) -> xr.Dataset:
     Raises:
         OSError, ValueError, TypeError, KeyError: no such file, or a damaged one.
     """
-    arrays = xr.load_dataset(path, engine="scipy")
-    attributes: Any = restored(json.loads(arrays.attrs["json"]))
-    arrays.attrs = attributes
-    arrays.encoding = {}
-    for variable in arrays.variables.values():
-        variable.encoding = {}
-        of_variable: Any = restored(json.loads(variable.attrs["json"])) if variable.attrs else {}
-        variable.attrs = of_variable
-    return arrays
+    return with_own_attributes(xr.load_dataset(path, engine="scipy"))

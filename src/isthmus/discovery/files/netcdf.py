@@ -31,14 +31,7 @@ def write_tables(path: Path, tables: Mapping[str, object]) -> None:
     with h5netcdf.File(buffer, "w") as file:
         for group, table in tables.items():
             assert isinstance(table, xr.Dataset)
-            bare = table.copy()
-            # netCDF attributes refuse None and bool, so they travel as one JSON string
-            bare.attrs = {"json": json.dumps(plain(table.attrs, f"{group}.attrs"), ensure_ascii=False)}
-            for name, variable in bare.variables.items():
-                variable.attrs = {"json": json.dumps(plain(variable.attrs, f"{group}.{name}.attrs"))}
-                # no fill value: NaN stays the very NaN it was
-                variable.encoding = {"_FillValue": None}
-            bare.dump_to_store(H5NetCDFStore(file.create_group(group)))
+            with_plain_attributes(table, group).dump_to_store(H5NetCDFStore(file.create_group(group)))
     write_bytes(path, buffer.getvalue())
 
 
@@ -50,12 +43,36 @@ def read_table(path: Path, group: str) -> xr.Dataset:
         ValueError, DataError: see `check_contents`.
     """
     check_contents(path)
-    table = xr.load_dataset(path, engine="h5netcdf", group=group)
+    return with_own_attributes(xr.load_dataset(path, engine="h5netcdf", group=group))
+
+
+def with_plain_attributes(table: xr.Dataset, name: str) -> xr.Dataset:
+    """A copy whose attributes are one JSON string each, for those of netCDF refuse None and bool.
+
+    Raises:
+        TypeError: an attribute of the table, called `name`, has no plain form.
+    """
+    bare = table.copy()
+    bare.attrs = {"json": json.dumps(plain(table.attrs, f"{name}.attrs"), ensure_ascii=False)}
+    for column, variable in bare.variables.items():
+        variable.attrs = {"json": json.dumps(plain(variable.attrs, f"{name}.{column}.attrs"))}
+        # no fill value: NaN stays the very NaN it was
+        variable.encoding = {"_FillValue": None}
+    return bare
+
+
+def with_own_attributes(table: xr.Dataset) -> xr.Dataset:
+    """A table as it was before `with_plain_attributes`, in place; variables of older sweeps have no attributes.
+
+    Raises:
+        KeyError, ValueError, TypeError: the attributes are others.
+    """
     table.encoding = {}
-    for holder in (table, *table.variables.values()):
+    for holder in (table, *(variable for variable in table.variables.values() if variable.attrs)):
         attributes: Any = restored(json.loads(holder.attrs["json"]))
         holder.attrs = attributes
-        holder.encoding = {}
+    for variable in table.variables.values():
+        variable.encoding = {}
     return table
 
 
