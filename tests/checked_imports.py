@@ -3,15 +3,14 @@
 The import hook of jaxtyping would do the same, but checks all arguments a second time beside the result, binds the
 signature on every call and builds two checkers for each function at import: more than half of the time of the tests.
 Here a function gets one checker, on its first call, and shapes are remembered only where annotations have some. A
-function within another is made anew each time that this is called, and a checker takes a millisecond to build: of each,
-the first few are checked.
+function within another is made anew each time that this is called, and a checker takes a millisecond to build: it takes
+over the checker of the first that its definition made.
 """
 
 import ast
 import functools
 import inspect
 import sys
-from collections import Counter
 from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -24,8 +23,8 @@ from jaxtyping import AbstractArray, TypeCheckError, config, jaxtyped
 
 DECORATOR = "__checked__"
 SETTINGS = BeartypeConf(violation_type=TypeCheckError)
-FROM_ONE_CODE = 5  # functions that are checked of those that one definition makes
-made = Counter[CodeType]()
+CHECKED = "__beartype_func"  # the argument in which a checker of beartype keeps its function
+_first: dict[tuple[str, str, CodeType], tuple[Callable[..., object], bool]] = {}  # of functions within others
 
 
 def has_shapes(hint: object) -> bool:
@@ -44,11 +43,31 @@ def resolved_hints(function: FunctionType) -> dict[str, object]:
     return hints
 
 
-def checker(function: FunctionType) -> Callable[..., object]:
-    """The function between a check of its arguments and one of its result; equal names of axes are equal sizes."""
+def built(function: FunctionType) -> tuple[Callable[..., object], bool]:
+    """The function between a check of its arguments and one of its result, and whether these have shapes."""
     function.__annotations__ = hints = resolved_hints(function)
-    checking: Callable[..., object] = beartype(conf=SETTINGS)(function)
-    if not any(map(has_shapes, hints.values())):
+    return beartype(conf=SETTINGS)(function), any(map(has_shapes, hints.values()))
+
+
+def taken_over(checking: Callable[..., object], function: FunctionType | None) -> Callable[..., object]:
+    """The same checks around another function of the same definition."""
+    assert isinstance(checking, FunctionType)
+    other = FunctionType(checking.__code__, checking.__globals__, checking.__name__, checking.__defaults__)
+    other.__kwdefaults__ = {**(checking.__kwdefaults__ or {}), CHECKED: function}
+    return other
+
+
+def checker(function: FunctionType) -> Callable[..., object]:
+    """What checks a function; equal names of axes are equal sizes."""
+    definition = (function.__module__, function.__qualname__, function.__code__)
+    if definition in _first:
+        template, shaped = _first[definition]
+        checking = taken_over(template, function)
+    else:
+        checking, shaped = built(function)
+        if "<locals>" in function.__qualname__ and CHECKED in (getattr(checking, "__kwdefaults__", None) or {}):
+            _first[definition] = taken_over(checking, None), shaped  # what the first one holds is not kept alive
+    if not shaped:
         return checking
 
     def call(*args: Any, **kwargs: Any) -> object:
@@ -76,8 +95,7 @@ def checked_function(function: FunctionType) -> Callable[..., object]:
 def checked(thing: Any) -> Any:
     """A function that checks its annotations; a class whose written `__init__` does (dataclasses write theirs)."""
     if isinstance(thing, FunctionType):
-        made[thing.__code__] += 1
-        return checked_function(thing) if thing.__annotations__ and made[thing.__code__] <= FROM_ONE_CODE else thing
+        return checked_function(thing) if thing.__annotations__ else thing
     own = vars(thing).get("__init__")
     if "__dataclass_fields__" in vars(thing) and isinstance(own, FunctionType) and not hasattr(own, "__wrapped__"):
         thing.__init__ = checked(own)

@@ -3,13 +3,13 @@
 import inspect
 import sys
 from collections.abc import Iterator
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 import pytest
 import torch
 from jaxtyping import TypeCheckError
 
-from checked_imports import FROM_ONE_CODE, CheckingFinder, check_package
+from checked_imports import CheckingFinder, built, check_package
 from isthmus import theory
 from shape_checks import own_shape_checks
 
@@ -50,6 +50,20 @@ def adder(step: int) -> Callable[[int], int]:
         return x + step
 
     return add
+
+
+def subtracter(step: int) -> Callable[[int], int]:
+    def subtract(x: int) -> int:
+        return x - step
+
+    return subtract
+
+
+def scaler(factor: float) -> Callable[[Tensor], Tensor]:
+    def scale(x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        return factor * x
+
+    return scale
 
 
 def rows(x: Float[Tensor, "n d"]) -> Iterator[Float[Tensor, "d"]]:
@@ -139,11 +153,29 @@ def test_the_library_is_checked_and_can_be_run_as_by_its_users() -> None:
     assert not isinstance(told.value, TypeCheckError)
 
 
-def test_of_functions_that_one_definition_makes_the_first_few_are_checked(module: ModuleType) -> None:
-    for step in range(FROM_ONE_CODE):
+def test_each_of_the_functions_that_one_definition_makes_is_checked(module: ModuleType) -> None:
+    for step in range(20):
+        add = module.adder(step)
+        assert add(1) == 1 + step, "of its own"
+        with pytest.raises(TypeCheckError, match="add"):
+            add(0.5)
+        scale = module.scaler(float(step))
+        assert torch.equal(scale(X), step * X), "of its own"
         with pytest.raises(TypeCheckError):
-            module.adder(step)(0.5)
-    assert module.adder(1)(0.5) == 1.5, "checkers take longer to build than tests to run"
+            scale(X[0])
+
+
+def test_one_definition_is_built_into_one_checker(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = list[str]()
+
+    def counting(function: FunctionType) -> object:
+        count.append(function.__name__)
+        return built(function)
+
+    monkeypatch.setattr("checked_imports.built", counting)
+    for step in range(20):
+        assert module.subtracter(step)(1) == 1 - step
+    assert count == ["subtracter", "subtract"]
 
 
 def test_a_function_keeps_its_name_signature_and_source(module: ModuleType) -> None:
