@@ -29,7 +29,7 @@ mode         60: all right and confident, median 11.8 s. order: 20 of 20. metamo
 variance     7 of 10, and 10 of 10 at 2c0b37b, 166be30 (both before a rebase) and 074d368: right and confident; 41 s,
              distance .055, of the best classical span .105. Squared error reads 1 on the first 3
 engineering  12: 4 within .05 of the leading directions, one without a sharp rank; 3 confident at .053, .076 and .085:
-             scatter, for of piston .056 with 1,000 rows are .031 with 4,000, .019 with 12,000 (medians of 3, 3, 2)
+             more rows bring them nearer, see the note
 sdr          9 of 540: 3 right, 6 wrong and in doubt
 """
 

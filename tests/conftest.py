@@ -11,7 +11,7 @@ import os
 import shutil
 import signal
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
@@ -52,12 +52,15 @@ def with_other_seeds(init: Any, shift: int) -> Any:
     return call
 
 
-gc.disable()  # until all is collected: there is no garbage yet, and looking for it takes a third of that time
-
-
-def pytest_collection_finish() -> None:
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Until all is collected there is no garbage, and looking for it takes a third of that time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
