@@ -93,6 +93,8 @@ def certificates(found: isthmus.Discovery) -> list[Any]:
 @pytest.fixture(scope="module")
 def index() -> isthmus.Discovery:
     x, y, _ = products()
+    # without noise the least error through three is less by chance, and more than half of 12 starts end in doubt
+    y = y + 0.2 * y.std() * np.random.default_rng(9).normal(size=y.shape)
     return isthmus.discover(x, y, encoder="linear", **FEW, effort="quick")
 
 
