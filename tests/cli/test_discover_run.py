@@ -56,7 +56,7 @@ def test_pictures_and_page_are_written_beside_the_result(tmp_path: Path, control
     assert len(list((tmp_path / "plots").glob("*.png"))) == len(list((tmp_path / "plots").glob("*.svg"))) == 11
     assert (tmp_path / "plots" / "candidates.png").exists()
     assert "size 0." in page.read_text()
-    saved = read_table(tmp_path / "interpretation.nc", "interpretation")
+    saved = read_table(tmp_path / "interpretation.nc")
     assert set(saved.data_vars) == {"error_saved", "order", "attribution", "distance_correlation"}
 
 

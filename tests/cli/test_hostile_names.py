@@ -101,7 +101,7 @@ def checked_run(folder: Path, names: list[str], *, classes: list[str] | None = N
         assert result["target_names"] == names[:3]
     assert (out / "interpretation.nc").exists() == (result["rank"] > 0)  # so short a search may find nothing at all
     if result["rank"]:
-        meaning = read_table(out / "interpretation.nc", "interpretation")
+        meaning = read_table(out / "interpretation.nc")
         assert [str(name) for name in meaning["input"].values] == wanted
     pictures = sorted(out.glob("plots/*.svg"))
     assert pictures

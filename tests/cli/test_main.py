@@ -142,8 +142,8 @@ def test_a_run_writes_its_folder_and_says_its_verdict(
     assert err == ""
     assert json.loads((folder / "result.json").read_text())["rank"] == 3
     assert {path.name for path in folder.iterdir()} == {
-        "result.json", "curves.nc", "runs.nc", "layers.nc", "weights.safetensors", "plots", "report.html",
-        "interpretation.nc",
+        "result.json", "scree.nc", "objective_curve.nc", "runs.nc", "layers.nc", "weights.safetensors", "plots",
+        "report.html", "interpretation.nc",
     }  # fmt: skip
     (call,) = answers
     assert (call["ridge"], call["loss"], call["seed"], call["control"]) == ([1e-2, 1e-3], None, 0, False)

@@ -114,7 +114,7 @@ def files_of_a_sweep(folder: Path) -> dict[str, Kind]:
 def files_of_a_discovery(folder: Path) -> dict[str, Kind]:
     found = discoveries.discovery(depth_path=discoveries.depth_path())
     found.save(folder)
-    names = ("result.json", "curves.nc", "runs.nc", "layers.nc", "depth.nc", "weights.safetensors")
+    names = ("result.json", "scree.nc", "runs.nc", "layers.nc", "depth_path.nc", "weights.safetensors")
     kinds = {f"discovery: {n}": Kind(folder / n, lambda: bits(isthmus.load(folder))) for n in names}
     return kinds
 

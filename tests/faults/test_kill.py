@@ -63,7 +63,7 @@ def begun(folder: Path) -> bool:
 
 
 def writing(folder: Path) -> bool:
-    return (folder / "curves.nc").exists() and not (folder / "result.json").exists()
+    return (folder / "scree.nc").exists() and not (folder / "result.json").exists()
 
 
 def partial_in_phase(phase: int) -> Condition:

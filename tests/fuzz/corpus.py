@@ -14,11 +14,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
+import xarray as xr
 from safetensors import safe_open
 from safetensors.numpy import save
 
 import discoveries
-from isthmus.discovery.files.netcdf import write_tables
+from isthmus.discovery.files.netcdf import write_table
 from isthmus.discovery.files.networks import write_network
 from isthmus.sweeps import sweep
 from isthmus.writing.checksums import KEY
@@ -80,10 +81,14 @@ def run_folder(parent: Path) -> Path:
 
 
 @cache
-def netcdf(parent: Path) -> bytes:
-    table = discoveries.discovery().scree
-    write_tables(parent / "scree.nc", {"scree": table})
-    return (parent / "scree.nc").read_bytes()
+def netcdf(parent: Path) -> list[bytes]:
+    found = discoveries.discovery()
+    odd = xr.Dataset(
+        {"large": ("a", np.array([2**40, 1])), "none": ("b", np.zeros(0))}, {"name": ("a", np.array(["x", "y"]))}
+    )
+    for name, table in (("scree", found.scree), ("runs", found.runs), ("layers", found.diagnosis.layers), ("odd", odd)):
+        write_table(parent / f"{name}.nc", table)
+    return [(parent / f"{name}.nc").read_bytes() for name in ("scree", "runs", "layers", "odd")]
 
 
 def arrays() -> list[bytes]:

@@ -276,11 +276,11 @@ def test_what_is_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_names_in_a_folder_lead_nowhere_else(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
-    (folder / "curves.nc").write_bytes(b"x")
+    (folder / "scree.nc").write_bytes(b"x")
     (folder / "zero").symlink_to("/dev/zero")
     (tmp_path / "secret").write_bytes(b"s")
     (folder / "link").symlink_to(tmp_path / "secret")
-    assert file_inside(folder, "curves.nc") == folder / "curves.nc"
+    assert file_inside(folder, "scree.nc") == folder / "scree.nc"
     for name in ("/dev/zero", "../secret", "", ".", "..", "a/b", "a\\b", "a\0", "zero", "link", "missing"):
         with pytest.raises(DataError, match=r"\.$"):
             file_inside(folder, name)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from isthmus.discovery.files.netcdf import checksum
+from isthmus.discovery.files.netcdf import checksum, read_table, write_table
 from isthmus.errors import SweepError
 from isthmus.sweeps import sweep
 from isthmus.sweeps.run_files import (
@@ -15,11 +15,9 @@ from isthmus.sweeps.run_files import (
     RESULT,
     WEIGHTS,
     arrays_of,
-    read_arrays,
     read_network,
     read_result,
-    write_arrays,
-)  # fmt: skip
+)
 from isthmus.writing.checksums import sealed_json
 from sweep_plans import tiny
 
@@ -67,16 +65,16 @@ ATTRIBUTES = {"missing": "no gap: a tenth of \u03c3\u2081", "none": None, "yes":
 def test_every_attribute_comes_back_as_it_was(tmp_path: Path) -> None:
     arrays = xr.Dataset({"a": ("layer", [1.0, np.nan], ATTRIBUTES), "b": ("layer", [1.0, 2.0])}, attrs=ATTRIBUTES)
     arrays = arrays.assign_coords(layer=("layer", np.array([1, 2], dtype=np.int32), {"unit": None}))
-    write_arrays(tmp_path / "arrays.nc", arrays)
+    write_table(tmp_path / "arrays.nc", arrays)
     assert arrays["a"].attrs == ATTRIBUTES, "what is written stays as it is"
-    xr.testing.assert_identical(read_arrays(tmp_path / "arrays.nc"), arrays)
+    xr.testing.assert_identical(read_table(tmp_path / "arrays.nc"), arrays)
     with pytest.raises(AssertionError):
-        xr.testing.assert_identical(read_arrays(tmp_path / "arrays.nc"), arrays.drop_attrs())
+        xr.testing.assert_identical(read_table(tmp_path / "arrays.nc"), arrays.drop_attrs())
 
 
 def test_arrays_of_older_sweeps_are_read_whose_variables_have_no_attributes(tmp_path: Path) -> None:
     older = xr.Dataset({"a": ("layer", [1.0, np.nan])}, attrs={"json": json.dumps({"note": "old"})})
     (tmp_path / "arrays.nc").write_bytes(bytes(older.to_netcdf(engine="scipy", encoding={"a": {"_FillValue": None}})))
-    found = read_arrays(tmp_path / "arrays.nc")
+    found = read_table(tmp_path / "arrays.nc")
     assert found.attrs == {"note": "old"}
     assert found["a"].attrs == {}

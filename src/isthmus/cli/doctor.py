@@ -10,7 +10,7 @@ from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.voice import tell
 
 _PACKAGES = (
-    "torch", "numpy", "scipy", "scikit-learn", "pandas", "xarray", "h5netcdf", "safetensors", "matplotlib", "typer",
+    "torch", "numpy", "scipy", "scikit-learn", "pandas", "xarray", "safetensors", "matplotlib", "typer",
     "rich", "pyarrow", "openpyxl", "onnx", "pint", "dask",
 )  # fmt: skip
 

@@ -44,7 +44,7 @@ def interpret(request: InterpretRequest) -> int:
         stored = request.run_dir / "interpretation.nc"
         if not stored.exists():
             raise DataError(f"{request.run_dir}: stored no interpretation. Give DATA, the rows to judge by.")
-        meaning = through_door(stored, lambda place: read_table(place, "interpretation"), kind="netCDF")
+        meaning = through_door(stored, lambda path: read_table(path, "interpretation"), kind="netCDF")
     else:
         with warnings_as_lines(notes()):
             x = rows_like(request.data, found.input_names, found.columns, request.reading.options())

@@ -1,7 +1,6 @@
 """A finished run as a folder: result.json with checksums, arrays.nc, weights.safetensors; whole or absent.
 
-Where the folders lie and which are good: `store`. Nothing is ever unpickled. Arrays are classic netCDF: a table by
-layer takes 7 ms to write instead of 125 ms as HDF5, which would be most of a short run.
+Where the folders lie and which are good: `store`. Nothing is ever unpickled.
 """
 
 from collections.abc import Generator, Mapping
@@ -16,7 +15,7 @@ from torch import Tensor, nn
 
 from isthmus import __version__
 from isthmus.discovery.files.json_values import plain, restored
-from isthmus.discovery.files.netcdf import checksum, with_own_attributes, with_plain_attributes
+from isthmus.discovery.files.netcdf import checksum, read_table, write_table
 from isthmus.errors import IsthmusError, SweepError
 from isthmus.sweeps.execution import Computed
 from isthmus.sweeps.runs import canonical_json, run_id
@@ -55,7 +54,7 @@ def write_run(folder: Path, settings: Sections, computed: Computed) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with atomic_folder(folder) as place:
         if computed.arrays.variables:
-            write_arrays(place / ARRAYS, computed.arrays)
+            write_table(place / ARRAYS, computed.arrays)
         if computed.tensors:
             # sorted names and no metadata of ours beyond the settings: equal runs give equal files
             # as bytes first: what safetensors raises for a full disk does not say that it is full
@@ -119,7 +118,7 @@ def arrays_of(folder: Path) -> xr.Dataset:
     """
     read_result(folder)
     with _whole(folder):
-        return read_arrays(folder / ARRAYS) if (folder / ARRAYS).exists() else xr.Dataset()
+        return read_table(folder / ARRAYS) if (folder / ARRAYS).exists() else xr.Dataset()
 
 
 def read_network(folder: Path, *, source: str | None = None) -> nn.Module:
@@ -152,23 +151,3 @@ def _whole(folder: Path) -> Generator[None]:
     except Exception as error:
         reason = str(error).rstrip(".") if isinstance(error, IsthmusError) else in_one_line(error)
         raise SweepError(f"{folder}: cannot be read, it is damaged ({reason}); run the sweep again.") from error
-
-
-def write_arrays(path: Path, arrays: xr.Dataset) -> None:
-    """Write a dataset; whole numbers come back with 32 bits, all else as it was.
-
-    Raises:
-        OSError: the file cannot be written. ValueError: whole numbers beyond 32 bits.
-    """
-    bare = with_plain_attributes(arrays, "arrays")
-    # as bytes first: a full disk is then met by a write of ours, which says so
-    path.write_bytes(bytes(bare.to_netcdf(engine="scipy")))
-
-
-def read_arrays(path: Path) -> xr.Dataset:
-    """The dataset that `write_arrays` wrote, in memory.
-
-    Raises:
-        OSError, ValueError, TypeError, KeyError: no such file, or a damaged one.
-    """
-    return with_own_attributes(xr.load_dataset(path, engine="scipy"))

@@ -201,7 +201,7 @@ def _log(place: Path, run: str, what: str) -> None:
 
 
 def _why_unwritable(place: Path, error: Exception) -> str | None:
-    """The reason, if it was the disk and not the run: torch and h5py hide a full disk behind errors of their own."""
+    """The reason, if it was the disk and not the run: torch hides a full disk behind errors of its own."""
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
         return f"{place}: cannot be written ({os.strerror(error.errno)})"
     probe = place / WORK / f".probe-{os.getpid()}"

@@ -101,7 +101,7 @@ def file_inside(folder: str | os.PathLike[str], name: str) -> Path:
 def in_one_line(error: BaseException) -> str:
     """What an error says, without line breaks and shortened; its type where it says nothing."""
     reason = str(error)
-    if isinstance(error, OSError) and isinstance(error.strerror, str):  # h5py puts other things there
+    if isinstance(error, OSError) and isinstance(error.strerror, str):  # h5py put other things there
         reason = error.strerror
     words = " ".join("".join(c if c.isprintable() else " " for c in reason).split())
     return words[:_LONGEST_REASON].rstrip(". ") or type(error).__name__

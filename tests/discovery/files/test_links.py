@@ -11,7 +11,7 @@ from isthmus.errors import DataError, SweepError
 from isthmus.sweeps.run_files import RESULT, read_result
 
 
-@pytest.mark.parametrize("name", ["result.json", "curves.nc", "runs.nc", "weights.safetensors"])
+@pytest.mark.parametrize("name", ["result.json", "scree.nc", "runs.nc", "weights.safetensors"])
 def test_links_out_of_a_run_and_devices_are_refused(tmp_path: Path, name: str) -> None:
     run = tmp_path / "run"
     discoveries.discovery().save(run)

@@ -66,12 +66,12 @@ def test_a_depth_path_travels_and_goes_with_the_result_that_it_belongs_to(tmp_pa
     saved = discoveries.discovery(depth_path=discoveries.depth_path())
     saved.save(tmp_path)
     assert_same(load(tmp_path), saved)
-    (tmp_path / "depth.nc").write_bytes(b"other")
-    with pytest.raises(DataError, match=r"depth.nc is damaged"):
+    (tmp_path / "depth_path.nc").write_bytes(b"other")
+    with pytest.raises(DataError, match=r"depth_path.nc is damaged"):
         load(tmp_path)
     discoveries.discovery().save(tmp_path)
     assert load(tmp_path).depth_path is None
-    assert not (tmp_path / "depth.nc").exists()
+    assert not (tmp_path / "depth_path.nc").exists()
 
 
 def test_the_comparison_sees_one_bit(run_folder: Path) -> None:
@@ -143,7 +143,7 @@ def test_result_json_is_written_last_and_an_older_one_goes_first(
         load(tmp_path)
 
 
-DAMAGED = ["result.json", "curves.nc", "runs.nc", "layers.nc", "weights.safetensors", "control/result.json"]
+DAMAGED = ["result.json", "scree.nc", "runs.nc", "layers.nc", "weights.safetensors", "control/result.json"]
 
 
 @pytest.mark.parametrize("name", DAMAGED)
@@ -167,7 +167,7 @@ def test_a_damaged_file_is_named_in_one_line(run_folder: Path, name: str, damage
     ("key", "value", "message"),
     [
         ("format", "something else", "not a result of isthmus"),
-        ("format_version", 2, "format version 2, this isthmus reads 1"),
+        ("format_version", 3, "format version 3, this isthmus reads 1 and 2"),
         ("checksums", {}, "no checksums"),
         ("verdict", "SURE", "SURE"),
         ("rank", ..., "rank"),

@@ -49,7 +49,11 @@ def restored(value: object) -> object:
     if "$float" in value:
         return float(value["$float"])
     if "$array" in value:
-        return np.array(restored(value["$array"]), dtype=np.dtype(value["dtype"])).reshape(value["shape"])
+        kind = np.dtype(value["dtype"])
+        if kind.kind not in "biufcOU" or kind.hasobject != (kind.kind == "O"):
+            raise ValueError(f"{value['dtype']!r} is no type of an array")
+        # text as wide as it is: what the file says could be gigabytes for each
+        return np.array(restored(value["$array"]), dtype=str if kind.kind == "U" else kind).reshape(value["shape"])
     return {key: restored(item) for key, item in value.items()}
 
 

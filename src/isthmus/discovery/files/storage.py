@@ -15,7 +15,7 @@ from torch import Tensor
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.files.json_values import plain, restored
-from isthmus.discovery.files.netcdf import checksum, read_table, write_tables
+from isthmus.discovery.files.netcdf import checksum, read_table, write_table
 from isthmus.discovery.files.networks import architecture, network_from, tensors_of
 from isthmus.discovery.halves import RANK_KINDS
 from isthmus.errors import DataError
@@ -25,11 +25,12 @@ from isthmus.writing.atomic import remove_leftovers, write_bytes
 from isthmus.writing.checksums import opened_json, sealed_json
 
 T = TypeVar("T")
-FORMAT, FORMAT_VERSION = "isthmus discovery", 1
+FORMAT, FORMAT_VERSION = "isthmus discovery", 2
 RESULT, WORK = "result.json", "work"
-TABLES = {"curves.nc": ("scree", "objective_curve"), "runs.nc": ("runs",), "layers.nc": ("layers",)}
-DEPTH, COMBINATIONS = ("depth.nc", "depth_path"), ("combinations.nc", "combinations")
-OPTIONAL = (DEPTH, COMBINATIONS)  # there only if they were asked for, or the encoder is linear
+TABLES = ("scree", "objective_curve", "runs", "layers")
+DEPTH = "depth_path"
+OPTIONAL = (DEPTH, "combinations")  # there only if it was asked for, or the encoder is linear
+_FILES_BEFORE = {"scree": "curves.nc", "objective_curve": "curves.nc", DEPTH: "depth.nc"}  # format version 1: netCDF-4
 WEIGHTS = "weights.safetensors"
 CONTROL = "control"
 _NETWORKS = ("network", "encoder", "decoder")
@@ -54,14 +55,16 @@ def write_fields(folder: str | os.PathLike[str], fields: Mapping[str, object]) -
     diagnosis = fields["diagnosis"]
     assert isinstance(diagnosis, Diagnosis)
     tables = {**fields, "layers": diagnosis.layers}
-    for name, groups in TABLES.items():
-        write_tables(place / name, {group: tables[group] for group in groups})
-    written = [*TABLES, WEIGHTS]
-    for name, group in OPTIONAL:
+    for name in _FILES_BEFORE.values():
         (place / name).unlink(missing_ok=True)
-        table = fields.get(group)
+    written = [WEIGHTS]
+    for field in (*TABLES, *OPTIONAL):
+        name, table = _file_of(field), tables.get(field)
+        (place / name).unlink(missing_ok=True)
         if table is not None:
-            write_tables(place / name, {group: table.table if isinstance(table, DepthPath) else table})
+            table = table.table if isinstance(table, DepthPath) else table
+            assert isinstance(table, xr.Dataset)
+            write_table(place / name, table)
             written.append(name)
     write_bytes(place / WEIGHTS, save(tensors_of({name: fields[name] for name in _NETWORKS})))
     checksums = {name: checksum(place / name) for name in written}
@@ -102,15 +105,17 @@ def read_fields(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], bool, l
     for name, expected in content["checksums"].items():
         if _guarded(place / name, checksum) != expected:
             raise DataError(f"load: {place / name} is damaged or of another run (its checksum differs); run again.")
-    tables = {group: _read_table(place / name, group) for name, groups in TABLES.items() for group in groups}
+    files = {field: _file_of(field, content["format_version"]) for field in (*TABLES, *OPTIONAL)}
+    tables = {
+        field: _guarded(place / name, lambda path, field=field: read_table(path, field))
+        for field, name in files.items()
+        if name in content["checksums"]
+    }
     tensors = _guarded(place / WEIGHTS, _read_weights)
     found = _guarded(place / RESULT, lambda _path: _fields(content, tables, tensors))
-    for name, group in OPTIONAL:
-        if name in content["checksums"]:
-            found[group] = _read_table(place / name, group)
-    path = found.get(DEPTH[1])
-    if isinstance(path, xr.Dataset):
-        found[DEPTH[1]] = _guarded(place / DEPTH[0], lambda _path: DepthPath.of(path))
+    found |= {field: tables[field] for field in OPTIONAL if field in tables}
+    if DEPTH in tables:
+        found[DEPTH] = _guarded(place / files[DEPTH], lambda _path: DepthPath.of(tables[DEPTH]))
     others = content.get("others", [])  # a run from before there were any has none
     if not isinstance(others, list) or not set(map(str, others)) <= set(RANK_KINDS):
         raise DataError(f"load: {place / RESULT} is damaged (other ranks {str(others)[:60]}); run again.")
@@ -141,17 +146,20 @@ def _result_content(place: Path) -> dict[str, Any]:
         raise DataError(f"load: {place} is a run of fit; give its network.safetensors.")
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise DataError(f"load: {place / RESULT} is not a result of isthmus; give the folder that discover wrote.")
-    if content.get("format_version") != FORMAT_VERSION:
+    version = content.get("format_version")
+    if version not in (1, FORMAT_VERSION):  # whatever it is, also a list
         raise DataError(
-            f"load: {place / RESULT} has format version {content.get('format_version')}, this isthmus reads "
-            f"{FORMAT_VERSION}; install the version that wrote it."
+            f"load: {place / RESULT} has format version {version}, this isthmus reads "
+            f"1 and {FORMAT_VERSION}; install the version that wrote it."
         )
-    if not isinstance(content.get("checksums"), dict) or set(content["checksums"]) - {name for name, _ in OPTIONAL} != {
-        *TABLES,
-        WEIGHTS,
-    }:
+    required, optional = ({_file_of(field, version) for field in fields} for fields in (TABLES, OPTIONAL))
+    if not isinstance(content.get("checksums"), dict) or set(content["checksums"]) - optional != required | {WEIGHTS}:
         raise DataError(f"load: {place / RESULT} is damaged (no checksums); run again.")
     return content
+
+
+def _file_of(field: str, version: int = FORMAT_VERSION) -> str:
+    return _FILES_BEFORE.get(field, f"{field}.nc") if version == 1 else f"{field}.nc"
 
 
 def _guarded(path: Path, read: Callable[[Path], T]) -> T:
@@ -159,10 +167,6 @@ def _guarded(path: Path, read: Callable[[Path], T]) -> T:
     if not os.path.lexists(path):
         raise DataError(f"load: {path} is missing; the folder is incomplete, run again.")
     return through_door(file_inside(path.parent, path.name), read, kind="a part of a run", remedy="Run again.")
-
-
-def _read_table(path: Path, group: str) -> xr.Dataset:
-    return _guarded(path, lambda path: read_table(path, group))
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:
