@@ -79,6 +79,13 @@ def _torch_stays_as_it_was() -> Iterator[None]:  # pyright: ignore[reportUnusedF
 
 
 @pytest.fixture
+def unshifted(pytestconfig: pytest.Config) -> None:
+    """For tests that compare networks made here with those of a process of its own."""
+    if pytestconfig.getoption("--seed-shift"):
+        pytest.skip("the other process starts its networks where it always does")
+
+
+@pytest.fixture
 def blank_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Empty pictures, where a test runs commands but looks at none: drawing those of one page takes a second or two."""
     figure = importlib.import_module("matplotlib.figure").Figure((1, 1))
