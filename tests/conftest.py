@@ -1,7 +1,7 @@
 """No test may leave torch otherwise than it found it: what one leaves behind, the next one stumbles over.
 
-Besides: when garbage is looked for, the browser in which pages are tested, and `--seed-shift`, other initial weights
-for all that is trained.
+Besides: when garbage is looked for, the browser in which pages are tested, pictures for tests that look at none, and
+`--seed-shift`, other initial weights for all that is trained.
 """
 
 import functools
@@ -76,6 +76,21 @@ def _torch_stays_as_it_was() -> Iterator[None]:  # pyright: ignore[reportUnusedF
     after = (torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_num_threads())
     torch.set_grad_enabled(before[0])
     assert after == before, f"(gradients enabled, default type, threads) were {before} and are {after}"
+
+
+@pytest.fixture
+def unshifted(pytestconfig: pytest.Config) -> None:
+    """For tests that compare networks made here with those of a process of its own."""
+    if pytestconfig.getoption("--seed-shift"):
+        pytest.skip("the other process starts its networks where it always does")
+
+
+@pytest.fixture
+def blank_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty pictures, where a test runs commands but looks at none: drawing those of one page takes a second or two."""
+    figure = importlib.import_module("matplotlib.figure").Figure((1, 1))
+    for room in ("picture", "pictures"):
+        monkeypatch.setattr(f"isthmus.reports.{room}.drawn", lambda _picture: figure)
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from command_lines import line_of, write_table
 from isthmus import tasks
 from isthmus.cli.main import run
 
+pytestmark = pytest.mark.usefixtures("blank_pictures")
 NAMES = ["a", "b", "c", "d", "e", "y"]
 TARGET = ["--target", "y"]
 

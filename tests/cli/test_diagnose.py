@@ -19,6 +19,7 @@ from isthmus.discovery.files.models import read_model_file
 from isthmus.discovery.files.networks import write_network
 from isthmus.networks import FullyConnected
 
+pytestmark = pytest.mark.usefixtures("blank_pictures")
 DOUBLE = torch.float64
 
 

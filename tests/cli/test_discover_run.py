@@ -74,6 +74,7 @@ def test_a_search_ends_before_the_limit_so_that_there_is_time_to_show_it(monkeyp
     assert Deadline(None, began=97.0).left() is Deadline(None, began=97.0).for_search(pictures=True) is None
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_pictures_are_left_out_when_time_is_over_and_made_later(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(60, 3)))
     request = DiscoverRequest(str(tmp_path / "x.npy"), autoencode=True, evaluations=20, max_seconds=0.5, effort="quick")

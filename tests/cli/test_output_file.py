@@ -19,6 +19,7 @@ from command_lines import line_of
 from isthmus.cli.main import run
 from isthmus.discovery.files.networks import write_network
 
+pytestmark = pytest.mark.usefixtures("blank_pictures")
 Command = Callable[[Path, Path], list[str]]  # (folder of inputs, --out) -> arguments
 INPUTS: dict[str, Command] = {
     "apply": lambda at, out: ["apply", str(at / "run"), str(at / "inputs.csv"), "--out", str(out)],

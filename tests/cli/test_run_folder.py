@@ -106,6 +106,7 @@ def test_a_folder_without_permission_is_refused(tmp_path: Path) -> None:
         check_writable(tmp_path / "run")
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_clearing_removes_the_run_and_nothing_else(tmp_path: Path) -> None:
     found = discoveries.discovery(control=True)
     found.save(tmp_path)

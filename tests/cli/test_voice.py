@@ -17,7 +17,9 @@ import discoveries
 import isthmus
 from command_lines import write_table
 from isthmus.cli.commands import EXAMPLES, app
+from isthmus.cli.discover_run import print_verdict
 from isthmus.cli.main import run
+from isthmus.cli.terminal import terminal
 from isthmus.cli.voice import tell, voice
 
 SRC = Path(__file__).parents[2] / "src"
@@ -112,17 +114,15 @@ def test_examples_can_be_typed(line: str) -> None:
         assert found.make_context(name, list(arguments), parent=context).params
 
 
-def test_a_verdict_in_a_pipe_is_not_folded(saved: Path, tmp_path: Path) -> None:
-    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"PYTHONPATH": str(SRC)}
-    program = (
-        "import isthmus\nfrom isthmus.cli.discover_run import print_verdict\n"
-        "from isthmus.cli.terminal import terminal\n"
-        f"found = isthmus.load({str(saved)!r})\nprint_verdict(terminal(), found, 'page')"
-    )
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+def test_a_verdict_in_a_pipe_is_not_folded(
+    saved: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    print_verdict(terminal(), isthmus.load(saved), Path("page"))
+    lines = capfd.readouterr().out.splitlines()
     whole = next(text for text in _sentences(saved) if len(text) > 90)
-    assert any(whole in line for line in done.stdout.splitlines())
-    assert not any(line.endswith(" ") for line in done.stdout.splitlines())
+    assert any(whole in line for line in lines)
+    assert not any(line.endswith(" ") for line in lines)
 
 
 def _sentences(saved: Path) -> list[str]:

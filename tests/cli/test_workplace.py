@@ -40,7 +40,12 @@ def test_workers_of_a_scheduler_are_an_executor(monkeypatch: pytest.MonkeyPatch)
     distributed = pytest.importorskip("distributed", reason="dask.distributed is an extra")
     with (
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+            n_workers=1,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            processes=False,
+            protocol="tcp://",
         ) as owned,
         ExitStack() as stack,
     ):

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import isthmus
-from command_lines import write_table
+from command_lines import carried_out, write_table
 from isthmus import Discovery, tasks
 from isthmus.training.checkpoint import load_state
 
@@ -31,10 +31,15 @@ def table(folder: Path, num_samples: int) -> Path:
     return write_table(folder / "data.csv", names, np.hstack([task.x, task.y]).round(6))
 
 
+def words(data: Path, *options: str) -> list[str]:
+    return ["discover", str(data), *OPTIONS, *options]
+
+
 def start(data: Path, *options: str) -> subprocess.Popen[bytes]:
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(isthmus.__file__).parents[1])}
-    command = [*COMMAND, "discover", str(data), *OPTIONS, *options]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment)
+    return subprocess.Popen(
+        [*COMMAND, *words(data, *options)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment
+    )
 
 
 def finish(process: subprocess.Popen[bytes]) -> None:
@@ -109,7 +114,7 @@ def disturbed(data: Path, folder: Path, kills: list[tuple[Condition, int]], *mor
     for _ in range(3):
         options = killed(data, folder, kills, *more)
         if options is not None:
-            finish(start(data, *options))
+            carried_out(words(data, *options))
             return isthmus.load(folder)
         shutil.rmtree(folder)
     raise AssertionError("it ended before it could be killed, three times")
@@ -126,14 +131,16 @@ def killed(data: Path, folder: Path, kills: list[tuple[Condition, int]], *more: 
     return options
 
 
+@pytest.mark.usefixtures("unshifted")
 def test_a_kill_in_the_truncation_changes_nothing(tmp_path: Path) -> None:
     data = table(tmp_path, 120)
-    finish(start(data, *SHORT, "--out", str(tmp_path / "whole")))
+    carried_out(words(data, *SHORT, "--out", str(tmp_path / "whole")))
     kills: list[tuple[Condition, int]] = [(finished_units("truncate", 1), signal.SIGKILL)]
     assert_same(disturbed(data, tmp_path / "run", kills, *SHORT), isthmus.load(tmp_path / "whole"))
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("unshifted")
 def test_kills_at_the_start_and_in_the_scree_curve_change_nothing(
     undisturbed: tuple[Path, Discovery], tmp_path: Path
 ) -> None:
@@ -171,6 +178,7 @@ def test_a_kill_while_the_result_is_written_leaves_no_half_result(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("unshifted")
 def test_kills_within_long_units_go_on_from_their_checkpoints(tmp_path: Path) -> None:
     data = table(tmp_path, 12_000)
     long = ["--ridge", "3e-3", "--evaluations", "800"]  # a start takes longer than the seconds between checkpoints

@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 
 import isthmus
-from isthmus.cli.main import run
+from command_lines import carried_out
 from isthmus.sweeps import sweep
 from isthmus.training.checkpoint import load_state
 from isthmus.training.fitting import Fitting
-from isthmus.training.threads import one_thread_each
 from isthmus.writing.checksums import opened_json
 from sweep_plans import contents, write_plan
 
@@ -93,18 +92,16 @@ def check_fit(data: Path, windows: Sequence[str], *more: str, processes: int = 0
 FIT_WINDOWS = ("isthmus.cli.fit_run:_described", "isthmus.cli.fit_run:write_bytes", "isthmus.cli.fit_run:shutil.rmtree")
 
 
+@pytest.mark.usefixtures("unshifted")
 def test_a_fit_that_was_killed_before_its_result_stood_is_not_trained_again(
-    data: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+    data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if pytestconfig.getoption("--seed-shift"):
-        pytest.skip("the killed process starts its network where it always does")
     words = ["fit", str(data), *FIT]
     assert ends(data, FIT_WINDOWS[1], *words, "--out", str(data.with_name("run"))) == -signal.SIGKILL
-    with one_thread_each():
-        with monkeypatch.context() as patched:
-            patched.setattr(Fitting, "_phases", _never)
-            assert run([*words, "--resume", str(data.with_name("run"))]) in {0, 3}
-        assert run([*words, "--out", str(data.with_name("whole"))]) in {0, 3}
+    with monkeypatch.context() as patched:
+        patched.setattr(Fitting, "_phases", _never)
+        carried_out([*words, "--resume", str(data.with_name("run"))])
+    carried_out([*words, "--out", str(data.with_name("whole"))])
     assert fitted(data.with_name("run")) == fitted(data.with_name("whole"))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import isthmus
+from isthmus.cli.main import run
 from isthmus.errors import DataWarning
 from isthmus.networks import kinds
 from isthmus.sweeps.run_files import read_network, read_result
@@ -70,11 +71,17 @@ def test_it_is_known_to_every_process_that_asks(tmp_path: Path) -> None:
     assert found.stdout.split() == [*OURS, "gated"], found.stderr
 
 
-def test_a_folder_that_one_works_in_announces_nothing(tmp_path: Path) -> None:
-    install(tmp_path / "data")
-    assert python(tmp_path / "data", "-c", ASK).stdout.split() == OURS
-    # not even where the path names it, for nobody can tell why it does
-    assert python(tmp_path / "data", "-c", ASK, site=tmp_path / "data").stdout.split() == OURS
+@pytest.mark.parametrize("named", ["", "in full"])
+def test_a_folder_that_one_works_in_announces_nothing(named: str, tmp_path: Path, unread: pytest.MonkeyPatch) -> None:
+    """Not even where the path names it, for nobody can tell why it does."""
+    folder = install(tmp_path / "data")
+    unread.chdir(folder)
+    unread.syspath_prepend(folder if named else "")
+    assert [kind.name for kind in kinds.kinds()] == OURS
+    unread.chdir(tmp_path)
+    unread.syspath_prepend(folder)
+    unread.setattr(kinds, "_unread", [kinds.GROUP])
+    assert [kind.name for kind in kinds.kinds()] == [*OURS, "gated"], "nothing was announced there"
 
 
 @pytest.mark.parametrize(
@@ -93,17 +100,19 @@ def test_a_broken_one_is_left_out_and_said(
         assert [kind.name for kind in kinds.kinds()] == OURS
 
 
-def test_workers_of_a_sweep_train_it_and_files_bring_it_back(tmp_path: Path, unread: pytest.MonkeyPatch) -> None:
+def test_workers_of_a_sweep_train_it_and_files_bring_it_back(
+    tmp_path: Path, unread: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("distributed", reason="workers need the extra cluster")
     site, out = install(tmp_path / "site"), tmp_path / "out"
     (tmp_path / "plan.toml").write_text(PLAN)
-    words = ["-m", "isthmus", "sweep", "plan.toml", "--out", str(out), "--workers", "1"]
-    refused = python(tmp_path, *words)
-    assert refused.returncode == 2
-    assert "network.kind is 'gated'" in refused.stderr
-    done = python(tmp_path, *words, site=site)
+    words = ["sweep", str(tmp_path / "plan.toml"), "--out", str(out), "--workers", "1"]
+    assert run(words) == 2
+    assert "network.kind is 'gated'" in capsys.readouterr().err
+    done = python(tmp_path, "-m", "isthmus", *words, site=site)
     assert done.returncode == 0, done.stderr
     (folder,) = out.glob("runs/*/*")
     assert read_result(folder).settings["network"]["kind"] == "gated"
     unread.syspath_prepend(site)
+    unread.setattr(kinds, "_unread", [kinds.GROUP])
     assert type(read_network(folder)).__name__ == "GatedResNet"

@@ -18,6 +18,7 @@ import pytest
 import torch
 import xarray as xr
 
+from command_lines import carried_out
 from figure_parts import raising, trainings
 from isthmus import Discovery, FullyConnected, Limits, discover
 from isthmus.errors import ProcessLost, SweepError
@@ -147,7 +148,7 @@ def test_killed_workers_change_nothing(usual: list[bytes], tmp_path: Path) -> No
 
 def test_an_executor_of_the_callers_breaks_and_the_same_call_goes_on(usual: list[bytes], tmp_path: Path) -> None:
     def pool() -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(2, mp_context=get_context("spawn"))
+        return ProcessPoolExecutor(1, mp_context=get_context("spawn"))  # a worker takes seconds to begin
 
     with pool() as executor:
         assert executor.submit(os.getpid).result()
@@ -173,24 +174,15 @@ def test_workers_of_dask_give_the_same_bits_also_when_one_is_killed(usual: list[
         cluster.close()
 
 
+def words(folder: Path, data: Path, *options: str) -> list[str]:
+    asked = ["--effort", "quick", "--target", "u,v", "--ridge", "1e-2,3e-3", "--starts", "3", "--evaluations", "200"]
+    return ["discover", str(data), *asked, "--no-pictures", "--out", str(folder), *options]
+
+
 def command(folder: Path, data: Path, *options: str) -> subprocess.Popen[str]:
-    words = [
-        "discover",
-        str(data),
-        "--effort",
-        "quick",
-        "--target",
-        "u,v",
-        "--ridge",
-        "1e-2,3e-3,1e-3",
-        "--starts",
-        "3",
-        "--evaluations",
-        "300",
-    ]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(SRC)}
     return subprocess.Popen(
-        [sys.executable, "-m", "isthmus", *words, "--no-pictures", "--out", str(folder), *options],
+        [sys.executable, "-m", "isthmus", *words(folder, data, *options)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True,
     )  # fmt: skip
 
@@ -200,21 +192,17 @@ def numbers(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.glob("*.safetensors")}
 
 
-def finish(process: subprocess.Popen[str]) -> None:
-    _, err = process.communicate(timeout=300)
-    assert process.returncode in {0, 3}, err
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A table, and the folder of a run of it that nothing stopped."""
     data, folder = tmp_path_factory.mktemp("data") / "data.csv", tmp_path_factory.mktemp("whole") / "run"
     assert TASK.y is not None
     np.savetxt(data, np.hstack([TASK.x, TASK.y[:, :2]]), delimiter=",", header="a,b,c,d,e,u,v", comments="")
-    finish(command(folder, data, "--executor", "threads"))
+    carried_out(words(folder, data, "--executor", "threads"))
     return data, folder
 
 
+@pytest.mark.usefixtures("unshifted")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_a_run_in_processes_soon_and_it_goes_on_bit_for_bit(
     whole: tuple[Path, Path], tmp_path: Path, number: signal.Signals
@@ -231,6 +219,6 @@ def test_a_signal_stops_a_run_in_processes_soon_and_it_goes_on_bit_for_bit(
     assert "go on with" in err
     assert "Traceback" not in err
     assert time.monotonic() - began < 15
-    finish(command(folder, data, "--resume", str(folder)))
+    carried_out([*words(folder, data)[:-2], "--resume", str(folder), "--executor", "threads"])
     assert numbers(folder)
     assert numbers(folder) == numbers(whole[1])

@@ -255,7 +255,7 @@ def check_discovery(kind: str, folder: Path) -> None:
     """A rank with two halves that meet in it and predict; the same bits from the folder, and after a stop."""
     task = isthmus.tasks.teacher(1, d_in=6, d_out=4, latent_dim=2, num_samples=100, seed=1)
     arguments: dict[str, Any] = {"network": kind, "starts": 1, "ridge": [3e-3], "workers": 1, "depth": 8}
-    limits = isthmus.Limits(evaluations=300)
+    limits = isthmus.Limits(evaluations=100)
     found = isthmus.discover(task.x, task.y, **arguments, limits=limits, out=folder / "whole", effort="quick")
     assert found.transform(task.x).shape == (100, found.rank)
     assert float(found.scree["heldout_error"].min()) < 0.5

@@ -203,6 +203,7 @@ def written(loss: Loss, folder: Path) -> tuple[Path, list[str]]:
     return folder / "d.parquet", [*options, "--loss", loss.name]
 
 
+@pytest.mark.usefixtures("blank_pictures")
 @every_loss
 def test_commands_take_it(
     loss: Loss, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -3,7 +3,7 @@ import torch
 
 from closeness import assert_equals, random
 from isthmus.constructions import rank_one_interpolator
-from isthmus.constructions.piecewise_linear import candidate_directions
+from isthmus.constructions.piecewise_linear import candidate_directions, end_cost
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks import jacobians
 from shape_checks import own_shape_checks
@@ -40,6 +40,14 @@ def test_more_directions_never_give_a_larger_constant() -> None:
     x, y = random(12, 4), random(12, 3, seed=1)
     constants = [rank_one_interpolator(x, y, depth=3, num_directions=n).constant for n in (1, 20, 200)]
     assert constants[0] >= constants[1] >= constants[2]
+
+
+@pytest.mark.parametrize("depth", [2, 3, 7])
+def test_directions_are_compared_by_the_norms_of_their_networks(depth: int) -> None:
+    x, y = random(9, 3) + 30, random(9, 2, seed=1)
+    for u in candidate_directions(x, 3, 0):
+        made = rank_one_interpolator(x, y, depth=depth, direction=u)
+        assert end_cost(x @ made.direction, y, depth) == pytest.approx(made.constant + min(depth, 3), rel=1e-12)
 
 
 @pytest.mark.parametrize("depth", [2, 3, 20])

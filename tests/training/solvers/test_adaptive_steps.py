@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isthmus.networks import FullyConnected, LeakyResNet
-from isthmus.training import FitEvent, Limits, Outcome, fit
+from isthmus.training import FitEvent, FitResult, Limits, Outcome, fit
 from isthmus.training.solvers.adaptive_steps import AdaptiveSteps, even_steps, relative_moves, resampled
 from isthmus.training.solvers.preconditioned import TO_RELU, PreconditionedLBFGS
 from isthmus.training.solvers.solver import LBFGS, Adam, GradientDescent, Solver, State
@@ -133,13 +133,20 @@ def spoiled_from(network: LeakyResNet, evaluations: int, *, times: int) -> Calla
     return spoil
 
 
+@functools.cache
+def first_minimum(smoothing: tuple[float, ...]) -> tuple[AdaptiveSteps, LeakyResNet, FitResult]:
+    """A solver, and what it comes to before its rounds at a minimum begin."""
+    x, y = small_data()
+    solver = replace(SOLVER, rounds=0, solver=replace(SOLVER.solver, smoothing=smoothing))
+    once = adaptive()
+    return solver, once, fit(once, x, y, ridge=RIDGE, solver=replace(solver, final_rounds=0))
+
+
 @pytest.mark.parametrize("smoothing", [(0.1,), (0.1, 0.0)])
 @pytest.mark.parametrize("cut", ["solver, at once", "solver, later", "limits", "diverged"])
 def test_the_last_minimum_is_kept_whatever_ends_the_way_to_the_next(smoothing: tuple[float, ...], cut: str) -> None:
     x, y = small_data()
-    solver = replace(SOLVER, rounds=0, solver=replace(SOLVER.solver, smoothing=smoothing))
-    once = adaptive()
-    first = fit(once, x, y, ridge=RIDGE, solver=replace(solver, final_rounds=0))
+    solver, once, first = first_minimum(smoothing)
     assert first.outcome is Outcome.CONVERGED
     allowed = first.gradient_evaluations + (0 if cut == "solver, at once" else 5)
     network, limits, callback = adaptive(), None, None
