@@ -12,6 +12,7 @@ import torch
 
 from isthmus.discovery.choices import FREE
 from isthmus.discovery.factorisation import cut_network, joined
+from isthmus.discovery.halves import RANK
 from isthmus.discovery.kinds.family import Family, fill
 from isthmus.discovery.kinds.linear_maps import LINEAR_START_NOISE, reduced_rank_map, regression_target
 from isthmus.discovery.minimum import Minimum
@@ -144,6 +145,11 @@ class Connected(Family[FullyConnected]):
         """The rank of its middle matrices."""
         return replace(minimum, activation_rank=middle_rank(network))
 
+    @property
+    def known_well(self) -> bool:
+        """With curved halves; of linear ones weak combinations show late."""
+        return self.settings.rank_kind is RANK
+
     def spare_rank(self, base: Minimum, most: int) -> int:
         """Least rank, at most `most`, to which a start is truncated without a rise of its objective, by bisection."""
         allowed = self.problem.loss.compared.raised(base.objective, 1 + FREE)
@@ -161,6 +167,7 @@ class Connected(Family[FullyConnected]):
     def raised(self, session: Session, *, base: Minimum) -> Minimum:
         """One rank more is tried from a trained start, at its ridge."""
         network = self.network_of(base)
-        solver = RankTrials(LBFGS(self.settings.raise_evaluations), most=1, attempt=raise_rank)
+        polish = LBFGS(self.settings.raise_evaluations, prospect=self.prospect(base.objective, margin=0.0))
+        solver = RankTrials(polish, most=1, attempt=raise_rank)
         end = self.trained(network, base.ridge, solver, session)
         return self.measured(network, end, ridge=base.ridge, start=base.start, kind=str(StartKind.RAISED))

@@ -13,14 +13,17 @@ from typing import Any, ClassVar, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from isthmus.discovery.choices import LONG_BESIDE, LONG_CURVE, WHOLE
+from isthmus.discovery.choices import GAIN, LONG_BESIDE, LONG_CURVE, OUT_OF_REACH, WHOLE
 from isthmus.discovery.data.problem import Problem
+from isthmus.discovery.kinds.held_out_rises import HeldOutRises
 from isthmus.discovery.minimum import Minimum, flat_parameters
 from isthmus.discovery.settings import Settings, StartKind
 from isthmus.discovery.work.unit import Session
 from isthmus.networks import FullyConnected, reduced_jacobians
 from isthmus.theory.spectra import spectral_gap_rank
 from isthmus.training import FitResult, Limits, Outcome, fit
+from isthmus.training.solvers.looked_at import LookedAt
+from isthmus.training.solvers.prospect import NONE_NEEDED, Prospect
 from isthmus.training.solvers.solver import LBFGS, Adam, Solver
 
 JACOBIAN_POINTS = 64
@@ -137,9 +140,27 @@ class Family(ABC, Generic[N]):
     def truncated(self, session: Session, *, base: Minimum, rank: int) -> Minimum:
         """Lead a trained start through `rank` dimensions and polish it at its ridge."""
         network = self.network_of(base)
+        prospect = self.prospect(self.problem.objective(network, base.ridge), margin=OUT_OF_REACH)
         narrow = self.narrowed(network, rank)
-        end = self.trained(narrow, base.ridge, LBFGS(self.settings.polish_evaluations), session)
+        solver = LBFGS(self.settings.polish_evaluations, prospect=prospect)
+        end = self.trained(narrow, base.ridge, solver, session)
         return self.measured(self.restored(narrow, network), end, ridge=base.ridge, rank=rank)
+
+    @property
+    def known_well(self) -> bool:
+        """Whether enough tasks of known rank were searched with such networks to end trainings that change nothing."""
+        return False
+
+    def prospect(self, objective: float, *, margin: float) -> Prospect:
+        """What a training must still be able to reach: to come near an objective, to fall by what makes a reading.
+
+        Args:
+            objective: of the network that it began with, before that was led through fewer dimensions, or more.
+            margin: relative height above that from which nothing is to be learnt any more.
+        """
+        raised = self.problem.loss.compared.raised
+        worth = objective - raised(objective, 1 - GAIN)
+        return Prospect(goal=raised(objective, 1 + margin), worth=worth) if self.known_well else NONE_NEEDED
 
     def descended(self, session: Session, *, base: Minimum, rank: int) -> Minimum:
         """Lead a minimum of a dimension more through `rank` of them, and train long, so that these take over its part.
@@ -162,10 +183,12 @@ class Family(ABC, Generic[N]):
     def refine(self, network: N, ridge: float, session: Session) -> FitResult:
         """Train at a ridge smaller than this one, in place; back to where it began if the held-out error rose.
 
-        Few or noisy rows are fitted too closely at the smaller ridge. What is given back says how the training ended.
+        Few or noisy rows are fitted too closely at the smaller ridge, which shows early. The result is of the training.
         """
         began, error = flat_parameters(network), self.problem.heldout_error(network)
-        solver = LBFGS(self.settings.refine_evaluations)
+        solver: Solver = LBFGS(self.settings.refine_evaluations)
+        if self.known_well:
+            solver = LookedAt(solver, self.settings.refine_evaluations // 3, HeldOutRises(self.problem, error))
         end = self.trained(network, ridge * self.settings.refine_ridge, solver, session)
         if not self.problem.heldout_error(network) <= error:
             fill(network, began)

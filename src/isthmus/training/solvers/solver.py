@@ -18,6 +18,7 @@ from isthmus.training.fit_result import StopReason
 from isthmus.training.moves import Move
 from isthmus.training.solvers.line_search import CURVATURE, Point, wolfe_search
 from isthmus.training.solvers.pairs import direction, forget, no_pairs, remember
+from isthmus.training.solvers.prospect import NONE_NEEDED, Prospect
 from isthmus.training.steps.step import Step
 
 
@@ -209,7 +210,7 @@ class LBFGS:
     """Full-batch L-BFGS with a strong Wolfe line search.
 
     It ends when the relative gradient is below `tolerance`, when the objective has fallen by less than
-    `plateau` (relative) over `window` iterations, or when `evaluations` are used up.
+    `plateau` (relative) over `window` iterations, when `evaluations` are used up, or without prospects.
 
     Attributes:
         evaluations: gradient evaluations allowed.
@@ -218,6 +219,7 @@ class LBFGS:
             float64.
         plateau: relative fall of the objective over `window` iterations below which it ends.
         window: see `plateau`.
+        prospect: what it must be able to reach to go on.
     """
 
     evaluations: int
@@ -225,6 +227,7 @@ class LBFGS:
     tolerance: float | None = None
     plateau: float = 1e-6
     window: int = 50
+    prospect: Prospect = NONE_NEEDED
 
     def start(self, step: Step) -> State:
         """The state before the first iteration."""
@@ -276,7 +279,7 @@ class LBFGS:
                 end(state, StopReason.PLATEAU)
         if self._is_stationary(step, state):
             end(state, StopReason.CONVERGED)
-        elif state["evaluations"] >= self.evaluations:
+        elif state["evaluations"] >= self.evaluations or self.prospect.looks_at(state, allowed=self.evaluations):
             end(state, StopReason(state["reason"] or StopReason.LIMIT))
 
     def _is_stationary(self, step: Step, state: State) -> bool:
