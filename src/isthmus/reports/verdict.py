@@ -16,6 +16,7 @@ from isthmus.discovery.groups.group_words import before_rounding, groups_in_word
 from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS
 from isthmus.reports.depth_words import depth_sentence
 from isthmus.reports.diagnosis_verdict import verdict_of_diagnosis
+from isthmus.reports.steepest_words import has_steepest, steepest_line
 from isthmus.reports.straight_words import short_line
 from isthmus.reports.words import Line, VerdictText, dimensions, percent, sentence
 from isthmus.theory import RankEstimate, Verdict
@@ -46,6 +47,7 @@ def _verdict_of_discovery(found: Discovery, halves: Sequence[xr.Dataset]) -> Ver
     lines.append(Line("Probability", _probability(found)))
     lines.append(Line("Ranks", ranks_sentence(found)))
     lines += map(short_line, halves)
+    lines += [steepest_line(half) for half in halves if has_steepest(half)]
     lines.append(Line("Limit", _limit(found)))
     lines.append(Line("Groups", _groups(found)))
     lines.append(Line("Error", _error(found)))
@@ -160,7 +162,11 @@ def _error(found: Discovery) -> str:
     error = float(found.scree["heldout_error"].sel(rank=found.rank))
     if not math.isfinite(error):
         return ""
-    return f"through {_counted(found, found.rank)}, {percent(error)} of {found.loss.words.left} on held-out data."
+    text = f"through {_counted(found, found.rank)}, {percent(error)} of {found.loss.words.left} on held-out data"
+    if found.kind != INDEX.name or not found.loss.is_quadratic or not 0 < error < 1:
+        return f"{text}."
+    # E |y - f|^2 >= E Var(y | A x) for every f, so that more combinations cannot save more than all of the error
+    return f"{text}; no other combination of the inputs does more than that, and some that do less may be missing."
 
 
 def _rows(found: Discovery) -> str:
