@@ -43,7 +43,17 @@ from pathlib import Path
 import numpy as np
 
 from measured.index_cases import IndexCase, metamorphic_cases, mode_cases, multi_index_cases, order_cases
-from measured.index_rows import CLASSICAL, Line, Table, read_lines, side_by_side
+from measured.index_rows import (
+    CLASSICAL,
+    Line,
+    Table,
+    counts,
+    is_silent,
+    of_engineering,
+    of_reduction,
+    read_lines,
+    side_by_side,
+)
 from measured.index_search import Search
 from measured.known_cases import engineering_cases, formula_cases, reduction_cases, spread_cases, units_cases
 
@@ -99,11 +109,6 @@ def numbers(lines: Sequence[Line], column: str) -> list[float]:
     return [float(line[column]) for line in lines if line[column]]
 
 
-def is_silent(line: Line) -> bool:
-    """Wrong without a warning."""
-    return line["right"] == "0" and line["verdict"] in {"CONFIDENT", "ORDER"}
-
-
 def middle(values: Sequence[float]) -> str:
     """Median to three digits, or a dash."""
     return f"{statistics.median(values):.3g}" if values else "-"
@@ -130,17 +135,7 @@ def summary(suite: str, lines: Sequence[Line]) -> str:
     if best:
         ratio = statistics.median(ours / max(other, 1e-9) for ours, other in best)
         parts.append(f"  best classical {middle([other for _, other in best])}; ours over it, median {ratio:.2f}")
-    if suite == "sdr":
-        parts += [f"  {kind}: dcor {mean}" for kind, mean in by_kind(lines).items()]
     return "\n".join(parts)
-
-
-def by_kind(lines: Sequence[Line]) -> dict[str, str]:
-    """Mean distance correlation over the repeats of a model, with their number."""
-    kinds: dict[str, list[float]] = {}
-    for line in lines:
-        kinds.setdefault(line["case"].split(" seed=")[0], []).append(float(line["dcor"]))
-    return {kind: f"{statistics.mean(values):.3f} ({len(values)})" for kind, values in sorted(kinds.items())}
 
 
 def worst(lines: Sequence[Line]) -> list[Line]:
@@ -170,10 +165,10 @@ def main(arguments: Sequence[str] | None = None, *, search: Search | None = None
     parser.add_argument("--quick", action="store_true", help="the smallest case of the first ten of each suite")
     parser.add_argument("--out", type=Path, help=".csv file that keeps the lines; those in it are not measured again")
     parser.add_argument("--tables", type=Path, nargs="+", help="say what stands in these files, and measure nothing")
-    parser.add_argument("--commit", help="draw the cases of this commit instead of HEAD's")
+    parser.add_argument("--commit", help="the cases of this commit instead of HEAD's; of --tables: only these")
     options = parser.parse_args(arguments)
     if options.tables:
-        return conclude([line for path in options.tables for line in read_lines(path)])
+        return conclude([line for path in options.tables for line in read_lines(path, commit=options.commit)])
     asked = options.suites or (["multi-index"] if options.quick else list(SUITES))
     if unknown := [suite for suite in asked if suite not in SUITES]:
         parser.error(f"no suite {', '.join(unknown)}; known are {', '.join(SUITES)}")
@@ -190,11 +185,19 @@ def main(arguments: Sequence[str] | None = None, *, search: Search | None = None
 
 
 def conclude(lines: Sequence[Line]) -> int:
-    """Print the worst lines, each suite beside its goal and the distances side by side; 1 where one is silent."""
+    """Print the worst lines, each suite beside its goal, and the tables of all; 1 where one is silent."""
     suites = {suite: [line for line in lines if line["suite"] == suite] for suite in SUITES}
     print("\nworst first:", *map(said, worst(lines)), "", sep="\n")
-    print(*(summary(suite, of) for suite, of in suites.items() if of), "", side_by_side(lines), sep="\n")
+    print(*(summary(suite, of) for suite, of in suites.items() if of), sep="\n")
+    for table in tables(lines):
+        print(f"\n{table}")
     return int(any(map(is_silent, lines)))
+
+
+def tables(lines: Sequence[Line]) -> list[str]:
+    """Those of `docs/notes/index_rank.md`: what came of each suite, distances side by side, two suites line by line."""
+    known = {suite: len(cases_of(suite, "")) for suite in SUITES}
+    return [counts(lines, known), side_by_side(lines), of_engineering(lines), of_reduction(lines)]
 
 
 def smallest(cases: Sequence[Planned]) -> list[Planned]:

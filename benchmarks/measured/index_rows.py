@@ -3,7 +3,7 @@
 import csv
 import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from isthmus.errors import DataError
 from measured.rows import head
 
 COLUMNS: tuple[str, ...] = (
-    "suite", "case", "truth", "found", "verdict", "right", "distance",
+    "suite", "case", "truth", "found", "verdict", "right", "distance", "leading",
     "sir", "save", "directional", "phd", "opg", "mave", "dcor", "seconds", "classical_seconds", "detail",
     "commit", "measured_at",
 )  # fmt: skip
@@ -83,9 +83,65 @@ def side_by_side(lines: Sequence[Line]) -> str:
             found = re.search(r"noise=([\d.]+)", line["case"])
             kinds.setdefault((line["suite"], found[1] if found else ""), []).append(line)
     heads = ["suite", "noise", "cases", "ours", *CLASSICAL, "best", "ours / best"]
-    rows = [heads, ["---"] * len(heads)]
-    rows += [[suite, noise, str(len(of)), *_medians(of)] for (suite, noise), of in sorted(kinds.items())]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return _markdown(
+        heads, [[suite, noise, str(len(of)), *_medians(of)] for (suite, noise), of in sorted(kinds.items())]
+    )
+
+
+def is_silent(line: Line) -> bool:
+    """Wrong without a warning."""
+    return line["right"] == "0" and line["verdict"] in {"CONFIDENT", "ORDER"}
+
+
+def counts(lines: Sequence[Line], cases: Mapping[str, int]) -> str:
+    """A Markdown table of what came of each suite: how many of its cases were measured, right, confident, silent.
+
+    Args:
+        lines: one for each case.
+        cases: suite -> how many there are, in the order of the table.
+    """
+    rows = list[list[str]]()
+    for suite, count in cases.items():
+        of = [line for line in lines if line["suite"] == suite]
+        if not of:
+            continue
+        right, sure = sum(line["right"] == "1" for line in of), sum(line["verdict"] == "CONFIDENT" for line in of)
+        seconds = statistics.median(float(line["seconds"]) for line in of)
+        silent = sum(map(is_silent, of))
+        rows.append([suite, str(len(of)), str(count), str(right), str(sure), str(silent), f"{seconds:.1f}"])
+    return _markdown(["suite", "measured", "of", "right", "confident", "silent", "median CPU s"], rows)
+
+
+def of_reduction(lines: Sequence[Line]) -> str:
+    """A Markdown table of the models A, B, C by predictors and rows: mean distance correlation, ranks as they came."""
+    kinds: dict[tuple[str, ...], list[Line]] = {}
+    for line in lines:
+        if line["dcor"]:
+            model, predictors, rows, _ = line["case"].split()
+            kinds.setdefault((model, predictors, rows.removeprefix("n=")), []).append(line)
+    table = list[list[str]]()
+    for kind, of in sorted(kinds.items(), key=lambda pair: (pair[0][:2], int(pair[0][2]))):
+        values = [float(line["dcor"]) for line in of]
+        read = ", ".join(f"{line['found']}{'' if line['verdict'] == 'CONFIDENT' else '?'}" for line in of)
+        table.append([*kind, str(len(of)), f"{statistics.mean(values):.3f}", f"{min(values):.3f}", read])
+    return _markdown(["model", "predictors", "rows", "draws", "mean dcor", "least", "combinations read"], table)
+
+
+def of_engineering(lines: Sequence[Line]) -> str:
+    """A Markdown table of the functions of engineering: both distances, and those up to each clear gap."""
+    table = list[list[str]]()
+    for line in sorted((line for line in lines if line["suite"] == "engineering"), key=lambda line: line["case"]):
+        function, _, noise, _ = line["case"].split()
+        said = re.search(r"first directions of slope ([^;]*)", line["detail"])
+        read = f"{line['found']}, {line['verdict'].replace('_', ' ').lower()}"
+        near = [f"{float(line[name]):.3f}" if line[name] else "-" for name in ("distance", "leading")]
+        table.append([function, noise.removeprefix("noise="), read, *near, said[1] if said else "-"])
+    heads = ["function", "noise", "read", "all", "up to the clearest gap", "first so many: distance (uncertain by)"]
+    return _markdown(heads, table)
+
+
+def _markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in [heads, ["---"] * len(heads), *rows])
 
 
 def _medians(lines: Sequence[Line]) -> list[str]:
@@ -97,10 +153,11 @@ def _medians(lines: Sequence[Line]) -> list[str]:
     return [*medians, f"{ratio:.2f}"]
 
 
-def read_lines(path: Path) -> list[Line]:
-    """The lines of a table, of whatever commits."""
+def read_lines(path: Path, *, commit: str | None = None) -> list[Line]:
+    """The lines of a table, of whatever commits or drawn from this one; of a case measured twice the last."""
     with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+        lines = [line for line in csv.DictReader(file) if commit is None or line["commit"].startswith(commit)]
+    return list({(line["commit"], line["suite"], line["case"]): line for line in lines}.values())
 
 
 def _said(value: object) -> str:

@@ -21,6 +21,7 @@ REPEATS, SEEDS = 20, 10
 SIZES = (1000, 2000, 5000)
 SPREAD_ROWS, ENGINEERING_ROWS = 4000, 1000
 EXACT = 1e-9  # of spans and units that are whole numbers but for rounding
+GAP = 2.0  # of neighbouring eigenvalues, from which the ones before are directions of their own
 NEAR = 0.05  # of the leading eigenvectors of the gradient covariance
 
 
@@ -157,20 +158,49 @@ class EngineeringCase:
         return f"{self.function} n={ENGINEERING_ROWS} noise={self.noise:g} seed={self.seed}"
 
     def measure(self, search: Search) -> Row:
-        """Right means near the as many leading eigenvectors of the exact gradient covariance, or no sharp rank."""
+        """Right means near the as many leading eigenvectors of the exact gradient covariance, or no sharp rank.
+
+        Beside it, `leading`: how near the leading gradient directions that were found lie up to the clearest gap of
+        the exact eigenvalues at no more of them.
+        """
         function = ENGINEERING[self.function]
         task = tasks.engineering(self.function, num_samples=ENGINEERING_ROWS, noise=self.noise, seed=self.seed)
         values, vectors = np.linalg.eigh(function.standardised_covariance().numpy())
+        values, vectors = values[::-1], vectors[:, ::-1].T
         found, row = searched(search, task.x, task.target, encoder="linear")
-        leading = vectors[:, ::-1][:, : found.rank].T
         low, high = np.array(list(function.ranges.values())).T
-        gap = distance(rows_of(found) * (high - low), leading)
-        shares = " ".join(f"{v:.2g}" for v in values[::-1] / values.sum())
-        said = f"shares of the gradients {shares}; {row['detail']}"
+        gap = distance(rows_of(found) * (high - low), vectors[: found.rank])
+        shares = " ".join(f"{v:.2g}" for v in values / values.sum())
+        near, said = leading_directions(found, values, vectors, (high - low) / task.x.std(0))
+        said = f"shares of the gradients {shares}; {said}{row['detail']}"
         right = int((found.rank > 0 and gap <= NEAR) or found.verdict.name == "NO_SHARP_RANK")
         scaled = task.x / (high - low)
-        beside = classical(scaled, task.target, leading) if found.rank else {}
-        return row | beside | {"truth": len(function.directions), "right": right, "distance": gap, "detail": said}
+        beside = classical(scaled, task.target, vectors[: found.rank]) if found.rank else {}
+        truth = len(function.directions)
+        return row | beside | {"truth": truth, "right": right, "distance": gap, "leading": near, "detail": said}
+
+
+def leading_directions(found: Any, values: Array, vectors: Array, scales: Array) -> tuple[float | str, str]:
+    """How near the first gradient directions lie to the eigenvectors, up to the clearest gap; and of all clear gaps.
+
+    Args:
+        found: a discovery, or a stand-in for one, which knows none.
+        values: of the exact gradient covariance, descending, and
+        vectors: its eigenvectors as rows.
+        scales: what turns directions of standardised columns into those of its columns.
+    """
+    table = getattr(found, "combinations", None)
+    if table is None or "gradient_direction" not in table:
+        return "", ""
+    rows = table["gradient_direction"].values * scales
+    ratios = {
+        j: float(values[j - 1] / max(values[j], EXACT * values[0])) for j in range(1, min(len(rows) + 1, len(values)))
+    }
+    clear = [j for j, ratio in ratios.items() if ratio >= GAP]
+    near = {j: distance(rows[:j], vectors[:j]) for j in clear}
+    sure = table["gradient_angle"].values if "gradient_angle" in table else np.full(len(rows), np.nan)
+    listed = ", ".join(f"{j}: {near[j]:.3f} ({sure[j - 1]:.3f})" for j in clear)
+    return near[max(clear, key=lambda j: ratios[j])] if clear else "", f"first directions of slope {listed}; "
 
 
 def reduction_cases(rng: np.random.Generator) -> list[IndexCase]:

@@ -106,6 +106,23 @@ def test_the_index_rank_counts_the_combinations(index: isthmus.Discovery) -> Non
     assert np.linalg.norm(found @ found.T - b.T @ b, 2) < 0.1
 
 
+def test_the_steepest_directions_span_the_combinations_and_follow_the_slopes(
+    index: isthmus.Discovery, tmp_path: Path
+) -> None:
+    index.save(tmp_path / "run")
+    for table in (index.combinations, isthmus.load(tmp_path / "run").combinations):
+        assert table is not None
+        rows, loading = table["gradient_direction"].values, table["loading"].values
+        np.testing.assert_allclose(rows.T @ rows, loading.T @ loading, atol=1e-9)
+        # mean squares of cos z1 and 2 z2: .57 and 4
+        assert abs(rows[0] @ products()[2][1]) > 0.98
+        assert 0.8 < table["gradient_share"].values[0] < 0.95
+        assert (table["gradient_angle"].values < 0.3).all()
+        # z2 squared has variance 2, sin z1 .43: the steepest is what matters most, too
+        assert table["least_loss_angle"].values[0] < 0.2
+        assert np.isnan(table["least_loss_angle"].values[1])
+
+
 def test_its_certificates_prove_both_ends(index: isthmus.Discovery) -> None:
     assert (index.interval.lower, index.interval.upper) == (2, 2)
     networks = {

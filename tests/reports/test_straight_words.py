@@ -125,3 +125,60 @@ def test_a_column_of_text_is_one_input() -> None:
     assert chosen.endswith("Of the values of h, m only differences count, since they add up to 1 in every row.")
     assert line(found, "Combinations", X) == "In standardised columns: 0.80 a + h (0.60 r)."
     assert "differences" not in section(ONE, X).notes[1]
+
+
+def steep(*, apart: tuple[float, ...], angle: tuple[float, ...] | None = None) -> discoveries.Discovery:
+    """Three combinations of which the slopes are known."""
+    found = discoveries.straight(np.eye(5)[:3], input_names=NAMES, target_names=("yield",))
+    rows = np.array([[0.6, 0.8, 0, 0, 0], [-0.8, 0.6, 0, 0, 0], [0, 0, 1.0, 0, 0]])
+    names = ("combination", "input")
+    parts = {"loading": (names, np.eye(5)[:3]), "gradient_direction": (("leading", "input"), rows)}
+    parts |= {
+        "gradient_share": ("leading", np.array([0.9, 0.08, 0.02])),
+        "least_loss_angle": ("leading", list(apart)),
+    }
+    return discoveries.replace(
+        found, combinations=xr.Dataset(parts | ({"gradient_angle": ("leading", list(angle))} if angle else {}))
+    )
+
+
+def test_directions_of_largest_slope_stand_beside_the_combinations() -> None:
+    found = steep(apart=(0.05, 0.02, np.nan), angle=(0.01, 0.02, 0.03))
+    text = section(found)
+    assert text.steepest is not None
+    assert text.steepest.headings == (
+        "direction", "share of the squared slopes", "the first so many uncertain by", "in standardised columns",
+    )  # fmt: skip
+    assert text.steepest.rows[0] == ("1", "90 %", "0.57°", "0.80 b + 0.60 a")
+    assert text.steepest_notes[1] == (
+        "Through fewer combinations alone least is lost along nearly the same, at most 2.9° from the steepest."
+    )
+    assert line(found, "Slopes") == (
+        "90 % of the squared ones lie along 0.80 b + 0.60 a (uncertain by 0.57°); 98 % along 2, 100 % along 3 "
+        "directions."
+    )
+    assert section(FOUR).steepest is None  # a run from before they were recorded
+    assert section(ONE, X).steepest is None
+    assert "Slopes" not in [line.label for line in verdict_of(FOUR, X).lines]
+
+
+def test_it_is_said_where_what_is_steep_is_not_what_matters() -> None:
+    differs = "Through fewer combinations alone least is lost along others, 86° from the first 1, 29° from the first 2"
+    sentence = section(steep(apart=(1.5, 0.5, np.nan), angle=(0.01, 0.02, 0.03))).steepest_notes[1]
+    assert differs.lower() in sentence.lower()
+    assert "Steep is not what matters most" in line(steep(apart=(1.5, 0.5, np.nan)), "Slopes")
+    # as far as trainings on halves of the rows go, it says nothing
+    blurred = section(steep(apart=(1.5, 0.5, np.nan), angle=(0.9, 0.3, 0.03))).steepest_notes[1]
+    assert blurred == "Whether they are those through which least is lost, these rows do not tell."
+    assert section(steep(apart=(np.nan,) * 3)).steepest_notes[1] == ""
+
+
+def test_a_rank_says_what_it_leaves_out() -> None:
+    scree = xr.Dataset({"heldout_error": ("rank", [0.2, 0.0012])}, coords={"rank": [1, 2]})
+    found = discoveries.replace(discoveries.straight(np.eye(5)[:2], target_names=("yield",)), scree=scree)
+    assert line(found, "Error") == (
+        "Through 2 combinations of the inputs, 0.12 % of the variance is missed on held-out data; no other combination "
+        "of the inputs does more than that, and some that do less may be missing."
+    )
+    modes = discoveries.replace(MODES, scree=scree)
+    assert "no other" not in line(modes, "Error")

@@ -11,12 +11,15 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from isthmus.discovery.data.checking import CheckedData
+from isthmus.discovery.evidence.steepest import Steepest, steepest
+from isthmus.discovery.factorisation import cut_network
 from isthmus.discovery.factors import Factorisation
 from isthmus.discovery.findings import Findings
 from isthmus.discovery.groups.direction_spread import DirectionSpread, direction_spread
 from isthmus.discovery.groups.group_search import GroupFit, simplest_groups
 from isthmus.discovery.groups.powers import Powers
 from isthmus.discovery.groups.varimax import varimax
+from isthmus.discovery.minimum import Minimum
 from isthmus.networks import FullyConnected
 
 IDLE = 0.05  # loading, in columns of variance 1, below which an input takes no part
@@ -37,7 +40,11 @@ def combinations_of(findings: Findings, data: CheckedData, halves: Factorisation
         combination): how far they go over trainings on halves of the rows, which scatter around those of all rows as
         these do around the truth; `angle` (half): the largest principal angle of each. With logarithms also, where
         only logged inputs take part, `exponent` (whole numbers, NaN where no simple ones are within the slack),
-        `exponent_measured`, `exponent_low`, `exponent_high`. All are *estimates*.
+        `exponent_measured`, `exponent_low`, `exponent_high`. By "leading", 1 to as many: `gradient_direction`, the same
+        span by the eigenvectors of the gradient covariance of the map, the steepest first, `gradient_share` of the
+        squared slopes along each, `gradient_angle`: how far the span of the first so many goes over the trainings on
+        halves; `least_loss_angle`: how far that lies from the span of so many combinations alone through which least is
+        lost, NaN where none were trained. All are *estimates*.
     """
     problem = findings.family.problem
     spread = np.zeros(data.x.shape[1])
@@ -55,15 +62,47 @@ def combinations_of(findings: Findings, data: CheckedData, halves: Factorisation
             "cone": ("combination", scatter.cones),
             "angle": ("half", scatter.angles),
         }
+    table |= _leading(findings, halves, spread)
     if data.powers is not None:
         table |= _exponents(findings, data.powers, halves, loadings, halved)
-    coordinates = {"combination": np.arange(1, len(rows) + 1), "input": list(data.input_names)}
+    numbers = np.arange(1, len(rows) + 1)
+    coordinates = {"combination": numbers, "leading": numbers, "input": list(data.input_names)}
     return xr.Dataset(table, coords=coordinates)
 
 
 def _rows(findings: Findings, encoder: FullyConnected) -> Array:
     """The encoder's rows over the columns as they were searched."""
     return findings.family.problem.inputs.unmixed(_numpy(encoder.weights[0]))
+
+
+def _leading(findings: Findings, halves: Factorisation[FullyConnected], spread: Array) -> dict[str, object]:
+    """The directions of largest slope, in columns of variance 1, and how far they scatter and from what they differ."""
+    family = findings.family
+    problem, rank = family.problem, halves.rank
+
+    def cut(minimum: Minimum) -> Factorisation[FullyConnected]:
+        return cut_network(family.written(family.network_of(minimum)), problem.x, minimum.rank, layer=family.middle)
+
+    def steepest_of(some: Factorisation[FullyConnected], x: torch.Tensor) -> Steepest:
+        return steepest(some, x, _rows(findings, some.encoder) * spread, common=bool(problem.loss.unseen))
+
+    found, apart = steepest_of(halves, problem.x), np.full(rank, np.nan)
+    for count, minimum in findings.scree.items():
+        if count < rank and minimum.dimensions == count:
+            apart[count - 1] = found.apart(_rows(findings, cut(minimum).encoder) * spread)
+    table: dict[str, object] = {
+        "gradient_direction": (("leading", "input"), found.directions),
+        "gradient_share": ("leading", found.shares),
+        "least_loss_angle": ("leading", apart),
+    }
+    if findings.halved:
+        # each over its own rows: over all, the mean over rows would seem to be known exactly
+        others = [
+            steepest_of(cut(minimum), problem.x[family.half_of_rows(number)])
+            for number, minimum in enumerate(findings.halved)
+        ]
+        table["gradient_angle"] = ("leading", found.angles(others))
+    return table
 
 
 def _exponents(

@@ -14,6 +14,7 @@ from isthmus.discovery.combinations import IDLE
 from isthmus.discovery.evidence.straight_halves import sources_of
 from isthmus.discovery.evidence.straight_terms import in_words, terms_of
 from isthmus.discovery.halves import INDEX, RANK_KINDS
+from isthmus.reports.steepest_words import has_steepest, steepest_notes, steepest_table
 from isthmus.reports.tables import TableText
 from isthmus.reports.words import Line
 from isthmus.tasks.arrays import counted
@@ -34,19 +35,26 @@ class StraightText:
         lead: the answer in one sentence.
         table: one row for each direction.
         notes: what takes no part, and what is a choice.
+        steepest: of several combinations, the directions of largest slope, one row each; None where none are known.
+        steepest_notes: what these are, and how they differ from what loses least.
     """
 
     title: str
     lead: str
     table: TableText
     notes: tuple[str, ...]
+    steepest: TableText | None = None
+    steepest_notes: tuple[str, ...] = ()
 
 
 def straight_section(found: Discovery, half: xr.Dataset) -> StraightText:
     """The section about the linear half of a discovery, of its table `straight_half`."""
     index = found.kind == INDEX.name
     title = "Combinations of the inputs" if index else "Modes of the outputs"
-    return StraightText(title, lead(found), _table(half), (_without_part(half), _what_is_chosen(half) + _of_text(half)))
+    notes = _without_part(half), _what_is_chosen(half) + _of_text(half)
+    if not has_steepest(half):
+        return StraightText(title, lead(found), _table(half), notes)
+    return StraightText(title, lead(found), _table(half), notes, steepest_table(half), steepest_notes(half))
 
 
 def lead(found: Discovery) -> str:

@@ -12,14 +12,16 @@ from numpy.typing import ArrayLike
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
 from isthmus.discovery.evidence.straight_halves import straight_halves
-from isthmus.discovery.groups.group_words import groups_in_words, measured_in_words
+from isthmus.discovery.groups.group_words import before_rounding, groups_in_words
 from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS
 from isthmus.reports.depth_words import depth_sentence
 from isthmus.reports.diagnosis_verdict import verdict_of_diagnosis
+from isthmus.reports.steepest_words import has_steepest, steepest_line
 from isthmus.reports.straight_words import short_line
 from isthmus.reports.words import Line, VerdictText, dimensions, percent, sentence
 from isthmus.theory import RankEstimate, Verdict
 
+ENDS = ("measured", "low", "high")  # of an exponent
 _SAME = 1.02
 _MOST_SHARES = 8  # ranks whose accuracy is told in words; `Discovery.scree` has all
 FAR = 1e-3  # relative stationarity beyond which energies are rough
@@ -45,6 +47,7 @@ def _verdict_of_discovery(found: Discovery, halves: Sequence[xr.Dataset]) -> Ver
     lines.append(Line("Probability", _probability(found)))
     lines.append(Line("Ranks", ranks_sentence(found)))
     lines += map(short_line, halves)
+    lines += [steepest_line(half) for half in halves if has_steepest(half)]
     lines.append(Line("Limit", _limit(found)))
     lines.append(Line("Groups", _groups(found)))
     lines.append(Line("Error", _error(found)))
@@ -141,14 +144,16 @@ def _outputs(found: Discovery) -> str:
 
 def _groups(found: Discovery) -> str:
     """The products of powers that the combinations of logarithms are, with their exponents before rounding."""
-    if not found.groups or found.combinations is None:
+    table = found.combinations
+    if not found.groups or table is None:
         return ""
-    measured = found.combinations["exponent_measured"].values
-    before = [measured_in_words(found.input_names, row) for row in measured]
-    listed = "; ".join(
-        f"{words} (before rounding {was})" for words, was in zip(groups_in_words(found.groups), before, strict=True)
-    )
-    return f"{listed}. Groups are found up to powers and products of each other."
+    parts = list[str]()
+    for row, words in enumerate(groups_in_words(found.groups)):
+        of = {end: table[f"exponent_{end}"].values[row].tolist() for end in ENDS if f"exponent_{end}" in table}
+        interval = (of["low"], of["high"]) if len(of) == len(ENDS) else None
+        was = before_rounding(found.groups[row], found.input_names, of["measured"], interval)
+        parts.append(f"{words} ({was})" if was else words)
+    return f"{'; '.join(parts)}. Groups are found up to powers and products of each other."
 
 
 def _error(found: Discovery) -> str:
@@ -157,7 +162,11 @@ def _error(found: Discovery) -> str:
     error = float(found.scree["heldout_error"].sel(rank=found.rank))
     if not math.isfinite(error):
         return ""
-    return f"through {_counted(found, found.rank)}, {percent(error)} of {found.loss.words.left} on held-out data."
+    text = f"through {_counted(found, found.rank)}, {percent(error)} of {found.loss.words.left} on held-out data"
+    if found.kind != INDEX.name or not found.loss.is_quadratic or not 0 < error < 1:
+        return f"{text}."
+    # E |y - f|^2 >= E Var(y | A x) for every f, so that more combinations cannot save more than all of the error
+    return f"{text}; no other combination of the inputs does more than that, and some that do less may be missing."
 
 
 def _rows(found: Discovery) -> str:

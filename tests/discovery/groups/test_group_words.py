@@ -1,8 +1,10 @@
+import math
 from fractions import Fraction
 
 import pytest
 
 from isthmus.discovery.groups.group_words import (
+    before_rounding,
     group_in_words,
     groups_in_words,
     made_dimensionless,
@@ -86,6 +88,28 @@ def test_names_that_are_no_words_are_quoted_on_one_line(name: str, shown: str) -
 def test_exponents_before_rounding_are_decimals() -> None:
     assert measured_in_words(["y", "U", "nu", "m"], [1.0, 0.4987, -0.5, 0.0002]) == "y U^0.499 nu^-0.5"
     assert measured_in_words(["a"], [0.0]) == "1"
+
+
+@pytest.mark.parametrize(
+    ("measured", "interval", "words"),
+    [
+        ((1.0, 0.4987), None, "before rounding y U^0.499"),
+        ((1.0, 0.4987), ((1.0, 0.49), (1.0, 0.51)), "before rounding y U^0.499, +- 0.011"),
+        # held, and nothing else takes part
+        ((1.0, 0.0), None, ""),
+        ((1.0, 0.0), ((1.0, 0.0), (1.0, 0.0)), ""),
+        # what was measured rounds to what is written
+        ((1.0, 2e-4), None, "the same before rounding"),
+        ((1.0, 2e-4), ((1.0, -0.003), (1.0, 0.002)), "the same before rounding, +- 0.0032"),
+        # a resample in which the pivots do not determine the exponent says nothing of how far it goes
+        ((1.0, 0.4987), ((1.0, -math.inf), (1.0, math.inf)), "before rounding y U^0.499"),
+    ],
+)
+def test_what_was_measured_of_a_group_is_not_written_twice(
+    measured: tuple[float, ...], interval: tuple[tuple[float, ...], tuple[float, ...]] | None, words: str
+) -> None:
+    group = {"y": 1, "U": Fraction(1, 2)} if measured[1] > 0.1 else {"y": 1}
+    assert before_rounding(group, ["y", "U"], measured, interval) == words
 
 
 def test_the_target_stands_over_what_takes_its_unit() -> None:

@@ -13,6 +13,7 @@ from isthmus import Limits, Verdict
 from isthmus.discovery.data.checking import checked_data, with_powers
 from isthmus.discovery.groups.powers import Powers, powers_argument
 from isthmus.errors import DataError, DataWarning
+from isthmus.reports.verdict import verdict_of
 from isthmus.tasks import FORMULAS, formula
 
 NAMES = (("length", "gravity", "mass", "amplitude"), ("period",))
@@ -148,3 +149,11 @@ def test_it_is_the_same_whatever_the_units_and_after_a_file(
     feet = x.assign(length=3.28 * x["length"], gravity=3.28 * x["gravity"])
     assert np.allclose(found.predict(feet), found.predict(x), rtol=1e-6)
     assert not np.allclose(found.predict(x.assign(length=3.28 * x["length"])), found.predict(x), rtol=0.1)
+
+
+def test_a_group_of_one_column_is_not_said_to_have_been_rounded_to_itself(
+    pendulum: tuple[isthmus.Discovery, Any, Any],
+) -> None:
+    found, *_ = pendulum
+    said = {line.label: line.text for line in verdict_of(found).lines}
+    assert said["Groups"] == "Pi_1 = amplitude. Groups are found up to powers and products of each other."

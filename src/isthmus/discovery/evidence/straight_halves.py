@@ -22,6 +22,7 @@ from isthmus.networks import FullyConnected, jacobians
 from isthmus.tasks.arrays import as_samples, check_same_length
 from isthmus.tasks.input_columns import columns_of
 
+LEADING = ("gradient_direction", "gradient_share", "gradient_angle", "least_loss_angle")
 _DEPENDENT = 1e-10  # relative singular value below which rows of a half depend on each other
 Array = NDArray[np.float64]
 Variables = dict[str, tuple[str | tuple[str, ...], Array]]  # dimensions and values by name
@@ -51,7 +52,9 @@ def straight_half(found: Discovery, x: ArrayLike | None = None, y: ArrayLike | N
         squared slopes (of modes: of the variance) along each direction, by "component" `spectrum`: the eigenvalues of
         the gradient covariance of f in standardised columns, of modes the singular values of all tangents, and of
         combinations by "output" `slope`: the share of each in the squared slopes along a direction. Where trainings
-        on halves of the rows were recorded, `low` and `high` of each loading and the `cone` of each direction.
+        on halves of the rows were recorded, `low` and `high` of each loading and the `cone` of each direction. By
+        "leading", of what a search recorded in `Discovery.combinations`: `gradient_direction` ("column"),
+        `gradient_share`, `gradient_angle`, `least_loss_angle`.
         Attributes: `kind`, `standardised`. All are *estimates* of the task and *exact* for the returned map, but for
         the rows drawn.
 
@@ -204,6 +207,10 @@ def _table(found: Discovery, loading: Array | None, more: Variables, *, standard
         renamed = {"loading_low": "low", "loading_high": "high", "cone": "cone"}
         for name, short in renamed.items():
             half[short] = (("direction", "column")[: recorded[name].ndim], recorded[name].values)
+    if recorded is not None:
+        for name in LEADING:
+            if name in recorded:
+                half[name] = (("leading", "column")[: recorded[name].ndim], recorded[name].values)
     if "share" in half and recorded is None:
         half = half.isel(direction=np.argsort(-half["share"].values, kind="stable"))
     return half.assign_coords(direction=np.arange(1, len(loading) + 1))

@@ -1,11 +1,14 @@
 """Groups as plain text: `Pi_1 = rho U D / mu`. Escaping for pages and pictures: `reports`, `plots.style`."""
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from isthmus.tasks.names import shown
 
+DIGITS = 3  # of exponents before rounding
+HELD = 1e-9  # off a whole exponent, by rounding alone
 _PLAIN = re.compile(r"[^\W\d]\w{0,59}")
 
 
@@ -60,7 +63,7 @@ def groups_in_words(groups: Sequence[Mapping[str, int | Fraction]], *, symbol: s
     return [f"{symbol}_{number} = {group_in_words(group)}" for number, group in enumerate(groups, start=1)]
 
 
-def measured_in_words(columns: Sequence[str], measured: Iterable[float], *, digits: int = 3) -> str:
+def measured_in_words(columns: Sequence[str], measured: Iterable[float], *, digits: int = DIGITS) -> str:
     """Exponents before rounding: `rho^0.998 U D^1.01 mu^-0.997`; what rounds to 0 is left out, 1 is not written."""
     rounded = [round(float(exponent), digits) for exponent in measured]
     powers = [
@@ -69,6 +72,35 @@ def measured_in_words(columns: Sequence[str], measured: Iterable[float], *, digi
         if exponent
     ]
     return " ".join(powers) or "1"
+
+
+def before_rounding(
+    group: Mapping[str, int | Fraction],
+    columns: Sequence[str],
+    measured: Sequence[float],
+    interval: tuple[Sequence[float], Sequence[float]] | None = None,
+) -> str:
+    """What was measured of a group, for a parenthesis: `before rounding y U^0.499 nu^-0.5, +- 0.004`.
+
+    Exponents that round to those of the group are not written again; of a group whose exponents are all held, since
+    groups are determined up to powers and products only, there is nothing to say.
+
+    Args:
+        group: column -> exponent.
+        columns: the inputs, in the order of what follows.
+        measured: their exponents before rounding, those at the pivots held.
+        interval: the least and the largest of each exponent over resamples.
+    """
+    reach = 0.0
+    if interval is not None:
+        gaps = [max(high - m, m - low) for m, low, high in zip(measured, *interval, strict=True)]
+        reach = max([gap for gap in gaps if math.isfinite(gap)], default=0.0)
+    within = f", +- {reach:.2g}" if reach >= 10.0**-DIGITS else ""
+    wanted = [float(group.get(name, 0)) for name in columns]
+    off = max((abs(was - is_) for was, is_ in zip(measured, wanted, strict=True)), default=0.0)
+    if off < 10.0**-DIGITS / 2:
+        return f"the same before rounding{within}" if within or off > HELD else ""
+    return f"before rounding {measured_in_words(columns, measured)}{within}"
 
 
 def made_dimensionless(target: str, columns: Sequence[str], exponents: Sequence[Fraction]) -> str:

@@ -194,11 +194,14 @@ class Family(ABC, Generic[N]):
             fill(network, began)
         return end
 
+    def half_of_rows(self, number: int) -> Tensor:
+        """Numbers of a random half of the training rows, ascending."""
+        count, drawn = len(self.problem.x), torch.Generator().manual_seed(1000 * self.settings.seed + number)
+        return torch.randperm(count, generator=drawn)[: count // 2].sort().values
+
     def on_half(self, session: Session, *, base: Minimum, number: int) -> Minimum:
         """A refined network trained on with a random half of the training rows, see `refine`."""
-        problem, network = self.problem, self.network_of(base)
-        drawn = torch.Generator().manual_seed(1000 * self.settings.seed + number)
-        rows = torch.randperm(len(problem.x), generator=drawn)[: len(problem.x) // 2].sort().values
+        problem, network, rows = self.problem, self.network_of(base), self.half_of_rows(number)
         weight = None if problem.weight is None else problem.weight[rows] / problem.weight[rows].sum()
         half = type(self)(replace(problem, x=problem.x[rows], y=problem.y[rows], weight=weight), self.settings)
         solver = LBFGS(self.settings.refine_evaluations)
