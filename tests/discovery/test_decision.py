@@ -111,8 +111,8 @@ def test_a_larger_ridge_that_predicts_worse_and_reads_fewer_is_no_doubt_where_a_
     decision = decide(hidden)
     assert (decision.rank, decision.verdict) == (3, Verdict.CONFIDENT)
     assert decision.reasons[2:] == (
-        "The reading is the same at the ridges 0.0003, 0.001.",
-        "At ridge 0.003, where networks predict clearly worse, 2.",
+        "The reading is the same at the neighbouring ridge 0.0003.",
+        "At ridge 0.003, where networks predict clearly worse, it is 2.",
     )
     for doubtful in (
         replace(hidden, useless=()),
@@ -130,7 +130,17 @@ def test_agreement_everywhere_is_confident() -> None:
     assert decision.reasons == (
         "The objective curve, the held-out error and the Jacobian all read 3.",
         "At ridge 0.001 one dimension fewer raises the objective by 35.0 %.",  # e^0.3 - 1
-        "The reading is the same at the ridges 0.0003, 0.001, 0.003.",
+        "The reading is the same at the neighbouring ridges 0.0003 and 0.003.",
+    )
+
+
+def test_a_rise_that_doubles_is_a_factor_and_ridges_that_do_not_count_are_not_said_to_agree() -> None:
+    steep = replace(CLEAR.objective, sharpness=math.log(12))
+    worse = tuple((ridge, reading) for ridge, reading in CLEAR.neighbours if ridge > CLEAR.ridge)
+    alone = replace(CLEAR, straight=True, kind=INDEX, objective=steep, neighbours=worse, useless=(3e-3,))
+    assert decide(alone).reasons[1:] == (
+        "At ridge 0.001 one combination fewer raises the objective by a factor of 12.",
+        "At ridge 0.003, where networks predict clearly worse, it is 3.",
     )
 
 

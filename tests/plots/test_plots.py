@@ -217,7 +217,8 @@ def test_scree_without_a_baseline_or_with_an_error_of_zero() -> None:
     ax = plots.scree(table)
     drawn(ax)
     assert np.isnan(np.asarray(labelled(ax, "held out").get_ydata())[2])
-    assert len(ax.get_lines()) == 2
+    assert [line.get_label() for line in ax.get_lines()] == ["held out", "training", "best constant"]
+    assert np.asarray(labelled(ax, "best constant").get_ydata()).tolist() == [1.0, 1.0], "the unit of the axis"
 
 
 def test_the_objective_curve_shows_the_excess_and_the_threshold() -> None:
@@ -304,6 +305,18 @@ def test_starts_are_ratios_to_the_least_at_their_ridge() -> None:
     np.testing.assert_allclose(np.asarray(labelled(ax, "linear").get_ydata()), 1.0, rtol=1e-12)
     np.testing.assert_allclose(np.asarray(labelled(ax, "random").get_ydata()), [1.02, 1.11] * 3, rtol=1e-12)
     assert sorted(text.get_text() for text in ax.texts) == ["3"] * 6 + ["4"] * 3
+
+
+@pytest.mark.parametrize(("worse", "fills"), [(1 + 2e-4, 0.02), (1.5, 0.5)])
+def test_starts_that_differ_by_less_than_the_slack_do_not_look_apart(worse: float, fills: float) -> None:
+    table = FOUND.runs.copy(deep=True)
+    table["objective"] = table["objective"].isel(run=slice(0, 1)).values[0] * (1 + (worse - 1) * (table["start"] > 0))
+    table["ridge"] = table["ridge"] * 0 + 1e-3
+    ax = plots.starts(table)
+    low, high = ax.get_ylim()
+    assert bool((worse - 1) / (high - low) > fills) is (worse > 1.1)
+    drawn(ax)
+    assert ax.yaxis.get_offset_text().get_text() == ""
 
 
 def test_starts_that_diverged_are_left_out() -> None:

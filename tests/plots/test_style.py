@@ -13,8 +13,9 @@ from matplotlib.rcsetup import cycler
 import discoveries
 from isthmus import plots
 from isthmus.plots.interpretation import STRONGEST_UNDER_NUMBERS
-from isthmus.plots.style import PALETTE, axes_or_new, floor
-from isthmus.reports.picture import Picture, svg_of
+from isthmus.plots.style import PALETTE, axes_or_new, covered, floor, legend
+from isthmus.reports.picture import Picture, drawn, svg_of
+from isthmus.reports.pictures import pictures_of
 
 FOUND = discoveries.discovery()
 # what a matplotlibrc could say; LaTeX is not needed to see whether it would be asked for
@@ -88,3 +89,37 @@ def test_what_was_cut_off_below_is_hatched_and_not_drawn_as_data() -> None:
     assert [patch.get_hatch() for patch in ax.patches] == ["/////"]
     assert ax.get_ylim()[0] < 1e-6
     assert [text.get_text() for text in ax.texts] == ["a millionth or less"]
+
+
+@pytest.mark.parametrize(("first", "side"), [(1.0, "left"), (1e-6, "center")])
+def test_words_at_a_floor_stand_where_no_curve_is(first: float, side: str) -> None:
+    ax = axes_or_new(None)
+    ax.set_yscale("log")
+    ax.plot([1, 2], [first, 1e-6])
+    floor(ax, 1e-6, "less")
+    assert [text.get_horizontalalignment() for text in ax.texts] == [side]
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_no_legend_covers_a_line(scale: str) -> None:
+    """Of curves that fill their axes, wherever it would lie; the axes grow by what it needs."""
+
+    def draw() -> Axes:
+        ax = axes_or_new(None)
+        ax.set_yscale(scale)
+        for number in range(3):
+            ax.plot(np.linspace(0, 1, 60), 2 + np.sin(30 * np.linspace(0, 1, 60) + number), label=f"mode {number}")
+        legend(ax)
+        return ax
+
+    figure = draw().figure
+    figure.get_layout_engine().execute(figure)  # pyright: ignore[reportOptionalMemberAccess, reportArgumentType] - as `axes_or_new` makes it
+    assert covered(figure.axes[0]) != [], "matplotlib finds no place for it"
+    assert covered(drawn(Picture("p", "", "", draw)).axes[0]) == []
+
+
+def test_no_picture_of_a_discovery_has_a_line_behind_its_legend() -> None:
+    pictures = [drawn(picture) for picture in pictures_of(FOUND, discoveries.inputs())]
+    legends = [ax for figure in pictures for ax in figure.axes if ax.get_legend() is not None]
+    assert len(legends) >= 3
+    assert [covered(ax) for ax in legends] == [[]] * len(legends)

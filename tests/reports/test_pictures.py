@@ -6,6 +6,7 @@ import pytest
 
 import discoveries
 from isthmus.reports import write_pictures
+from isthmus.reports.layer_pictures import layer_pictures
 from isthmus.reports.pictures import pictures_of
 
 NAMES = ["scree", "objective_curve", "layer_spectra", "jacobian_spectrum", "starts"]
@@ -41,3 +42,12 @@ def test_a_table_without_spectra_has_no_spectra_pictures() -> None:
     bare = diagnosis.layers.drop_vars(["activation_singular_values", "jacobian_singular_values"])
     found = discoveries.discovery(diagnosis=type(diagnosis)(bare, diagnosis.rank, []))
     assert [picture.name for picture in pictures_of(found)] == ["scree", "objective_curve", "starts"]
+
+
+def test_of_one_singular_value_there_is_no_spectrum() -> None:
+    diagnosis = discoveries.discovery().diagnosis
+    spectra = diagnosis.layers["jacobian_singular_values"]
+    for count in (1, 2):
+        layers = diagnosis.layers.assign(jacobian_singular_values=spectra.where(spectra["component"] < count))
+        names = [picture.name for picture in layer_pictures(layers, 1)]
+        assert ("jacobian_spectrum" in names) is (count > 1)

@@ -70,7 +70,7 @@ def test_inputs_that_take_no_part_are_named_and_how_small_they_are() -> None:
     )
     assert section(FOUR, X).notes[0] == (
         "1 input is ignored by this network: e. It has in standardised columns a loading below 0.05 in every "
-        "combination of these."
+        "combination."
     )
     assert section(discoveries.straight(np.full((1, 4), 0.5)), X[:, :4]).notes[0].startswith("All 4 inputs take part")
     assert section(MODES).notes[0].startswith("3 outputs do not move with this network: c, d, e.")
@@ -182,3 +182,7 @@ def test_a_rank_says_what_it_leaves_out() -> None:
     )
     modes = discoveries.replace(MODES, scree=scree)
     assert "no other" not in line(modes, "Error")
+
+
+def test_what_stands_still_is_said_of_modes_where_they_are_counted() -> None:
+    assert section(MODES).notes[0].endswith(" in every mode.")

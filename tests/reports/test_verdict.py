@@ -10,7 +10,7 @@ from torch import nn
 import discoveries
 from isthmus import diagnose
 from isthmus.diagnostics import Diagnosis
-from isthmus.reports.verdict import verdict_of
+from isthmus.reports.verdict import verdict_of, verdict_of_control
 from isthmus.reports.words import VerdictText, dimensions, numbered
 from isthmus.theory import RankEstimate, Verdict
 
@@ -111,6 +111,21 @@ def test_a_sharp_control_is_said_to_be_suspicious() -> None:
     assert found.control is not None
     found = replace(found, control=replace(found.control, verdict=Verdict.CONFIDENT))
     assert "a confident 4, so the rank above may come from the covariance alone" in said(verdict_of(found))["Control"]
+
+
+def test_a_control_makes_no_claim_about_a_task() -> None:
+    for verdict in Verdict:
+        text = verdict_of_control(discoveries.discovery(verdict=verdict))
+        assert text.headline.startswith("Random data of the same covariance")
+        assert set(said(text)) == {"How sure", "Why", "Error", "One fewer"}
+
+
+def test_where_no_rank_stands_out_none_has_a_probability() -> None:
+    """It was measured on tasks that have one."""
+    for verdict in Verdict:
+        found = discoveries.discovery(verdict=verdict)
+        assert found.probability is not None
+        assert ("Probability" in said(verdict_of(found))) is (verdict is not Verdict.NO_SHARP_RANK)
 
 
 def test_what_is_not_known_is_not_said() -> None:

@@ -70,16 +70,17 @@ def _agreement(readings: Readings, rank: int) -> tuple[str, ...]:
         ]
     below = f"one {readings.noun} fewer raises the objective by {readings.compared.said(readings.objective.sharpness)}"
     counted_ones = readings.counted_neighbours
-    ridges = ", ".join(f"{r:g}" for r in sorted([readings.ridge, *(ridge for ridge, _ in counted_ones)]))
+    ridges = [f"{ridge:g}" for ridge, _ in sorted(counted_ones)]
+    where = f"ridge{'s' * (len(ridges) > 1)} {' and '.join(ridges)}"
     hidden = [
-        f"At ridge {ridge:g}, where networks predict clearly worse, {reading.rank}."
+        f"At ridge {ridge:g}, where networks predict clearly worse, it is {reading.rank}."
         for ridge, reading in readings.neighbours
-        if (ridge, reading) not in counted_ones and reading.rank != rank
+        if (ridge, reading) not in counted_ones and (reading.rank != rank or not ridges)
     ]
     return (
         f"The objective curve, the held-out error and the Jacobian all read {rank}.",
         f"At ridge {readings.ridge:g} {below}." if math.isfinite(readings.objective.sharpness) else "Nothing is below.",
-        f"The reading is the same at the ridges {ridges}.",
+        *([f"The reading is the same at the neighbouring {where}."] if ridges else []),
         *hidden,
         *exact,
     )

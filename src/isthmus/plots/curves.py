@@ -66,6 +66,8 @@ def scree(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int | None = Non
     least = min((float(v[v > 0].min()) for v in networks if (v > 0).any()), default=0.0)
     if ax.get_ylim()[0] < least / _BELOW:
         ax.set_ylim(bottom=least / _BELOW)
+    # through no dimension: the unit of this axis, so that a rank of 1 has something to fall from
+    ax.axhline(1.0, color=MUTED, linewidth=1.2, linestyle=(0, (1, 2)), label="best constant")
     ax.set_xlabel(f"{noun}s")
     ax.set_ylabel("error / error of the best constant")
     mark_rank(ax, rank)
@@ -116,7 +118,7 @@ def objective_curve(
     ax.axhline(compared.amount(math.log1p(SLACK)), color=INK, linewidth=0.9, linestyle=":")
     ax.set_yscale("log")
     ax.set_ylim(bottom=compared.amount(_FLOOR) / 2)
-    floor(ax, compared.amount(_FLOOR), "no rise, or less than this")
+    floor(ax, compared.amount(_FLOOR), "no rise")
     ax.set_xlabel(f"{noun}s allowed")
     ax.set_ylabel(f"objective above its least, {compared.amount_unit}")
     mark_rank(ax, rank)
@@ -160,6 +162,10 @@ def starts(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     ax.set_xticks(range(len(ridges)), [f"{value:.3g}" for value in ridges])
     ax.set_xlim(-0.6, len(ridges) - 0.4)
     ax.margins(y=0.15)
+    # less than the slack is no difference, and is not to look like one
+    low, high = ax.get_ylim()
+    ax.set_ylim(min(low, 1 - SLACK / 2), max(high, 1 + 2 * SLACK))
+    ax.ticklabel_format(axis="y", useOffset=False)
     ax.set_xlabel("ridge")
     ax.set_ylabel("objective / least at this ridge")
     legend(ax)

@@ -20,6 +20,7 @@ from isthmus.plots.style import (
     axes_or_new,
     colour_bar,
     in_own_settings,
+    legend,
     plain_text,
     whole_numbers,
 )
@@ -182,7 +183,7 @@ def coordinates(dataset: xr.Dataset, ax: Axes | None = None, *, pair: tuple[int,
         parts = {name: values[mask, 0] for name, mask in classes.items()} or {"": values[:, 0]}
         ax.hist(list(parts.values()), bins=bins, stacked=True, color=_hues(len(parts)), label=[*parts])
         if classes:
-            ax.legend()
+            legend(ax)
         ax.set_xlabel("coordinate 1")
         ax.set_ylabel("samples")
         return ax
@@ -197,7 +198,7 @@ def coordinates(dataset: xr.Dataset, ax: Axes | None = None, *, pair: tuple[int,
     if classes:
         for hue, (name, mask) in zip(_hues(len(classes)), classes.items(), strict=True):
             scatter(x[mask], y[mask], color=hue, label=name)
-        ax.legend(markerscale=2)
+        legend(ax, markerscale=2.0)
     elif shown is not None and np.issubdtype(shown.dtype, np.number):
         points = scatter(x, y, c=shown.values, cmap="cividis")  # whose dark end can be seen on a dark page
         colour_bar(ax, points, plain_text(str(shown.attrs.get("name", ""))))

@@ -117,10 +117,36 @@ def _characters() -> frozenset[int]:
     return frozenset(get_font(findfont("DejaVu Sans")).get_charmap())
 
 
-def legend(ax: Axes) -> None:
+def legend(ax: Axes, *, markerscale: float = 1.0) -> None:
     """A small legend where it covers least, on a plain ground so that lines behind it do not cross the words."""
-    box = ax.legend(fontsize=SMALL, labelcolor=INK, handlelength=1.8, borderaxespad=0.2, framealpha=0.85)
+    box = ax.legend(
+        fontsize=SMALL, labelcolor=INK, handlelength=1.8, borderaxespad=0.2, framealpha=0.85, markerscale=markerscale
+    )
     box.get_frame().set(facecolor=SURFACE, edgecolor="none")
+
+
+def uncover(figure: Figure) -> None:
+    """Where a legend covers a line wherever it lies, room for it above the lines; for a figure that is laid out."""
+    for ax in figure.axes:
+        box = ax.get_legend()
+        if box is None or not covered(ax):
+            continue
+        frame, (low, high) = ax.get_window_extent(), ax.get_ylim()
+        room = 1.1 * box.get_window_extent().height / frame.height
+        to_axes, from_axes = ax.yaxis.get_transform(), ax.yaxis.get_transform().inverted()
+        bottom, top = to_axes.transform([low, high])
+        ax.set_ylim(top=float(from_axes.transform([bottom + (top - bottom) / (1 - room)])[0]))
+        box.set_loc("upper right")
+
+
+def covered(ax: Axes) -> list[str]:
+    """The names of the lines of data that run behind the legend of laid out axes."""
+    box = ax.get_legend()
+    assert box is not None
+    extent = box.get_window_extent()
+    data = [line for line in ax.lines if line.get_transform() == ax.transData]  # no marks across the axes
+    paths = [(str(line.get_label()), line.get_path().transformed(line.get_transform())) for line in data]
+    return [name for name, path in paths if path.intersects_bbox(extent, filled=False)]
 
 
 def mark_rank(ax: Axes, rank: int | None, *, between: bool = False) -> None:
@@ -147,9 +173,12 @@ def floor(ax: Axes, height: float, text: str) -> None:
     low = ax.get_ylim()[0] if ax.get_ylim()[0] < height else height / 3
     ax.axhspan(low, height, facecolor="none", edgecolor=MUTED, hatch="/////", linewidth=0, alpha=0.5, zorder=0.5)
     ax.set_ylim(bottom=low)
+    # curves fall to the right: the words stand on the left, unless one begins in the strip
+    firsts = [line.get_ydata()[0] for line in ax.lines if line.get_transform() == ax.transData]  # pyright: ignore[reportIndexIssue, reportArgumentType] - arrays
+    left = min(map(float, firsts), default=0.0) > 3 * height
     ax.annotate(
-        text, (0.99, height), xycoords=("axes fraction", "data"), xytext=(0, 2), textcoords="offset points", ha="right",
-        va="bottom", fontsize=SMALL - 1, color=MUTED,
+        text, (0.01 if left else 0.5, height), xycoords=("axes fraction", "data"), xytext=(0, 4),
+        textcoords="offset points", ha="left" if left else "center", va="bottom", fontsize=SMALL - 1, color=MUTED,
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ Drawing itself: `plots`. Pictures of a discovery's curves: `pictures`.
 
 from collections.abc import Callable
 
+import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
@@ -92,7 +93,7 @@ def layer_pictures(layers: xr.Dataset, rank: int) -> list[Picture]:
                 lambda: plots.layer_spectra(layers, rank=rank),
             )
         )
-    if "jacobian_singular_values" in layers:
+    if "jacobian_singular_values" in layers and _num_components(layers["jacobian_singular_values"]) > 1:
         pictures.append(
             Picture(
                 "jacobian_spectrum",
@@ -102,3 +103,10 @@ def layer_pictures(layers: xr.Dataset, rank: int) -> list[Picture]:
             )
         )
     return pictures
+
+
+def _num_components(spectra: xr.DataArray) -> int:
+    """How many there are: of one alone, as one target has it, there is no gap to see."""
+    return int(
+        np.isfinite(spectra.transpose("component", ...).values).reshape(spectra.sizes["component"], -1).any(1).sum()
+    )

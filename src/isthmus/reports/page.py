@@ -29,7 +29,7 @@ from isthmus.reports.picture import Picture, inline_svg
 from isthmus.reports.pictures import pictures_of
 from isthmus.reports.straight_words import straight_section
 from isthmus.reports.tables import block_table, cut_table, data_link, head_table, layer_table, rows_by, skipped_table
-from isthmus.reports.verdict import verdict_of
+from isthmus.reports.verdict import verdict_of, verdict_of_control
 from isthmus.tasks.names import shown
 from isthmus.writing.atomic import write_text
 
@@ -153,7 +153,7 @@ def _content(
         "verdict": verdict_of(result, x, y),
         "straight": [straight_section(one, half) for one, half in halves],
         "pictures": page_figures(pictures if pictures is not None else pictures_of(result, x, meaning, y), ""),
-        "control": verdict_of(control) if control else None,
+        "control": verdict_of_control(control) if control else None,
         "control_pictures": page_figures(_curves(control), "control-") if control else [],
         "warnings": list(dict.fromkeys(warnings)),
         "starts": rows_by(discovery.runs, "run", _START_COLUMNS) if discovery else None,

@@ -12,7 +12,7 @@ from html import escape
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from isthmus.plots.style import PALETTE, own_settings
+from isthmus.plots.style import PALETTE, own_settings, uncover
 
 _NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
 # what matplotlib says for every element in a style sheet; inherited from the root it means the same
@@ -77,7 +77,8 @@ def drawn(picture: Picture) -> Figure:
             # laid out once, without drawing: every later saving would do it again
             if (engine := figure.get_layout_engine()) is not None:
                 engine.execute(figure)
-        figure.set_layout_engine(None)
+            figure.set_layout_engine(None)
+            uncover(figure)
         picture.made["figure"] = figure
     figure = picture.made["figure"]
     assert isinstance(figure, Figure)

@@ -116,7 +116,7 @@ def _without_part(half: xr.Dataset) -> str:
     index = half.attrs["kind"] == INDEX.name
     noun = "input" if index else "output"
     where = "standardised columns" if half.attrs["standardised"] else "your units"
-    spread = " in every combination of these" if half.sizes["direction"] > 1 else ""
+    spread = f" in every {'combination' if index else 'mode'}" if half.sizes["direction"] > 1 else ""
     below = f"in {where} a loading below {IDLE:g}{spread}"
     sources = half["source"].values.tolist()
     idle = list(

@@ -44,7 +44,8 @@ def verdict_of(result: Discovery | Diagnosis, x: ArrayLike | None = None, y: Arr
 
 def _verdict_of_discovery(found: Discovery, halves: Sequence[xr.Dataset]) -> VerdictText:
     lines = [Line("How sure", found.verdict.value), Line("Why", " ".join(found.reasons))]
-    lines.append(Line("Probability", _probability(found)))
+    if found.verdict is not Verdict.NO_SHARP_RANK:  # of tasks that have a rank: where none stands out it says nothing
+        lines.append(Line("Probability", _probability(found)))
     lines.append(Line("Ranks", ranks_sentence(found)))
     lines += map(short_line, halves)
     lines += [steepest_line(half) for half in halves if has_steepest(half)]
@@ -282,6 +283,13 @@ def _control(control: Discovery) -> str:
         Verdict.CONFIDENT: f"a confident {control.rank}, so the rank above may come from the covariance alone",
     }
     return f"random data of the same covariance, through the same steps, give {words[control.verdict]}."
+
+
+def verdict_of_control(control: Discovery) -> VerdictText:
+    """What the search reads on data made to have nothing to find: no claim about a task, no probability, no bounds."""
+    evidence = {"How sure", "Why", "Error", "One fewer", "How stable"}
+    lines = tuple(line for line in _verdict_of_discovery(control, []).lines if line.label in evidence)
+    return VerdictText(sentence(_control(control)), lines)
 
 
 def _times(ratio: float) -> str:

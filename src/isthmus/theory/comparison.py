@@ -9,6 +9,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 
+_AS_A_FACTOR = 100.0  # per cent
+
+
 class Comparison(ABC):
     """How far one loss lies above another: the rise, a difference of logarithms of squared errors."""
 
@@ -74,8 +77,8 @@ class Ratios(Comparison):
         return 100 * math.expm1(rise)
 
     def said(self, rise: float) -> str:
-        """To a tenth of a per cent."""
-        return f"{self.amount(rise):.1f} %"
+        """To a tenth of a per cent; what doubles or more as a factor, which no one has to divide."""
+        return f"{self.amount(rise):.1f} %" if self.amount(rise) < _AS_A_FACTOR else f"a factor of {math.exp(rise):.2g}"
 
 
 @dataclass(frozen=True, slots=True)
