@@ -3,7 +3,7 @@
     python -P hdf5_tables.py FILE GROUP
 
 netCDF-4 is HDF5, whose library goes round in circles or takes gigabytes on crafted files of a few kilobytes, without a
-moment in which Python could stop it. The system stops this process instead. Who starts it: `files.older_tables`.
+moment in which Python could stop it. The system stops this process instead. Who starts it: `files.netcdf`.
 """
 
 import importlib

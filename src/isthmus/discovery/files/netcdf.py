@@ -2,7 +2,7 @@
 
 The classic format and not netCDF-4: that is HDF5, whose C library goes round in circles or takes gigabytes on crafted
 files of a few kilobytes, where nobody can stop it. scipy reads this one in Python, and every program for netCDF does.
-Files of older versions: `files.older_tables`.
+Files of older versions are read by a process apart, which sends JSON: `files.hdf5_tables`.
 
 Which tables a discovery consists of: `files.storage`; the arrays of a sweep's runs: `sweeps.run_files`.
 """
@@ -10,7 +10,11 @@ Which tables a discovery consists of: `files.storage`; the arrays of a sweep's r
 import hashlib
 import io
 import json
+import os
 import re
+import subprocess
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +22,6 @@ import numpy as np
 import xarray as xr
 
 from isthmus.discovery.files.json_values import plain, restored
-from isthmus.discovery.files.older_tables import read_older_table
 from isthmus.writing.atomic import write_bytes
 
 _LARGEST = 2**31 - 1  # of the whole numbers that the format has
@@ -26,6 +29,9 @@ _LARGEST = 2**31 - 1  # of the whole numbers that the format has
 # had; dimensions and type of a column without values, which stands in the file as a single number
 _ATTRIBUTES, _TYPE, _EMPTY = "json", "isthmus_type", "isthmus_empty"
 _TYPES = re.compile(r"[<>|=]?[iuf][1248]|[|]b1|U|[<>]U\d{1,3}|[|]O")
+_OLDER_READER = Path(__file__).with_name("hdf5_tables.py")
+_OLDER_KINDS = {"f": float, "i": np.int64, "u": np.uint64, "b": bool, "U": str, "O": str}
+_LONGEST = 600.0  # seconds by the clock for an older file; the processor's are counted by the process itself
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 # how often the bytes of a file may be read: in a good one every byte belongs to one column
 _MOST_READINGS, _HEAD = 4, 2**16
@@ -59,7 +65,7 @@ def read_table(path: Path, name: str = "") -> xr.Dataset:
     """
     content = path.read_bytes()
     if content[: len(_HDF5)] == _HDF5:
-        return read_older_table(path, name)
+        return _read_older(path, name)
     if content[:3] != b"CDF":
         raise ValueError("no classic netCDF")
     options: dict[str, Any] = {"mask_and_scale": False, "decode_times": False, "decode_timedelta": False}
@@ -140,3 +146,36 @@ def _attributes(stored: dict[Any, Any]) -> dict[Any, Any]:
     if not isinstance(found, dict):
         raise TypeError("its attributes are no dictionary")
     return found
+
+
+def _read_older(path: Path, group: str) -> xr.Dataset:
+    """One group of a file of netCDF-4, in memory.
+
+    Raises:
+        OSError: no process can be started.
+        ValueError, KeyError, TypeError: no such group, a damaged or crafted file, one that takes too long, or the extra
+            `older` is not installed.
+    """
+    command = [sys.executable, "-P", str(_OLDER_READER), str(path), group]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, env=environment, timeout=_LONGEST, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise ValueError("its library does not come back from it") from None
+    if done.returncode < 0:
+        raise ValueError("its library does not come back from it, or ends the process")
+    if done.returncode:
+        raise ValueError((done.stderr.decode(errors="replace").strip().splitlines() or ["its library gives up"])[-1])
+    content = json.loads(done.stdout)
+    columns = {name: _older_column(column) for name, column in content["columns"].items()}
+    coordinates = {name: columns.pop(name) for name in content["coords"]}
+    table = xr.Dataset(columns, coordinates)
+    table.attrs = _attributes({_ATTRIBUTES: content["attrs"]})
+    return table
+
+
+def _older_column(column: Mapping[str, Any]) -> xr.Variable:
+    values = np.array(column["values"], dtype=_OLDER_KINDS[column["kind"]]).reshape(column["shape"])
+    return xr.Variable(column["dims"], values, _attributes({_ATTRIBUTES: column["attrs"]}))

@@ -148,6 +148,6 @@ def test_the_process_that_does_not_come_back_is_ended(older: Path, monkeypatch: 
         [sys.executable, "-P", str(older / "quick.py"), str(path), "runs"], capture_output=True, check=False
     )
     assert done.returncode < 0, "the payload is dead"
-    monkeypatch.setattr("isthmus.discovery.files.older_tables._READER", older / "quick.py")
+    monkeypatch.setattr("isthmus.discovery.files.netcdf._OLDER_READER", older / "quick.py")
     with pytest.raises(ValueError, match="does not come back"):
         read_table(path, "runs")
