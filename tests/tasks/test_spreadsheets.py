@@ -91,3 +91,12 @@ def test_what_openpyxl_leaves_out_of_a_sheet_is_not_told(tmp_path: Path, rows: s
         else:
             with pytest.raises(DataError, match="holds dates|'a' holds"):
                 read_table(path)
+
+
+@pytest.mark.parametrize("number", [2**20 + 1, 10**9, 10**30])
+def test_a_row_may_not_call_itself_any_number(tmp_path: Path, number: int) -> None:
+    """openpyxl makes the empty rows before it, which never ends."""
+    path = sheet(tmp_path / "d.xlsx", [["a", "b"], *X[:, :2].tolist()])
+    put_behind_rows(path, f'<row r="{number}"><c r="A{number}"><v>1</v></c></row>', "")
+    with pytest.raises(DataError, match="has a row beyond the 1048576 of a sheet"):
+        read_table(path)

@@ -19,6 +19,7 @@ from isthmus.tasks.text_tables import NAMELESS, Lines, is_data, without_row_numb
 
 _BYTES_PER_CELL = 60  # a number as Python has it, and its place
 _UNPACKED = 4  # texts of the file as Python has them
+_MOST_ROWS = 2**20  # of a sheet, by its format
 _ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NULL!", "#NUM!")
 Row = tuple[int, list[object]]
 
@@ -85,6 +86,8 @@ def _filled(rows: Iterable[tuple[object, ...]], where: str) -> list[Row]:
     found: list[Row] = []
     cells = 0
     for number, row in enumerate(rows, start=1):
+        if number > _MOST_ROWS:  # a row may call itself any number, and openpyxl makes the empty ones before it
+            raise DataError(f"{where}: has a row beyond the {_MOST_ROWS} of a sheet. Save it again.")
         values = [None if isinstance(cell, str) and (not cell.strip() or cell in _ERRORS) else cell for cell in row]
         while values and values[-1] is None:
             values.pop()

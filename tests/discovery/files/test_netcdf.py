@@ -135,6 +135,15 @@ def test_other_formats_are_refused(tmp_path: Path, content: bytes) -> None:
         read_table(tmp_path / "t.nc")
 
 
+def test_what_scipy_and_xarray_only_warn_of_is_refused(tmp_path: Path) -> None:
+    """A column with one dimension twice; in a good file nothing is warned of."""
+    with netcdf_file(tmp_path / "t.nc", "w") as file:
+        file.createDimension("d", 2)
+        file.createVariable("a", "d", ("d", "d"))[:] = np.eye(2)
+    with pytest.raises(UserWarning, match="Duplicate dimension"):
+        read_table(tmp_path / "t.nc")
+
+
 HOSTILE = [
     {"isthmus_type": "<U999999999"}, {"isthmus_type": "V999999999"}, {"isthmus_type": "M8[s]"}, {"isthmus_type": 3.0},
     {"isthmus_empty": json.dumps([["a"], [10**12], "<f8"])}, {"isthmus_empty": json.dumps([["a"], [1], "<f8"])},

@@ -14,6 +14,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -68,8 +69,15 @@ def read_table(path: Path, name: str = "") -> xr.Dataset:
         return _read_older(path, name)
     if content[:3] != b"CDF":
         raise ValueError("no classic netCDF")
+    with warnings.catch_warnings():
+        for category in (UserWarning, RuntimeWarning):  # what overflows, or has a dimension twice, is damaged
+            warnings.simplefilter("error", category)
+        return _read_classic(_Metered(content))
+
+
+def _read_classic(content: io.BytesIO) -> xr.Dataset:
     options: dict[str, Any] = {"mask_and_scale": False, "decode_times": False, "decode_timedelta": False}
-    with xr.open_dataset(_Metered(content), engine="scipy", **options) as file:
+    with xr.open_dataset(content, engine="scipy", **options) as file:
         found = {name: _restored(variable.load()) for name, variable in file.variables.items()}
         columns = {name: found[name] for name in file.data_vars}
         table = xr.Dataset(columns, {name: found[name] for name in file.coords})
