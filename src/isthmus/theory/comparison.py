@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-
 _AS_A_FACTOR = 100.0  # per cent
 
 
