@@ -5,8 +5,11 @@ import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
 from html.parser import HTMLParser
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
+import pytest
 from playwright.sync_api import Browser
 from playwright.sync_api import Page as BrowserPage
 
@@ -108,6 +111,20 @@ def filled(pdf: bytes) -> list[float]:
         lowest = max(float(found[1]) for found in re.finditer(rb"(?:[-\d.]+ ){5}([-\d.]+) Tm", text))
         shares.append((lowest - len(shares) * height) / height)
     return shares
+
+
+def axe_violations(page: BrowserPage) -> list[str]:
+    """What axe-core says against a page; skips where that is not installed.
+
+    It runs beside the page, whose policy would let no other script in.
+    """
+    try:
+        script = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
+    except ModuleNotFoundError:
+        pytest.skip("axe-playwright-python, which brings axe-core, is not installed")
+    page.evaluate(script)
+    found: list[dict[str, Any]] = page.evaluate("axe.run()")["violations"]
+    return [f"{rule['id']}: {node['html']}" for rule in found for node in rule["nodes"]]
 
 
 @contextmanager

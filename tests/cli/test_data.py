@@ -225,7 +225,9 @@ def test_how_a_table_is_written_can_be_said_and_goes_with_the_run(
     quick = ["--ridge", "3e-3", "--starts", "1", "--evaluations", "40", "--effort", "quick", "--no-pictures"]
     asked = ["discover", str(table), "--target", "w", "--out", str(tmp_path / "run"), *quick]
     assert run(asked) == 2  # negative targets prove a comma: only what is missing is refused
-    assert "'u, m' holds a missing value or NaN in row 8. Fill in" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "'u, m' holds a missing value or NaN in row 8. Fill in" in err
+    assert "Or --drop-missing leaves such rows out, and --impute fills inputs." in err
     assert run([*asked, "--drop-missing", "--decimal", ",", "--candidates", "n"]) in {0, 3}
     err = capsys.readouterr().err
     assert "left out row 8, in which cells are missing, of 60" in err

@@ -65,7 +65,9 @@ def test_a_discovery_is_one_object(table: Path, tmp_path: Path, capsys: pytest.C
     assert found["found"]["same data"] == [True, False]
     assert "encoder_side" in found["settings"]
     assert run(["compare", str(tmp_path / "run"), str(tmp_path / "other")]) == 0
-    assert re.search(r"task +regression +autoencoding", capsys.readouterr().out)
+    out = capsys.readouterr().out
+    assert re.search(r"task +regression +autoencoding", out)
+    assert re.search(r"same data +yes +no", out)
 
 
 def test_what_reads_a_run_is_one_object(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

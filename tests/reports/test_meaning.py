@@ -28,7 +28,7 @@ def test_the_inputs_a_coordinate_follows_are_named_largest_first() -> None:
 
 
 def test_candidates_have_a_column_and_a_picture_where_there_are_any() -> None:
-    assert [row[-1] for row in meaning_table(SEVERAL).rows] == ["size 0.95, age 0.2", "age 0.4, size 0.1"]
+    assert [row[-1] for row in meaning_table(SEVERAL).rows] == ["size 0.95, age 0.20", "age 0.40, size 0.10"]
     assert [p.name for p in meaning_pictures(MEANING)] == ["errors_saved", "attributions"]
     assert [p.name for p in meaning_pictures(SEVERAL)] == ["errors_saved", "attributions", "candidates"]
     turned = MEANING.assign_coords(transform=["turn"]).assign(symmetry_defect=("transform", [0.1]))

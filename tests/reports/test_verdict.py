@@ -10,6 +10,7 @@ from torch import nn
 import discoveries
 from isthmus import diagnose
 from isthmus.diagnostics import Diagnosis
+from isthmus.reports.tables import cut_table
 from isthmus.reports.verdict import verdict_of, verdict_of_control
 from isthmus.reports.words import VerdictText, dimensions, numbered
 from isthmus.theory import RankEstimate, Verdict
@@ -154,7 +155,7 @@ def test_a_diagnosis_gives_the_rank_its_interval_and_the_layers() -> None:
         "Jacobian": "The median singular values of df/dx have their largest gap after 3.",
         "Layers": "The centred activations have their largest gap after 3 in layers 2 to 4 of 4, up to 7 elsewhere.",
         "Agreement": "The Jacobian and the narrowest layer give the same number.",
-        "Near identity": "Layer 2 of 4 only rotates what enters, within 10%.",
+        "Near identity": "Layer 2 of 4 only rotates what enters, within 10 %.",
         "Loss": "Data loss 0.25 (per sample), objective 0.5.",
     }
 
@@ -211,6 +212,27 @@ def test_a_narrow_place_counts_where_the_outputs_lose_less() -> None:
     assert verdict_of(found).headline == "The network works through 3 dimensions: 3 % of the output is lost there."
     outputs = replace(found, cuts=cuts.isel(place=[1]))
     assert verdict_of(outputs).headline.endswith("less than 0.01 % of the output is lost there; no narrow place.")
+    all_of_them = replace(outputs, rank=replace(outputs.rank, upper_reason="number of outputs"))
+    assert verdict_of(all_of_them).headline == (
+        "No narrow place: the network works through 3 dimensions, as many as it has outputs."
+    )
+
+
+def test_a_loss_that_is_rounding_is_not_written_with_its_digits() -> None:
+    cuts = xr.Dataset(
+        {
+            "name": ("place", ["a", "b", "c"]),
+            "rank": (("place", "loss"), [[3.0]] * 3),
+            "width": ("place", [40, 3, 3]),
+            "lost_at_suggested": ("place", [0.03, 5e-16, np.nan]),
+        },
+        coords={"layer": ("place", [3, 4, 5]), "loss": [0.1]},
+        attrs={"suggested": 3},
+    )
+    table = cut_table(replace(diagnosed([7, 3, 3, 3], 3), cuts=cuts))
+    assert table is not None
+    assert [row[-1] for row in table.rows] == ["3 %", "< 0.01 %", ""]
+    assert len(table.headings) - 1 not in table.words, "numbers stand to the right"
 
 
 def test_numbers_are_drawn_together_where_they_follow_each_other() -> None:

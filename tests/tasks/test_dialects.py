@@ -160,6 +160,9 @@ def test_units_are_text_above_numbers_in_half_of_the_columns() -> None:
     assert unit_row([["a", "b"], ["m", "-"], ["1", "2"], ["3", "4"]]) == "'m', '-'"
     assert unit_row([["a", "b", "c"], ["m", "-", "-"], ["1", "2", "3"], ["3", "4", "5"]]) is None
     assert unit_row([["a", "b"], ["m", "7"], ["1", "2"], ["3", "4"]]) is None
+    assert unit_row([["a", "b"], ["m", "1"], ["1", "2"], ["3", "4"]]) == "'m', '1'"
+    assert unit_row([["a", "b"], ["1", "1"], ["1", "2"], ["3", "4"]]) is None
+    assert unit_row([["a", "b", "c"], ["m", "1", "1"], ["1", "2", "3"], ["3", "4", "5"]]) is None
     assert unit_row([["a", "b"], ["x", "y"], ["z", "w"], ["u", "v"]]) is None
 
 

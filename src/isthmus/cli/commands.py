@@ -59,6 +59,8 @@ def _version(wanted: bool) -> bool:
 
 @app.callback()
 def options(
-    _show_version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say it.")] = False,
+    _show_version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and end.")
+    ] = False,
 ) -> None:
     """How many dimensions a task really needs, which ones they are, and how sure that is."""

@@ -38,6 +38,8 @@ def compare(
 
 
 def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.4g}"
     return "" if value is None else str(value)

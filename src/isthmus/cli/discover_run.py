@@ -31,7 +31,8 @@ from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.files.netcdf import write_table
 from isthmus.discovery.remedies.remedy import Effort
 from isthmus.discovery.work.progress import Progress
-from isthmus.errors import IsthmusError
+from isthmus.errors import DataError, IsthmusError
+from isthmus.tasks.columns import ColumnError
 from isthmus.theory import Verdict
 from isthmus.training import Limits
 from isthmus.writing.folder_lock import only_writer
@@ -135,10 +136,17 @@ def _page(
 def rows_of(request: DiscoverRequest, say: Callable[[str], None]) -> Rows:
     """The data, read and checked, with what there is to say of them."""
     choice = choice_of(request.target, request.classes, autoencode=request.autoencode)
-    rows = read_rows(
-        request.data, choice, groups=request.groups, ordered=request.ordered, seed=request.seed,
-        candidates=request.candidate_names, options=request.table_options,
-    )  # fmt: skip
+    try:
+        rows = read_rows(
+            request.data, choice, groups=request.groups, ordered=request.ordered, seed=request.seed,
+            candidates=request.candidate_names, options=request.table_options,
+        )  # fmt: skip
+    except DataError as error:
+        column = error.__cause__
+        if isinstance(column, ColumnError) and column.is_missing and not (request.drop_missing or request.impute):
+            text = f"{error} Or --drop-missing leaves such rows out, and --impute fills inputs."
+            raise DataError(text) from error
+        raise
     if named := loss_option(request.loss):
         rows = dataclasses.replace(rows, loss=named.name)
     _checked(rows, request)

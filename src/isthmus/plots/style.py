@@ -10,6 +10,7 @@ from inspect import signature
 from typing import Any, ParamSpec
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
@@ -174,8 +175,9 @@ def floor(ax: Axes, height: float, text: str) -> None:
     ax.axhspan(low, height, facecolor="none", edgecolor=MUTED, hatch="/////", linewidth=0, alpha=0.5, zorder=0.5)
     ax.set_ylim(bottom=low)
     # curves fall to the right: the words stand on the left, unless one begins in the strip
-    firsts = [line.get_ydata()[0] for line in ax.lines if line.get_transform() == ax.transData]  # pyright: ignore[reportIndexIssue, reportArgumentType] - arrays
-    left = min(map(float, firsts), default=0.0) > 3 * height
+    curves = [line for line in ax.lines if line.get_transform() == ax.transData]
+    firsts = [float(first) for line in curves for first in np.asarray(line.get_ydata())[:1]]
+    left = min(firsts, default=0.0) > 3 * height
     ax.annotate(
         text, (0.01 if left else 0.5, height), xycoords=("axes fraction", "data"), xytext=(0, 4),
         textcoords="offset points", ha="left" if left else "center", va="bottom", fontsize=SMALL - 1, color=MUTED,

@@ -44,7 +44,11 @@ def _headline(found: Diagnosis) -> str:
     if told and least <= MUCH_LOST:
         inside = [share for i, share in enumerate(lost) if share <= MUCH_LOST and _is_narrow(found, i, rank.estimate)]
         is_all = rank.estimate == rank.upper and rank.upper_reason == "number of outputs"
-        ending = "" if inside else f"; no narrow place{': it has as many outputs' if is_all else ''}"
+        if is_all and not inside:
+            return (
+                f"No narrow place: the network {sure} through {dimensions(rank.estimate)}, as many as it has outputs."
+            )
+        ending = "" if inside else "; no narrow place"
         return f"{suggested}: {_percent(min(inside, default=least))} of the output is lost there{ending}."
     ranks = cuts["rank"].sel(loss=MUCH_LOST).values
     narrow = [(int(k), i) for i, k in enumerate(ranks) if np.isfinite(k) and _is_narrow(found, i, int(k))]
@@ -146,10 +150,10 @@ def _near_identity(found: Diagnosis) -> str:
         return ""
     near = ((defect <= NEAR_IDENTITY) & (np.nan_to_num(impact) <= NEAR_IDENTITY)).nonzero()[0]
     if not len(near):
-        return f"no layer is within {NEAR_IDENTITY:.0%} of an identity on what enters it"
+        return f"no layer is within {percent(NEAR_IDENTITY)} of an identity on what enters it"
     where = numbered("layer", [int(i) + 1 for i in near])
     verb = "only rotates" if len(near) == 1 else "only rotate"
-    return f"{where} of {len(defect)} {verb} what enters, within {NEAR_IDENTITY:.0%}"
+    return f"{where} of {len(defect)} {verb} what enters, within {percent(NEAR_IDENTITY)}"
 
 
 def _loss(found: Diagnosis) -> str:

@@ -49,7 +49,8 @@ def meaning_pictures(meaning: xr.Dataset, kind: RankKind = RANK) -> list[Picture
             Picture(
                 "candidates",
                 "Distance correlation of each coordinate with the variables to compare with: 1 where one is the other "
-                "up to scale and shift, near 0 where they are independent.",
+                "up to scale and shift, less where it is a curved function of it, about 0.1 of 300 rows where they are "
+                "independent.",
                 f"{counted(count, 'coordinate')} by {counted(meaning.sizes['candidate'], 'variable')}, darker "
                 f"where they are more alike.",
                 lambda: plots.candidates(meaning),
@@ -79,13 +80,14 @@ def meaning_table(meaning: xr.Dataset) -> TableText:
     ]
     if "candidate" in meaning.sizes:
         headings.append("resembles most (distance correlation)")
-        columns.append(_most(meaning["distance_correlation"], "candidate"))
+        columns.append(_most(meaning["distance_correlation"], "candidate", digits=".2f"))
     return TableText(tuple(headings), tuple(zip(*columns, strict=True)), tuple(range(3, len(headings))))
 
 
-def _most(table: xr.DataArray, dimension: str) -> list[str]:
+def _most(table: xr.DataArray, dimension: str, *, digits: str = ".2g") -> list[str]:
     """The largest entries of each coordinate, largest first, as "name 0.93, name 0.41"."""
     names = table[dimension].values
     rows = table.transpose("coordinate", dimension).values
     order = np.argsort(-rows, axis=1, kind="stable")[:, :_NAMED]
-    return [", ".join(f"{shown(names[j])} {row[j]:.2g}" for j in best) for row, best in zip(rows, order, strict=True)]
+    pairs = zip(rows, order, strict=True)
+    return [", ".join(f"{shown(names[j])} {row[j]:{digits}}" for j in best) for row, best in pairs]

@@ -121,7 +121,7 @@ def _curve_pictures(found: Discovery) -> list[Picture]:
         Picture(
             "scree",
             f"Error through each number of {noun}s, over {words.unit}. A rank stands out where the held-out error "
-            f"falls steeply up to it and no further, from 1 through no dimension; linear maps: {linear}.",
+            f"falls steeply up to it and no further, from 1 through none; squares: {linear}.",
             f"Error against the number of {noun}s from 1 to {last}, with the chosen rank {rank} marked.",
             lambda: plots.scree(found.scree, rank=rank, noun=noun),
         ),

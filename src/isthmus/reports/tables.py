@@ -142,11 +142,19 @@ def cut_table(found: Diagnosis) -> TableText | None:
         return None
     cuts = found.cuts
     ranks = {f"rank at {100 * loss:g} %": ("place", cuts["rank"].sel(loss=loss).values) for loss in cuts["loss"].values}
-    suggested = ("place", [f"{100 * share:.3g} %" for share in cuts["lost_at_suggested"].values])
+    losses = cuts["lost_at_suggested"].values
+    suggested = ("place", [_lost(share) for share in losses.tolist()])
     table = xr.Dataset({"where": cuts["name"], "width": cuts["width"], **ranks}, coords={"layer": cuts["layer"]})
     table["suggested"] = suggested
     last = {"suggested": f"lost at {cuts.attrs['suggested']}"}
     return rows_by(table, "place", {"layer": "behind"} | {n: n for n in ("where", "width", *ranks)} | last)
+
+
+def _lost(share: float) -> str:
+    """A share of the output; rounding is no loss, and what was not cut has none."""
+    if np.isnan(share):
+        return ""
+    return "< 0.01 %" if share < 1e-4 else f"{100 * share:.3g} %"
 
 
 def skipped_table(found: Diagnosis) -> TableText | None:
@@ -172,7 +180,7 @@ def rows_by(table: xr.Dataset, dimension: str, columns: Mapping[str, str], *, nu
     rows = [tuple(_text(values[i]) for values in shown.values()) for i in range(table.sizes[dimension])]
     words = [
         i for i, values in enumerate(shown.values())
-        if values.dtype.kind in "OUS" and not all(str(value).endswith(" %") for value in values)
+        if values.dtype.kind in "OUS" and not all(str(value).endswith(" %") for value in values if str(value))
     ]  # fmt: skip
     headings = tuple(columns[name] for name in shown)
     if number is None:

@@ -30,6 +30,11 @@ class ColumnError(DataError):
         self.where, self.problems = where, tuple(problems)
         super().__init__(self.told())
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether cells are missing, and nothing else is wrong."""
+        return all(problem.is_missing for problem in self.problems)
+
     def told(self, *, addition: str = "") -> str:
         """The line: the first problems, what else is known of them, and what to do."""
         shown = self.problems[:MOST_TOLD]

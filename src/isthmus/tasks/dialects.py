@@ -17,6 +17,7 @@ _TABLES = {".csv", ".tsv"}
 TEXT_EXTENSIONS = tuple(_SEPARATORS)
 _COMMENTS = "#%"
 _CALLED = {"\t": "tabs", BLANKS: "blanks"}
+_PURE_NUMBER = "1"
 _NO_VALUE = {"", "-", "?", "na", "n/a", "nan", "null", "none", "<na>", "#n/a"}
 Rows = Sequence[tuple[int, list[str]]]  # the line on which each begins, and its cells
 
@@ -129,8 +130,13 @@ def _names(lines: Sequence[tuple[int, str]], rows: Rows, comment: str, separator
 
 
 def unit_row(rows: Sequence[Sequence[str]]) -> str | None:
-    """The cells of a second row that is text above numbers, in half of the columns or more; None where it is not so."""
-    if len(rows) < 4 or any(map(is_number, rows[1])) or len(rows[1]) != len(rows[0]):
+    """The cells of a second row that is text above numbers, in half of the columns or more; None where it is not so.
+
+    A 1 among them is the unit of a pure number; any other number is a value.
+    """
+    if len(rows) < 4 or len(rows[1]) != len(rows[0]):
+        return None
+    if any(is_number(cell) and cell.strip() != _PURE_NUMBER for cell in rows[1]):
         return None
     above = 0
     for place, unit in enumerate(rows[1]):
@@ -138,5 +144,5 @@ def unit_row(rows: Sequence[Sequence[str]]) -> str | None:
             cells[place] for cells in rows[2:] if place < len(cells) and cells[place].strip().lower() not in _NO_VALUE
         ]
         if below and all(map(is_number, below)):
-            above += unit.strip().lower() not in _NO_VALUE
+            above += unit.strip().lower() not in {*_NO_VALUE, _PURE_NUMBER}
     return ", ".join(repr(cell[:20]) for cell in rows[1][:5]) if 2 * above >= len(rows[1]) else None

@@ -152,3 +152,13 @@ def test_what_does_not_fit_is_refused() -> None:
         interpret(discoveries.discovery(rank=0), X)
     with pytest.raises(ShapeError, match="same|shape"):
         symmetry_defect(known().encoder, lambda v: v[:, :2], X)
+
+
+def test_what_the_documents_say_of_the_size_of_a_distance_correlation() -> None:
+    rng = np.random.default_rng(0)
+    for rows, usual in ((100, 0.17), (300, 0.10), (1000, 0.05)):
+        drawn = [distance_correlation(rng.normal(size=rows), rng.normal(size=rows)) for _ in range(12)]
+        assert np.mean(drawn) == pytest.approx(usual, abs=3 * float(np.std(drawn)) / 12**0.5 + 0.005)
+    normal = rng.normal(size=1000)
+    assert distance_correlation(normal, normal**3) == pytest.approx(0.87, abs=0.02)
+    assert distance_correlation(normal, 2 - 3 * normal) == pytest.approx(1.0)
