@@ -2,14 +2,16 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
 
+from figure_arrays import MADE
 from isthmus.cli.main import run
 from isthmus.errors import DataError
 from isthmus.figures import FIGURES, Finished, Judgement, PaperFigure, Preset, Workshop, gallery, named_figures
-from isthmus.figures.gallery import headline
+from isthmus.figures.gallery import headline, verdicts
 from isthmus.sweeps.engine_choice import EngineChoice
 from pages import Page, shown
 
@@ -43,10 +45,10 @@ def test_the_page_shows_every_claim_and_picture(tiny: dict[str, Finished], tiny_
 
 
 def test_the_files_beside_the_page(tiny: dict[str, Finished], tiny_folder: Path) -> None:
-    verdicts = json.loads((tiny_folder / "verdicts.json").read_text())
-    assert set(verdicts["figures"]) == set(tiny)
+    written = json.loads((tiny_folder / "verdicts.json").read_text())
+    assert set(written["figures"]) == set(tiny)
     for name, done in tiny.items():
-        assert [v["judgement"] for v in verdicts["figures"][name]] == [c.judgement.value for c in done.claims]
+        assert [v["judgement"] for v in written["figures"][name]] == [c.judgement.value for c in done.claims]
     lines = (tiny_folder / "verdicts.md").read_text().splitlines()
     assert lines[0] == headline(list(tiny.values()))
     claims = [claim for done in tiny.values() for claim in done.claims]
@@ -58,6 +60,21 @@ def test_the_files_beside_the_page(tiny: dict[str, Finished], tiny_folder: Path)
         assert cells[4:] == [claim.refutation, claim.judgement.value]
     pictures = {path.name for path in (tiny_folder / "pictures").glob("*.png")}
     assert pictures == {f"{picture.name}.png" for done in tiny.values() for picture in done.pictures}
+
+
+@pytest.mark.parametrize("name", ["leaky-depth", "linear-networks"])
+def test_verdicts_say_how_sure_a_claim_over_starts_is(name: str) -> None:
+    data = MADE[name]()
+    done = Finished(FIGURES[name], data, FIGURES[name].verdict(data), ())
+    figures: Any = verdicts([done], Preset.TINY)["figures"]
+    assert len(figures[name]) == len(done.claims)
+    for written, claim in zip(json.loads(json.dumps(figures[name])), done.claims, strict=True):
+        assert float(written["measured"]) == claim.measured
+        assert tuple(map(float, written.get("starts", ()))) == claim.starts
+        assert ("interval" in written) == bool(claim.starts) == (name == "leaky-depth")
+        if claim.starts:
+            assert tuple(map(float, written["interval"])) == claim.interval
+            assert (written["looks"], written["needed_starts"]) == (claim.looks, claim.needed_starts)
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 390), pytest.param("dark", 1280, marks=pytest.mark.slow)])

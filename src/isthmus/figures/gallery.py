@@ -104,6 +104,20 @@ def markdown(found: Sequence[Finished]) -> str:
     return "\n".join([headline(found), "", *lines]) + "\n"
 
 
+def verdicts(found: Sequence[Finished], preset: Preset) -> dict[str, object]:
+    """What `verdicts.json` holds: every claim by figure, with its thresholds, and over starts its spread."""
+    figures = {
+        done.figure.name: [
+            {"judgement": claim.judgement.value, "measured": repr(claim.measured), "refuted": claim.refutation}
+            | {name: getattr(claim, name) for name in ("statement", "source", "quantity", "doubt")}
+            | _spread(claim)
+            for claim in done.claims
+        ]
+        for done in found
+    }
+    return {"preset": preset.value, "headline": headline(found), "figures": figures}
+
+
 def headline(found: Sequence[Finished]) -> str:
     """How many figures and claims, and how many of them hold."""
     figures = f"{len(found)} figure{'s' * (len(found) != 1)}"
@@ -129,17 +143,20 @@ def _write(found: Sequence[Finished], preset: Preset, folder: Path, command: str
     lines = {f"preset {preset.value}": "the numbers of every plan; presets differ in nothing else"}
     lines |= {"command": command} if command else {}
     write_gallery(folder / PAGE, headline(found), verdict_table(found), sections, lines)
-    verdicts = {
-        done.figure.name: [
-            {"judgement": claim.judgement.value, "measured": repr(claim.measured), "refuted": claim.refutation}
-            | {name: getattr(claim, name) for name in ("statement", "source", "quantity", "doubt")}
-            for claim in done.claims
-        ]
-        for done in found
-    }
-    content = {"preset": preset.value, "headline": headline(found), "figures": verdicts}
-    write_text(folder / VERDICTS, json.dumps(content, indent=1) + "\n")
+    write_text(folder / VERDICTS, json.dumps(verdicts(found, preset), indent=1) + "\n")
     write_text(folder / TABLE, markdown(found))
+
+
+def _spread(claim: Claim) -> dict[str, object]:
+    """Of a claim over starts their numbers, the interval around the mean that was judged, and how many they ask for."""
+    if not claim.starts:
+        return {}
+    return {
+        "interval": [repr(float(end)) for end in claim.interval],
+        "starts": [repr(float(start)) for start in claim.starts],
+        "looks": claim.looks,
+        "needed_starts": claim.needed_starts,
+    }
 
 
 def _section(done: Finished) -> Section:
