@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from torch import Tensor
 
 from isthmus.networks import FullyConnected, walk
 
+Array = NDArray[np.float64]
 SEEDS = st.integers(0, 2**31)
 DEPTHS = st.integers(1, 12)
 
@@ -115,3 +118,27 @@ def folded(seed: int, values: Sequence[float], depth: int) -> FullyConnected:
 
 
 ACTIVE = 3.0  # at this value of all inputs, no neuron of `folded` is off
+
+
+def rng(seed: int, *shape: int) -> Array:
+    return np.random.default_rng(1000 + seed).normal(size=shape)
+
+
+def tensor(values: Array) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(values))
+
+
+def agree(found: Tensor | Array | float, expected: Array | float, relative: float = 1e-10) -> None:
+    one = found.detach().numpy() if isinstance(found, Tensor) else np.asarray(found, dtype=np.float64)
+    two = np.asarray(expected, dtype=np.float64)
+    assert one.shape == two.shape
+    assert np.abs(one - two).max(initial=0) <= relative * max(np.abs(two).max(initial=0), 1e-300)
+
+
+def run_connected(network: FullyConnected, x: Array) -> Array:
+    """f(x) of a fully connected network, layer by layer."""
+    weights, biases = ([p.detach().numpy() for p in part] for part in (network.weights, network.biases))
+    for l, W in enumerate(weights, 1):
+        x = x @ W.T + (biases[l - 1] if len(biases) else 0.0)
+        x = np.where(x >= 0, x, network.negative_slope * x) if network.is_activated(l) else x
+    return x

@@ -1,8 +1,9 @@
 """Jacobians of wide networks: reduced, they have the singular values of the full ones, single and stacked."""
 
+import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from isthmus.errors import ShapeError
 from isthmus.networks import (
@@ -132,3 +133,20 @@ def test_what_cannot_be_differentiated_row_by_row_is_refused_in_words() -> None:
         jacobians(lambda x: x - x.mean(0), x)
     with pytest.raises(ValueError, match="Call .eval()"):
         jacobians(torch.nn.Sequential(torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 2)).double(), x)
+
+
+@pytest.mark.parametrize("double", [True, False])
+def test_samples_are_taken_as_they_come_in_the_precision_of_the_network(double: bool) -> None:
+    """Arrays, lists, whole numbers, and rows of another precision: each was refused by whatever met it first."""
+    rows = [[1, 2, -3], [0, 1, 2]]
+    network = FullyConnected(3, 2, width=4, depth=3, seed=0).to(torch.float64 if double else torch.float32)
+    module = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 2)).to(network.weights[0].dtype)
+    leaky = LeakyResNet(3, 2, width=6, depth=4, effective_depth=2.0, seed=0).to(network.weights[0].dtype)
+    for function in (network, module, leaky):
+        expected = jacobians(function, torch.tensor(rows, dtype=network.weights[0].dtype))
+        array = np.array(rows, dtype=float)
+        for given in (rows, array, np.array(rows), array.astype(np.float32), torch.tensor(rows).float()):
+            found = jacobians(function, given)
+            assert torch.equal(found, expected)
+            assert found.dtype == network.weights[0].dtype
+    assert jacobians(lambda x: x.square(), rows).dtype == torch.float64

@@ -12,34 +12,16 @@ import mpmath
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.sparse.csgraph import minimum_spanning_tree
-from torch import Tensor
 
 from isthmus import theory
 from isthmus.constructions import divergent_representation_example, leaky_from_relu
 from isthmus.networks import jacobians, slice_cells
 from isthmus.networks.leaky_steps import step_sizes
-from theorem_checks import linearised, random_network
+from theorem_checks import Array, agree, linearised, random_network, rng, tensor
 
-Array = NDArray[np.float64]
 SEEDS = [0, 1, 2]
-
-
-def rng(seed: int, *shape: int) -> Array:
-    return np.random.default_rng(1000 + seed).normal(size=shape)
-
-
-def tensor(values: Array) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(values))
-
-
-def agree(found: Tensor | Array | float, expected: Array | float, relative: float = 1e-10) -> None:
-    one = found.detach().numpy() if isinstance(found, Tensor) else np.asarray(found, dtype=np.float64)
-    two = np.asarray(expected, dtype=np.float64)
-    assert one.shape == two.shape
-    assert np.abs(one - two).max(initial=0) <= relative * max(np.abs(two).max(initial=0), 1e-300)
 
 
 def least_of(f: Callable[[float], float], low: float, high: float) -> float:

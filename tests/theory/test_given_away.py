@@ -33,9 +33,10 @@ def test_a_sum_of_logarithms_loses_as_much_as_its_terms_are_large() -> None:
     assert away == pytest.approx(18 * (100 + 4 * math.log(4)) + 64, abs=130)  # the last digit of 105.5 is 64 eps
 
 
-def test_a_tree_of_three_points_loses_thirty_eps() -> None:
+def test_a_tree_of_three_points_in_a_line_loses_fifty_eps() -> None:
+    """10 eps for each of the points, and for each coordinate of inputs and outputs: a distance sums as many squares."""
     line = torch.tensor([[0.0], [1.0], [3.0]], dtype=torch.float64)
-    assert (1 - spanning_tree_certificate(line, line, lipschitz=1.0).measured / 3) / EPS == pytest.approx(30, abs=1.5)
+    assert (1 - spanning_tree_certificate(line, line, lipschitz=1.0).measured / 3) / EPS == pytest.approx(50, abs=1.5)
 
 
 @pytest.mark.parametrize(("second", "rank"), [(14 * EPS, 1), (18 * EPS, 2)])

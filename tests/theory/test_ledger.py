@@ -1,6 +1,8 @@
 """The table of all that can be said of one network: each value is that of its function, and no bound is false."""
 
 import math
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -242,3 +244,61 @@ def test_the_side_of_the_tangent_gram_matrix_is_that_of_samples_times_outputs() 
     assert value(certificates(network, normal(0, 50, 60)), "sharpness") > 0
     wide = FullyConnected(2, 60, width=3, depth=2, seed=0).double()
     assert "there are 3000" in why_not(certificates(wide, normal(0, 50, 2)), "sharpness")
+
+
+class Skipping(nn.Sequential):
+    def forward(self, input: Tensor) -> Tensor:
+        return input + super().forward(input)
+
+
+class Doubled(nn.Linear):
+    def forward(self, input: Tensor) -> Tensor:
+        return 2 * super().forward(input)
+
+
+def test_a_subclass_with_a_forward_of_its_own_is_no_chain_of_layers() -> None:
+    """A skip around the layers has full rank whatever their weights; read as a chain it was certified as rank 1."""
+    narrow = [nn.Linear(3, 1), nn.ReLU(), nn.Linear(1, 3)]
+    plain = nn.Sequential(*narrow).double()
+    x = normal(3, 8, 3)
+    assert rows_of(certificates(plain, x), "FC-02")["value"].tolist() == [1.0]
+    for other in (Skipping(*narrow).double(), nn.Sequential(Doubled(3, 3)).double(), Doubled(3, 3).double()):
+        table = certificates(other, x)
+        assert not rows_of(table, "FC-02")["applies"].any()
+        assert set(table[table["applies"]]["kind"]) <= {"estimate", "exact"}  # FC-46 is a number of the Jacobians
+        assert rows_of(table, "FC-01")["value"].tolist() == [3.0]
+        assert not costs(other)["applies"].any()
+
+
+def test_one_layer_and_layers_that_pass_everything_on_are_read() -> None:
+    layer, last = nn.Linear(3, 4), nn.Linear(4, 2)
+    x = normal(4, 5, 3)
+    bare = nn.Sequential(layer, nn.ReLU(), last).double()
+    dressed = nn.Sequential(nn.Identity(), layer, nn.Dropout(0.5), nn.ReLU(), nn.Identity(), last).double().eval()
+    pd.testing.assert_frame_equal(certificates(bare, x), certificates(dressed, x))
+    assert rows_of(costs(layer), "FC-12")["value"].tolist() == pytest.approx(
+        [sum(float(p.detach().square().sum()) for p in layer.parameters())]
+    )
+    assert rows_of(certificates(layer, x), "FC-13")["applies"].all()
+    with pytest.raises(ValueError, match="rows stand alone"):
+        certificates(dressed.train(), x)
+
+
+def test_layers_are_read_whatever_else_was_imported() -> None:
+    """From `isthmus.theory` alone a chain of layers was a mere function, and its bounds estimates."""
+    code = (
+        "import torch; from isthmus.theory import certificates; n = torch.nn.Sequential(torch.nn.Linear(2, 2));"
+        "t = certificates(n, torch.ones(1, 2)); assert t[t['id'] == 'FC-13']['applies'].all()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("kind", ["network", "function"])
+def test_no_sample_is_refused_in_words(kind: str) -> None:
+    network = FullyConnected(3, 2, width=4, depth=3, seed=0) if kind == "network" else torch.sin
+    with pytest.raises(ValueError, match="needs a sample; got none"):
+        certificates(network, torch.zeros(0, 3).double())
+
+
+def rows_of(table: pd.DataFrame, statement: str) -> pd.DataFrame:
+    return table[table["id"] == statement]

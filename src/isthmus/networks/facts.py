@@ -103,13 +103,28 @@ def _sequential(network: nn.Sequential, x: Tensor | None) -> NetworkFacts:
     return facts_of.dispatch(object)(network, x) if same is None else _connected(same, x)
 
 
+def _one_layer(layer: nn.Linear, x: Tensor | None) -> NetworkFacts:
+    return _sequential(nn.Sequential(layer), x)
+
+
+def _computes(step: nn.Module, *kinds: type[nn.Module]) -> bool:
+    """Whether it is of one of these kinds and computes what that does: a subclass may have a forward of its own."""
+    return any(isinstance(step, kind) and type(step).forward is kind.forward for kind in kinds)
+
+
+def _passes(step: nn.Module) -> bool:
+    return _computes(step, nn.Identity) or (_computes(step, nn.Dropout) and not step.training)
+
+
 def _as_connected(network: nn.Sequential) -> FullyConnected | None:
     linears: list[nn.Linear] = []
     slopes: dict[int, float] = {}  # by the number of the layer before
-    for step in network:
-        if isinstance(step, nn.Linear):
+    for step in network if _computes(network, nn.Sequential) else ():
+        if _passes(step):
+            continue
+        if isinstance(step, nn.Linear) and _computes(step, nn.Linear):
             linears.append(step)
-        elif isinstance(step, nn.ReLU | nn.LeakyReLU) and linears and len(linears) not in slopes:
+        elif _computes(step, nn.ReLU, nn.LeakyReLU) and linears and len(linears) not in slopes:
             slopes[len(linears)] = float(getattr(step, "negative_slope", 0.0))
         else:
             return None
@@ -131,6 +146,7 @@ def _as_connected(network: nn.Sequential) -> FullyConnected | None:
 
 
 facts_of.register(nn.Sequential)(_sequential)
+facts_of.register(nn.Linear)(_one_layer)
 facts_of.register(FullyConnected)(_connected)
 facts_of.register(ResNet)(_residual)
 facts_of.register(LeakyResNet)(_leaky)

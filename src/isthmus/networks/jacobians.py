@@ -5,19 +5,23 @@ Largest rank over whole regions: `networks.segments`, `networks.slices`. Ranks a
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
+from numpy.typing import NDArray
 from torch import Tensor
 
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.layers import LayerState, activation_derivative, walk
-from isthmus.theory.differentiation import Function, function_jacobians
+from isthmus.theory.bridge import as_torch
+from isthmus.theory.differentiation import Function, function_jacobians, in_precision_of
+from isthmus.theory.inputs import check_tensor
 
 WIDE = 4  # times as many inputs (outputs) as neurons beside them, from which they are reduced where that says as much
 
 
-def jacobians(network: Function, x: Float[Tensor, "n ..."]) -> Float[Tensor, "n d_out p"]:
+def jacobians(network: Function, x: Float[Tensor, "n ..."] | NDArray[Any] | list[Any]) -> Float[Tensor, "n d_out p"]:
     """Jf(x) at every sample (*exact*), of a fully connected network as the product W_L D_{L-1} .. D_1 W_1.
 
     At a kink the slope is 1 there; of everything else it is torch's, by automatic differentiation in chunks, forward or
@@ -25,7 +29,8 @@ def jacobians(network: Function, x: Float[Tensor, "n ..."]) -> Float[Tensor, "n 
 
     Args:
         network: a network, any module or any function of rows of tensors whose rows stand alone.
-        x: samples as rows; of several axes, the inputs are flattened in the result.
+        x: samples as rows, a tensor, an array or lists, taken in the precision of the network's parameters; of several
+            axes, the inputs are flattened in the result.
 
     Raises:
         ShapeError: `x` does not fit the network, or does not get one row of outputs each.
@@ -35,9 +40,10 @@ def jacobians(network: Function, x: Float[Tensor, "n ..."]) -> Float[Tensor, "n 
     >>> networks.jacobians(network, torch.tensor([[1.0, -1.0]], dtype=torch.float64)).tolist()
     [[[1.0, 0.0]]]
     """
+    rows = in_precision_of(network, check_tensor("jacobians", "x", as_torch(x)))
     if isinstance(network, FullyConnected):
-        return _product(network, x, {})
-    return function_jacobians(network, x)
+        return _product(network, rows, {})
+    return function_jacobians(network, rows)
 
 
 @dataclass(frozen=True, slots=True)

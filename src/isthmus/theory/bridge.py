@@ -53,6 +53,11 @@ def _refuse_matrices(call: str, given: Mapping[str, object]) -> None:
         )
 
 
+def as_torch(value: Any) -> Any:
+    """An array or a list of numbers as a tensor, as `bridged` functions take it; anything else as it is."""
+    return _as_torch(value, listed=False)
+
+
 def _as_torch(value: Any, *, listed: bool) -> Any:
     if isinstance(value, np.generic):
         return value.item()

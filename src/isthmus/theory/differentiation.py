@@ -4,7 +4,8 @@ Of networks of ours in closed form: `networks.jacobians`, which calls this for e
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import cast
 
 import torch
 from jaxtyping import Float
@@ -16,6 +17,13 @@ from isthmus.theory.inputs import check_tensor
 CHUNK = 1024  # rows that are differentiated at once
 ALONE = 1e-3  # relative difference between a row among others and with fewer that is no rounding in any precision
 Function = Callable[[Tensor], Tensor]
+
+
+def in_precision_of(function: object, x: Tensor) -> Tensor:
+    """The samples in the precision of the parameters of a module, where these have one; else as they are."""
+    parameters = cast("Iterable[Tensor]", getattr(function, "parameters", list)())
+    kinds = {p.dtype for p in parameters if p.dtype.is_floating_point}
+    return x.to(kinds.pop()) if len(kinds) == 1 and x.dtype.is_floating_point else x
 
 
 def function_jacobians(function: Function, x: Float[Tensor, "n ..."]) -> Float[Tensor, "n d_out p"]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from isthmus.errors import ShapeError
 from isthmus.theory.inputs import Real, check_positive, check_tensor
 from isthmus.theory.representation_costs import check_pair, features, hamiltonian, lifted_slope
+from isthmus.theory.scales import exponent, resized, unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,5 +294,7 @@ def balancedness_slope(
     parts = steps * weights[..., -1].square().sum(-1) if alignment is None else effective_depth * alignment
     integral = effective_depth * (parts.cumsum(0) - parts / 2)  # at the mid-points of the layers
     x, y = integral - integral[0], squares - squares[0]
-    size = float(x @ x)
-    return float(x @ y) / size if size > 0 else float("nan")
+    across, up = unit(x), unit(y)
+    size = float(across @ across)
+    slope = float(across @ up) / size if size > 0 else float("nan")
+    return resized(slope, exponent(y) - exponent(x))

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from isthmus.errors import ShapeError
 from isthmus.theory.inputs import Real, check_positive, check_tensor
-from isthmus.theory.representation_costs import features
+from isthmus.theory.least_weights import least_weights
+from isthmus.theory.scales import unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,8 @@ def energy_split(
     1.0
     """
     _check_motion("energy_split", activation, velocity, effective_depth)
-    S, Lt = features(activation, bias=bias), float(effective_depth)
-    still, moving = _least_weights(S, activation), _least_weights(S, velocity)
+    Lt = float(effective_depth)
+    still, moving = (_least_weights(activation, target, bias) for target in (activation, velocity))
     if still is None or moving is None:
         return EnergySplit(*[torch.inf] * 4, potential=-torch.inf)
     cost, coupling = float(still.square().sum()), float((still * moving).sum())
@@ -106,7 +107,7 @@ def least_norm_weights(
     """
     call = "least_norm_weights"
     _check_motion(call, activation, velocity, effective_depth)
-    found = _least_weights(features(activation, bias=bias), float(effective_depth) * activation + velocity)
+    found = _least_weights(activation, float(effective_depth) * activation + velocity, bias)
     if found is None:
         raise ValueError(
             f"{call}: needs Lt A + dA in the span of sigma(A); it is not, with {len(activation)} samples and "
@@ -136,10 +137,8 @@ def scale_criticality(activation: Float[Tensor, "n width"]) -> Float[Tensor, " w
     [0.166667, 0.333333]
     """
     check_tensor("scale_criticality", "activation", activation, ndim=2)
-    S = features(activation)
-    one = torch.ones(len(S), 1, dtype=S.dtype, device=S.device)
-    inverse = torch.linalg.pinv(S)
-    return (activation.mT @ (inverse.mT @ (inverse @ one)))[:, 0]
+    own, one = (least_weights(activation, T, bias=True) for T in (activation, torch.ones_like(activation[:, :1])))
+    return (own.positive.mT @ one.positive + own.constant.mT @ one.constant)[:, 0]
 
 
 def neuron_addition_margin(
@@ -172,8 +171,7 @@ def neuron_addition_margin(
     check_tensor(call, "added", added, ndim=2)
     if len(added) != len(activation):
         raise ShapeError(f"{call}: needs one row of `added` per sample, {len(activation)}; got {len(added)}.")
-    S = features(activation, bias=bias)
-    kept, seen, base = (_least_weights(S, part) for part in (added, added.relu(), activation))
+    kept, seen, base = (_least_weights(activation, part, bias) for part in (added, added.relu(), activation))
     if kept is None or seen is None or base is None:
         raise ValueError(f"{call}: needs A, z and relu(z) in the span of sigma(A). Take columns of relu(A) relu(A)^T.")
     return kept.square().sum(0) - (base.mT @ seen).square().sum(0)
@@ -205,7 +203,7 @@ def covariance_coefficients(activation: Float[Tensor, "n width"]) -> Float[Tenso
     from scipy.optimize import nnls  # as long to import as all of our own modules, and rarely used
 
     check_tensor("covariance_coefficients", "activation", activation, ndim=2)
-    A = activation.detach().double()
+    A = unit(activation.detach().double())
     n, width = A.shape
     upper = torch.triu_indices(n, n)
     pairs = [(part[:, None, :] * part[None, :, :])[upper[0], upper[1]] for part in (A, A.relu())]
@@ -249,13 +247,7 @@ def _check_motion(call: str, activation: Tensor, velocity: Tensor, effective_dep
         )
 
 
-def _least_weights(S: Tensor, target: Tensor) -> Tensor | None:
-    """Least W with S W = target, or None where there is none."""
-    W = (
-        torch.linalg.lstsq(S, target, driver="gelsd").solution
-        if S.numel()
-        else S.new_zeros(S.shape[1], target.shape[1])
-    )
-    rounding = 1e3 * max(S.shape) * torch.finfo(S.dtype).eps
-    miss = torch.linalg.matrix_norm(target - S @ W)
-    return None if float(miss) > rounding * float(torch.linalg.matrix_norm(target)) else W
+def _least_weights(activation: Tensor, target: Tensor, bias: bool) -> Tensor | None:
+    """Least W with sigma(A) W = target, or None where there is none."""
+    found = least_weights(activation, target, bias=bias)
+    return torch.cat([found.positive, found.constant]) if found.meets else None

@@ -15,7 +15,7 @@ from isthmus.theory.ledger_costs import COSTS
 from isthmus.theory.ledger_entries import Entry
 from isthmus.theory.ledger_jacobians import OF_JACOBIANS
 from isthmus.theory.ledger_layers import OF_LAYERS
-from isthmus.theory.network_facts import NetworkFacts, facts_of
+from isthmus.theory.network_facts import NetworkFacts, known_facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def certificates(network: Callable[..., object], x: Tensor) -> pd.DataFrame:
         this library; of other functions they are estimates.
 
     Raises:
-        ValueError, TypeError, ShapeError: as `networks.jacobians` of this network.
+        ValueError, TypeError, ShapeError: as `networks.jacobians` of this network. ValueError: no sample.
 
     Accuracy: that of each function. Networks are read in float64, other modules in their own precision.
     Source: docs/theorems.md. Test: theory/test_ledger.
@@ -64,7 +64,9 @@ def certificates(network: Callable[..., object], x: Tensor) -> pd.DataFrame:
     ('FC-01', 1.0, 'estimate')
     """
     check_tensor("certificates", "x", x, least_ndim=2)
-    found = facts_of(network, x)
+    if not len(x):
+        raise ValueError(f"certificates: needs a sample; got none, shape {tuple(x.shape)}. Pass rows of the domain.")
+    found = known_facts(network, x)
     table = _table([*OF_JACOBIANS, *OF_LAYERS], found)
     rest = pd.DataFrame(
         [(e.id, e.name, float("nan"), e.kind, e.of, False, e.reason) for e in _NEED_MORE], columns=table.columns
@@ -86,7 +88,7 @@ def costs(network: Callable[..., object]) -> pd.DataFrame:
     >>> bool(theory.costs(lambda x: x)["applies"].any())
     False
     """
-    return _table(COSTS, facts_of(network, None))
+    return _table(COSTS, known_facts(network, None))
 
 
 def _table(entries: Iterable[Entry], found: NetworkFacts) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from torch import Tensor
 from isthmus.errors import ShapeError
 from isthmus.theory.enclosures import rounded_up
 from isthmus.theory.inputs import check_depth, check_rank, check_tensor
+from isthmus.theory.scales import exponent, shifted
 from isthmus.theory.spectra import kept_singular_values, power_sum
 
 
@@ -158,7 +159,9 @@ def shallow_path_norm(
             f"{tuple(outgoing.shape)}. Pass W_1 and W_2 as they stand in the network."
         )
     rows = incoming if bias is None else torch.cat([incoming, check_tensor(call, "bias", bias, ndim=1)[:, None]], 1)
-    paths = 2 * (torch.linalg.vector_norm(outgoing, dim=0) * torch.linalg.vector_norm(rows, dim=1)).sum()
+    into, onward = exponent(rows), exponent(outgoing)
+    lengths = torch.linalg.vector_norm(shifted(rows, -into), dim=1)
+    paths = shifted(2 * (torch.linalg.vector_norm(shifted(outgoing, -onward), dim=0) * lengths).sum(), into + onward)
     return paths if output_bias is None else paths + check_tensor(call, "output_bias", output_bias).square().sum()
 
 

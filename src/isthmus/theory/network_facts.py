@@ -7,12 +7,15 @@ and whoever writes a kind of their own does the same. What is made of the facts:
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any, cast
+from importlib import import_module
+from typing import cast
 
 import torch
 from torch import Tensor
 
-from isthmus.theory.differentiation import function_jacobians
+from isthmus.theory.differentiation import function_jacobians, in_precision_of
+
+READERS = "isthmus.networks.facts"  # registers its kinds; without it an nn.Sequential would be a mere function
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,10 +105,14 @@ def facts_of(network: object, x: Tensor | None) -> NetworkFacts:
     if x is None:
         return NetworkFacts()
     function = cast("Callable[[Tensor], Tensor]", network)
-    own: Any = getattr(network, "parameters", list)
-    kinds: set[torch.dtype] = {p.dtype for p in own()}
-    x = x.to(kinds.pop()) if len(kinds) == 1 else x
+    x = in_precision_of(network, x)
     slopes = function_jacobians(function, x)
     with torch.no_grad():
         values = function(x).reshape(len(x), -1)
     return NetworkFacts(x.flatten(1).double(), values.double(), slopes.double())
+
+
+def known_facts(network: object, x: Tensor | None) -> NetworkFacts:
+    """`facts_of` once the kinds of this library and layers of torch are registered, whoever was imported before."""
+    import_module(READERS)
+    return facts_of(network, x)

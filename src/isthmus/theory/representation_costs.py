@@ -10,6 +10,7 @@ from torch import Tensor
 
 from isthmus.errors import ShapeError
 from isthmus.theory.inputs import Real, check_positive, check_tensor
+from isthmus.theory.least_weights import least_weights
 
 
 def relaxed_norm(
@@ -123,8 +124,8 @@ def cost_of_identity(
     Raises:
         ValueError: `gamma` <= 0, NaN or infinity. TypeError: complex or integer tensor. ShapeError: not a matrix.
 
-    Accuracy: with gamma that of `relaxed_norm`. Without, that of the pseudo-inverse; A counts as in the span when the
-    residual is below 1e3 max(n, width) eps |A|.
+    Accuracy: with gamma that of `relaxed_norm`. Without, that of the pseudo-inverse of relu(A), at every size of A; A
+    counts as in the span when the residual is below 1e3 max(n, width) eps |A|.
     Source: Jacot and Kaiser 2024, section 1.4. Test: LEAKY-06.
 
     >>> round(float(theory.cost_of_identity([[1, 0], [0, 2]], bias=False)), 6)
@@ -132,18 +133,12 @@ def cost_of_identity(
     """
     call = "cost_of_identity"
     check_tensor(call, "activation", activation, ndim=2)
-    seen = features(activation, bias=bias)
     if gamma is not None:
-        return relaxed_norm(activation, seen, gamma=gamma)
-    left, values, right = torch.linalg.svd(seen, full_matrices=False)
-    rounding = max(seen.shape) * torch.finfo(seen.dtype).eps
-    kept = values > rounding * values[:1]
-    left, values, right = left[:, kept], values[kept], right[kept]
-    coordinates = left.mT @ activation
-    residual = torch.linalg.matrix_norm(activation - left @ coordinates)
-    if float(residual) > 1e3 * rounding * float(torch.linalg.matrix_norm(activation)):
+        return relaxed_norm(activation, features(activation, bias=bias), gamma=gamma)
+    found = least_weights(activation, activation, bias=bias)
+    if not found.meets:
         return activation.new_full((), torch.inf)
-    return (coordinates / values[:, None]).square().sum()
+    return found.positive.square().sum() + found.constant.square().sum()
 
 
 def hamiltonian(

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from isthmus.errors import ShapeError
 from isthmus.theory.inputs import Real, check_depth, check_finite, check_positive, check_tensor
+from isthmus.theory.scales import exponent, shifted, unit
 
 
 def nonlinearity_impact(
@@ -37,8 +38,10 @@ def nonlinearity_impact(
     check_tensor(call, "preactivation", preactivation, ndim=2)
     check_tensor(call, "activation", activation, ndim=2)
     _check_same_shape(call, preactivation, activation)
-    size = torch.linalg.matrix_norm(preactivation)
-    return torch.linalg.matrix_norm(preactivation - activation) / torch.where(size > 0, size, 1.0)
+    size = exponent(torch.stack([preactivation.detach(), activation.detach()]))
+    before, behind = shifted(preactivation, -size), shifted(activation, -size)
+    whole = torch.linalg.matrix_norm(before)
+    return torch.linalg.matrix_norm(before - behind) / torch.where(whole > 0, whole, 1.0)
 
 
 def kernel_alignment(left: Float[Tensor, "n p"], right: Float[Tensor, "n q"]) -> Float[Tensor, ""]:
@@ -67,7 +70,7 @@ def kernel_alignment(left: Float[Tensor, "n p"], right: Float[Tensor, "n q"]) ->
         raise ShapeError(
             f"{call}: needs the same samples on both sides; got {len(left)} and {len(right)} rows. Pair them."
         )
-    a, b = left - left.mean(0), right - right.mean(0)
+    a, b = (unit(side - side.mean(0)) for side in (unit(left), unit(right)))
     sizes = torch.linalg.matrix_norm(a.mT @ a) * torch.linalg.matrix_norm(b.mT @ b)
     return (a.mT @ b).square().sum() / torch.where(sizes > 0, sizes, 1.0)
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from isthmus.errors import ShapeError
 from isthmus.theory.enclosures import UNCERTAIN
 from isthmus.theory.inputs import Real, check_positive, check_tensor
+from isthmus.theory.scales import exponent, resized, shifted
 from isthmus.theory.travelling_salesman import diameter, spanning_tree_length
 
 
@@ -47,7 +48,8 @@ def betweenness_certificate(
         values: f(x_1), f(x_2), f(x_3).
         paths: for i = 1, 2, 3 the values of f at the successive breakpoints of a path that joins the other two points,
             f affine in between (exact for piecewise-linear networks on polygonal paths). Ends in either order.
-        tolerance: distance that covers the rounding of the values, relative to the largest value.
+        tolerance: distance that covers the rounding of the values, relative to the largest value; raised to 32 eps of
+            their type, less than which no values are known to.
 
     Returns:
         Rank 2 if all three distances from f(x_i) to its path exceed the tolerance, else rank 0; with the distances.
@@ -78,19 +80,29 @@ def betweenness_certificate(
                 f"{call}: needs paths[{i}] as values of f, shape (m, {values.shape[1]}), m >= 1; got "
                 f"{tuple(path.shape)}. Evaluate f at the corners of the path."
             )
-    slack = tolerance * max(float(values.abs().max()), *(float(path.abs().max()) for path in paths))
+    size, tolerance = max(exponent(part) for part in (values, *paths)), _own_rounding(values, tolerance)
+    values, *paths = (shifted(part.double(), -size) for part in (values, *paths))
+    slack = tolerance * max(float(part.abs().max()) for part in (values, *paths))
     for i, path in enumerate(paths):
         others = values[[j for j in range(3) if j != i]]
         ends = path[[0, -1]]
         miss = min(float((ends - others).abs().max()), float((ends.flip(0) - others).abs().max()))
         if miss > slack:
             raise ValueError(
-                f"{call}: needs paths[{i}] to join the other two values; its ends miss them by {miss:.3g}. "
+                f"{call}: needs paths[{i}] to join the other two values; its ends miss them by "
+                f"{resized(miss, size):.3g}. "
                 "Path i joins the two points that are not number i."
             )
     distances = torch.stack([_distance_to_polyline(value, path) for value, path in zip(values, paths, strict=True)])
     least = float(distances.min())
-    return RankCertificate(2 if least > slack else 0, least, slack, distances)
+    return RankCertificate(
+        2 if least > slack else 0, resized(least, size), resized(slack, size), shifted(distances, size)
+    )
+
+
+def _own_rounding(values: Tensor, tolerance: Real) -> float:
+    """The tolerance, or what numbers of this type cannot be told apart by."""
+    return max(float(tolerance), 32 * torch.finfo(values.dtype).eps)
 
 
 def _distance_to_polyline(point: Tensor, corners: Tensor) -> Tensor:
@@ -130,7 +142,7 @@ def borsuk_ulam_certificate(
         ValueError: `lipschitz` or `spacing` <= 0, k < 1, NaN or infinity, no grid. ShapeError: shapes that differ.
         TypeError: complex or integer tensor.
 
-    Accuracy: must hold by 1e-9 of the largest value, which has to cover the rounding of the values.
+    Accuracy: must hold by 1e-9 of the largest value (4e-6 in float32), which has to cover the rounding of the values.
     Source: ours. Test: FC-07.
 
     >>> circle = [[1, 0], [0, 1]], [[-1, 0], [0, -1]]
@@ -152,8 +164,10 @@ def borsuk_ulam_certificate(
             f"{call}: needs sphere_dimension >= 1 and a grid; got {sphere_dimension} and {len(values)} points. "
             "A closed loop is the sphere of dimension 1."
         )
-    distances = torch.linalg.vector_norm(values - antipodes, dim=1)
-    rounding = UNCERTAIN * max(float(values.abs().max()), float(antipodes.abs().max()))
+    size, unsure = max(exponent(values), exponent(antipodes)), _own_rounding(values, UNCERTAIN)
+    values, antipodes = shifted(values.double(), -size), shifted(antipodes.double(), -size)
+    distances = shifted(torch.linalg.vector_norm(values - antipodes, dim=1), size)
+    rounding = resized(unsure * max(float(values.abs().max()), float(antipodes.abs().max())), size)
     least, threshold = float(distances.min()), 2 * lipschitz * spacing
     return RankCertificate(sphere_dimension + 1 if least - rounding > threshold else 0, least, threshold, distances)
 
@@ -166,7 +180,8 @@ def antipodal_loop_certificate(corners: Float[Tensor, "m d_out"], *, tolerance: 
     Args:
         corners: values of f at 2 q successive points of a closed loop, f affine in between; corner i + q is the
             antipode of corner i, and antipodes run over opposite sides together.
-        tolerance: distance that covers the rounding of the values, relative to the largest value.
+        tolerance: distance that covers the rounding of the values, relative to the largest value; raised to 32 eps of
+            their type, less than which no values are known to.
 
     Returns:
         Rank 2 if certified, else rank 0.
@@ -187,12 +202,15 @@ def antipodal_loop_certificate(corners: Float[Tensor, "m d_out"], *, tolerance: 
         raise ValueError(
             f"{call}: needs an even number of corners, at least 4; got {len(corners)}. Add the antipode of each corner."
         )
-    half = len(corners) // 2
+    half, size, tolerance = len(corners) // 2, exponent(corners), _own_rounding(corners, tolerance)
+    corners = shifted(corners.double(), -size)
     differences = corners[:half] - corners[half:]
     closed = torch.cat([differences, -differences[:1]])
     distance = _distance_to_polyline(torch.zeros_like(corners[0]), closed)
     slack = tolerance * float(corners.abs().max())
-    return RankCertificate(2 if float(distance) > slack else 0, float(distance), slack, distance[None])
+    rank = 2 if float(distance) > slack else 0
+    measured = shifted(distance, size)
+    return RankCertificate(rank, float(measured), resized(slack, size), measured[None])
 
 
 def spanning_tree_certificate(
@@ -214,7 +232,8 @@ def spanning_tree_certificate(
         ValueError: `lipschitz` <= 0, NaN or infinity. ShapeError: numbers of rows that differ. TypeError: complex or
             integer tensor.
 
-    Accuracy: n eps relative, subtracted from the tree. Source: corollary of Jacot 2023a, Theorem 2. Test: FC-22.
+    Accuracy: 10 (n + d_in + d_out) eps relative, subtracted from the tree.
+    Source: corollary of Jacot 2023a, Theorem 2. Test: FC-22.
 
     >>> theory.spanning_tree_certificate([[0, 0], [0, 1], [1, 0]], [[0, 0], [0, 1], [1, 0]], lipschitz=1).rank
     2
@@ -225,7 +244,7 @@ def spanning_tree_certificate(
     check_positive(call, "lipschitz", lipschitz)
     if len(x) != len(values):
         raise ShapeError(f"{call}: needs one value per point; got {len(values)} and {len(x)} rows. Pair them.")
-    rounding = 1 - 10 * len(x) * torch.finfo(torch.float64).eps
+    rounding = 1 - 10 * (len(x) + x.shape[1] + values.shape[1]) * torch.finfo(torch.float64).eps
     tree, threshold = spanning_tree_length(values) * rounding, lipschitz * diameter(x)
     rank = 2 if tree > threshold else int(tree > 0)
     return RankCertificate(rank, tree, threshold, torch.tensor([tree], dtype=torch.float64))

@@ -4,6 +4,7 @@ Path lengths are open (no return). Certificates of rank >= 2 that use them: `top
 """
 
 import math
+import sys
 
 import numpy as np
 from jaxtyping import Float
@@ -13,6 +14,7 @@ from torch import Tensor
 from isthmus.errors import ShapeError
 from isthmus.theory.enclosures import rounded
 from isthmus.theory.inputs import check_depth, check_tensor
+from isthmus.theory.scales import exponent, resized, shifted
 
 _LARGEST_EXACT = 13
 _Distances = NDArray[np.floating]
@@ -38,15 +40,15 @@ def travelling_salesman_bounds(points: Float[Tensor, "n d"]) -> tuple[float, flo
     (5.0, 5.0)
     """
     check_tensor("travelling_salesman_bounds", "points", points, ndim=2)
-    rows = points.detach().cpu().double().numpy()
+    rows, size = _unit_rows(points)
     if len(rows) < 2:
         return 0.0, 0.0
     distances = _distances(rows)
     if len(rows) <= _LARGEST_EXACT:
-        length = _held_karp(distances)
+        length = resized(_held_karp(distances), size)
         return length, length
     lower, preorder = _spanning_tree(distances)
-    return lower, max(lower, _two_opt(distances, preorder))
+    return resized(lower, size), resized(max(lower, _two_opt(distances, preorder)), size)
 
 
 def spanning_tree_length(points: Float[Tensor, "n d"]) -> float:
@@ -64,8 +66,8 @@ def spanning_tree_length(points: Float[Tensor, "n d"]) -> float:
     7.0
     """
     check_tensor("spanning_tree_length", "points", points, ndim=2)
-    rows = points.detach().cpu().double().numpy()
-    return _spanning_tree(_distances(rows))[0] if len(rows) > 1 else 0.0
+    rows, size = _unit_rows(points)
+    return resized(_spanning_tree(_distances(rows))[0], size) if len(rows) > 1 else 0.0
 
 
 def diameter(points: Float[Tensor, "n d"]) -> float:
@@ -85,7 +87,8 @@ def diameter(points: Float[Tensor, "n d"]) -> float:
     check_tensor("diameter", "points", points, ndim=2)
     from scipy.spatial.distance import pdist  # see `_distances`
 
-    return float(pdist(points.detach().cpu().double().numpy()).max()) if len(points) > 1 else 0.0
+    rows, size = _unit_rows(points)
+    return resized(float(pdist(rows).max()), size) if len(rows) > 1 else 0.0
 
 
 def rank1_stretch(x: Float[Tensor, "n d_in"], y: Float[Tensor, "n d_out"]) -> float:
@@ -110,7 +113,7 @@ def rank1_stretch(x: Float[Tensor, "n d_in"], y: Float[Tensor, "n d_out"]) -> fl
     check_tensor("rank1_stretch", "y", y, ndim=2)
     if len(x) != len(y):
         raise ShapeError(f"rank1_stretch: needs one y per x; got {len(y)} and {len(x)} rows. Pair them.")
-    path, width = travelling_salesman_bounds(y)[0], diameter(x)
+    path, width = min(travelling_salesman_bounds(y)[0], sys.float_info.max), diameter(x)
     if path == 0:
         return 0.0
     if width == 0:
@@ -160,6 +163,13 @@ def _held_karp(distances: _Distances) -> float:
         extended = visited | (1 << outside)
         best[extended, outside] = np.minimum(best[extended, outside], reached[outside])
     return float(best[-1].min())
+
+
+def _unit_rows(points: Tensor) -> tuple[_Distances, int]:
+    """The points divided by a power of two, 2^e, so that squares of distances neither vanish nor overflow; and e."""
+    rows = points.detach().cpu().double()
+    size = exponent(rows)
+    return shifted(rows, -size).numpy(), size
 
 
 def _distances(rows: _Distances) -> _Distances:

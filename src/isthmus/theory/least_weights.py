@@ -1,0 +1,65 @@
+"""Least weights between the features of a leaky layer and a target, right at every size of the representation.
+
+Costs of identity and energies made of them: `representation_costs`, `leaky_stability`.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from isthmus.theory.scales import exponent, norm, shifted
+
+
+class LeastWeights(NamedTuple):
+    """argmin |sigma(A) W - T|, the W of least norm: (width, m) on the positive parts, (1, m) on the constant."""
+
+    positive: Tensor
+    constant: Tensor
+    meets: bool
+
+
+def least_weights(activation: Tensor, target: Tensor, *, bias: bool) -> LeastWeights:
+    """The pseudo-inverse of sigma(A) = [relu(A), 1] applied to T (*exact*).
+
+        relu(A) = U S V^T,  c = U^T 1,  r = 1 - U c:
+        r = 0:  b = g^T a / (1 + |g|^2),  W = V (a - g b)   with  a = S^-1 U^T T,  g = S^-1 c
+        else:   b = r^T T / |r|^2,        W = V S^-1 (U^T T - c b)
+
+    The singular values of relu(A) are never compared with that of the constant 1: a small representation has the least
+    weights of a large one, where a pseudo-inverse of [relu(A), 1] takes it for rounding.
+
+    Args:
+        activation: A, samples as rows.
+        target: T, samples as rows.
+        bias: whether there is the constant.
+
+    Returns:
+        The weights, and whether they meet the target: up to 1e3 max(n, p) eps of its norm.
+
+    Accuracy: that of the singular value decomposition of relu(A), at every size of A; c and r to rounding.
+    """
+    positive = activation.relu()
+    n, width = positive.shape
+    rounding = max(n, width + bias) * torch.finfo(positive.dtype).eps
+    size = exponent(positive)
+    left, values, right = torch.linalg.svd(shifted(positive, -size), full_matrices=False)
+    kept = values > rounding * values[:1]
+    U, s, V = left[:, kept], values[kept][:, None], right[kept].mT
+    one, constant = positive.new_ones(n, int(bias)), target.new_zeros(int(bias), target.shape[1])
+    c = U.mT @ one
+    r = one - U @ c
+    if apart := bias and float(r.norm()) > rounding * n**0.5:
+        outside = r.mT @ target / r.norm()
+        # the rounding of a large target beside the positive part is no constant: it would cost as much as it is large
+        there = outside.abs() > 10 * rounding * target.abs().amax(0) * n**0.5
+        constant = torch.where(there, outside, 0.0) / r.norm()
+    a = (U.mT @ target - c @ constant) / s
+    if bias and not apart and len(s):
+        g = c / s
+        direction, t = g / g.norm(), shifted(1 / g.norm(), size)  # t = 1 / |g| at the true size
+        along = direction.mT @ a / (1 + t * t)
+        a, constant = a - direction @ along, along / g.norm()
+    W = shifted(V @ a, -size)
+    missed = norm(target - positive @ W - one @ constant)
+    return LeastWeights(W, constant, float(missed) <= 1e3 * rounding * float(norm(target)))
