@@ -49,6 +49,13 @@ def test_every_file_that_it_names_is_there() -> None:
     assert [p for p in paths if not (ROOT / p).exists()] == []
 
 
+def test_it_counts_the_claims_of_figures_as_their_page_does() -> None:
+    count = r"(\d+) claims.*?(\d+) hold, (\d+) do not hold, (\d+) are inconclusive"
+    told, measured = (re.findall(count, text) for text in (README, (ROOT / "docs" / "figures.md").read_text()))
+    assert len(told) == 1
+    assert told[0] in measured
+
+
 def test_nothing_is_left_to_fill_in() -> None:
     assert not re.search(r"^[A-Z_]{4,}$", README, re.MULTILINE)
 
