@@ -13,24 +13,26 @@ order        20 tasks: rank <= min(index rank, mode rank)
 metamorphic  ten tasks in other units, in another order, mixed by an invertible map, with 10 useless columns
 
     python benchmarks/index_rank.py [SUITE ...] [--only TEXT] [--cases N] [--turns] [--quick] [--out rows.csv]
-                                    [--commit HASH]
+                                    [--commit HASH] [--effort default|quick|thorough] [--tables FILE ...]
 
 A line is written as soon as its case is measured; a run that is stopped goes on with the same --out. Cases come in the
 order of the hashes of their names, and with --turns one of each suite after the other: what has been measured when a
 run is stopped is a fair sample of every suite.
 
-Answer (lines in `measured/index_rank.csv`, tables in `docs/notes/index_rank.md`; one core of an EPYC that others kept
-busy, torch 2.13.0 CPU, November 2026; at 89df44a but for some lines of multi-index, sdr and variance):
-multi-index  143 of 200: 143 right, 124 confident, median 25 s; over the best classical span .41 without noise, .76 with
-             5 %, .93 with 20 % (medians); 118 of them at 375a9d7
+Answer (lines in `measured/index_rank.csv`, without work on doubts in `measured/index_rank_quick.csv`, tables in
+`docs/notes/index_rank.md`; one core of an EPYC that others kept busy, torch 2.13.0 CPU, November 2026; at 89df44a but
+for multi-index, 175 at 375a9d7, and some lines of sdr and variance):
+multi-index  200: all right, 177 confident, median 26.2 s; over the best classical span .35 without noise, .74 with
+             5 %, .93 with 20 % (medians), .755 in all
 groups       48: all right, 46 confident, median 6.6 s; exponents within .011 with 1 %, with 5 % within .02 on 20 of 24
 units        16: all the groups of the textbook, confident, median 5 s
-mode         60: all right and confident, median 11.8 s. order: 20 of 20. metamorphic: 43 of 43, 42 confident
+mode         60: all right and confident, median 11.8 s. order: 20 of 20. metamorphic: 39 of 40, 38 confident
 variance     7 of 10, and 10 of 10 at 2c0b37b, 166be30 (both before a rebase) and 074d368: right and confident; 41 s,
              distance .055, of the best classical span .105. Squared error reads 1 on the first 3
 engineering  12: 4 within .05 of the leading directions, one without a sharp rank; 3 confident at .053, .076 and .085:
-             more rows bring them nearer, see the note
-sdr          9 of 540: 3 right, 6 wrong and in doubt
+             more rows bring them nearer. Directions of slope up to the clearest gap of the gradients (quick): 7 of 12
+sdr          21 draws of 1,000 and 2,000 rows (quick), one of each setting at least: above the best published mean of
+             any setting, .97, in 7 of 9 settings and in 8 of 9
 """
 
 import argparse
@@ -38,6 +40,7 @@ import hashlib
 import statistics
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -164,6 +167,9 @@ def main(arguments: Sequence[str] | None = None, *, search: Search | None = None
     parser.add_argument("--turns", action="store_true", help="one case of each suite after the other")
     parser.add_argument("--quick", action="store_true", help="the smallest case of the first ten of each suite")
     parser.add_argument("--out", type=Path, help=".csv file that keeps the lines; those in it are not measured again")
+    parser.add_argument(
+        "--effort", default="default", help="work on doubts: quick, none; keep its lines in a file apart"
+    )
     parser.add_argument("--tables", type=Path, nargs="+", help="say what stands in these files, and measure nothing")
     parser.add_argument("--commit", help="the cases of this commit instead of HEAD's; of --tables: only these")
     options = parser.parse_args(arguments)
@@ -178,7 +184,9 @@ def main(arguments: Sequence[str] | None = None, *, search: Search | None = None
     most = 10 if options.quick else options.cases
     cases = planned(asked, table.commit, only=options.only, most=most, turns=options.turns)
     for suite, case in smallest(cases) if options.quick else cases:
-        line = table.lines.get((suite, case.name)) or table.add(suite, case.name, case.measure(search or _search()))
+        line = table.lines.get((suite, case.name)) or table.add(
+            suite, case.name, case.measure(search or _search(options.effort))
+        )
         shown.append(line)
         print(said(line), flush=True)
     return conclude(shown)
@@ -197,7 +205,8 @@ def conclude(lines: Sequence[Line]) -> int:
 def tables(lines: Sequence[Line]) -> list[str]:
     """Those of `docs/notes/index_rank.md`: what came of each suite, distances side by side, two suites line by line."""
     known = {suite: len(cases_of(suite, "")) for suite in SUITES}
-    return [counts(lines, known), side_by_side(lines), of_engineering(lines), of_reduction(lines)]
+    made = counts(lines, known), side_by_side(lines), of_engineering(lines), of_reduction(lines)
+    return [table for table in made if table]
 
 
 def smallest(cases: Sequence[Planned]) -> list[Planned]:
@@ -210,11 +219,11 @@ def _size(case: IndexCase) -> int:
     return getattr(case, "num_samples", 0) * (getattr(case, "d_in", 0) + getattr(case, "d_out", 0))
 
 
-def _search() -> Search:
+def _search(effort: str) -> Search:
     """The search that is measured, imported only where it is needed."""
     import isthmus
 
-    return isthmus.discover
+    return partial(isthmus.discover, effort=effort)
 
 
 if __name__ == "__main__":

@@ -9,17 +9,26 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import index_rank
 from index_rank import SUITES, cases_of, main
 from isthmus.errors import DataError
 from isthmus.tasks import Inputs, Link, Predictors, ReductionModel
 from measured.index_cases import CHANGES, MetamorphicCase, ModeCase, MultiIndexCase, OrderCase
-from measured.index_rows import COLUMNS, Table
+from measured.index_rows import COLUMNS, Table, counts, of_reduction, read_lines
 from measured.inverse_regression import directional
-from measured.known_cases import EngineeringCase, FormulaCase, ReductionCase, SpreadCase, UnitsCase
+from measured.known_cases import (
+    EngineeringCase,
+    FormulaCase,
+    ReductionCase,
+    SpreadCase,
+    UnitsCase,
+    leading_directions,
+)
 from measured.spans import Array
 
+DRAWN = "89df44a"  # the commit whose cases the notes are about
 COUNTS = {
     "multi-index": 200, "sdr": 540, "variance": 10, "groups": 48, "units": 16, "engineering": 12, "mode": 60,
     "order": 20, "metamorphic": 40,
@@ -90,6 +99,60 @@ def test_what_was_measured_stands_side_by_side(tmp_path: Path, capsys: pytest.Ca
     assert "groups: 4 of 4 right" in said
     assert "| groups | 0.2 | 2 | 0.2000 | 0.3500 | - | - | - | - | 0.4000 | 0.3000 | 0.62 |" in said
     assert "| groups | 0 | 1 | 0.2000 | 0.1000 | - | - | - | - | 0.8000 | 0.1000 | 2.00 |" in said
+
+
+def test_the_notes_have_the_tables_of_the_lines_that_were_measured() -> None:
+    measured, notes = Path(index_rank.__file__).parent / "measured", Path(index_rank.__file__).parents[1] / "docs/notes"
+    page = (notes / "index_rank.md").read_text()
+    whole, quick = (
+        index_rank.tables(read_lines(measured / name, commit=DRAWN))
+        for name in ("index_rank.csv", "index_rank_quick.csv")
+    )
+    assert len(whole) == 3
+    assert len(quick) == 4
+    for table in [*whole[:2], *quick[2:]]:
+        assert table in page
+
+
+def test_of_a_case_that_was_measured_twice_the_last_line_counts(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    row: dict[str, object] = {"truth": 2, "verdict": "CONFIDENT", "seconds": 3.0}
+    for commit, found in (("abc", 1), ("abc", 2), ("abd", 1)):
+        table = Table(commit, path)
+        table.add("mode", "a", row | {"found": found, "right": int(found == 2)})
+    lines = read_lines(path, commit="abc")
+    assert [line["found"] for line in lines] == ["2"]
+    assert counts(lines, {"mode": 60, "order": 20}).splitlines()[2:] == ["| mode | 1 | 60 | 1 | 1 | 0 | 3.0 |"]
+    assert counts(read_lines(path), {"mode": 60}).splitlines()[2:] == ["| mode | 2 | 60 | 1 | 2 | 1 | 3.0 |"]
+
+
+def test_models_are_listed_by_predictors_and_rows(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    row: dict[str, object] = {"truth": 2, "seconds": 3.0, "right": 0}
+    for seed, dcor, verdict in ((1, 0.9, "CONFIDENT"), (2, 0.7, "DOUBTFUL")):
+        case = f"C normal n=1000 seed={seed}"
+        Table("abc", path).add("sdr", case, row | {"found": seed, "dcor": dcor, "verdict": verdict})
+    Table("abc", path).add("sdr", "A t4 n=5000 seed=3", row | {"found": 2, "dcor": 0.5, "verdict": "CONFIDENT"})
+    assert of_reduction(read_lines(path)).splitlines()[2:] == [
+        "| A | t4 | 5000 | 1 | 0.500 | 0.500 | 2 |", "| C | normal | 1000 | 2 | 0.800 | 0.700 | 1, 2? |",
+    ]  # fmt: skip
+
+
+def test_the_first_directions_of_slope_are_compared_up_to_each_clear_gap() -> None:
+    values, vectors = np.array([8.0, 1.0, 0.9, 0.1, 0.0]), np.eye(5)
+    turned = np.array([np.cos(0.1), 0, 0, np.sin(0.1), 0])
+    table = xr.Dataset(
+        {"gradient_direction": (("leading", "input"), [turned, vectors[2], vectors[1]]),
+         "gradient_angle": ("leading", [0.2, 0.5, 0.3])}
+    )  # fmt: skip
+    found = SimpleNamespace(combinations=table)
+    # gaps of 8, 1.1 and 9: the clearest is after three, whose span is that of the first three but for the turn
+    near, said = leading_directions(found, values, vectors, np.ones(5))
+    assert near == pytest.approx(np.sin(0.1))
+    assert said == "first directions of slope 1: 0.100 (0.200), 3: 0.100 (0.300); "
+    assert leading_directions(SimpleNamespace(), values, vectors, np.ones(5)) == ("", "")
+    stretched, _ = leading_directions(found, values, vectors, np.array([1.0, 1, 1, 0, 1]))
+    assert stretched == pytest.approx(0.0, abs=1e-12)
 
 
 def test_random_tasks_cover_what_they_promise() -> None:

@@ -130,18 +130,18 @@ def of_reduction(lines: Sequence[Line]) -> str:
 def of_engineering(lines: Sequence[Line]) -> str:
     """A Markdown table of the functions of engineering: both distances, and those up to each clear gap."""
     table = list[list[str]]()
-    for line in sorted((line for line in lines if line["suite"] == "engineering"), key=lambda line: line["case"]):
+    for line in sorted((line for line in lines if line["leading"]), key=lambda line: line["case"]):
         function, _, noise, _ = line["case"].split()
         said = re.search(r"first directions of slope ([^;]*)", line["detail"])
         read = f"{line['found']}, {line['verdict'].replace('_', ' ').lower()}"
-        near = [f"{float(line[name]):.3f}" if line[name] else "-" for name in ("distance", "leading")]
+        near = [f"{float(line[name]):.3f}" for name in ("distance", "leading")]
         table.append([function, noise.removeprefix("noise="), read, *near, said[1] if said else "-"])
     heads = ["function", "noise", "read", "all", "up to the clearest gap", "first so many: distance (uncertain by)"]
     return _markdown(heads, table)
 
 
 def _markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(row)} |" for row in [heads, ["---"] * len(heads), *rows])
+    return "\n".join(f"| {' | '.join(row)} |" for row in [heads, ["---"] * len(heads), *rows]) if rows else ""
 
 
 def _medians(lines: Sequence[Line]) -> list[str]:

@@ -6,18 +6,18 @@ import torch
 
 from isthmus.discovery.evidence.steepest import Steepest, steepest
 from isthmus.discovery.factors import Factorisation
-from isthmus.networks import FullyConnected
+from isthmus.networks import FullyConnected, jacobians
 from tolerances import rounding
 
 ROWS = np.random.default_rng(1).normal(size=(3, 7))
 
 
-def slopes(count: int = 40, outputs: int = 2) -> np.ndarray:
-    return np.random.default_rng(2).normal(size=(count, outputs, 3)) * [3.0, 1.0, 0.2]
+SLOPES = np.random.default_rng(2).normal(size=(40, 2, 3)) * [3.0, 1.0, 0.2]
+COVARIANCE = np.einsum("nqi,nqj->ij", SLOPES, SLOPES) / len(SLOPES)
 
 
 def test_they_are_the_eigenvectors_of_the_covariance_of_all_gradients() -> None:
-    found, gradients = Steepest.of(slopes(), ROWS), slopes() @ ROWS
+    found, gradients = Steepest.of(COVARIANCE, ROWS), SLOPES @ ROWS
     covariance = np.einsum("nqi,nqj->ij", gradients, gradients) / len(gradients)
     values, vectors = np.linalg.eigh(covariance)
     np.testing.assert_allclose(found.shares, values[::-1][:3] / values.sum(), rtol=1e-9)
@@ -28,13 +28,14 @@ def test_they_are_the_eigenvectors_of_the_covariance_of_all_gradients() -> None:
 
 def test_another_basis_of_the_coordinates_changes_nothing() -> None:
     mixing = np.array([[1.0, 0.5, 0.0], [0.2, 1.0, -0.4], [0.0, 0.3, 1.0]])
-    found, other = Steepest.of(slopes(), ROWS), Steepest.of(slopes() @ np.linalg.inv(mixing), mixing @ ROWS)
+    back = np.linalg.inv(mixing)
+    found, other = Steepest.of(COVARIANCE, ROWS), Steepest.of(back.T @ COVARIANCE @ back, mixing @ ROWS)
     np.testing.assert_allclose(other.directions, found.directions, atol=1e-9)
     np.testing.assert_allclose(other.shares, found.shares, rtol=1e-9)
 
 
 def test_a_map_that_is_constant_has_no_steep_direction_and_no_nan() -> None:
-    found = Steepest.of(np.zeros((5, 1, 3)), ROWS)
+    found = Steepest.of(np.zeros((3, 3)), ROWS)
     assert found.shares.tolist() == [0.0, 0.0, 0.0]
     assert np.isfinite(found.directions).all()
 
@@ -65,3 +66,25 @@ def test_a_common_shift_of_scores_counts_only_where_it_is_seen(common: bool) -> 
     x = torch.randn(1500, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     found = steepest(halves, x, np.eye(2), common=common)
     np.testing.assert_allclose(found.directions[0], [1.0, 0.0] if common else [0.0, 1.0], atol=1e-12)
+
+
+def test_jacobians_of_many_outputs_are_added_up_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = torch.Generator().manual_seed(1)
+    sizes, zeros = ((2, 3), (4, 2), (5, 4)), (torch.zeros(4, dtype=torch.float64), torch.zeros(5, dtype=torch.float64))
+    first, *others = [torch.randn(size, generator=drawn, dtype=torch.float64) for size in sizes]
+    encoder = FullyConnected.from_layers([first], [torch.zeros(2, dtype=torch.float64)])
+    halves = Factorisation(encoder, FullyConnected.from_layers(others, list(zeros)), 2, 1, 0.0)
+    x = torch.randn(50, 3, generator=drawn, dtype=torch.float64)
+    whole = steepest(halves, x, first.numpy(), common=True)
+    seen = list[int]()
+
+    def counted(module: FullyConnected, points: torch.Tensor) -> torch.Tensor:
+        seen.append(len(points))
+        return jacobians(module, points)
+
+    monkeypatch.setattr("isthmus.discovery.evidence.steepest.MOST_ENTRIES", 70)
+    monkeypatch.setattr("isthmus.discovery.evidence.steepest.jacobians", counted)
+    parts = steepest(halves, x, first.numpy(), common=True)
+    assert (max(seen), sum(seen)) == (7, 50)
+    np.testing.assert_allclose(parts.directions, whole.directions, atol=1e-9)
+    np.testing.assert_allclose(parts.shares, whole.shares, rtol=1e-9)

@@ -18,6 +18,7 @@ from isthmus.discovery.groups.direction_spread import largest_angle
 from isthmus.discovery.groups.varimax import signed
 from isthmus.networks import FullyConnected, jacobians
 
+MOST_ENTRIES = 2_000_000  # of Jacobians that are held at once
 DEPENDENT = 1e-10  # relative singular value of rows below which they depend on each other
 
 
@@ -35,14 +36,13 @@ class Steepest:
     shares: Float64[np.ndarray, " k"]
 
     @classmethod
-    def of(cls, slopes: Float64[np.ndarray, "n d_out k"], rows: Float64[np.ndarray, "k d_in"]) -> "Steepest":
-        """Of f = h o A, from the Jacobians of h at its coordinates and from the rows of A (*exact* but for rounding).
+    def of(cls, covariance: Float64[np.ndarray, "k k"], rows: Float64[np.ndarray, "k d_in"]) -> "Steepest":
+        """Of f = h o A, from the gradient covariance of h over its coordinates and the rows of A (*exact* to rounding).
 
-        C = 1/n sum_i A^T H_i^T H_i A = V diag(s) V^T
+        A^T C A = V diag(s) V^T,   C = 1/n sum_i H_i^T H_i,   H_i the Jacobians of h
         """
         basis, turn = np.linalg.qr(rows.T)  # so that what is decomposed is k by k, however many columns there are
-        turned = slopes @ turn.T
-        values, vectors = np.linalg.eigh(np.einsum("nqi,nqj->ij", turned, turned) / max(len(turned), 1))
+        values, vectors = np.linalg.eigh(turn @ covariance @ turn.T)
         values, total = values[::-1].clip(0.0), values.clip(0.0).sum()
         shares = values / total if total > 0 else np.zeros_like(values)
         return cls(signed((basis @ vectors[:, ::-1]).T), shares)
@@ -84,6 +84,12 @@ def steepest(
         common: whether a common shift of the outputs counts for nothing, as of the scores of classes.
     """
     points = x[torch.from_numpy(drawn_rows(len(x)))].double()
-    with torch.no_grad():
-        slopes = jacobians(halves.decoder.double(), halves.encoder.double()(points)).numpy()
-    return Steepest.of(slopes - slopes.mean(1, keepdims=True) if common else slopes, rows)
+    encoder, decoder = halves.encoder.double(), halves.decoder.double()
+    k, covariance = len(rows), np.zeros((len(rows), len(rows)))
+    with torch.no_grad():  # Jacobians of many outputs are large, their sum is not
+        for part in points.split(max(1, MOST_ENTRIES // (k * decoder.dimensions[-1]))):
+            slopes = jacobians(decoder, encoder(part)).numpy()
+            if common:
+                slopes = slopes - slopes.mean(1, keepdims=True)
+            covariance += np.einsum("nqi,nqj->ij", slopes, slopes) / len(points)
+    return Steepest.of(covariance, rows)
