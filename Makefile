@@ -24,10 +24,10 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	$(BIN)/isthmus discover builtin:kuramoto_sivashinsky --autoencode --ordered --control --out $(OUT)/kuramoto_sivashinsky --replace
 
-# the site in build/docs: its examples are run, and a warning is an error
+# the site in build/docs: its examples are run, of several pages at once, and a warning is an error
 docs: $(STAMP)
 	rm -rf build/docs build/docs-extra build/docs-ipython
-	$(BIN)/python -m sphinx -W --keep-going -q -E -b html docs build/docs
+	$(BIN)/python -m sphinx -W --keep-going -q -E -j $(WORKERS) -b html docs build/docs
 
 # a file stays in one worker, where what its tests share is made once; files go in order, so that no long one comes last
 TIER = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow and not gpu"

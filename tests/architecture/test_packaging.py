@@ -62,6 +62,9 @@ def test_every_hook_matches_a_file_and_every_workflow_runs_the_checks() -> None:
         commands = [step["run"] for step in steps if "run" in step]
         assert commands == [".ci/run"]
         assert all((ROOT / command).stat().st_mode & 0o100 for command in commands)
+    lines = re.findall(r"^make (.+)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    made = {goal for line in lines for goal in line.split()}
+    assert made >= {"check", "docs", "test"}
 
 
 def test_templates_ask_for_something() -> None:
