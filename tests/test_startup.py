@@ -10,6 +10,7 @@ HEAVY = (
     "networkx",
     "sklearn",
     "matplotlib",
+    "matplotlib.pyplot",
     "scipy.stats",
     "scipy.optimize",
     "scipy.integrate",
@@ -27,13 +28,14 @@ COMMAND = "import isthmus.cli.discover_run"
 NEEDED = ("torch", "numpy", "pandas", "xarray", "scipy")
 
 
-OTHERS = "import scipy.optimize"
+PLOTS = "import isthmus.plots"
+OTHERS = "import scipy.optimize, matplotlib.pyplot"
 
 
 @pytest.fixture(scope="module")
 def loaded() -> dict[str, set[str]]:
     """What a process has loaded after each of these programs in turn: to start one for each would take seconds more."""
-    programs = (IMPORTED, SEARCHED, COMMAND, OTHERS)
+    programs = (IMPORTED, SEARCHED, COMMAND, PLOTS, OTHERS)
     shown = f"print(*(name for name in {(*HEAVY, *NEEDED)} if name in sys.modules))"
     told = "\n".join(["import sys", *(f"{program}\n{shown}" for program in programs)])
     done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
@@ -48,6 +50,11 @@ def test_a_search_and_its_command_load_nothing_that_only_others_need(loaded: dic
     assert loaded[SEARCHED] & set(HEAVY) == loaded[COMMAND] & set(HEAVY) == set()
 
 
+def test_pyplot_is_never_imported(loaded: dict[str, set[str]]) -> None:
+    assert "matplotlib" in loaded[PLOTS]
+    assert "matplotlib.pyplot" not in loaded[PLOTS]
+
+
 def test_what_is_loaded_is_seen(loaded: dict[str, set[str]]) -> None:
     assert loaded[SEARCHED] == set(NEEDED)
-    assert loaded[OTHERS] & set(HEAVY) == {"scipy.optimize"}
+    assert {"scipy.optimize", "matplotlib.pyplot"} < loaded[OTHERS]

@@ -80,6 +80,7 @@ def test_curves_count_combinations() -> None:
     assert curved.draw().get_xlabel() == "dimensions"
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_the_page_says_it_first_and_tells_the_coordinates_apart(tmp_path: Path) -> None:
     found = found_of(2, target_names=("yield",))
     isthmus.report(found, tmp_path / "a.html", x=X, y=found.predict(X), meaning=interpret(found, X))
@@ -118,6 +119,7 @@ def test_a_target_is_named_as_the_network_has_it() -> None:
     assert picture.draw().get_ylabel() == "log yield x1^(1/2) / x0"
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_other_ranks_of_the_task_have_their_sections_and_pictures(tmp_path: Path) -> None:
     modes = discoveries.straight(np.eye(6)[:2], kind="mode", outputs=6)
     curved = discoveries.replace(
