@@ -28,13 +28,20 @@ _LOGGERS = ("torch.fx", "torch.export", "torch._export", "torch.onnx", "onnxscri
 
 
 @contextmanager
-def without_export_noise() -> Generator[None]:
-    """No deprecations of the exporters' own code, no log lines and no prints inside the block."""
-    loggers = [logging.getLogger(name) for name in _all_loggers()]
-    levels = [logger.level for logger in loggers]
+def _without_deprecations() -> Generator[None]:
+    """None of the exporters' own code inside the block."""
     with warnings.catch_warnings():
         for category, message in _MESSAGES:
             warnings.filterwarnings("ignore", message, category)
+        yield
+
+
+@contextmanager
+def without_export_noise() -> Generator[None]:
+    """No deprecations of the exporters' own code, no log lines and no prints inside the block."""
+    loggers = _loggers_with_levels()
+    levels = [logger.level for logger in loggers]
+    with _without_deprecations():
         for logger in loggers:
             logger.setLevel(logging.CRITICAL)
         try:
@@ -47,12 +54,17 @@ def without_export_noise() -> Generator[None]:
 
 
 def copied_module(module: M) -> M:
-    """A copy that shares nothing; of a graph too, whose copying warns about itself."""
-    with without_export_noise():
+    """A copy that shares nothing; of a graph too, whose copying warns about itself, but logs and prints nothing."""
+    with _without_deprecations():
         return copy.deepcopy(module)
 
 
-def _all_loggers() -> list[str]:
-    """The loggers of the exporters, and those below them that have a level of their own."""
-    known = [name for name in logging.Logger.manager.loggerDict if name.startswith(tuple(f"{n}." for n in _LOGGERS))]
-    return [*_LOGGERS, *known]
+def _loggers_with_levels() -> list[logging.Logger]:
+    """The loggers of the exporters, and those below them that have a level of their own: the others take it from there.
+
+    A level that is set costs a look at every logger of the process, and there are hundreds.
+    """
+    below = tuple(f"{name}." for name in _LOGGERS)
+    known = [found for name, found in logging.Logger.manager.loggerDict.items() if name.startswith(below)]
+    own = [found for found in known if isinstance(found, logging.Logger) and found.level != logging.NOTSET]
+    return [*map(logging.getLogger, _LOGGERS), *own]
