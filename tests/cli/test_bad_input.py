@@ -126,7 +126,7 @@ def _written(path: Path) -> Path:
 def run_case(case: Case, folder: Path) -> tuple[int, Path]:
     out = folder / "run"
     data = case.make(folder)
-    quick = ["--ridge", "3e-3", "--starts", "1", "--evaluations", "80"]
+    quick = ["--ridge", "3e-3", "--starts", "1", "--evaluations", "80", "--effort", "quick"]
     return run(["discover", str(data), *case.options, *quick, "--out", str(out)]), out
 
 

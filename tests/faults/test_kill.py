@@ -20,7 +20,7 @@ from isthmus.training.checkpoint import load_state
 
 COMMAND = [sys.executable, "-m", "isthmus"]
 OPTIONS = ["--target", "y0,y1,y2", "--ridge", "3e-3,1e-3", "--starts", "1", "--evaluations", "200", "--no-pictures"]
-SHORT = ["--ridge", "3e-3", "--evaluations", "60"]  # later options win
+SHORT = ["--ridge", "3e-3", "--evaluations", "60", "--effort", "quick"]  # later options win
 Condition = Callable[[Path], bool]
 
 
