@@ -106,7 +106,8 @@ def test_hostile_names_are_shown_not_run(hostile_path: Path) -> None:
     ("columns", "listed", "more"), [(100, 100, ""), (5000, 100, " and 4,900 more, see result.json")]
 )
 def test_of_many_columns_the_first_are_listed(tmp_path: Path, columns: int, listed: int, more: str) -> None:
-    report(discoveries.discovery(input_names=tuple(f"pixel_{i}" for i in range(columns))), tmp_path / "report.html")
+    found = discoveries.discovery(input_names=tuple(f"pixel_{i}" for i in range(columns)))
+    report(found, tmp_path / "report.html", pictures=())  # the words only
     words = Page((tmp_path / "report.html").read_text()).text
     assert f"{columns} inputs" in words
     assert ", ".join(f"pixel_{i}" for i in range(listed)) + more in words
