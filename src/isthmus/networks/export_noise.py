@@ -3,17 +3,11 @@
 Nothing else is silenced: a warning about the user's module passes.
 """
 
-import copy
 import io
 import logging
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from typing import TypeVar
-
-from torch import nn
-
-M = TypeVar("M", bound=nn.Module)
 
 _MESSAGES = (
     # torch 2.13 copies and compares its own tree specifications through the name that it deprecates
@@ -44,12 +38,6 @@ def without_export_noise() -> Generator[None]:
         finally:
             for logger, level in zip(loggers, levels, strict=True):
                 logger.setLevel(level)
-
-
-def copied_module(module: M) -> M:
-    """A copy that shares nothing; of a graph too, whose copying warns about itself."""
-    with without_export_noise():
-        return copy.deepcopy(module)
 
 
 def _all_loggers() -> list[str]:

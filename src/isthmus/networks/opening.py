@@ -11,7 +11,7 @@ from torch import Tensor, fx, nn
 
 from isthmus.networks.arguments import Answer
 from isthmus.networks.chain import UnreadableModule, in_chains, linear_layer, read_chain, run
-from isthmus.networks.export_noise import copied_module
+from isthmus.networks.copies import copied_module, plain_copy
 from isthmus.networks.layers import relative_error
 from isthmus.networks.stage_kinds import InnerChain, ResidualSum, Stage, inner_chains, is_weighted, with_part
 from isthmus.networks.unfolded import UnfoldedEncoderLayer
@@ -71,7 +71,7 @@ def opened(stages: Sequence[Stage], x: Tensor) -> list[Stage]:
 
 def whole(module: nn.Module, x: Tensor, reason: str) -> list[Stage]:
     """A module that cannot be read as one step that is opened; nothing inside of it where that cannot be either."""
-    return opened([Stage("", Answer(copied_module(module).eval()), reason)], x)
+    return opened([Stage("", Answer(plain_copy(module)), reason)], x)
 
 
 def movable_parameters(stages: Sequence[Stage]) -> int:
