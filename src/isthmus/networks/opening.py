@@ -87,11 +87,26 @@ def _opened(stage: Stage, x: Tensor) -> Stage:
     if not chains:
         return stage
     outer = "" if isinstance(own, fx.GraphModule) else stage.name  # whose parts have their names from the whole
-    for path, steps in chains:
-        own = with_part(own, path, InnerChain(_named(steps, _joined(outer, path[len(start) :].strip(".")))))
-    wanted, found = stage.module(x), own(x)
-    is_same = found.shape == wanted.shape and relative_error(found, wanted) <= torch.finfo(wanted.dtype).eps ** 0.5
-    return Stage(stage.name, own, stage.reason) if is_same else stage
+    named = {path: _named(steps, _joined(outer, path[len(start) :].strip("."))) for path, steps in chains}
+    wanted = stage.module(x)
+    whole = own
+    for path, steps in named.items():
+        whole = with_part(whole, path, InnerChain(steps))
+    if _computes(whole, x, wanted):
+        return Stage(stage.name, whole, stage.reason)
+    for path, steps in named.items():  # one of them is more to its owner than a function of one tensor
+        part = with_part(own, path, InnerChain(steps))
+        own = part if _computes(part, x, wanted) else own
+    return Stage(stage.name, own, stage.reason)
+
+
+def _computes(module: nn.Module, x: Tensor, wanted: Tensor) -> bool:
+    """Whether a module with chains inside runs, and gives what it gave before."""
+    try:
+        found = module(x)
+    except Exception:  # noqa: BLE001 - whatever the module of a stranger does with a part that is another now
+        return False
+    return found.shape == wanted.shape and relative_error(found, wanted) <= torch.finfo(wanted.dtype).eps ** 0.5
 
 
 def _named(steps: Sequence[Stage], prefix: str) -> list[Stage]:
