@@ -211,7 +211,7 @@ def test_all_weights_zero_is_rank_0_and_said() -> None:
 def test_numbers_that_are_not_finite_are_refused(bad: float) -> None:
     x = samples()
     x[7, 2] = bad
-    with pytest.raises(DataError, match="finite numbers"):
+    with pytest.raises(DataError, match="1 entries of x are NaN or infinite"):
         diagnose(make(), x)
 
 

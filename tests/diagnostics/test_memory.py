@@ -57,16 +57,19 @@ def test_sixty_thousand_digits_stay_under_what_is_announced_and_under_the_budget
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_network_stays_under_what_is_announced(kind: str) -> None:
-    """Before columns, gates and holes were counted: convolutions up to 1.6 times more, an LSTM 3 times."""
-    done = subprocess.run(
-        [sys.executable, str(CHILD), kind, "16", "400", "300"], env=os.environ | {"OMP_NUM_THREADS": "1"},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "size", "rows", "allowed"), [*((kind, 16, 400, 300) for kind in KINDS), ("residual", 20, 844, 150)]
+)
+def test_every_kind_of_network_stays_under_what_is_announced(kind: str, size: int, rows: int, allowed: int) -> None:
+    """Before columns, gates and holes were counted: convolutions up to 1.6 times more, an LSTM 3 times.
+
+    The last one took 158 MiB of 148 while the columns of its five convolutions lay side by side.
+    """
+    words = [sys.executable, str(CHILD), kind, str(size), str(rows), str(allowed)]
+    done = subprocess.run(words, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert 1.0 < found["peak"] <= found["announced"] <= 300
+    assert 1.0 < found["peak"] <= found["announced"] <= allowed
 
 
 def test_what_functions_take_inside_is_announced() -> None:

@@ -86,7 +86,7 @@ def test_numbers_of_the_loop_are_recorded_once_and_bad_arguments_refused() -> No
     assert [monitor.step(k) for k in (4, 5, 5, 6, 10)] == [False, True, False, False, True]
     with pytest.raises(ValueError, match="needs every >= 1"):
         Monitor(mlp(), samples(50, 20), every=0)
-    with pytest.raises(DataError, match="at least 2 rows of finite numbers"):
+    with pytest.raises(DataError, match="80 entries of x are NaN or infinite"):
         Monitor(mlp(), torch.full((4, 20), torch.nan))
     with pytest.raises(DataError, match=r"Monitor\.record\(1\): running Sequential on its samples failed"):
         Monitor(mlp(), samples(50, 19)).record(1)

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import fx, nn
 
-from isthmus.networks.export_noise import copied_module, without_export_noise
+from isthmus.networks.copies import copied_module
+from isthmus.networks.export_noise import without_export_noise
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import isthmus
 from foreign_modules import ImageBlock, attention, samples, seeded
 from isthmus.networks.chain import as_module, read_chain, run
 from isthmus.networks.opening import movable_parameters, opened, whole
@@ -102,3 +103,56 @@ def test_gpt2_is_opened_by_its_own_names() -> None:
     with torch.no_grad():
         assert torch.allclose(run([stage], tokens), module(tokens).logits, atol=1e-5)
         assert torch.allclose(as_module([stage])(tokens).logits, module(tokens).logits, atol=1e-5)
+
+
+@needs_transformers
+def test_vit_is_opened_though_it_reads_the_type_of_its_first_weight() -> None:
+    import transformers as t
+
+    settings: dict[str, Any] = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    sizes: dict[str, Any] = {
+        "intermediate_size": 16,
+        "image_size": 4,
+        "patch_size": 2,
+        "num_channels": 1,
+        "num_labels": 3,
+    }
+    module = seeded(lambda: t.ViTForImageClassification(t.ViTConfig(**settings, **sizes)))
+    images = torch.randn(12, 1, 4, 4, generator=torch.Generator().manual_seed(0))
+    [stage] = whole(module, images, "why")
+    names = [step.name for steps in inner_chains(stage).values() for step in steps]
+    assert "vit.embeddings.patch_embeddings.projection" in names
+    with torch.no_grad():
+        assert torch.allclose(run([stage], images), module(images).logits, atol=1e-5)
+
+
+class Owning(nn.Module):
+    """Reads more off its layers than what they compute, as models of transformers read the type of a weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second = nn.Linear(10, 16), nn.Linear(16, 4)
+        vars(self.first)["scale"] = 2.0
+        with torch.no_grad():
+            self.second.weight[1:] = self.second.weight[:1]  # of rank 1
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, 4); nobody traces or exports it."""
+        if float(x.sum()) > 1e9:
+            return x
+        x = torch.relu(self.first(x.to(self.second.weight.dtype)))
+        scale: Any = self.first.scale
+        return self.second(x * scale)
+
+
+def test_a_part_that_is_more_to_its_owner_than_a_function_is_left_alone_and_the_others_are_opened() -> None:
+    module, x = Owning().eval(), torch.randn(300, 10, generator=torch.Generator().manual_seed(1))
+    [stage] = whole(module, x, "not traced")
+    assert {step.name for steps in inner_chains(stage).values() for step in steps} == {"second"}
+    with torch.no_grad():
+        assert torch.equal(stage.module(x), module(x))
+    small = isthmus.compress(module, x, tolerance=0.01)
+    assert small.parameters_after <= small.parameters_before - 16 * 4 + 16 + 4
+    with torch.no_grad():
+        assert float((small.module(x) - module(x)).norm() / module(x).norm()) < 0.01

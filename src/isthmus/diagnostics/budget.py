@@ -27,6 +27,7 @@ OWN_COPIES, FINITE_COPIES = 3, 2.5  # of a layer's input or output, and of the a
 PATCH_COPIES = 4  # of what is kept of the input of a convolution: side by side, shifted, divided, decomposed
 SCATTER = 1.25  # blocks of many sizes come and go in convolutions, and leave holes
 WORTH_IT = 32 * 2**20
+HOLES = 16 * 2**20  # of columns that convolutions unfolded, after which what they left free is given back
 LARGEST_BATCH = 4096  # larger batches leave the caches and gain nothing
 
 
@@ -92,6 +93,7 @@ def budget_for(
     times = num_samples / samples_seen
     fixed = 8 * sum(p.numel() for p in module.parameters()) + sum(_bytes_of(r, times) for r in readings)
     fixed += max((8 * PATCH_COPIES * _patches_kept(r, times) for r in readings), default=0)
+    fixed += min(HOLES, allowed // 16, int(sum(unfolded_bytes(r) for r in readings) * times))
     rows = PROJECTIONS if num_outputs > EXACT_OUTPUTS else num_outputs
     stored = 8 * sum(r.enters.numel() + r.z.numel() for r in readings) // samples_seen
     patches = [8 * _patch_numbers(r) // samples_seen for r in readings]
@@ -189,11 +191,16 @@ def _patch_numbers(reading: Reading) -> int:
     return reading.z.numel() // max(height, 1) * width
 
 
+def unfolded_bytes(reading: Reading) -> int:
+    """Of the columns that torch unfolds for a convolution in float64, and lets go."""
+    return 0 if reading.call.convolution is None else 8 * _patch_numbers(reading)
+
+
 def _inside_convolution(reading: Reading) -> int:
     """Columns that torch unfolds for a whole batch in float64, and z as rows: moved, shifted, stacked, decomposed."""
     if reading.call.convolution is None:
         return 8 * ROW_COPIES * reading.z.numel() if reading.is_normalised else 0
-    return 8 * (_patch_numbers(reading) + ROW_COPIES * reading.z.numel())
+    return unfolded_bytes(reading) + 8 * ROW_COPIES * reading.z.numel()
 
 
 def _weight_gradients(reading: Reading) -> int:

@@ -23,6 +23,10 @@ EXACT_OUTPUTS = 128  # up to here every output is differentiated; above, random 
 PROJECTIONS = 64
 
 
+class GradientsStop(RuntimeError):
+    """No derivative comes out of a module, or none arrives at its inputs: the message says why."""
+
+
 @dataclass(slots=True, eq=False)
 class Derivatives:
     """What derivatives at some points say, by layer.
@@ -71,7 +75,13 @@ class Taps(Listener):
         return self.tables[-1].clone()
 
     def called(self, reading: Reading) -> None:
-        """Note where the input and z are in the graph, before anything overwrites them."""
+        """Note where the input and z are in the graph, before anything overwrites them.
+
+        Raises:
+            GradientsStop: they are in none.
+        """
+        if not (reading.enters.requires_grad and reading.z.requires_grad):
+            raise GradientsStop(f"layer {reading.name} is computed without gradients (no_grad, inference_mode)")
         entering, leaving = get_gradient_edge(reading.enters), get_gradient_edge(reading.z)
         self.taps.append(Tap(reading.call, entering, leaving, reading.enters.detach()))
 
@@ -93,19 +103,26 @@ def projections(num_outputs: int, seed: int = 0) -> Tensor | None:
     return torch.randn(PROJECTIONS, num_outputs, generator=generator, dtype=torch.float64) / PROJECTIONS**0.5
 
 
-def derivatives_at(output: Tensor, leaves: list[Tensor], taps: Taps, axes: list[int | None]) -> Derivatives:
+def derivatives_at(
+    output: Tensor, leaves: list[Tensor], taps: Taps, axes: list[int | None], *, points: int
+) -> Derivatives:
     """Derivatives of the outputs of a batch of points, whose forward pass was watched by `taps`.
 
     Args:
-        output: (points, ...).
+        output: (points, ...), or with several rows for each point.
         leaves: the floating-point inputs; those of lookup tables are added.
         taps: what heard the forward pass.
         axes: which axis of every layer's input counts samples.
+        points: how many points these are.
 
     Returns:
         The derivatives of these points; NaN for layers without an axis of samples.
+
+    Raises:
+        GradientsStop: the output has none.
     """
-    points = len(output)
+    if not output.requires_grad:
+        raise GradientsStop("its output is detached")
     flat = output.reshape(points, -1)
     mix = projections(flat.shape[1])
     mixed = flat if mix is None else flat @ mix.mT.to(flat)

@@ -13,7 +13,7 @@ from torch.export import ExportedProgram
 from isthmus.diagnostics.attention_heads import add_head_columns
 from isthmus.diagnostics.budget import announcement
 from isthmus.diagnostics.convolution_columns import add_convolution_columns
-from isthmus.diagnostics.derivatives import Derivatives
+from isthmus.diagnostics.derivatives import Derivatives, GradientsStop
 from isthmus.diagnostics.diagnosis import Diagnosis, warnings_of
 from isthmus.diagnostics.layer_sums import LayerSums
 from isthmus.diagnostics.leaves import skipped_leaves
@@ -141,17 +141,22 @@ def diagnose(
         )
     if is_stream(x):
         assert isinstance(x, Iterable)
-        return _by_forward_passes(network, Stream.of_batches(x), limits, hear)
+        with random_state_kept(network):  # loaders draw from it
+            return _by_forward_passes(network, Stream.of_batches(x), limits, hear)
     samples = Samples.of(x)
     if jacobians is False:
         return _by_forward_passes(network, Stream.of_samples(samples), limits, hear)
-    if jacobians is None and (why := _too_dear(network, samples, limits)):
-        hear(f"diagnose: {why}; forward passes alone. Pass jacobians=True for all of it.")
-        found = _by_forward_passes(network, Stream.of_samples(samples), limits, hear)
-        return replace(found, warnings=(f"No Jacobians: {why}.", *found.warnings))
-    named = None if loss is None else loss_argument(loss, "diagnose")
-    over_data = None if y is None else LossOverData(y, samples.num, named)
-    return _with_derivatives(network, _Given(samples, y, ridge, over_data, penalised(network)), limits, hear)
+    why = _too_dear(network, samples, limits) if jacobians is None else ""
+    if not why:
+        named = None if loss is None else loss_argument(loss, "diagnose")
+        over_data = None if y is None else LossOverData(y, samples.num, named)
+        try:
+            return _with_derivatives(network, _Given(samples, y, ridge, over_data, penalised(network)), limits, hear)
+        except GradientsStop as error:
+            why = str(error)
+    hear(f"diagnose: {why}; forward passes alone.{' Pass jacobians=True for all of it.' * (jacobians is None)}")
+    found = _by_forward_passes(network, Stream.of_samples(samples), limits, hear)
+    return replace(found, warnings=(f"No Jacobians: {why}.", *found.warnings))
 
 
 def _heard(progress: Callable[[str], None] | None) -> Callable[[str], None]:
@@ -176,12 +181,12 @@ def _with_derivatives(network: nn.Module, given: _Given, limits: Limits, hear: C
         layers, losses = _streamed(session, given, budget.batch)
         derivatives = session.derivatives(points, budget.points)
         table = _table(session, network, layers, derivatives)
-        table.attrs |= {"cost": sentence, "precision": _precision(session), **losses}
+        table.attrs |= {"cost": sentence, "precision": session.precision, **losses}
         said = _add_streams(table, session, layers, given, max(1, budget.batch // 2))
         skipped = _skipped(session, network, layers)
         rank = _rank(session, layers, derivatives, table)
         cuts = narrow_places(session, samples, plan, suggested=rank.estimate)
-    warnings = (*warnings_of(layers, samples.num), *said, *_uncut(plan))
+    warnings = (*session.doubts, *warnings_of(layers, samples.num), *said, *_uncut(plan))
     return Diagnosis(layers=table, rank=rank, skipped=skipped, warnings=warnings, cuts=cuts)
 
 
@@ -203,16 +208,16 @@ def _by_forward_passes(network: nn.Module, stream: Stream, limits: Limits, hear:
     with random_state_kept(network), open_session(network, stream.first, exact=False) as session:
         found = streamed(session, stream, limits, progress=hear)
         table = _table(session, network, found.layers, None)
-        table.attrs |= {"cost": found.cost, "precision": _precision(session), "samples": found.num}
+        table.attrs |= {"cost": found.cost, "precision": session.precision, "samples": found.num}
         skipped = _skipped(session, network, found.layers)
         gaps = _gaps(table)
-        rank = rank_without_jacobians(session, found, gaps, num_inputs=_num_inputs(stream.first))
+        rank = rank_without_jacobians(session, found, gaps, num_inputs=stream.first.num_inputs)
         cuts = None  # whoever ends the passes early wants no more of them
         if not found.ended:
             cuts = narrow_places(session, stream.first, found.plan, suggested=rank.estimate, most_places=2)
     ended = f"The data were read {found.ended}: {found.num:,} samples; no cut has judged the rank."
     said = [ended] if found.ended else _uncut(found.plan)
-    return Diagnosis(table, rank, skipped, (*said, *warnings_of(found.layers, found.num)), cuts)
+    return Diagnosis(table, rank, skipped, (*said, *session.doubts, *warnings_of(found.layers, found.num)), cuts)
 
 
 def _uncut(plan: CutPlan) -> list[str]:
@@ -263,7 +268,7 @@ def _rank(
     """The rank, between what a Jacobian shows and what the structure allows."""
     upper = upper_bound(
         layers, session.structure.cuts(), num_samples=session.samples.num,
-        num_inputs=_num_inputs(session.samples), num_outputs=session.num_outputs,
+        num_inputs=session.samples.num_inputs, num_outputs=session.num_outputs,
     )  # fmt: skip
     return rank_of(derivatives.by_input, _gaps(table), upper=upper, num_projections=derivatives.num_projections)
 
@@ -287,14 +292,3 @@ def _as_module(module: object) -> nn.Module:
     if isinstance(module, ExportedProgram):
         return module.module()
     return module_argument(module, "diagnose(module, x)")
-
-
-def _num_inputs(samples: Samples) -> int | None:
-    tensors = [*samples.positional, *samples.named.values()]
-    floats = samples.floats()
-    return sum(t[0].numel() for t in floats) if len(floats) == len(tensors) else None
-
-
-def _precision(session: DiagnosisSession) -> str:
-    exact, streamed = session.exact.dtype, session.streamed.dtype
-    return f"derivatives in {exact}, activations in {streamed}, sums in {torch.float64}".replace("torch.", "")

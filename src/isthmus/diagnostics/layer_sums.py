@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from isthmus.diagnostics.budget import HOLES, give_back, unfolded_bytes
 from isthmus.diagnostics.matrix_calls import Convolution, MatrixCall
 from isthmus.diagnostics.moments import SOME_ROWS, Moments, SomeRows, moments_for
 from isthmus.diagnostics.recording import Listener, Reading
@@ -91,6 +92,7 @@ class SumOverData(Listener):
         self.num_samples, self.axes, self.batch = num_samples, axes, 0
         self.layers: list[LayerSums] = []
         self._real: Tensor | None = None
+        self._unfolded = 0  # bytes of columns since what convolutions left free was given back
 
     def begin(self, part: Samples) -> None:
         """Before a batch: how many samples it has, and which of their tokens are no padding."""
@@ -110,6 +112,14 @@ class SumOverData(Listener):
         if reading.call.convolution is not None:
             layer.left = layer.left or moments_for(expected, rows_out.shape[1])
             layer.left.add(rows_out)
+            self._give_back(reading)
+
+    def _give_back(self, reading: Reading) -> None:
+        """Columns of several layers lie side by side: what lies between keeps the allocator from using them again."""
+        self._unfolded += unfolded_bytes(reading) if reading.z.dtype is torch.float64 else 0
+        if self._unfolded >= HOLES:
+            give_back()
+            self._unfolded = 0
 
     def closed(self, reading: Reading) -> None:
         """Take moments of the activation and the sums of what the activation function takes away."""

@@ -1,6 +1,5 @@
 """The network that is evaluated: a float64 copy in evaluation mode, or the module itself, put back as it was."""
 
-import copy
 import random
 import warnings
 from collections.abc import Generator
@@ -12,8 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from isthmus.diagnostics.samples import Samples
+from isthmus.errors import DataError
 from isthmus.networks.arguments import answer_of
+from isthmus.networks.copies import copied_module
 from isthmus.networks.devices import device_of
+from isthmus.tasks.arrays import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,32 @@ class Replica:
         found = self.module(*samples.positional, **samples.named)
         return answer_of(found, f"diagnose(module, x): {type(self.module).__name__}")
 
+    def check_rows(self, output: Tensor, size: int, for_each: float) -> None:
+        """Refuse an answer for so many samples that has not so many rows for each.
+
+        Raises:
+            DataError: says of which shape it is.
+        """
+        if not output.ndim or for_each < 1 or len(output) != size * for_each:
+            raise DataError(
+                f"diagnose(module, x): needs a module that gives one tensor with a row per sample; "
+                f"{type(self.module).__name__} gave {tuple(output.shape)} for {counted(size, 'sample')}. Wrap it in a "
+                "module whose forward picks that tensor."
+            )
+
+    def doubts(self, output: Tensor, again: Tensor) -> tuple[str, ...]:
+        """What answers for some rows, and for the same with others behind them, show where they differ; else none."""
+        again = again[: len(output)]
+        allowed = torch.finfo(output.dtype).eps ** 0.5 * output.norm()
+        is_same = output.shape != again.shape or bool((output - again).norm() <= allowed)
+        if is_same or not bool(output.isfinite().all()):
+            return ()
+        sentence = (
+            f"{type(self.module).__name__} answers the same rows in other ways: it draws random numbers, or mixes rows "
+            "(statistics of the batch). What is read here counts that too."
+        )
+        return (sentence,)
+
 
 def float_type_of(module: nn.Module) -> torch.dtype | None:
     """The floating-point type of the first such parameter, None without one."""
@@ -47,7 +75,7 @@ def float64_copy(module: nn.Module) -> Replica | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch warns about its own copies of exported programs
-            twin = copy.deepcopy(module)
+            twin = copied_module(module)
     except Exception:  # noqa: BLE001 - whatever a foreign __deepcopy__ raises: the module itself is used then
         return None
     _evaluating(twin).requires_grad_(False).double()

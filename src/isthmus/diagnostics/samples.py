@@ -6,9 +6,10 @@ from typing import TypeAlias
 
 import torch
 from torch import Tensor
+from torch.utils.data import Dataset
 
 from isthmus.errors import DataError, ShapeError
-from isthmus.networks.arguments import tensor_argument
+from isthmus.networks.arguments import as_array, check_finite, tensor_argument
 
 _MASKS = {"attention_mask": False, "padding_mask": True, "key_padding_mask": True, "src_key_padding_mask": True}
 _TARGETS = ("labels",)  # of which modules of transformers make a loss
@@ -40,11 +41,10 @@ class Samples:
         """
         call = "diagnose(module, x)"
         named = {str(k): _tensor(v) for k, v in x.items() if k not in _TARGETS} if isinstance(x, Mapping) else {}
-        positional = () if isinstance(x, Mapping) else tuple(x) if isinstance(x, tuple) else (_tensor(x),)
+        positional = () if isinstance(x, Mapping) else tuple(map(_tensor, x if isinstance(x, tuple) else (x,)))
         tensors = [*positional, *named.values()]
-        if not tensors or not all(isinstance(t, Tensor) for t in tensors):
-            kinds = sorted({type(t).__name__ for t in tensors if not isinstance(t, Tensor)}) or ["nothing"]
-            raise TypeError(f"{call}: needs x as a tensor, or a tuple or dict of tensors; got {', '.join(kinds)}.")
+        if not tensors:
+            raise TypeError(f"{call}: needs x as a tensor, or a tuple or dict of tensors; got nothing.")
         lengths = {len(t) for t in tensors if t.ndim}
         if len(lengths) > 1:
             shapes = [tuple(t.shape) for t in tensors]
@@ -52,8 +52,9 @@ class Samples:
         num = lengths.pop() if lengths else 0
         for t in tensors:
             tensor_argument(t, call)
-            if num < least or (t.dtype.is_floating_point and not bool(torch.isfinite(t).all())):
+            if num < least:
                 raise DataError(f"{call}: needs at least {least} rows of finite numbers, got shape {tuple(t.shape)}.")
+            check_finite(t, call)
         return cls(positional, named, num)
 
     def at(self, rows: slice | Tensor, dtype: torch.dtype | None, device: torch.device) -> "Samples":
@@ -76,15 +77,30 @@ class Samples:
                 return (mask == 0) if marks_padding else (mask == 1)
         return None
 
+    @property
+    def num_inputs(self) -> int | None:
+        """Numbers per sample that enter; None where tokens do."""
+        floats = self.floats()
+        return sum(t[0].numel() for t in floats) if len(floats) == len(self.tensors) else None
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """All that the module takes."""
+        return [*self.positional, *self.named.values()]
+
     def floats(self) -> list[Tensor]:
         """The inputs of which derivatives can be taken."""
-        return [t for t in (*self.positional, *self.named.values()) if t.dtype.is_floating_point and t.ndim]
+        return [t for t in self.tensors if t.dtype.is_floating_point and t.ndim]
 
 
 def _tensor(x: object) -> Tensor:
+    if isinstance(x, Tensor):
+        return x
     try:
-        return torch.as_tensor(x)
+        return torch.as_tensor(as_array(x))
     except (TypeError, ValueError, RuntimeError):
+        several = isinstance(x, list | Dataset)
         raise TypeError(
             f"diagnose(module, x): needs x as a tensor, or a tuple or dict of tensors; got {type(x).__name__}."
+            f"{' Of several batches give a DataLoader, or iter(batches).' * several}"
         ) from None

@@ -18,6 +18,7 @@ from isthmus.diagnostics.derivatives import (
     EXACT_OUTPUTS,
     PROJECTIONS,
     Derivatives,
+    GradientsStop,
     Taps,
     derivatives_at,
     derivatives_of_layers,
@@ -32,6 +33,7 @@ from isthmus.diagnostics.replica import Replica, float64_copy, lent
 from isthmus.diagnostics.samples import Samples
 from isthmus.errors import DataError, IsthmusError
 from isthmus.networks import FullyConnected
+from isthmus.networks.arguments import whole_numbers
 from isthmus.networks.kinds import of_class
 from isthmus.training.steps.live_bytes import LiveBytes
 
@@ -56,6 +58,7 @@ class DiagnosisSession:
         axes: which axis of every layer's input counts samples.
         size: how many samples the structure was found with.
         fixed_size: whether the module takes batches of that size only.
+        doubts: why what is read of single rows may not hold, in sentences.
     """
 
     exact: Replica
@@ -67,6 +70,13 @@ class DiagnosisSession:
     axes: list[int | None]
     size: int
     fixed_size: bool
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def precision(self) -> str:
+        """In which types it computes, in words."""
+        exact, streamed = self.exact.dtype, self.streamed.dtype
+        return f"derivatives in {exact}, activations in {streamed}, sums in {torch.float64}".replace("torch.", "")
 
     @property
     def num_outputs(self) -> int:
@@ -172,7 +182,17 @@ class DiagnosisSession:
         for part in rows.split(size):
             give_back()
             parts.append(self._derivatives_at(part))
-        return joined(parts)
+        found = joined(parts)
+        if not bool(found.by_input.any()) and self._varies(rows):
+            raise GradientsStop("derivatives by its inputs are 0 everywhere (detach, or steps), but its outputs vary")
+        return found
+
+    def _varies(self, rows: Tensor) -> bool:
+        """Whether the answers for some rows differ."""
+        with torch.no_grad():
+            output = self.exact(self.samples.at(rows, self.exact.dtype, self.exact.device)).double()
+            spread = (output - output.mean(0)).norm()
+        return bool(spread > torch.finfo(torch.float32).eps * output.norm())
 
     def _derivatives_at(self, rows: Tensor) -> Derivatives:
         points = self.samples.at(rows, self.exact.dtype, self.exact.device)
@@ -183,7 +203,7 @@ class DiagnosisSession:
             named = {k: t.clone() if t.requires_grad else t for k, t in points.named.items()}
             taps = Taps()
             output = evaluate(self.exact, self.names, Samples(positional, named, points.num), taps)
-            return derivatives_at(output, leaves, taps, self.axes)
+            return derivatives_at(output, leaves, taps, self.axes, points=points.num)
 
 
 @contextmanager
@@ -201,7 +221,7 @@ def open_session(module: nn.Module, samples: Samples, *, exact: bool = True) -> 
         if session is None:
             raise DataError(
                 f"diagnose(module, x): running {type(module).__name__} on the first rows of x failed: "
-                f"{type(error).__name__}: {_one_line(error)}"
+                f"{type(error).__name__}: {_one_line(error)}{whole_numbers(samples.tensors)}"
             ) from error
         if not session.structure.readings:
             raise ValueError(
@@ -240,17 +260,20 @@ def _looked_at(replica: Replica, samples: Samples, size: int) -> DiagnosisSessio
         structure = Provenance(replica.module, [*part.positional, *part.named.values()])
         output = record(replica, names, part, structure)
         structure.end(output)
-        output = hollow(output)
-        fixed_size = size != 2
+        fixed_size, doubts = size != 2, ()
+        replica.check_rows(output, size, len(output) / size if output.ndim else 0.0)
         axes: list[int | None] = [0 if r.enters.shape[0] % size == 0 else None for r in structure.readings]
         if not fixed_size:
             more = samples.at(torch.tensor([0, 1, 0]), replica.dtype, replica.device)
             again = Provenance(replica.module, [*more.positional, *more.named.values()])
             give_back(structure.total_bytes)
-            record(replica, names, more, again)
+            other = record(replica, names, more, again)
+            replica.check_rows(other, 3, len(output) / size)
+            doubts = replica.doubts(output, other)
             shapes = [(r.enters.shape, s.enters.shape) for r, s in zip(structure.readings, again.readings, strict=True)]
             axes = axes_of(shapes, (2, 3))
-    return DiagnosisSession(replica, replica, samples, names, structure, output, axes, size, fixed_size)
+        output = hollow(output)
+    return DiagnosisSession(replica, replica, samples, names, structure, output, axes, size, fixed_size, doubts)
 
 
 def _one_line(error: BaseException | None) -> str:

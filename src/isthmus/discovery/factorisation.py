@@ -3,37 +3,42 @@
 Networks of ours: here, in float64. Any other module: `chains.cutting`. Errors on rows without a say: `unseen_rows`.
 """
 
-from typing import overload
+from typing import Any, TypeAlias, overload
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
 
+from isthmus.diagnostics.replica import random_state_kept
 from isthmus.discovery.chains.cutting import cut_module
+from isthmus.discovery.chains.module_input import samples_argument
 from isthmus.discovery.factors import Factorisation, principal_axes
 from isthmus.discovery.unseen_rows import told_by_unseen_rows
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected, walk
-from isthmus.networks.arguments import module_argument, tensor_argument
+from isthmus.networks.arguments import module_argument
 from isthmus.networks.residual_stream import ResidualStream
 from isthmus.theory.spectra import spectral_gap_rank
+
+Samples: TypeAlias = Tensor | DataLoader[Any] | Dataset[Any]
 
 
 @overload
 def factorise(
-    module: FullyConnected | ResidualStream, x: Tensor, rank: int | None = None, *, layer: int | str | None = None,
+    module: FullyConnected | ResidualStream, x: Samples, rank: int | None = None, *, layer: int | str | None = None,
     heldout: Tensor | None = None,
 ) -> Factorisation[FullyConnected]: ...  # fmt: skip
 
 
 @overload
 def factorise(
-    module: nn.Module, x: Tensor, rank: int | None = None, *, layer: int | str | None = None,
+    module: nn.Module, x: Samples, rank: int | None = None, *, layer: int | str | None = None,
     heldout: Tensor | None = None,
 ) -> Factorisation[nn.Module]: ...  # fmt: skip
 
 
 def factorise(
-    module: nn.Module, x: Tensor, rank: int | None = None, *, layer: int | str | None = None,
+    module: nn.Module, x: Samples, rank: int | None = None, *, layer: int | str | None = None,
     heldout: Tensor | None = None,
 ) -> Factorisation[FullyConnected] | Factorisation[nn.Module]:  # fmt: skip
     """Cut a network at a layer, through the principal subspace of its centred pre-activations.
@@ -46,7 +51,8 @@ def factorise(
     Args:
         module: a `FullyConnected` of depth at least 2; a `LeakyResNet` or `ResNet`, whose stream is cut; or any module
             of one tensor in and one out whose linear layers are not all bypassed by skip connections. Not changed.
-        x: samples as rows (of a module, as it takes them; tokens and pixels count as samples of the subspace).
+        x: samples as rows (of a module, as it takes them; tokens and pixels count as samples of the subspace). Or a
+            data set, or a DataLoader, all of whose batches are taken into memory without their targets.
         rank: number of coordinates; None takes the largest gap in the spectrum of the layer (*estimate*).
         layer: layer to cut: its number among the linear layers that can be cut (hidden layers 1..L-1 of a
             `FullyConnected`, l + 1 behind layer l = 0..L of a residual network), or its name as in `named_modules`;
@@ -62,7 +68,7 @@ def factorise(
 
     Raises:
         ShapeError: x does not fit.
-        DataError: the module fails on x, or x has NaN.
+        DataError: the module fails on x, or gives NaN, or x has NaN.
         ValueError: no such layer, a smoothed relu, a layer that is bypassed by a skip connection (says which), a module
             that cannot be taken apart, or a rank larger than the width.
 
@@ -75,8 +81,15 @@ def factorise(
     >>> halves.rank, halves.encoder(torch.from_numpy(x).float()).shape
     (1, torch.Size([60, 1]))
     """
-    module_argument(module, "factorise(module, x)")
-    x = tensor_argument(x, "factorise(module, x): x")
+    module = module_argument(module, "factorise(module, x)")
+    with random_state_kept(module):  # loaders draw from it too
+        x = samples_argument(x, "factorise(module, x): x")
+        return _factorised(module, x, rank, layer=layer, heldout=heldout)
+
+
+def _factorised(
+    module: nn.Module, x: Tensor, rank: int | None, *, layer: int | str | None, heldout: Tensor | None
+) -> Factorisation[FullyConnected] | Factorisation[nn.Module]:
     if isinstance(module, ResidualStream):
         module = module.as_fully_connected()
     if not isinstance(module, FullyConnected):

@@ -17,7 +17,7 @@ from isthmus.discovery.data.splitting import folds
 from isthmus.discovery.factors import Factorisation
 from isthmus.errors import DataWarning
 from isthmus.networks import FullyConnected
-from isthmus.networks.export_noise import copied_module
+from isthmus.networks.copies import copied_module
 from isthmus.tasks.arrays import counted
 
 ENOUGH = 3  # rows for each coordinate: below, a subspace passes through the rows rather than near them
@@ -74,11 +74,14 @@ def _warn_of_few_rows(told: Factorisation[M], x: Tensor) -> None:
         return
     num_rows = len(x) * (told.encoder(x[:1]).numel() // told.rank)  # tokens count as rows of the subspace
     if num_rows < ENOUGH * told.rank:
+        unseen = (
+            "not known" if math.isnan(told.heldout_error) else f"about {told.heldout_error:.2g}"
+        )  # of fewer than three rows none can be left out
         warnings.warn(
             f"factorise(rank={told.rank}): {num_rows} rows are few for {counted(told.rank, 'coordinate')}, "
             f"fewer than {ENOUGH} "
             f"for each: the cut fits the rows it was given. Its relative error is {told.relative_error:.2g} on these, "
-            f"and about {told.heldout_error:.2g} on rows that it has not seen. Give more rows, or a lower rank.",
+            f"and {unseen} on rows that it has not seen. Give more rows, or a lower rank.",
             DataWarning,
             stacklevel=3,
         )

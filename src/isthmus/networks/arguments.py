@@ -3,24 +3,30 @@
 What the numbers in it may be: `tasks.arrays`. Columns and classes of tables: `discovery.data.checking`.
 """
 
+from collections.abc import Iterable
 from numbers import Integral
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 from torch.utils import _pytree
 
 from isthmus.errors import DataError
 
 LARGEST_SEED = 2**63 - 1
+_WRAPPERS = (nn.DataParallel, nn.parallel.DistributedDataParallel)
+_COMPILED = "OptimizedModule"  # by its name: its class lies in a package that takes a second to import
 
 
 def module_argument(value: object, where: str) -> nn.Module:
-    """The value itself, if it is a network that can be read layer by layer.
+    """The network, if it can be read layer by layer; out of what `torch.compile` or several devices put around it.
 
     Raises:
         TypeError: it is no module, or one of TorchScript, which hides its layers.
-        DataError: a layer without neurons.
+        DataError: a layer without neurons, or parameters without numbers.
     """
+    value = _unwrapped(value)
     parts = value.modules() if isinstance(value, nn.Module) else [value]
     if any(isinstance(part, torch.jit.ScriptModule | torch.jit.ScriptFunction) for part in parts):
         raise TypeError(
@@ -30,11 +36,22 @@ def module_argument(value: object, where: str) -> nn.Module:
     if not isinstance(value, nn.Module):
         kind = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
         raise TypeError(f"{where}: needs a network, that is an nn.Module; got {kind}.")
+    if hollow := [name for name, t in (*value.named_parameters(), *value.named_buffers()) if is_lazy(t) or t.is_meta]:
+        raise DataError(
+            f"{where}: {hollow[0]} has no numbers yet (a lazy layer, or one on the device meta). Load the weights, or "
+            "run the module once."
+        )
     if empty := [name for name, p in value.named_parameters() if p.ndim > 1 and not p.numel()]:
         raise DataError(
             f"{where}: {empty[0]} has no neurons, so the module computes a constant (a rank of 0). There is nothing to "
             "read in it, or to cut."
         )
+    return value
+
+
+def _unwrapped(value: object) -> object:
+    while isinstance(value, _WRAPPERS) or (isinstance(value, nn.Module) and type(value).__name__ == _COMPILED):
+        value = value.module if isinstance(value, _WRAPPERS) else value.get_submodule("_orig_mod")
     return value
 
 
@@ -45,7 +62,7 @@ def tensor_argument(value: object, where: str) -> Tensor:
         DataError: it is no array of numbers, or a complex or sparse one, or has no data.
     """
     try:
-        tensor = value if isinstance(value, Tensor) else torch.as_tensor(value)
+        tensor = value if isinstance(value, Tensor) else torch.as_tensor(as_array(value))
     except (TypeError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:120].rstrip(".")
         raise DataError(f"{where}: needs an array of numbers, got {type(value).__name__} ({reason}).") from error
@@ -56,6 +73,29 @@ def tensor_argument(value: object, where: str) -> Tensor:
     if tensor.is_meta:
         raise DataError(f"{where}: is a tensor without data (on the device meta). Give one that holds numbers.")
     return tensor
+
+
+def check_finite(x: Tensor, where: str) -> None:
+    """Refuse NaN and infinity.
+
+    Raises:
+        DataError: there are some; says how many.
+    """
+    if x.is_floating_point() and not bool(torch.isfinite(x).all()):
+        count = int((~torch.isfinite(x)).sum())
+        raise DataError(f"{where}: {count} entries of x are NaN or infinite, shape {tuple(x.shape)}. Remove them.")
+
+
+def whole_numbers(tensors: Iterable[Tensor]) -> str:
+    """Where a module failed: what to do if whole numbers were meant as features; empty without any."""
+    kinds = {t.dtype for t in tensors if not t.is_floating_point()}
+    return f" x holds {', '.join(map(str, kinds))}: features are x.float()." if kinds else ""
+
+
+def as_array(value: object) -> object:
+    """A table of pandas and the like, whose cells torch would ask for by their labels, as an array."""
+    is_table = hasattr(value, "__array__") and not isinstance(value, np.ndarray)
+    return np.array(value) if is_table else value  # what tables hand out may be read-only, which torch warns of
 
 
 def check_ridge(ridge: object, call: str) -> None:
@@ -93,7 +133,8 @@ def answer_of(found: object, what: str) -> Tensor:
     Raises:
         DataError: there is none.
     """
-    leaves, kind = _leaves(found), type(found).__name__
+    leaves = _leaves(found)
+    kind = f"a tensor of {found.dtype}" if isinstance(found, Tensor) else type(found).__name__
     tensors = [t for t in leaves if isinstance(t, Tensor) and t.dtype.is_floating_point]
     tensors = [t for t in tensors if t.ndim] or tensors
     if not tensors:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from isthmus.networks.arguments import Answer
-from isthmus.networks.export_noise import copied_module
+from isthmus.networks.copies import copied_module, plain_copy
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.graph_stages import exported, graph_stages, traced
 from isthmus.networks.layers import relative_error
@@ -44,15 +44,20 @@ def read_chain(module: nn.Module, x: Tensor, *, export: bool = True) -> list[Sta
     Accuracy: the same operations in the same order; checked on 8 samples to 1e-4 relative in float32.
     """
     try:
-        own = copied_module(module).eval().requires_grad_(False)
+        own = plain_copy(module)
     except Exception as error:
         raise UnreadableModule(f"it cannot be copied ({type(error).__name__}: {_line(error)})") from error
     stages = _plain([Stage("", own)] if isinstance(own, FullyConnected) else _graph_steps(own, x[:_PROBE], export))
     with torch.no_grad():
         wanted, found = own(x[:_PROBE]), run(stages, x[:_PROBE])
-    allowed = torch.finfo(wanted.dtype).eps ** 0.5 if wanted.is_floating_point() else 0.0
+        answers: list[object] = [wanted, found]
+        if not all(isinstance(answer, Tensor) for answer in answers):
+            raise UnreadableModule(f"it gives a {type(wanted).__name__}; a single tensor is needed")
+        allowed = torch.finfo(wanted.dtype).eps ** 0.5 if wanted.is_floating_point() else 0.0
+        is_random = relative_error(own(x[:_PROBE]), wanted) > allowed
     if found.shape != wanted.shape or relative_error(found, wanted) > allowed:
-        raise UnreadableModule("its graph does not compute what it does: the forward depends on the data")
+        why = "it draws random numbers" if is_random else "the forward depends on the data"
+        raise UnreadableModule(f"its graph does not compute what it does: {why}")
     return stages
 
 

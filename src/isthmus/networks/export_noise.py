@@ -3,17 +3,11 @@
 Nothing else is silenced: a warning about the user's module passes.
 """
 
-import copy
 import io
 import logging
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from typing import TypeVar
-
-from torch import nn
-
-M = TypeVar("M", bound=nn.Module)
 
 _MESSAGES = (
     # torch 2.13 copies and compares its own tree specifications through the name that it deprecates
@@ -28,7 +22,7 @@ _LOGGERS = ("torch.fx", "torch.export", "torch._export", "torch.onnx", "onnxscri
 
 
 @contextmanager
-def _without_deprecations() -> Generator[None]:
+def without_deprecations() -> Generator[None]:
     """None of the exporters' own code inside the block."""
     with warnings.catch_warnings():
         for category, message in _MESSAGES:
@@ -41,7 +35,7 @@ def without_export_noise() -> Generator[None]:
     """No deprecations of the exporters' own code, no log lines and no prints inside the block."""
     loggers = _loggers_with_levels()
     levels = [logger.level for logger in loggers]
-    with _without_deprecations():
+    with without_deprecations():
         for logger in loggers:
             logger.setLevel(logging.CRITICAL)
         try:
@@ -51,12 +45,6 @@ def without_export_noise() -> Generator[None]:
         finally:
             for logger, level in zip(loggers, levels, strict=True):
                 logger.setLevel(level)
-
-
-def copied_module(module: M) -> M:
-    """A copy that shares nothing; of a graph too, whose copying warns about itself, but logs and prints nothing."""
-    with _without_deprecations():
-        return copy.deepcopy(module)
 
 
 def _loggers_with_levels() -> list[logging.Logger]:

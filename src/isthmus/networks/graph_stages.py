@@ -11,7 +11,8 @@ from operator import attrgetter
 import torch
 from torch import fx, nn
 
-from isthmus.networks.export_noise import copied_module, without_export_noise
+from isthmus.networks.copies import copied_module
+from isthmus.networks.export_noise import without_export_noise
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.graph_calls import function_name, is_batch_size, module_of_call
 from isthmus.networks.stage_kinds import NOTHING, ResidualSum, Stage, barrier_reason

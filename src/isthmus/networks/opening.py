@@ -11,7 +11,7 @@ from torch import Tensor, fx, nn
 
 from isthmus.networks.arguments import Answer
 from isthmus.networks.chain import UnreadableModule, in_chains, linear_layer, read_chain, run
-from isthmus.networks.export_noise import copied_module
+from isthmus.networks.copies import copied_module, plain_copy
 from isthmus.networks.layers import relative_error
 from isthmus.networks.stage_kinds import InnerChain, ResidualSum, Stage, inner_chains, is_weighted, with_part
 from isthmus.networks.unfolded import UnfoldedEncoderLayer
@@ -71,7 +71,7 @@ def opened(stages: Sequence[Stage], x: Tensor) -> list[Stage]:
 
 def whole(module: nn.Module, x: Tensor, reason: str) -> list[Stage]:
     """A module that cannot be read as one step that is opened; nothing inside of it where that cannot be either."""
-    return opened([Stage("", Answer(copied_module(module).eval()), reason)], x)
+    return opened([Stage("", Answer(plain_copy(module)), reason)], x)
 
 
 def movable_parameters(stages: Sequence[Stage]) -> int:
@@ -87,11 +87,26 @@ def _opened(stage: Stage, x: Tensor) -> Stage:
     if not chains:
         return stage
     outer = "" if isinstance(own, fx.GraphModule) else stage.name  # whose parts have their names from the whole
-    for path, steps in chains:
-        own = with_part(own, path, InnerChain(_named(steps, _joined(outer, path[len(start) :].strip(".")))))
-    wanted, found = stage.module(x), own(x)
-    is_same = found.shape == wanted.shape and relative_error(found, wanted) <= torch.finfo(wanted.dtype).eps ** 0.5
-    return Stage(stage.name, own, stage.reason) if is_same else stage
+    named = {path: _named(steps, _joined(outer, path[len(start) :].strip("."))) for path, steps in chains}
+    wanted = stage.module(x)
+    whole = own
+    for path, steps in named.items():
+        whole = with_part(whole, path, InnerChain(steps))
+    if _computes(whole, x, wanted):
+        return Stage(stage.name, whole, stage.reason)
+    for path, steps in named.items():  # one of them is more to its owner than a function of one tensor
+        part = with_part(own, path, InnerChain(steps))
+        own = part if _computes(part, x, wanted) else own
+    return Stage(stage.name, own, stage.reason)
+
+
+def _computes(module: nn.Module, x: Tensor, wanted: Tensor) -> bool:
+    """Whether a module with chains inside runs, and gives what it gave before."""
+    try:
+        found = module(x)
+    except Exception:  # noqa: BLE001 - whatever the module of a stranger does with a part that is another now
+        return False
+    return found.shape == wanted.shape and relative_error(found, wanted) <= torch.finfo(wanted.dtype).eps ** 0.5
 
 
 def _named(steps: Sequence[Stage], prefix: str) -> list[Stage]:

@@ -83,6 +83,9 @@ def is_flatten(module: nn.Module) -> bool:
     return type(module) is nn.Flatten and (module.start_dim, module.end_dim) == (1, -1)
 
 
+_READ_OFF = ("weight", "bias", "in_features", "out_features", "in_channels", "out_channels")
+
+
 class InnerChain(nn.Sequential):
     """Steps one after the other in the place of a part of a module that is one step itself.
 
@@ -99,6 +102,17 @@ class InnerChain(nn.Sequential):
     def steps(self) -> list[Stage]:
         """The steps."""
         return [Stage(*step) for step in zip(self.names, self, self.reasons, strict=True)]
+
+    def __getattr__(self, name: str) -> Tensor | nn.Module:
+        """What modules read off a layer of theirs besides calling it, `self.projection.weight.dtype`: of a step.
+
+        What enters is that of the first step that has it, anything else that of the last.
+        """
+        if name in _READ_OFF:
+            steps = [step for step in self if hasattr(step, name)]
+            if steps:
+                return getattr(steps[0 if name.startswith("in_") else -1], name)
+        return super().__getattr__(name)
 
 
 class ResidualSum(nn.Module):

@@ -36,7 +36,7 @@ def in_memory(x: object, y: object = None, *, name: str = "x") -> tuple[ArrayLik
             nor pairs, or two kinds of targets.
     """
     if isinstance(x, DataLoader | Dataset):
-        rows, targets = _stacked(x, name)
+        rows, targets = stacked(x, name)
         if targets is not None and y is not None:
             raise DataError(f"{name}: brings its own targets. Leave out y.")
         x, y = rows, targets if y is None else y
@@ -92,7 +92,7 @@ def _of_sparse(x: Any, name: str) -> np.ndarray:  # noqa: ANN401
     return x.toarray()
 
 
-def _stacked(x: "DataLoader[Any] | Dataset[Any]", name: str) -> tuple[np.ndarray, np.ndarray | None]:
+def stacked(x: "DataLoader[Any] | Dataset[Any]", name: str) -> tuple[np.ndarray, np.ndarray | None]:
     """The samples of a data set or the batches of a loader, together."""
     batched = isinstance(x, DataLoader)
     samples: Iterable[object] = x if batched or isinstance(x, IterableDataset) else (x[i] for i in range(len(x)))  # pyright: ignore[reportArgumentType] - one that is no iterable has a length

@@ -6,12 +6,14 @@ The search: `chains.compression_search`. How a module is taken apart: `networks.
 import math
 from dataclasses import dataclass
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
 
+from isthmus.diagnostics.replica import random_state_kept
 from isthmus.discovery.chains.batch_norms import without_batch_norms
 from isthmus.discovery.chains.compression_search import Change, CompressionSearch, parameters
 from isthmus.discovery.chains.error_bounds import RowErrors, errors_against
@@ -23,7 +25,7 @@ from isthmus.discovery.chains.running_cost import TimedPasses, flops, num_parame
 from isthmus.discovery.chains.sites import has_sites, refusals
 from isthmus.discovery.data.splitting import three_parts
 from isthmus.networks.arguments import module_argument
-from isthmus.networks.export_noise import copied_module
+from isthmus.networks.copies import copied_module
 from isthmus.networks.opening import chain_or_parts
 from isthmus.writing.shown import Shown
 
@@ -77,7 +79,7 @@ class Compression(Shown):
 
 def compress(
     module: nn.Module,
-    x: Tensor,
+    x: Tensor | DataLoader[Any] | Dataset[Any],
     *,
     tolerance: float,
     heldout: Tensor | None = None,
@@ -106,7 +108,9 @@ def compress(
 
     Args:
         module: takes one tensor with samples first and gives one; it is not changed, and is looked at in eval mode.
-        x: samples as the module takes them, at least 5; numbers are cast to its floating-point type.
+            Of one that was compiled, or spread over devices, what stands inside.
+        x: samples as the module takes them, at least 5; numbers are cast to its floating-point type. Or a data set, or
+            a DataLoader, all of whose batches are taken into memory without their targets.
         tolerance: largest relative error, > 0.
         heldout: samples that report, at most 8192 of them; x then is cut in two parts only. By default a fifth of x, of
             few up to a third.
@@ -121,7 +125,7 @@ def compress(
     Raises:
         ValueError: `tolerance` is not positive and finite, or another `polish`.
         ShapeError: fewer than 5 samples.
-        DataError: NaN in the samples, or the module fails on them; says with what.
+        DataError: NaN in the samples or in the answers, or the module fails on them; says with what.
 
     Accuracy: the error is measured in the module's own type. Source: ours (merging); pivoted QR and
     reduced-rank regression elsewhere. Test: discovery/chains/test_compression.
@@ -135,10 +139,17 @@ def compress(
         )
     if polish not in {None, *POLISHES}:
         raise ValueError(f"compress(polish={polish!r}): needs None or one of {', '.join(map(repr, POLISHES))}.")
-    module_argument(module, "compress(module, x)")
-    x = checked_input("compress", module, x, least_rows=LEAST_ROWS)
+    module = module_argument(module, "compress(module, x)")
+    with random_state_kept(module):  # loaders draw from it too
+        x = checked_input("compress", module, x, least_rows=LEAST_ROWS)
+        rows = _parts(x, None if heldout is None else checked_input("compress", module, heldout, least_rows=1))
+        return _compressed(module, rows, tolerance, allow_slower=allow_slower, polish=polish)
+
+
+def _compressed(
+    module: nn.Module, rows: "_Rows", tolerance: float, *, allow_slower: bool, polish: str | None
+) -> Compression:
     old = copied_module(module).eval().requires_grad_(False)
-    rows = _parts(x, None if heldout is None else checked_input("compress", module, heldout, least_rows=1))
     targets = [checked_output("compress", old, part) for part in (rows.choosing, rows.reporting)]
     chain, norms = without_batch_norms(chain_or_parts(old, rows.fitting))
     judged, reported = (errors_against(t, r) for t, r in zip(targets, (rows.choosing, rows.reporting), strict=True))

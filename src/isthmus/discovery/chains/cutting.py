@@ -15,7 +15,7 @@ from isthmus.discovery.chains.sites import branches
 from isthmus.discovery.chains.weighted_layers import numbers, pointwise, weighted, with_numbers
 from isthmus.discovery.factors import Factorisation, principal_axes
 from isthmus.networks.chain import UnreadableModule, as_module, read_chain
-from isthmus.networks.export_noise import copied_module
+from isthmus.networks.copies import copied_module
 from isthmus.networks.stage_kinds import Stage, is_convolution, is_weighted
 from isthmus.theory.spectra import spectral_gap_rank
 

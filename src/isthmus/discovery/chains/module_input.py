@@ -1,32 +1,45 @@
 """Samples for a module that was made elsewhere: checked, cast to its type, and its own errors told as ours."""
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
 
 from isthmus.discovery.chains.rows import BATCH
 from isthmus.errors import DataError, ShapeError
-from isthmus.networks.arguments import answer_of, module_argument, tensor_argument
+from isthmus.networks.arguments import answer_of, check_finite, tensor_argument, whole_numbers
+from isthmus.tasks.foreign import stacked
 
 
-def checked_input(call: str, module: nn.Module, x: Tensor, *, least_rows: int) -> Tensor:
+def samples_argument(x: object, where: str) -> Tensor:
+    """The samples as one tensor: a data set or the batches of a loader side by side, without their targets.
+
+    Raises:
+        DataError: it is no array of numbers, or a dict or tuple of several inputs.
+    """
+    if isinstance(x, Mapping) or (isinstance(x, tuple | list) and any(isinstance(part, Tensor) for part in x)):
+        raise DataError(
+            f"{where}: needs one tensor, got a {type(x).__name__} of several. Wrap the module in one whose forward "
+            "takes a single tensor, or torch.cat the batches."
+        )
+    return tensor_argument(stacked(x, where)[0] if isinstance(x, DataLoader | Dataset) else x, where)
+
+
+def checked_input(call: str, module: nn.Module, x: object, *, least_rows: int) -> Tensor:
     """The samples in the floating-point type and on the device of the module; whole numbers stay (they are indices).
 
     Raises:
         ShapeError: fewer than `least_rows` samples.
         DataError: NaN or infinite entries.
     """
-    module_argument(module, f"{call}(module, x)")
-    x = tensor_argument(x, f"{call}(module, x): x").detach()
+    x = samples_argument(x, f"{call}(module, x): x").detach()
     if x.ndim < 2 or len(x) < least_rows:
         raise ShapeError(
             f"{call}(module, x): needs at least {least_rows} samples, the first dimension of x; "
             f"got shape {tuple(x.shape)}. A single sample is x[None]."
         )
-    if x.is_floating_point() and not bool(torch.isfinite(x).all()):
-        count = int((~torch.isfinite(x)).sum())
-        raise DataError(
-            f"{call}(module, x): {count} entries of x are NaN or infinite, shape {tuple(x.shape)}. Remove them."
-        )
+    check_finite(x, f"{call}(module, x)")
     like = next((p for p in [*module.parameters(), *module.buffers()] if p.is_floating_point()), None)
     if like is None:
         return x
@@ -37,8 +50,8 @@ def checked_output(call: str, module: nn.Module, x: Tensor) -> Tensor:
     """The output on samples, batch by batch.
 
     Raises:
-        DataError: the module fails on the samples (its own error, with what was being done), or gives no tensor with
-            one entry per sample.
+        DataError: the module fails on the samples (its own error, with what was being done), gives no tensor with
+            one entry per sample, or NaN.
     """
     outputs: list[Tensor] = []
     with torch.no_grad():
@@ -50,6 +63,7 @@ def checked_output(call: str, module: nn.Module, x: Tensor) -> Tensor:
                 what = f"running {type(module).__name__} on x of shape {tuple(rows.shape)}"
                 raise DataError(
                     f"{call}: {what} failed ({type(error).__name__}: {detail}). Give x as the module takes it."
+                    f"{whole_numbers([rows])}"
                 ) from error
             answer = answer_of(output, f"{call}: {type(module).__name__}")
             if answer.ndim < 1 or len(answer) != len(rows):
@@ -58,4 +72,7 @@ def checked_output(call: str, module: nn.Module, x: Tensor) -> Tensor:
                     "Wrap it in a module whose forward picks that tensor."
                 )
             outputs.append(answer)
-    return torch.cat(outputs)
+    found = torch.cat(outputs)
+    if not bool(torch.isfinite(found).all()):
+        raise DataError(f"{call}: {type(module).__name__} returned NaN or infinity for finite data. Check its weights.")
+    return found

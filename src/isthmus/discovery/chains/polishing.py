@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from isthmus.discovery.chains.compression_search import Change, CompressionSearch, stream_at
 from isthmus.discovery.chains.proofs import Attempt, attempts
-from isthmus.networks.export_noise import copied_module
+from isthmus.networks.copies import copied_module
 from isthmus.networks.stage_kinds import Stage
 
 POLISHES = ("distil",)

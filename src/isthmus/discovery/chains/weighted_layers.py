@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from isthmus.networks.chain import linear_layer
-from isthmus.networks.export_noise import copied_module
+from isthmus.networks.copies import copied_module
 from isthmus.networks.stage_kinds import BATCH_NORMS, ELEMENTWISE, Stage, inner_chains, is_weighted, with_inner_chain
 
 Weighted = nn.Linear | nn.Conv1d | nn.Conv2d

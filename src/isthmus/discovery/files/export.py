@@ -18,7 +18,8 @@ from isthmus.discovery.files.networks import METADATA
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.networks.chain import as_module, read_chain
-from isthmus.networks.export_noise import copied_module, without_export_noise
+from isthmus.networks.copies import copied_module
+from isthmus.networks.export_noise import without_export_noise
 from isthmus.writing.atomic import atomic_path, write_bytes
 from isthmus.writing.checksums import sealed_tensors
 

@@ -1,0 +1,58 @@
+"""Copies of modules that strangers made: whole, with weights as plain numbers. What exporters say: `export_noise`."""
+
+import copy
+from typing import TypeVar
+
+from torch import Tensor, nn
+from torch.nn.utils import parametrize, prune, remove_spectral_norm, remove_weight_norm
+from torch.nn.utils.spectral_norm import SpectralNorm
+from torch.nn.utils.weight_norm import WeightNorm
+from torch.utils import _pytree
+
+from isthmus.networks.export_noise import without_deprecations
+
+M = TypeVar("M", bound=nn.Module)
+
+
+def copied_module(module: M) -> M:
+    """A copy that shares nothing; of a graph too, whose copying warns about itself.
+
+    What a module keeps of its last pass, attention weights or features, comes along as numbers: torch copies no tensor
+    that hangs in a graph of gradients.
+    """
+    kept = (
+        leaf for part in module.modules() for leaf in _pytree.tree_leaves(list(vars(part).values()))
+        if isinstance(leaf, Tensor) and not leaf.is_leaf
+    )  # fmt: skip
+    with without_deprecations():  # copies log and print nothing
+        return copy.deepcopy(module, {id(tensor): tensor.detach().clone() for tensor in kept})
+
+
+def plain_copy(module: nn.Module) -> nn.Module:
+    """A copy in eval mode, without gradients, whose weights are numbers and no longer computed from others.
+
+    So layers under `torch.nn.utils.parametrizations`, under the older norms of `torch.nn.utils` and under its masks of
+    pruning are layers like any other (*exact*: the weights are those that the module uses).
+    """
+    own = copied_module(module).eval()
+    for part in own.modules():
+        if parametrize.is_parametrized(part):
+            _make_plain(part)
+        for hook in list(vars(part)["_forward_pre_hooks"].values()):
+            if isinstance(hook, prune.BasePruningMethod):
+                prune.remove(part, vars(hook)["_tensor_name"])
+            elif isinstance(hook, WeightNorm):
+                remove_weight_norm(part, hook.name)
+            elif isinstance(hook, SpectralNorm):
+                remove_spectral_norm(part, hook.name)
+    return own.requires_grad_(False)
+
+
+def _make_plain(part: nn.Module) -> None:
+    """Its parametrised tensors as parameters; torch's own function for it takes them from all copies of the module."""
+    names = [name for name, _ in part.get_submodule("parametrizations").named_children()]
+    values = {name: getattr(part, name).detach().clone() for name in names}
+    part.__class__ = type(part).__bases__[0]  # what torch derived a class of one's own from
+    del part.parametrizations
+    for name, value in values.items():
+        part.register_parameter(name, nn.Parameter(value, requires_grad=False))
