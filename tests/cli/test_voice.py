@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -158,3 +159,11 @@ def test_a_run_that_is_not_there_is_no_run_to_resume(tmp_path: Path, capsys: pyt
     assert (code, "check the path" in err, "--resume" in err) == (2, True, False)
     (tmp_path / "work").mkdir()
     assert "isthmus discover DATA --resume" in said(capsys, "apply", tmp_path, "builtin:iris")[2]
+
+
+def test_help_calls_arguments_as_the_reference_does() -> None:
+    known: Any = typer.main.get_command(app)
+    commands = [*known.commands.values(), *known.commands["sweep"].commands.values()]
+    arguments = [p for one in commands for p in getattr(one, "params", []) if p.param_type_name == "argument"]
+    assert len(arguments) >= 15
+    assert [argument.metavar for argument in arguments] == [argument.name.upper() for argument in arguments]

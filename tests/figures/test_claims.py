@@ -119,3 +119,8 @@ def test_every_look_has_its_share_of_the_error() -> None:
     starts = (0.4, 0.5, 0.6)
     data = xr.Dataset({"number": ("start", np.array(starts)), "looks": ((), 2)})
     assert judged(data)[0].interval[1] == pytest.approx(0.5 + 6.205347 * 0.1 / 3**0.5, abs=1e-6)
+
+
+def test_what_could_not_be_measured_is_not_written_as_a_number() -> None:
+    assert claim(math.nan).value == "not measured"
+    assert claim(1.5).value.startswith("1.5")

@@ -123,3 +123,15 @@ def test_no_picture_of_a_discovery_has_a_line_behind_its_legend() -> None:
     legends = [ax for figure in pictures for ax in figure.axes if ax.get_legend() is not None]
     assert len(legends) >= 3
     assert [covered(ax) for ax in legends] == [[]] * len(legends)
+
+
+def test_a_legend_as_high_as_its_axes_is_left_where_it_is() -> None:
+    def draw() -> Axes:
+        ax = axes_or_new(None)
+        for number in range(11):
+            ax.plot(np.linspace(0, 1, 60), np.sin(30 * np.linspace(0, 1, 60) + number), label=f"mode {number}")
+        ax.set_ylim(-1.1, 1.1)
+        legend(ax)
+        return ax
+
+    assert drawn(Picture("p", "", "", draw)).axes[0].get_ylim() == (-1.1, 1.1)

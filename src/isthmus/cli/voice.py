@@ -11,9 +11,10 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
+from typer.models import ArgumentInfo
 
 from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.interrupts import say_interrupted
@@ -85,6 +86,10 @@ def speaking(carry_out: Callable[..., int]) -> Callable[..., int]:
             _VOICE.reset(token)
 
     own = inspect.signature(carry_out)
+    for argument in own.parameters.values():  # as the reference and the sentences write it; typer would have {data}
+        for hint in get_args(argument.annotation):
+            if isinstance(hint, ArgumentInfo) and hint.metavar is None:
+                hint.metavar = argument.name.upper()
     added = {
         "as_json": (bool, typer.Option("--json", help="Print one JSON object instead of words.")),
         "quiet": (bool, typer.Option("-q", "--quiet", help="No notes and no progress.")),

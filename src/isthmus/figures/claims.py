@@ -95,6 +95,8 @@ class Claim:
     def value(self) -> str:
         """The number as it is shown, with its interval."""
         low, high = self.interval
+        if math.isnan(self.measured):
+            return "not measured"
         return f"{self.measured:.4g}" + (f" ({low:.3g} to {high:.3g})" if self.starts else "")
 
     @property

@@ -36,6 +36,7 @@ HUES = (BLUE, ORANGE, GREEN, PURPLE)
 LOOKS = tuple(zip(HUES, "osD^", strict=True))  # colour and marker of one curve after the other
 _P = ParamSpec("_P")
 SMALL = 8.5
+_MOST_ROOM = 0.5  # of the axes, for a legend above the lines; one of twenty curves would leave them no height
 _LONGEST_NAME, LONGEST_AXIS = 32, 60
 # at a width of 350 px the 9 pt text of a 4.4 inch figure is still 10 px high
 SIZE = (4.4, 3.1)
@@ -134,6 +135,8 @@ def uncover(figure: Figure) -> None:
             continue
         frame, (low, high) = ax.get_window_extent(), ax.get_ylim()
         room = 1.1 * box.get_window_extent().height / frame.height
+        if room > _MOST_ROOM:
+            continue
         to_axes, from_axes = ax.yaxis.get_transform(), ax.yaxis.get_transform().inverted()
         bottom, top = to_axes.transform([low, high])
         ax.set_ylim(top=float(from_axes.transform([bottom + (top - bottom) / (1 - room)])[0]))
