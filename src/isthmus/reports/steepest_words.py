@@ -1,6 +1,6 @@
 """The directions in which a map changes most, in words and as a table, and where they are not those that lose least.
 
-The numbers: `discovery.evidence.steepest`. Combinations themselves: `straight_words`.
+The numbers: `discovery.combinations`. Combinations themselves: `straight_words`.
 """
 
 from collections.abc import Sequence

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from isthmus.discovery.evidence.steepest import Steepest, steepest
+from isthmus.discovery.combinations import Steepest, steepest
 from isthmus.discovery.factors import Factorisation
 from isthmus.networks import FullyConnected, jacobians
 from tolerances import rounding
@@ -82,8 +82,8 @@ def test_jacobians_of_many_outputs_are_added_up_in_parts(monkeypatch: pytest.Mon
         seen.append(len(points))
         return jacobians(module, points)
 
-    monkeypatch.setattr("isthmus.discovery.evidence.steepest.MOST_ENTRIES", 70)
-    monkeypatch.setattr("isthmus.discovery.evidence.steepest.jacobians", counted)
+    monkeypatch.setattr("isthmus.discovery.combinations.MOST_ENTRIES", 70)
+    monkeypatch.setattr("isthmus.discovery.combinations.jacobians", counted)
     parts = steepest(halves, x, first.numpy(), common=True)
     assert (max(seen), sum(seen)) == (7, 50)
     np.testing.assert_allclose(parts.directions, whole.directions, atol=1e-9)
