@@ -23,8 +23,9 @@ planted      40 networks: all numbers right; of their twins two depthwise ones r
 rivals       10 of 12 (the other two were not reached): all smaller than both rivals, 1.1 to 2.2 times, 1.83 at the
              median; tolerance kept by all; two of them .83 and .95 times as fast by the median on a busy machine; with
              passes in turn 1.24 (1.06 to 1.39, parameters 53133 in place of 51357) and 1.00 (.99 to 1.02)
-memory       first 63 of 100, before holes between cuts were given back: 61 kept; a conv1d announced 149.9 MiB and took
-             179.9, a residual network 149.8 and 378; since patches are counted 149.7 and 76, 148.7 and 110
+memory       100 of 100, 3 of them refused as too small; a residual network (158 MiB of 148, another 153 of 149) and
+             attention (227 of 225) took more at first: those three with what was mended, 9 convolutions and the
+             kinds without tokens or convolutions before it, other rows of tokens before the last of it
 Rows: `benchmarks/measured/network_planted.csv`, `network_rivals.csv`, `network_memory.csv` beside it.
 """
 

@@ -199,7 +199,7 @@ def unfolded_bytes(reading: Reading) -> int:
 def _inside_convolution(reading: Reading) -> int:
     """Columns that torch unfolds for a whole batch in float64, and z as rows: moved, shifted, stacked, decomposed."""
     if reading.call.convolution is None:
-        return 8 * ROW_COPIES * reading.z.numel() if reading.is_normalised else 0
+        return 8 * ROW_COPIES * reading.z.numel() if reading.is_normalised or reading.z.ndim > 2 else 0
     return unfolded_bytes(reading) + 8 * ROW_COPIES * reading.z.numel()
 
 
