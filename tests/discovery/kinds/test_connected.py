@@ -10,7 +10,7 @@ from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.kinds import connected as kind
-from isthmus.discovery.kinds.linear_maps import reduced_rank_map
+from isthmus.discovery.kinds.connected import reduced_rank_map
 from isthmus.discovery.minimum import Minimum, flat_parameters
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.unit import Session
