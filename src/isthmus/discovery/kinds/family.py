@@ -178,15 +178,14 @@ class Family(ABC, Generic[N]):
         return False
 
     def prospect(self, objective: float, *, margin: float) -> Prospect:
-        """What a training must still be able to reach: to come near an objective, to fall by what makes a reading.
+        """What a training must reach: this relative margin above the objective it began from, a fall that is read.
 
-        Args:
-            objective: of the network that it began with, before that was led through fewer dimensions, or more.
-            margin: relative height above that from which nothing is to be learnt any more.
+        Nothing of data that are autoencoded: an arc is unrolled after its objective has stood still.
         """
+        if not self.known_well or self.problem.autoencoding:
+            return NONE_NEEDED
         raised = self.problem.loss.compared.raised
-        worth = objective - raised(objective, 1 - GAIN)
-        return Prospect(goal=raised(objective, 1 + margin), worth=worth) if self.known_well else NONE_NEEDED
+        return Prospect(goal=raised(objective, 1 + margin), worth=objective - raised(objective, 1 - GAIN))
 
     def descended(self, session: Session, *, base: Minimum, rank: int) -> Minimum:
         """Lead a minimum of a dimension more through `rank` of them, and train long, so that these take over its part.
