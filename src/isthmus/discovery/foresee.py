@@ -27,7 +27,7 @@ from isthmus.training import FitEvent
 from isthmus.training.solvers.solver import LBFGS, Solver
 from isthmus.training.threads import one_thread_each
 
-TAKEN_OF_MANY = 0.4  # of connected networks with curved halves at several ridges: .26 to .46 of four such teachers
+TAKEN_OF_MANY = 0.4  # of regressions with curved halves at several ridges: .24 to .44 of four such teachers
 TAKEN = 0.8  # of the gradients planned: trainings end early, ranks merge; .69 to .86 of teachers of 200 to 1,000 rows
 TIMED = 0.4  # seconds of each solver, at most
 GRADIENTS = 100  # of each
@@ -103,7 +103,7 @@ def foresee(x: object, y: object = None, **options: Any) -> Forecast:  # noqa: A
         print(isthmus.foresee(x, y, effort="quick").summary())
 
     A few gradients of the very networks are timed on the very rows, and taken as often as the search plans them (about
-    four fifths, of curved halves at several ridges two fifths, as measured). Networks that must be widened, or more
+    four fifths, of regressions at several ridges two fifths, as measured). Networks that must be widened, or more
     ridges than the middle ones, are not foretold. Nothing is written.
 
     Args:

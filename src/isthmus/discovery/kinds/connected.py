@@ -150,8 +150,13 @@ class Connected(Family[FullyConnected]):
 
     @property
     def known_well(self) -> bool:
-        """With curved halves; of linear ones weak combinations show late."""
-        return self.settings.rank_kind is RANK
+        """Of regressions with curved halves.
+
+        Weak combinations of linear halves show late; an arc that is autoencoded is unrolled after its objective has
+        stood still; classes were not measured.
+        """
+        problem = self.problem
+        return self.settings.rank_kind is RANK and not problem.autoencoding and not problem.classes
 
     def spare_rank(self, base: Minimum, most: int) -> int:
         """Least rank, at most `most`, to which a start is truncated without a rise of its objective, by bisection."""

@@ -178,11 +178,8 @@ class Family(ABC, Generic[N]):
         return False
 
     def prospect(self, objective: float, *, margin: float) -> Prospect:
-        """What a training must reach: this relative margin above the objective it began from, a fall that is read.
-
-        Nothing of data that are autoencoded: an arc is unrolled after its objective has stood still.
-        """
-        if not self.known_well or self.problem.autoencoding:
+        """What a training must reach: this relative margin above the objective it began from, a fall that is read."""
+        if not self.known_well:
             return NONE_NEEDED
         raised = self.problem.loss.compared.raised
         return Prospect(goal=raised(objective, 1 + margin), worth=objective - raised(objective, 1 - GAIN))
