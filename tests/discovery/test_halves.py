@@ -290,7 +290,7 @@ def one_size(monkeypatch: pytest.MonkeyPatch) -> OneSize:
     )
     assert (lucky.jacobian_rank, unlucky.jacobian_rank) == (2, 1)
     at = {chosen: unlucky, beside: lucky}
-    monkeypatch.setattr(size, "_starts_at", lambda ridge: [at[ridge]])
+    monkeypatch.setattr(size.starts, "at", lambda ridge, _: [at[ridge]])
     monkeypatch.setattr(size, "_choose", lambda _: chosen)
     monkeypatch.setattr(type(size.family), "raises_ranks", False)  # which might find the weak one by itself
     return size

@@ -26,8 +26,8 @@ class Known:
         self.objectives = dict(zip((1e-2, 1e-3, 1e-4), objectives.values(), strict=False))
         self.asked: list[tuple[float, int]] = []
 
-    def ladder(self, ridge: float, *, spare: int, most: int) -> Ladder:
-        return Ladder(minimum(ridge=ridge), spare=spare, most=most)
+    def ladder(self, ridge: float, *, spare: int, most: int, brief: bool = False) -> Ladder:
+        return Ladder(minimum(ridge=ridge), spare=spare, most=most, brief=brief)
 
     def train(self, wanted: Sequence[tuple[Ladder, int]]) -> list[Minimum]:
         self.asked += [(ladder.ridge, rank) for ladder, rank in wanted]
@@ -53,6 +53,21 @@ def test_what_is_likely_next_is_all_that_is_asked_for_beside_where_neighbours_re
     beside = [place for place in known.asked if place[0] != 1e-2]
     assert set(beside) <= set(likely[: len(beside)])
     assert likely[:2] == [(1e-3, 5), (1e-4, 6)], "the largest ranks, which are asked for whatever the first reads"
+
+
+@pytest.mark.parametrize(("spare", "ranks"), [(5, [4, 5]), (6, [4, 5, 6]), (7, [4, 5, 6, 9])])
+def test_a_brief_neighbour_leaves_out_its_largest_rank_where_its_spare_one_is_trained(
+    spare: int, ranks: list[int]
+) -> None:
+    known = Known(chosen=[0.9, 0.8, 0.7, 0.6, 0.2, 0.2], beside=[0.9, 0.8, 0.7, 0.6, 0.3, 0.3, 0.3, 0.3, 0.3])
+    ladders = [known.ladder(1e-2, spare=5, most=6), known.ladder(1e-3, spare=spare, most=9, brief=True)]
+    curves = objective_curves(ladders, known.train, constant=1.0)
+    assert known.ranks(1e-3) == ranks
+    assert reading_of(curves[1e-3], 1.0).rank == 5
+    # the chosen one is asked whether its largest rank gains, whatever it is
+    brief = Known(chosen=[0.8, 0.5, 0.2, 0.15, 0.12, 0.1])
+    objective_curves([brief.ladder(1e-2, spare=3, most=6, brief=True)], brief.train, constant=1.0)
+    assert brief.ranks(1e-2) == [1, 2, 3, 4, 5, 6]
 
 
 def test_all_are_trained_where_the_largest_gains() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import isthmus
-from isthmus.discovery import one_size, search
+from isthmus.discovery import one_size, ridge_starts, search
 from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.decision import decide
@@ -17,6 +17,7 @@ from isthmus.discovery.findings import Decision, Readings
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.objective_curves import Curves, Ladder, Train, objective_curves
 from isthmus.discovery.request import Request
+from isthmus.discovery.ridge_starts import RidgeStarts
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.progress import silent
 from isthmus.errors import NotConverged
@@ -74,7 +75,7 @@ def test_the_neighbours_of_the_chosen_ridge_are_trained_whatever_the_walk_left_o
         heard.append((dict(errors), useless))
         return None if errors else 2
 
-    monkeypatch.setattr(one_size, "next_ridge", once)
+    monkeypatch.setattr(ridge_starts, "next_ridge", once)
     found = discovered(four)
     assert sorted(set(found.runs["ridge"].values.tolist())) == [1e-3, 3e-3, 1e-2]
     assert found.readings["ridge"] == 3e-3
@@ -87,13 +88,13 @@ def test_what_idle_workers_train_ahead_changes_no_number(monkeypatch: pytest.Mon
     # the best is the smallest ridge: what was trained above the middle meanwhile is dropped
     path = dataclasses.replace(SMALL, ridges=(0.8, 0.4, 1e-1, 1e-2, 1e-3, 1e-4))
     one = discovered(path)
-    trained, keep = list[list[float]](), one_size.OneSize._train_ahead  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    trained, keep = list[list[float]](), RidgeStarts._train_ahead  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
-    def noted(self: one_size.OneSize, ridges: Sequence[float]) -> None:
-        trained.append([*ridges])
-        keep(self, ridges)
+    def noted(self: RidgeStarts, wanted: Sequence[tuple[float, int]]) -> None:
+        trained.append([ridge for ridge, _ in wanted])
+        keep(self, wanted)
 
-    monkeypatch.setattr(one_size.OneSize, "_train_ahead", noted)
+    monkeypatch.setattr(RidgeStarts, "_train_ahead", noted)
     for workers, ahead in ((2, [1e-2, 1e-3]), (6, [1e-2, 1e-3, 1e-1])):
         trained.clear()
         several = discovered(path, workers=workers)

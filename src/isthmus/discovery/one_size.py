@@ -3,17 +3,14 @@
 In which order, and why it stops: `search`, which begins here and goes on to wider networks. Thresholds: `choices`.
 """
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from isthmus.discovery.choices import HALVES, OVERSHOOT, choose_ridge, next_ridge, ridges_at_once, ridges_beside
+from isthmus.discovery.choices import HALVES, OVERSHOOT, choose_ridge
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.findings import SizeFindings, Starts
 from isthmus.discovery.halves import RANK
-from isthmus.discovery.kinds import family_of
-from isthmus.discovery.kinds.family import Foresight
 from isthmus.discovery.minimum import Minimum, least
 from isthmus.discovery.objective_curves import (
     Curve,
@@ -24,14 +21,13 @@ from isthmus.discovery.objective_curves import (
     objective_curves,
     reading_of,
 )
+from isthmus.discovery.ridge_starts import RidgeStarts, Workbench
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.runner import UnitRunner
-from isthmus.discovery.work.unit import Phase, Session, Unit
+from isthmus.discovery.work.unit import Phase, Unit
 from isthmus.errors import NotConverged
 from isthmus.theory.curve_readings import CurveReading
-from isthmus.training import Outcome
 
-START = Phase("start", "training")
 RAISE = Phase("raise", "higher ranks")
 TRUNCATE = Phase("truncate", "objective curve")
 HAND_ON = Phase("hand-on", "objective curve")
@@ -41,29 +37,24 @@ HALVE = Phase("half", "halves of the rows")
 ALL_ROWS = Phase("whole", "all rows")
 
 
-class OneSize:
+class OneSize(Workbench):
     """The part of a search that trains networks of one size; what cut it short, or was left out, is in `warnings`."""
 
     def __init__(self, problem: Problem, settings: Settings, runner: UnitRunner, *, prefix: str, label: str) -> None:
-        self.problem, self.settings, self.runner = problem, settings, runner
-        self.prefix, self.label = prefix, label
-        self.family = family_of(problem, settings)
-        self.foresight = Foresight.of(self.family)
-        self.warnings: list[str] = []
-        self.tried: set[float] = set()
-        self.ahead: dict[float, list[Minimum]] = {}  # usable starts at ridges that were not asked for yet
+        super().__init__(problem, settings, runner, prefix=prefix, label=label)
+        self.starts = RidgeStarts(self)
 
     def trained(self) -> SizeFindings:
         """The starts along the ridges, the chosen ridge, and the objective curves there and beside it."""
-        starts = self._ridge_path()
+        starts = self.starts.along()
         return self.at(starts, self._choose(starts))
 
     def at(self, starts: Starts, ridge: float) -> SizeFindings:
         """The objective curves at this ridge and beside it."""
-        starts = self._with_neighbours(starts, ridge)
+        starts = self.starts.with_neighbours(starts, ridge)
         around = self._neighbourhood(starts, ridge)
-        self._try_higher_ranks(starts, around)
-        ladders = [self._ladder(least(starts[r])) for r in around]
+        polished = self._try_higher_ranks(starts, around)
+        ladders = [self._ladder(least([*starts[r], *(m for m in polished if m.ridge == r)])) for r in around]
         train = partial(self._truncated, likely=likely_next(ladders))
         curves = objective_curves(ladders, train, constant=self.problem.constant_loss())
         if not curves[ridge]:
@@ -116,56 +107,6 @@ class OneSize:
             units.append(self.unit(phase, compute, ridge, rank, cost=cost))
         return self.run(units)
 
-    def _ridge_path(self) -> Starts:
-        """Cold starts at each ridge, from the middle of the path until the least held-out error is bracketed."""
-        ridges, patience = self.settings.ridges, self.settings.patience
-        starts, workers = len(self.settings.starts), self.runner.workers
-        self._train_ahead([
-            ridges[i] for i in ridges_at_once(len(ridges), patience=patience, starts=starts, workers=workers)
-        ])  # fmt: skip
-        found: Starts = {}
-        errors: dict[int, float] = {}
-        useless = self.problem.heldout_error_of_constant()
-        while (i := next_ridge(errors, len(ridges), patience=patience, useless=useless)) is not None:
-            if found and ridges[i] not in self.ahead and self.runner.out_of_time():
-                self._say_out_of_time()
-                break
-            usable = self._starts_at(ridges[i])
-            errors[i] = least(usable).heldout_error if usable else math.inf
-            if usable:
-                found[ridges[i]] = usable
-                self.runner.tracker.rank = least(usable).jacobian_rank
-        # below 0 where the best lay far from the middle
-        spared = self.foresight.ridges - len(errors) - len(self.ahead)
-        self.runner.tracker.skip(spared * starts * self.settings.start_evaluations)
-        if not found:
-            raise NotConverged("discover: every start diverged at every ridge; scale the data or give larger ridges.")
-        return dict(sorted(found.items(), reverse=True))
-
-    def _starts_at(self, ridge: float) -> list[Minimum]:
-        """The starts that can be used."""
-        self._train_ahead([ridge])
-        self.tried.add(ridge)
-        usable = self.ahead.pop(ridge)
-        if not usable:
-            self.warnings.append(f"Every start diverged at ridge {ridge:g}; it is left out.")
-        return usable
-
-    def _train_ahead(self, ridges: Sequence[float]) -> None:
-        """Train the starts at several ridges at once; what is never asked for changes nothing."""
-        cost, count = self.settings.start_evaluations, len(self.settings.starts)
-        missing = [ridge for ridge in ridges if ridge not in self.ahead]
-        beside = ridges_beside(self.settings.ridges, [*ridges, *self.tried, *self.ahead])
-        units, ahead = [
-            [
-                self.unit(START, partial(self.family.started, ridge=ridge, number=n), ridge, n, cost=cost)
-                for ridge in some for n in range(count)
-            ]
-            for some in (missing, beside)
-        ]  # fmt: skip
-        found = self.run(units, ahead)
-        self.ahead |= {ridge: [minimum for minimum in found if minimum.ridge == ridge] for ridge in missing}
-
     def _choose(self, starts: Starts) -> float:
         best = {ridge: least(minima) for ridge, minima in starts.items()}
         return choose_ridge(
@@ -176,39 +117,36 @@ class OneSize:
             compared=self.problem.errors_compared,
         )
 
-    def _with_neighbours(self, starts: Starts, ridge: float) -> Starts:
-        """The chosen ridge is not always that of least error, whose neighbours alone were trained."""
-        i = self.settings.ridges.index(ridge)
-        beside = [r for r in self.settings.ridges[max(i - 1, 0) : i + 2] if r not in self.tried]
-        if beside and not self.runner.out_of_time():
-            self._train_ahead(beside)
-            starts = starts | {r: found for r in beside if (found := self._starts_at(r))}
-        return dict(sorted(starts.items(), reverse=True))
-
     def _neighbourhood(self, starts: Starts, ridge: float) -> list[float]:
         """The chosen ridge and its neighbours on the path."""
         path = list(starts)
         i = path.index(ridge)
         return [ridge, *(path[j] for j in (i - 1, i + 1) if 0 <= j < len(path))]
 
-    def _try_higher_ranks(self, starts: Starts, ridges: list[float]) -> None:
-        """Add the best start of each ridge once more with a rank more, where that lowers its objective."""
+    def _try_higher_ranks(self, starts: Starts, ridges: list[float]) -> list[Minimum]:
+        """Add the best start of each ridge once more with a rank more, where that lowers its objective.
+
+        Returns:
+            What this trained to a lower objective, with a rank more or not: polished starts.
+        """
         if not self.family.raises_ranks:
-            return
+            return []
         bases = {ridge: least(starts[ridge]) for ridge in ridges}
         cost = self.settings.raise_evaluations
         raised = self.run([
             self.unit(RAISE, partial(self.family.raised, base=b), ridge, b.start or 0, cost=cost)
             for ridge, b in bases.items()
         ])  # fmt: skip
-        for minimum in raised:
-            base = bases[minimum.ridge]
-            if minimum.activation_rank > base.activation_rank and minimum.objective < base.objective:
-                starts[base.ridge].append(minimum)
+        lower = [minimum for minimum in raised if minimum.objective < bases[minimum.ridge].objective]
+        for minimum in lower:
+            if minimum.activation_rank > bases[minimum.ridge].activation_rank:
+                starts[minimum.ridge].append(minimum)
+        return lower if self.family.known_well else []
 
     def _ladder(self, base: Minimum) -> Ladder:
         most = min(base.activation_rank + OVERSHOOT, self.foresight.most_ranks)
-        return Ladder(base, self.family.spare_rank(base, most), most, self.problem.loss.compared)
+        spare, brief = self.family.spare_rank(base, most), self.family.known_well
+        return Ladder(base, spare, most, self.problem.loss.compared, brief=brief)
 
     def _truncated(self, wanted: Wanted, *, likely: Wanted = ()) -> list[Minimum]:
         cost = self.settings.polish_evaluations
@@ -220,7 +158,7 @@ class OneSize:
             for some in (wanted, likely)
         ]
         if self.runner.out_of_time():
-            self._say_out_of_time()
+            self.say_out_of_time()
         return self.run(units, ahead)
 
     def in_gap(self, rank: int, trained: SizeFindings) -> set[int]:
@@ -280,20 +218,3 @@ class OneSize:
         self.runner.tracker.foresee(self.runner.tracker.left() + cost)
         compute = partial(self.family.on_all_rows, base=base, cut=cut)
         return next(iter(self.run([self.unit(ALL_ROWS, compute, base.ridge, base.dimensions, cost=cost)])), None)
-
-    def run(self, units: Sequence[Unit], ahead: Sequence[Unit] = ()) -> list[Minimum]:
-        """The minima that can be used."""
-        minima = self.runner.run(units, ahead=ahead)
-        if any(minimum.outcome is Outcome.TIME_LIMIT for minimum in minima):
-            self._say_out_of_time()
-        return [minimum for minimum in minima if minimum.usable]
-
-    def _say_out_of_time(self) -> None:
-        text = "The time limit cut the search short; give more seconds for a sharper answer."
-        if text not in self.warnings:
-            self.warnings.append(text)
-
-    def unit(self, phase: Phase, compute: Callable[[Session], Minimum], ridge: float, index: int, *, cost: int) -> Unit:
-        """A unit of work of this size, known by its phase, ridge and number."""
-        key = f"{self.prefix}{phase.key}-{ridge:g}-{index}"
-        return Unit(key=key, compute=compute, cost=cost, stage=self.label + phase.words, ridge=ridge, start=index)

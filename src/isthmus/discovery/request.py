@@ -24,7 +24,6 @@ from isthmus.discovery.halves import RankKind
 from isthmus.discovery.held_out_once import accuracy_rank
 from isthmus.discovery.kinds import family_of
 from isthmus.discovery.kinds.connected import Connected
-from isthmus.discovery.kinds.family import Foresight
 from isthmus.discovery.remedies import REMEDIES
 from isthmus.discovery.remedies.anew import are_numbered
 from isthmus.discovery.remedies.deeper import BRIEF
@@ -35,7 +34,7 @@ from isthmus.discovery.settings import Settings, with_sides
 from isthmus.discovery.work.elsewhere import Where, opened, units_at_once
 from isthmus.discovery.work.progress import ProgressListener
 from isthmus.discovery.work.runner import Tracker, UnitRunner, check_same_run
-from isthmus.discovery.work.search_memory import announce_memory
+from isthmus.discovery.work.search_memory import Foresight, announce_memory
 from isthmus.errors import DataWarning
 from isthmus.networks.devices import CPU
 from isthmus.tasks import covariance_surrogate

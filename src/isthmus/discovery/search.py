@@ -183,7 +183,7 @@ class Search:
         """Keep what is trained from now on apart from what has the same ridge and rank; complaints stand."""
         before, self.scree_of_all = self.size, None
         self.size = self._of_size(settings, f"{before.prefix}{name}-")
-        self.size.tried |= before.tried
+        self.size.starts.tried |= before.starts.tried
         self.size.warnings += before.warnings
 
     def read_scree(self, reading: CurveReading, gains: Mapping[int, Gain]) -> None:

@@ -128,6 +128,11 @@ class Settings:
         return self.adam_steps * (2 if self.network == CONNECTED else 1)
 
     @property
+    def handed_evaluations(self) -> int:
+        """Those of L-BFGS of a start that goes on from a warm-up: trying a rank more polishes it further."""
+        return 2 * self.lbfgs_evaluations // 3
+
+    @property
     def descent_steps(self) -> int:
         """Steps of Adam after a rank was taken away in a depth path."""
         return 5 * self.adam_steps // 2

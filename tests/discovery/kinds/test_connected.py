@@ -6,16 +6,18 @@ import pytest
 import torch
 
 from isthmus import tasks
+from isthmus.discovery.choices import GAIN
 from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.kinds import connected as kind
-from isthmus.discovery.kinds.linear_maps import reduced_rank_map
+from isthmus.discovery.kinds.connected import reduced_rank_map
 from isthmus.discovery.minimum import Minimum, flat_parameters
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.unit import Session
 from isthmus.networks import FullyConnected
 from isthmus.training.moves import truncate_middle
+from isthmus.training.solvers.prospect import NONE_NEEDED
 from minima import connected, minimum, noise_problem
 from tolerances import rounding
 
@@ -142,3 +144,22 @@ def test_a_truncation_gives_back_the_network_that_was_polished(problem: Problem)
     before = family.network_of(base)
     truncate_middle(before, 2)
     assert found.objective < 0.999 * solved.objective(before, base.ridge)
+
+
+@pytest.mark.parametrize(
+    ("sides", "autoencoding", "ends"),
+    [({}, False, True), ({}, True, False), ({"encoder_side": "linear"}, False, False)],
+)
+def test_trainings_end_early_only_where_descents_were_measured(
+    sides: dict[str, str],
+    autoencoding: bool,
+    ends: bool,  # noqa: FBT001
+) -> None:
+    """Not of data that are autoencoded: an arc was in doubt that is unrolled after its objective has stood still."""
+    problem = dataclasses.replace(noise_problem(D_IN, D_OUT), autoencoding=autoencoding)
+    settings = dataclasses.replace(SETTINGS, encoder_side=sides.get("encoder_side", SETTINGS.encoder_side))
+    prospect = connected(settings, problem).prospect(2.0, margin=0.1)
+    assert (prospect != NONE_NEEDED) == ends
+    if ends:
+        assert prospect.goal == pytest.approx(2.2)
+        assert prospect.worth == pytest.approx(2.0 * GAIN)

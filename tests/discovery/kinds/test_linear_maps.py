@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from isthmus.discovery.kinds.linear_maps import reduced_rank_map
+from isthmus.discovery.kinds.connected import reduced_rank_map
 from tolerances import rounding
 
 NUM_SAMPLES, D_IN, D_OUT = 80, 7, 5

@@ -36,7 +36,7 @@ def test_a_key_stands_for_one_computation_whatever_is_done_about_doubts(
     x = rng.normal(size=(120, 5))
     y = np.tanh(x @ rng.normal(size=(5, 3))) @ rng.normal(size=(3, 4)) + 0.3 * rng.normal(size=(120, 4))
     found = isthmus.discover(
-        x, y, ridge=(1e-2, 3e-3, 1e-3), starts=1, limits=Limits(evaluations=40), workers=workers, effort="thorough"
+        x, y, ridge=(1e-2, 3e-3, 1e-3), starts=1, limits=Limits(evaluations=12), workers=workers, effort="thorough"
     )
     assert {"more starts", "longer training"} <= {str(one["name"]) for one in found.remedies}
     assert not shared

@@ -1,5 +1,6 @@
 """The data of a discovery in the form that training takes: standardised, split, in float32, with its loss."""
 
+import copy
 import hashlib
 import math
 from dataclasses import dataclass, replace
@@ -141,6 +142,20 @@ class Problem:
             digest.update(str(tuple(tensor.shape)).encode())
             digest.update(tensor.contiguous().numpy().tobytes())
         return digest.hexdigest()
+
+
+class HeldOutRises:
+    """Whether the held-out error of a network lies above what it was."""
+
+    def __init__(self, problem: Problem, error: float) -> None:
+        self.problem, self.error = problem, error
+
+    def __call__(self, network: nn.Module) -> bool:
+        """Of a network on any device."""
+        return not self.problem.heldout_error(copy.deepcopy(network).to(self.problem.x.device)) <= self.error
+
+    def __repr__(self) -> str:
+        return f"HeldOutRises({self.error!r})"  # by which a fit knows its checkpoint in every process
 
 
 def pose(  # noqa: PLR0913

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from isthmus.discovery.data.problem import Problem
-from isthmus.discovery.kinds.linear_maps import reduced_rank_map
+from isthmus.discovery.kinds.connected import reduced_rank_map
 from isthmus.networks import FullyConnected
 from isthmus.training import fit
 from isthmus.training.losses import weighted_mean

@@ -9,12 +9,14 @@ from dataclasses import replace
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
 from isthmus.discovery.choices import FREE
+from isthmus.discovery.data.problem import Problem
+from isthmus.discovery.data.scaling import COLLINEAR
 from isthmus.discovery.factorisation import cut_network, joined
 from isthmus.discovery.halves import RANK
 from isthmus.discovery.kinds.family import Family, fill
-from isthmus.discovery.kinds.linear_maps import LINEAR_START_NOISE, reduced_rank_map, regression_target
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.settings import Settings, StartKind
 from isthmus.discovery.work.unit import Session
@@ -28,6 +30,7 @@ from isthmus.training.solvers.trials import RankTrials
 
 RATE = 3e-3  # of Adam from random weights; a linear start takes a third
 MOVE_EVERY = 20
+LINEAR_START_NOISE = 0.05  # share of the random weights left in a linear start, so that the ReLU layers can bend
 
 
 class Connected(Family[FullyConnected]):
@@ -147,8 +150,13 @@ class Connected(Family[FullyConnected]):
 
     @property
     def known_well(self) -> bool:
-        """With curved halves; of linear ones weak combinations show late."""
-        return self.settings.rank_kind is RANK
+        """Of regressions with curved halves.
+
+        Weak combinations of linear halves show late; an arc that is autoencoded is unrolled after its objective has
+        stood still; classes were not measured.
+        """
+        problem = self.problem
+        return self.settings.rank_kind is RANK and not problem.autoencoding and not problem.classes
 
     def spare_rank(self, base: Minimum, most: int) -> int:
         """Least rank, at most `most`, to which a start is truncated without a rise of its objective, by bisection."""
@@ -171,3 +179,24 @@ class Connected(Family[FullyConnected]):
         solver = RankTrials(polish, most=1, attempt=raise_rank)
         end = self.trained(network, base.ridge, solver, session)
         return self.measured(network, end, ridge=base.ridge, start=base.start, kind=str(StartKind.RAISED))
+
+
+def reduced_rank_map(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """(C, V) in float64 with the best rank-m linear predictor x C[:, :m] V[:, :m]^T for every m (least squares).
+
+    Directions of the fitted values beyond rounding are left out. PCA where y is x.
+    """
+    x, y = x.double(), y.double()
+    # float32 inputs that are collinear but for rounding (0/1 columns of one category, a sum of columns) have singular
+    # values of 1e-7: without the cut their coefficients are 1e5 and the start is useless
+    fitted_map = torch.linalg.lstsq(x, y, rcond=COLLINEAR, driver="gelsd").solution
+    _, s, vh = torch.linalg.svd(x @ fitted_map, full_matrices=False)
+    keep = int((s > 1e-9 * s[0]).sum()) if float(s[0]) > 0 else 0
+    v = vh[:keep].T
+    return fitted_map @ v, v
+
+
+def regression_target(problem: Problem) -> Tensor:
+    """What a linear start, which has no bias, regresses on: outputs that stand for the targets, centred."""
+    scores = problem.loss.scores(problem.y, problem.d_out)
+    return scores if problem.loss.standardised else scores - scores.mean(0)

@@ -7,15 +7,14 @@ minimum is computed when, and why: `search`.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from isthmus.discovery.choices import GAIN, LONG_BESIDE, LONG_CURVE, OUT_OF_REACH, WHOLE
-from isthmus.discovery.data.problem import Problem
-from isthmus.discovery.kinds.held_out_rises import HeldOutRises
+from isthmus.discovery.choices import GAIN, OUT_OF_REACH
+from isthmus.discovery.data.problem import HeldOutRises, Problem
 from isthmus.discovery.minimum import Minimum, flat_parameters
 from isthmus.discovery.settings import Settings, StartKind
 from isthmus.discovery.work.unit import Session
@@ -27,6 +26,7 @@ from isthmus.training.solvers.prospect import NONE_NEEDED, Prospect
 from isthmus.training.solvers.solver import LBFGS, Adam, Solver
 
 JACOBIAN_POINTS = 64
+WARMER = 4  # a warm-up at another ridge, going on from one, takes a part of its steps
 DESCENDED = "descended"  # kind of a minimum that was led down from one of more dimensions
 N = TypeVar("N", bound=nn.Module)
 M = TypeVar("M", bound=nn.Module)
@@ -122,14 +122,40 @@ class Family(ABC, Generic[N]):
 
     def started(self, session: Session, *, ridge: float, number: int) -> Minimum:
         """Train start `number` at `ridge`."""
+        network, kind = self._begun(number)
+        solver = (self.warm_up(kind), LBFGS(self.settings.lbfgs_evaluations))
+        end = self.trained(network, ridge, solver, session)
+        return self.measured(network, end, ridge=ridge, start=number, kind=str(kind))
+
+    def warmed_up(self, session: Session, *, ridge: float, number: int) -> Minimum:
+        """The first part of the training of a start, which others at several ridges go on from."""
+        network, kind = self._begun(number)
+        end = self.trained(network, ridge, self.warm_up(kind), session)
+        return self.measured(network, end, ridge=ridge, start=number, kind=str(kind))
+
+    def gone_on(self, session: Session, *, base: Minimum, ridge: float) -> Minimum:
+        """Go on from a warm-up: at its own ridge at once, at another after a shorter one there.
+
+        At the ridge above the middle one, L-BFGS at once left 3 of 8 dimensions, after 100 steps of Adam 7; cold 5.
+        """
+        network, lbfgs = self.network_of(base), LBFGS(self.settings.handed_evaluations)
+        warm = self.warm_up(StartKind(base.kind))
+        solver = lbfgs if ridge == base.ridge else (replace(warm, steps=warm.steps // WARMER), lbfgs)
+        end = self.trained(network, ridge, solver, session)
+        found = self.measured(network, end, ridge=ridge, start=base.start, kind=base.kind)
+        if ridge != base.ridge:
+            return found
+        gradients, seconds = found.gradient_evaluations + base.gradient_evaluations, found.seconds + base.seconds
+        return replace(found, gradient_evaluations=gradients, seconds=seconds)  # of both parts, at the ridge of both
+
+    def _begun(self, number: int) -> tuple[N, StartKind]:
+        """The untrained network of a start."""
         kinds = self.settings.starts
         kind = StartKind(kinds[number]) if number < len(kinds) else StartKind.RANDOM
         network = self.new(seed=1000 * self.settings.seed + number)
         if kind is StartKind.LINEAR:
             self.start_linear(network)
-        solver = (self.warm_up(kind), LBFGS(self.settings.lbfgs_evaluations))
-        end = self.trained(network, ridge, solver, session)
-        return self.measured(network, end, ridge=ridge, start=number, kind=str(kind))
+        return network, kind
 
     def trained_on(self, session: Session, *, base: Minimum) -> Minimum:
         """Go on with a start from where it ended."""
@@ -152,15 +178,11 @@ class Family(ABC, Generic[N]):
         return False
 
     def prospect(self, objective: float, *, margin: float) -> Prospect:
-        """What a training must still be able to reach: to come near an objective, to fall by what makes a reading.
-
-        Args:
-            objective: of the network that it began with, before that was led through fewer dimensions, or more.
-            margin: relative height above that from which nothing is to be learnt any more.
-        """
+        """What a training must reach: this relative margin above the objective it began from, a fall that is read."""
+        if not self.known_well:
+            return NONE_NEEDED
         raised = self.problem.loss.compared.raised
-        worth = objective - raised(objective, 1 - GAIN)
-        return Prospect(goal=raised(objective, 1 + margin), worth=worth) if self.known_well else NONE_NEEDED
+        return Prospect(goal=raised(objective, 1 + margin), worth=objective - raised(objective, 1 - GAIN))
 
     def descended(self, session: Session, *, base: Minimum, rank: int) -> Minimum:
         """Lead a minimum of a dimension more through `rank` of them, and train long, so that these take over its part.
@@ -260,47 +282,6 @@ class Family(ABC, Generic[N]):
             **origin,
         )
         return self.with_middle(minimum, network)
-
-
-@dataclass(frozen=True, slots=True)
-class Foresight:
-    """About how much networks of one size will take.
-
-    Attributes:
-        most_ranks: the largest rank that they can show.
-        ridges: that are trained where the best is the first or beside it: it and its neighbours.
-        batches: trainings that wait for those before, how many and of how many gradient evaluations each: starts, ranks
-            raised, objective curves and, last, the scree curve.
-    """
-
-    most_ranks: int
-    ridges: int
-    batches: tuple[tuple[int, int], ...]
-
-    @property
-    def scree(self) -> int:
-        """Gradient evaluations of the scree curve."""
-        count, each = self.batches[-1]
-        return count * each
-
-    @property
-    def all(self) -> int:
-        """Those of starts, objective curves and scree curve."""
-        return sum(count * each for count, each in self.batches)
-
-    @classmethod
-    def of(cls, family: Family[Any]) -> "Foresight":
-        """Of the networks of a family, before any of it is begun: for the estimate of the time left alone."""
-        settings, most = family.settings, min(family.room, family.most_rank)
-        ridges = min(2 * settings.patience + 1, len(settings.ridges))
-        ranks, beside = (LONG_CURVE, LONG_BESIDE) if most > WHOLE else (min(most, 6), min(most, 6))
-        batches = (
-            (ridges * len(settings.starts), settings.start_evaluations),
-            (ridges, settings.raise_evaluations),
-            (ranks + (ridges - 1) * beside, settings.polish_evaluations),
-            (ranks, settings.refine_evaluations),
-        )
-        return cls(most, ridges, batches)
 
 
 def spread_jacobians(network: FullyConnected, x: Tensor) -> Tensor:

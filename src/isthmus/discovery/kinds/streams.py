@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from isthmus.discovery.factors import principal_axes
+from isthmus.discovery.kinds.connected import LINEAR_START_NOISE, reduced_rank_map, regression_target
 from isthmus.discovery.kinds.family import Family, fill
-from isthmus.discovery.kinds.linear_maps import LINEAR_START_NOISE, reduced_rank_map, regression_target
 from isthmus.discovery.minimum import Minimum, least
 from isthmus.discovery.settings import Settings, StartKind
 from isthmus.discovery.work.unit import Session

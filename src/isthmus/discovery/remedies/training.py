@@ -10,8 +10,9 @@ from isthmus.discovery.findings import SizeFindings
 from isthmus.discovery.halves import RANK
 from isthmus.discovery.minimum import Minimum, least
 from isthmus.discovery.objective_curves import Curves
-from isthmus.discovery.one_size import START, TRUNCATE, OneSize
+from isthmus.discovery.one_size import TRUNCATE, OneSize
 from isthmus.discovery.remedies.remedy import Case, Remedy, sureness
+from isthmus.discovery.ridge_starts import START
 from isthmus.discovery.search import Search
 from isthmus.discovery.work.unit import Phase
 from isthmus.tasks.arrays import counted

@@ -1,13 +1,16 @@
-"""How much memory a search will take, said before it begins, and refused where it is not there.
+"""How much a search will take: gradients, and memory, which is announced and refused where it is not there.
 
 What data themselves may take when they are read: `tasks.memory`.
 """
 
 import logging
+from dataclasses import dataclass
+from typing import Any
 
+from isthmus.discovery.choices import LONG_BESIDE, LONG_CURVE, WHOLE
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.kinds import family_of
-from isthmus.discovery.kinds.family import JACOBIAN_POINTS
+from isthmus.discovery.kinds.family import JACOBIAN_POINTS, Family
 from isthmus.discovery.settings import Settings
 from isthmus.tasks.arrays import counted
 from isthmus.tasks.memory import check_memory, in_words
@@ -20,6 +23,47 @@ COPIES = 3  # of the data in float64: while they are scaled, or beside their dia
 KEPT = 50  # trained networks that are kept for the curves
 READ = 16  # bytes of a neuron at a row while the answer is diagnosed: before and after its activation, in float64
 JACOBIANS = 3  # products of Jacobians at some rows, float64, that a training is read with
+
+
+@dataclass(frozen=True, slots=True)
+class Foresight:
+    """About how much networks of one size will take.
+
+    Attributes:
+        most_ranks: the largest rank that they can show.
+        ridges: that are trained where the best is the first or beside it: it and its neighbours.
+        batches: trainings that wait for those before, how many and of how many gradient evaluations each: starts, ranks
+            raised, objective curves and, last, the scree curve.
+    """
+
+    most_ranks: int
+    ridges: int
+    batches: tuple[tuple[int, int], ...]
+
+    @property
+    def scree(self) -> int:
+        """Gradient evaluations of the scree curve."""
+        count, each = self.batches[-1]
+        return count * each
+
+    @property
+    def all(self) -> int:
+        """Those of starts, objective curves and scree curve."""
+        return sum(count * each for count, each in self.batches)
+
+    @classmethod
+    def of(cls, family: Family[Any]) -> "Foresight":
+        """Of the networks of a family, before any of it is begun: for the estimate of the time left alone."""
+        settings, most = family.settings, min(family.room, family.most_rank)
+        ridges = min(2 * settings.patience + 1, len(settings.ridges))
+        ranks, beside = (LONG_CURVE, LONG_BESIDE) if most > WHOLE else (min(most, 6), min(most, 6))
+        batches = (
+            (ridges * len(settings.starts), settings.start_evaluations),
+            (ridges, settings.raise_evaluations),
+            (ranks + (ridges - 1) * beside, settings.polish_evaluations),
+            (ranks, settings.refine_evaluations),
+        )
+        return cls(most, ridges, batches)
 
 
 def search_memory(problem: Problem, settings: Settings, *, workers: int | None) -> int:
