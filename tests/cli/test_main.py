@@ -240,8 +240,9 @@ def test_an_interrupt_says_how_to_go_on(
 STARTED = """
 import sys
 sys.path[:0] = {paths!r}
-from isthmus.cli.main import run
-sys.exit(run({arguments!r}))
+from isthmus.cli.main import main
+sys.argv = ["isthmus", *{arguments!r}]
+main()
 """
 
 

@@ -23,7 +23,6 @@ UNEVEN = 0.33  # median loss of rows over the mean, below which few lose most: c
 UNEVEN_ERROR = 1e-3  # held-out error up to which it does not matter who loses it
 FREE = 1e-3  # relative rise of the objective up to which a truncation costs nothing
 GAIN = SLACK / 2  # relative fall of the objective from which more dimensions gain something: half of what is read
-OUT_OF_REACH = 2 * SHARP  # relative height above a start at which a truncation of it is too low a rank, and sharply so
 PREDICTIVE = 0.95  # error over that of the constant below which a network predicts more than the constant
 CLOSE = 1.1  # error over the least one up to which a ridge may be chosen instead
 AS_READ = 1.25  # and up to which one is looked at in doubt whose reading is that of the held-out error

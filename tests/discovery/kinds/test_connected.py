@@ -158,7 +158,7 @@ def test_trainings_end_early_only_where_descents_were_measured(
     """Not of data that are autoencoded: an arc was in doubt that is unrolled after its objective has stood still."""
     problem = dataclasses.replace(noise_problem(D_IN, D_OUT), autoencoding=autoencoding)
     settings = dataclasses.replace(SETTINGS, encoder_side=sides.get("encoder_side", SETTINGS.encoder_side))
-    prospect = connected(settings, problem).prospect(2.0, margin=0.1)
+    prospect = connected(settings, problem).prospect(2.0, goal=2.2)
     assert (prospect != NONE_NEEDED) == ends
     if ends:
         assert prospect.goal == pytest.approx(2.2)

@@ -1,6 +1,6 @@
 """A table of netCDF-4, as runs of format version 1 have it, printed as JSON: by a process apart, with nothing of ours.
 
-    python -P hdf5_tables.py FILE GROUP
+    PYTHONSAFEPATH=1 python hdf5_tables.py FILE GROUP
 
 netCDF-4 is HDF5, whose library goes round in circles or takes gigabytes on crafted files of a few kilobytes, without a
 moment in which Python could stop it. The system stops this process instead. Who starts it: `files.netcdf`.

@@ -23,6 +23,7 @@ import numpy as np
 import xarray as xr
 
 from isthmus.discovery.files.json_values import plain, restored
+from isthmus.processes.children import safe_path
 from isthmus.writing.atomic import write_bytes
 
 _LARGEST = 2**31 - 1  # of the whole numbers that the format has
@@ -164,12 +165,13 @@ def _read_older(path: Path, group: str) -> xr.Dataset:
         ValueError, KeyError, TypeError: no such group, a damaged or crafted file, one that takes too long, or the extra
             `older` is not installed.
     """
-    command = [sys.executable, "-P", str(_OLDER_READER), str(path), group]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(_OLDER_READER), str(path), group]
     try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, env=environment, timeout=_LONGEST, check=False
-        )
+        with safe_path():
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LONGEST, check=False,
+                env=os.environ | {"OMP_NUM_THREADS": "1"},
+            )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise ValueError("its library does not come back from it") from None
     if done.returncode < 0:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from isthmus.discovery.choices import GAIN, OUT_OF_REACH
+from isthmus.discovery.choices import GAIN
 from isthmus.discovery.data.problem import HeldOutRises, Problem
 from isthmus.discovery.minimum import Minimum, flat_parameters
 from isthmus.discovery.settings import Settings, StartKind
@@ -166,7 +166,7 @@ class Family(ABC, Generic[N]):
     def truncated(self, session: Session, *, base: Minimum, rank: int) -> Minimum:
         """Lead a trained start through `rank` dimensions and polish it at its ridge."""
         network = self.network_of(base)
-        prospect = self.prospect(self.problem.objective(network, base.ridge), margin=OUT_OF_REACH)
+        prospect = self.prospect(self.problem.objective(network, base.ridge))
         narrow = self.narrowed(network, rank)
         solver = LBFGS(self.settings.polish_evaluations, prospect=prospect)
         end = self.trained(narrow, base.ridge, solver, session)
@@ -177,12 +177,12 @@ class Family(ABC, Generic[N]):
         """Whether enough tasks of known rank were searched with such networks to end trainings that change nothing."""
         return False
 
-    def prospect(self, objective: float, *, margin: float) -> Prospect:
-        """What a training must reach: this relative margin above the objective it began from, a fall that is read."""
+    def prospect(self, objective: float, *, goal: float = math.inf) -> Prospect:
+        """What a training that begins at an objective must reach: a goal, and a fall that is read."""
         if not self.known_well:
             return NONE_NEEDED
         raised = self.problem.loss.compared.raised
-        return Prospect(goal=raised(objective, 1 + margin), worth=objective - raised(objective, 1 - GAIN))
+        return Prospect(goal=goal, worth=objective - raised(objective, 1 - GAIN))
 
     def descended(self, session: Session, *, base: Minimum, rank: int) -> Minimum:
         """Lead a minimum of a dimension more through `rank` of them, and train long, so that these take over its part.
