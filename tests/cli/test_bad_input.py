@@ -107,7 +107,8 @@ REFUSED = [
 ]
 ANSWERED = [
     Case("a plain table", csv(), rank=1),
-    Case("constant columns", csv(column(3.0, 1)), rank=1, said="constant"),
+    # one that takes no part: without "b" most of the target is noise, of which 80 rows say little
+    Case("constant columns", csv(column(3.0, 3)), rank=1, said="constant"),
     Case("constant target", csv(column(3.0, 5)), rank=0, said="needs 0 dimensions"),
     Case("integers", npy(lambda x: (100 * x).astype(np.int32)), ["--autoencode"], rank=2),
     Case("float16", npy(lambda x: x.astype(np.float16)), ["--autoencode"], rank=2),
