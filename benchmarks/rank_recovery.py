@@ -24,6 +24,8 @@ Answer (one worker on two cores of an Intel Xeon that other work kept busy, torc
 them is wrong without a warning):
 short      at 6b75a04d 48 of 48 right, 42 confident, median 28.0 s; the six with a warning are of rank 8 (three), 6
            (two) and 7. At dd7fd3ca, which trained more ranks at the neighbouring ridges: 48, 43, 29.2 s
+           Drawn from and at aa75cf3, on an EPYC: 48 of 48, 46 confident, median 7.5 s. Every third of them at a13b108:
+           16 of 16, 16 confident, 7.7 s, where 1e34721 had 16, 15 and 16.0 s (median of the ratios .55)
 issue6     drawn from 602408e: 216 of 216 right, 202 confident (relu 67 of 72, leaky 70, tanh 65), median 32.2 s; the 15
            largest cases ran at f3f32f2, the others at 602408e. Every ninth of them by size once more at 90fac4c, on
            another Xeon (2.6 GHz, three to four pieces of work on two cores): 24 of 24, 23 confident, median 13.3 s
@@ -31,6 +33,8 @@ bijection  at f3f32f2: 78 of 80 right, 65 confident, median 27.7 s; 6 for 7 and 
            no sharp rank. Drawn anew (from the whole hash f3f32f27626c64c57196e9c550e338ddbaf8d508) at 0909a6e, on the
            other Xeon: 79 of 80, 66 confident, median 10.1 s; 7 for 8, from 320 samples, has no sharp rank
            Drawn from and at 89df44a, on an EPYC: 78 of 80, 76 confident, median 11.2 s; 5 for 7 and 6 for 7 in doubt
+           Every fourth drawn from aa75cf3, at a13b108: 20 of 20, 18 confident, median 6.1 s, where 1e34721 had 19, 19
+           and 12.2 s (median of the ratios .54); 6 and 7 are in doubt
 large      at f3f32f2: 20 of 21 right, 6 confident (ranks 9 to 11), median 181 s; 13 for 14 has no sharp rank
 kuramoto   drawn from 010bf03, on the other Xeon: 5 of 5 right, all confident, median 36.8 s (35.5 to 40.6); the
            surrogate has no sharp rank on any (12 by most readings)
