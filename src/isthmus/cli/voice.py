@@ -86,10 +86,7 @@ def speaking(carry_out: Callable[..., int]) -> Callable[..., int]:
             _VOICE.reset(token)
 
     own = inspect.signature(carry_out)
-    for argument in own.parameters.values():  # as the reference and the sentences write it; typer would have {data}
-        for hint in get_args(argument.annotation):
-            if isinstance(hint, ArgumentInfo) and hint.metavar is None:
-                hint.metavar = argument.name.upper()
+    _call_as_written(own)
     added = {
         "as_json": (bool, typer.Option("--json", help="Print one JSON object instead of words.")),
         "quiet": (bool, typer.Option("-q", "--quiet", help="No notes and no progress.")),
@@ -103,3 +100,11 @@ def speaking(carry_out: Callable[..., int]) -> Callable[..., int]:
     spoken = wraps(carry_out)(command)
     spoken.__signature__ = inspect.Signature(parameters, return_annotation=int)  # pyright: ignore[reportAttributeAccessIssue]
     return spoken
+
+
+def _call_as_written(own: inspect.Signature) -> None:
+    """Name arguments in the help as the reference and the sentences do, DATA; typer would have {data}."""
+    for argument in own.parameters.values():
+        for hint in get_args(argument.annotation):
+            if isinstance(hint, ArgumentInfo) and hint.metavar is None:
+                hint.metavar = argument.name.upper()
