@@ -20,6 +20,7 @@ from isthmus.cli.interpret import interpret
 from isthmus.cli.model_exports import compress, factor
 from isthmus.cli.region import region
 from isthmus.cli.sweep import app as sweep
+from isthmus.cli.typed import Command
 from isthmus.cli.verify import verify
 from isthmus.cli.voice import speaking
 
@@ -45,7 +46,7 @@ EXAMPLES: dict[Callable[..., int], str] = {
     doctor: "isthmus doctor",
 }
 for _command, _example in EXAMPLES.items():
-    app.command(epilog=f"Example: {_example}")(speaking(_command))
+    app.command(cls=Command, epilog=f"Example: {_example}")(speaking(_command))
 app.add_typer(sweep, name="sweep", epilog="Example: isthmus sweep plan.toml --out runs/plan")
 
 

@@ -76,7 +76,7 @@ class DiscoverRequest:
     ] = None
     decoder: Annotated[str | None, typer.Option(help="curved, or linear: in how many modes the targets move.")] = None
     log: Annotated[
-        str | None, typer.Option(help="Columns to take logarithms of, COL,COL; or all that are positive and wide.")
+        str | None, typer.Option(help="Columns to take logarithms of, COL,COL; alone: all that are positive and wide.")
     ] = None
     units: Annotated[
         str | None, typer.Option(help="A .toml or .csv file of units: only combinations without a unit are made.")

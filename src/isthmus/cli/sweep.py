@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from isthmus.cli.shared_options import Workers
+from isthmus.cli.typed import Command
 from isthmus.cli.voice import speaking, tell
 from isthmus.cli.workplace import CaFile, Certificate, Key, certificates_of
 
@@ -38,7 +39,7 @@ _EXAMPLES = {
 _Folder = Annotated[Path, typer.Argument(help="The folder of a sweep.")]
 
 
-@app.command(epilog=_EXAMPLES["run"])
+@app.command(cls=Command, epilog=_EXAMPLES["run"])
 @speaking
 def run(
     plan: Annotated[Path, typer.Argument(help="A TOML file: task, network, training, grid.")],
@@ -102,7 +103,7 @@ def _carried_out(path: Path, folder: Path, choice: Any, *, retries: int, most_ru
     return codes.get(summary.outcome, ExitCode.DOUBTFUL)
 
 
-@app.command(epilog=_EXAMPLES["status"])
+@app.command(cls=Command, epilog=_EXAMPLES["status"])
 @speaking
 def status(folder: _Folder) -> int:
     """How many runs are done, waiting and failed, and why."""
@@ -111,7 +112,7 @@ def status(folder: _Folder) -> int:
     return print_status(folder)
 
 
-@app.command(epilog=_EXAMPLES["table"])
+@app.command(cls=Command, epilog=_EXAMPLES["table"])
 @speaking
 def table(
     folder: _Folder,
@@ -124,7 +125,7 @@ def table(
     return print_table(folder) if out is None else write_table(folder, out, replace=replace)
 
 
-@app.command(epilog=_EXAMPLES["plot"])
+@app.command(cls=Command, epilog=_EXAMPLES["plot"])
 @speaking
 def plot(
     folder: _Folder,
@@ -142,7 +143,7 @@ def plot(
     return draw(folder, axis, by, quantity.split(","), out or folder / "sweep.png", replace=replace)
 
 
-@app.command(epilog=_EXAMPLES["reindex"])
+@app.command(cls=Command, epilog=_EXAMPLES["reindex"])
 @speaking
 def reindex(folder: _Folder) -> int:
     """Make the index again from the folders of the runs; damaged runs are set aside."""
