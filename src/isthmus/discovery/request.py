@@ -87,8 +87,8 @@ class Request:
         """The discovery; warnings of constant columns are given and kept in it."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            if self.data.powers and self.data.powers.sentence:
-                warnings.warn(self.data.powers.sentence, DataWarning, stacklevel=2)
+            for note in self.data.notes():
+                warnings.warn(note, DataWarning, stacklevel=2)
             problem = self.sample.posed(self.settings)
         for warning in caught:
             warnings.warn(str(warning.message), warning.category, stacklevel=3)

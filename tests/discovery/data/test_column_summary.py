@@ -1,6 +1,8 @@
 import numpy as np
+import pandas as pd
 
-from isthmus.discovery.data.column_summary import column_summary
+from isthmus.discovery.data.checking import checked_data, with_powers
+from isthmus.discovery.data.column_summary import column_summary, target_tails
 from isthmus.tasks.input_columns import InputColumn, Made
 
 RNG = np.random.default_rng(0)
@@ -36,3 +38,22 @@ def test_heavy_tails_are_told_from_light_ones_and_logarithms_advised_where_they_
     assert said(t=RNG.exponential(size=400)) == ""
     outlier = np.where(np.arange(400) == 9, 1e-9, 1.0) + 1e-3 * RNG.random(400)  # small, not large: no logarithm helps
     assert said(t=outlier).endswith("look at these rows.")
+
+
+def test_targets_that_few_rows_decide_are_named_with_what_helps() -> None:
+    tail = np.exp(2 * RNG.standard_normal(400))
+    y = np.column_stack([A[:, 0], tail, -tail])
+    wide, other = target_tails(y, ["a", "b", "c"])
+    assert wide == "Of target 'b' a few rows hold most of the variance. Take their logarithms (log)."
+    assert other == "Of target 'c' a few rows hold most of the variance. Look at these rows."
+    assert target_tails(y[:, :1], ["a"]) == []
+
+
+def test_what_counts_is_the_target_as_it_is_predicted() -> None:
+    force, speed = np.exp(2 * RNG.standard_normal(400)), np.exp(RNG.standard_normal(400))
+    columns = [InputColumn("speed"), InputColumn("other")]
+    x = np.column_stack([speed, np.exp(A[:, 1])])
+    for log, loss, heavy in ((None, None, True), (["y"], None, False), (None, "huber", False)):
+        data = with_powers(checked_data(x, pd.DataFrame({"y": force}), loss=loss, columns=columns), log, None)
+        assert any("hold most of the variance" in note for note in data.notes()) is heavy
+    assert not checked_data(x, None, loss=None, columns=columns).notes()

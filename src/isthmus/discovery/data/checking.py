@@ -11,6 +11,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from isthmus.discovery.data.column_summary import target_tails
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.groups.powers import Powers, powers_argument
 from isthmus.discovery.kinds import family_class, kind_of
@@ -34,6 +35,7 @@ from isthmus.tasks.names import checked_names
 from isthmus.training import Limits
 from isthmus.training.limits import limits_argument
 from isthmus.training.losses import SQUARED, Loss, loss_argument
+from isthmus.training.losses.squared import Squared
 
 Array = NDArray[np.float64]
 # the least that one takes, so that what can never fit is refused before a list is made of it: a layer of 24 x 24 as an
@@ -62,6 +64,12 @@ class CheckedData:
         if self.y is self.x:
             return None
         return len(self.target_names) - 1 if self.loss.classes else int((~constant_columns(self.y)).sum())
+
+    def notes(self) -> list[str]:
+        """Sentences for the user: what has become of the columns, and which targets few rows decide."""
+        made = [self.powers.sentence] if self.powers and self.powers.sentence else []
+        squared = isinstance(self.loss, Squared) and self.y is not self.x
+        return [*made, *(target_tails(self.y, self.target_names) if squared else [])]
 
     def rows(self, which: NDArray[np.bool_] | NDArray[np.intp]) -> "CheckedData":
         """Some of the rows; itself where these are all."""

@@ -15,6 +15,7 @@ from isthmus.tasks.names import quoted
 
 HEAVY = 20.0  # excess kurtosis above which a few rows hold most of a variance; that of an exponential law is 6
 _FLAT = 1e-24  # of the largest number squared: a variance of rounding
+_TAILS = "heavy tails, a few rows hold most of the variance"
 _LIGHTER = 0.25  # of that, which logarithms may leave for them to be advised
 
 
@@ -33,11 +34,7 @@ def column_summary(
     moving = [i for i, column in enumerate(columns) if column.made is Made.NUMERIC and not still[i]]
     counts = _counting(x)
     counting = [i for i in moving if not ordered and counts[i]]
-    excess = _excesses(x, moving)
-    heavy = [i for i in moving if i not in counting and excess[i] > HEAVY]
-    positive = [i for i in heavy if all(float(part[:, i].min()) > 0 for part in in_parts(x))]
-    of_logs = _excesses(x, positive, of=np.log)
-    lighter = [i for i in positive if of_logs[i] < _LIGHTER * excess[i]]
+    lighter, other = _heavy(x, [i for i in moving if i not in counting])
     sources = dict.fromkeys(column.source for column in columns)
     made = f" as {counted(len(columns), 'input')}" if len(sources) != len(columns) else ""
     aim = f"predict {listing(map(quoted, targets), 'column')}" if targets else "reconstruct them"
@@ -51,10 +48,29 @@ def column_summary(
     note(counting, "rises by one from row to row, a number of the row perhaps: leave it out if it is no measurement")
     for first, second in doubles(x, moving):
         note([second], f"the same as {quoted(columns[first].name)} but for scale and origin")
-    tails = "heavy tails, a few rows hold most of the variance"
-    note(lighter, f"{tails}: take logarithms")
-    note([i for i in heavy if i not in lighter], f"{tails}: look at these rows")
+    note(lighter, f"{_TAILS}: take logarithms")
+    note(other, f"{_TAILS}: look at these rows")
     return said
+
+
+def target_tails(y: Float64[np.ndarray, "n q"], names: Sequence[str]) -> list[str]:
+    """Sentences about targets, as they are predicted, a few rows of which decide what is learnt and what is lost."""
+    lighter, other = _heavy(y, range(y.shape[1]))
+    advice = ((lighter, "Take their logarithms (log)"), (other, "Look at these rows"))
+    return [
+        f"Of {listing((quoted(names[i]) for i in places), 'target')} a few rows hold most of the variance. {what}."
+        for places, what in advice if places
+    ]  # fmt: skip
+
+
+def _heavy(x: Float64[np.ndarray, "n d"], places: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Columns with heavy tails: those of which logarithms have lighter ones, and the others."""
+    excess = _excesses(x, places)
+    heavy = [i for i in places if excess[i] > HEAVY]
+    positive = [i for i in heavy if all(float(part[:, i].min()) > 0 for part in in_parts(x))]
+    of_logs = _excesses(x, positive, of=np.log)
+    lighter = [i for i in positive if of_logs[i] < _LIGHTER * excess[i]]
+    return lighter, [i for i in heavy if i not in lighter]
 
 
 def _counting(x: Float64[np.ndarray, "n d"]) -> Bool[np.ndarray, " d"]:
