@@ -1,7 +1,9 @@
 import json
 import shutil
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -181,6 +183,43 @@ def test_a_result_of_another_making_is_refused(run_folder: Path, key: str, value
     (run_folder / "result.json").write_bytes(sealed_json(content))
     with pytest.raises(DataError, match=message):
         load(run_folder)
+
+
+TYPED = {"rank", "reasons", "task", "input_names", "settings", "readings", "interval", "others"}
+
+
+def places(content: object, *before: str) -> Iterator[tuple[str, ...]]:
+    """The ways to all that has a key."""
+    for key in content if isinstance(content, dict) else ():
+        yield (*before, key)
+        yield from places(content[key], *before, key)
+
+
+def changed(content: dict[str, Any], way: tuple[str, ...], value: object) -> dict[str, Any]:
+    whole = part = json.loads(json.dumps(content))
+    for key in way[:-1]:
+        part = part[key]
+    part[way[-1]] = value
+    if value is ...:
+        del part[way[-1]]
+    return whole
+
+
+def test_a_result_without_any_of_its_keys_is_refused_or_read(run_folder: Path) -> None:
+    content = opened_json((run_folder / "result.json").read_bytes())
+    content["has_control"] = False
+    ways = [way for way in places(content) if way[0] not in {"settings", "readings"} or len(way) == 1]
+    assert {("has_control",), ("interval", "lower"), ("architectures", "encoder", "dimensions")} <= set(ways)
+    refused = set[tuple[str, ...]]()
+    for way in ways:
+        for value in (..., None, {"a": "b"}, "x", -1e300) if way[0] in TYPED and len(way) == 1 else (...,):
+            (run_folder / "result.json").write_bytes(sealed_json(changed(content, way, value)))
+            try:
+                load(run_folder)
+            except DataError as error:
+                assert "\n" not in str(error)
+                refused.add(way)
+    assert {("has_control",), ("rank",), ("interval", "lower"), ("others",)} <= refused
 
 
 def test_weights_that_do_not_fit_the_architecture_are_refused(run_folder: Path) -> None:

@@ -34,7 +34,10 @@ _FILES_BEFORE = {"scree": "curves.nc", "objective_curve": "curves.nc", DEPTH: "d
 WEIGHTS = "weights.safetensors"
 CONTROL = "control"
 _NETWORKS = ("network", "encoder", "decoder")
-_PLAIN = ("rank", "reasons", "warnings", "task", "input_names", "target_names", "settings", "readings")
+_PLAIN = {
+    "rank": int, "reasons": tuple, "warnings": tuple, "task": str, "input_names": tuple, "target_names": tuple,
+    "settings": dict, "readings": dict,
+}  # fmt: skip
 _LATER = {"remedies": ()}  # plain fields that runs of older versions lack, and what they had
 
 
@@ -119,13 +122,14 @@ def read_fields(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], bool, l
     others = content.get("others", [])  # a run from before there were any has none
     if not isinstance(others, list) or not set(map(str, others)) <= set(RANK_KINDS):
         raise DataError(f"load: {place / RESULT} is damaged (other ranks {str(others)[:60]}); run again.")
-    return found, bool(content["has_control"]), [str(name) for name in others]
+    has_control = _guarded(place / RESULT, lambda _path: bool(content["has_control"]))
+    return found, has_control, [str(name) for name in others]
 
 
 def _fields(
     content: Mapping[str, Any], tables: Mapping[str, xr.Dataset], tensors: Mapping[str, Tensor]
 ) -> dict[str, object]:
-    found: dict[str, object] = {name: restored(content[name]) for name in _PLAIN}
+    found: dict[str, object] = {name: _of_kind(restored(content[name]), kind, name) for name, kind in _PLAIN.items()}
     found |= {name: restored(content[name]) if name in content else none for name, none in _LATER.items()}
     found |= {name: tables[name] for name in ("scree", "objective_curve", "runs")}
     found |= {name: network_from(content["architectures"][name], name, tensors) for name in _NETWORKS}
@@ -135,6 +139,14 @@ def _fields(
     skipped = [(name, reason) for name, reason in notes["skipped"]]
     found["diagnosis"] = Diagnosis(tables["layers"], _estimate(notes["rank"]), skipped, tuple(notes["warnings"]))
     return found
+
+
+def _of_kind(value: object, kind: type, name: str) -> object:
+    parts = value if isinstance(value, tuple) else value.values() if isinstance(value, dict) else ()
+    needed = {"readings": (int, float, type(None)), "settings": object}.get(name, str)  # of each part
+    if not isinstance(value, kind) or not all(isinstance(part, needed) for part in parts):
+        raise DataError(f"{name} holds something else than a discovery does")
+    return value
 
 
 def _result_content(place: Path) -> dict[str, Any]:
