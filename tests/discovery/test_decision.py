@@ -296,23 +296,52 @@ def test_a_neighbour_that_reads_what_the_held_out_error_reads_is_pointed_out() -
     assert "At the neighbouring ridge 0.0003 the objective curve reads 4, as the held-out error does." in doubts
 
 
-def test_data_that_a_linear_map_meets_exactly_are_no_doubt_where_rows_fill_as_many_dimensions() -> None:
-    linear = (1.0, 0.6, 0.4, 1e-15, 1e-15, 1e-15, 1e-15)
-    exact = decide(replace(CLEAR, linear_error=linear, fills=2.5))
-    assert exact.verdict is Verdict.CONFIDENT
-    assert (
-        "A linear map through 3 dimensions is exact on held-out rows, one through fewer leaves 0.4" in exact.reasons[-1]
-    )
-    doubtful = {
-        "rows of a curve may have a curved coordinate": {"fills": 1.0},
-        "not known how many the rows fill": {"fills": math.nan},
-        "not exact": {"linear_error": (*linear[:3], 1e-6, 1e-6, 1e-6, 1e-6)},
-        "fewer do": {"linear_error": (1.0, 0.6, 1e-15, *linear[3:])},
-    }
-    for changes in doubtful.values():
-        found = decide(replace(CLEAR, **{"linear_error": linear, "fills": 2.5, **changes}))  # pyright: ignore[reportArgumentType]
+LINEAR, EXACT = (1.0, 0.6, 0.35, 1e-3, 1e-3, 1e-3, 1e-3), (1.0, 0.6, 0.35, 1e-15, 1e-15, 1e-15, 1e-15)
+NOT_LINEAR: dict[str, dict[str, Any]] = {
+    "rows of a curve may have a curved coordinate": {"fills": 1.0},
+    "not known how many the rows fill": {"fills": math.nan},
+    "logistic maps of components": {"classes": True},
+}
+
+
+@pytest.mark.parametrize("linear", [LINEAR, EXACT], ids=["noise", "exact"])
+def test_a_task_that_is_linear_is_no_doubt_where_rows_fill_as_many_dimensions(linear: tuple[float, ...]) -> None:
+    found = decide(replace(CLEAR, linear_error=linear, fills=2.5, medians={3: 0.0}))
+    assert found.verdict is Verdict.CONFIDENT
+    assert found.reasons[-1].startswith("A linear map through 3 dimensions ")
+    assert found.reasons[-1].endswith("and one through fewer leaves 0.35: the task is linear.")
+    for changes in NOT_LINEAR.values():
+        found = decide(replace(CLEAR, **{"linear_error": linear, "fills": 2.5, **changes}))
         assert found.verdict is Verdict.DOUBTFUL
         assert "A linear map through at most 3" in found.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("linear", "reason"),
+    [
+        ((1.0, 0.6, 0.35, 1e-3, 5e-4, 3e-4, 2e-4), ""),
+        ((1.0, 0.6, 0.35, 1e-3, 4e-7, 4e-7, 4e-7), "A linear map through at most 3"),  # bends at 4
+        ((1.0, 0.6, 0.81, 1e-3, 1e-3, 1e-3, 1e-3), "A linear map through at most 3"),  # a network through 2 is as good
+        ((1.0, 0.6, 1e-15, 1e-15, 1e-15, 1e-15, 1e-15), "A linear map through at most 3"),
+        ((1.0, 0.6, 0.35, 9.9e-3, 1e-2, 1e-2, 1e-2), "Through 3 dimensions half of"),  # a network does better through 5
+    ],
+)
+def test_the_linear_map_has_to_bend_where_the_networks_do(linear: tuple[float, ...], reason: str) -> None:
+    found = decide(replace(CLEAR, linear_error=linear, fills=2.5, medians={3: 0.0}))
+    assert (found.verdict is Verdict.CONFIDENT) is not bool(reason)
+    assert any(reason in said for said in found.reasons)
+
+
+def test_networks_that_ended_short_of_an_exact_linear_map_are_not_believed_over_it() -> None:
+    short = replace(
+        CLEAR, objective=CurveReading(2, 0.01), jacobian_rank=2, neighbours=((3e-3, CurveReading(1, 0.2)),),
+        linear_error=EXACT, fills=2.5,
+    )  # fmt: skip
+    found = decide(short)
+    assert (found.rank, found.verdict) == (3, Verdict.CONFIDENT)
+    assert decide(replace(short, linear_error=LINEAR)).rank == 2
+    assert decide(replace(short, scree=CurveReading(2, 0.5))).rank == 2  # none of them sees it
+    assert decide(replace(short, complaints=("Time ran out.",))).verdict is Verdict.DOUBTFUL
 
 
 BLUNT_AT_4 = replace(

@@ -44,6 +44,15 @@ def check_rank(result: isthmus.Discovery, rank: int) -> None:
     assert result.transform(np.zeros((3, 12))).shape == (3, rank)
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.02])
+def test_a_linear_table_is_answered_at_once(noise: float) -> None:
+    rng = np.random.default_rng(0)
+    x, out = rng.standard_normal((150, 4)), np.linalg.qr(rng.standard_normal((6, 2)))[0].T
+    linear = discover(x, x[:, :2] @ out + noise * rng.standard_normal((150, 6)), limits=QUICK)
+    assert (linear.rank, linear.verdict, linear.remedies) == (2, Verdict.CONFIDENT, ())
+    assert linear.reasons[-1].endswith("the task is linear.")
+
+
 def test_the_rank_of_a_teacher_is_found(found: isthmus.Discovery) -> None:
     check_rank(found, 2)
     assert found.verdict is Verdict.CONFIDENT

@@ -15,6 +15,7 @@ CLEAR_MARGIN = 0.2  # margin of the scree curve from which its bend is clear; pl
 OUTVOTES = 1.0  # margin of the scree curve above a blunt objective: a plane of 8 reads 9 by 3.7 %, its error 8 by 1.8
 FILLED = 0.5  # dimensions that rows may seem to lack locally and still fill all columns: it is an estimate
 AS_LINEAR = 1.02  # error over that of a linear map of at most that rank, above which the linear one predicts better
+LINEAR_GAIN = 0.25  # error over that of a linear map, one rank lower, below which curves are of use: normal pairs .5
 NOTHING_LEFT = 1e-9  # relative held-out error up to which a linear map is exact: float64 leaves 1e-15, noise 1e-4
 LEFT_OVER = 0.05  # share of what is left over that other combinations must explain: as what tells equal ranks apart,
 LEFT_OVER_ERROR = 0.01  # held-out error below which noise hides nothing, and what is left over is how training ends

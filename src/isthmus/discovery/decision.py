@@ -5,6 +5,7 @@ and with a linear baseline. What they mean and where they fail: docs/notes/decis
 """
 
 import math
+import operator
 from collections import Counter
 
 from isthmus.discovery.choices import (
@@ -14,6 +15,7 @@ from isthmus.discovery.choices import (
     FEW_FOR_EACH,
     FEW_ROWS,
     FILLED,
+    LINEAR_GAIN,
     NOTHING_LEFT,
     OUTVOTES,
     SHARP,
@@ -23,7 +25,7 @@ from isthmus.discovery.choices import (
 from isthmus.discovery.findings import Decision, Readings
 from isthmus.tasks.arrays import counted
 from isthmus.theory import Verdict
-from isthmus.theory.curve_readings import Gain
+from isthmus.theory.curve_readings import Gain, scree_reading
 
 
 def decide(readings: Readings) -> Decision:
@@ -36,7 +38,10 @@ def decide(readings: Readings) -> Decision:
     ranks between which the minima that were found cannot tell. Else doubtful.
     """
     rank = _most_common(readings)
-    doubts = [*_disagreements(readings, rank), *_weaknesses(readings, rank), *readings.complaints]
+    shown = (
+        [] if _is_exactly_linear(readings, rank) else [*_disagreements(readings, rank), *_weaknesses(readings, rank)]
+    )
+    doubts = [*shown, *readings.complaints]
     if doubts and _has_too_few_rows(readings, rank):
         return Decision(rank, Verdict.TOO_FEW_DATA, tuple(doubts))
     if blurs := [*_moving(readings), *_blurred_classes(readings, rank)]:
@@ -53,6 +58,9 @@ def _has_too_few_rows(readings: Readings, rank: int) -> bool:
 
 def _most_common(readings: Readings) -> int:
     scree, objective, best = readings.scree, readings.objective, readings.objectives
+    exact = sum(error > NOTHING_LEFT for error in readings.linear_error)
+    if exact in {readings.jacobian_rank, objective.rank, scree.rank} and _is_exactly_linear(readings, exact):
+        return exact
     fewer = 0 < scree.rank < min(objective.rank, len(best)) and scree.sharpness >= OUTVOTES
     if fewer and readings.compared.rise(best[scree.rank], best[-1]) < SHARP:  # more hardly pay, and predict nothing
         return scree.rank
@@ -62,12 +70,16 @@ def _most_common(readings: Readings) -> int:
 
 
 def _agreement(readings: Readings, rank: int) -> tuple[str, ...]:
-    exact: list[str] = []
-    if _is_exactly_linear(readings, rank):
-        exact = [
-            f"A linear map through {counted(rank, readings.noun)} is exact on held-out rows, one through fewer leaves "
-            f"{readings.linear_error[rank - 1]:.3g} of their variance."
+    linear: list[str] = []
+    if _is_linear(readings, rank):
+        is_exact = readings.linear_error[rank] <= NOTHING_LEFT
+        does = "is exact on" if is_exact else f"leaves {readings.linear_error[rank]:.3g} of the variance of"
+        linear = [
+            f"A linear map through {counted(rank, readings.noun)} {does} held-out rows, less than any network, and one "
+            f"through fewer leaves {readings.linear_error[rank - 1]:.3g}: the task is linear."
         ]
+    if _is_exactly_linear(readings, rank):
+        return tuple(linear)
     below = f"one {readings.noun} fewer raises the objective by {readings.compared.said(readings.objective.sharpness)}"
     counted_ones = readings.counted_neighbours
     ridges = [f"{ridge:g}" for ridge, _ in sorted(counted_ones)]
@@ -82,7 +94,7 @@ def _agreement(readings: Readings, rank: int) -> tuple[str, ...]:
         f"At ridge {readings.ridge:g} {below}." if math.isfinite(readings.objective.sharpness) else "Nothing is below.",
         *([f"The reading is the same at the neighbouring {where}."] if ridges else []),
         *hidden,
-        *exact,
+        *linear,
     )
 
 
@@ -118,7 +130,10 @@ def _weaknesses(readings: Readings, rank: int) -> list[str]:
     most = len(readings.linear_error) - 1 if readings.most is None else readings.most
     if rank >= readings.widest > 1 and rank == readings.objective.rank and readings.widest < most:
         doubts.append(_largest_tried(readings))
-    return doubts + _beyond(readings, rank) + unevenly_lost(readings, rank) + _against_simpler_maps(readings, rank)
+    doubts += _beyond(readings, rank)
+    if _is_linear(readings, rank):
+        return doubts
+    return doubts + unevenly_lost(readings, rank) + _against_simpler_maps(readings, rank)
 
 
 def _beyond(readings: Readings, rank: int) -> list[str]:
@@ -166,8 +181,6 @@ def _against_simpler_maps(readings: Readings, rank: int) -> list[str]:
         return ["The held-out error is no smaller than that of the mean: give more data."]
     if rank == readings.columns:  # the identity is a linear map through all of them
         return [] if readings.straight else _against_fewer_curved(readings, rank)
-    if _is_exactly_linear(readings, rank):
-        return []
     if rank < len(readings.linear_error) and mine > readings.errors_compared.raised(linear, AS_LINEAR):
         return [
             f"A linear map through at most {rank} {readings.noun}s predicts better (relative error {linear:.3g}, here "
@@ -176,15 +189,29 @@ def _against_simpler_maps(readings: Readings, rank: int) -> list[str]:
     return []
 
 
-def _is_exactly_linear(readings: Readings, rank: int) -> bool:
-    """Whether a linear map through as many dimensions leaves nothing, one through fewer more than the network does.
+def _is_linear(readings: Readings, rank: int) -> bool:
+    """Whether the task is a linear map through as many dimensions, so that networks can but come near it.
 
-    Then no training can add to it; where rows fill fewer dimensions, a curved coordinate might do instead.
+    No network through as many or more predicts better, through one dimension fewer neither a network nor a linear map
+    does nearly as well, and rows fill as many dimensions: else curved coordinates might do with fewer.
     """
-    if not 0 < rank < len(readings.linear_error) or readings.linear_error[rank] > NOTHING_LEFT:
+    linear, error = readings.linear_error, readings.heldout_error
+    if readings.classes or not 0 < rank < min(len(linear), len(error)) or rank == readings.columns:
         return False
-    needs_all = min(readings.linear_error[:rank]) > max(readings.heldout_error[rank], NOTHING_LEFT)
-    return needs_all and AROUND * readings.fills + FILLED >= rank
+    if not AROUND * readings.fills + FILLED >= rank:
+        return False
+    if linear[rank] <= NOTHING_LEFT:
+        return min(linear[:rank]) > NOTHING_LEFT
+    if error[rank - 1] <= LINEAR_GAIN * linear[rank - 1] or any(map(operator.lt, error[rank:], linear[rank:])):
+        return False
+    bend = scree_reading(linear, compared=readings.errors_compared)
+    is_read = bend.rank == rank and bend.sharpness >= OUTVOTES
+    return is_read and error[rank] < min(linear[:rank])
+
+
+def _is_exactly_linear(readings: Readings, rank: int) -> bool:
+    """Whether it leaves nothing: then no training can add to it, and what networks read is how they ended."""
+    return _is_linear(readings, rank) and readings.linear_error[rank] <= NOTHING_LEFT
 
 
 def _against_fewer_curved(readings: Readings, columns: int) -> list[str]:

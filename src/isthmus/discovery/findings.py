@@ -46,7 +46,7 @@ class Readings:
         compared, errors_compared: how objectives and errors are compared.
         gains: of a linear half, by rank what the best network of more dimensions saves of its held-out error.
         medians: of what is autoencoded, by rank the median loss of held-out rows over their mean.
-        fills: dimension that the rows fill with their neighbours, where a linear map is exact; else NaN.
+        fills: dimension that the rows fill with their neighbours, where a linear map predicts best; else NaN.
     """
 
     ridge: float

