@@ -21,18 +21,18 @@ run is stopped is a fair sample of every suite.
 
 Answer (lines in `measured/index_rank.csv`, without work on doubts in `measured/index_rank_quick.csv`, tables in
 `docs/notes/index_rank.md`; one core of an EPYC that others kept busy, torch 2.13.0 CPU, November 2026; at 89df44a but
-for multi-index, 175 at 375a9d7, and some lines of sdr and variance):
+for multi-index, 175 at 375a9d7, and some lines of sdr, variance and metamorphic):
 multi-index  200: all right, 177 confident, median 26.2 s; over the best classical span .35 without noise, .74 with
              5 %, .93 with 20 % (medians), .755 in all
 groups       48: all right, 46 confident, median 6.6 s; exponents within .011 with 1 %, with 5 % within .02 on 20 of 24
 units        16: all the groups of the textbook, confident, median 5 s
-mode         60: all right and confident, median 11.8 s. order: 20 of 20. metamorphic: 39 of 40, 38 confident
-variance     7 of 10, and 10 of 10 at 2c0b37b, 166be30 (both before a rebase) and 074d368: right and confident; 41 s,
-             distance .055, of the best classical span .105. Squared error reads 1 on the first 3
+mode         60: all right and confident, median 11.8 s. order: 20 of 20. metamorphic: 40 of 40, 39 confident
+variance     10 of 10, and on other draws 10 of 10 at 2c0b37b, 166be30 (both before a rebase) and 074d368: right and
+             confident; 42 s, distance .052, of the best classical span .115. Squared error reads 1 on the first 3
 engineering  12: 4 within .05 of the leading directions, one without a sharp rank; 3 confident at .053, .076 and .085:
              more rows bring them nearer. Directions of slope up to the clearest gap of the gradients (quick): 7 of 12
-sdr          21 draws of 1,000 and 2,000 rows (quick), one of each setting at least: above the best published mean of
-             any setting, .97, in 7 of 9 settings and in 8 of 9
+sdr          108 draws (quick, 13.4 s): above the best published mean of any setting, .97, in 6 of 9 settings of 1,000
+             rows (7 to 15 draws each; a seventh has .9698) and in 8 of 9 of 2,000 (one or two)
 """
 
 import argparse

@@ -129,12 +129,12 @@ def test_of_a_case_that_was_measured_twice_the_last_line_counts(tmp_path: Path) 
 def test_models_are_listed_by_predictors_and_rows(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     row: dict[str, object] = {"truth": 2, "seconds": 3.0, "right": 0}
-    for seed, dcor, verdict in ((1, 0.9, "CONFIDENT"), (2, 0.7, "DOUBTFUL")):
+    for seed, dcor, verdict in ((1, 0.9, "CONFIDENT"), (2, 0.7, "DOUBTFUL"), (3, 0.8, "DOUBTFUL")):
         case = f"C normal n=1000 seed={seed}"
-        Table("abc", path).add("sdr", case, row | {"found": seed, "dcor": dcor, "verdict": verdict})
+        Table("abc", path).add("sdr", case, row | {"found": min(seed, 2), "dcor": dcor, "verdict": verdict})
     Table("abc", path).add("sdr", "A t4 n=5000 seed=3", row | {"found": 2, "dcor": 0.5, "verdict": "CONFIDENT"})
     assert of_reduction(read_lines(path)).splitlines()[2:] == [
-        "| A | t4 | 5000 | 1 | 0.500 | 0.500 | 2 |", "| C | normal | 1000 | 2 | 0.800 | 0.700 | 1, 2? |",
+        "| A | t4 | 5000 | 1 | 0.500 | 0.500 | 2 |", "| C | normal | 1000 | 3 | 0.800 | 0.700 | 2 x 2?, 1 |",
     ]  # fmt: skip
 
 

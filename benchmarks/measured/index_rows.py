@@ -3,6 +3,7 @@
 import csv
 import re
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,7 +123,8 @@ def of_reduction(lines: Sequence[Line]) -> str:
     table = list[list[str]]()
     for kind, of in sorted(kinds.items(), key=lambda pair: (pair[0][:2], int(pair[0][2]))):
         values = [float(line["dcor"]) for line in of]
-        read = ", ".join(f"{line['found']}{'' if line['verdict'] == 'CONFIDENT' else '?'}" for line in of)
+        said = Counter(f"{line['found']}{'' if line['verdict'] == 'CONFIDENT' else '?'}" for line in of)
+        read = ", ".join(f"{count} x {what}" if count > 1 else what for what, count in said.most_common())
         table.append([*kind, str(len(of)), f"{statistics.mean(values):.3f}", f"{min(values):.3f}", read])
     return _markdown(["model", "predictors", "rows", "draws", "mean dcor", "least", "combinations read"], table)
 
