@@ -34,6 +34,17 @@ def test_the_headline_gives_the_rank_and_how_sure(rank: int, verdict: Verdict, s
     assert verdict_of(discoveries.discovery(rank=rank, verdict=verdict)).headline == start
 
 
+def test_what_is_sure_against_a_reading_does_not_say_that_they_agree() -> None:
+    agreed = discoveries.discovery()
+    other = {**agreed.readings, "scree_rank": 2}
+    sure, doubtful = (
+        said(verdict_of(discoveries.discovery(readings=other, verdict=v)))["How sure"]
+        for v in (Verdict.CONFIDENT, Verdict.DOUBTFUL)
+    )
+    assert sure == "Confident, though not all readings agree: see why."
+    assert doubtful.startswith("Doubtful: ")
+
+
 def test_the_lines_give_the_evidence() -> None:
     lines = said(verdict_of(discoveries.discovery(control=True)))
     assert "tasks of known rank (estimate)" in lines.pop("Probability")  # its number is measured anew now and then

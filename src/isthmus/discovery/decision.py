@@ -79,7 +79,9 @@ def _agreement(readings: Readings, rank: int) -> tuple[str, ...]:
             f"through fewer leaves {readings.linear_error[rank - 1]:.3g}: the task is linear."
         ]
     if _is_exactly_linear(readings, rank):
-        return tuple(linear)
+        read = {readings.objective.rank, readings.scree.rank, readings.jacobian_rank} - {rank}
+        ended = f"Networks only come near it, and read {' and '.join(map(str, sorted(read)))} as well."
+        return (*linear, *([ended] if read else []))
     below = f"one {readings.noun} fewer raises the objective by {readings.compared.said(readings.objective.sharpness)}"
     counted_ones = readings.counted_neighbours
     ridges = [f"{ridge:g}" for ridge, _ in sorted(counted_ones)]

@@ -43,7 +43,7 @@ def verdict_of(result: Discovery | Diagnosis, x: ArrayLike | None = None, y: Arr
 
 
 def _verdict_of_discovery(found: Discovery, halves: Sequence[xr.Dataset]) -> VerdictText:
-    lines = [Line("How sure", found.verdict.value), Line("Why", " ".join(found.reasons))]
+    lines = [Line("How sure", _how_sure(found)), Line("Why", " ".join(found.reasons))]
     if found.verdict is not Verdict.NO_SHARP_RANK:  # of tasks that have a rank: where none stands out it says nothing
         lines.append(Line("Probability", _probability(found)))
     lines.append(Line("Ranks", ranks_sentence(found)))
@@ -191,6 +191,13 @@ def _accuracy(found: Discovery) -> str:
     shown = min(last, _MOST_SHARES - 1) + 1
     first = f"{percent(shares[0])} of the held-out classes are right through {_counted(found, ranks[0])}"
     return ", ".join([first, *(f"{percent(shares[i])} through {ranks[i]}" for i in range(1, shown))])
+
+
+def _how_sure(found: Discovery) -> str:
+    """The verdict in words; what is sure for another reason than that the readings agree says no more than that."""
+    read = {found.readings.get(f"{name}_rank", found.rank) for name in ("objective", "scree", "jacobian")}
+    is_other = found.verdict is Verdict.CONFIDENT and read != {found.rank}
+    return "confident, though not all readings agree: see why" if is_other else found.verdict.value
 
 
 def _accuracy_rank(found: Discovery) -> str:
