@@ -21,7 +21,7 @@ from isthmus.cli.model_exports import compress, factor
 from isthmus.cli.region import region
 from isthmus.cli.sweep import app as sweep
 from isthmus.cli.verify import verify
-from isthmus.cli.voice import speaking
+from isthmus.cli.voice import EachOnce, speaking
 
 app = typer.Typer(
     no_args_is_help=True, help="How many dimensions a task really needs.",
@@ -45,7 +45,7 @@ EXAMPLES: dict[Callable[..., int], str] = {
     doctor: "isthmus doctor",
 }
 for _command, _example in EXAMPLES.items():
-    app.command(epilog=f"Example: {_example}")(speaking(_command))
+    app.command(epilog=f"Example: {_example}", cls=EachOnce)(speaking(_command))
 app.add_typer(sweep, name="sweep", epilog="Example: isthmus sweep plan.toml --out runs/plan")
 
 

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from isthmus.cli.shared_options import Workers
-from isthmus.cli.voice import speaking, tell
+from isthmus.cli.voice import EachOnce, speaking, tell
 from isthmus.cli.workplace import CaFile, Certificate, Key, certificates_of
 
 
@@ -38,7 +38,7 @@ _EXAMPLES = {
 _Folder = Annotated[Path, typer.Argument(help="The folder of a sweep.")]
 
 
-@app.command(epilog=_EXAMPLES["run"])
+@app.command(epilog=_EXAMPLES["run"], cls=EachOnce)
 @speaking
 def run(
     plan: Annotated[Path, typer.Argument(help="A TOML file: task, network, training, grid.")],
@@ -102,7 +102,7 @@ def _carried_out(path: Path, folder: Path, choice: Any, *, retries: int, most_ru
     return codes.get(summary.outcome, ExitCode.DOUBTFUL)
 
 
-@app.command(epilog=_EXAMPLES["status"])
+@app.command(epilog=_EXAMPLES["status"], cls=EachOnce)
 @speaking
 def status(folder: _Folder) -> int:
     """How many runs are done, waiting and failed, and why."""
@@ -111,7 +111,7 @@ def status(folder: _Folder) -> int:
     return print_status(folder)
 
 
-@app.command(epilog=_EXAMPLES["table"])
+@app.command(epilog=_EXAMPLES["table"], cls=EachOnce)
 @speaking
 def table(
     folder: _Folder,
@@ -124,7 +124,7 @@ def table(
     return print_table(folder) if out is None else write_table(folder, out, replace=replace)
 
 
-@app.command(epilog=_EXAMPLES["plot"])
+@app.command(epilog=_EXAMPLES["plot"], cls=EachOnce)
 @speaking
 def plot(
     folder: _Folder,
@@ -142,7 +142,7 @@ def plot(
     return draw(folder, axis, by, quantity.split(","), out or folder / "sweep.png", replace=replace)
 
 
-@app.command(epilog=_EXAMPLES["reindex"])
+@app.command(epilog=_EXAMPLES["reindex"], cls=EachOnce)
 @speaking
 def reindex(folder: _Folder) -> int:
     """Make the index again from the folders of the runs; damaged runs are set aside."""

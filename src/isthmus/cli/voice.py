@@ -1,4 +1,4 @@
-"""How a command speaks: in words, in one JSON object, quietly or at length. The options that every command has.
+"""How a command speaks: in words, in one JSON object, quietly or at length. What all commands do with their options.
 
 What a command has to say stands in its own file: it prints words on `terminal.terminal`, and tells facts by `tell`.
 """
@@ -11,9 +11,10 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Annotated, get_args
+from typing import Annotated, Any, get_args
 
 import typer
+from typer.core import TyperCommand
 from typer.models import ArgumentInfo
 
 from isthmus.cli.exit_codes import ExitCode
@@ -21,6 +22,7 @@ from isthmus.cli.interrupts import say_interrupted
 from isthmus.writing.shown import plain_value
 
 LOGGER = "isthmus"  # of the library, everywhere
+_LIST = "COL,COL"  # in the help of an option that takes several columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,24 @@ class Voice:
     is_quiet: bool = False
     is_verbose: bool = False
     facts: dict[str, object] = field(default_factory=dict[str, object])
+
+
+class EachOnce(TyperCommand):
+    """A command that refuses an option with two values, of which others would take the last without a word.
+
+    `--target a --target b` would make an input of a, which tells the network what it is to find.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The arguments as typer reads them, once they were counted."""
+        if not ctx.resilient_parsing:  # nor while a shell completes the line
+            order: list[Any] = self.make_parser(ctx).parse_args(list(args))[2]
+            options = [p for p in order if p.param_type_name == "option" and not (p.is_flag and not p.secondary_opts)]
+            for option in options:
+                if (times := options.count(option)) > 1:
+                    hint = f": {option.opts[0]} {_LIST}" if _LIST in (option.help or "") else ""
+                    raise typer.BadParameter(f"given {times} times. Give it once{hint}", ctx=ctx, param=option)
+        return super().parse_args(ctx, args)
 
 
 _VOICE: ContextVar[Voice] = ContextVar("voice", default=Voice())  # noqa: B039 - only `tell` writes, into one of its own
