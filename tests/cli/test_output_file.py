@@ -76,6 +76,17 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     return line_of(err)
 
 
+@pytest.mark.parametrize("suffix", ["", ".pdf", ".csv.bak"])
+@pytest.mark.parametrize("name", INPUTS)
+def test_a_name_that_opens_as_something_else_is_refused(
+    name: str, suffix: str, given: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = refused(INPUTS[name](given, tmp_path / f"made{suffix}"), capsys)
+    assert "unknown extension" in said
+    assert f"Use {SUFFIX[name]}" in said
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("name", INPUTS)
 def test_a_file_is_replaced_only_where_that_is_asked_for(
     given: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str

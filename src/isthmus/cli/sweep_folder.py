@@ -94,13 +94,11 @@ def write_table(folder: Path, path: Path, *, replace: bool = False) -> int:
     Raises:
         DataError: an extension that is neither .csv nor .parquet, or pyarrow is missing.
     """
-    if path.suffix.lower() not in {".csv", ".parquet"}:
-        raise DataError(f"--out {path}: unknown extension {path.suffix!r}. Use .csv or .parquet.")
     import pandas as pd
 
     from isthmus.tasks.csv_cells import csv_text
 
-    checked_output(path, inputs=[folder], replace=replace)
+    checked_output(path, kinds=[".csv", ".parquet"], inputs=[folder], replace=replace)
     table = pd.DataFrame(run_columns(rows_of(SweepFolder(folder))))
     with atomic_path(path) as temporary:
         if path.suffix.lower() == ".csv":
@@ -141,10 +139,8 @@ def draw(
     Raises:
         DataError: a name that is no setting or number of these runs, or an extension that is no picture.
     """
-    if path.suffix.lower() not in {".png", ".svg"}:
-        raise DataError(f"--out {path}: unknown extension {path.suffix!r}. Use .png or .svg.")
     place = SweepFolder(folder)
-    checked_output(path, inputs=[folder], replace=replace)
+    checked_output(path, kinds=[".png", ".svg"], inputs=[folder], replace=replace)
     import pandas as pd
     from matplotlib.figure import Figure
 

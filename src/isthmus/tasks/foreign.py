@@ -40,7 +40,7 @@ def in_memory(x: object, y: object = None, *, name: str = "x") -> tuple[ArrayLik
         if targets is not None and y is not None:
             raise DataError(f"{name}: brings its own targets. Leave out y.")
         x, y = rows, targets if y is None else y
-    found = _converted(x, name)
+    found: Any = _converted(x, name)
     shape = [int(size) for size in getattr(found, "shape", ())]
     if len(shape) > _PAIR:
         warnings.warn(
@@ -49,6 +49,7 @@ def in_memory(x: object, y: object = None, *, name: str = "x") -> tuple[ArrayLik
             DataWarning,
             stacklevel=4,
         )
+        found = found.reshape(shape[0], int(np.prod(shape[1:])))
     return found, None if y is None else _converted(y, "y")
 
 

@@ -99,6 +99,7 @@ FORMATS: dict[str, Callable[[Path, WantedColumns], Content]] = {
     ".npz": _array,
 }
 EXTENSIONS = tuple(FORMATS)
+IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif")  # each a row of other data, not data
 _HINT = "Check the path, or use builtin:NAME for data that come along."
 
 
@@ -128,7 +129,10 @@ def read_content(path: Path, wanted: WantedColumns) -> Content:
     checked = checked_file(path, hint=_HINT)
     extension = "".join(path.suffixes[-2:] if path.suffix.lower() == PACKED else path.suffixes[-1:]).lower()
     if extension not in FORMATS:
-        raise DataError(f"{path}: unknown extension {extension!r}. Use one of {', '.join(EXTENSIONS)}.")
+        stack = (
+            " Images of one size are stacked into one array, images first, in a .npy." if extension in IMAGES else ""
+        )
+        raise DataError(f"{path}: unknown extension {extension!r}. Use one of {', '.join(EXTENSIONS)}.{stack}")
     if checked.stat().st_size == 0:
         raise DataError(f"{path}: the file is empty. Pass a file with at least one row.")
     content = FORMATS[extension](path, wanted)

@@ -116,7 +116,9 @@ class Standardiser:
         constant = sorted(set(range(len(self.mean))) - set(self.kept.tolist()))
         if not constant:
             return None
-        listed = ", ".join(names[i] if names else str(i) for i in constant[:8]) + (", ..." if len(constant) > 8 else "")
+        listed = ", ".join(quoted(names[i]) if names else str(i) for i in constant[:8]) + (
+            ", ..." if len(constant) > 8 else ""
+        )
         text = f"{counted(len(constant), f'constant {what} column')} left out: {listed}."
         warnings.warn(text, DataWarning, stacklevel=3)
         return text
