@@ -31,8 +31,16 @@ INPUTS: dict[str, Command] = {
     ],
     "sweep table": lambda at, out: ["sweep", "table", str(at / "sweep"), "--out", str(out)],
     "sweep plot": lambda at, out: ["sweep", "plot", str(at / "sweep"), "--out", str(out)],
+    "sweep report": lambda at, out: ["sweep", "report", str(at / "sweep"), "--out", str(out)],
 }  # fmt: skip
-SUFFIX = {"apply": ".csv", "diagnose": ".html", "region": ".png", "sweep table": ".csv", "sweep plot": ".png"}
+SUFFIX = {
+    "apply": ".csv",
+    "diagnose": ".html",
+    "region": ".png",
+    "sweep table": ".csv",
+    "sweep plot": ".png",
+    "sweep report": ".html",
+}
 PLAN = """
 [task]
 name = "teacher"

@@ -10,8 +10,8 @@ from pathlib import Path
 from isthmus.errors import DataError
 from isthmus.writing.atomic import Place, place_at, remove_leftovers_of
 
-# pictures and tables, which nothing reads back: these alone may be replaced inside a folder that is an input
-_DRAWN = {".png", ".svg", ".csv", ".parquet"}
+# pictures, tables and pages, which nothing reads back: these alone may be replaced inside a folder that is an input
+_DRAWN = {".png", ".svg", ".csv", ".parquet", ".html"}
 
 
 def checked_output(

@@ -1,4 +1,4 @@
-"""`isthmus sweep PLAN.toml`, and `isthmus sweep status|table|plot|reindex DIR`: options in, lines and exit codes out.
+"""`isthmus sweep PLAN.toml`, and `isthmus sweep status|table|plot|report|reindex DIR`: options in, lines and codes out.
 
 The sweep itself: `sweeps`. How progress looks: `progress_bar`. What stands in a folder: `sweep_folder`.
 """
@@ -33,6 +33,7 @@ _EXAMPLES = {
     "status": "Example: isthmus sweep status runs/plan",
     "table": "Example: isthmus sweep table runs/plan --out runs.csv",
     "plot": "Example: isthmus sweep plot runs/plan --axis network.depth --quantity rank",
+    "report": "Example: isthmus sweep report runs/plan",
     "reindex": "Example: isthmus sweep reindex runs/plan",
 }
 _Folder = Annotated[Path, typer.Argument(help="The folder of a sweep.")]
@@ -140,6 +141,19 @@ def plot(
     from isthmus.cli.sweep_folder import draw
 
     return draw(folder, axis, by, quantity.split(","), out or folder / "sweep.png", replace=replace)
+
+
+@app.command(epilog=_EXAMPLES["report"], cls=EachOnce)
+@speaking
+def report(
+    folder: _Folder,
+    out: Annotated[Path | None, typer.Option(help="The page, .html; default DIR/report.html.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace an older file of that name.")] = False,
+) -> int:
+    """One page about all runs: pictures against every setting, and a table to sort and to filter."""
+    from isthmus.cli.sweep_folder import write_page
+
+    return write_page(folder, out or folder / "report.html", replace=replace)
 
 
 @app.command(epilog=_EXAMPLES["reindex"], cls=EachOnce)
