@@ -62,6 +62,13 @@ def test_the_page_is_written_beside_the_runs(finished: Path, capsys: pytest.Capt
     assert run(["sweep", "report", str(finished), "--replace"]) == 0
 
 
+def test_a_folder_of_a_sweep_is_no_run_to_go_on_with(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["interpret", str(finished)]) == 2
+    line = line_of(capsys.readouterr().err)
+    assert f"is the folder of a sweep; isthmus sweep table {finished} shows its runs" in line
+    assert "--resume" not in line
+
+
 def test_the_table_has_the_settings_that_differ(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["sweep", "table", str(finished)]) == 0
     head, *rows = capsys.readouterr().out.splitlines()

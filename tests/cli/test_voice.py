@@ -69,6 +69,8 @@ def test_a_discovery_is_one_object(table: Path, tmp_path: Path, capsys: pytest.C
     out = capsys.readouterr().out
     assert re.search(r"task +regression +autoencoding", out)
     assert re.search(r"same data +yes +no", out)
+    assert re.search(r"input columns +2 numeric +3 numeric", out)
+    assert not re.search(r"[{}()\[\]]", out.replace(str(tmp_path), "")), "values in words, not as Python writes them"
 
 
 def test_what_reads_a_run_is_one_object(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
