@@ -200,6 +200,26 @@ def test_no_option_loses_the_first_of_two_values(
     assert (f"{option.opts[0]} COL,COL." in err) is ("COL,COL" in option.help)
 
 
+def test_options_stand_under_what_they_are_about(capsys: pytest.CaptureFixture[str]) -> None:
+    _code, out, _err = said(capsys, "discover", "--help")
+    places = [
+        out.index(f" {name} ") for name in ("Task", "--target", "Search", "--ridge", "Results", "--out", "Machine")
+    ]
+    assert places == sorted(places)
+    loose = out[out.index(" Options ") : out.index(" Task ")]
+    assert set(re.findall(r"--\w+", loose)) == {"--json", "--quiet", "--verbose", "--help"}, "every other has a place"
+    assert not re.search(r"\d{12}", out), "the end of a range takes the width of the words"
+
+
+@pytest.mark.parametrize("words", [("discover", "a.npy", "--seed"), ("fit", "a.npy", "--ridge", "1", "--evaluations")])
+def test_a_number_that_no_generator_takes_is_refused(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _out, err = said(capsys, *words, 2**63)
+    assert (code, f"{words[-1]} {2**63}: needs a number below 2^63" in err) == (2, True)
+    assert "2^63" not in said(capsys, *words, 2**63 - 1)[2]
+
+
 def test_a_switch_may_be_thrown_twice(capsys: pytest.CaptureFixture[str]) -> None:
     code, _out, err = said(capsys, "verify", "nowhere", "-q", "-q")
     assert code == 2
