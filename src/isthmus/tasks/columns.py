@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float64
 
-from isthmus.errors import DataError, DataWarning
+from isthmus.errors import DataError, DataWarning, outside
 from isthmus.tasks.arrays import counted, listing
 from isthmus.tasks.cells import CellProblem, as_numbers, missing_cells, unusable_type
 from isthmus.tasks.input_columns import InputColumn, Made
@@ -100,7 +100,7 @@ def said_columns(made: Sequence[InputColumn], where: str, *, are_usable: bool = 
         warnings.warn(
             f"{where}: text in {listing(encoded, 'column', shown=10)} became one 0/1 column per value.",
             DataWarning,
-            stacklevel=4,
+            stacklevel=outside(),
         )
     if are_usable:
         checked_names([column.name for column in made], where)

@@ -16,7 +16,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-from isthmus.errors import DataError, DataWarning
+from isthmus.errors import DataError, DataWarning, outside
 from isthmus.tasks.arrays import counted
 from isthmus.tasks.memory import check_memory
 
@@ -47,7 +47,7 @@ def in_memory(x: object, y: object = None, *, name: str = "x") -> tuple[ArrayLik
             f"{name}: of shape {tuple(shape)} was flattened to {shape[0]} rows of "
             f"{counted(int(np.prod(shape[1:])), 'column')}.",
             DataWarning,
-            stacklevel=4,
+            stacklevel=outside(),
         )
         found = found.reshape(shape[0], int(np.prod(shape[1:])))
     return found, None if y is None else _converted(y, "y")

@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 import pandas as pd
 
-from isthmus.errors import DataError, DataWarning
+from isthmus.errors import DataError, DataWarning, outside
 from isthmus.tasks.array_files import opened_arrays
 from isthmus.tasks.arrays import as_samples, counted
 from isthmus.tasks.cells import CellProblem
@@ -159,7 +159,7 @@ def _read_arrays(path: Path) -> Content:
             was = (
                 f"of shape {x.shape} was flattened to {len(x)} rows of {counted(x[0].size if len(x) else 0, 'column')}"
             )
-            warnings.warn(f"{path}: {was}.", DataWarning, stacklevel=2)
+            warnings.warn(f"{path}: {was}.", DataWarning, stacklevel=outside())
         table = _array_table(x, f"{path}, x" if len(file.names) > 1 or path.suffix.lower() == ".npz" else str(path))
     return Content(table) if y is None else Content(table, _targets(y, f"{path}, y"))
 
