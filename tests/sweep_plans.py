@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from isthmus.sweeps import Plan
+from isthmus.sweeps.index import Row, Status
 from isthmus.sweeps.run_files import RESULT, WEIGHTS, arrays_of, read_result
+from pages import HOSTILE
 
 TASK: dict[str, object] = {
     "name": "teacher", "rank": 1, "d_in": 5, "d_out": 2, "latent_dim": 2, "num_samples": 40
@@ -76,3 +78,24 @@ def computed_after_their_end(folder: Path) -> list[str]:
             again.append(run)
         ended.update([run] if what == "end" else [])
     return again
+
+
+PAGE_TASK = {"name": "teacher", "rank": 2, "d_in": 5}
+GRID = [(depth, ridge, seed) for depth in (3, 6) for ridge in (0.1, 0.01, 0.001, 0.0001) for seed in (0, 1)]
+
+
+def finished_row(depth: int, ridge: float, seed: int, **changed: object) -> Row:
+    """A run as the index has it."""
+    settings = {"task": PAGE_TASK, "network": {"depth": depth, "seed": seed}, "training": {"ridge": ridge}}
+    numbers = {"outcome": "STEP_LIMIT", "objective": ridge * depth, "rank": depth, "rank_estimate": 2, "true_rank": 2}
+    return Row(f"{depth}-{ridge}-{seed}", Status.DONE, settings, numbers | changed)
+
+
+def finished_rows() -> list[Row]:
+    """Fifteen finished runs, two of which read another rank, and one that failed with markup in its words."""
+    found = [
+        finished_row(*place, **({"rank_estimate": 3} if place[1] == 0.1 and place[0] == 3 else {}))
+        for place in GRID[:-1]
+    ]
+    last = finished_row(*GRID[-1])
+    return [*found, Row(last.id, Status.FAILED, last.settings, {}, f"Traceback\nValueError: {HOSTILE}")]

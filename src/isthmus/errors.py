@@ -4,6 +4,8 @@ Bad input raises (`ShapeError`, `DataError`, or a plain ValueError/TypeError); b
 a training run that stopped early is an `Outcome` (see training), turned into `NotConverged` only by those who ask.
 """
 
+import inspect
+
 
 class IsthmusError(Exception):
     """Base of the errors that this library raises on purpose.
@@ -119,3 +121,19 @@ class ExposureWarning(UserWarning):
     >>> issubclass(errors.ExposureWarning, UserWarning)
     True
     """
+
+
+def outside() -> int:
+    """The level of the stack, for `warnings.warn`, of the nearest line that is not of this library: the user's.
+
+    A warning that points into a library says nothing of what led to it, and a number written down is wrong as soon as
+    a function calls another one.
+
+    >>> errors.outside() >= 1
+    True
+    """
+    frame = inspect.currentframe()
+    level, frame = 1, frame and frame.f_back
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "isthmus":
+        level, frame = level + 1, frame.f_back
+    return level

@@ -48,6 +48,16 @@ def with_cell(value: str, row: int = 7, column: int = 2) -> Callable[[Path], Pat
     return make
 
 
+def with_names(folder: Path) -> Path:
+    """A column of text with another value in each row."""
+    path = csv()(folder)
+    head, *lines = path.read_text().splitlines()
+    cells = [line.split(",") for line in lines]
+    rest = (",".join([*c[:2], f"S{i}", *c[3:]]) for i, c in enumerate(cells))
+    path.write_text("\n".join([head, *rest]) + "\n")
+    return path
+
+
 def npy(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Path], Path]:
     def make(folder: Path) -> Path:
         np.save(folder / "data.npy", change(rows()[:, :2] @ np.random.default_rng(1).normal(size=(2, 7))))
@@ -89,6 +99,7 @@ REFUSED = [
     Case("header only", text("a,b,y\n"), refusal=("data.csv",)),
     Case("missing column", csv(), ["--target", "yy"], refusal=("yy", "'y'")),
     Case("text in a number column", with_cell("high"), refusal=("'c'", "row", "high")),
+    Case("text that names the rows", with_names, refusal=("'c'", "80 different values", "--leave-out NAME")),
     Case("NaN", with_cell("nan"), refusal=("'c'", "row")),
     Case("missing value", with_cell(""), refusal=("'c'", "row")),
     Case("infinity", with_cell("inf"), refusal=("'c'", "row", "infinity")),
@@ -154,6 +165,8 @@ def test_answered_rightly(case: Case, tmp_path: Path, capsys: pytest.CaptureFixt
     assert isthmus.load(out).rank == case.rank
     assert (out / "report.html").exists()
     assert case.said in captured.out + captured.err
+    named = [line for line in captured.err.splitlines() if "'d'" in line]
+    assert len(named) == (case.name == "constant columns"), "what stands out is said once"
 
 
 def test_an_unwritable_folder_is_refused_before_any_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

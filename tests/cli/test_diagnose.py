@@ -286,7 +286,7 @@ def test_ranks_are_exported_for_other_tools(here: Path, capsys: pytest.CaptureFi
     assert content["rank"] == 2
     assert content["rank_pattern"]["weights.1"] <= 2
     assert run(["diagnose", "net.safetensors", "--data", "rows.csv", "--export", "ranks.txt"]) == 2
-    assert "Give a name that ends with .json" in capsys.readouterr().err
+    assert "Use .json" in capsys.readouterr().err
     assert run(["diagnose", "net.safetensors", "--data", "rows.csv", "--export", "ranks.json"]) == 2
     assert "--export ranks.json: exists. Add --replace" in capsys.readouterr().err
 

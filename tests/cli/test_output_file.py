@@ -31,8 +31,16 @@ INPUTS: dict[str, Command] = {
     ],
     "sweep table": lambda at, out: ["sweep", "table", str(at / "sweep"), "--out", str(out)],
     "sweep plot": lambda at, out: ["sweep", "plot", str(at / "sweep"), "--out", str(out)],
+    "sweep report": lambda at, out: ["sweep", "report", str(at / "sweep"), "--out", str(out)],
 }  # fmt: skip
-SUFFIX = {"apply": ".csv", "diagnose": ".html", "region": ".png", "sweep table": ".csv", "sweep plot": ".png"}
+SUFFIX = {
+    "apply": ".csv",
+    "diagnose": ".html",
+    "region": ".png",
+    "sweep table": ".csv",
+    "sweep plot": ".png",
+    "sweep report": ".html",
+}
 PLAN = """
 [task]
 name = "teacher"
@@ -74,6 +82,17 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     out, err = capsys.readouterr()
     assert out == ""
     return line_of(err)
+
+
+@pytest.mark.parametrize("suffix", ["", ".pdf", ".csv.bak"])
+@pytest.mark.parametrize("name", INPUTS)
+def test_a_name_that_opens_as_something_else_is_refused(
+    name: str, suffix: str, given: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = refused(INPUTS[name](given, tmp_path / f"made{suffix}"), capsys)
+    assert "unknown extension" in said
+    assert f"Use {SUFFIX[name]}" in said
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", INPUTS)

@@ -53,6 +53,22 @@ def test_nothing_is_left_beside_the_index(finished: Path) -> None:
     assert [path.name for path in finished.glob("index.sqlite*")] == ["index.sqlite"]
 
 
+def test_the_page_is_written_beside_the_runs(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sweep", "report", str(finished)]) == 0
+    assert capsys.readouterr().out == f"{finished / 'report.html'}: 4 runs\n"
+    assert "4 runs over depth and ridge: 4 done" in (finished / "report.html").read_text()
+    assert run(["sweep", "report", str(finished)]) == 2
+    assert "exists. Add --replace" in line_of(capsys.readouterr().err)
+    assert run(["sweep", "report", str(finished), "--replace"]) == 0
+
+
+def test_a_folder_of_a_sweep_is_no_run_to_go_on_with(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["interpret", str(finished)]) == 2
+    line = line_of(capsys.readouterr().err)
+    assert f"is the folder of a sweep; isthmus sweep table {finished} shows its runs" in line
+    assert "--resume" not in line
+
+
 def test_the_table_has_the_settings_that_differ(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["sweep", "table", str(finished)]) == 0
     head, *rows = capsys.readouterr().out.splitlines()
@@ -191,6 +207,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     [
         (["table", "--out", "t.xlsx"], "unknown extension '.xlsx'"),
         (["plot", "--out", "t.pdf"], "unknown extension '.pdf'"),
+        (["report", "--out", "t.pdf"], "unknown extension '.pdf'"),
         (["plot", "--axis", "dept"], "Did you mean 'depth'?"),
         (["plot", "--quantity", "objectiv"], "Did you mean 'objective'?"),
         (["plot", "--by", "width"], "--by width: unknown, or the same in every run"),

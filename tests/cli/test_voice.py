@@ -69,6 +69,8 @@ def test_a_discovery_is_one_object(table: Path, tmp_path: Path, capsys: pytest.C
     out = capsys.readouterr().out
     assert re.search(r"task +regression +autoencoding", out)
     assert re.search(r"same data +yes +no", out)
+    assert re.search(r"input columns +2 numeric +3 numeric", out)
+    assert not re.search(r"[{}()\[\]]", out.replace(str(tmp_path), "")), "values in words, not as Python writes them"
 
 
 def test_what_reads_a_run_is_one_object(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,3 +169,58 @@ def test_help_calls_arguments_as_the_reference_does() -> None:
     arguments = [p for one in commands for p in getattr(one, "params", []) if p.param_type_name == "argument"]
     assert len(arguments) >= 15
     assert [argument.metavar for argument in arguments] == [argument.name.upper() for argument in arguments]
+
+
+def commands_of(group: Any, words: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
+    """Every command under a group that is no group itself, with the words that call it."""
+    found: list[tuple[tuple[str, ...], Any]] = []
+    for name, command in group.commands.items():
+        inner = (*words, name)
+        found += commands_of(command, inner) if hasattr(command, "commands") else [(inner, command)]
+    return found
+
+
+OPTIONS = [
+    (words, option)
+    for words, command in commands_of(typer.main.get_command(app))
+    for option in command.params
+    if option.param_type_name == "option" and not option.is_eager and not (option.is_flag and not option.secondary_opts)
+]
+
+
+@pytest.mark.parametrize(("words", "option"), OPTIONS, ids=[" ".join((*w, o.opts[0])) for w, o in OPTIONS])
+def test_no_option_loses_the_first_of_two_values(
+    words: tuple[str, ...], option: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [option.opts[0]] if option.is_flag else [option.opts[0], "1"]
+    code, out, err = said(capsys, *words, *given, *given)
+    assert (code, out) == (2, "")
+    assert option.opts[0] in err
+    assert "given 2 times. Give it once" in err
+    assert (f"{option.opts[0]} COL,COL." in err) is ("COL,COL" in option.help)
+
+
+def test_options_stand_under_what_they_are_about(capsys: pytest.CaptureFixture[str]) -> None:
+    _code, out, _err = said(capsys, "discover", "--help")
+    places = [
+        out.index(f" {name} ") for name in ("Task", "--target", "Search", "--ridge", "Results", "--out", "Machine")
+    ]
+    assert places == sorted(places)
+    loose = out[out.index(" Options ") : out.index(" Task ")]
+    assert set(re.findall(r"--\w+", loose)) == {"--json", "--quiet", "--verbose", "--help"}, "every other has a place"
+    assert not re.search(r"\d{12}", out), "the end of a range takes the width of the words"
+
+
+@pytest.mark.parametrize("words", [("discover", "a.npy", "--seed"), ("fit", "a.npy", "--ridge", "1", "--evaluations")])
+def test_a_number_that_no_generator_takes_is_refused(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _out, err = said(capsys, *words, 2**63)
+    assert (code, f"{words[-1]} {2**63}: needs a number below 2^63" in err) == (2, True)
+    assert "2^63" not in said(capsys, *words, 2**63 - 1)[2]
+
+
+def test_a_switch_may_be_thrown_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _out, err = said(capsys, "verify", "nowhere", "-q", "-q")
+    assert code == 2
+    assert "given 2 times" not in err

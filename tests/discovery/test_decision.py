@@ -114,6 +114,8 @@ def test_a_larger_ridge_that_predicts_worse_and_reads_fewer_is_no_doubt_where_a_
         "The reading is the same at the neighbouring ridge 0.0003.",
         "At ridge 0.003, where networks predict clearly worse, it is 2.",
     )
+    both = replace(CLEAR, neighbours=((3e-3, fewer), (1e-2, fewer), (3e-4, same)), useless=(3e-3, 1e-2))
+    assert decide(both).reasons[-1] == "At ridges 0.003 and 0.01, where networks predict clearly worse, it is 2."
     for doubtful in (
         replace(hidden, useless=()),
         replace(hidden, neighbours=((3e-3, fewer),)),

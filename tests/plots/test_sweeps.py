@@ -22,6 +22,14 @@ def test_every_run_is_a_point_and_the_medians_a_line() -> None:
     assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale()) == ("ridge", "objective", "log")
 
 
+def test_lines_that_lie_on_each_other_show_both() -> None:
+    equal = table().assign(objective=2.0)
+    ax = sweep_lines(equal, axis="training.ridge", quantity="objective", by="network.depth")
+    below, above = ax.lines[1], ax.lines[3]
+    assert (below.get_linestyle(), above.get_linestyle()) == ("-", "--")
+    assert below.get_markersize() > above.get_markersize()
+
+
 def test_runs_without_a_number_are_left_out() -> None:
     failed = table()
     failed.loc[failed["network.depth"] == 8, "objective"] = np.nan

@@ -9,7 +9,9 @@ from playwright.sync_api import Browser
 
 import discoveries
 from isthmus.reports import report
+from isthmus.sweeps.sweep_page import write_sweep_page
 from pages import axe_violations
+from sweep_plans import finished_rows
 
 BAD = """<html><body><h1>a</h1><h4>b</h4><img src="data:,"><p style="color:#999;background:#fff">words to read</p>"""
 
@@ -27,6 +29,7 @@ def with_control(path: Path) -> None:
 KINDS: dict[str, Callable[[Path], None]] = {
     "control": with_control,
     "modes": straight,
+    "sweep": lambda path: write_sweep_page(path, finished_rows(), Path("runs/plan")),
     "diagnosis": lambda path: report(discoveries.discovery().diagnosis, path),
 }
 SCREENS = [(kind, scheme, width) for kind in KINDS for scheme in ("light", "dark") for width in (1280, 390)]

@@ -6,9 +6,10 @@ import pytest
 from playwright.sync_api import Browser
 
 import discoveries
-from isthmus.reports.gallery_page import Section, write_gallery
+from isthmus.reports.gallery_page import Gallery, Section, write_gallery
 from isthmus.reports.pictures import pictures_of
 from isthmus.reports.tables import TableText
+from isthmus.reports.words import VerdictText
 from pages import filled
 
 HEADINGS = ("verdict", "what the paper states", "value", "measured here", "refuted if", "where")
@@ -28,7 +29,9 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for i, name in enumerate(("scree", "objective_curve", "starts"), 1)
     ]  # fmt: skip
     path = tmp_path_factory.mktemp("gallery") / "gallery.html"
-    write_gallery(path, "3 figures, 18 claims", TableText(HEADINGS, (ROW,) * 18, CLAIMS.words), sections, {"a": "b"})
+    claims = TableText(HEADINGS, (ROW,) * 18, CLAIMS.words)
+    words = VerdictText("3 figures, 18 claims", ())
+    write_gallery(path, Gallery("Figures of the papers", words, sections, {"a": "b"}, claims=claims))
     return path
 
 
@@ -41,13 +44,32 @@ BROKEN = """() => [...document.querySelectorAll('td.words, th.words')].flatMap(c
   return found; })"""
 
 
+def test_one_field_leaves_the_claims_with_all_its_words_and_the_figures_that_have_one(
+    gallery: Path, browser: Browser
+) -> None:
+    page = browser.new_page()
+    page.goto(gallery.as_uri())
+    field = page.get_by_role("searchbox", name="Show claims with")
+    field.fill("two-dim  INCONCLUSIVE")
+    seen = "[...document.querySelectorAll('tbody tr')].filter(r => r.getBoundingClientRect().height > 0).length"
+    sections = "[...document.querySelectorAll('section[id]')].filter(s => s.getBoundingClientRect().height > 0).length"
+    assert (page.evaluate(seen), page.evaluate(sections)) == (18, 3)
+    field.fill("holds")
+    assert (page.evaluate(seen), page.evaluate(sections)) == (0, 0)
+    assert page.get_by_role("status").inner_text() == "0 of 18"
+    field.fill("")
+    assert (page.evaluate(seen), page.evaluate(sections)) == (18, 3)
+    page.close()
+
+
 def test_on_paper_claims_stand_once_and_whole_words_beside_their_heading(gallery: Path, browser: Browser) -> None:
     page = browser.new_page(viewport={"width": 718, "height": 1000})  # A4 with margins of 1 cm
     page.goto(gallery.as_uri())
     seen = "[...document.querySelectorAll('table')].filter(t => t.getBoundingClientRect().height > 0).length"
-    assert page.evaluate(seen) == 4
+    assert page.evaluate(seen) == 3, "each claim once"
     page.emulate_media(media="print")
-    assert page.evaluate(seen) == 3, "the table of all would be every claim again"
+    assert page.evaluate(seen) == 3
+    assert page.get_by_role("searchbox").count() == 0, "nobody types on paper"
     assert page.evaluate(BROKEN) == []
     kept = "[...document.querySelectorAll('section > .verdict')].map(e => getComputedStyle(e).breakInside)"
     assert page.evaluate(kept) == ["avoid"] * 3

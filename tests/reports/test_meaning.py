@@ -25,6 +25,8 @@ def test_the_inputs_a_coordinate_follows_are_named_largest_first() -> None:
     assert table.headings == ("coordinate", "place by error saved", "error saved / variance", "follows most")
     assert table.rows == (("1", "2", "0.25", "b 0.9, d 0.3, a 0.1"), ("2", "1", "0.5", "c 0.7, d 0.6, a 0.5"))
     assert table.words == (3,)
+    commas = meaning_table(MEANING.assign_coords(input=["a", "flow, L/min", "c", "d"]))
+    assert commas.rows[0][-1] == "'flow, L/min' 0.9, d 0.3, a 0.1"
 
 
 def test_candidates_have_a_column_and_a_picture_where_there_are_any() -> None:

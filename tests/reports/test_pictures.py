@@ -8,6 +8,7 @@ import discoveries
 from isthmus.reports import write_pictures
 from isthmus.reports.layer_pictures import layer_pictures
 from isthmus.reports.pictures import pictures_of
+from isthmus.theory import Verdict
 
 NAMES = ["scree", "objective_curve", "layer_spectra", "jacobian_spectrum", "starts"]
 
@@ -22,6 +23,16 @@ def test_every_picture_is_written_as_png_and_svg_and_nothing_else(tmp_path: Path
         assert image[..., :3].std() > 0.01
         root = ElementTree.parse(tmp_path / "plots" / f"{name}.svg").getroot()
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_a_rank_that_does_not_stand_out_is_marked_nowhere(verdict: Verdict) -> None:
+    pictures = [p for p in pictures_of(discoveries.discovery(verdict=verdict)) if p.name in NAMES[:4]]
+    assert len(pictures) == 4
+    is_sharp = verdict in {Verdict.CONFIDENT, Verdict.DOUBTFUL}
+    for picture in pictures:
+        assert ("rank 3" in [text.get_text() for text in picture.draw().texts]) is is_sharp, picture.name
+        assert ("marked" in picture.description) is is_sharp
 
 
 def test_a_depth_path_is_shown_where_there_is_one() -> None:

@@ -12,8 +12,9 @@ from playwright.sync_api import Browser
 
 import discoveries
 from isthmus.reports import report
-from isthmus.reports.gallery_page import Section, write_gallery
+from isthmus.reports.gallery_page import Gallery, Section, write_gallery
 from isthmus.reports.tables import TableText
+from isthmus.reports.words import VerdictText
 
 # every way in that a page of ours could offer: markup that nobody escaped
 OUTSIDE = "http://127.0.0.1:PORT"
@@ -45,7 +46,7 @@ def _diagnosis(path: Path) -> None:
 def _gallery(path: Path) -> None:
     claims = TableText(("claim",), ((INJECTED,),))
     section = Section("a", "A", "made", "confident", "holds", claims, (), {})
-    write_gallery(path, "One claim holds", claims, [section], {})
+    write_gallery(path, Gallery("Figures", VerdictText("One claim holds", ()), [section], {}, claims=claims))
 
 
 PAGES = {"discovery": _discovery, "diagnosis": _diagnosis, "gallery": _gallery}

@@ -89,6 +89,14 @@ def test_how_often_the_rank_comes_back_is_said() -> None:
         "Jacobian of that rank."
     )
     assert "How stable" not in said(verdict_of(discoveries.discovery()))
+    remedy = {"name": "every row held out", "words": "held out every row once", "rank": 3, "verdict": "CONFIDENT"}
+    folded = said(verdict_of(replace(found, remedies=(remedy,))))["How stable"]
+    assert "of the rows that were held out first, and" in folded, "all rows, held out once each, read something else"
+
+
+def test_one_fewer_than_one_is_none() -> None:
+    found = discoveries.discovery(rank=1, readings={"one_fewer": 306.0})
+    assert said(verdict_of(found))["One fewer"] == "With none the error is 306 times as large."
 
 
 def test_an_autoencoder_is_compared_with_pca() -> None:
@@ -226,6 +234,27 @@ def test_a_narrow_place_counts_where_the_outputs_lose_less() -> None:
     all_of_them = replace(outputs, rank=replace(outputs.rank, upper_reason="number of outputs"))
     assert verdict_of(all_of_them).headline == (
         "No narrow place: the network works through 3 dimensions, as many as it has outputs."
+    )
+
+
+def test_more_directions_than_there_are_outputs_are_no_narrow_place() -> None:
+    """Through 2 of 3 outputs 17 % is lost, behind a layer of width 64 through 4 directions 6 %."""
+    cuts = xr.Dataset(
+        {
+            "rank": (("place", "loss"), [[4.0], [3.0]]),
+            "lost": (("place", "loss"), [[0.06], [0.0]]),
+            "width": ("place", [64, 3]),
+            "lost_at_suggested": ("place", [0.26, 0.17]),
+        },
+        coords={"layer": ("place", [3, 4]), "loss": [0.1]},
+        attrs={"widest": 64, "judges": 20, "left_out": []},
+    )
+    found = replace(diagnosed([7, 3, 3, 3], 3), cuts=cuts)
+    rank = replace(found.rank, estimate=2, lower=2, upper=3)
+    assert verdict_of(replace(found, rank=rank)).headline.startswith("Through 4 dimensions 6 % of the output is lost")
+    outputs = replace(rank, upper_reason="number of outputs")
+    assert verdict_of(replace(found, rank=outputs)).headline == (
+        "No narrow place: through 2 dimensions, which its readings suggest, 17 % of the output is lost."
     )
 
 

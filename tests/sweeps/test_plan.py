@@ -11,6 +11,7 @@ import pytest
 from isthmus.errors import PlanError
 from isthmus.sweeps import Plan
 from isthmus.sweeps.plan_check import checked_runs
+from isthmus.sweeps.task_fields import make_task
 from sweep_plans import NETWORK, TASK, TRAINING, tiny, write_plan
 
 
@@ -76,6 +77,17 @@ def file_plan(folder: Path, name: str = "data.csv") -> Plan:
     lines = ["a,b,c,y", *(",".join(map(str, row)) for row in rows.tolist())]
     (folder / name).write_text("\n".join(lines) + "\n")
     return Plan({"file": name, "target": "y"}, NETWORK, TRAINING, grid={"seed": [0]}, folder=folder)
+
+
+def test_columns_of_a_file_are_left_out_and_older_ids_stay(tmp_path: Path) -> None:
+    plan = file_plan(tmp_path)
+    [plain] = plan.runs()
+    [none] = replace(plan, task={**plan.task, "leave_out": []}).runs()
+    [fewer] = replace(plan, task={**plan.task, "leave_out": "b"}).runs()
+    assert none.id == plain.id != fewer.id
+    assert "leave_out" not in plain.settings["task"], "it would be another run than before there was the key"
+    tasks = [make_task(run.settings["task"], run.source) for run in (plain, fewer)]
+    assert [task.x_names for task in tasks] == [("a", "b", "c"), ("a", "c")]
 
 
 def test_a_file_counts_by_its_bytes_and_not_by_its_path(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from isthmus.sweeps.index import Index, Row, Status
-from isthmus.sweeps.run_table import run_columns
+from isthmus.sweeps.run_table import drawn_settings, run_columns
 
 NETWORK = {"kind": "fully_connected", "width": [6, 7], "depth": 4}
 
@@ -26,6 +26,14 @@ def test_settings_that_differ_are_columns_in_the_order_of_their_values() -> None
     assert table["error"].tolist() == ["ValueError: no", "", ""]
     assert table["objective"].tolist() == [0.25] * 3
     assert "training.ridge" in pd.DataFrame(run_columns([*rows, row("d", ridge=0.2)])).columns
+
+
+def test_numbers_make_axes_and_few_values_or_words_make_lines() -> None:
+    rows = [row(f"{i}", depth=i, bias=i % 2 == 0, kind="ab"[i % 2], seed=i % 3) for i in range(12)]
+    rows.append(row("12", depth=1, effective_depth=4))
+    along, lines = drawn_settings(run_columns(rows))
+    assert along == ["network.depth", "network.effective_depth", "network.seed"]
+    assert set(lines) == {"network.bias", "network.kind", "network.effective_depth"}
 
 
 def test_equal_settings_are_no_columns() -> None:

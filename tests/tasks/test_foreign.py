@@ -86,7 +86,7 @@ def test_polars() -> None:
 def test_more_dimensions_are_flattened_aloud() -> None:
     with pytest.warns(DataWarning, match=r"x: of shape \(30, 3, 1\) was flattened to 30 rows of 3 columns"):
         found, _ = in_memory(X.reshape(30, 3, 1))
-    np.testing.assert_array_equal(as_samples(found), X)
+    np.testing.assert_array_equal(np.asarray(found), X)
 
 
 REFUSED: dict[str, tuple[Callable[[], object], str]] = {

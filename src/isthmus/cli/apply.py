@@ -43,7 +43,7 @@ def apply(
     from isthmus.cli.output_file import checked_output
 
     if out is not None:
-        checked_output(out, inputs=[request.run_dir, request.data], replace=replace)
+        checked_output(out, kinds=[".csv"], inputs=[request.run_dir, request.data], replace=replace)
     from isthmus.cli.interrupts import warnings_as_lines
     from isthmus.cli.terminal import notes
     from isthmus.discovery import load

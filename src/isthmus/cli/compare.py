@@ -1,5 +1,7 @@
 """`isthmus compare RUN RUN`: two saved discoveries side by side: what they found, and what they were told."""
 
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -32,12 +34,23 @@ def compare(
         table.add_column(Text(heading), overflow="fold")
     told = {name: values for name, values in {**rows, **settings}.items() if any(v is not None for v in values)}
     for name, values in told.items():
-        table.add_row(*(Text(_text(value)) for value in (name, *values)))
+        table.add_row(*(Text(_text(value)) for value in (name.replace("_", " "), *values)))
     terminal().print(table)
     return 0
 
 
 def _text(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "; ".join(f"{name}: {_text(item)}" for name, item in value.items())
+    if (
+        isinstance(value, list | tuple)
+        and value
+        and all(isinstance(item, Mapping) and "made" in item for item in value)
+    ):
+        kinds = Counter(item["made"] for item in value)  # how each input was made from the columns of a table
+        return ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_text, value))
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):

@@ -13,7 +13,7 @@ import pandas as pd
 
 from isthmus.cli.run_folder import builtin_name
 from isthmus.discovery.data.column_summary import column_summary
-from isthmus.errors import DataError, DataWarning
+from isthmus.errors import DataError, DataWarning, outside
 from isthmus.tasks import Kind, Task, builtin
 from isthmus.tasks.arrays import check_rows, counted, listing
 from isthmus.tasks.files import column_names, columns_like, read_table
@@ -220,7 +220,7 @@ def _assumed(data: str, names: Sequence[str], own: Sequence[str]) -> list[InputC
             f"{data}: the run does not say how its inputs were made; {listing(map(quoted, encoded), 'column')} taken "
             "for text with one 0/1 input per value.",
             DataWarning,
-            stacklevel=5,
+            stacklevel=outside(),
         )
     return assumed
 
@@ -241,7 +241,7 @@ def _check_positions(data: str, num_columns: int, names: Sequence[str]) -> None:
     warnings.warn(
         f"{data}: has no column names; its columns are taken in the order of the run, {names[0]!r} to {names[-1]!r}.",
         DataWarning,
-        stacklevel=3,
+        stacklevel=outside(),
     )
 
 

@@ -33,7 +33,9 @@ class DiagnosisRequest:
     target: Annotated[str | None, typer.Option(help="Columns with target numbers: COL,COL.")] = None
     classes: Annotated[str | None, typer.Option(help="The column whose values are the classes.")] = None
     ridge: Annotated[float | None, typer.Option(help="Penalty that the network was trained with.")] = None
-    out: Annotated[Path | None, typer.Option(help="The page to write; default runs/MODEL-diagnosis.html.")] = None
+    out: Annotated[Path | None, typer.Option(help="The page to write, .html; default runs/MODEL-diagnosis.html.")] = (
+        None
+    )
     factory: Factory = None
     key: Key = None
     memory: Annotated[float | None, typer.Option(help="Working memory in MiB; default 2048.")] = None
@@ -53,8 +55,6 @@ class DiagnosisRequest:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise DataError(f"{_option(name)} {value:g}: needs a positive number.")
-        if self.export is not None and self.export.suffix.lower() != ".json":
-            raise DataError(f"--export {self.export}: is written as JSON. Give a name that ends with .json.")
         targets = [name for name in ("target", "classes", "ridge", "loss") if getattr(self, name) is not None]
         if self.jacobians is False and targets:
             raise DataError(f"--no-jacobians: forward passes alone take no targets. Leave out --{targets[0]}.")
@@ -86,14 +86,16 @@ class DiagnosisRequest:
             DataError: it cannot be written, is an input, or is there and is not to be replaced.
         """
         if self.export is not None:
-            checked_output(self.export, inputs=[self.model, self.data], replace=replace, option="--export")
+            checked_output(
+                self.export, kinds=[".json"], inputs=[self.model, self.data], replace=replace, option="--export"
+            )
         page = self.out
         if page is None:
             check_writable(Path("runs"))
             page = Path("runs") / f"{self.model.name if self.model.is_dir() else self.model.stem}-diagnosis.html"
             if not page.parent.is_dir():
                 return page
-        return checked_output(page, inputs=[self.model, self.data], replace=replace)
+        return checked_output(page, kinds=[".html"], inputs=[self.model, self.data], replace=replace)
 
 
 def _option(name: str) -> str:

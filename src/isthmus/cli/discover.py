@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from isthmus.cli.run_folder import check_writable, chosen_folder, default_folder
-from isthmus.cli.shared_options import TableReading, plain_fields, with_options
+from isthmus.cli.shared_options import TableReading, check_sizes, plain_fields, with_options
 from isthmus.cli.voice import announce
 from isthmus.cli.workplace import Workplace
 from isthmus.errors import DataError
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 # three ReLU layers on either side, one linear layer between them, and the output
 LEAST_CONNECTED_DEPTH = 8
-LARGEST = 2**63 - 1  # of seeds and counts: what generators and files take
 SIDES = ("curved", "linear")  # what a half may be, as `discover` calls it
 WORDS = {  # what an option may be, as `discover` calls it
     "encoder": SIDES,
@@ -48,7 +47,7 @@ class DiscoverRequest:
     target: Annotated[str | None, typer.Option(help="Columns to predict as numbers: COL,COL.")] = None
     autoencode: Annotated[bool, typer.Option("--autoencode", help="Reconstruct the data themselves.")] = False
     classes: Annotated[str | None, typer.Option(help="The column whose values are classes to predict.")] = None
-    seed: Annotated[int, typer.Option(min=0, max=LARGEST, help="Of builtin data, the split and the starts.")] = 0
+    seed: Annotated[int, typer.Option(min=0, help="Of builtin data, the split and the starts.")] = 0
     max_seconds: Annotated[
         float | None, typer.Option(help="End after so many seconds, reading and pictures included.")
     ] = None
@@ -58,9 +57,7 @@ class DiscoverRequest:
     ridge: Annotated[str | None, typer.Option(help="Penalties to try, largest first: 1e-2,1e-3.")] = None
     starts: Annotated[int | None, typer.Option(min=1, help="Starts at each ridge.")] = None
     depth: Annotated[int | None, typer.Option(min=2, help="Number of weight matrices, or residual layers.")] = None
-    evaluations: Annotated[
-        int | None, typer.Option(min=10, max=LARGEST, help="Gradients per start: fewer is rougher.")
-    ] = None
+    evaluations: Annotated[int | None, typer.Option(min=10, help="Gradients per start: fewer is rougher.")] = None
     network: Annotated[
         str | None,
         typer.Option(help="What is trained; default fully-connected, the fastest. An unknown name lists them."),
@@ -89,7 +86,7 @@ class DiscoverRequest:
         typer.Option(help="Work on doubts: quick, none; default, up to 10 times the first answer's; thorough, 40."),
     ] = None
     rows: Annotated[
-        int | None, typer.Option(min=20, max=LARGEST, help="Search at most so many rows; the others check the answer.")
+        int | None, typer.Option(min=20, help="Search at most so many rows; the others check the answer.")
     ] = None
     scaling: Annotated[
         str | None,
@@ -108,6 +105,7 @@ class DiscoverRequest:
     reading: TableReading = field(default_factory=TableReading)
 
     def __post_init__(self) -> None:
+        check_sizes(self)
         if self.max_seconds is not None and not 0 < self.max_seconds < float("inf"):
             raise DataError(f"--max-seconds {self.max_seconds:g}: needs a positive number of seconds.")
         least = LEAST_CONNECTED_DEPTH if self._is_connected else 2

@@ -143,10 +143,14 @@ def rows_of(request: DiscoverRequest, say: Callable[[str], None]) -> Rows:
         )  # fmt: skip
     except DataError as error:
         column = error.__cause__
-        if isinstance(column, ColumnError) and column.is_missing and not (request.drop_missing or request.impute):
-            text = f"{error} Or --drop-missing leaves such rows out, and --impute fills inputs."
-            raise DataError(text) from error
-        raise
+        if not isinstance(column, ColumnError):
+            raise
+        if not column.is_missing:
+            raise DataError(f"{error} Or --leave-out NAME leaves a column out.") from error
+        if request.drop_missing or request.impute:
+            raise
+        text = f"{error} Or --drop-missing leaves such rows out, and --impute fills inputs."
+        raise DataError(text) from error
     if named := loss_option(request.loss):
         rows = dataclasses.replace(rows, loss=named.name)
     _checked(rows, request)

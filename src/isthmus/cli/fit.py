@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from isthmus.cli.discover import LARGEST, LOSS_HELP
+from isthmus.cli.discover import LOSS_HELP
 from isthmus.cli.run_folder import default_folder
-from isthmus.cli.shared_options import Classes, Target, with_options
+from isthmus.cli.shared_options import Classes, Target, check_sizes, with_options
 from isthmus.cli.voice import announce
 from isthmus.errors import DataError
 
@@ -35,9 +35,9 @@ class FitRequest:
     width: Annotated[int, typer.Option(min=1, help="Neurons of each hidden layer.")] = 64
     linear: Annotated[str | None, typer.Option(help="Hidden layers without activation: 2,3.")] = None
     slope: Annotated[float, typer.Option(help="Slope of the activation for negative inputs.")] = 0.0
-    seed: Annotated[int, typer.Option(min=0, max=LARGEST, help="Of builtin data and the initial weights.")] = 0
+    seed: Annotated[int, typer.Option(min=0, help="Of builtin data and the initial weights.")] = 0
     dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float64"
-    evaluations: Annotated[int | None, typer.Option(min=10, max=LARGEST, help="Gradients: fewer is rougher.")] = None
+    evaluations: Annotated[int | None, typer.Option(min=10, help="Gradients: fewer is rougher.")] = None
     split_parameters: Annotated[
         bool,
         typer.Option(
@@ -49,6 +49,7 @@ class FitRequest:
     loss: Annotated[str | None, typer.Option(help=LOSS_HELP)] = None
 
     def __post_init__(self) -> None:
+        check_sizes(self)
         if not 0 <= self.ridge < float("inf"):
             raise DataError(f"--ridge {self.ridge:g}: needs a finite number >= 0.")
         if not abs(self.slope) < 1:

@@ -4,28 +4,31 @@ Folders of runs: `run_folder`. The writing itself: `writing.atomic`.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from isthmus.errors import DataError
 from isthmus.writing.atomic import Place, place_at, remove_leftovers_of
 
-# pictures and tables, which nothing reads back: these alone may be replaced inside a folder that is an input
-_DRAWN = {".png", ".svg", ".csv", ".parquet"}
+# pictures, tables and pages, which nothing reads back: these alone may be replaced inside a folder that is an input
+_DRAWN = {".png", ".svg", ".csv", ".parquet", ".html"}
 
 
-def checked_output(path: Path, *, inputs: Iterable[str | Path], replace: bool, option: str = "--out") -> Path:
+def checked_output(
+    path: Path, *, kinds: Sequence[str], inputs: Iterable[str | Path], replace: bool, option: str = "--out"
+) -> Path:
     """The path itself, after checking that the file may be written; leftovers of killed writers beside it are removed.
 
     Args:
         path: where to write; a stream such as /dev/stdout is written into.
+        kinds: the extensions that are what will be written: another one, or none, would open as something else.
         inputs: files and folders that the command reads; names that are no paths are let pass.
         replace: whether an older file may be replaced.
         option: what names the path on the command line.
 
     Raises:
-        DataError: it is an input, also by another name; a file is there and is not to be replaced; it is a folder or a
-            disk; its folder is missing.
+        DataError: it has another extension; it is an input, also by another name; a file is there and is not to be
+            replaced; it is a folder or a disk; its folder is missing.
     """
     if "\0" in str(path):
         raise DataError(f"{option} {str(path)!r}: a path has no NUL character. Give another file.")
@@ -44,6 +47,9 @@ def checked_output(path: Path, *, inputs: Iterable[str | Path], replace: bool, o
         for given in inputs:
             if is_part_of(path, Path(given)):
                 raise DataError(f"{option} {path}: is an input of this command. Give another file.")
+    if path.suffix.lower() not in kinds:
+        raise DataError(f"{option} {path}: unknown extension {path.suffix!r}. Use {' or '.join(kinds)}.")
+    if place is Place.FILE:
         if not replace:
             raise DataError(f"{option} {path}: exists. Add --replace to replace it, or give another file.")
         if not os.access(path, os.W_OK):

@@ -32,11 +32,8 @@ def region(
     A folder gives decoder o encoder, in the units of the data. Rank, norms and tripoints are exact on the slice.
     """
     from isthmus.cli.output_file import checked_output
-    from isthmus.errors import DataError
 
-    if out.suffix.lower() not in {".png", ".svg"}:
-        raise DataError(f"--out {out}: unknown extension {out.suffix!r}. Use .png or .svg.")
-    checked_output(out, inputs=[model, data], replace=replace)
+    checked_output(out, kinds=[".png", ".svg"], inputs=[model, data], replace=replace)
 
     from isthmus.cli.interrupts import warnings_as_lines
     from isthmus.cli.region_run import draw, measure, plane, print_measured, read_model

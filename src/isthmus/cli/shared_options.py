@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from isthmus.errors import DataError
+
 if TYPE_CHECKING:
     from isthmus.tasks.table_options import TableOptions
+
+LARGEST = 2**63  # of seeds and counts
 
 Model = Annotated[Path, typer.Argument(help="A folder of discover, .safetensors, a state dict (.pt), or .pt2.")]
 Samples = Annotated[str, typer.Option(help="Samples that the network takes: a file, or builtin:NAME.")]
@@ -47,6 +51,17 @@ class TableReading:
         from isthmus.tasks.table_options import TableOptions  # brings torch with it
 
         return TableOptions(self.sep, self.decimal, self.encoding, self.comment, **others)
+
+
+def check_sizes(record: object) -> None:
+    """Refuse numbers that no generator and no file takes: as a range of the option, its end would fill the help.
+
+    Raises:
+        DataError: a number is 2^63 or more.
+    """
+    for name, value in plain_fields(record).items():
+        if isinstance(value, int) and value >= LARGEST:
+            raise DataError(f"--{name.replace('_', '-')} {value}: needs a number below 2^63.")
 
 
 def plain_fields(record: object) -> dict[str, object]:

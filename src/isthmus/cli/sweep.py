@@ -1,4 +1,4 @@
-"""`isthmus sweep PLAN.toml`, and `isthmus sweep status|table|plot|reindex DIR`: options in, lines and exit codes out.
+"""`isthmus sweep PLAN.toml`, and `isthmus sweep status|table|plot|report|reindex DIR`: options in, lines and codes out.
 
 The sweep itself: `sweeps`. How progress looks: `progress_bar`. What stands in a folder: `sweep_folder`.
 """
@@ -34,12 +34,13 @@ _EXAMPLES = {
     "status": "Example: isthmus sweep status runs/plan",
     "table": "Example: isthmus sweep table runs/plan --out runs.csv",
     "plot": "Example: isthmus sweep plot runs/plan --axis network.depth --quantity rank",
+    "report": "Example: isthmus sweep report runs/plan",
     "reindex": "Example: isthmus sweep reindex runs/plan",
 }
 _Folder = Annotated[Path, typer.Argument(help="The folder of a sweep.")]
 
 
-@app.command(cls=Command, epilog=_EXAMPLES["run"])
+@app.command(epilog=_EXAMPLES["run"], cls=Command)
 @speaking
 def run(
     plan: Annotated[Path, typer.Argument(help="A TOML file: task, network, training, grid.")],
@@ -103,7 +104,7 @@ def _carried_out(path: Path, folder: Path, choice: Any, *, retries: int, most_ru
     return codes.get(summary.outcome, ExitCode.DOUBTFUL)
 
 
-@app.command(cls=Command, epilog=_EXAMPLES["status"])
+@app.command(epilog=_EXAMPLES["status"], cls=Command)
 @speaking
 def status(folder: _Folder) -> int:
     """How many runs are done, waiting and failed, and why."""
@@ -112,7 +113,7 @@ def status(folder: _Folder) -> int:
     return print_status(folder)
 
 
-@app.command(cls=Command, epilog=_EXAMPLES["table"])
+@app.command(epilog=_EXAMPLES["table"], cls=Command)
 @speaking
 def table(
     folder: _Folder,
@@ -125,7 +126,7 @@ def table(
     return print_table(folder) if out is None else write_table(folder, out, replace=replace)
 
 
-@app.command(cls=Command, epilog=_EXAMPLES["plot"])
+@app.command(epilog=_EXAMPLES["plot"], cls=Command)
 @speaking
 def plot(
     folder: _Folder,
@@ -143,7 +144,20 @@ def plot(
     return draw(folder, axis, by, quantity.split(","), out or folder / "sweep.png", replace=replace)
 
 
-@app.command(cls=Command, epilog=_EXAMPLES["reindex"])
+@app.command(epilog=_EXAMPLES["report"], cls=Command)
+@speaking
+def report(
+    folder: _Folder,
+    out: Annotated[Path | None, typer.Option(help="The page, .html; default DIR/report.html.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace an older file of that name.")] = False,
+) -> int:
+    """One page about all runs: pictures against every setting, and a table to sort and to filter."""
+    from isthmus.cli.sweep_folder import write_page
+
+    return write_page(folder, out or folder / "report.html", replace=replace)
+
+
+@app.command(epilog=_EXAMPLES["reindex"], cls=Command)
 @speaking
 def reindex(folder: _Folder) -> int:
     """Make the index again from the folders of the runs; damaged runs are set aside."""

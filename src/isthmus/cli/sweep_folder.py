@@ -15,7 +15,7 @@ from isthmus.cli.voice import tell
 from isthmus.errors import DataError, SweepError
 from isthmus.sweeps.folder import FAILED, SweepFolder
 from isthmus.sweeps.index import Row, Status
-from isthmus.sweeps.run_table import NUMBERS, SPANS, run_columns
+from isthmus.sweeps.run_table import NUMBERS, SPANS, drawn_settings, run_columns
 from isthmus.writing.atomic import atomic_path
 
 _SHOWN = ("outcome", "objective", "data_loss", "penalty", "rank", "rank_estimate", *SPANS, "seconds", "error")
@@ -94,13 +94,11 @@ def write_table(folder: Path, path: Path, *, replace: bool = False) -> int:
     Raises:
         DataError: an extension that is neither .csv nor .parquet, or pyarrow is missing.
     """
-    if path.suffix.lower() not in {".csv", ".parquet"}:
-        raise DataError(f"--out {path}: unknown extension {path.suffix!r}. Use .csv or .parquet.")
     import pandas as pd
 
     from isthmus.tasks.csv_cells import csv_text
 
-    checked_output(path, inputs=[folder], replace=replace)
+    checked_output(path, kinds=[".csv", ".parquet"], inputs=[folder], replace=replace)
     table = pd.DataFrame(run_columns(rows_of(SweepFolder(folder))))
     with atomic_path(path) as temporary:
         if path.suffix.lower() == ".csv":
@@ -112,6 +110,23 @@ def write_table(folder: Path, path: Path, *, replace: bool = False) -> int:
                 raise DataError(f"--out {path}: needs pyarrow. Install isthmus[tables], or write a .csv.") from None
     tell(out=path, runs=len(table))
     _say(f"{path}: {len(table)} run{'s' * (len(table) != 1)}")
+    return 0
+
+
+def write_page(folder: Path, path: Path, *, replace: bool = False) -> int:
+    """One page about all runs; exit code 0.
+
+    Raises:
+        DataError: an extension that is no page. SweepError: no runs are there yet.
+    """
+    place = SweepFolder(folder)
+    checked_output(path, kinds=[".html"], inputs=[folder], replace=replace)
+    rows = rows_of(place)
+    from isthmus.sweeps.sweep_page import write_sweep_page
+
+    write_sweep_page(path, rows, folder)
+    tell(out=path, runs=len(rows))
+    _say(f"{path}: {len(rows)} run{'s' * (len(rows) != 1)}")
     return 0
 
 
@@ -141,31 +156,24 @@ def draw(
     Raises:
         DataError: a name that is no setting or number of these runs, or an extension that is no picture.
     """
-    if path.suffix.lower() not in {".png", ".svg"}:
-        raise DataError(f"--out {path}: unknown extension {path.suffix!r}. Use .png or .svg.")
     place = SweepFolder(folder)
-    checked_output(path, inputs=[folder], replace=replace)
+    checked_output(path, kinds=[".png", ".svg"], inputs=[folder], replace=replace)
     import pandas as pd
     from matplotlib.figure import Figure
 
     from isthmus import plots
     from isthmus.plots.style import SIZE, own_settings
 
-    table = pd.DataFrame(run_columns(rows_of(place)))
-    numeric = [name for name in table.columns if "." in name and pd.api.types.is_numeric_dtype(table[name])]
+    columns = run_columns(rows_of(place))
+    table, (numeric, few) = pd.DataFrame(columns), drawn_settings(columns)
     if not numeric:
         raise DataError(f"{folder}: no setting differs between its runs. Sweep over one to draw it.")
-    many_first = sorted(
-        (name for name in numeric if name.rpartition(".")[2] != "seed"), key=lambda n: -table[n].nunique()
-    )
-    settings = [name for name in table.columns if "." in name]
-    lines = _column(by, settings, "--by") if by else None
-    free = [name for name in (many_first or numeric) if name != lines]
-    along = _column(axis, numeric, "--axis") if axis else (free or numeric)[0]
+    lines = _column(by, [name for name in columns if "." in name], "--by") if by else None
+    along = _column(axis, numeric, "--axis") if axis else next((n for n in numeric if n != lines), numeric[0])
     if along == lines:
         raise DataError(f"--by {by}: that is the axis already. Give another setting, or another one with --axis.")
     if lines is None:
-        lines = next((name for name in many_first if name != along), None)
+        lines = next((name for name in few if name != along), None)
     names = [_column(name, NUMBERS, "--quantity") for name in quantities]
     with own_settings():
         figure = Figure(figsize=(SIZE[0] * len(names), SIZE[1]), layout="constrained")

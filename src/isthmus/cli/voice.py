@@ -14,13 +14,21 @@ from functools import wraps
 from typing import Annotated, get_args
 
 import typer
-from typer.models import ArgumentInfo
+from typer.models import ArgumentInfo, OptionInfo
 
 from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.interrupts import say_interrupted
 from isthmus.writing.shown import plain_value
 
 LOGGER = "isthmus"  # of the library, everywhere
+# what an option is about, and the options: "Options" has those of no panel
+_PANELS = {
+    "Task": "target autoencode classes encoder decoder ranks candidates log units loss",
+    "Rows and columns": "leave_out drop_missing impute groups ordered rows scaling sep decimal encoding comment",
+    "Search": "effort max_seconds seed ridge starts depth evaluations network depth_path control",
+    "Results": "out resume replace pictures dry_run export onnx",
+    "Machine": "workers executor scheduler slurm patience device dashboard tls_ca_file tls_cert tls_key memory",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +95,7 @@ def speaking(carry_out: Callable[..., int]) -> Callable[..., int]:
 
     own = inspect.signature(carry_out)
     _call_as_written(own)
+    _sort_into_panels(own)
     added = {
         "as_json": (bool, typer.Option("--json", help="Print one JSON object instead of words.")),
         "quiet": (bool, typer.Option("-q", "--quiet", help="No notes and no progress.")),
@@ -100,6 +109,15 @@ def speaking(carry_out: Callable[..., int]) -> Callable[..., int]:
     spoken = wraps(carry_out)(command)
     spoken.__signature__ = inspect.Signature(parameters, return_annotation=int)  # pyright: ignore[reportAttributeAccessIssue]
     return spoken
+
+
+def _sort_into_panels(own: inspect.Signature) -> None:
+    """Set options under the question that they answer: nobody reads a list of forty-eight."""
+    panel_of = {name: panel for panel, names in _PANELS.items() for name in names.split()}
+    for argument in own.parameters.values():
+        for hint in get_args(argument.annotation):
+            if isinstance(hint, OptionInfo):
+                hint.rich_help_panel = panel_of.get(argument.name)
 
 
 def _call_as_written(own: inspect.Signature) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from isthmus.diagnostics.leaky_sums import LeakySums, leaky_sums, stream_and_gradients
-from isthmus.errors import DataError, NumericalWarning, ShapeError
+from isthmus.errors import DataError, NumericalWarning, ShapeError, outside
 from isthmus.networks import LeakyResNet
 from isthmus.networks.arguments import tensor_argument
 from isthmus.theory import (
@@ -144,7 +144,7 @@ def leaky_diagnosis(
             f"leaky_diagnosis: the network is far from critical, relative stationarity {total:.2g} "
             f"> {FAR:g}: only hamiltonian_pontryagin can be trusted. Train with PreconditionedLBFGS.",
             NumericalWarning,
-            stacklevel=2,
+            stacklevel=outside(),
         )
     path = partial(leaky_path, exact, inputs, targets, ridge=ridge, loss=of_data)
     costs, speeds = _energies(exact, sums, path, relative_gamma=float(relative_gamma))

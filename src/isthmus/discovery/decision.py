@@ -86,10 +86,13 @@ def _agreement(readings: Readings, rank: int) -> tuple[str, ...]:
     counted_ones = readings.counted_neighbours
     ridges = [f"{ridge:g}" for ridge, _ in sorted(counted_ones)]
     where = f"ridge{'s' * (len(ridges) > 1)} {' and '.join(ridges)}"
+    worse: dict[int, list[str]] = {}
+    for ridge, reading in readings.neighbours:
+        if (ridge, reading) not in counted_ones and (reading.rank != rank or not ridges):
+            worse.setdefault(reading.rank, []).append(f"{ridge:g}")
     hidden = [
-        f"At ridge {ridge:g}, where networks predict clearly worse, it is {reading.rank}."
-        for ridge, reading in readings.neighbours
-        if (ridge, reading) not in counted_ones and (reading.rank != rank or not ridges)
+        f"At ridge{'s' * (len(at) > 1)} {' and '.join(at)}, where networks predict clearly worse, it is {other}."
+        for other, at in worse.items()
     ]
     return (
         f"The objective curve, the held-out error and the Jacobian all read {rank}.",

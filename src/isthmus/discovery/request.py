@@ -35,7 +35,7 @@ from isthmus.discovery.work.elsewhere import Where, opened, units_at_once
 from isthmus.discovery.work.progress import ProgressListener
 from isthmus.discovery.work.runner import Tracker, UnitRunner, check_same_run
 from isthmus.discovery.work.search_memory import Foresight, announce_memory
-from isthmus.errors import DataWarning
+from isthmus.errors import DataWarning, outside
 from isthmus.networks.devices import CPU
 from isthmus.tasks import covariance_surrogate
 from isthmus.tasks.input_columns import recorded
@@ -88,10 +88,10 @@ class Request:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for note in self.data.notes():
-                warnings.warn(note, DataWarning, stacklevel=2)
+                warnings.warn(note, DataWarning, stacklevel=outside())
             problem = self.sample.posed(self.settings)
         for warning in caught:
-            warnings.warn(str(warning.message), warning.category, stacklevel=3)
+            warnings.warn(str(warning.message), warning.category, stacklevel=outside())
         if problem is None:
             data = self.data
             found = constant_discovery(

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from isthmus.discovery.chains.module_input import checked_input, checked_output
 from isthmus.discovery.data.splitting import folds
 from isthmus.discovery.factors import Factorisation
-from isthmus.errors import DataWarning
+from isthmus.errors import DataWarning, outside
 from isthmus.networks import FullyConnected
 from isthmus.networks.copies import copied_module
 from isthmus.tasks.arrays import counted
@@ -83,5 +83,5 @@ def _warn_of_few_rows(told: Factorisation[M], x: Tensor) -> None:
             f"for each: the cut fits the rows it was given. Its relative error is {told.relative_error:.2g} on these, "
             f"and {unseen} on rows that it has not seen. Give more rows, or a lower rank.",
             DataWarning,
-            stacklevel=3,
+            stacklevel=outside(),
         )

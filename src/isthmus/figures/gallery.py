@@ -14,10 +14,11 @@ from isthmus.figures.claims import Claim, Judgement, tally
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.parts import Part
 from isthmus.figures.workshop import Workshop
-from isthmus.reports.gallery_page import Section, write_gallery
+from isthmus.reports.gallery_page import Gallery, Section, write_gallery
 from isthmus.reports.picture import Picture
 from isthmus.reports.pictures import save_pictures
 from isthmus.reports.tables import TableText
+from isthmus.reports.words import VerdictText
 from isthmus.writing.atomic import write_text
 
 PAGE, VERDICTS, TABLE, PICTURES = "gallery.html", "verdicts.json", "verdicts.md", "pictures"
@@ -142,7 +143,9 @@ def _write(found: Sequence[Finished], preset: Preset, folder: Path, command: str
     sections = [_section(done) for done in found]
     lines = {f"preset {preset.value}": "the numbers of every plan; presets differ in nothing else"}
     lines |= {"command": command} if command else {}
-    write_gallery(folder / PAGE, headline(found), verdict_table(found), sections, lines)
+    words = VerdictText(headline(found), ())
+    page = Gallery("Figures of the papers", words, sections, lines, claims=verdict_table(found))
+    write_gallery(folder / PAGE, page)
     write_text(folder / VERDICTS, json.dumps(verdicts(found, preset), indent=1) + "\n")
     write_text(folder / TABLE, markdown(found))
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-from isthmus.errors import DataWarning
+from isthmus.errors import DataWarning, outside
 from isthmus.networks.argument_fields import Field, choice, listed, real, switch, whole
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.leaky import LeakyResNet
@@ -145,7 +145,7 @@ def _read_announced(group: str) -> None:
             register(found)
         except Exception as error:  # noqa: BLE001 - of somebody else's code
             text = f"network kind {entry.name!r} of {entry.value}: left out ({type(error).__name__}: {error})."
-            warnings.warn(text, DataWarning, stacklevel=3)
+            warnings.warn(text, DataWarning, stacklevel=outside())
 
 
 def register(kind: KindOfNetwork) -> None:

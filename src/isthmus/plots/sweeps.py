@@ -13,6 +13,7 @@ from isthmus.plots.style import HUES, INK, MUTED, axes_or_new, in_own_settings, 
 
 _COLORS = (*HUES, INK, MUTED)
 _MARKERS = "os^Dv<>P*X"
+_DASHES = ("-", (0, (4, 3)), (0, (1, 2)), (0, (6, 2, 1, 2)))  # ranks are often equal: what lies below shows through
 _WIDE = 20.0  # ratio of largest to smallest from which an axis is logarithmic
 
 
@@ -47,8 +48,8 @@ def sweep_lines(
         middle = pd.Series(y).groupby(x).median()
         ax.plot(x, y, linestyle="none", marker=".", markersize=4, color=color, alpha=0.45)
         ax.plot(
-            middle.index, middle.to_numpy(), marker=_MARKERS[i % len(_MARKERS)], markersize=4.5, color=color,
-            label=label or None,
+            middle.index, middle.to_numpy(), marker=_MARKERS[i % len(_MARKERS)], markersize=max(3.5, 7.5 - 1.5 * i),
+            linestyle=_DASHES[i % len(_DASHES)], color=color, label=label or None,
         )  # fmt: skip
     _scale(ax, rows[axis].to_numpy(float), rows[quantity].to_numpy(float))
     ax.set_xlabel(_short(axis).replace("_", " "))

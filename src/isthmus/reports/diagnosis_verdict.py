@@ -11,6 +11,7 @@ from isthmus.tasks.arrays import counted
 from isthmus.theory import RankEstimate
 
 NEAR_IDENTITY = 0.1
+ALL_OUTPUTS = "number of outputs"
 MUCH_LOST = 0.1  # of the output's spread: through a rank that loses more the network does not work
 
 
@@ -43,7 +44,7 @@ def _headline(found: Diagnosis) -> str:
     least = float(np.nanmin(lost)) if told else np.nan
     if told and least <= MUCH_LOST:
         inside = [share for i, share in enumerate(lost) if share <= MUCH_LOST and _is_narrow(found, i, rank.estimate)]
-        is_all = rank.estimate == rank.upper and rank.upper_reason == "number of outputs"
+        is_all = rank.estimate == rank.upper and rank.upper_reason == ALL_OUTPUTS
         if is_all and not inside:
             return (
                 f"No narrow place: the network {sure} through {dimensions(rank.estimate)}, as many as it has outputs."
@@ -51,7 +52,8 @@ def _headline(found: Diagnosis) -> str:
         ending = "" if inside else "; no narrow place"
         return f"{suggested}: {_percent(min(inside, default=least))} of the output is lost there{ending}."
     ranks = cuts["rank"].sel(loss=MUCH_LOST).values
-    narrow = [(int(k), i) for i, k in enumerate(ranks) if np.isfinite(k) and _is_narrow(found, i, int(k))]
+    most = rank.upper if rank.upper_reason == ALL_OUTPUTS else np.inf  # more than there are outputs is no narrow place
+    narrow = [(int(k), i) for i, k in enumerate(ranks) if k <= most and _is_narrow(found, i, int(k))]
     through = f"through {dimensions(rank.estimate)}, which its readings suggest, {_percent(least)}"
     if narrow:
         k, place = min(narrow)

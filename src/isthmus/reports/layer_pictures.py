@@ -79,17 +79,17 @@ def profile_pictures(layers: xr.Dataset, rank: int) -> list[Picture]:
     return found
 
 
-def layer_pictures(layers: xr.Dataset, rank: int) -> list[Picture]:
-    """Spectra over depth, and that of the Jacobian, as far as the table has them."""
+def layer_pictures(layers: xr.Dataset, rank: int | None) -> list[Picture]:
+    """Spectra over depth, and that of the Jacobian, as far as the table has them; None: no rank stands out."""
+    marked = "" if rank is None else f"; rank {rank} is marked"
     pictures: list[Picture] = []
     if "activation_singular_values" in layers:
         pictures.append(
             Picture(
                 "layer_spectra",
                 "Singular values of the centred activations in every layer, bright is large. A bottleneck shows as "
-                "layers that go dark behind the dashed line.",
-                f"Map of relative singular values for {counted(layers.sizes['layer'], 'layer')}; rank {rank} is "
-                f"marked.",
+                f"layers that go dark behind {'the dashed line' if rank is not None else 'a few directions'}.",
+                f"Map of relative singular values for {counted(layers.sizes['layer'], 'layer')}{marked}.",
                 lambda: plots.layer_spectra(layers, rank=rank),
             )
         )
@@ -98,7 +98,7 @@ def layer_pictures(layers: xr.Dataset, rank: int) -> list[Picture]:
             Picture(
                 "jacobian_spectrum",
                 "Singular values of the network's Jacobian: how many directions of the input matter near a sample.",
-                f"Singular values of the Jacobian relative to the first; rank {rank} is marked.",
+                f"Singular values of the Jacobian relative to the first{marked}.",
                 lambda: plots.jacobian_spectrum(layers, rank=rank),
             )
         )

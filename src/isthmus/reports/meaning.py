@@ -8,7 +8,7 @@ from isthmus.discovery.halves import INDEX, MODE, RANK, RankKind
 from isthmus.reports.picture import Picture
 from isthmus.reports.tables import TableText
 from isthmus.tasks.arrays import counted
-from isthmus.tasks.names import shown
+from isthmus.tasks.names import quoted, shown
 
 _NAMED = 3  # inputs and candidates that are named for each coordinate
 _ATTRIBUTION = "How strongly each coordinate follows each input: its mean slope, in units of the spread of both"
@@ -85,9 +85,9 @@ def meaning_table(meaning: xr.Dataset) -> TableText:
 
 
 def _most(table: xr.DataArray, dimension: str, *, digits: str = ".2g") -> list[str]:
-    """The largest entries of each coordinate, largest first, as "name 0.93, name 0.41"."""
-    names = table[dimension].values
+    """The largest entries of each coordinate, as "name 0.93, name 0.41"; a name with a comma stands in quotes."""
+    names = [shown(name) if "," not in str(name) else quoted(name) for name in table[dimension].values]
     rows = table.transpose("coordinate", dimension).values
     order = np.argsort(-rows, axis=1, kind="stable")[:, :_NAMED]
     pairs = zip(rows, order, strict=True)
-    return [", ".join(f"{shown(names[j])} {row[j]:{digits}}" for j in best) for row, best in pairs]
+    return [", ".join(f"{names[j]} {row[j]:{digits}}" for j in best) for row, best in pairs]

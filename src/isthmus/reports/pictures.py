@@ -26,6 +26,7 @@ from isthmus.reports.meaning import meaning_pictures
 from isthmus.reports.picture import Picture, drawn, svg_of
 from isthmus.reports.straight_pictures import straight_pictures
 from isthmus.tasks.arrays import counted
+from isthmus.theory import Verdict
 from isthmus.writing.atomic import atomic_path
 
 _DPI = 200
@@ -49,7 +50,7 @@ def pictures_of(
         ]
     if not result.scree.sizes["rank"]:  # a constant target: nothing was trained
         return []
-    found = [*_curve_pictures(result), *layer_pictures(result.diagnosis.layers, result.rank)]
+    found = [*_curve_pictures(result), *layer_pictures(result.diagnosis.layers, marked_rank(result))]
     starts = Picture(
         "starts",
         "Every start: its objective over the least one at the same ridge (lower is better). The number is the rank of "
@@ -68,6 +69,11 @@ def pictures_of(
     kind = RANK_KINDS[result.kind]
     of_meaning = [] if meaning is None else meaning_pictures(meaning, kind)
     return [*straight, *found, starts, *depth, *coordinates, *of_meaning]
+
+
+def marked_rank(found: Discovery) -> int | None:
+    """The rank that pictures mark: none where the verdict says that none stands out."""
+    return found.rank if found.verdict in {Verdict.CONFIDENT, Verdict.DOUBTFUL} else None
 
 
 def write_pictures(
@@ -114,7 +120,8 @@ def _of_the_usual_depth(found: Discovery) -> str:
 def _curve_pictures(found: Discovery) -> list[Picture]:
     words = found.loss.words
     linear = words.autoencoder if found.task == "autoencoding" else words.linear
-    last, rank = found.scree["rank"].values.max(initial=0), found.rank
+    last, rank = found.scree["rank"].values.max(initial=0), marked_rank(found)
+    marked = "" if rank is None else f", with the chosen rank {rank} marked"
     noun, compared = RANK_KINDS[found.kind].noun, found.loss.compared
     slack = f"{compared.amount(math.log1p(SLACK)):.2g} {compared.amount_unit}"
     return [
@@ -122,7 +129,7 @@ def _curve_pictures(found: Discovery) -> list[Picture]:
             "scree",
             f"Error through each number of {noun}s, over {words.unit}. A rank stands out where the held-out error "
             f"falls steeply up to it and no further, from 1 through none; squares: {linear}.",
-            f"Error against the number of {noun}s from 1 to {last}, with the chosen rank {rank} marked.",
+            f"Error against the number of {noun}s from 1 to {last}{marked}.",
             lambda: plots.scree(found.scree, rank=rank, noun=noun),
         ),
         Picture(
@@ -130,7 +137,7 @@ def _curve_pictures(found: Discovery) -> list[Picture]:
             f"How much the least objective rises when fewer {noun}s are allowed, for each ridge. The rank is the "
             f"least number below the dotted line at {slack}; the jump to its left says how sharp it is."
             f"{_of_the_usual_depth(found)}",
-            f"Excess objective against {noun}s allowed, one line per ridge, with the chosen rank {rank} marked.",
+            f"Excess objective against {noun}s allowed, one line per ridge{marked}.",
             lambda: plots.objective_curve(found.objective_curve, rank=rank, noun=noun, compared=compared),
         ),
     ]

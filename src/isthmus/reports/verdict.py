@@ -14,6 +14,7 @@ from isthmus.discovery import Discovery
 from isthmus.discovery.evidence.straight_halves import straight_halves
 from isthmus.discovery.groups.group_words import before_rounding, groups_in_words
 from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS
+from isthmus.discovery.remedies.anew import EveryRowHeldOut
 from isthmus.reports.depth_words import depth_sentence
 from isthmus.reports.diagnosis_verdict import verdict_of_diagnosis
 from isthmus.reports.steepest_words import has_steepest, steepest_line
@@ -222,7 +223,7 @@ def _one_fewer(found: Discovery) -> str:
     ratio = found.readings.get("one_fewer")
     if ratio is None or not math.isfinite(ratio) or found.rank < 1:
         return ""
-    fewer = _counted(found, found.rank - 1)
+    fewer = _counted(found, found.rank - 1) if found.rank > 1 else "none"
     if ratio < _SAME:
         return f"with {fewer} the error is not larger."
     return f"with {fewer} the error is {_times(ratio)} as large."
@@ -234,8 +235,11 @@ def _stability(found: Discovery) -> str:
     if rows is None or starts is None or found.rank < 1:
         return ""
     read = RANK_KINDS[found.kind].held_out_reads.format(found.rank)
+    # what all rows read, where each was held out, stands among the doubts: these are those of the first split alone
+    is_first = any(one["name"] == EveryRowHeldOut.name for one in found.remedies)
+    which = "the rows that were held out first" if is_first else "the held-out rows"
     return (
-        f"the held-out error {read} in {percent(rows)} of the resamples of the held-out rows, and "
+        f"the held-out error {read} in {percent(rows)} of the resamples of {which}, and "
         f"{percent(starts)} of the starts have a Jacobian of that rank."
     )
 

@@ -3,7 +3,7 @@
 Over the grid of a plan: `sweeping`. Where results lie: `store`. What the numbers mean: `execution.Computed`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from isthmus.sweeps.index import Row
 
@@ -12,6 +12,7 @@ SPANS = ("rank_index", "rank_mode")  # of networks with a linear half alone: oth
 FLOATS = ("objective", "data_loss", "penalty", "stationarity", "seconds")
 COUNTS = ("gradient_evaluations", "steps", "rank", *READINGS, *SPANS, "true_rank")
 NUMBERS = (*FLOATS, *COUNTS)
+MOST_LINES = 10  # in one picture
 
 
 def run_columns(rows: Sequence[Row]) -> dict[str, list[object]]:
@@ -27,6 +28,31 @@ def run_columns(rows: Sequence[Row]) -> dict[str, list[object]]:
     columns["error"] = [row.error.strip().splitlines()[-1] if row.error.strip() else "" for row in rows]
     order = sorted(range(len(rows)), key=lambda i: [_key(values[i]) for values in varying.values()])
     return {name: [values[i] for i in order] for name, values in columns.items()}
+
+
+def drawn_settings(columns: Mapping[str, Sequence[object]]) -> tuple[list[str], list[str]]:
+    """The settings against which numbers can be drawn, and those whose values may get a line each.
+
+    Those of most values first. Seeds are the last of the axes, and get no lines. Numbers alone make an axis; lines are
+    for words too, but for no more of them than an eye tells apart.
+
+    Args:
+        columns: as `run_columns` gives them.
+    """
+    counts = {name: len(set(map(str, values))) for name, values in columns.items() if "." in name}
+    ordered = sorted(counts, key=lambda name: (is_seed(name), -counts[name]))
+    along = [name for name in ordered if all(map(_is_number, columns[name]))]
+    return along, [name for name in ordered if not is_seed(name) and counts[name] <= MOST_LINES]
+
+
+def is_seed(setting: str) -> bool:
+    """Whether a setting makes another draw of the same."""
+    return setting.rpartition(".")[2] == "seed"
+
+
+def _is_number(value: object) -> bool:
+    """Whether it stands on an axis, or nowhere: a setting that other kinds of networks lack."""
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
 def _varying_settings(rows: Sequence[Row]) -> dict[str, list[object]]:

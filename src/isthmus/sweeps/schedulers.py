@@ -14,7 +14,7 @@ import dask
 from distributed import Client, LocalCluster
 from distributed.utils import LoopRunner
 
-from isthmus.errors import ExposureWarning, SweepError
+from isthmus.errors import ExposureWarning, SweepError, outside
 from isthmus.processes.children import deaf_to, safe_path, start_tracker
 from isthmus.sweeps.cluster import CONNECT_SECONDS, MOST_DEATHS, Cluster
 from isthmus.sweeps.engine_choice import Certificates
@@ -107,6 +107,6 @@ def joined_cluster(address: str, certificates: Certificates | None = None, *, pa
             f"{made.address}: this scheduler asks nobody who they are. Whoever reaches its port can run code as you; "
             "start scheduler and workers with --tls-ca-file, --tls-cert and --tls-key.",
             ExposureWarning,
-            stacklevel=2,
+            stacklevel=outside(),
         )
     return made

@@ -14,12 +14,14 @@ from isthmus.errors import DataError, PlanError
 from isthmus.networks.argument_fields import Field, choice, listed, optional, real, switch, whole, words
 from isthmus.sweeps.fields import Settings, canonical, shown, unknown
 from isthmus.tasks import BUILTIN, Task, builtin, read_table
+from isthmus.tasks.table_options import TableOptions
 
 _FILE: Mapping[str, Field] = {
     "file": words(),
     "target": listed(words(), also_single=True, default=[]),
     "classes": optional(words()),
     "autoencode": switch(default=False),
+    "leave_out": listed(words(), also_single=True, default=[]),
 }
 _BY_TYPE: Mapping[object, Callable[[object], Field]] = {
     int: lambda default: whole(0, default=default),
@@ -35,7 +37,8 @@ def canonical_task(given: Mapping[str, object], *, where: str, folder: Path) -> 
     A file enters by the checksum of its bytes and never by its path: moved data are the same data.
 
     Args:
-        given: `name` with the arguments of that task, or `file` with `target`, `classes` or `autoencode`.
+        given: `name` with the arguments of that task, or `file` with `target`, `classes` or `autoencode` and, of its
+            columns, those to `leave_out`.
         where: how an error names the place.
         folder: where a relative path starts.
 
@@ -47,7 +50,10 @@ def canonical_task(given: Mapping[str, object], *, where: str, folder: Path) -> 
         path = folder / str(found.pop("file"))
         if not _is_file(path):
             raise PlanError(f"{where}: task.file is {shown(str(path))}; needs a file that is there. Check the path.")
-        found["target"] = [found["target"]] if isinstance(found["target"], str) else found["target"]
+        for key in ("target", "leave_out"):
+            found[key] = [found[key]] if isinstance(found[key], str) else found[key]
+        if not found["leave_out"]:  # ids of runs from before there was this key stay what they are
+            del found["leave_out"]
         return {"sha256": _checksum(path), "suffix": path.suffix.lower(), **found}, str(path.resolve())
     name = given.get("name")
     if not isinstance(name, str) or name not in BUILTIN:
@@ -109,13 +115,15 @@ def make_task(settings: Mapping[str, object], source: str | None) -> Task:
             return builtin(name, seed=int(str(arguments.get("seed", 0))))
         return maker(**arguments)
     check_source(settings, source)
-    classes, target = settings["classes"], settings["target"]
+    classes, target, left_out = settings["classes"], settings["target"], settings.get("leave_out", [])
     assert isinstance(target, list)
+    assert isinstance(left_out, list)
     return read_table(
         str(source),
         target=[str(column) for column in target],
         classes=None if classes is None else str(classes),
         autoencode=bool(settings["autoencode"]),
+        options=TableOptions(leave_out=tuple(map(str, left_out))),
     )
 
 

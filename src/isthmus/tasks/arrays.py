@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 from jaxtyping import Bool, Float64, Integer, Shaped
 
-from isthmus.errors import DataError, DataWarning
+from isthmus.errors import DataError, DataWarning, outside
 from isthmus.tasks.mapped import is_on_disk, let_go, mapped
 
 LEAST_ROWS = 20
@@ -220,7 +220,7 @@ def drop_constant_columns(
     if not constant.any():
         return x, tuple(columns)
     words = [repr(columns[c]) if columns else str(c + 1) for c in constant.nonzero()[0].tolist()]
-    warnings.warn(f"{name}: dropped the constant {listing(words, 'column')}.", DataWarning, stacklevel=2)
+    warnings.warn(f"{name}: dropped the constant {listing(words, 'column')}.", DataWarning, stacklevel=outside())
     kept = tuple(c for c, is_constant in zip(columns, constant, strict=True) if not is_constant) if columns else ()
     return np.ascontiguousarray(x[:, ~constant]), kept
 
@@ -242,7 +242,7 @@ def check_rows(num_rows: int, *, name: str = "x", refuse: bool = False) -> None:
     )
     if refuse:
         raise DataError(sentence)
-    warnings.warn(sentence, DataWarning, stacklevel=2)
+    warnings.warn(sentence, DataWarning, stacklevel=outside())
 
 
 def check_same_length(num_x: int, num_y: int, *, name: str = "x, y") -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float64
 
-from isthmus.errors import DataError, DataWarning
+from isthmus.errors import DataError, DataWarning, outside
 from isthmus.tasks.arrays import counted, listing
 from isthmus.tasks.cells import CellProblem, as_numbers, missing_cells, unusable_type
 from isthmus.tasks.input_columns import InputColumn, Made
@@ -52,7 +52,7 @@ def check_present(columns: Sequence[str], wanted: Sequence[str], where: str) -> 
         if name not in known:
             near = difflib.get_close_matches(name[:200], [c[:200] for c in columns[:2000]], n=1)
             hint = f" Did you mean {quoted(near[0])}?" if near else ""
-            shown = [c if len(c) <= 60 and c.isprintable() else quoted(c) for c in columns[:20]]
+            shown = [c if len(c) <= 60 and c.isprintable() and "," not in c else quoted(c) for c in columns[:20]]
             rest = f" and {len(columns) - 20} more" if len(columns) > 20 else ""
             listed = f"{listing(shown, 'column', shown=20)}{rest}"
             raise DataError(f"{where}: has no column {quoted(name)}.{hint} It has {listed}.")
@@ -100,7 +100,7 @@ def said_columns(made: Sequence[InputColumn], where: str, *, are_usable: bool = 
         warnings.warn(
             f"{where}: text in {listing(encoded, 'column', shown=10)} became one 0/1 column per value.",
             DataWarning,
-            stacklevel=4,
+            stacklevel=outside(),
         )
     if are_usable:
         checked_names([column.name for column in made], where)

@@ -16,7 +16,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-from isthmus.errors import DataError, DataWarning
+from isthmus.errors import DataError, DataWarning, outside
 from isthmus.tasks.arrays import counted
 from isthmus.tasks.memory import check_memory
 
@@ -40,15 +40,16 @@ def in_memory(x: object, y: object = None, *, name: str = "x") -> tuple[ArrayLik
         if targets is not None and y is not None:
             raise DataError(f"{name}: brings its own targets. Leave out y.")
         x, y = rows, targets if y is None else y
-    found = _converted(x, name)
+    found: Any = _converted(x, name)
     shape = [int(size) for size in getattr(found, "shape", ())]
     if len(shape) > _PAIR:
         warnings.warn(
             f"{name}: of shape {tuple(shape)} was flattened to {shape[0]} rows of "
             f"{counted(int(np.prod(shape[1:])), 'column')}.",
             DataWarning,
-            stacklevel=4,
+            stacklevel=outside(),
         )
+        found = found.reshape(shape[0], int(np.prod(shape[1:])))
     return found, None if y is None else _converted(y, "y")
 
 

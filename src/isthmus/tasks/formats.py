@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 import pandas as pd
 
-from isthmus.errors import DataError, DataWarning
+from isthmus.errors import DataError, DataWarning, outside
 from isthmus.tasks.array_files import opened_arrays
 from isthmus.tasks.arrays import as_samples, counted
 from isthmus.tasks.cells import CellProblem
@@ -99,6 +99,7 @@ FORMATS: dict[str, Callable[[Path, WantedColumns], Content]] = {
     ".npz": _array,
 }
 EXTENSIONS = tuple(FORMATS)
+IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif")  # each a row of other data, not data
 _HINT = "Check the path, or use builtin:NAME for data that come along."
 
 
@@ -128,7 +129,10 @@ def read_content(path: Path, wanted: WantedColumns) -> Content:
     checked = checked_file(path, hint=_HINT)
     extension = "".join(path.suffixes[-2:] if path.suffix.lower() == PACKED else path.suffixes[-1:]).lower()
     if extension not in FORMATS:
-        raise DataError(f"{path}: unknown extension {extension!r}. Use one of {', '.join(EXTENSIONS)}.")
+        stack = (
+            " Images of one size are stacked into one array, images first, in a .npy." if extension in IMAGES else ""
+        )
+        raise DataError(f"{path}: unknown extension {extension!r}. Use one of {', '.join(EXTENSIONS)}.{stack}")
     if checked.stat().st_size == 0:
         raise DataError(f"{path}: the file is empty. Pass a file with at least one row.")
     content = FORMATS[extension](path, wanted)
@@ -155,7 +159,7 @@ def _read_arrays(path: Path) -> Content:
             was = (
                 f"of shape {x.shape} was flattened to {len(x)} rows of {counted(x[0].size if len(x) else 0, 'column')}"
             )
-            warnings.warn(f"{path}: {was}.", DataWarning, stacklevel=2)
+            warnings.warn(f"{path}: {was}.", DataWarning, stacklevel=outside())
         table = _array_table(x, f"{path}, x" if len(file.names) > 1 or path.suffix.lower() == ".npz" else str(path))
     return Content(table) if y is None else Content(table, _targets(y, f"{path}, y"))
 

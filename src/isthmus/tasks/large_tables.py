@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import pandas as pd
 
-from isthmus.errors import DataWarning
+from isthmus.errors import DataWarning, outside
 from isthmus.tasks.array_files import checked_header, mapped_array
 from isthmus.tasks.arrays import NUMBERS_AT_ONCE, check_finite, in_parts
 from isthmus.tasks.cells import CellProblem, as_numbers
@@ -68,7 +68,7 @@ class LargeArray:
         self._array = array.reshape(len(array), -1)
         if array.ndim > _TABLE:
             was = f"of shape {array.shape} was flattened to {len(array)} rows of {self._array.shape[1]} columns"
-            warnings.warn(f"{path}: {was}.", DataWarning, stacklevel=4)
+            warnings.warn(f"{path}: {was}.", DataWarning, stacklevel=outside())
         check_finite(self._array, str(path))
 
     @property

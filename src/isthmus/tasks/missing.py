@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 import pandas as pd
 
-from isthmus.errors import DataError, DataWarning
+from isthmus.errors import DataError, DataWarning, outside
 from isthmus.tasks.arrays import counted, listing
 from isthmus.tasks.cells import as_number
 from isthmus.tasks.names import quoted
@@ -32,7 +32,7 @@ def complete_rows(table: pd.DataFrame, apart: pd.DataFrame | None, where: str) -
     warnings.warn(
         f"{where}: left out {listing(lost.tolist(), 'row')}, in which cells are missing, of {len(table)}; {most}.",
         DataWarning,
-        stacklevel=4,
+        stacklevel=outside(),
     )
     return rows
 
@@ -58,6 +58,6 @@ def filled(table: pd.DataFrame, where: str) -> pd.DataFrame:
             f"{where}: missing cells of {listing(told, 'column', shown=10)} were filled with the median, or with the "
             "most frequent text.",
             DataWarning,
-            stacklevel=4,
+            stacklevel=outside(),
         )
     return found

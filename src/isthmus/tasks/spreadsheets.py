@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from isthmus.errors import DataError, DataWarning
+from isthmus.errors import DataError, DataWarning, outside
 from isthmus.tasks.dialects import unit_row
 from isthmus.tasks.door import through_door
 from isthmus.tasks.memory import check_memory
@@ -51,7 +51,7 @@ def _read(path: Path, keep: Collection[str]) -> tuple[pd.DataFrame, Lines]:
         warnings.warn(
             f"{path}: row {rows[1][0]} of the sheet holds text above numbers ({units}), units perhaps: left out.",
             DataWarning,
-            stacklevel=6,
+            stacklevel=outside(),
         )
         del rows[1]
     rows = [(number, cells + [None] * (len(names) - len(cells))) for number, cells in rows]
@@ -78,7 +78,9 @@ def _rows(path: Path) -> list[Row]:
         book.worksheets[0].reset_dimensions()  # what a file says of its own size is not believed
         rows = _filled(book.worksheets[0].iter_rows(values_only=True), str(path))
     if len(titles) > 1:
-        warnings.warn(f"{path}: sheet {quoted(titles[0])} was read, of {len(titles)}.", DataWarning, stacklevel=7)
+        warnings.warn(
+            f"{path}: sheet {quoted(titles[0])} was read, of {len(titles)}.", DataWarning, stacklevel=outside()
+        )
     return rows
 
 

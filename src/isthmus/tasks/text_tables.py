@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from isthmus.errors import DataError, DataWarning
+from isthmus.errors import DataError, DataWarning, outside
 from isthmus.tasks.arrays import listing
 from isthmus.tasks.cells import CellProblem, as_numbers
 from isthmus.tasks.csv_cells import as_written, unguarded
@@ -99,7 +99,7 @@ def _read(
     found = dialect_of(head, text_extension(path), options)
     lines = TextLines(path, encoding, found.separator, found.comment, found.names, found.left_out)
     if clauses := [*([told] if told else []), *found.told]:
-        warnings.warn(f"{path}: {'; '.join(clauses)}.", DataWarning, stacklevel=6)
+        warnings.warn(f"{path}: {'; '.join(clauses)}.", DataWarning, stacklevel=outside())
     first = next((cells for _, cells in lines.rows()), None)
     if first is None or not any(cell.strip() for cell in first):
         raise DataError(f"{path}: the file has no first row. Pass a file with at least one row.")
@@ -109,7 +109,7 @@ def _read(
             f"{path}: the first row was taken as column names although it holds the {listing(odd, 'number')}. If it is "
             "data, put a row of names above it.",
             DataWarning,
-            stacklevel=6,
+            stacklevel=outside(),
         )
     stripped = [cell.strip() for cell in first]
     header = [str(unguarded(name)) or NAMELESS.format(i) for i, name in enumerate(stripped)]
@@ -200,7 +200,7 @@ def without_row_numbers(table: pd.DataFrame, where: str) -> pd.DataFrame:
             f"{where}: the first column has no name and counts upwards, {numbers[0]} to {numbers[-1]}: taken for "
             f"numbers of rows and left out. If it is a measurement, give it a name.",
             DataWarning,
-            stacklevel=6,
+            stacklevel=outside(),
         )
     return table.iloc[:, 1:]
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
-from isthmus.errors import CheckpointError, DamagedCheckpoint, DataWarning
+from isthmus.errors import CheckpointError, DamagedCheckpoint, DataWarning, outside
 from isthmus.writing.atomic import atomic_path
 from isthmus.writing.checksums import SealedFile, check_archive
 
@@ -92,7 +92,7 @@ def load_twice(path: Path) -> State | None:
         if path.exists():
             _move_aside(path)
         save_state(path, state)
-        warnings.warn(f"{damage}. It was written again from its copy.", DataWarning, stacklevel=2)
+        warnings.warn(f"{damage}. It was written again from its copy.", DataWarning, stacklevel=outside())
     return state
 
 
@@ -105,7 +105,7 @@ def set_aside(path: Path, error: CheckpointError) -> None:
     place = _move_aside(path)
     reason = str(error).partition(";")[0].rstrip(".")
     text = f"{reason}. It was set aside as {place.name}; what it held is computed again."
-    warnings.warn(text, DataWarning, stacklevel=3)
+    warnings.warn(text, DataWarning, stacklevel=outside())
 
 
 def _move_aside(path: Path) -> Path:

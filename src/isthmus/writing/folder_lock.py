@@ -13,7 +13,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from isthmus.errors import DataError, DataWarning
+from isthmus.errors import DataError, DataWarning, outside
 from isthmus.writing.atomic import write_text
 
 LOCK = ".isthmus.lock"
@@ -100,7 +100,7 @@ def _acquire(lock: FileLock, place: Path, note: Path) -> None:
         warnings.warn(
             f"{place}: this file system has no locks. See to it that no other process works there.",
             DataWarning,
-            stacklevel=4,
+            stacklevel=outside(),
         )
 
 

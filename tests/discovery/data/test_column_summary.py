@@ -26,7 +26,7 @@ def test_what_stands_out_is_named() -> None:
     assert said(n=np.arange(7.0, 407)).startswith("column 'n': rises by one")
     assert said(n=np.arange(7.0, 407), ordered=True) == ""
     assert said(n=RNG.permutation(400).astype(float)) == ""
-    assert said(c=np.full(400, 2.5)).startswith("column 'c': the same in every row")
+    assert said(c=np.full(400, 2.5)) == ""  # `discover` warns of it
     assert said(d=5 - 1e8 * A[:, 1]) == "column 'd': the same as 'b' but for scale and origin."
     assert said(d=A[:, 1] + 1e-4 * A[:, 0]) == ""
 

@@ -286,7 +286,11 @@ def test_the_share_done_never_falls_and_never_passes_1() -> None:
     assert fractions[0] == 5 / 130
     assert fractions[2] == 50 / 130
     assert fractions[-1] == 1.0
-    assert all(p.seconds_left is None or p.seconds_left >= 0 for p in heard)
+    assert [p.seconds_left for p in heard] == [None] * len(heard), "a first gradient says nothing of the pace"
+    begun = Tracker(heard.append, 130)
+    begun.began -= 10.0
+    told(begun, steps, heard)
+    assert all(p.seconds_left is not None and p.seconds_left >= 0 for p in heard[-len(steps) // 3 :])
     reckless = [f for f in fractions if f < 0.2]
     assert reckless != sorted(reckless, reverse=True), "the check sees a falling share"
 

@@ -22,7 +22,9 @@ _LIGHTER = 0.25  # of that, which logarithms may leave for them to be advised
 def column_summary(
     x: Float64[np.ndarray, "n d"], columns: Sequence[InputColumn], targets: Sequence[str] = (), *, ordered: bool = False
 ) -> list[str]:
-    """Sentences: what is used, and which inputs number the rows, repeat each other, stand still or have heavy tails.
+    """Sentences: what is used, and which inputs number the rows, repeat each other or have heavy tails.
+
+    Of those that stand still `discover` itself warns, on whatever way they came.
 
     Args:
         x: the inputs.
@@ -44,7 +46,6 @@ def column_summary(
         if names := [quoted(columns[place].name) for place in places]:
             said.append(f"{listing(names, 'column')}: {what}.")
 
-    note(np.flatnonzero(still).tolist(), "the same in every row, left out of the training")
     note(counting, "rises by one from row to row, a number of the row perhaps: leave it out if it is no measurement")
     for first, second in doubles(x, moving):
         note([second], f"the same as {quoted(columns[first].name)} but for scale and origin")

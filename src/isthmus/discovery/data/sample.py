@@ -16,7 +16,7 @@ from isthmus.discovery.data.scaling import Scaling, Standardiser, targets_among_
 from isthmus.discovery.data.splitting import folds, heldout_rows
 from isthmus.discovery.halves import INDEX
 from isthmus.discovery.settings import Settings
-from isthmus.errors import DataWarning
+from isthmus.errors import DataWarning, outside
 
 LEAST_ROWS = 20  # of a sample
 AT_ONCE = 10_000  # rows that a network goes over at once where the rest are looked at
@@ -93,7 +93,7 @@ class Sample:
             targets.warn_of_constants("target", data.target_names)
             told = targets_among_inputs(data.x, data.y, (data.input_names, data.target_names))
             if told and settings.rank_kind is INDEX:  # else to pass an input on is a task like others
-                warnings.warn(told, DataWarning, stacklevel=2)
+                warnings.warn(told, DataWarning, stacklevel=outside())
         return pose(data.x, data.y, self.held, loss=data.loss, inputs=inputs, targets=targets, weight=data.weight)
 
     def posed_again(self, settings: Settings) -> Problem | None:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from isthmus.errors import DataWarning
+from isthmus.errors import DataWarning, outside
 from isthmus.networks import FullyConnected
 from isthmus.tasks.arrays import constant_columns, counted, in_parts, listing
 from isthmus.tasks.input_columns import InputColumn
@@ -116,9 +116,11 @@ class Standardiser:
         constant = sorted(set(range(len(self.mean))) - set(self.kept.tolist()))
         if not constant:
             return None
-        listed = ", ".join(names[i] if names else str(i) for i in constant[:8]) + (", ..." if len(constant) > 8 else "")
+        listed = ", ".join(quoted(names[i]) if names else str(i) for i in constant[:8]) + (
+            ", ..." if len(constant) > 8 else ""
+        )
         text = f"{counted(len(constant), f'constant {what} column')} left out: {listed}."
-        warnings.warn(text, DataWarning, stacklevel=3)
+        warnings.warn(text, DataWarning, stacklevel=outside())
         return text
 
     def warn_of_dependences(self, columns: Sequence[InputColumn]) -> None:
@@ -133,7 +135,7 @@ class Standardiser:
             f"linearly dependent: {listed}{more}. Which of them a combination uses is not determined; of all that are "
             "the same on these rows the shortest is shown.",
             DataWarning,
-            stacklevel=3,
+            stacklevel=outside(),
         )
 
     def apply(self, values: Array) -> Array:

@@ -27,6 +27,7 @@ from isthmus.writing.checksums import opened_json, sealed_json
 T = TypeVar("T")
 FORMAT, FORMAT_VERSION = "isthmus discovery", 2
 RESULT, WORK = "result.json", "work"
+SWEEP_HEAD = "sweep.json"  # what `sweeps`, to the right of here, writes into a folder of its own
 TABLES = ("scree", "objective_curve", "runs", "layers")
 DEPTH = "depth_path"
 OPTIONAL = (DEPTH, "combinations")  # there only if it was asked for, or the encoder is linear
@@ -151,6 +152,8 @@ def _of_kind(value: object, kind: type, name: str) -> object:
 
 def _result_content(place: Path) -> dict[str, Any]:
     if not (place / RESULT).exists():
+        if (place / SWEEP_HEAD).is_file():
+            raise DataError(f"load: {place} is the folder of a sweep; isthmus sweep table {place} shows its runs.")
         how = f"finish it with isthmus discover DATA --resume {place}" if (place / WORK).is_dir() else "check the path"
         raise DataError(f"load: {place} holds no finished run ({RESULT} is missing); {how}.")
     content = _guarded(place / RESULT, lambda path: opened_json(path.read_bytes()))

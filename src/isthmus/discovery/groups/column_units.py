@@ -58,7 +58,10 @@ class ColumnUnits:
         missing = [name for name in wanted if name not in self.exponents]
         if missing:
             listed = listing([quoted(name) for name in missing], "column")
-            raise DataError(f"{where}: has no units for {listed}. Add them, with the unit 1 for a pure number.")
+            raise DataError(
+                f"{where}: has no units for {listed}. Add them, with the unit 1 for a pure number, "
+                "or leave columns out of the data (--leave-out)."
+            )
 
 
 def _power(base: str, exponent: Fraction) -> str:

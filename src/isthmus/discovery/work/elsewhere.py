@@ -29,7 +29,7 @@ import xarray as xr
 
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.work.unit import Session, Stopped, Unit, computed
-from isthmus.errors import ProcessLost
+from isthmus.errors import ProcessLost, outside
 from isthmus.networks.devices import CPU
 from isthmus.processes.pool import CAN_FORK, Processes
 from isthmus.training import FitEvent
@@ -120,7 +120,7 @@ class Elsewhere:
         finally:
             (self.folder / f"{unit.key}.{HEARD}").unlink(missing_ok=True)
         for category, text in reply.told:
-            warnings.warn(text, category, stacklevel=2)
+            warnings.warn(text, category, stacklevel=outside())
         if reply.error:
             raise pickle.loads(reply.error) from RuntimeError(reply.text)
         found: Minimum = pickle.loads(reply.minimum)

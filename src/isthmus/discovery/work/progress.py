@@ -21,7 +21,7 @@ class Progress:
         total_steps: steps of the stage, None where it is not known beforehand.
         objective: least objective of the current start so far (data loss + ridge * penalty).
         rank: the current reading of the rank.
-        seconds_left: estimated seconds until the run ends.
+        seconds_left: estimated seconds until the run ends; None in the first seconds.
     """
 
     stage: str

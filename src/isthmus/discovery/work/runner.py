@@ -23,6 +23,7 @@ from isthmus.errors import CheckpointError, DataError
 from isthmus.networks.devices import CPU
 from isthmus.training import FitEvent, Outcome
 from isthmus.training.checkpoint import load_state, load_twice, save_state, save_twice, set_aside
+from isthmus.training.limits import FIRST_SECONDS
 from isthmus.training.several import num_cores
 from isthmus.training.steps.products import kept_choices
 from isthmus.training.threads import one_thread_each
@@ -92,7 +93,11 @@ class Tracker:
     def _tell(self, unit: Unit, event: FitEvent) -> None:
         running = sum(self._running.values())
         fraction = min((self.done + running) / max(self.planned, 1), 1.0)
-        left = self.seconds_for(max(self.planned - self.done - running, 0)) if self.fresh + running else None
+        left = None
+        if (
+            self.fresh + running and time.monotonic() - self.began >= FIRST_SECONDS
+        ):  # the first gradients load libraries
+            left = self.seconds_for(max(self.planned - self.done - running, 0))
         if left is not None and self.deadline is not None:
             left = min(left, max(self.deadline - time.monotonic(), 0.0))
         self.listener(

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 import torch
 
-from isthmus.errors import NumericalWarning
+from isthmus.errors import NumericalWarning, outside
 
 T = TypeVar("T")
 WARM_UPS = 3  # before a capture, so that libraries have made their work space; as torch's own examples do
@@ -58,7 +58,7 @@ class Captured(Generic[T]):
                 f"a step cannot be captured as a CUDA graph on {self._device} ({str(error).splitlines()[0]}); it goes "
                 "on without one, with the same results and more time between kernels.",
                 NumericalWarning,
-                stacklevel=3,
+                stacklevel=outside(),
             )
             return None
 

@@ -21,7 +21,7 @@ import torch
 from filelock import FileLock
 from torch import Tensor
 
-from isthmus.errors import CheckpointError, DataWarning
+from isthmus.errors import CheckpointError, DataWarning, outside
 from isthmus.training.checkpoint import load_twice, save_twice
 
 FEWEST = 2_000_000  # multiplications; below, oneDNN was slower at every shape: a call of it takes some 30 us longer
@@ -212,7 +212,7 @@ def _kept_in(path: Path) -> Mapping[str, bool]:
     except CheckpointError as error:
         reason = str(error).partition(";")[0]
         text = f"{reason}. Products are measured again; work that goes on from here may differ in the last bits."
-        warnings.warn(text, DataWarning, stacklevel=4)
+        warnings.warn(text, DataWarning, stacklevel=outside())
         return {}
     return saved["products"] if saved else {}
 
