@@ -8,11 +8,13 @@ import pytest
 import torch
 from playwright.sync_api import Browser
 
+import discoveries
 import isthmus
 from foreign_modules import Images, samples, seeded
 from isthmus.diagnostics import Diagnosis
 from isthmus.networks import LeakyResNet
 from isthmus.reports import report, verdict_of
+from isthmus.reports.tables import layer_table
 from pages import HOSTILE, Page, filled, shown
 
 COMMAND = "isthmus diagnose stream.pt --data rows.csv --target y --ridge 0.01"
@@ -165,3 +167,15 @@ def test_the_page_prints_on_paper_without_losing_columns(page_path: Path, browse
     assert shares[0] > 0.6
     assert min(shares[:-1]) > 0.5
     page.close()
+
+
+def test_every_heading_of_a_section_and_of_the_layers_is_explained(tmp_path: Path) -> None:
+    report(discoveries.discovery().diagnosis, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    bare = re.findall(r"<h2>([^<]*)</h2>\s*(?!\s*<p)", text)
+    assert bare == []
+    table = layer_table(discoveries.discovery().diagnosis)
+    said = {"layer", "where", "position", "of", "stationarity", "norm of momentum", "rank from Hamiltonian"}
+    assert {name for name in table.headings if name not in table.explained} <= said
+    assert {"gap", "nonlinearity impact"} <= set(table.explained)
+    assert all(f"<dt>{name}</dt><dd>" in text for name in table.explained)

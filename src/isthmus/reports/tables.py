@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,25 @@ _LAYER_COLUMNS = {
     "rank_from_hamiltonian": "rank from Hamiltonian",
     "momentum_norm": "norm of momentum",
     "stationarity": "stationarity",
+}
+
+# of a heading of the layers, the line that explains it; those that are not here say it themselves
+_LAYER_WORDS = {
+    "gap": "directions of the centred activations before the largest gap of their spectrum; empty: none stands out",
+    "99 %": "directions that hold 99 % of the variance of the activations",
+    "participation": "(sum of variances)^2 / (sum of their squares): low where few directions hold most",
+    "entropy": "exponential of the entropy of the shares of the variance: a soft count, never below the participation",
+    "nonlinearity impact": "what the activation function takes away, as a share of what enters it; 0: linear",
+    "identity defect": "how far the matrix is from a rotation of what enters; 0: the layer only passes it on",
+    "balance residual": "imbalance of the weights into and out of a neuron; 0 at a minimum with an L2 penalty",
+    "tangent kernel trace": "how much the outputs move when the weights of the layer move",
+    "its standard error": "of the trace, which is an average over random combinations of the outputs",
+    "frequencies x channels, 99 %": "of a convolution: directions with 99 % of the energy, frequency by frequency",
+    "states, gap": "of a recurrent layer: directions of its states before the largest gap",
+    "states, 99 %": "of a recurrent layer: directions that hold 99 % of the variance of its states",
+    "cost of identity": "what it costs to carry the representation on as it is",
+    "kinetic energy": "what it costs to change the representation here",
+    "Hamiltonian": "constant over depth at a minimum of a leaky network of small steps",
 }
 
 # headings that fit a terminal
@@ -75,11 +94,13 @@ class TableText:
         headings: of the columns.
         rows: one text per heading in every row.
         words: places of the columns that hold words, which stand to the left.
+        explained: what a heading means, by heading.
     """
 
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     words: tuple[int, ...] = ()
+    explained: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def csv_link(self) -> str:
@@ -94,8 +115,9 @@ def data_link(text: str, kind: str) -> str:
 
 
 def layer_table(found: Diagnosis) -> TableText:
-    """Every layer of a diagnosis with its numbers; spectra stand in pictures."""
-    return rows_by(found.layers, "layer", _LAYER_COLUMNS, number="layer")
+    """Every layer of a diagnosis with its numbers, explained; spectra stand in pictures."""
+    table = rows_by(found.layers, "layer", _LAYER_COLUMNS, number="layer")
+    return replace(table, explained={name: _LAYER_WORDS[name] for name in table.headings if name in _LAYER_WORDS})
 
 
 def short_layer_table(found: Diagnosis) -> TableText:
