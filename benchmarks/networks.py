@@ -2,7 +2,8 @@
 
 Suites, each case a row of --out:
 compression  100 small networks (MLP, convolution, residual) trained here for a second, tolerances 1e-3 to 1e-1, 60
-             to 600 rows: is the tolerance kept on 10,000 fresh rows, is the network never larger, and how fast is it
+             to 600 rows: is the 95 % bound kept on 10,000 fresh rows, and with it the tolerance, is the network never
+             larger, and how fast is it
 ridge        20 networks (MLP, convolution, residual) trained here by Adam with L2 of .003 to .03 until nothing moves:
              is the weight decay that `forensics` reads off the checkpoint within 10 %
 planted      40 networks of 13 kinds with a planted rank of 2 to 7, and 40 without: is every number of the diagnosis the
@@ -15,8 +16,9 @@ memory       100 diagnoses of ten kinds of networks, each in a process of its ow
     python benchmarks/networks.py [SUITE ...] [--cases N] [--quick] [--mnist mnist.npz] [--out rows.csv]
 
 Answer (a CPU of which /proc/cpuinfo says no more than "AMD EPYC", two cores shared with other programs, November 2026):
-compression  99 of 100 kept (72 where the rows that choose also report), the other at 1.002 times its tolerance; never
-             larger; parameters 1.03 times fewer at the median, up to 1.9: these networks are dense
+compression  98 of 100 bounds kept, two at 1.004 and 1.02 times (of 68 that were made smaller; 18 exceeded with Hall's
+             corrected t, up to 400 times, where channels were removed that wake on one row in a thousand), 100 of 100
+             tolerances; never larger; parameters 1.02 times fewer at the median, up to 1.9: these networks are dense
 ridge        20 of 20, the worst 0.5 % off; residuals of .05 to .33, as ReLUs end at their kinks
 planted      40 networks: all numbers right; of their twins two depthwise ones read 13 for 16, a tail that falls by 2.1;
              since a gap has to stand out from the fall before it none of 24 depthwise ones, where it was 24 before
@@ -101,7 +103,7 @@ def _compressed(case: NetworkCase) -> Line:
         wanted = module(fresh).double()
         error = float((found.module(fresh) - wanted).norm() / (wanted - wanted.mean(0)).norm())
     return {
-        "suite": "compression", "case": case.name, "holds": error <= case.tolerance, "tolerance": case.tolerance,
+        "suite": "compression", "case": case.name, "holds": error <= found.error_bound, "tolerance": case.tolerance,
         "error": error, "bound": found.error_bound, "smaller": found.parameters_before / found.parameters_after,
         "faster": found.speedup,
     }  # fmt: skip
