@@ -97,7 +97,7 @@ def compress(
     further off than the worst that reports or than twice the tolerance: what n samples do not show may happen on one
     in n / 3, a neuron that wakes among it. Where nothing was off it still is 2 sqrt(1 - .05^(1/n)) times the tolerance;
     fewer than 11 samples that report (33 in all) prove nothing, and of few little is saved. Of 100 networks trained for
-    a second 68 were made smaller: on 10,000 fresh samples the bound was exceeded in 2, the tolerance in none.
+    a second 69 were made smaller: on 10,000 fresh samples the bound was exceeded in 2, the tolerance in none.
 
     Greedy (*heuristic*): dead, constant and parallel neurons go (exact moves); then, whichever saves most comes first:
     neurons are dropped by pivoted QR and the next layer is refitted by least squares, linear maps and convolutions go
