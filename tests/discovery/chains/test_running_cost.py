@@ -1,13 +1,13 @@
 """Which of two networks is slower, from passes in turn: known where the turns tell, and by how much they spread."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from foreign_modules import samples
-from isthmus.discovery.chains.running_cost import LEAST_ROUNDS, TimedPasses, race
+from isthmus.discovery.chains.running_cost import LEAST_ROUNDS, TimedPasses, flops, race
 
 SPREAD = torch.linspace(-0.04, 0.04, 101).exp().tolist()
 
@@ -56,3 +56,55 @@ def test_a_race_goes_on_until_it_is_decided() -> None:
     assert found.is_slower
     assert len(found.before) == len(found.after) >= LEAST_ROUNDS
     assert found.times_as_fast[0] < 0.5
+
+
+class First(nn.Module):
+    """What a layer gives first."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(*([x] * 3 if isinstance(self.layer, nn.MultiheadAttention) else [x]))[0]
+
+
+class Attending(nn.Module):
+    """Attention of two heads without matrices of its own."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        heads = x.unflatten(-1, (2, 4)).transpose(1, 2)
+        return nn.functional.scaled_dot_product_attention(heads, heads, heads)
+
+
+ATTENTION = 2 * 5 * 8 * (3 * 8) + 2 * (2 * 5 * 5 * 8) + 2 * 5 * 8 * 8  # in, scores and their use, out
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("make", "products"),
+    [
+        (lambda: nn.Linear(8, 3), 2 * 5 * 8 * 3),
+        (lambda: nn.Conv1d(5, 4, 3, padding=1), 2 * 8 * 5 * 4 * 3),
+        (lambda: First(nn.RNN(8, 6, batch_first=True)), 2 * 5 * 6 * (8 + 6)),
+        (lambda: First(nn.GRU(8, 6, batch_first=True)), 2 * 5 * 3 * 6 * (8 + 6)),
+        (lambda: First(nn.LSTM(8, 6, batch_first=True)), 2 * 5 * 4 * 6 * (8 + 6)),
+        (lambda: First(nn.LSTM(8, 6, 2, bidirectional=True, batch_first=True)),
+         2 * 2 * 5 * 4 * 6 * (8 + 6) + 2 * 2 * 5 * 4 * 6 * (12 + 6)),
+        (Attending, 2 * (2 * 5 * 5 * 8)),
+        (lambda: First(nn.MultiheadAttention(8, 2, batch_first=True)), ATTENTION),
+        (lambda: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), ATTENTION + 2 * 2 * 5 * 8 * 16),
+    ],
+)  # fmt: skip
+def test_operations_are_those_of_the_products_however_a_layer_is_computed(
+    make: Callable[[], nn.Module], products: int, dtype: torch.dtype
+) -> None:
+    """Through kernels for whole layers torch counts none of an LSTM, of attention, of an encoder."""
+    fast = torch.backends.mha.get_fastpath_enabled(), torch.backends.mkldnn.enabled, torch.backends.cudnn.enabled
+    module = make().to(dtype).eval().requires_grad_(False)
+    assert flops(module, samples(4, 5, 8, dtype=dtype)) == products
+    assert (
+        torch.backends.mha.get_fastpath_enabled(),
+        torch.backends.mkldnn.enabled,
+        torch.backends.cudnn.enabled,
+    ) == fast

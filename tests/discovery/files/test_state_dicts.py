@@ -38,6 +38,8 @@ def adam() -> dict[str, object]:
     [
         (lambda: {"epoch": 3, "model_state": state(), "optimizer": adam()}, None),
         (lambda: {"trainer": {"network": state(), "step": 7}}, None),
+        (lambda: {"run": {"trainer": {"part": {"network": state()}}, "optimizer": adam()}}, None),
+        (lambda: {"network": state(), "optimizer": {"state": {"one": {"step": {"w": torch.ones(2)}}}}}, None),
         (lambda: {"ema": {"w": torch.ones(2)}, "net": state()}, "net"),
         (lambda: {"ema": {"model": state(), "other": {"w": torch.ones(2)}}}, "ema.model"),
     ],
@@ -91,9 +93,23 @@ def test_what_is_not_clear_is_asked_for_and_what_is_no_key_is_said(tmp_path: Pat
         read_model_file(tmp_path / "two.pt", factory=FACTORY)
     with pytest.raises(DataError, match=r"--key gone: holds no state dict of tensors there \(net, ema\)"):
         read_model_file(tmp_path / "two.pt", factory=FACTORY, key="gone")
+    torch.save({"ema": state(), "nets": {"second": state()}}, tmp_path / "two.pt")
+    with pytest.raises(DataError, match=r"holds 2 state dicts. Add --key NAME \(ema, nets.second\)"):
+        read_model_file(tmp_path / "two.pt", factory=FACTORY)
     save_file(state(), tmp_path / "one.safetensors")
     with pytest.raises(DataError, match="--key is for .pt"):
         read_model_file(tmp_path / "one.safetensors", factory=FACTORY, key="net")
+
+
+def test_which_of_several_was_taken_is_said(tmp_path: Path) -> None:
+    """The weights that were averaged are others than those that were trained: no figure is of both."""
+    torch.save({"ema": {"w": torch.ones(2)}, "model": state(), "epoch": 3}, tmp_path / "a.pt")
+    found = read_model_file(tmp_path / "a.pt", factory=FACTORY)
+    assert same(found.module)
+    assert f"Of the state dicts in {tmp_path / 'a.pt'} took model; --key takes another (ema)." in found.note
+    assert "took" not in read_model_file(tmp_path / "a.pt", factory=FACTORY, key="model").note
+    torch.save({"model": state(), "optimizer": adam()}, tmp_path / "a.pt")
+    assert "took" not in read_model_file(tmp_path / "a.pt", factory=FACTORY).note
 
 
 def test_a_key_does_not_open_what_would_run_a_command(tmp_path: Path) -> None:

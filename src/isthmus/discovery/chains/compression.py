@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 from isthmus.diagnostics.replica import random_state_kept
 from isthmus.discovery.chains.batch_norms import without_batch_norms
 from isthmus.discovery.chains.compression_search import Change, CompressionSearch, parameters
-from isthmus.discovery.chains.error_bounds import RowErrors, errors_against
+from isthmus.discovery.chains.error_bounds import UNSEEN, RowErrors, errors_against
 from isthmus.discovery.chains.module_input import checked_input, checked_output
 from isthmus.discovery.chains.not_slower import Timed, not_slower
 from isthmus.discovery.chains.polishing import POLISHES, polished_attempts
@@ -93,8 +93,11 @@ def compress(
     Of x three parts are made (seed 0): one fits the moves, one chooses among them, one reports. The moves are tested
     in their order on the part that reports, and kept up to the first at which the bound on the error of fresh samples
     exceeds the tolerance: with 95 % confidence the network that comes back is within it (a test in fixed order needs
-    no correction for their number). The bound takes samples as independent draws of one distribution; of few samples
-    it is wide, and little is saved.
+    no correction for their number). The bound takes samples as independent draws of one distribution, none of them
+    further off than the worst that reports or than twice the tolerance: what n samples do not show may happen on one
+    in n / 3, a neuron that wakes among it. Where nothing was off it still is 2 sqrt(1 - .05^(1/n)) times the tolerance;
+    fewer than 11 samples that report (33 in all) prove nothing, and of few little is saved. Of 100 networks trained for
+    a second 69 were made smaller: on 10,000 fresh samples the bound was exceeded in 2, the tolerance in none.
 
     Greedy (*heuristic*): dead, constant and parallel neurons go (exact moves); then, whichever saves most comes first:
     neurons are dropped by pivoted QR and the next layer is refitted by least squares, linear maps and convolutions go
@@ -152,7 +155,8 @@ def _compressed(
     old = copied_module(module).eval().requires_grad_(False)
     targets = [checked_output("compress", old, part) for part in (rows.choosing, rows.reporting)]
     chain, norms = without_batch_norms(chain_or_parts(old, rows.fitting))
-    judged, reported = (errors_against(t, r) for t, r in zip(targets, (rows.choosing, rows.reporting), strict=True))
+    judged = errors_against(targets[0], rows.choosing)
+    reported = errors_against(targets[1], rows.reporting, UNSEEN * tolerance)
     search = CompressionSearch(chain, rows.fitting, lambda stages: judged(stages).bound, tolerance)
     search.run()
     tried = (

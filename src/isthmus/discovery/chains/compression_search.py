@@ -17,7 +17,7 @@ from isthmus.networks.chain import run
 from isthmus.networks.stage_kinds import ResidualSum, Stage, inner_chains, with_inner_chain
 
 # shares of the tolerance spent one after the other: at the full one at once, the first layer takes it all
-BUDGETS = (0.25, 0.5, 1.0)
+BUDGETS = (0.25, 0.5, 0.8, 1.0)
 EXACT = "dead, constant or parallel neurons removed"
 
 

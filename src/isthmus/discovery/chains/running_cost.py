@@ -2,12 +2,15 @@
 
 import math
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 LEAST_ROUNDS, MOST_ROUNDS = 7, 400
@@ -27,12 +30,30 @@ def flops(module: nn.Module, x: Tensor) -> int:
     """Floating-point operations of matrix products and convolutions for one sample (*exact* count of torch).
 
     Args:
-        module: any module; run once on the first sample.
+        module: any module; run once on the first sample, those of attention and recurrent layers written out.
         x: samples.
     """
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
+    with _written_out(), FlopCounterMode(display=False) as counter, torch.no_grad():
         module(x[:1])
     return int(counter.get_total_flops())
+
+
+@contextmanager
+def _written_out() -> Generator[None]:
+    """Nothing goes through kernels for whole layers: torch counts none in those of LSTMs, attention and encoders."""
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # flags of oneDNN speak of accelerators that nobody asked for
+            with (
+                sdpa_kernel(SDPBackend.MATH),
+                torch.backends.mkldnn.flags(enabled=False),
+                torch.backends.cudnn.flags(enabled=False),
+            ):
+                yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
 
 
 @dataclass(slots=True)

@@ -87,7 +87,8 @@ def read_model_file(path: str | os.PathLike[str], *, factory: str | None = None,
     if place.name.lower().endswith(INDEX):
         return _with_factory(place, factory, indexed_tensors(place))
     if suffix in PICKLED:
-        return _with_factory(place, factory, unpickled_tensors(place, key=key))
+        tensors, note = unpickled_tensors(place, key=key)
+        return _with_factory(place, factory, tensors, note)
     if suffix == ".onnx":
         raise DataError(
             f"{place}: networks in ONNX are not read. Export the one of torch that it came from as .pt2 "
@@ -110,7 +111,7 @@ def _from_safetensors(place: Path, factory: str | None) -> LoadedModel:
     return LoadedModel(described_module(description, safe_tensors(place), str(place)), f"the network in {place}")
 
 
-def _with_factory(place: Path, factory: str | None, tensors: Mapping[str, Tensor]) -> LoadedModel:
+def _with_factory(place: Path, factory: str | None, tensors: Mapping[str, Tensor], taken: str = "") -> LoadedModel:
     if factory is None:
         raise DataError(
             f"{place}: holds tensors but no network. Add --factory module:callable, which makes the network."
@@ -143,6 +144,7 @@ def _with_factory(place: Path, factory: str | None, tensors: Mapping[str, Tensor
     module = module.to(kinds.pop()) if len(kinds) == 1 else module
     note = f"--factory {factory} ran your code to make the network."
     note += f" Left out {prefix!r}, with which every name in {place} begins." if prefix else ""
+    note += f" {taken}" if taken else ""
     return LoadedModel(module.eval(), f"{type(module).__name__} with the weights of {place}", (), note)
 
 

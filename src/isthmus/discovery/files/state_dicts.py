@@ -4,8 +4,9 @@ The modules that they belong to: `files.models`. What a pickle may name: `files.
 """
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -21,8 +22,16 @@ from isthmus.writing.checksums import Damaged, check_tensors, opened_json
 _WRAPPERS = ("state_dict", "model_state_dict", "model")
 INDEX = ".safetensors.index.json"
 INDICES = ("model" + INDEX, "diffusion_pytorch_model" + INDEX)  # in a folder of transformers, of diffusers
-DEEPEST = 2  # keys above a state dict that is found by itself: below lie those of optimisers
+# keys above a state dict that is found by itself: so many, or where none lies there more: optimisers have some too
+USUAL_DEPTH, DEEPEST = 2, 6
 MOST_NAMED = 5
+
+
+class Unpickled(NamedTuple):
+    """The tensors of a pickled file, and which of several state dicts they are; "" where there was one."""
+
+    tensors: dict[str, Tensor]
+    note: str
 
 
 def safe_tensors(place: Path) -> dict[str, Tensor]:
@@ -39,7 +48,7 @@ def safe_tensors(place: Path) -> dict[str, Tensor]:
         raise DataError(f"{place}: cannot be read as safetensors ({' '.join(str(error).split())[:200]}).") from error
 
 
-def unpickled_tensors(place: Path, *, key: str | None = None) -> dict[str, Tensor]:
+def unpickled_tensors(place: Path, *, key: str | None = None) -> Unpickled:
     """The state dict of a pickled file, by the unpickler of torch that makes tensors and plain values only.
 
     Args:
@@ -58,12 +67,12 @@ def unpickled_tensors(place: Path, *, key: str | None = None) -> dict[str, Tenso
     except Exception as error:  # torch, zip and pickle raise types of their own
         reason = f"{type(error).__name__}: {in_one_line(error)[:120].split('. ')[0]}"
         raise DataError(f"{place}: is damaged or no file of torch.save ({reason}). Save it again.") from error
-    content = _state(place, content, key)
+    content, note = _state(place, content, key)
     if odd_kinds := [str(key) for key, tensor in content.items() if not _is_dense(tensor)]:
         raise DataError(
             f"{place}: {quoted(odd_kinds[0])} is sparse, quantised, nested or without numbers. Save dense weights."
         )
-    return {str(key): tensor for key, tensor in content.items()}
+    return Unpickled({str(key): tensor for key, tensor in content.items()}, note)
 
 
 def _unpickled(place: Path) -> object:
@@ -108,25 +117,27 @@ def indexed_tensors(place: Path) -> dict[str, Tensor]:
     return found
 
 
-def _state(place: Path, content: object, key: str | None) -> Mapping[str, Tensor]:
-    """The state dict in what a file held: at a key, of a known name, or the only one there is."""
+def _state(place: Path, content: object, key: str | None) -> tuple[Mapping[str, Tensor], str]:
+    """The state dict in what a file held: at a key, of a known name, or the only one there is; and which of several."""
+    if _is_state(content) and key is None:
+        return content, ""  # pyright: ignore[reportReturnType]
+    found = _states(content)
     if key is not None:
         at = content
         for part in key.split("."):
             at = at.get(part) if isinstance(at, Mapping) else None
         if not _is_state(at):
-            known = [name for name, _ in _states(content)]
-            raise DataError(f"{place}: --key {key}: holds no state dict of tensors there{_choices(known)}.")
-        return at  # pyright: ignore[reportReturnType]
-    wrapped = next((content[k] for k in _WRAPPERS if isinstance(content, Mapping) and k in content), content)
-    if _is_state(wrapped):
-        return wrapped  # pyright: ignore[reportReturnType]
-    found = dict(_states(content))
-    if len(found) > 1:
-        raise DataError(f"{place}: holds {len(found)} state dicts. Add --key NAME{_choices(list(found))}.")
+            raise DataError(f"{place}: --key {key}: holds no state dict of tensors there{_choices([*found])}.")
+        return at, ""  # pyright: ignore[reportReturnType]
+    usual = [name for name in _WRAPPERS if name in found]
     if not found:
         raise DataError(f"{place}: holds no state dict of tensors. Save module.state_dict().")
-    return next(iter(found.values()))
+    if len(found) > 1 and not usual:
+        raise DataError(f"{place}: holds {len(found)} state dicts. Add --key NAME{_choices([*found])}.")
+    taken = usual[0] if usual else next(iter(found))
+    others = [name for name in found if name != taken]
+    note = f"Of the state dicts in {place} took {taken}; --key takes another{_choices(others)}." if others else ""
+    return found[taken], note
 
 
 def _is_state(value: object) -> bool:
@@ -134,14 +145,19 @@ def _is_state(value: object) -> bool:
     return isinstance(value, Mapping) and bool(value) and all(isinstance(v, Tensor) for v in value.values())
 
 
-def _states(content: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Mapping[str, Tensor]]]:
-    """Every state dict below a few keys, with the keys."""
-    if path and _is_state(content):
-        yield ".".join(path), content  # pyright: ignore[reportReturnType]
-    elif isinstance(content, Mapping) and len(path) < DEEPEST:
-        for name, value in content.items():
-            if isinstance(name, str):
-                yield from _states(value, (*path, name))
+def _states(content: object) -> dict[str, Mapping[str, Tensor]]:
+    """Keys -> state dict, of those below at most two keys, else of those that lie less deep than all others."""
+    found, level = dict[str, Mapping[str, Tensor]](), {"": content}
+    for depth in range(1, DEEPEST + 1):
+        level = {
+            f"{above}.{name}" if above else name: value
+            for above, values in level.items() if isinstance(values, Mapping) and not _is_state(values)
+            for name, value in values.items() if isinstance(name, str)
+        }  # fmt: skip
+        found |= {path: value for path, value in level.items() if _is_state(value)}
+        if found and depth >= USUAL_DEPTH:
+            break
+    return found
 
 
 def _choices(names: list[str]) -> str:
