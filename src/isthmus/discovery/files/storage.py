@@ -146,7 +146,7 @@ def _of_kind(value: object, kind: type, name: str) -> object:
     parts = value if isinstance(value, tuple) else value.values() if isinstance(value, dict) else ()
     needed = {"readings": (int, float, type(None)), "settings": object}.get(name, str)  # of each part
     if not isinstance(value, kind) or not all(isinstance(part, needed) for part in parts):
-        raise DataError(f"{name} holds something else than a discovery does")
+        raise ValueError(f"{name} holds something else than a discovery does")  # the door says where
     return value
 
 
