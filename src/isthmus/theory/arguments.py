@@ -17,7 +17,7 @@ from isthmus.errors import ShapeError
 from isthmus.theory.inputs import check_tensor
 
 LARGEST_INTEGER = 2**53  # the largest up to which float64 has them all
-HALVES = (torch.float16, torch.bfloat16)  # torch has no singular values of them
+TOO_SHORT = (torch.float16, torch.bfloat16)  # torch has no singular values of them
 Sizes = dict[str, tuple[int, str]]
 
 
@@ -148,10 +148,10 @@ def checked(
         name: Argument(call, name, sizes, complaints).checked(value, annotations[name]) for name, value in given.items()
     }
     kinds = {tensor.dtype for tensor in _tensors(found) if tensor.dtype.is_floating_point}
-    widest = torch.float32 if kinds & {*HALVES} else None
+    widest = torch.float32 if kinds & {*TOO_SHORT} else None
     for kind in kinds:
         widest = kind if widest is None else torch.promote_types(widest, kind)
-    return found if len(kinds) == 1 and not kinds & {*HALVES} else {k: _in(v, widest) for k, v in found.items()}
+    return found if len(kinds) == 1 and not kinds & {*TOO_SHORT} else {k: _in(v, widest) for k, v in found.items()}
 
 
 def shown(value: object) -> str:
