@@ -95,8 +95,18 @@ _HOME = {
     "symmetry_defect": "isthmus.discovery",
     "walk": "isthmus.networks",
 }
+_PROVIDED = {  # what rooms ask for that stands to their right: they know it by its name here, and no room besides
+    "layers of networks": "isthmus.networks.facts",
+    "looks of results": "isthmus.reports.looks",
+    "work of processes": "isthmus.discovery.work.elsewhere",
+}
 LONGEST_SIGNATURE = 240  # characters
 __all__ = ["__version__", *_HOME, *_ROOMS]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def provided(name: str):
+    """The module that stands for this name in the house, imported on first use: see `_PROVIDED`."""
+    return import_module(_PROVIDED[name])
 
 
 def __getattr__(name: str) -> object:

@@ -1,7 +1,10 @@
 """The rooms import in one direction only: each may use the rooms to its left (DESIGN, the house)."""
 
 import ast
+import re
 from pathlib import Path
+
+import isthmus
 
 SRC = Path(__file__).parents[2] / "src" / "isthmus"
 ORDER = (
@@ -19,10 +22,15 @@ def room_of(path: Path) -> str:
 
 
 def imported_rooms(source: str) -> list[tuple[int, str]]:
-    """(line, room) for every import of ours; `from isthmus import x` counts as room x."""
+    """(line, room) for every import of ours; `from isthmus import x` counts as room x, and so does its name in a text.
+
+    A text that is the dotted name of a module is there to import it by name, or to have it imported.
+    """
     found: list[tuple[int, str]] = []
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
+        if isinstance(node, ast.Constant):
+            names = [str(node.value)] if re.fullmatch(r"isthmus(\.\w+)+", str(node.value)) else []
+        elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"line {node.lineno}: relative import; write the full path"
@@ -48,11 +56,28 @@ def test_rooms_import_only_to_their_left() -> None:
     assert {path: lines for path, lines in wrong.items() if lines} == {}
 
 
+def test_what_rooms_ask_the_house_for_is_there() -> None:
+    """`isthmus.provided` alone names rooms for those to their left: every name is asked for, and only those."""
+    asked = {name for path in FILES for name in names_asked_for(path.read_text())}
+    assert asked == set(isthmus._PROVIDED)  # pyright: ignore[reportPrivateUsage]
+    assert all(isthmus.provided(name).__name__ == module for name, module in isthmus._PROVIDED.items())  # pyright: ignore[reportPrivateUsage]
+
+
+def names_asked_for(source: str) -> set[str]:
+    """The texts of a file that calls `provided` which are names there."""
+    texts = {str(node.value) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)}
+    return texts & set(isthmus._PROVIDED) if "isthmus.provided(" in source else set()  # pyright: ignore[reportPrivateUsage]
+
+
 def test_the_check_catches_a_wrong_import() -> None:
     assert violations("theory", "from isthmus.networks import walk") == ["line 1: theory imports networks"]
     assert violations("plots", "import isthmus.estimators.shells") == ["line 1: plots imports estimators"]
     assert violations("networks", "from isthmus import cli") == ["line 1: networks imports cli"]
     assert violations("cli", "from isthmus.theory import RankEstimate") == []
+    by_name = 'READERS = "isthmus.networks.facts"\nimport_module(READERS)'
+    assert violations("theory", by_name) == ["line 1: theory imports networks"]
+    assert violations("writing", 'import_module("isthmus.reports.looks")') == ["line 1: writing imports reports"]
+    assert violations("networks", 'GROUP = "isthmus.kinds"\n"""isthmus.cli is elsewhere."""') == []
 
 
 def slow_imports(source: str) -> list[str]:

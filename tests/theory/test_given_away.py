@@ -11,6 +11,7 @@ import torch
 from isthmus.theory import (
     curvature_lower_bound,
     depth_window,
+    enclosed_singular_values,
     jacobian_rank_lower_bound,
     regularity_lower_bound,
     spanning_tree_certificate,
@@ -49,3 +50,10 @@ def test_the_depth_at_which_rank_one_undercuts_is_rounded_up_by_its_larger_const
     window = depth_window(rank=2, constant=1.0, rank1_constant=1000.0, rank1_stretch=10.0)
     assert 4e-13 < window.undercut - 999 < 9e-13  # the last digit of 4000 is 4.5e-13
     assert_close(window.undercut, 999.0)
+
+
+def test_a_product_loses_as_much_for_each_of_its_factors() -> None:
+    """Of a 3 x 3 matrix of norm 1: 8 eps times 3 of the SVD, and as much for each factor."""
+    matrix = torch.eye(3, dtype=torch.float64)
+    given = [enclosed_singular_values(matrix, num_factors=n).error.item() / (3 * EPS) for n in (1, 2, 101)]
+    assert given == pytest.approx([16, 24, 816], rel=1e-9)

@@ -252,7 +252,7 @@ def test_paths_of_other_outputs_and_paths_without_points_are_refused(path: Tenso
 
 @pytest.mark.parametrize("block_depth", [0, 3, "two"])
 def test_other_block_depths_are_refused(block_depth: object) -> None:
-    with pytest.raises(ValueError, match="needs block_depth 1 or 2"):
+    with pytest.raises((ValueError, TypeError), match="needs block_depth (1 or 2|as an int; got 'two')"):
         theory.resnet_cost(SPECTRUM, residual_weight=1, block_depth=block_depth)  # pyright: ignore[reportArgumentType]
 
 

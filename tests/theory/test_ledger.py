@@ -302,3 +302,15 @@ def test_no_sample_is_refused_in_words(kind: str) -> None:
 
 def rows_of(table: pd.DataFrame, statement: str) -> Any:
     return table[table["id"] == statement]
+
+
+def test_a_gap_needs_a_layer_of_two_neurons_and_two_samples() -> None:
+    def row(width: int, num_samples: int) -> Any:
+        network = FullyConnected(2, 1, width=width, depth=3, seed=0)
+        table = certificates(network, normal(0, 3, 2)[:num_samples])
+        return table[table["name"] == "spectral_gap_ratios"].iloc[0]
+
+    assert row(4, 3)["applies"]
+    for narrow in (row(1, 3), row(4, 1)):
+        assert not narrow["applies"]
+        assert "two neurons and two samples" in narrow["reason"]

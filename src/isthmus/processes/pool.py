@@ -18,14 +18,14 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
-from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
+import isthmus
 from isthmus.processes.children import safe_path
 
 T = TypeVar("T")
-PRELOADED = "isthmus.discovery.work.elsewhere"  # torch and the rest: the seconds that a worker would take to begin
+PRELOADED = "work of processes"  # torch and the rest: the seconds that a worker would take to begin
 MOST_DEATHS = 3  # of workers over one call before it is called a failure: a call that kills its worker must end
 READY = b"."
 CAN_FORK = hasattr(os, "fork") and hasattr(socket, "send_fds")
@@ -141,7 +141,7 @@ def nursery() -> Nursery:
 def bring_up(number: int) -> None:
     """Be the nursery: fork a worker for every socket that comes through this one, until its other end is closed."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system buries them
-    import_module(PRELOADED).load()
+    isthmus.provided(PRELOADED).load()
     door = socket.socket(fileno=number)
     door.send(READY)
     while True:

@@ -175,7 +175,8 @@ def _first_directions(call: str, weights: Sequence[Tensor], derivatives: Sequenc
     for weight, pattern in zip(weights[1:], derivatives, strict=True):
         jacobian = weight @ (pattern[:, None] * jacobian)
     _, values, right = torch.linalg.svd(jacobian, full_matrices=False)
-    if float(values[rank - 1]) <= max(jacobian.shape) * torch.finfo(values.dtype).eps * float(values[0]):
+    last, first = float(values.detach()[rank - 1]), float(values.detach()[0])
+    if last <= max(jacobian.shape) * torch.finfo(values.dtype).eps * first:
         raise ValueError(
             f"{call}(rank={rank}): needs rank <= rank Jf(x); singular values of Jf(x) start {values[:rank].tolist()}. "
             "Pass a smaller rank, or another point."
@@ -193,9 +194,9 @@ class _Polar(NamedTuple):
 
 def _polar_factor(matrix: Tensor) -> _Polar:
     left, values, right = torch.linalg.svd(matrix, full_matrices=False)
-    condition = float(values[0] / values[-1])
+    condition = float(values.detach()[0] / values.detach()[-1])
     relative = 2 * SVD_ROUNDING * max(matrix.shape) * torch.finfo(values.dtype).eps * condition
-    return _Polar(left @ right, float(values.log().sum()), len(values) * relative)
+    return _Polar(left @ right, float(values.detach().log().sum()), len(values) * relative)
 
 
 def _certificate(
@@ -205,12 +206,12 @@ def _certificate(
     outgoing: Sequence[Tensor],
     log_product: tuple[float, float],
 ) -> BottleneckCertificate:
-    bias_norms = [0.0 if bias is None else float(bias.double().square().sum()) for bias in biases]
+    bias_norms = [0.0 if bias is None else float(bias.detach().double().square().sum()) for bias in biases]
     residuals = [
         (weight - u @ v.mT).square().sum() + norm
         for weight, u, v, norm in zip(weights, outgoing, incoming, bias_norms, strict=True)
     ]
-    penalty = math.fsum([*(float(weight.square().sum()) for weight in weights), *bias_norms])
+    penalty = math.fsum([*(float(weight.detach().square().sum()) for weight in weights), *bias_norms])
     kept = incoming[0].shape[1] * len(weights)
     excess = penalty - kept
     size = max(max(weight.shape) for weight in weights)
@@ -249,7 +250,7 @@ def activation_norm_bound(
     check_finite(call, "excess", excess)
     check_positive(call, "tangent_scale", tangent_scale)
     growth = max(0.0, excess / rank)
-    log_pseudo_determinants = log_pseudo_determinants.double()
+    log_pseudo_determinants = log_pseudo_determinants.detach().double()
     exponents = growth - 2 / rank * log_pseudo_determinants
     size = growth + float((2 / rank * log_pseudo_determinants).abs().max()) if len(exponents) else growth
     return rounded_up(tangent_scale / rank * torch.exp(exponents), size)
@@ -288,6 +289,7 @@ def representation_tail_bound(
     check_fraction(call, "fraction", fraction)
     if not len(activation_bounds):
         raise ValueError(f"{call}: needs at least one point; got an empty tensor. Pass B(x_i) for every x_i.")
+    activation_bounds = activation_bounds.detach()
     if float(activation_bounds.min()) < 0:
         raise ValueError(
             f"{call}: needs activation_bounds >= 0; got {float(activation_bounds.min()):.3g}. "

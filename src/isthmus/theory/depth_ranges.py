@@ -165,6 +165,11 @@ def plateau_slope(depths: Float[Tensor, " m"] | Int[Tensor, " m"], penalties: Fl
     PlateauSlope(slope=tensor([2., 2.], dtype=torch.float64), rank=tensor([2, 2]))
     """
     check_tensor("plateau_slope", "penalties", penalties, ndim=1)
+    penalties = penalties.detach()
+    if depths.ndim != 1:
+        raise ShapeError(
+            f"plateau_slope: needs a list of depths; got shape {tuple(depths.shape)}. Pass one per penalty."
+        )
     if depths.shape != penalties.shape or len(depths) < 2:
         raise ShapeError(
             f"plateau_slope: needs two or more depths, one penalty each; got {len(depths)} and {len(penalties)}. "

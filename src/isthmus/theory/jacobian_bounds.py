@@ -133,6 +133,11 @@ def last_matrix_lower_bound(
         # that of J, and what the pseudo-inverse and the product add, both |W^+| times
         unit = SVD_ROUNDING * max(*inverse.shape, *jacobians.shape[1:]) * torch.finfo(jacobians.dtype).eps
         sizes = torch.linalg.matrix_norm(jacobians.detach())
+        if isinstance(error, Tensor) and error.shape not in {sizes.shape, torch.Size()}:
+            raise ShapeError(
+                f"{call}: needs one error per matrix, shape {tuple(sizes.shape)}; got {tuple(error.shape)}. Pass one "
+                "number for all."
+            )
         error = 1.01 * reach * (torch.as_tensor(error).to(sizes) + unit * (1 + condition) * sizes)
     own = rounded_down(last_matrix.square().sum(), last_matrix.numel())
     return own + _largest(_certain_cost(below, depth - 1, error, num_factors=math.ceil(depth * condition)))

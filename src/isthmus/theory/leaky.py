@@ -246,11 +246,11 @@ def alignment_changes(
     """
     check_pair("alignment_changes", activations, momenta, 1.0)
     before, B, width = activations[:-1], momenta[1:], activations.shape[-1]
+    if not width + bias <= (columns := weights.shape[-1]) <= width + 1:
+        raise ShapeError(f"alignment_changes: needs weights of {width + bias} columns; got {columns}.")
     relu = features(before, bias=False, smoothing=smoothing)
     rest = relu - lifted_slope(before, smoothing=float(smoothing)) * before
-    pushed = rest @ weights[..., :width].mT
-    if bias:
-        pushed = pushed + weights[..., None, :, -1]
+    pushed = rest @ weights[..., :width].mT + (weights[..., None, :, -1] if bias else 0.0)
     return steps * (B * pushed).sum((-2, -1))
 
 
@@ -293,7 +293,7 @@ def balancedness_slope(
         )
     parts = steps * weights[..., -1].square().sum(-1) if alignment is None else effective_depth * alignment
     integral = effective_depth * (parts.cumsum(0) - parts / 2)  # at the mid-points of the layers
-    x, y = integral - integral[0], squares - squares[0]
+    x, y = (values.detach() - values.detach()[0] for values in (integral, squares))
     across, up = unit(x), unit(y)
     size = float(across @ across)
     slope = float(across @ up) / size if size > 0 else float("nan")

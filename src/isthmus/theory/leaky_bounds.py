@@ -77,9 +77,10 @@ def relaxed_energies(
     0.5
     """
     check_positive("relaxed_energies", "gamma", gamma)
+    activation, momentum = activation.detach(), momentum.detach()
     H = hamiltonian(activation, momentum, effective_depth=effective_depth, bias=bias, smoothing=smoothing)
     S = features(activation, bias=bias, smoothing=smoothing)
-    if gamma >= 1e6 * torch.finfo(S.dtype).eps * float(S.square().sum()):
+    if gamma >= 1e6 * torch.finfo(S.dtype).eps * float(S.detach().square().sum()):
         return energies_of_features(
             S, S.mT @ S, activation, momentum, S.mT @ momentum, effective_depth=effective_depth, gamma=gamma
         )
@@ -238,5 +239,5 @@ def layer_gamma(features_of_layer: Float[Tensor, "n p"], *, relative: Real = 1e-
     0.09
     """
     check_positive("layer_gamma", "relative", relative)
-    largest = float(torch.linalg.matrix_norm(features_of_layer, 2)) ** 2
+    largest = float(torch.linalg.matrix_norm(features_of_layer.detach(), 2)) ** 2
     return relative * largest if largest > 0 else float(relative)

@@ -69,6 +69,7 @@ def energy_split(
     still, moving = (_least_weights(activation, target, bias) for target in (activation, velocity))
     if still is None or moving is None:
         return EnergySplit(*[torch.inf] * 4, potential=-torch.inf)
+    still, moving = still.detach(), moving.detach()
     cost, coupling = float(still.square().sum()), float((still * moving).sum())
     kinetic = float(moving.square().sum()) / (2 * Lt)
     return EnergySplit(cost, coupling, kinetic, Lt / 2 * cost + coupling + kinetic, -Lt / 2 * cost)
@@ -137,6 +138,8 @@ def scale_criticality(activation: Float[Tensor, "n width"]) -> Float[Tensor, " w
     [0.166667, 0.333333]
     """
     check_tensor("scale_criticality", "activation", activation, ndim=2)
+    if not activation.numel():
+        return activation.new_zeros(activation.shape[1])
     own, one = (least_weights(activation, T, bias=True) for T in (activation, torch.ones_like(activation[:, :1])))
     return (own.positive.mT @ one.positive + own.constant.mT @ one.constant)[:, 0]
 
@@ -205,6 +208,8 @@ def covariance_coefficients(activation: Float[Tensor, "n width"]) -> Float[Tenso
     check_tensor("covariance_coefficients", "activation", activation, ndim=2)
     A = unit(activation.detach().double())
     n, width = A.shape
+    if not A.numel():  # SciPy's solver writes beyond an empty matrix
+        return activation.new_ones(width)
     upper = torch.triu_indices(n, n)
     pairs = [(part[:, None, :] * part[None, :, :])[upper[0], upper[1]] for part in (A, A.relu())]
     atoms = torch.cat(pairs).reshape(n * (n + 1), width)
@@ -231,6 +236,8 @@ def negative_energy_fraction(activation: Float[Tensor, "*batch n width"]) -> Flo
     0.64
     """
     check_tensor("negative_energy_fraction", "activation", activation, least_ndim=2)
+    if not activation.numel():
+        return activation.new_zeros(activation.shape[:-2])
     largest = activation.abs().amax((-2, -1), keepdim=True)
     unit = activation / torch.where(largest > 0, largest, 1.0)  # squares of 1e-200 would vanish
     total = unit.square().sum((-2, -1))

@@ -49,7 +49,7 @@ def least_weights(activation: Tensor, target: Tensor, *, bias: bool) -> LeastWei
     one, constant = positive.new_ones(n, int(bias)), target.new_zeros(int(bias), target.shape[1])
     c = U.mT @ one
     r = one - U @ c
-    if apart := bias and float(r.norm()) > rounding * n**0.5:
+    if apart := bias and float(r.detach().norm()) > rounding * n**0.5:
         outside = r.mT @ target / r.norm()
         # the rounding of a large target beside the positive part is no constant: it would cost as much as it is large
         there = outside.abs() > 10 * rounding * target.abs().amax(0) * n**0.5
@@ -61,5 +61,5 @@ def least_weights(activation: Tensor, target: Tensor, *, bias: bool) -> LeastWei
         along = direction.mT @ a / (1 + t * t)
         a, constant = a - direction @ along, along / g.norm()
     W = shifted(V @ a, -size)
-    missed = norm(target - positive @ W - one @ constant)
-    return LeastWeights(W, constant, float(missed) <= 1e3 * rounding * float(norm(target)))
+    missed = norm((target - positive @ W - one @ constant).detach())
+    return LeastWeights(W, constant, float(missed) <= 1e3 * rounding * float(norm(target.detach())))

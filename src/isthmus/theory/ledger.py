@@ -64,7 +64,7 @@ def certificates(network: Callable[..., object], x: Tensor) -> pd.DataFrame:
     ('FC-01', 1.0, 'estimate')
     """
     check_tensor("certificates", "x", x, least_ndim=2)
-    if not len(x):
+    if not x.numel():
         raise ValueError(f"certificates: needs a sample; got none, shape {tuple(x.shape)}. Pass rows of the domain.")
     found = known_facts(network, x)
     table = _table([*OF_JACOBIANS, *OF_LAYERS], found)

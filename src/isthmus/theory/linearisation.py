@@ -12,7 +12,30 @@ from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.errors import ShapeError
-from isthmus.theory.inputs import check_tensor
+from isthmus.theory.inputs import check_same_length, check_tensor
+
+Layers = tuple[Sequence[Tensor], Sequence[Tensor]]
+"""(activations a_0..a_{L-1}, each (n, n_l); suffix Jacobians J_1..J_L, each (n, d_out, n_l)) of one batch."""
+
+
+def checked_batch(call: str, layers: Layers) -> Layers:
+    """The layers, with the one Jacobian of a network of depth 1, which is the identity everywhere, for each sample."""
+    activations, jacobians = layers
+    if check_same_length(call, activations=activations, suffix_jacobians=jacobians) == 1 and len(jacobians[0]) == 1:
+        jacobians = [jacobians[0].expand(len(activations[0]), *jacobians[0].shape[1:])]
+    for l, (activation, jacobian) in enumerate(zip(activations, jacobians, strict=True), 1):
+        check_tensor(call, f"activations[{l - 1}]", activation, ndim=2)
+        check_tensor(call, f"suffix_jacobians[{l - 1}]", jacobian, ndim=3)
+        if len(activation) != len(jacobian):
+            raise ShapeError(
+                f"{call}: needs one batch in all layers; got {len(activation)} activations and {len(jacobian)} "
+                f"Jacobians at layer {l}. Evaluate both on the same samples."
+            )
+    if len({jacobian.shape[1] for jacobian in jacobians}) > 1:
+        raise ShapeError(
+            f"{call}: needs one number of outputs; got {[j.shape[1] for j in jacobians]} in the Jacobians."
+        )
+    return activations, jacobians
 
 
 def check_layers(call: str, weights: Sequence[Tensor], derivatives: Sequence[Tensor], *, ndim: int) -> None:
@@ -36,9 +59,9 @@ def check_layers(call: str, weights: Sequence[Tensor], derivatives: Sequence[Ten
                 f"{call}: needs derivatives of width {weight.shape[0]} at layer {l}; got shape {tuple(pattern.shape)}. "
                 "Give one entry per neuron."
             )
-        if pattern.numel() and float(pattern.abs().max()) > 1:
+        if pattern.numel() and float(pattern.detach().abs().max()) > 1:
             raise ValueError(
-                f"{call}: needs derivatives in [-1, 1]; got {float(pattern.abs().max()):.3g} at layer {l}. "
+                f"{call}: needs derivatives in [-1, 1]; got {float(pattern.detach().abs().max()):.3g} at layer {l}. "
                 "Rescale the activation and put its slope into the weights."
             )
 
@@ -135,7 +158,10 @@ def layer_jacobian_bound(jacobians: Sequence[Float[Tensor, "n _ _"]]) -> Float[T
     """
     for l, jacobian in enumerate(jacobians):
         check_tensor("layer_jacobian_bound", f"jacobians[{l}]", jacobian, ndim=3)
-    return torch.stack([torch.linalg.svdvals(jacobian)[:, 0] for jacobian in jacobians]).amax(0)
+    if not len(jacobians):
+        raise ShapeError("layer_jacobian_bound: needs at least one layer; got an empty list.")
+    norms = [torch.linalg.svdvals(j)[:, 0] if j.shape[1] and j.shape[2] else j.new_zeros(len(j)) for j in jacobians]
+    return torch.stack(norms).amax(0)
 
 
 def bottleneck_rank_upper_bound(weights: Sequence[Tensor]) -> int:
@@ -157,6 +183,8 @@ def bottleneck_rank_upper_bound(weights: Sequence[Tensor]) -> int:
     >>> theory.bottleneck_rank_upper_bound([[[1, 2], [2, 4]], [[1, 0], [0, 1]]])
     1
     """
+    for l, weight in enumerate(weights, 1):
+        check_tensor("bottleneck_rank_upper_bound", f"weights[{l - 1}]", weight, ndim=2)
     patterns = [weight.new_ones(len(weight)) for weight in weights[:-1]]
     check_layers("bottleneck_rank_upper_bound", weights, patterns, ndim=1)
     return min(_rank(weight) for weight in weights)

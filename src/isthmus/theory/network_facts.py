@@ -7,15 +7,13 @@ and whoever writes a kind of their own does the same. What is made of the facts:
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import singledispatch
-from importlib import import_module
 from typing import cast
 
 import torch
 from torch import Tensor
 
+import isthmus
 from isthmus.theory.differentiation import function_jacobians, in_precision_of
-
-READERS = "isthmus.networks.facts"  # registers its kinds; without it an nn.Sequential would be a mere function
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,5 +112,5 @@ def facts_of(network: object, x: Tensor | None) -> NetworkFacts:
 
 def known_facts(network: object, x: Tensor | None) -> NetworkFacts:
     """`facts_of` once the kinds of this library and layers of torch are registered, whoever was imported before."""
-    import_module(READERS)
+    isthmus.provided("layers of networks")  # without it an nn.Sequential would be a mere function
     return facts_of(network, x)

@@ -91,7 +91,9 @@ def features(
 
 def lifted(activation: Tensor, *, bias: bool, smoothing: float) -> Tensor:
     """`features` without its checks, for the inner loop of networks."""
-    positive = activation.relu() if not smoothing else (activation + (activation.square() + smoothing**2).sqrt()) / 2
+    positive = (
+        activation.relu() if not smoothing else (activation + (activation.square() + smoothing * smoothing).sqrt()) / 2
+    )
     return torch.cat([positive, torch.ones_like(positive[..., :1])], -1) if bias else positive
 
 
@@ -99,7 +101,7 @@ def lifted_slope(activation: Tensor, *, smoothing: float) -> Tensor:
     """Derivative of the positive part that `lifted` takes: 1 at 0 for the relu, as everywhere in this library."""
     if not smoothing:
         return (activation >= 0).to(activation.dtype)
-    return (1 + activation / (activation.square() + smoothing**2).sqrt()) / 2
+    return (1 + activation / (activation.square() + smoothing * smoothing).sqrt()) / 2
 
 
 def cost_of_identity(

@@ -128,7 +128,7 @@ def spectral_gap_ratios(representation: Float[Tensor, "n width"], *, rank: int) 
         raise ValueError(
             f"spectral_gap_ratios: needs 1 <= rank < {len(values)}, the smaller side; got rank={rank}. Lower the rank."
         )
-    next_value, first, last = float(values[rank]), float(values[0]), float(values[rank - 1])
+    next_value, first, last = (float(values.detach()[i]) for i in (rank, 0, rank - 1))
     return (next_value / first if first > 0 else 0.0), (next_value / last if last > 0 else 0.0)
 
 
@@ -203,6 +203,7 @@ def rank_one_descent(aligned: Real, orthogonal: Real, *, step: Real, num_steps: 
     a2, b2 = float(aligned), float(orthogonal)
     for _ in range(num_steps):
         r = a2 + b2
-        a2, b2 = a2 * (1 - 4 * step * (r - 1)) ** 2, b2 * (1 - 4 * step * r) ** 2
+        towards, away = 1 - 4 * step * (r - 1), 1 - 4 * step * r
+        a2, b2 = a2 * (towards * towards), b2 * (away * away)  # a step that diverges ends at infinity
         rows.append((a2, b2))
     return torch.tensor(rows, dtype=torch.float64)

@@ -5,13 +5,14 @@ Weights that attain them: `residual_factors`. As penalties of a matrix: `spectra
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from isthmus.theory.arguments import shown
 from isthmus.theory.inputs import Real, check_block_depth, check_depth, check_positive, check_singular_values
 
 
@@ -263,7 +264,12 @@ def block_cost(
 
 def _check_convex(block: Callable[[Tensor], Tensor]) -> None:
     with torch.no_grad():
-        values = block(torch.tensor([0.0, 1e-3, 2e-3, 0.5, 1.0, 50.0, 100.0], dtype=torch.float64))
+        values: Any = block(torch.tensor([0.0, 1e-3, 2e-3, 0.5, 1.0, 50.0, 100.0], dtype=torch.float64))
+    if not isinstance(values, Tensor) or values.shape != (7,):
+        raise TypeError(
+            f"block_cost: needs block as a function that gives one number for each of a tensor; got {shown(values)} "
+            "for 7 of them. Use torch in it."
+        )
     chords = values[2::2] + values[0] - 2 * values[1::2]  # f(2t) + f(0) >= 2 f(t) for t = .001, .5, 50
     is_convex = bool((chords >= -1e-9 * values[2::2].abs()).all()) and bool((values.diff() > 0).all())
     if not (float(values[0]) == 0 and is_convex):

@@ -283,7 +283,7 @@ def tangent_restriction(
     lengths = torch.linalg.vector_norm(tangents, dim=1, keepdim=True)
     basis, triangle = torch.linalg.qr(tangents / torch.where(lengths > 0, lengths, 1.0))
     # an orthonormal basis of dependent columns would hold directions that nobody gave
-    spread = triangle.diagonal(dim1=1, dim2=2).abs()
+    spread = triangle.detach().diagonal(dim1=1, dim2=2).abs()
     if spread.numel() and float(spread.min()) <= 10 * d_in * torch.finfo(spread.dtype).eps:
         raise ValueError(
             f"{call}: needs independent tangents; those of sample {int(spread.amin(1).argmin())} are dependent. "

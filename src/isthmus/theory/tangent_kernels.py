@@ -13,25 +13,7 @@ from torch import Tensor
 from isthmus.errors import ShapeError
 from isthmus.theory.enclosures import Errors, enclosed_singular_values, largest_logarithm, rounded_down
 from isthmus.theory.inputs import Real, check_depth, check_same_length, check_tensor
-
-Layers = tuple[Sequence[Tensor], Sequence[Tensor]]
-"""(activations a_0..a_{L-1}, each (n, n_l); suffix Jacobians J_1..J_L, each (n, d_out, n_l)) of one batch."""
-
-
-def _checked_layers(call: str, layers: Layers) -> Layers:
-    """The layers, with the one Jacobian of a network of depth 1, which is the identity everywhere, for each sample."""
-    activations, jacobians = layers
-    if check_same_length(call, activations=activations, suffix_jacobians=jacobians) == 1 and len(jacobians[0]) == 1:
-        jacobians = [jacobians[0].expand(len(activations[0]), *jacobians[0].shape[1:])]
-    for l, (activation, jacobian) in enumerate(zip(activations, jacobians, strict=True), 1):
-        check_tensor(call, f"activations[{l - 1}]", activation, ndim=2)
-        check_tensor(call, f"suffix_jacobians[{l - 1}]", jacobian, ndim=3)
-        if len(activation) != len(jacobian):
-            raise ShapeError(
-                f"{call}: needs one batch in all layers; got {len(activation)} activations and {len(jacobian)} "
-                f"Jacobians at layer {l}. Evaluate both on the same samples."
-            )
-    return activations, jacobians
+from isthmus.theory.linearisation import Layers, checked_batch
 
 
 def tangent_kernel_by_layer(
@@ -57,7 +39,11 @@ def tangent_kernel_by_layer(
     >>> theory.tangent_kernel_by_layer(([[[1, 2]]], [[[[3]]]])).flatten().tolist()
     [54.0]
     """
-    left, right = (_checked_layers("tangent_kernel_by_layer", side) for side in (left, right or left))
+    call = "tangent_kernel_by_layer"
+    left, right = (checked_batch(call, side) for side in (left, right or left))
+    one, other = ([(*tensor.shape[1:],) for part in side for tensor in part] for side in (left, right))
+    if one != other:
+        raise ShapeError(f"{call}: needs both batches from one network; got neurons and Jacobians of {one}, {other}.")
     layers = zip(*left, *right, strict=True)
     return torch.stack(
         [
@@ -108,7 +94,7 @@ def tangent_kernel_trace_by_layer(layers: Layers, *, bias: bool = True) -> Float
     >>> theory.tangent_kernel_trace_by_layer(([[[1, 2]]], [[[[3]]]])).tolist()
     [[54.0]]
     """
-    layers = _checked_layers("tangent_kernel_trace_by_layer", layers)
+    layers = checked_batch("tangent_kernel_trace_by_layer", layers)
     return torch.stack(
         [
             (torch.linalg.vecdot(a, a) + float(bias)) * torch.linalg.vecdot(j.flatten(1), j.flatten(1))
@@ -195,6 +181,8 @@ def curvature_lower_bound(
     """
     check_tensor("curvature_lower_bound", "jacobians", jacobians, ndim=3)
     factor = _slope_factor("curvature_lower_bound", depth, negative_slope)
+    if not jacobians.numel():
+        return jacobians.new_zeros(len(jacobians))
     norms = enclosed_singular_values(jacobians, error=error, num_factors=depth).lower[:, 0]
     return rounded_down(depth * factor * norms ** (2 - 2 / depth), 2 * largest_logarithm(norms))
 
@@ -296,5 +284,5 @@ def largest_stable_step(kernel: Float[Tensor, "n n d_out d_out"]) -> float:
     >>> theory.largest_stable_step([[[[4.0]]]])
     0.25
     """
-    curvature = float(sharpness(kernel))
+    curvature = float(sharpness(kernel).detach())
     return 2 / curvature if curvature > 0 else math.inf

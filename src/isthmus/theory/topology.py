@@ -81,7 +81,7 @@ def betweenness_certificate(
                 f"{tuple(path.shape)}. Evaluate f at the corners of the path."
             )
     size, tolerance = max(exponent(part) for part in (values, *paths)), _own_rounding(values, tolerance)
-    values, *paths = (shifted(part.double(), -size) for part in (values, *paths))
+    values, *paths = (shifted(part.detach().double(), -size) for part in (values, *paths))
     slack = tolerance * max(float(part.abs().max()) for part in (values, *paths))
     for i, path in enumerate(paths):
         others = values[[j for j in range(3) if j != i]]
@@ -165,7 +165,7 @@ def borsuk_ulam_certificate(
             "A closed loop is the sphere of dimension 1."
         )
     size, unsure = max(exponent(values), exponent(antipodes)), _own_rounding(values, UNCERTAIN)
-    values, antipodes = shifted(values.double(), -size), shifted(antipodes.double(), -size)
+    values, antipodes = (shifted(part.detach().double(), -size) for part in (values, antipodes))
     distances = shifted(torch.linalg.vector_norm(values - antipodes, dim=1), size)
     rounding = resized(unsure * max(float(values.abs().max()), float(antipodes.abs().max())), size)
     least, threshold = float(distances.min()), 2 * lipschitz * spacing
@@ -198,12 +198,14 @@ def antipodal_loop_certificate(corners: Float[Tensor, "m d_out"], *, tolerance: 
     call = "antipodal_loop_certificate"
     check_tensor(call, "corners", corners, ndim=2)
     check_positive(call, "tolerance", tolerance)
+    if not corners.shape[1]:
+        raise ShapeError(f"{call}: needs corners of at least one output; got shape {tuple(corners.shape)}.")
     if len(corners) % 2 or len(corners) < 4:
         raise ValueError(
             f"{call}: needs an even number of corners, at least 4; got {len(corners)}. Add the antipode of each corner."
         )
     half, size, tolerance = len(corners) // 2, exponent(corners), _own_rounding(corners, tolerance)
-    corners = shifted(corners.double(), -size)
+    corners = shifted(corners.detach().double(), -size)
     differences = corners[:half] - corners[half:]
     closed = torch.cat([differences, -differences[:1]])
     distance = _distance_to_polyline(torch.zeros_like(corners[0]), closed)

@@ -7,10 +7,11 @@ results are made in rooms that know nothing of words.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from importlib import import_module
 from typing import Any
 
-_LOOKS = "isthmus.reports.looks"
+import isthmus
+
+_LOOKS = "looks of results"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Shown:
         return f"<{type(self).__name__}: {_look_of(self).line(self)}>"
 
     def _repr_html_(self) -> str:
-        return import_module(_LOOKS).card(self, _look_of(self))
+        return isthmus.provided(_LOOKS).card(self, _look_of(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class Plots:
 
 
 def _look_of(result: Shown) -> Look:
-    return import_module(_LOOKS).look_of(result)
+    return isthmus.provided(_LOOKS).look_of(result)
 
 
 def plain_value(value: object) -> object:
