@@ -11,6 +11,7 @@ from jaxtyping import TypeCheckError
 
 from checked_imports import CheckingFinder, built, check_package
 from isthmus import theory
+from isthmus.theory import linear_costs
 from shape_checks import own_shape_checks
 
 PACKAGE = "checked_on_import"
@@ -146,8 +147,8 @@ def test_sizes_are_forgotten_from_call_to_call_also_after_an_error(module: Modul
 
 
 def test_the_library_is_checked_and_can_be_run_as_by_its_users() -> None:
-    with pytest.raises(TypeCheckError, match="linear_cost"):
-        theory.linear_cost(torch.eye(2), depth="2")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeCheckError, match="linear_cost"):  # of its own file: the room looks at arguments before
+        linear_costs.linear_cost(torch.eye(2), depth="2")  # pyright: ignore[reportArgumentType]
     with own_shape_checks(), pytest.raises(TypeError, match="linear_cost") as told:
         theory.linear_cost(torch.eye(2), depth="2")  # pyright: ignore[reportArgumentType]
     assert not isinstance(told.value, TypeCheckError)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,10 @@ from isthmus import Discovery, tasks
 from isthmus.training.checkpoint import load_state
 
 COMMAND = [sys.executable, "-m", "isthmus"]
-OPTIONS = ["--target", "y0,y1,y2", "--ridge", "3e-3,1e-3", "--starts", "1", "--evaluations", "200", "--no-pictures"]
-SHORT = ["--ridge", "3e-3", "--evaluations", "60", "--effort", "quick"]  # later options win
+OPTIONS = (
+    ("--target", "y0,y1,y2"), ("--ridge", "3e-3,1e-3"), ("--starts", "1"), ("--evaluations", "200"), ("--no-pictures",),
+)  # fmt: skip
+SHORT = ["--ridge", "3e-3", "--evaluations", "60", "--effort", "quick"]
 Condition = Callable[[Path], bool]
 
 
@@ -32,7 +35,8 @@ def table(folder: Path, num_samples: int) -> Path:
 
 
 def words(data: Path, *options: str) -> list[str]:
-    return ["discover", str(data), *OPTIONS, *options]
+    common = [words for words in OPTIONS if words[0] not in options]  # an option of a case stands for that of all
+    return ["discover", str(data), *chain.from_iterable(common), *options]
 
 
 def start(data: Path, *options: str) -> subprocess.Popen[bytes]:

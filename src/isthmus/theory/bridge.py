@@ -1,6 +1,6 @@
 """What the functions of this room take besides torch tensors: arrays and numbers of numpy, lists, several depths.
 
-Applied once, to every public function, in `isthmus.theory`. What they refuse: `arguments`, `inputs`.
+Applied once, to every public function, in `isthmus.theory`. What they refuse: `annotated`, `inputs`.
 """
 
 import functools
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isthmus.theory.arguments import checked
+from isthmus.theory.annotated import checked
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,7 +31,7 @@ def bridged(function: Callable[P, R]) -> Callable[P, R]:
     annotations = {name: parameter.annotation for name, parameter in signature.parameters.items()}
     lists = {name for name, kind in annotations.items() if get_origin(kind) in _LISTS}
 
-    def once(given: dict[str, Any]) -> Any:
+    def once(given: Mapping[str, Any]) -> Any:
         complaints: list[Exception] = []
         values = checked(function.__name__, given, annotations, complaints)
         try:
@@ -63,7 +63,7 @@ def bridged(function: Callable[P, R]) -> Callable[P, R]:
         depths = [int(one) if float(one).is_integer() else float(one) for one in depth.flatten().tolist()]
         if not depths:
             raise ValueError(f"{function.__name__}: needs a depth; got none, shape {tuple(depth.shape)}.")
-        return _stacked([once(given | {"depth": one}) for one in depths])
+        return _stacked([once({**given, "depth": one}) for one in depths])
 
     return call
 

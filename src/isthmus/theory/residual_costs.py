@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from isthmus.theory.arguments import shown
+from isthmus.theory.annotated import shown
 from isthmus.theory.inputs import Real, check_block_depth, check_depth, check_positive, check_singular_values
 
 

@@ -45,7 +45,7 @@ def test_targets_that_few_rows_decide_are_named_with_what_helps() -> None:
     y = np.column_stack([A[:, 0], tail, -tail])
     wide, other = target_tails(y, ["a", "b", "c"])
     assert wide == "Of target 'b' a few rows hold most of the variance. Take their logarithms (log)."
-    assert other == "Of target 'c' a few rows hold most of the variance. Look at these rows."
+    assert other == "Of target 'c' a few rows hold most of the variance. Look at these rows, or take the Huber loss."
     assert target_tails(y[:, :1], ["a"]) == []
 
 

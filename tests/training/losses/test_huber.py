@@ -9,7 +9,7 @@ import torch
 
 from isthmus import Discovery, FullyConnected, Limits, Verdict, discover, fit, tasks
 from isthmus.discovery.work.progress import Progress
-from isthmus.errors import DataError
+from isthmus.errors import DataError, DataWarning
 from isthmus.training.losses import SQUARED, DataLoss, loss_argument
 from isthmus.training.losses.huber import Huber
 from tolerances import closed_form
@@ -70,7 +70,8 @@ def test_the_rank_is_found_behind_wrong_targets() -> None:
     robust, error = found("huber:0.1")
     assert (robust.rank, robust.verdict) == (1, Verdict.CONFIDENT)
     assert robust.settings["loss"] == "huber:0.1"
-    squared, pulled = found("squared")
+    with pytest.warns(DataWarning, match="or take the Huber loss"):
+        squared, pulled = found("squared")
     assert squared.verdict is not Verdict.CONFIDENT
     assert error < 0.02 < 0.2 < pulled
 

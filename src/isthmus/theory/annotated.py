@@ -136,7 +136,7 @@ class Argument:
 
 def checked(
     call: str, given: Mapping[str, Any], annotations: Mapping[str, Any], complaints: list[Exception]
-) -> dict[str, Any]:
+) -> Mapping[str, Any]:
     """The arguments of a call, in one precision, if each is what its annotation says; shapes and NaN go to the list.
 
     Raises:
