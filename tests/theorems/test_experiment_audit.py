@@ -218,8 +218,10 @@ def test_plateaus_and_collapse_of_a_linear_task_by_one_variable_at_a_time() -> N
         def objective(s: float, y: float, depth: int = depth) -> float:
             return (s - y) ** 2 + ridge * depth * s ** (2 / depth)
 
-        kept = [minimize_scalar(objective, bounds=(0.3 * y, y), args=(y,), method="bounded", options={"xatol": 1e-12})
-                for y in targets]  # fmt: skip
+        kept: list[Any] = [
+            minimize_scalar(objective, bounds=(0.3 * y, y), args=(y,), method="bounded", options={"xatol": 1e-12})
+            for y in targets
+        ]
         wins = np.array([k.fun < y**2 for k, y in zip(kept, targets, strict=True)])
         s = np.where(wins, [k.x for k in kept], 0.0)
         norms[depth] = float(depth * (s[wins] ** (2 / depth)).sum())
