@@ -26,6 +26,7 @@ short      at 6b75a04d 48 of 48 right, 42 confident, median 28.0 s; the six with
            (two) and 7. At dd7fd3ca, which trained more ranks at the neighbouring ridges: 48, 43, 29.2 s
            Drawn from and at aa75cf3, on an EPYC: 48 of 48, 46 confident, median 7.5 s. Every third of them at a13b108:
            16 of 16, 16 confident, 7.7 s, where 1e34721 had 16, 15 and 16.0 s (median of the ratios .55)
+           Drawn from and at 852e7d3: 47 of 48, 46 confident, median 8.5 s; 7 for 8, from 301 samples, has no sharp rank
 issue6     drawn from 602408e: 216 of 216 right, 202 confident (relu 67 of 72, leaky 70, tanh 65), median 32.2 s; the 15
            largest cases ran at f3f32f2, the others at 602408e. Every ninth of them by size once more at 90fac4c, on
            another Xeon (2.6 GHz, three to four pieces of work on two cores): 24 of 24, 23 confident, median 13.3 s
