@@ -17,7 +17,7 @@ Answer (an AMD EPYC, two cores shared with other work, torch 2.13.0 CPU, Novembe
 span   2 of 2 combinations each time, nearer than OPG and MAVE without noise, as near with it, fifty times slower
 count  4 of 4 ranks right, 3 confident, where cross-validated PLS has 6 to 8 components for 2 to 5
 x      2 of 3 right, all doubtful; TwoNN and MLE have the plane that is missed, and hundredths of a second
-cut    8441, 3096 and 3758 of 21032 parameters, data-aware SVD 9856, 5632 and 6936
+cut    7197, 2578 and 3785 of 21032 parameters, data-aware SVD 9856, 5632 and 6936
 """
 
 import argparse
