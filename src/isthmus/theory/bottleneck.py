@@ -95,9 +95,9 @@ def bottleneck_certificate(
     _check_network(call, weights, biases, derivatives, rank)
     weights, derivatives = [w.double() for w in weights], [d.double() for d in derivatives]
     for l, pattern in enumerate(derivatives, 1):
-        if pattern.numel() and float(pattern.min()) < 0:
+        if pattern.numel() and float(pattern.detach().min()) < 0:
             raise ValueError(
-                f"{call}: needs derivatives in [0, 1]; got {float(pattern.min()):.3g} at layer {l}: "
+                f"{call}: needs derivatives in [0, 1]; got {float(pattern.detach().min()):.3g} at layer {l}: "
                 "with a negative slope these frames can break the bound. Use two_sequence_certificate."
             )
     frames = [_first_directions(call, weights, derivatives, rank)]
@@ -290,9 +290,9 @@ def representation_tail_bound(
     if not len(activation_bounds):
         raise ValueError(f"{call}: needs at least one point; got an empty tensor. Pass B(x_i) for every x_i.")
     activation_bounds = activation_bounds.detach()
-    if float(activation_bounds.min()) < 0:
+    if float(activation_bounds.detach().min()) < 0:
         raise ValueError(
-            f"{call}: needs activation_bounds >= 0; got {float(activation_bounds.min()):.3g}. "
+            f"{call}: needs activation_bounds >= 0; got {float(activation_bounds.detach().min()):.3g}. "
             "Pass what activation_norm_bound returns."
         )
     bound = (certificate_bound * activation_bounds.double().mean() / depth).sqrt() / fraction
