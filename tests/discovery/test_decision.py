@@ -324,6 +324,7 @@ def test_a_task_that_is_linear_is_no_doubt_where_rows_fill_as_many_dimensions(li
         ((1.0, 0.6, 0.35, 1e-3, 5e-4, 3e-4, 2e-4), ""),
         ((1.0, 0.6, 0.35, 1e-3, 4e-7, 4e-7, 4e-7), "A linear map through at most 3"),  # bends at 4
         ((1.0, 0.6, 0.81, 1e-3, 1e-3, 1e-3, 1e-3), "A linear map through at most 3"),  # a network through 2 is as good
+        ((1.0, 0.6, 9e-3, 1e-6, 1e-6, 1e-6, 1e-6), "A linear map through at most 3"),  # one through 2 beats networks
         ((1.0, 0.6, 1e-15, 1e-15, 1e-15, 1e-15, 1e-15), "A linear map through at most 3"),
         ((1.0, 0.6, 0.35, 9.9e-3, 1e-2, 1e-2, 1e-2), "Through 3 dimensions half of"),  # a network does better through 5
     ],
@@ -332,6 +333,20 @@ def test_the_linear_map_has_to_bend_where_the_networks_do(linear: tuple[float, .
     found = decide(replace(CLEAR, linear_error=linear, fills=2.5, medians={3: 0.0}))
     assert (found.verdict is Verdict.CONFIDENT) is not bool(reason)
     assert any(reason in said for said in found.reasons)
+
+
+def test_a_linear_map_that_hardly_bends_leaves_a_doubt() -> None:
+    """Its margin is .46: noise in all columns gives as much."""
+    linear, error = (1.0, 0.6, 0.35, 0.2, 0.19, 0.18, 0.17), (1.0, 0.9, 0.5, 0.3, 0.3, 0.3)
+    found = decide(replace(CLEAR, linear_error=linear, heldout_error=error, fills=2.5))
+    assert found.verdict is Verdict.DOUBTFUL
+    assert found.reasons[0].startswith("A linear map through at most 3")
+
+
+def test_the_identity_is_no_linear_task() -> None:
+    found = decide(replace(CLEAR, linear_error=EXACT, fills=2.5, columns=3))
+    assert found.verdict is Verdict.DOUBTFUL
+    assert found.reasons[0].startswith("All 3 columns are kept")
 
 
 def test_networks_that_ended_short_of_an_exact_linear_map_are_not_believed_over_it() -> None:
