@@ -123,7 +123,7 @@ def killing(folder: Path, workers: Callable[[], list[int]], *, most: int) -> Gen
 
     def kill() -> None:
         while not over.wait(0.05) and len(killed) < most:
-            if list(folder.glob("work/*.heard")) and (there := workers()):
+            if list(folder.glob("work/*-*")) and (there := workers()):
                 with suppress(ProcessLookupError):
                     os.kill(there[0], signal.SIGKILL)
                     killed.append(there[0])
@@ -210,7 +210,7 @@ def test_a_signal_stops_a_run_in_processes_soon_and_it_goes_on_bit_for_bit(
     data, folder = whole[0], tmp_path / "run"
     process = command(folder, data, "--executor", "processes", "--workers", "2")
     until = time.monotonic() + 120
-    while not list(folder.glob("work/*.heard")) and time.monotonic() < until and process.poll() is None:
+    while not list(folder.glob("work/*-*")) and time.monotonic() < until and process.poll() is None:
         time.sleep(0.02)
     os.killpg(process.pid, number)
     began = time.monotonic()
