@@ -34,6 +34,8 @@ from signal_stress import SRC
 
 TASK = teacher(2, d_in=5, d_out=3, num_samples=640, seed=3)  # rows enough for products whose library is measured
 
+pytestmark = pytest.mark.usefixtures("unshifted")  # processes start their networks where they always do
+
 
 def found(**where: Any) -> Discovery:
     limits = Limits(evaluations=30)
@@ -202,7 +204,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return data, folder
 
 
-@pytest.mark.usefixtures("unshifted")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_a_run_in_processes_soon_and_it_goes_on_bit_for_bit(
     whole: tuple[Path, Path], tmp_path: Path, number: signal.Signals

@@ -271,7 +271,7 @@ def test_a_subclass_with_a_forward_of_its_own_is_no_chain_of_layers() -> None:
 
 
 def test_one_layer_and_layers_that_pass_everything_on_are_read() -> None:
-    layer, last = nn.Linear(3, 4), nn.Linear(4, 2)
+    layer, last = nn.Linear(3, 64), nn.Linear(64, 2)  # wide, so that two draws of what is left out do not agree
     x = normal(4, 5, 3)
     bare = nn.Sequential(layer, nn.ReLU(), last).double()
     dressed = nn.Sequential(nn.Identity(), layer, nn.Dropout(0.5), nn.ReLU(), nn.Identity(), last).double().eval()

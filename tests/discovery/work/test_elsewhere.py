@@ -32,6 +32,8 @@ from isthmus.processes.pool import Processes
 from minima import minimum
 from sent_units import complains, fails, kills, kills_once, trainings
 
+pytestmark = pytest.mark.usefixtures("unshifted")  # processes start their networks where they always do
+
 
 @pytest.fixture(scope="module")
 def pool() -> Generator[Processes]:
