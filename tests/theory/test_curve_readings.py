@@ -251,3 +251,12 @@ def test_no_plateau_below_the_constant_reads_0() -> None:
     for wrong, ranks in ((np.ones((2, 1)), [0, 1]), (np.ones((1, 9)), [0]), (np.ones((2, 9)), [0, 1, 2])):
         with pytest.raises(ValueError, match="a row of losses for each rank"):
             plateau_reading(wrong, ranks=ranks)
+
+
+@given(st.floats(0, 1e300), st.floats(0, 1e300))
+def test_losses_of_0_and_all_others_are_compared_and_said(above: float, below: float) -> None:
+    """Classes that are told apart exactly leave a loss of 0."""
+    rise = by_ratio.rise(above, below)
+    assert by_ratio.said(rise)
+    a, b = max(above, 1e-300), max(below, 1e-300)
+    assert rise == pytest.approx(math.log(a) - math.log(b), abs=1e-9, rel=1e-9)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 _AS_A_FACTOR = 100.0  # per cent
+_LEAST, _MOST = 1e-300, 700.0  # a loss that has a logarithm, and a rise that has an exponential
 
 
 class Comparison(ABC):
@@ -57,11 +58,12 @@ class Ratios(Comparison):
 
     def level(self, loss: float) -> float:
         """Its logarithm."""
-        return math.log(max(loss, 1e-300))
+        return math.log(max(loss, _LEAST))
 
     def rise(self, above: float, below: float) -> float:
-        """The logarithm of their ratio."""
-        return math.log(above / below)
+        """The logarithm of their ratio; a loss of 0, of rows that are predicted exactly, counts as 1e-300."""
+        ratio = max(above, _LEAST) / max(below, _LEAST)
+        return math.log(ratio) if 0 < ratio < math.inf else self.level(above) - self.level(below)
 
     def raised(self, loss: float, factor: float) -> float:
         """So many times as much."""
@@ -73,11 +75,12 @@ class Ratios(Comparison):
 
     def amount(self, rise: float) -> float:
         """Of the lower one."""
-        return 100 * math.expm1(rise)
+        return 100 * math.expm1(min(rise, _MOST))
 
     def said(self, rise: float) -> str:
         """To a tenth of a per cent; what doubles or more as a factor, which no one has to divide."""
-        return f"{self.amount(rise):.1f} %" if self.amount(rise) < _AS_A_FACTOR else f"a factor of {math.exp(rise):.2g}"
+        amount = self.amount(rise)
+        return f"{amount:.1f} %" if amount < _AS_A_FACTOR else f"a factor of {math.exp(min(rise, _MOST)):.2g}"
 
 
 @dataclass(frozen=True, slots=True)
