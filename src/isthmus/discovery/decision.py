@@ -73,9 +73,12 @@ def _agreement(readings: Readings, rank: int) -> tuple[str, ...]:
     linear: list[str] = []
     if _is_linear(readings, rank):
         is_exact = readings.linear_error[rank] <= NOTHING_LEFT
-        does = "is exact on" if is_exact else f"leaves {readings.linear_error[rank]:.3g} of the variance of"
+        left = (
+            f"leaves {readings.linear_error[rank]:.3g} of the variance of held-out rows, less than networks of as many"
+        )
+        does = "is exact on held-out rows" if is_exact else left
         linear = [
-            f"A linear map through {counted(rank, readings.noun)} {does} held-out rows, less than any network, and one "
+            f"A linear map through {counted(rank, readings.noun)} {does}, and one "
             f"through fewer leaves {readings.linear_error[rank - 1]:.3g}: the task is linear."
         ]
     if _is_exactly_linear(readings, rank):
