@@ -311,7 +311,9 @@ def test_a_task_that_is_linear_is_no_doubt_where_rows_fill_as_many_dimensions(li
     found = decide(replace(CLEAR, linear_error=linear, fills=2.5, medians={3: 0.0}))
     assert found.verdict is Verdict.CONFIDENT
     assert found.reasons[-1].startswith("A linear map through 3 dimensions ")
-    assert found.reasons[-1].endswith("and one through fewer leaves 0.35: the task is linear.")
+    assert found.reasons[-1].endswith(
+        "and one through fewer leaves 0.35: the task is linear, and that map is returned."
+    )
     for changes in NOT_LINEAR.values():
         found = decide(replace(CLEAR, **{"linear_error": linear, "fills": 2.5, **changes}))
         assert found.verdict is Verdict.DOUBTFUL

@@ -1,16 +1,21 @@
 """`discover` end to end on small tasks of known rank; the statistics over many tasks: benchmarks/rank_recovery.py."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from numpy.typing import NDArray
 
 import isthmus
 from isthmus import Limits, Verdict, discover, tasks
+from isthmus.discovery.data.splitting import heldout_rows
 from isthmus.discovery.work.progress import Progress
 from isthmus.errors import DataError, DataWarning
+
+Array = NDArray[np.float64]
 
 QUICK = Limits(evaluations=240)
 ONE_RIDGE = {"ridge": 3e-3, "starts": 1, "limits": Limits(evaluations=120)}
@@ -48,14 +53,42 @@ def check_rank(result: isthmus.Discovery, rank: int) -> None:
 def test_a_linear_table_is_answered_at_once(noise: float) -> None:
     rng = np.random.default_rng(0)
     x, out = rng.standard_normal((150, 4)), np.linalg.qr(rng.standard_normal((6, 2)))[0].T
-    linear = discover(x, x[:, :2] @ out + noise * rng.standard_normal((150, 6)), limits=QUICK)
+    y = x[:, :2] @ out + noise * rng.standard_normal((150, 6)) + 3.0
+    linear = discover(x, y, limits=QUICK)
     assert (linear.rank, linear.verdict, linear.remedies) == (2, Verdict.CONFIDENT, ())
-    assert linear.reasons[-1].endswith("the task is linear.")
+    assert linear.reasons[-1].endswith("the task is linear, and that map is returned.")
+    assert linear.is_linear
+    held, scale = heldout_rows(len(x), seed=0), y.std(0)
+    new = rng.standard_normal((1000, 4))
+    regressed = reduced_rank_regression(x[~held], y[~held], 2, scale)
+    np.testing.assert_allclose(linear.predict(new), regressed(new), rtol=0, atol=1e-6)  # data are float32 in a search
+    lost = np.square((y - linear.predict(x))[held] / scale).mean()  # of columns of variance 1
+    np.testing.assert_allclose(linear.heldout_error, lost, rtol=1e-6, atol=1e-13)
+
+
+def test_one_target_of_a_linear_combination_has_the_regression_of_all_rows() -> None:
+    rng = np.random.default_rng(1)
+    x, slopes = rng.standard_normal((150, 4)), np.array([1.0, -2.0, 0.5, 0.0])
+    y = x @ slopes + 0.1 * rng.standard_normal(150)
+    linear = discover(x, y, limits=QUICK)
+    assert (linear.rank, linear.kind, linear.is_linear) == (1, "index", True)
+    new = rng.standard_normal((1000, 4))
+    regressed = reduced_rank_regression(x, y[:, None], 1, np.ones(1))
+    np.testing.assert_allclose(np.reshape(linear.predict(new), (-1, 1)), regressed(new), rtol=0, atol=1e-6)
+
+
+def reduced_rank_regression(x: Array, y: Array, rank: int, scale: Array) -> Callable[[Array], Array]:
+    """Least squares, projected to the leading directions of what it fits, in columns of unit spread."""
+    mean, offset = x.mean(0), y.mean(0)
+    slopes = np.linalg.lstsq(x - mean, (y - offset) / scale, rcond=None)[0]
+    leading = np.linalg.svd((x - mean) @ slopes, full_matrices=False)[2][:rank]
+    return lambda new: (new - mean) @ slopes @ leading.T @ leading * scale + offset
 
 
 def test_the_rank_of_a_teacher_is_found(found: isthmus.Discovery) -> None:
     check_rank(found, 2)
     assert found.verdict is Verdict.CONFIDENT
+    assert not found.is_linear
     assert found.interval.lower == found.interval.upper == 2
 
 

@@ -175,12 +175,14 @@ def test_it_is_said_where_what_is_steep_is_not_what_matters() -> None:
 
 def test_a_rank_says_what_it_leaves_out() -> None:
     scree = xr.Dataset({"heldout_error": ("rank", [0.2, 0.0012])}, coords={"rank": [1, 2]})
-    found = discoveries.replace(discoveries.straight(np.eye(5)[:2], target_names=("yield",)), scree=scree)
+    two = discoveries.straight(np.eye(5)[:2], target_names=("yield",))
+    told: dict[str, float | int | None] = {"heldout_error": 0.0012}
+    found = discoveries.replace(two, scree=scree, readings={**two.readings, **told})
     assert line(found, "Error") == (
         "Through 2 combinations of the inputs, 0.12 % of the variance is missed on held-out data; no other combination "
         "of the inputs does more than that, and some that do less may be missing."
     )
-    modes = discoveries.replace(MODES, scree=scree)
+    modes = discoveries.replace(MODES, scree=scree, readings={**MODES.readings, **told})
     assert "no other" not in line(modes, "Error")
 
 

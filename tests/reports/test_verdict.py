@@ -10,6 +10,7 @@ from torch import nn
 import discoveries
 from isthmus import diagnose
 from isthmus.diagnostics import Diagnosis
+from isthmus.networks import FullyConnected
 from isthmus.reports.tables import cut_table
 from isthmus.reports.verdict import verdict_of, verdict_of_control
 from isthmus.reports.words import VerdictText, dimensions, numbered
@@ -97,6 +98,22 @@ def test_how_often_the_rank_comes_back_is_said() -> None:
 def test_one_fewer_than_one_is_none() -> None:
     found = discoveries.discovery(rank=1, readings={"one_fewer": 306.0})
     assert said(verdict_of(found))["One fewer"] == "With none the error is 306 times as large."
+
+
+def test_where_hardly_anything_is_lost_the_loss_through_one_fewer_is_said() -> None:
+    """A ratio to rounding is no number that anyone can use."""
+    for ratio, text in ((9e3, "the error is 9000 times as large"), (2.6e13, "2.6 % of the variance is missed")):
+        found = discoveries.discovery(readings={"one_fewer": ratio, "heldout_error": 1e-15})
+        assert said(verdict_of(found))["One fewer"] == f"With 2 dimensions {text}."
+
+
+def test_a_linear_map_that_is_returned_is_said_to_be() -> None:
+    encoder, decoder = (FullyConnected.from_layers([torch.eye(3)], [torch.zeros(3)]) for _ in range(2))
+    found = discoveries.discovery(encoder=encoder, decoder=decoder)
+    assert found.is_linear
+    assert not discoveries.discovery(encoder=encoder).is_linear
+    text = "predicts better than networks through 3 dimensions, and is what is returned."
+    assert said(verdict_of(found))["Linear maps"] == f"A linear map (reduced-rank regression) {text}"
 
 
 def test_an_autoencoder_is_compared_with_pca() -> None:

@@ -28,6 +28,7 @@ from isthmus.discovery.objective_curves import Curve
 from isthmus.discovery.result import Discovery
 from isthmus.errors import NumericalWarning
 from isthmus.networks import FullyConnected, LeakyResNet
+from isthmus.networks.folding import merge_linear_runs
 from isthmus.theory import RankEstimate, Verdict
 from isthmus.theory.curve_readings import running_minimum
 
@@ -45,10 +46,8 @@ def assemble(
     """The result of a search."""
     rank, family = findings.decision.rank, findings.family
     problem = family.problem
-    known = findings.scree if findings.whole is None else {**findings.scree, rank: findings.whole}
-    halves = halves_of(family, findings.curve, known, rank)
-    encoder = problem.inputs.fold_into_encoder(halves.encoder)
-    outputs = problem.outputs
+    halves = halves_of(family, findings.curve, findings.scree, rank, whole=findings.whole)
+    encoder, outputs = problem.inputs.fold_into_encoder(halves.encoder), problem.outputs
     decoder = outputs.fold_into_decoder(halves.decoder) if outputs else shifted(halves.decoder, problem.shift)
     shown = findings.deep or family.shown(findings.starts[findings.ridge], findings.curve, rank)
     network = family.network_of(shown).double()
@@ -83,14 +82,15 @@ def against_unseen(found: Discovery, findings: Findings, sample: Sample) -> Disc
     if here is None:
         return found
     family = findings.family
-    unseen = sample.unseen_error(family.problem, family.network_of(findings.whole or here))
+    unseen = sample.unseen_error(family.problem, findings.whole or family.network_of(here))
     found = replace(found, readings={**found.readings, "unseen_error": unseen})
-    if unseen <= family.problem.errors_compared.raised(here.heldout_error, AS_READ):
+    heldout = found.heldout_error
+    if unseen <= family.problem.errors_compared.raised(heldout, AS_READ):
         return found
     return _in_doubt(
         found,
         f"On the {sample.num_unseen:,} rows that were not searched the error is {unseen:.2%}, on held-out ones "
-        f"{here.heldout_error:.2%}: the sample lacks what they hold; search more rows.",
+        f"{heldout:.2%}: the sample lacks what they hold; search more rows.",
     )
 
 
@@ -100,10 +100,10 @@ def against_leftovers(found: Discovery, findings: Findings) -> Discovery:
     problem, settings = family.problem, family.settings
     exchangeable = problem.weight is None and not settings.ordered
     asked = settings.rank_kind is INDEX and problem.loss.is_quadratic and not problem.autoencoding
-    if here is None or not asked or not exchangeable or here.heldout_error < LEFT_OVER_ERROR:
+    if here is None or not asked or not exchangeable or found.heldout_error < LEFT_OVER_ERROR:
         return found
     x, y = (torch.cat(parts).double() for parts in ((problem.x, problem.x_held), (problem.y, problem.y_held)))
-    network = family.written(family.network_of(findings.whole or here)).double()
+    network = (findings.whole or family.written(family.network_of(here))).double()
     with torch.no_grad():
         residuals = y - network(x)
     other = leftover(x.numpy(), network.weights[0].detach().numpy(), residuals.numpy(), seed=settings.seed)
@@ -153,7 +153,9 @@ def _with_shares(interval: RankEstimate, findings: Findings) -> RankEstimate:
     return replace(interval, evidence={**interval.evidence, **shares})
 
 
-def halves_of(family: Family, curve: Curve, scree: Curve, rank: int) -> Factorisation[FullyConnected]:
+def halves_of(
+    family: Family, curve: Curve, scree: Curve, rank: int, *, whole: FullyConnected | None = None
+) -> Factorisation[FullyConnected]:
     """Encoder and decoder through `rank` coordinates: the refined halves, cut again so that coordinates decorrelate.
 
     The coordinate that saves most error comes first: one of little variance may matter more than one of much.
@@ -163,11 +165,15 @@ def halves_of(family: Family, curve: Curve, scree: Curve, rank: int) -> Factoris
         curve: the truncated networks at the chosen ridge by rank.
         scree: the refined ones.
         rank: number of coordinates.
+        whole: to be cut in place of the refined one.
 
     Returns:
         The halves in standardised units.
     """
     x = family.problem.x
+    if whole is not None:  # of two layers where it is linear
+        halves = by_error_saved(cut_network(whole, x, rank, layer=min(family.middle, whole.depth - 1)), x)
+        return replace(halves, decoder=merge_linear_runs(halves.decoder))
     if rank == 0 or not scree:
         return cut_network(family.written(family.network_of(curve[min(curve)])), x, rank, layer=family.middle)
     known = scree[rank if rank in scree else max(r for r in scree if r <= max(rank, min(scree)))]
@@ -209,8 +215,7 @@ def _runs_table(findings: Findings) -> xr.Dataset:
 
 
 def _readings(findings: Findings, rank: int) -> dict[str, float | int | None]:
-    r = findings.readings
-    errors = r.heldout_error
+    r, errors = findings.readings, findings.errors
     here = errors[min(rank, len(errors) - 1)]
     return {
         "ridge": r.ridge,

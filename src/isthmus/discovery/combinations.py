@@ -21,7 +21,6 @@ from isthmus.discovery.groups.direction_spread import DirectionSpread, direction
 from isthmus.discovery.groups.group_search import GroupFit, simplest_groups
 from isthmus.discovery.groups.powers import Powers
 from isthmus.discovery.groups.varimax import signed, varimax
-from isthmus.discovery.minimum import Minimum
 from isthmus.networks import FullyConnected, jacobians
 
 IDLE = 0.05  # loading, in columns of variance 1, below which an input takes no part
@@ -55,8 +54,7 @@ def combinations_of(findings: Findings, data: CheckedData, halves: Factorisation
     spread[problem.inputs.kept] = problem.inputs.scale
     rows = _rows(findings, halves.encoder)
     loadings = varimax(rows * spread)
-    encoders = [findings.family.written(findings.family.network_of(minimum)).weights[0] for minimum in findings.halved]
-    halved = [problem.inputs.unmixed(_numpy(weight)) for weight in encoders]
+    halved = [problem.inputs.unmixed(_numpy(network.weights[0])) for network in findings.halved]
     scatter = direction_spread(loadings, [part * spread for part in halved]) if halved else None
     table: dict[str, object] = {"loading": (("combination", "input"), loadings)}
     if scatter is not None:
@@ -84,8 +82,8 @@ def _leading(findings: Findings, halves: Factorisation[FullyConnected], spread: 
     family = findings.family
     problem, rank = family.problem, halves.rank
 
-    def cut(minimum: Minimum) -> Factorisation[FullyConnected]:
-        return cut_network(family.written(family.network_of(minimum)), problem.x, minimum.rank, layer=family.middle)
+    def cut(network: FullyConnected, count: int) -> Factorisation[FullyConnected]:
+        return cut_network(network, problem.x, count, layer=family.middle)
 
     def steepest_of(some: Factorisation[FullyConnected], x: torch.Tensor) -> Steepest:
         return steepest(some, x, _rows(findings, some.encoder) * spread, common=bool(problem.loss.unseen))
@@ -93,7 +91,8 @@ def _leading(findings: Findings, halves: Factorisation[FullyConnected], spread: 
     found, apart = steepest_of(halves, problem.x), np.full(rank, np.nan)
     for count, minimum in findings.scree.items():
         if count < rank and minimum.dimensions == count:
-            apart[count - 1] = found.apart(_rows(findings, cut(minimum).encoder) * spread)
+            other = cut(family.written(family.network_of(minimum)), count)
+            apart[count - 1] = found.apart(_rows(findings, other.encoder) * spread)
     table: dict[str, object] = {
         "gradient_direction": (("leading", "input"), found.directions),
         "gradient_share": ("leading", found.shares),
@@ -102,8 +101,8 @@ def _leading(findings: Findings, halves: Factorisation[FullyConnected], spread: 
     if findings.halved:
         # each over its own rows: over all, the mean over rows would seem to be known exactly
         others = [
-            steepest_of(cut(minimum), problem.x[family.half_of_rows(number)])
-            for number, minimum in enumerate(findings.halved)
+            steepest_of(cut(network, rank), problem.x[family.half_of_rows(number)])
+            for number, network in enumerate(findings.halved)
         ]
         table["gradient_angle"] = ("leading", found.angles(others))
     return table

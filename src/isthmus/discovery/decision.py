@@ -71,7 +71,7 @@ def _most_common(readings: Readings) -> int:
 
 def _agreement(readings: Readings, rank: int) -> tuple[str, ...]:
     linear: list[str] = []
-    if _is_linear(readings, rank):
+    if is_linear(readings, rank):
         is_exact = readings.linear_error[rank] <= NOTHING_LEFT
         left = (
             f"leaves {readings.linear_error[rank]:.3g} of the variance of held-out rows, less than networks of as many"
@@ -79,7 +79,7 @@ def _agreement(readings: Readings, rank: int) -> tuple[str, ...]:
         does = "is exact on held-out rows" if is_exact else left
         linear = [
             f"A linear map through {counted(rank, readings.noun)} {does}, and one "
-            f"through fewer leaves {readings.linear_error[rank - 1]:.3g}: the task is linear."
+            f"through fewer leaves {readings.linear_error[rank - 1]:.3g}: the task is linear, and that map is returned."
         ]
     if _is_exactly_linear(readings, rank):
         read = {readings.objective.rank, readings.scree.rank, readings.jacobian_rank} - {rank}
@@ -139,7 +139,7 @@ def _weaknesses(readings: Readings, rank: int) -> list[str]:
     if rank >= readings.widest > 1 and rank == readings.objective.rank and readings.widest < most:
         doubts.append(_largest_tried(readings))
     doubts += _beyond(readings, rank)
-    if _is_linear(readings, rank):
+    if is_linear(readings, rank):
         return doubts
     return doubts + unevenly_lost(readings, rank) + _against_simpler_maps(readings, rank)
 
@@ -197,7 +197,7 @@ def _against_simpler_maps(readings: Readings, rank: int) -> list[str]:
     return []
 
 
-def _is_linear(readings: Readings, rank: int) -> bool:
+def is_linear(readings: Readings, rank: int) -> bool:
     """Whether the task is a linear map through as many dimensions, so that networks can but come near it.
 
     No network through as many or more predicts better, through one dimension fewer neither a network nor a linear map
@@ -219,7 +219,7 @@ def _is_linear(readings: Readings, rank: int) -> bool:
 
 def _is_exactly_linear(readings: Readings, rank: int) -> bool:
     """Whether it leaves nothing: then no training can add to it, and what networks read is how they ended."""
-    return _is_linear(readings, rank) and readings.linear_error[rank] <= NOTHING_LEFT
+    return is_linear(readings, rank) and readings.linear_error[rank] <= NOTHING_LEFT
 
 
 def _against_fewer_curved(readings: Readings, columns: int) -> list[str]:

@@ -10,6 +10,7 @@ from isthmus.discovery.halves import RANK, RankKind
 from isthmus.discovery.kinds.family import Family
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.objective_curves import Curve, Curves, Ladder
+from isthmus.networks import FullyConnected
 from isthmus.theory import Verdict
 from isthmus.theory.comparison import Comparison, by_ratio
 from isthmus.theory.curve_readings import CurveReading, Gain
@@ -177,8 +178,10 @@ class Findings:
         scree: the refined halves by rank.
         warnings: what cut the search short.
         deep: the network of the deepest that the rank is believed of, where depth decided.
-        halved: halves of the decided rank, trained on from there on each of some halves of the rows.
-        whole: those of a linear encoder trained on with all rows, the held-out ones too.
+        linear: whether the task is linear, and a linear map the network that is returned.
+        halved: of a linear encoder, networks of the decided rank fitted to each of some halves of the rows.
+        whole: the network that is returned where it is not the refined one: linear, or with a linear encoder, which is
+            fitted to all rows, the held-out ones too.
     """
 
     family: Family
@@ -190,9 +193,15 @@ class Findings:
     curves: Curves
     scree: Curve
     warnings: list[str] = field(default_factory=list[str])
-    halved: Sequence[Minimum] = ()
-    whole: Minimum | None = None
+    linear: bool = False
+    halved: Sequence[FullyConnected] = ()
+    whole: FullyConnected | None = None
     deep: Minimum | None = None
+
+    @property
+    def errors(self) -> tuple[float, ...]:
+        """Held-out errors of such maps as the one that is returned, by rank from 0."""
+        return self.readings.linear_error if self.linear else self.readings.heldout_error
 
     @property
     def curve(self) -> Curve:

@@ -1,5 +1,6 @@
 """The result of `discover`: the rank, how sure it is, the evidence, and the two halves of the network."""
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -48,9 +49,10 @@ class Discovery(Shown):
         encoder: maps samples in the user's units to `rank` coordinates, float64: centred and decorrelated on the
             training rows, the one that saves most error there first (see `interpret`), sign fixed. A linear one, and
             its decoder, are trained on with the held-out rows in the end; all errors are from before that.
-        decoder: maps coordinates to predictions in the user's units, float64.
-        network: the trained network behind them, in standardised units; with residual networks the start of least
-            objective, which no waist constrains.
+        decoder: maps coordinates to predictions in the user's units, float64. Where the task is linear both are: the
+            linear map that predicts better than networks of as many dimensions.
+        network: the trained network behind them, or that they were compared with, in standardised units; with residual
+            networks the start of least objective, which no waist constrains.
         runs: dimension "run", one row per start: `ridge`, `start`, `kind`, `objective`, `data_loss`, `heldout_error`,
             `jacobian_rank`, `activation_rank`, `stationarity`, `outcome`, `gradient_evaluations`, `seconds`.
         diagnosis: the per-layer table of `network`.
@@ -123,6 +125,17 @@ class Discovery(Shown):
         """Which rank it is: "rank", "index" where the encoder is linear, "mode" where the decoder is."""
         sides = (str(self.settings.get(f"{half}_side", Side.CURVED)) for half in ("encoder", "decoder"))
         return rank_kind(*sides).name
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether encoder and decoder are linear, as where the task is."""
+        return self.rank > 0 and self.encoder.depth == self.decoder.depth == 1
+
+    @property
+    def heldout_error(self) -> float:
+        """Of the two halves on the held-out rows, relative to that of the best constant; NaN where it is not known."""
+        told = self.readings.get("heldout_error")
+        return math.nan if told is None else float(told)
 
     @property
     def ranks(self) -> dict[str, int]:

@@ -14,12 +14,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from isthmus.discovery.choices import CLOSE, MANY, is_full, leaves_room
+from isthmus.discovery.choices import CLOSE, HALVES, MANY, is_full, leaves_room
 from isthmus.discovery.data.problem import Problem
-from isthmus.discovery.decision import decide
+from isthmus.discovery.decision import decide, is_linear
 from isthmus.discovery.depth.between_rows import near_dimension
 from isthmus.discovery.depth.path import DepthPath
-from isthmus.discovery.evidence.baseline import linear_errors
+from isthmus.discovery.evidence.baseline import linear_errors, linear_network
 from isthmus.discovery.evidence.confidence import HeldOutCurve, Shares, start_share
 from isthmus.discovery.findings import Decision, Findings, Readings, SizeFindings
 from isthmus.discovery.halves import INDEX, RANK
@@ -30,6 +30,7 @@ from isthmus.discovery.over_depth import OverDepth, decide_over_depth, held_agai
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.runner import UnitRunner
 from isthmus.errors import NotConverged
+from isthmus.networks import FullyConnected
 from isthmus.theory.curve_readings import CurveReading, Gain, running_minimum
 
 OfAllRows = tuple[CurveReading, Mapping[int, Gain]]  # the reading of their error, what more dimensions save of it
@@ -95,25 +96,37 @@ class Search:
     def findings(self) -> Findings:
         """What was found, with how sure its directions are."""
         rank, trained = self.decision.rank, self.trained
+        linear = is_linear(self.readings, rank)
         return Findings(
             family=self.size.family, ridge=trained.ridge, readings=self.readings, decision=self.decision,
             shares=self._shares(rank, trained, self.scree), starts=trained.starts, curves=trained.curves,
-            scree=self.scree, warnings=self.size.warnings, halved=self._halved(rank, self.scree),
+            scree=self.scree, warnings=self.size.warnings, linear=linear, halved=self._halved(rank, linear=linear),
             deep=self.deepest.get(rank) if self.over_depth and self.over_depth.rank == rank else None,
-            whole=self._whole(rank, trained, self.scree),
+            whole=self._whole(rank, linear=linear),
         )  # fmt: skip
 
-    def _halved(self, rank: int, scree: Curve) -> list[Minimum]:
-        """Of a linear encoder, the halves of the rank trained on with halves of the rows: how sure its rows are."""
-        if self.size.settings.rank_kind is not INDEX or rank not in scree or len(self.problem.x) < MANY:
+    def _halved(self, rank: int, *, linear: bool) -> list[FullyConnected]:
+        """Of a linear encoder, what halves of the rows give in place of `_whole`: how sure its rows are."""
+        family = self.size.family
+        if self.size.settings.rank_kind is not INDEX or rank not in self.scree or len(self.problem.x) < MANY:
             return []
-        return self.size.on_halves(scree[rank])
+        if linear:
+            return [linear_network(self.problem.at_rows(family.half_of_rows(n)), rank) for n in range(HALVES)]
+        return [family.written(family.network_of(minimum)) for minimum in self.size.on_halves(self.scree[rank])]
 
-    def _whole(self, rank: int, trained: SizeFindings, scree: Curve) -> Minimum | None:
-        """Of a linear encoder, the halves of the rank trained on with all rows, whose directions are nearer."""
-        if self.size.settings.rank_kind is not INDEX or rank not in scree:
+    def _whole(self, rank: int, *, linear: bool) -> FullyConnected | None:
+        """Of a linear encoder, the halves of the rank fitted to all rows, whose directions are nearer.
+
+        Where the task is linear, the linear map: of a linear encoder of all rows too, else of the rows that its error
+        on the others is told by.
+        """
+        is_index, family = self.size.settings.rank_kind is INDEX, self.size.family
+        if linear:
+            return linear_network(self.problem.on_all_rows() if is_index else self.problem, rank)
+        if not is_index or rank not in self.scree:
             return None
-        return self.size.on_all_rows(scree[rank], trained.curve[rank])
+        found = self.size.on_all_rows(self.scree[rank], self.trained.curve[rank])
+        return None if found is None else family.written(family.network_of(found))
 
     def _wide_enough(self) -> SizeFindings:
         """The starts and curves of the first networks with room to spare, or of the widest that the time allows."""

@@ -24,6 +24,7 @@ from isthmus.theory import RankEstimate, Verdict
 
 ENDS = ("measured", "low", "high")  # of an exponent
 _SAME = 1.02
+_NO_RATIO = 1e4  # from here on hardly anything is lost through the rank, and what is lost through one fewer is said
 _MOST_SHARES = 8  # ranks whose accuracy is told in words; `Discovery.scree` has all
 FAR = 1e-3  # relative stationarity beyond which energies are rough
 
@@ -159,9 +160,9 @@ def _groups(found: Discovery) -> str:
 
 
 def _error(found: Discovery) -> str:
-    if found.rank not in found.scree["rank"].values or "heldout_error" not in found.scree:
+    if found.rank not in found.scree["rank"].values:
         return ""
-    error = float(found.scree["heldout_error"].sel(rank=found.rank))
+    error = found.heldout_error
     if not math.isfinite(error):
         return ""
     text = f"through {_counted(found, found.rank)}, {percent(error)} of {found.loss.words.left} on held-out data"
@@ -226,6 +227,8 @@ def _one_fewer(found: Discovery) -> str:
     fewer = _counted(found, found.rank - 1) if found.rank > 1 else "none"
     if ratio < _SAME:
         return f"with {fewer} the error is not larger."
+    if ratio > _NO_RATIO:
+        return f"with {fewer} {percent(ratio * found.heldout_error)} of {found.loss.words.left}."
     return f"with {fewer} the error is {_times(ratio)} as large."
 
 
@@ -250,6 +253,8 @@ def _linear(found: Discovery) -> str:
     words = found.loss.words
     name = words.autoencoder if found.task == "autoencoding" else words.linear
     needed = found.readings["linear_rank"]
+    if found.is_linear:
+        return f"{name} predicts better than networks through {_counted(found, found.rank)}, and is what is returned."
     if needed is None:
         most = _counted(found, int(found.scree["rank"].max()))
         return f"{name} does not reach this error with any rank tried, up to {most}."

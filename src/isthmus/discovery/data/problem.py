@@ -84,6 +84,11 @@ class Problem:
         weight = torch.cat([self.weight * len(self.x), self.weight_held * len(self.x_held)]) / len(x)
         return replace(self, x=x, y=y, weight=weight)
 
+    def at_rows(self, rows: Tensor) -> "Problem":
+        """The same with these of the training rows alone, given by their numbers."""
+        weight = None if self.weight is None else self.weight[rows] / self.weight[rows].sum()
+        return replace(self, x=self.x[rows], y=self.y[rows], weight=weight)
+
     def with_held(self, x: Array, y: Array, weight: Array | None) -> "Problem":
         """The same with other held-out rows, given in the user's units."""
         # targets that are not standardised are at most divided by what outputs are short of, see `Loss.reduced`

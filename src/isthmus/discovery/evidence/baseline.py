@@ -1,6 +1,7 @@
 """The linear baseline that a network has to beat: reduced-rank regression, PCA when autoencoding."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import torch
 from torch import Tensor
@@ -25,34 +26,36 @@ def linear_errors(problem: Problem, *, most: int) -> list[float]:
     """
     if problem.classes:
         return _logistic_errors(problem, most)
-    offset_x = weighted_mean(problem.x, problem.weight)
-    held = problem.x_held.double() - offset_x
     errors = [
-        problem.loss_of(outputs, problem.y_held, problem.weight_held)
-        for outputs in _linear_outputs(problem, problem.x - offset_x, held, most)
+        problem.heldout_error_of_constant(),
+        *map(problem.heldout_error, islice(_linear_networks(problem, range(1, most + 1)), most)),
     ]
     return errors + [errors[-1]] * (most + 1 - len(errors))
 
 
-def _linear_outputs(problem: Problem, x: Tensor, held: Tensor, most: int) -> Iterator[Tensor]:
-    """Outputs on the held-out rows of linear maps of rank 0, 1, ... of centred inputs."""
-    scores, root = problem.loss.scores(problem.y, problem.d_out), _root(problem.weight)
+def linear_network(problem: Problem, rank: int) -> FullyConnected:
+    """The linear map of `linear_errors` through so many dimensions, one at least: two layers, both linear, float64."""
+    return next(_linear_networks(problem, [rank]))
+
+
+def _linear_networks(problem: Problem, ranks: Iterable[int]) -> Iterator[FullyConnected]:
+    """The linear maps of these ranks, ascending, up to the one that none exceeds."""
+    mean = weighted_mean(problem.x, problem.weight)
+    x, scores, root = problem.x.double(), problem.loss.scores(problem.y, problem.d_out), _root(problem.weight)
     offset = weighted_mean(scores, problem.weight)
-    coordinates, back = reduced_rank_map(x * root, (scores - offset) * root)
-    for k in range(min(most, coordinates.shape[1]) + 1):
-        if problem.loss.is_quadratic:
-            yield held @ coordinates[:, :k] @ back[:, :k].T + offset
-        elif k == 0:
-            yield problem.best_constant().expand(len(held), -1)
-        else:
-            halves, zero = [coordinates[:, :k].T, back[:, :k]], torch.zeros(k, dtype=torch.float64)
-            network = FullyConnected.from_layers(halves, [zero, offset], linear=(1,))
+    coordinates, back = reduced_rank_map((x - mean) * root, (scores - offset) * root)
+    for k in ranks:
+        if k > coordinates.shape[1]:
+            return
+        into = coordinates[:, :k].T
+        halves, biases = [into, back[:, :k]], [-into @ mean, offset]
+        network = FullyConnected.from_layers(halves, biases, linear=(1,))
+        if not problem.loss.is_quadratic:
             fit(
-                network, x, problem.y, ridge=ITS_RIDGE * problem.unit, loss=problem.loss, solver=LBFGS(ITS_EVALUATIONS),
-                sample_weight=problem.weight,
+                network, x, problem.y, ridge=ITS_RIDGE * problem.unit, loss=problem.loss,
+                solver=LBFGS(ITS_EVALUATIONS), sample_weight=problem.weight,
             )  # fmt: skip
-            with torch.no_grad():
-                yield network(held)
+        yield network
 
 
 def _logistic_errors(problem: Problem, most: int) -> list[float]:

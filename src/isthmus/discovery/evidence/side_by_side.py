@@ -1,6 +1,7 @@
 """Several discoveries side by side: what each found, and the settings in which they differ. One in words: `reports`."""
 
 import json
+import math
 from collections.abc import Sequence
 
 from isthmus.discovery.files.json_values import plain
@@ -18,8 +19,8 @@ def facts_side_by_side(runs: Sequence[Discovery]) -> dict[str, list[object]]:
         "verdict": [found.verdict.name for found in runs],
         "proved at least": [found.interval.lower for found in runs],
         "proved at most": [found.interval.upper for found in runs],
-        "held-out error": [_error(found, 0) for found in runs],
-        "with one fewer": [_error(found, -1) for found in runs],
+        "held-out error": [None if math.isnan(found.heldout_error) else found.heldout_error for found in runs],
+        "with one fewer": [_with_one_fewer(found) for found in runs],
         "inputs": [len(found.input_names) for found in runs],
         "same data": [found.settings.get("data") == runs[0].settings.get("data") for found in runs],
     }
@@ -37,6 +38,6 @@ def differing_settings(runs: Sequence[Discovery]) -> dict[str, list[object]]:
     }
 
 
-def _error(found: Discovery, step: int) -> float | None:
-    rank = found.rank + step
-    return float(found.scree["heldout_error"].sel(rank=rank)) if rank in found.scree["rank"].values else None
+def _with_one_fewer(found: Discovery) -> float | None:
+    rank, errors = found.rank - 1, found.scree["linear_error" if found.is_linear else "heldout_error"]
+    return float(errors.sel(rank=rank)) if rank in found.scree["rank"].values else None

@@ -223,9 +223,10 @@ class Family(ABC, Generic[N]):
 
     def on_half(self, session: Session, *, base: Minimum, number: int) -> Minimum:
         """A refined network trained on with a random half of the training rows, see `refine`."""
-        problem, network, rows = self.problem, self.network_of(base), self.half_of_rows(number)
-        weight = None if problem.weight is None else problem.weight[rows] / problem.weight[rows].sum()
-        half = type(self)(replace(problem, x=problem.x[rows], y=problem.y[rows], weight=weight), self.settings)
+        network, half = (
+            self.network_of(base),
+            type(self)(self.problem.at_rows(self.half_of_rows(number)), self.settings),
+        )
         solver = LBFGS(self.settings.refine_evaluations)
         end = half.trained(network, base.ridge * self.settings.refine_ridge, solver, session)
         return self.measured(network, end, ridge=base.ridge, rank=base.rank, middle=1)
