@@ -9,9 +9,11 @@ import pytest
 
 from isthmus import load
 from isthmus.cli.discover import DiscoverRequest
+from isthmus.cli.discover_run import rows_of, search_options
 from isthmus.cli.main import run
+from isthmus.discovery.data.checking import checked_data, with_powers
 from isthmus.discovery.kinds import trainable
-from isthmus.errors import DataError
+from isthmus.errors import DataError, DataWarning
 from isthmus.tasks import FORMULAS, formula
 
 
@@ -67,6 +69,31 @@ def test_halves_logarithms_and_units_are_part_of_the_command() -> None:
     assert request.logs == ("T", "rho")
     assert (DiscoverRequest("a.csv", log="all").logs, DiscoverRequest("a.csv").logs) == ("all", None)
     assert request.default_folder != DiscoverRequest("a.csv", target="y").default_folder
+
+
+def test_units_in_the_table_are_those_of_a_file(tmp_path: Path) -> None:
+    known, task = FORMULAS["pendulum"], formula("pendulum", num_samples=60, seed=1)
+    table = pd.DataFrame(task.x, columns=list(known.columns)).assign(period=task.y[:, 0]).astype(object)  # pyright: ignore[reportOptionalSubscript]
+    units = {"length": "m", "gravity": "m/s^2", "amplitude": "-", "mass": "kg", "period": "s"}
+    pd.concat([pd.DataFrame([units]), table]).to_csv(tmp_path / "t.csv", index=False)
+    (tmp_path / "u.csv").write_text("column,unit\n" + "".join(f"{n},{u.replace('-', '1')}\n" for n, u in units.items()))
+    asked = [
+        DiscoverRequest(str(tmp_path / "t.csv"), target="period", units=u) for u in ("table", str(tmp_path / "u.csv"))
+    ]
+    told = list[dict[str, object]]()
+    for request in asked:
+        with pytest.warns(DataWarning, match="line 2 holds"):
+            rows = rows_of(request, lambda _: None)
+        options = search_options(rows, request)
+        powers = with_powers(
+            checked_data(rows.x, rows.y, None, columns=rows.made), options["log"], options["units"]
+        ).powers
+        assert powers is not None
+        told.append(powers.as_plain())
+    assert told[0] == told[1]
+    assert told[0]["target_exponents"] != [["0"] * 4]
+    assert told[0]["logged"] == ["length", "gravity", "mass"]
+    assert "--units table" in asked[0].command
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,8 @@ def _guessed(path: Path) -> None:
     said = (
         TableOptions(), TableOptions(sep=";", decimal=","), TableOptions(encoding="utf-16"), TableOptions(impute=True),
         TableOptions(sep="space", comment="#"), TableOptions(encoding="latin-1", drop_missing=True),
-        TableOptions(encoding="utf-16-be"), TableOptions(comment="%", sep="|"), TableOptions(), TableOptions(),
+        TableOptions(encoding="utf-16-be"), TableOptions(comment="%", sep="|"), TableOptions(),
+        TableOptions(units=True),
     )  # fmt: skip
     read_data(path, options=said[zlib.crc32(path.read_bytes()) % len(said)])
 

@@ -157,13 +157,21 @@ def test_text_with_other_separators_in_it_stays_a_table_of_commas() -> None:
 
 
 def test_units_are_text_above_numbers_in_half_of_the_columns() -> None:
-    assert unit_row([["a", "b"], ["m", "-"], ["1", "2"], ["3", "4"]]) == "'m', '-'"
-    assert unit_row([["a", "b", "c"], ["m", "-", "-"], ["1", "2", "3"], ["3", "4", "5"]]) is None
-    assert unit_row([["a", "b"], ["m", "7"], ["1", "2"], ["3", "4"]]) is None
-    assert unit_row([["a", "b"], ["m", "1"], ["1", "2"], ["3", "4"]]) == "'m', '1'"
-    assert unit_row([["a", "b"], ["1", "1"], ["1", "2"], ["3", "4"]]) is None
-    assert unit_row([["a", "b", "c"], ["m", "1", "1"], ["1", "2", "3"], ["3", "4", "5"]]) is None
-    assert unit_row([["a", "b"], ["x", "y"], ["z", "w"], ["u", "v"]]) is None
+    assert unit_row([["a", "b"], ["m", "-"], ["1", "2"], ["3", "4"]]) == ("m", "-")
+    assert unit_row([["a", "b", "c"], ["m", "-", "-"], ["1", "2", "3"], ["3", "4", "5"]]) == ()
+    assert unit_row([["a", "b"], ["m", "7"], ["1", "2"], ["3", "4"]]) == ()
+    assert unit_row([["a", "b"], ["m", "1"], ["1", "2"], ["3", "4"]]) == ("m", "1")
+    assert unit_row([["a", "b"], ["1", "1"], ["1", "2"], ["3", "4"]]) == ()
+    assert unit_row([["a", "b", "c"], ["m", "1", "1"], ["1", "2", "3"], ["3", "4", "5"]]) == ()
+    assert unit_row([["a", "b"], ["x", "y"], ["z", "w"], ["u", "v"]]) == ()
+
+
+def test_of_a_table_with_units_text_above_one_column_of_numbers_is_enough() -> None:
+    rows = [["a", "b", "c"], ["m", "1", "1"], ["1", "2", "3"], ["3", "4", "5"]]
+    assert unit_row(rows, are_said=True) == ("m", "1", "1")
+    assert unit_row(rows[:3], are_said=True) == ("m", "1", "1")
+    assert unit_row([["a", "b"], ["m", "7"], ["1", "2"]], are_said=True) == ()
+    assert unit_row([["a", "b"], ["x", "y"], ["z", "w"]], are_said=True) == ()
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.integers(-(10**12), 10**12))

@@ -20,6 +20,7 @@ from isthmus.tasks.files import column_names, columns_like, read_table
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.names import found_names, names_in, quoted
 from isthmus.tasks.table_options import AS_IT_COMES, TableOptions
+from isthmus.tasks.written_units import WrittenUnits
 from isthmus.training.losses import CROSS_ENTROPY, Loss, known, loss_argument
 
 _OWN_TARGETS = (".npz",)
@@ -47,6 +48,7 @@ class Rows:
         ordered: whether the rows are a time series.
         note: what was decided for the user, or None.
         columns: how each input was made from the columns of the data.
+        units: of inputs and targets, where DATA tells them and they were asked for.
         candidates: variables by name that the coordinates are compared with, one row or several columns each.
     """
 
@@ -59,6 +61,7 @@ class Rows:
     note: str | None
     columns: tuple[InputColumn, ...] = ()
     candidates: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+    units: WrittenUnits | None = None
 
     def thinned(self, most: int) -> "Rows":
         """At most so many rows, as far apart as can be."""
@@ -128,6 +131,8 @@ def read_rows(
     if builtin_name(data) is not None:
         if candidates:
             raise DataError(f"{data}: has no columns beside its inputs. Leave out --candidates.")
+        if options.units:
+            raise DataError(f"{data}: tells no units of its columns. Give a file of units.")
         task = _builtin(data, choice, groups, seed)
     else:
         task = _table(data, choice, groups, candidates, options)
@@ -139,7 +144,16 @@ def read_rows(
     loss = CROSS_ENTROPY.name if task.kind is Kind.CLASSIFICATION else None
     beside = _candidates(data, candidates, options) if candidates else {}
     return Rows(
-        task.x, names, y, loss, task.groups, ordered or task.ordered, _note(data, choice, task), task.x_columns, beside
+        task.x,
+        names,
+        y,
+        loss,
+        task.groups,
+        ordered or task.ordered,
+        _note(data, choice, task),
+        task.x_columns,
+        beside,
+        task.units,
     )
 
 

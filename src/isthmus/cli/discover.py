@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # three ReLU layers on either side, one linear layer between them, and the output
 LEAST_CONNECTED_DEPTH = 8
 SIDES = ("curved", "linear")  # what a half may be, as `discover` calls it
+UNITS_IN_TABLE = "table"  # for --units: the data tell them
 WORDS = {  # what an option may be, as `discover` calls it
     "encoder": SIDES,
     "decoder": SIDES,
@@ -76,7 +77,11 @@ class DiscoverRequest:
         str | None, typer.Option(help="Columns to take logarithms of, COL,COL; alone: all that are positive and wide.")
     ] = None
     units: Annotated[
-        str | None, typer.Option(help="A .toml or .csv file of units: only combinations without a unit are made.")
+        str | None,
+        typer.Option(
+            help="A .toml or .csv file of units, or 'table' (below its header, or in brackets in names): only "
+            "combinations without a unit are made."
+        ),
     ] = None
     ranks: Annotated[bool, typer.Option("--ranks", help="All ranks of the task: combinations, coordinates, modes.")] = (
         False
@@ -163,7 +168,10 @@ class DiscoverRequest:
             DataError: options that cannot be meant.
         """
         return self.reading.options(
-            leave_out=_names(self.leave_out), drop_missing=self.drop_missing, impute=self.impute
+            leave_out=_names(self.leave_out),
+            drop_missing=self.drop_missing,
+            impute=self.impute,
+            units=self.units == UNITS_IN_TABLE,
         )
 
     @property

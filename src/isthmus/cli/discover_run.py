@@ -160,7 +160,9 @@ def rows_of(request: DiscoverRequest, say: Callable[[str], None]) -> Rows:
 
 
 def _checked(rows: Rows, request: DiscoverRequest) -> CheckedData:
-    return with_powers(checked_data(rows.x, rows.y, rows.loss, columns=rows.made), request.logs, request.units)
+    return with_powers(
+        checked_data(rows.x, rows.y, rows.loss, columns=rows.made), request.logs, rows.units or request.units
+    )
 
 
 def how_to_go_on(request: DiscoverRequest, folder: Path, *, begun: bool = True) -> str:
@@ -193,7 +195,7 @@ def search_options(rows: Rows, request: DiscoverRequest) -> Mapping[str, Any]:
         "encoder": request.encoder,
         "decoder": request.decoder,
         "log": request.logs,
-        "units": request.units,
+        "units": rows.units or request.units,
         "ranks": request.ranks,
         "network": request.network,
         "loss": rows.loss,

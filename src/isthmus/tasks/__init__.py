@@ -28,6 +28,7 @@ from isthmus.tasks.scenes import pictures
 from isthmus.tasks.spiral_waves import spiral_waves
 from isthmus.tasks.surrogate import covariance_surrogate
 from isthmus.tasks.symmetry import gradient_descent_symmetry
+from isthmus.tasks.table_options import TableOptions
 from isthmus.tasks.task import Kind, Task
 from isthmus.tasks.teachers import Activation, composed_teacher, teacher, teacher_reference
 
@@ -44,6 +45,7 @@ __all__ = [
     "Link",
     "Predictors",
     "ReductionModel",
+    "TableOptions",
     "Task",
     "as_samples",
     "benchmark_manifold",

@@ -32,6 +32,7 @@ class Dialect:
         comment: lines that begin with it are left out; "" for none.
         names: number of the comment line that holds the names of columns, 0 for none.
         left_out: numbers of other lines that are left out.
+        units: cells of the row below the names, where it holds units.
         told: what was guessed, in clauses.
     """
 
@@ -40,6 +41,7 @@ class Dialect:
     comment: str = ""
     names: int = 0
     left_out: frozenset[int] = frozenset()
+    units: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
 
 
@@ -58,7 +60,7 @@ def dialect_of(lines: Sequence[tuple[int, str]], extension: str, options: TableO
     names = _names(lines, rows, comment, separator)
     first = 0 if names else 1
     decimal = options.decimal or decimal_sign(cell for _, cells in rows[first:] for cell in cells)
-    units = None if names else unit_row([cells for _, cells in rows])
+    units = () if names else unit_row([cells for _, cells in rows], are_said=options.units)
     left_out = frozenset({rows[1][0]}) if units else frozenset[int]()
     told = {
         f"its columns are separated by {_CALLED.get(separator, quoted(separator))}": (
@@ -70,10 +72,10 @@ def dialect_of(lines: Sequence[tuple[int, str]], extension: str, options: TableO
             options.comment is None and len(lines) - len(content) > bool(names)
         ),
         "its numbers have decimal commas": options.decimal is None and decimal == ",",
-        f"line {min(left_out, default=0)} holds text above numbers ({units}), units perhaps, and is left out": units,
+        f"line {min(left_out, default=0)} holds {units_in_words(units, are_used=options.units)}": units,
     }
     return Dialect(
-        separator, decimal, comment, names, left_out, tuple(clause for clause, holds in told.items() if holds)
+        separator, decimal, comment, names, left_out, units, tuple(clause for clause, holds in told.items() if holds)
     )
 
 
@@ -129,15 +131,19 @@ def _names(lines: Sequence[tuple[int, str]], rows: Rows, comment: str, separator
     return found[0][0] if is_header else 0
 
 
-def unit_row(rows: Sequence[Sequence[str]]) -> str | None:
-    """The cells of a second row that is text above numbers, in half of the columns or more; None where it is not so.
+def unit_row(rows: Sequence[Sequence[str]], *, are_said: bool = False) -> tuple[str, ...]:
+    """The cells of a second row that is text above numbers; none where it is not so.
 
     A 1 among them is the unit of a pure number; any other number is a value.
+
+    Args:
+        rows: cells of the first rows, the names on top.
+        are_said: the table is known to hold units, so that text in one column is enough; else in half of them.
     """
-    if len(rows) < 4 or len(rows[1]) != len(rows[0]):
-        return None
+    if len(rows) < (3 if are_said else 4) or len(rows[1]) != len(rows[0]):
+        return ()
     if any(is_number(cell) and cell.strip() != _PURE_NUMBER for cell in rows[1]):
-        return None
+        return ()
     above = 0
     for place, unit in enumerate(rows[1]):
         below = [
@@ -145,4 +151,12 @@ def unit_row(rows: Sequence[Sequence[str]]) -> str | None:
         ]
         if below and all(map(is_number, below)):
             above += unit.strip().lower() not in {*_NO_VALUE, _PURE_NUMBER}
-    return ", ".join(repr(cell[:20]) for cell in rows[1][:5]) if 2 * above >= len(rows[1]) else None
+    return tuple(rows[1]) if (above if are_said else 2 * above >= len(rows[1])) else ()
+
+
+def units_in_words(units: Sequence[str], *, are_used: bool) -> str:
+    """What is said of such a row."""
+    listed = ", ".join(repr(cell[:20]) for cell in units[:5]) + (", ..." if are_used and len(units) > 5 else "")
+    if are_used:
+        return f"the units of the columns ({listed})"
+    return f"text above numbers ({listed}), units perhaps, and is left out"

@@ -32,6 +32,7 @@ from isthmus.tasks.names import found_names
 from isthmus.tasks.table_options import AS_IT_COMES, TableOptions
 from isthmus.tasks.task import Kind, Task
 from isthmus.tasks.text_tables import place_in_words, short_rows
+from isthmus.tasks.written_units import units_in_names
 
 
 def read_table(
@@ -105,7 +106,12 @@ def read_table(
         task = _task(inputs, outputs, kind, str(path), drop_constant=drop_constant)
     except ColumnError as error:
         raise DataError(_located(error, content)) from error
-    return replace(task, groups=labels)
+    if not options.units:
+        return replace(task, groups=labels)
+    lines = content.lines if isinstance(content, Content) else None
+    units = units_in_names(content.names, str(path)) if lines is None or lines.units is None else lines.units
+    targets = task.y_names if kind is Kind.REGRESSION else ()
+    return replace(task, groups=labels, units=units.of_columns(task.x_columns, targets))
 
 
 def _without(names: Sequence[str], left: Sequence[str]) -> list[str]:

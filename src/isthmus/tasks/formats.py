@@ -78,7 +78,7 @@ def _text(path: Path, wanted: WantedColumns) -> Content:
 
 
 def _spreadsheet(path: Path, wanted: WantedColumns) -> Content:
-    table, lines = read_spreadsheet(path, keep=wanted.keep)
+    table, lines = read_spreadsheet(path, keep=wanted.keep, has_units=wanted.options.units)
     return Content(table, lines=lines)
 
 

@@ -11,11 +11,12 @@ from pathlib import Path
 import pandas as pd
 
 from isthmus.errors import DataError, DataWarning, outside
-from isthmus.tasks.dialects import unit_row
+from isthmus.tasks.dialects import unit_row, units_in_words
 from isthmus.tasks.door import through_door
 from isthmus.tasks.memory import check_memory
 from isthmus.tasks.names import checked_names, quoted
 from isthmus.tasks.text_tables import NAMELESS, Lines, is_data, without_row_numbers
+from isthmus.tasks.written_units import units_below
 
 _BYTES_PER_CELL = 60  # a number as Python has it, and its place
 _UNPACKED = 4  # texts of the file as Python has them
@@ -24,20 +25,21 @@ _ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NULL!", "#NUM!")
 Row = tuple[int, list[object]]
 
 
-def read_spreadsheet(path: Path, *, keep: Collection[str] = ()) -> tuple[pd.DataFrame, Lines]:
+def read_spreadsheet(path: Path, *, keep: Collection[str] = (), has_units: bool = False) -> tuple[pd.DataFrame, Lines]:
     """The columns of the first sheet, and where its rows stand; a DataWarning names the other sheets.
 
     Args:
         path: of an .xlsx.
         keep: names of columns that are wanted also where they hold numbers of rows.
+        has_units: whether it is known to hold units below its header.
 
     Raises:
         DataError: openpyxl is missing, the file cannot be read, or there is no memory for it.
     """
-    return through_door(path, lambda place: _read(place, keep), kind=".xlsx")
+    return through_door(path, lambda place: _read(place, keep, has_units=has_units), kind=".xlsx")
 
 
-def _read(path: Path, keep: Collection[str]) -> tuple[pd.DataFrame, Lines]:
+def _read(path: Path, keep: Collection[str], *, has_units: bool) -> tuple[pd.DataFrame, Lines]:
     rows = _rows(path)
     if not rows:
         raise DataError(f"{path}: its first sheet is empty. Put the table into the first sheet.")
@@ -47,18 +49,17 @@ def _read(path: Path, keep: Collection[str]) -> tuple[pd.DataFrame, Lines]:
     names = checked_names(header, str(path)) if has_header else tuple(f"c{i}" for i in range(1, len(first) + 1))
     if longer := [number for number, cells in rows if len(cells) > len(names)]:
         raise DataError(f"{path}: row {longer[0]} of the sheet has cells beyond the first row. Name every column.")
-    if has_header and (units := unit_row([["" if c is None else str(c) for c in cells] for _, cells in rows[:1000]])):
-        warnings.warn(
-            f"{path}: row {rows[1][0]} of the sheet holds text above numbers ({units}), units perhaps: left out.",
-            DataWarning,
-            stacklevel=outside(),
-        )
+    units, written = None, [["" if c is None else str(c) for c in cells] for _, cells in rows[:1000]]
+    if has_header and (found := unit_row(written, are_said=has_units)):
+        place, what = f"row {rows[1][0]} of the sheet", units_in_words(found, are_used=has_units)
+        warnings.warn(f"{path}: {place} holds {what}.", DataWarning, stacklevel=outside())
+        units = units_below(names, found, f"{path}, {place}")
         del rows[1]
     rows = [(number, cells + [None] * (len(names) - len(cells))) for number, cells in rows]
     table = pd.DataFrame([cells for _, cells in rows[has_header:]], columns=list(names), dtype=object).infer_objects()
     if has_header and not first[0] and header[0] not in keep:
         table = without_row_numbers(table, str(path))
-    return table, Lines(lambda: rows, has_header, "row")
+    return table, Lines(lambda: rows, has_header, "row", units)
 
 
 def _rows(path: Path) -> list[Row]:

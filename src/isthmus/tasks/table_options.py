@@ -20,9 +20,13 @@ class TableOptions:
         leave_out: columns that are not read.
         drop_missing: leave out rows in which a cell is missing, aloud.
         impute: fill missing cells of inputs with the median, of text with the most frequent value, aloud.
+        units: the table holds the units of its columns, below its header or in brackets in its names: keep them.
 
     Raises:
         DataError: a value that cannot be meant, or `drop_missing` and `impute` together.
+
+    >>> tasks.TableOptions(sep="semicolon", decimal=",").separator
+    ';'
     """
 
     sep: str | None = None
@@ -32,6 +36,7 @@ class TableOptions:
     leave_out: tuple[str, ...] = ()
     drop_missing: bool = False
     impute: bool = False
+    units: bool = False
 
     def __post_init__(self) -> None:
         if self.sep is not None and len(self.separator or "") != 1:

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from isthmus.tasks.input_columns import InputColumn
+from isthmus.tasks.written_units import WrittenUnits
 
 
 class Kind(StrEnum):
@@ -42,6 +43,7 @@ class Task:
         flat_rank: least rank of an affine map that is exact on the data, where it is known; never below `true_rank`.
         groups: a label per row, where rows of one label belong together.
         x_columns: how each input column was made from a table, or empty.
+        units: of inputs and targets, as the table tells them; None where it was not asked.
         directions: rows that span all gradients of the noise-free targets in the columns of x, where they are known.
         modes: rows that span what the noise-free targets take, up to a constant, where they are known.
 
@@ -68,6 +70,7 @@ class Task:
     x_columns: tuple[InputColumn, ...] = ()
     directions: Float64[np.ndarray, "index_rank d_x"] | None = None
     modes: Float64[np.ndarray, "mode_rank d_target"] | None = None
+    units: WrittenUnits | None = None
 
     def __post_init__(self) -> None:
         if (self.y is None) != (self.kind is Kind.AUTOENCODING):

@@ -24,6 +24,7 @@ from isthmus.tasks.names import checked_names, quoted
 from isthmus.tasks.table_options import AS_IT_COMES, TableOptions
 from isthmus.tasks.text_lines import PACKED, TextLines, checked_encoding
 from isthmus.tasks.written_numbers import plain_numbers
+from isthmus.tasks.written_units import WrittenUnits, units_below
 
 _HEAD = 1000  # lines that the guesses look at
 # before 3.1 pandas reads decimals wrong in the last bit unless told so; later it does not want to be told
@@ -39,11 +40,13 @@ class Lines:
         rows: the line of the file (from 1) and the cells of each row, read once more.
         has_header: whether the first is names.
         called: what a line is called.
+        units: of the columns, where a row below the header tells them.
     """
 
     rows: Callable[[], Iterable[tuple[int, Sequence[object]]]]
     has_header: bool
     called: str = "line"
+    units: WrittenUnits | None = None
 
     def of(self, rows: Sequence[int], *, most: int) -> dict[int, tuple[int, int]]:
         """For rows counted from 0, the line of the file and its number of cells; nothing beyond row `most`."""
@@ -115,7 +118,8 @@ def _read(
     header = [str(unguarded(name)) or NAMELESS.format(i) for i, name in enumerate(stripped)]
     names = checked_names(header, str(path)) if has_header else tuple(f"c{i}" for i in range(1, len(first) + 1))
     texts = {i: str for i, name in enumerate(names) if name in as_text}
-    where = Lines(lines.rows, has_header)
+    units = units_below(names, found.units, f"{path}, line {min(found.left_out)}") if found.units else None
+    where = Lines(lines.rows, has_header, units=units)
     table = _parsed(lines, texts, len(names), found.decimal, where)
     table = as_written(table) if has_header else table
     table.columns = list(names)

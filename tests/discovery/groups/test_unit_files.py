@@ -6,6 +6,7 @@ from isthmus.discovery.groups import unit_files
 from isthmus.discovery.groups.column_units import units_of_mapping
 from isthmus.discovery.groups.unit_files import read_units, units_argument
 from isthmus.errors import DataError
+from isthmus.tasks.written_units import WrittenUnits
 
 PLAIN = {"U": "m/s", "rho": "kg/m^3", "C": "1"}
 
@@ -34,10 +35,15 @@ def test_all_ways_of_writing_units_agree(tmp_path: Path, name: str, text: str) -
 
 def test_a_caller_may_pass_any_of_them(tmp_path: Path) -> None:
     path = written(tmp_path, "u.csv", "column,unit\nU,m/s\nF,m\n")
-    for units in (path, str(path), {"U": "m/s", "F": "m"}, units_of_mapping({"U": "m/s", "F": "m"}, "")):
+    told = WrittenUnits("d.csv, line 2", {"U": "m/s", "F": "m"})
+    for units in (path, str(path), {"U": "m/s", "F": "m"}, units_of_mapping({"U": "m/s", "F": "m"}, ""), told):
         assert units_argument(units, inputs=["U"], targets=["F"]).in_words("U") == "m s^-1"
     with pytest.raises(DataError, match="u.csv: the data: has no column 'F'. It has columns U, G."):
         units_argument(path, inputs=["U", "G"])
+    with pytest.raises(DataError, match="d.csv, line 2: has no units for column 'G'."):
+        units_argument(told, inputs=["U", "F", "G"])
+    with pytest.raises(DataError, match="d.csv, line 2, column 'U': cannot read the unit 'm//s'"):
+        units_argument(WrittenUnits("d.csv, line 2", {"U": "m//s"}), inputs=["U"])
     with pytest.raises(DataError, match="units: has no units for column 'F'"):
         units_argument({"U": "m/s"}, inputs=["U"], targets=["F"])
     with pytest.raises(DataError, match="units: needs a file or a mapping of columns, got list"):

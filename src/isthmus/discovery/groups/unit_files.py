@@ -11,6 +11,7 @@ from isthmus.errors import DataError
 from isthmus.tasks.csv_cells import unguarded
 from isthmus.tasks.door import MOST_BYTES, checked_file, read_toml, through_door
 from isthmus.tasks.names import checked_names, quoted
+from isthmus.tasks.written_units import WrittenUnits
 
 MOST_LINES = 100_000
 _STRING_HEADERS = {"unit", "units"}
@@ -27,7 +28,8 @@ def units_argument(
     """The units of columns, from whatever a caller passes.
 
     Args:
-        units: a `ColumnUnits`, a mapping (`units_of_mapping`), or the path of a file (`read_units`).
+        units: a `ColumnUnits`, a mapping (`units_of_mapping`), the units that a table tells itself, or the path of a
+            file (`read_units`).
         inputs: the columns from which groups are made; each needs a unit.
         targets: columns that need one too.
         where: what an error calls them; a file is called by its path.
@@ -39,6 +41,8 @@ def units_argument(
         found, where = read_units(units), str(Path(units))
     elif isinstance(units, ColumnUnits):
         found = units
+    elif isinstance(units, WrittenUnits):
+        found, where = units_of_mapping(units.texts, units.where), units.where
     elif isinstance(units, Mapping):
         found = units_of_mapping(cast(Mapping[object, object], units), where)
     else:
