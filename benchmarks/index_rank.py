@@ -31,8 +31,8 @@ variance     10 of 10, and on other draws 10 of 10 at 2c0b37b, 166be30 (both bef
              confident; 42 s, distance .052, of the best classical span .115. Squared error reads 1 on the first 3
 engineering  12: 4 within .05 of the leading directions, one without a sharp rank; 3 confident at .053, .076 and .085:
              more rows bring them nearer. Directions of slope up to the clearest gap of the gradients (quick): 7 of 12
-sdr          108 draws (quick, 13.4 s): above the best published mean of any setting, .97, in 6 of 9 settings of 1,000
-             rows (7 to 15 draws each; a seventh has .9698) and in 8 of 9 of 2,000 (one or two)
+sdr          360 draws (quick, 14.3 s), 20 of each setting: above the best published mean of any setting, .97, in 7 of 9
+             settings of 1,000 rows and in 8 of 9 of 2,000
 """
 
 import argparse

@@ -8,11 +8,13 @@ import torch
 
 from isthmus.discovery.choices import AS_READ, CLOSE, SHARP
 from isthmus.discovery.findings import Decision
+from isthmus.discovery.halves import INDEX
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.remedies.remedy import Case
 from isthmus.discovery.remedies.training import AnotherRidge, OneFewer
 from isthmus.discovery.search import Search
 from isthmus.theory import Verdict
+from isthmus.theory.comparison import by_ratio
 from isthmus.theory.curve_readings import CurveReading
 
 BLUNT, CLEAR = SHARP / 2, 2 * SHARP
@@ -64,6 +66,29 @@ def test_where_one_neighbour_reads_otherwise_the_other_may_be_steadier() -> None
     same = CurveReading(5, CLEAR)
     assert is_answered(chosen=same, beside=same, error=1.2, far=CurveReading(4, BLUNT))
     assert not is_answered(chosen=same, beside=CurveReading(5, BLUNT), error=1.0, far=CurveReading(4, BLUNT))
+
+
+@pytest.mark.parametrize(
+    ("errors", "asked"),
+    [
+        ((0.885, 0.124, 0.155, 0.080), True),  # of two squares: through 2 in a poor minimum
+        ((0.885, 0.124, 0.124 * CLOSE, 0.080), False),
+        ((0.885, 0.155, 0.124, 0.080), False),
+        ((0.885, 0.124), False),  # none through 2
+    ],
+)
+def test_a_sure_answer_is_held_against_one_fewer_where_that_predicts_worse_than_two_fewer(
+    errors: tuple[float, ...], asked: bool
+) -> None:
+    search: Any = Search.__new__(Search)
+    search.problem, search.size = SimpleNamespace(autoencoding=False), SimpleNamespace(settings=SimpleNamespace())
+    search.size.settings.rank_kind = INDEX
+    search.readings = SimpleNamespace(heldout_error=errors, columns=5, errors_compared=by_ratio)
+    case = Case.__new__(Case)
+    case.search = search
+    for verdict, answered in ((Verdict.CONFIDENT, asked), (Verdict.DOUBTFUL, False)):
+        search.decision = Decision(3, verdict, ())
+        assert OneFewer().answers(case) is answered
 
 
 def test_a_sure_answer_and_one_dimension_fewer_are_trained_as_long() -> None:
