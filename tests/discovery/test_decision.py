@@ -225,7 +225,8 @@ CLASSES = replace(CLEAR, classes=True, objectives=(2.0, 1.5, 1.07, 1.0, 1.0, 1.0
         ({"spread": math.log(1.071)}, Verdict.NO_SHARP_RANK),
         ({"spread": math.log(1.069)}, Verdict.DOUBTFUL),
         ({"spread": math.log(1.071), "classes": False}, Verdict.DOUBTFUL),
-        ({"spread": 1.0, "jacobian_rank": 3}, Verdict.CONFIDENT),
+        ({"spread": SHARP, "jacobian_rank": 3}, Verdict.NO_SHARP_RANK),  # digits, of some seeds
+        ({"spread": BELOW_SHARP, "jacobian_rank": 3}, Verdict.CONFIDENT),
         ({"scree": CurveReading(5, 0.5)}, Verdict.NO_SHARP_RANK),
         ({"scree": CurveReading(5, 0.5), "classes": False}, Verdict.DOUBTFUL),
         ({"jacobian_rank": 9, "spread": SHARP}, Verdict.NO_SHARP_RANK),  # beyond the curve, where nothing changes
@@ -237,6 +238,7 @@ CLASSES = replace(CLEAR, classes=True, objectives=(2.0, 1.5, 1.07, 1.0, 1.0, 1.0
         "blurred",
         "told-apart",
         "numbers",
+        "agreed-and-blurred",
         "agreed",
         "all-differ",
         "numbers-all-differ",

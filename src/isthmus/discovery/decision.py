@@ -262,8 +262,10 @@ def _blurred_classes(readings: Readings, rank: int) -> list[str]:
     """
     read = sorted({readings.objective.rank, readings.scree.rank, readings.jacobian_rank})
     useless = readings.heldout_error[min(rank, len(readings.heldout_error) - 1)] >= 1
-    if not readings.classes or len(read) == 1 or readings.objective.rank == 0 or useless:
+    if not readings.classes or not readings.objectives or readings.objective.rank == 0 or useless:
         return []
+    if len(read) == 1:  # the least may yet be that of one dimension more
+        read = [rank, rank + 1]
     if len(read) == 3:
         listed = ", ".join(map(str, read))
         return [f"The three readings of these classes have nothing in common ({listed})."]
