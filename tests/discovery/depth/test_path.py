@@ -209,18 +209,19 @@ def test_the_first_rank_of_a_depth_path_is_a_small_part_of_its_progress(monkeypa
 
 
 @pytest.mark.slow
-def test_ranks_below_two_that_do_not_hold_are_left_out() -> None:
-    on_sphere = np.random.default_rng(0).normal(size=(150, 4))
-    on_sphere /= np.linalg.norm(on_sphere, axis=1, keepdims=True)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_ranks_below_two_that_do_not_hold_are_left_out(seed: int) -> None:
+    """Six independent columns need six whatever the minima: a sphere in four was held in three by some."""
+    columns = np.random.default_rng(seed).normal(size=(150, 6))
     path = discover(
-        on_sphere, ridge=3e-4, starts=1, limits=Limits(evaluations=224), depth_path=True, effort="quick"
+        columns, ridge=3e-4, starts=1, limits=Limits(evaluations=224), depth_path=True, effort="quick", seed=seed
     ).depth_path
     assert path is not None
     tried = path.table["objective"].notnull().all("middle_layers")
-    assert tried.values.tolist() == [False, True, True, True]
-    assert path.table["holds"].any("middle_layers").values.tolist() == [False, False, False, True]
-    assert path.deep_rank == 4
-    assert "Fewer than 2 were not tried: 2 and 3 cut" in depth_sentence(path)
+    assert tried.values.tolist() == [False, False, False, True, True, True]
+    assert path.table["holds"].any("middle_layers").values.tolist() == [False, False, False, False, False, True]
+    assert path.deep_rank == 6
+    assert "Fewer than 4 were not tried: 4 and 5 cut" in depth_sentence(path)
 
 
 @pytest.mark.slow

@@ -70,8 +70,8 @@ def effective_depth(  # noqa: PLR0913
 
     Lt is raised from that of `network` by `factor`, each time from the weights before: read at the same distance from
     the nearer end in units of the leak, so that the middle is drawn out and both ends stay. Layers are equally long,
-    with rho Lt <= 0.25. Where they agree on k, the Lt before and this one are trained again from a middle of k - 1
-    directions; if that ends lower, k was that of a local minimum, and the readings of the lower one count.
+    with rho Lt <= 0.25. Where they agree on k, both Lt are trained again from a middle of k - 1 directions; if that
+    ends lower, k was that of a local minimum, and the readings of the lower one count.
 
     Args:
         network: the first Lt and initial weights; not changed.
@@ -117,7 +117,7 @@ def effective_depth(  # noqa: PLR0913
         rows.append(read(now, rows))
         rank = _agreed(rows[-1])
         while rank and not late():
-            branch, longer, lower = _through_fewer(before, now.effective_depth, x, rank - 1, read)
+            branch, longer, lower = _through_fewer(before, now, x, rank - 1, read)
             if not lower[-1]["objective"] < (1 - LOWER) * rows[-1]["objective"]:
                 break
             before, now, rows[-2:] = branch, longer, lower  # what they agreed on was a local minimum
@@ -146,13 +146,17 @@ def _energies(network: LeakyResNet, x: Tensor, y: Tensor, ridge: float) -> xr.Da
 
 
 def _through_fewer(
-    before: LeakyResNet, effective_depth: float, x: Tensor, rank: int, read: Callable[[LeakyResNet, list[Row]], Row]
+    before: LeakyResNet, now: LeakyResNet, x: Tensor, rank: int, read: Callable[[LeakyResNet, list[Row]], Row]
 ) -> tuple[LeakyResNet, LeakyResNet, list[Row]]:
-    """Networks through `rank` directions, trained at the Lt before and then at this one, and what they read."""
+    """Networks through `rank` directions, trained at the Lt before and then at this one, and what they read.
+
+    At this one from two starts, of which the lower counts: a middle that is drawn out may blow up, and then collapse.
+    """
     branch = narrowed(before, x, rank)
     there = read(branch, [])
-    longer = drawn_out(branch, effective_depth)
-    return branch, longer, [there, read(longer, [there])]
+    starts = [drawn_out(branch, now.effective_depth), narrowed(now, x, rank)]
+    here, longer = min(((read(start, [there]), start) for start in starts), key=lambda ended: ended[0]["objective"])
+    return branch, longer, [there, here]
 
 
 def narrowed(network: LeakyResNet, x: Float[Tensor, "n d_in"], rank: int) -> LeakyResNet:
