@@ -8,9 +8,9 @@ was found. A task without a rank that is given one counts as wrong. What is fitt
 `src/isthmus/discovery/evidence/calibration.json`; printed is how it does on suites that it was not fitted to, each left
 out in turn.
 
-Answer (November 2026, curved rank of regressions, parts of three suites, 101 tasks, all right): each suite left out in
-turn, expected calibration error .037, sets hold all of 101. Of autoencoding six tasks were measured, too few to say
-anything.
+Answer (November 2026, curved rank of regressions, 397 tasks of three suites, 394 right): each suite left out in turn,
+expected calibration error .020, sets hold 99.5 %; of the 11 told .8 to .95, 8 were right. Of autoencoding 39 tasks were
+measured, too few to say anything: planes, left out, are told .17 where 94 % are right.
 """
 
 import argparse

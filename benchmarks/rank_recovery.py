@@ -30,10 +30,13 @@ short      at 6b75a04d 48 of 48 right, 42 confident, median 28.0 s; the six with
 issue6     drawn from 602408e: 216 of 216 right, 202 confident (relu 67 of 72, leaky 70, tanh 65), median 32.2 s; the 15
            largest cases ran at f3f32f2, the others at 602408e. Every ninth of them by size once more at 90fac4c, on
            another Xeon (2.6 GHz, three to four pieces of work on two cores): 24 of 24, 23 confident, median 13.3 s
+           Drawn from and at e4fce64, on an EPYC: 216 of 216, 211 confident (relu 69, leaky 71, tanh 71), median 7.1 s
 bijection  at f3f32f2: 78 of 80 right, 65 confident, median 27.7 s; 6 for 7 and 7 for 8, from 321 and 418 samples, have
            no sharp rank. Drawn anew (from the whole hash f3f32f27626c64c57196e9c550e338ddbaf8d508) at 0909a6e, on the
            other Xeon: 79 of 80, 66 confident, median 10.1 s; 7 for 8, from 320 samples, has no sharp rank
            Drawn from and at 89df44a, on an EPYC: 78 of 80, 76 confident, median 11.2 s; 5 for 7 and 6 for 7 in doubt
+           Drawn from and at e4fce64, there: 77 of 80, 76 confident, median 5.8 s; 6 for 7 from 304 and 573 samples, in
+           doubt, and 7 for 8 from 384, without a sharp rank
            Every fourth drawn from aa75cf3, at a13b108: 20 of 20, 18 confident, median 6.1 s, where 1e34721 had 19, 19
            and 12.2 s (median of the ratios .54); 6 and 7 are in doubt
 large      at f3f32f2: 20 of 21 right, 6 confident (ranks 9 to 11), median 181 s; 13 for 14 has no sharp rank
