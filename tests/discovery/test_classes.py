@@ -22,8 +22,6 @@ def found_in(task: tasks.Task, *, seed: int = 0) -> isthmus.Discovery:
 def test_handwritten_digits_have_no_sharp_rank_whatever_the_seed(seed: int) -> None:
     found = found_in(tasks.builtin("digits_classes"), seed=seed)
     assert found.verdict is Verdict.NO_SHARP_RANK
-    read = {found.readings[name] for name in ("objective_rank", "scree_rank", "jacobian_rank")}
-    assert len(read) > 1
     assert "nothing in common" in found.reasons[0] or "the minima that training found by" in found.reasons[0]
     assert found.scree["heldout_accuracy"].values.max() > 0.95
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from isthmus.discovery.assembly import error_ratio, linear_rank_for
-from isthmus.discovery.choices import CLEAR_MARGIN, OUTVOTES, SHARP, UNEVEN, UNEVEN_ERROR
+from isthmus.discovery.choices import AS_READ, CLEAR_MARGIN, OUTVOTES, SHARP, UNEVEN, UNEVEN_ERROR
 from isthmus.discovery.decision import decide
 from isthmus.discovery.findings import Readings
 from isthmus.discovery.halves import INDEX, MODE, RANK, RankKind
@@ -390,3 +390,27 @@ def test_a_clear_held_out_error_outvotes_a_blunt_objective_in_doubt() -> None:
 )
 def test_else_two_of_three_readings_decide(change: dict[str, Any]) -> None:
     assert decide(replace(BLUNT_AT_4, **change)).rank == 4
+
+
+NOISY = replace(
+    CLEAR, objective=CurveReading(5, 0.3), jacobian_rank=4, scree=CurveReading(1, CLEAR_MARGIN),
+    objectives=(2.0, 1.5, 1.0, 0.5, 0.2, 0.1), heldout_error=(1.0, 0.4, 0.45, 0.86, 0.72, 0.51),
+)  # fmt: skip
+
+
+def test_dimensions_that_fit_noise_are_outvoted_by_a_clear_bend_of_the_held_out_error() -> None:
+    found = decide(NOISY)
+    assert (found.rank, found.verdict) == (1, Verdict.DOUBTFUL)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"heldout_error": (1.0, 0.4, 0.45, 0.86, 0.72, 0.4 * AS_READ)},  # they predict nearly as well
+        {"scree": CurveReading(1, BELOW_CLEAR)},
+        {"scree": CurveReading(0, CLEAR_MARGIN)},  # the constant: a doubt of its own
+        {"classes": True},
+    ],
+)
+def test_what_may_be_more_than_noise_is_not_outvoted(changes: dict[str, Any]) -> None:
+    assert decide(replace(NOISY, **changes)).rank == 4

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import discoveries
 import isthmus
@@ -15,6 +16,7 @@ from isthmus.discovery.assembly import in_order
 from isthmus.discovery.findings import Decision
 from isthmus.discovery.work.progress import Progress
 from isthmus.errors import DataError
+from isthmus.networks import FullyConnected
 from isthmus.reports.verdict import ranks_sentence
 from isthmus.writing.checksums import opened_json, sealed_json
 
@@ -145,6 +147,9 @@ def test_the_sentence_names_all_of_them_and_what_is_not_sure() -> None:
     doubtful = {**others, "mode": replace(others["mode"], verdict=Verdict.DOUBTFUL)}
     assert ranks_sentence(replace(found, others=doubtful)).endswith("(not sure: mode rank).")
     assert ranks_sentence(found) == ""
+    half = FullyConnected.from_layers([torch.eye(2)], [torch.zeros(2)])
+    linear = replace(found, others=others, encoder=half, decoder=half)
+    assert "act through 2 coordinates, " in ranks_sentence(linear)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from collections import Counter
 from isthmus.discovery.choices import (
     AROUND,
     AS_LINEAR,
+    AS_READ,
     CLEAR_MARGIN,
     FEW_FOR_EACH,
     FEW_ROWS,
@@ -61,12 +62,26 @@ def _most_common(readings: Readings) -> int:
     exact = sum(error > NOTHING_LEFT for error in readings.linear_error)
     if exact in {readings.jacobian_rank, objective.rank, scree.rank} and _is_exactly_linear(readings, exact):
         return exact
-    fewer = 0 < scree.rank < min(objective.rank, len(best)) and scree.sharpness >= OUTVOTES
-    if fewer and readings.compared.rise(best[scree.rank], best[-1]) < SHARP:  # more hardly pay, and predict nothing
-        return scree.rank
+    if 0 < scree.rank < min(objective.rank, len(best)):
+        blunt = scree.sharpness >= OUTVOTES and readings.compared.rise(best[scree.rank], best[-1]) < SHARP
+        if blunt or _fits_noise(readings):  # more hardly pay, and predict nothing, or pay for noise
+            return scree.rank
     rank, count = Counter([readings.jacobian_rank, objective.rank, scree.rank]).most_common(1)[0]
     # all three differ: the Jacobian gap alone was right on 93 of 93 teachers with the ridge chosen by held-out error
     return rank if count > 1 else readings.jacobian_rank
+
+
+def _fits_noise(readings: Readings) -> bool:
+    """Whether networks of as many dimensions as the objective reads predict clearly worse than those of a clear bend.
+
+    A sine in noise, 1,000 rows of 50 columns, loses .39 of held-out rows through 1 combination, .73 through the 10 that
+    the objective reads, which leave .001 of the training rows. Classes lose more through more where they are too sure.
+    """
+    errors, scree = readings.heldout_error, readings.scree
+    if readings.classes or scree.sharpness < CLEAR_MARGIN:
+        return False
+    most = errors[min(readings.objective.rank, len(errors) - 1)]
+    return most > readings.errors_compared.raised(errors[scree.rank], AS_READ)
 
 
 def _agreement(readings: Readings, rank: int) -> tuple[str, ...]:

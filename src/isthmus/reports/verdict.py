@@ -106,13 +106,13 @@ def ranks_sentence(found: Discovery) -> str:
     """The ranks of a task in one sentence; nothing where only one was asked for."""
     if not found.others:
         return ""
-    ranks = found.ranks
+    ranks, everything = found.ranks, {found.kind: found, **found.others}
     parts = [f"the targets depend on {RANK_KINDS['index'].counted(ranks['index'])}"] if "index" in ranks else []
     if "rank" in ranks:
-        parts.append(f"act through {ranks['rank']} curved {'coordinate' if ranks['rank'] == 1 else 'coordinates'}")
+        curved = "" if everything["rank"].is_linear else "curved "
+        parts.append(f"act through {ranks['rank']} {curved}{'coordinate' if ranks['rank'] == 1 else 'coordinates'}")
     if "mode" in ranks:
         parts.append(f"move in {RANK_KINDS['mode'].counted(ranks['mode'])}")
-    everything = {found.kind: found, **found.others}
     unsure = [RANK_KINDS[kind].title for kind, one in everything.items() if one.verdict is not Verdict.CONFIDENT]
     doubt = f" (not sure: {', '.join(unsure)})" if unsure else ""
     return f"{', '.join(parts)}{doubt}."
