@@ -140,11 +140,29 @@ def test_linear_networks_have_closed_forms() -> None:
     assert "diagonal" in why_not(table, "diagonal_linear_cost")
     diagonal = FullyConnected.from_layers([torch.diag(torch.tensor([4.0, 0.0]))] * 2, linear=[1])
     assert_close(value(costs(diagonal), "diagonal_linear_cost"), 8 * 4.0)
-    residual = ResNet(4, 3, width=5, depth=2, block_depth=2, linear=True, seed=0).double()
+
+
+@pytest.mark.parametrize("part", [0.5, 2.0])
+def test_residual_depth_is_worth_something_where_a_singular_value_exceeds_the_weight(part: float) -> None:
+    """Blocks of two matrices cost sigma at every depth where sigma <= lam, and less the deeper where it is larger."""
+
+    def made(lam: float) -> ResNet:
+        of = {"residual_weight": lam, "linear": True, "dtype": torch.float64}
+        return ResNet(4, 3, width=5, depth=2, block_depth=2, seed=0, **of)  # pyright: ignore[reportArgumentType]
+
+    lam = part * float(torch.linalg.svdvals(jacobians(made(1.0), X[:1])[0])[0])
+    residual = made(lam)
     s = torch.linalg.svdvals(jacobians(residual, X[:1])[0])
-    closed = resnet_cost(s, residual_weight=1.0, depth=2, block_depth=2)
-    assert_close(value(costs(residual), "resnet_cost"), closed, relative=1e-10)
-    assert value(costs(residual), "resnet_cost", 1) < value(costs(residual), "resnet_cost")
+    assert_close(s[0], lam / part)
+    table = costs(residual)
+    here, at_every_depth = (value(table, "resnet_cost", i) for i in range(2))
+    assert_close(here, resnet_cost(s, residual_weight=lam, depth=2, block_depth=2), relative=1e-10)
+    assert_close(at_every_depth, resnet_cost(s, residual_weight=lam, block_depth=2), relative=1e-10)
+    if part < 1:  # of sigma = 2 lam alone 3 * 2^(1/3) - 2 - (1 + log 2) = .0866 lam
+        assert at_every_depth <= here - 0.08 * lam
+    else:
+        assert_close(at_every_depth, here)
+        assert_close(here, s.sum(), relative=1e-10)
 
 
 def test_of_functions_jacobians_are_estimates_and_layers_unknown() -> None:
