@@ -137,25 +137,38 @@ def meeting_points(network: FullyConnected) -> Array:
     return np.array(sorted(map(tuple, found))).reshape(-1, 2)
 
 
+def bent_regions() -> tuple[FullyConnected, Array]:
+    """Classes are the cells of four places in (v + .8 relu(w), w), one place amid three: and where three cells meet."""
+    places = np.array([[0.1, 0.05], [0.9, 0.1], [-0.4, 0.7], [-0.3, -0.8]])
+    folds = np.array([[1.0, -1.0, 0.8, 0.0], [0.0, 0.0, 1.0, -1.0]])  # of relu(v), relu(-v), relu(w), relu(-w)
+    inner = np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1]])
+    network = FullyConnected.from_layers(
+        [tensor(inner), tensor(places @ folds)], [torch.zeros(4), tensor(-(places**2).sum(1) / 2)]
+    )
+    others = [[1, 2], [1, 3], [2, 3]]  # |u - p_0| = |u - p_i| = |u - p_j|: two linear equations each
+    steps, heights = places[1:] - places[0], ((places**2).sum(1)[1:] - (places[0] ** 2).sum()) / 2
+    u = np.array([np.linalg.solve(steps[[i - 1, j - 1]], heights[[i - 1, j - 1]]) for i, j in others])
+    known = np.stack([u[:, 0] - 0.8 * np.maximum(u[:, 1], 0), u[:, 1]], 1)
+    return network, np.array(sorted(map(tuple, known)))
+
+
 @pytest.mark.theorem("FC-45")
 @pytest.mark.theorem("FC-48")
 def test_tripoints_by_the_method_of_newton() -> None:
-    total = 0
-    for seed, sizes in ((4, [2, 7, 6, 4]), (6, [2, 7, 6, 4]), (9, [2, 8, 4])):
-        network = random_network(seed, sizes)
-        cells = slice_cells(network, torch.zeros(2), torch.eye(2))
-        regions = class_regions(cells)
-        expected = meeting_points(network)
+    bent, known = bent_regions()
+    random = [random_network(seed, sizes) for seed, sizes in ((4, [2, 7, 6, 4]), (6, [2, 7, 6, 4]), (9, [2, 8, 4]))]
+    for network in (bent, *random):  # of random ones there may be none: 0 to 5 in all three, by their weights
+        regions = class_regions(slice_cells(network, torch.zeros(2), torch.eye(2)))
         found = np.array(sorted(map(tuple, regions.tripoints.tolist()))).reshape(-1, 2)
-        agree(found, expected, 1e-9)
-        total += len(expected)
-    assert total == 5
+        agree(found, meeting_points(network), 1e-9)
+        if network is bent:
+            agree(found, known, 1e-9)
     thin = random_network(0, [2, 6, 1])
     head = FullyConnected.from_layers([torch.ones(1, 1), tensor(rng(0, 4, 1))], [torch.zeros(1), tensor(rng(1, 4))])
     narrow = constructions.merged_composition(thin, head)
     assert not len(meeting_points(narrow))  # logits through one dimension
     with pytest.raises(AssertionError):
-        assert total == 0
+        agree(meeting_points(bent), np.array([-1, 1]) * known, 1e-9)
 
 
 @pytest.mark.theorem("FC-48")
