@@ -6,7 +6,6 @@ import pty
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -136,19 +135,18 @@ def _sentences(saved: Path) -> list[str]:
     return [line.text for line in verdict_of(isthmus.load(saved)).lines]
 
 
-def test_a_terminal_sees_something_within_two_seconds(table: Path, tmp_path: Path) -> None:
+def test_a_terminal_sees_something_before_what_takes_long_is_imported(table: Path, tmp_path: Path) -> None:
+    """Within a second of its own, however busy the machine is: it takes .2, to import torch 1.7 more."""
     leader, follower = pty.openpty()
-    command = [sys.executable, "-m", "isthmus", "discover", str(table), "--autoencode", "--out", str(tmp_path / "r")]
-    began = time.monotonic()
+    limited = ["sh", "-c", 'ulimit -t 1 && exec "$@"', "sh", sys.executable]  # ended by the system after that
+    command = [*limited, "-m", "isthmus", "discover", str(table), "--autoencode", "--out", str(tmp_path / "r")]
     with subprocess.Popen([*command, *QUICK], stderr=follower, stdout=subprocess.DEVNULL, cwd=tmp_path,
                           env=os.environ | {"PYTHONPATH": str(SRC)}) as child:  # fmt: skip
+        os.close(follower)
         first = os.read(leader, 100)
-        seconds = time.monotonic() - began
         child.terminate()
-    os.close(follower)
     os.close(leader)
     assert first.startswith(b"reading ")
-    assert seconds < 2
 
 
 def test_what_is_told_without_json_goes_nowhere() -> None:
