@@ -21,13 +21,14 @@ def test_it_is_the_share_of_the_negative_part(scale: float) -> None:
     assert float(negative_energy_fraction(0 * A)) == 0
 
 
-def test_the_middle_of_a_trained_network_is_less_negative_than_its_ends() -> None:
+def test_the_middle_of_a_trained_network_is_less_negative_than_its_first_layer() -> None:
+    """11 to 56 times from 24 starts, at an effective depth of 3."""
     network, _ = trained()
     share = negative_energy_fraction(leaky_path(network, *small_data(), ridge=RIDGE).activations)
     middle = share[len(share) // 2]
-    assert_at_most(10 * middle, share[0])
+    assert_at_most(4 * middle, share[0])
     with pytest.raises(AssertionError):
-        assert_at_most(10 * negative_energy_fraction(normal(0, 12, 5)), share[0])
+        assert_at_most(4 * negative_energy_fraction(normal(0, 12, 5)), share[0])
 
 
 def shares(effective_depth: float, *, depth: int) -> torch.Tensor:
