@@ -11,7 +11,9 @@ from isthmus import Limits, Verdict
 from isthmus.reports.pictures import pictures_of
 from isthmus.reports.verdict import verdict_of
 
-FEW = {"limits": Limits(evaluations=224), "ridge": 3e-4, "starts": 1, "workers": 1}
+# held-out rows lose at most .04 % of the arc so, from 21 starts; after 224 gradients up to .1 %, from which it is asked
+# who loses it, and one start of seven left a doubt
+FEW = {"limits": Limits(evaluations=336), "ridge": 3e-4, "starts": 1, "workers": 1}
 
 
 def arc() -> np.ndarray:
