@@ -53,7 +53,8 @@ def shares(effective_depth: float, *, depth: int) -> torch.Tensor:
 def test_slow_layers_lose_their_negative_part_as_the_effective_depth_grows() -> None:
     """In the middle, at steps rho Lt = 1/4 throughout; the ends, which are fast, keep theirs.
 
-    From 54 starts that did not collapse the least share was 66 times smaller or more, that of the first layer never below .42.
+    From 54 starts that did not collapse the least share was 66 times smaller or more, that of the first layer never
+    below .42.
     """
     short, long = shares(2.0, depth=8), shares(8.0, depth=32)
     assert_at_most(20 * long.min(), short.min(), slack=0.0)
