@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+from PIL import Image
 
 from isthmus import FullyConnected, tasks
 
@@ -12,11 +13,14 @@ INPUTS = ("density", "velocity", "diameter", "viscosity", "temperature", "pressu
 
 
 def write_all(folder: Path) -> None:
-    """measurements.csv, new_rows.csv, snapshots.npy, curve.csv, matrix.npy, rows.npy and model.pt2."""
+    """measurements.csv, new_rows.csv, snapshots.npy, pictures/, curve.csv, matrix.npy, rows.npy and model.pt2."""
     random = np.random.default_rng(5)
     _measurements(random, 300).to_csv(folder / "measurements.csv", index=False)
     _measurements(random, 12).drop(columns=["yield", "purity"]).to_csv(folder / "new_rows.csv", index=False)
     np.save(folder / "snapshots.npy", _travelling_wave(random, 240))
+    (folder / "pictures").mkdir()
+    for number, picture in enumerate(_mixed_pictures(100)):
+        Image.fromarray(picture).save(folder / "pictures" / f"{number}.png")
     angles = random.uniform(0, 4 * np.pi, 160)
     curve = np.stack([np.cos(angles), np.sin(angles), angles / (2 * np.pi)], axis=1)
     pd.DataFrame(curve, columns=["x", "y", "z"]).to_csv(folder / "curve.csv", index=False)
@@ -37,6 +41,13 @@ def _measurements(random: np.random.Generator, count: int) -> pd.DataFrame:
     table["yield"] = np.tanh(0.6 * reynolds)
     table["purity"] = np.tanh(0.8 * heat) + 0.3 * np.abs(reynolds)
     return table
+
+
+def _mixed_pictures(count: int) -> np.ndarray:
+    """Two pictures of 6 x 6 pixels, mixed."""
+    random = np.random.default_rng(6)
+    parts, shares = random.uniform(0, 110, size=(2, 36)), random.uniform(0, 1, size=(count, 2))
+    return (shares @ parts).round().astype(np.uint8).reshape(count, 6, 6)
 
 
 def _travelling_wave(random: np.random.Generator, count: int) -> np.ndarray:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 import xarray as xr
+from PIL import Image
 from safetensors import safe_open
 from safetensors.numpy import save
 
@@ -204,6 +205,27 @@ def sheets() -> list[bytes]:
         with pd.ExcelWriter(stream, engine="openpyxl") as writer:
             for name, table in tables.items():
                 table.to_excel(writer, sheet_name=name, index=False, startrow=above)
+        found.append(stream.getvalue())
+    return found
+
+
+def pictures() -> list[bytes]:
+    """Pictures, each in another format or of other pixels."""
+    grey = IMAGES[0].astype(np.uint8)
+    colour = np.stack([grey, grey.T, grey[::-1]], axis=-1)
+    tags = Image.Exif()
+    tags[0x0112], tags[0x010E] = 6, "a note"
+    kinds: list[tuple[np.ndarray, str, dict[str, Any]]] = [
+        (grey, "PNG", {"exif": tags}), (colour, "PNG", {"compress_level": 0}), (grey * np.uint16(200), "PNG", {}),
+        (grey, "TIFF", {}), (grey * np.float32(0.3), "TIFF", {"exif": tags}), (colour, "JPEG", {"exif": tags}),
+        (colour, "TIFF", {"compression": "tiff_lzw"}), (grey, "TIFF", {"compression": "tiff_adobe_deflate"}),
+        (colour, "BMP", {}), (grey, "GIF", {}),
+        (grey, "GIF", {"save_all": True, "append_images": [Image.fromarray(grey.T)]}),
+    ]  # fmt: skip
+    found: list[bytes] = []
+    for array, form, options in kinds:
+        stream = io.BytesIO()
+        Image.fromarray(array).save(stream, form, **options)
         found.append(stream.getvalue())
     return found
 

@@ -80,6 +80,16 @@ def _mnist_folder(path: Path) -> None:
         shutil.rmtree(folder)
 
 
+def _pictures(path: Path) -> None:
+    folder = path.parent / "pictures"
+    folder.mkdir()
+    shutil.copy(path, folder)
+    try:
+        read_data(folder)
+    finally:
+        shutil.rmtree(folder)
+
+
 @cache
 def place() -> Path:
     """A folder for what readers need besides the mutant; of one process, and its own to remove."""
@@ -210,6 +220,7 @@ READERS: dict[str, Reader] = {
     "guessed dat": Reader(".dat", corpus.guessed, _guessed),
     "guessed csv.gz": Reader(".csv.gz", lambda: [corpus.packed(text) for text in corpus.guessed()], _guessed),
     "xlsx": Reader(".xlsx", corpus.sheets, _table),
+    "pictures": Reader(".png", corpus.pictures, _pictures),
     "units toml": Reader(".toml", corpus.units_toml, read_units),
     "units csv": Reader(".csv", corpus.units_csv, read_units),
 }  # fmt: skip

@@ -60,7 +60,7 @@ REFUSED: list[tuple[str, str, Write, dict[str, Any], str]] = [
     ("missing file", "d.csv", lambda path: None, {}, "no such file.*Check the path"),
     ("directory", "d.csv", lambda path: path.mkdir(), {}, "is a directory"),
     ("unknown extension", "d.xls", raw(b"PK"), {}, r"unknown extension '.xls'.*\.csv, \.tsv"),
-    ("an image", "d.png", raw(b"PNG"), {}, r"unknown extension '.png'.*\.npz\. Images .* are stacked into one array"),
+    ("an image", "d.png", raw(b"PNG"), {}, r"unknown extension '.png'.*\.npz\. Of pictures pass the folder"),
     ("unknown packing", "d.csv.zip", raw(b"PK"), {}, r"unknown extension '.zip'"),
     ("empty csv", "d.csv", text(""), {}, "is empty"),
     ("empty npy", "d.npy", raw(b""), {}, "is empty"),

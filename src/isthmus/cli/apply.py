@@ -28,7 +28,9 @@ class NewRows:
     """Which rows go through which discovery."""
 
     run_dir: Annotated[Path, typer.Argument(help="Folder that discover wrote.")]
-    data: Annotated[str, typer.Argument(help="A file with the same input columns, or builtin:NAME.")]
+    data: Annotated[
+        str, typer.Argument(help="A file with the same input columns, a folder of such pictures, or builtin:NAME.")
+    ]
     what: Annotated[What, typer.Option(help="Coordinates, or predicted targets.")] = What.COORDINATES
     reading: TableReading = field(default_factory=TableReading)
 
@@ -63,19 +65,22 @@ def apply(
 
 
 def applied(found: "Discovery", request: NewRows) -> "pd.DataFrame":
-    """What a discovery makes of the rows.
+    """What a discovery makes of the rows; of pictures the first column is their files.
 
     Raises:
         DataError: the rows cannot be read, or lack a column; one line says where and what to do.
     """
     import pandas as pd
 
-    from isthmus.cli.data import rows_like
+    from isthmus.cli.data import files_of_rows, rows_like
 
     x = rows_like(request.data, found.input_names, found.columns, request.reading.options())
     if request.what is What.COORDINATES:
-        return pd.DataFrame(found.transform(x), columns=[f"coordinate {i + 1}" for i in range(found.rank)])
-    table = pd.DataFrame(found.predict(x), columns=found.loss.output_names(found.target_names))
-    if found.loss.classes:
-        table.insert(0, "class", [found.target_names[i] for i in table.to_numpy().argmax(axis=1)])
+        table = pd.DataFrame(found.transform(x), columns=[f"coordinate {i + 1}" for i in range(found.rank)])
+    else:
+        table = pd.DataFrame(found.predict(x), columns=found.loss.output_names(found.target_names))
+        if found.loss.classes:
+            table.insert(0, "class", [found.target_names[i] for i in table.to_numpy().argmax(axis=1)])
+    if files := files_of_rows(request.data):
+        table.insert(0, "file", list(files))
     return table

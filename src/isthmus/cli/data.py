@@ -16,9 +16,11 @@ from isthmus.discovery.data.column_summary import column_summary
 from isthmus.errors import DataError, DataWarning, outside
 from isthmus.tasks import Kind, Task, builtin
 from isthmus.tasks.arrays import check_rows, counted, listing
-from isthmus.tasks.files import column_names, columns_like, read_table
+from isthmus.tasks.door import is_folder
+from isthmus.tasks.files import columns_beside, columns_like, read_table
 from isthmus.tasks.input_columns import InputColumn, Made
-from isthmus.tasks.names import found_names, names_in, quoted
+from isthmus.tasks.names import names_in, quoted
+from isthmus.tasks.picture_listing import listed
 from isthmus.tasks.table_options import AS_IT_COMES, TableOptions
 from isthmus.tasks.written_units import WrittenUnits
 from isthmus.training.losses import CROSS_ENTROPY, Loss, known, loss_argument
@@ -48,8 +50,9 @@ class Rows:
         ordered: whether the rows are a time series.
         note: what was decided for the user, or None.
         columns: how each input was made from the columns of the data.
-        units: of inputs and targets, where DATA tells them and they were asked for.
         candidates: variables by name that the coordinates are compared with, one row or several columns each.
+        units: of inputs and targets, where DATA tells them and they were asked for.
+        files: a name for each row, where DATA is a folder of them; or empty.
     """
 
     x: np.ndarray
@@ -62,6 +65,7 @@ class Rows:
     columns: tuple[InputColumn, ...] = ()
     candidates: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     units: WrittenUnits | None = None
+    files: tuple[str, ...] = ()
 
     def thinned(self, most: int) -> "Rows":
         """At most so many rows, as far apart as can be."""
@@ -142,7 +146,8 @@ def read_rows(
     if task.y is not None:
         y = pd.DataFrame(task.y, columns=list(task.y_names or (f"y{i}" for i in range(task.y.shape[1]))))
     loss = CROSS_ENTROPY.name if task.kind is Kind.CLASSIFICATION else None
-    beside = _candidates(data, candidates, options) if candidates else {}
+    asked = (*choice.target, *filter(None, [choice.classes]))
+    beside = columns_beside(data, candidates, options, asked=asked) if candidates else {}
     return Rows(
         task.x,
         names,
@@ -154,6 +159,7 @@ def read_rows(
         task.x_columns,
         beside,
         task.units,
+        task.row_names,
     )
 
 
@@ -199,12 +205,21 @@ def rows_like(
     if in_order and unnamed and len(found) == len(names):
         return np.column_stack(list(found.values()))
     if in_order and not (unnamed or _are_made_up(names)):
-        _check_positions(data, len(found), names)
+        _check_positions(data, len(found), names, columns)
         return np.column_stack(list(found.values()))
     if lost := [name for name in names if name not in found]:
         shown = ", ".join(quoted(name) for name in lost[:5]) + (", ..." if len(lost) > 5 else "")
         raise DataError(f"{data}: lacks {len(lost)} of the {len(names)} input columns of the run: {shown}.")
     return np.column_stack([found[name] for name in names])
+
+
+def files_of_rows(data: str) -> tuple[str, ...]:
+    """The file of each row, where DATA is a folder of pictures; else nothing.
+
+    Raises:
+        DataError: there are no pictures in it.
+    """
+    return listed(Path(data)).files if builtin_name(data) is None and is_folder(data) else ()
 
 
 def builtin_task(data: str, *, seed: int = 0) -> Task | None:
@@ -244,8 +259,10 @@ def _are_made_up(names: Sequence[str] | pd.Index) -> bool:
     return list(names) == [f"c{i}" for i in range(1, len(names) + 1)]
 
 
-def _check_positions(data: str, num_columns: int, names: Sequence[str]) -> None:
+def _check_positions(data: str, num_columns: int, names: Sequence[str], columns: Sequence[InputColumn] | None) -> None:
     """Refuse a file without column names that cannot be meant for these inputs, and say how the others are read."""
+    if form := next((column.column for column in columns or () if column.made is Made.PIXEL), None):
+        raise DataError(f"{data}: the run was made of pictures of {form}. Give a folder of such pictures.")
     if num_columns != len(names) or any("=" in name for name in names):
         raise DataError(
             f"{data}: has {counted(num_columns, 'column')} without names; the run has {len(names)} with names, "
@@ -271,16 +288,6 @@ def _builtin(data: str, choice: TargetChoice, groups: str | None = None, seed: i
     return replace(task, y=None, kind=Kind.AUTOENCODING, y_names=(), true_rank=None, jacobian_rank=None, flat_rank=None)
 
 
-def _candidates(data: str, names: Sequence[str], options: TableOptions) -> dict[str, np.ndarray]:
-    """Columns of DATA by name; text is several 0/1 columns."""
-    own = column_names(data, options)
-    names = found_names(names, own)
-    others = [name for name in own if name not in names]
-    task = read_table(data, autoencode=True, aside=others, drop_constant=False, options=options)
-    sources = np.array([column.source for column in task.x_columns], dtype=object)
-    return {name: task.x[:, sources == name] for name in names}
-
-
 def _table(data: str, choice: TargetChoice, groups: str | None, aside: Sequence[str], options: TableOptions) -> Task:
     # constant columns stay: discover leaves them out and says so, and rows to come have them too
     return read_table(
@@ -296,9 +303,14 @@ def _table(data: str, choice: TargetChoice, groups: str | None, aside: Sequence[
 
 
 def _note(data: str, choice: TargetChoice, task: Task) -> str | None:
-    if choice != TargetChoice() or task.kind is not Kind.AUTOENCODING or builtin_name(data) is not None:
+    if choice != TargetChoice() or builtin_name(data) is not None:
+        return None
+    if task.row_names and task.kind is Kind.CLASSIFICATION:
+        shown = listing(map(quoted, task.y_names), "folder")
+        return f"{data}: the {shown} are the classes of the pictures; --autoencode leaves them alone."
+    if task.kind is not Kind.AUTOENCODING:
         return None
     what = "has no y" if Path(data).suffix.lower() in _OWN_TARGETS else "no --target, --classes or --autoencode given"
     num = task.x.shape[1]
-    what_is = "the one column is" if num == 1 else f"all {num} columns are"
+    what_is = "the pictures are" if task.row_names else "the one column is" if num == 1 else f"all {num} columns are"
     return f"{data}: {what}, so {what_is} autoencoded (the rank of the data themselves)."

@@ -43,9 +43,14 @@ class DiscoverRequest:
     """
 
     data: Annotated[
-        str, typer.Argument(help="A table (.csv, .tsv, .txt, .xlsx, .parquet), .npy, .npz, or builtin:NAME.")
+        str,
+        typer.Argument(
+            help="A table (.csv, .tsv, .txt, .xlsx, .parquet), .npy, .npz, a folder of pictures, or builtin:NAME."
+        ),
     ]
-    target: Annotated[str | None, typer.Option(help="Columns to predict as numbers: COL,COL.")] = None
+    target: Annotated[
+        str | None, typer.Option(help="Columns to predict as numbers: COL,COL; or a table of pictures.")
+    ] = None
     autoencode: Annotated[bool, typer.Option("--autoencode", help="Reconstruct the data themselves.")] = False
     classes: Annotated[str | None, typer.Option(help="The column whose values are classes to predict.")] = None
     seed: Annotated[int, typer.Option(min=0, help="Of builtin data, the split and the starts.")] = 0

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from rich.console import Console
 from rich.text import Text
@@ -21,7 +22,7 @@ from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.finished_run import finished
 from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
 from isthmus.cli.progress_bar import shown_progress
-from isthmus.cli.run_folder import FolderState, check_free, clear, state_of, tidy
+from isthmus.cli.run_folder import ROWS, FolderState, check_free, clear, state_of, tidy
 from isthmus.cli.terminal import notes, print_headed, terminal
 from isthmus.cli.voice import tell
 from isthmus.cli.workplace import Workplace
@@ -33,8 +34,10 @@ from isthmus.discovery.remedies.remedy import Effort
 from isthmus.discovery.work.progress import Progress
 from isthmus.errors import DataError, IsthmusError
 from isthmus.tasks.columns import ColumnError
+from isthmus.tasks.csv_cells import csv_text
 from isthmus.theory import Verdict
 from isthmus.training import Limits
+from isthmus.writing.atomic import write_text
 from isthmus.writing.folder_lock import only_writer
 
 PICTURES = 2.0  # seconds that pictures and the page take, over those in which the libraries were loaded
@@ -102,6 +105,9 @@ def run_in(
                     say(f"{folder}: the run there is finished; this is its result.")
                 else:
                     found = _search(rows, folder, request, errors, deadline.for_search(pictures=pictures), place=place)
+                if rows.files:  # which the result calls by number
+                    table = pd.DataFrame({"row": range(1, len(rows.files) + 1), "file": rows.files})
+                    write_text(folder / ROWS, csv_text(table))
                 page = _page(found, rows, folder, request, deadline, say) if pictures else None
     except KeyboardInterrupt:
         text = f"isthmus: interrupted. {how_to_go_on(request, folder, begun=begun)}"

@@ -16,12 +16,15 @@ from isthmus.errors import DataError
 from isthmus.tasks import read_table
 from isthmus.tasks.array_files import arrays_of
 from isthmus.tasks.arrays import check_finite
+from isthmus.tasks.door import is_folder
+from isthmus.tasks.picture_folders import picture_folder
 
 
 def model_rows(data: str, model: LoadedModel) -> Tensor:
     """The samples of DATA, first dimension the samples, float64.
 
-    An .npy or .npz of more than two dimensions (images, sequences) keeps its shape; anything else is a table.
+    An .npy or .npz of more than two dimensions (images, sequences) keeps its shape. Pictures in a folder are numbers
+    from 0 to 1, (n, bands, height, width), or rows where the module takes rows; anything else is a table.
 
     Raises:
         DataError: the data cannot be read, have NaN, or lack columns of the run that the model comes from.
@@ -30,6 +33,8 @@ def model_rows(data: str, model: LoadedModel) -> Tensor:
         return torch.from_numpy(np.array(rows_like(data, model.input_names, model.columns)))
     if (task := builtin_task(data)) is not None:
         return torch.from_numpy(np.array(task.x))
+    if is_folder(data):
+        return _pictures(Path(data), model)
     array = _many_dimensions(Path(data))
     if array is not None:
         check_finite(array.reshape(len(array), -1), data)
@@ -47,6 +52,13 @@ def module_rows(command: str, data: str, model: LoadedModel) -> Tensor:
     x = checked_input(command, model.module, model_rows(data, model), least_rows=2)
     whole = whole_numbers(Path(data))
     return whole if whole is not None and not _runs(model, x) and _runs(model, whole) else x
+
+
+def _pictures(path: Path, model: LoadedModel) -> Tensor:
+    stack = torch.from_numpy(picture_folder(path).as_stack())
+    own = next((p.dtype for p in model.module.parameters() if p.is_floating_point()), stack.dtype)
+    flat = stack.flatten(1)
+    return flat if not _runs(model, stack[:2].to(own)) and _runs(model, flat[:2].to(own)) else stack
 
 
 def _runs(model: LoadedModel, x: Tensor) -> bool:

@@ -19,7 +19,8 @@ SUMMARY = "export.json"  # of `factor` and `compress`
 _BUILTIN = "builtin:"
 _LONGEST_NAME = 60  # characters; a name of a file may have 255 bytes
 _TABLES = ("curves.nc", "scree.nc", "objective_curve.nc", "runs.nc", "layers.nc", "interpretation.nc")
-_FILES = (RESULT, *_TABLES, "weights.safetensors", "report.html", "network.safetensors")
+ROWS = "rows.csv"  # the file of each row
+_FILES = (RESULT, ROWS, *_TABLES, "weights.safetensors", "report.html", "network.safetensors")
 
 
 class FolderState(Enum):

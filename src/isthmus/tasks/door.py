@@ -83,6 +83,14 @@ def checked_file(path: str | os.PathLike[str], *, error: type[IsthmusError] = Da
     return place
 
 
+def is_folder(path: str | os.PathLike[str]) -> bool:
+    """Whether it is a folder, or a link to one; what cannot be looked at is none, and `checked_file` says why."""
+    try:
+        return Path(path).is_dir()
+    except (OSError, ValueError):  # a name that is too long
+        return False
+
+
 def file_inside(folder: str | os.PathLike[str], name: str) -> Path:
     """A regular file that lies directly in `folder`, by a name that a file of that folder tells.
 

@@ -21,14 +21,19 @@ from isthmus.tasks.columns import (
     check_present,
     class_columns,
     group_labels,
+    input_columns,
     numeric_as,
     one_hot_as,
     target_columns,
 )  # fmt: skip
+from isthmus.tasks.door import is_folder
 from isthmus.tasks.formats import Content, WantedColumns, opened_content, read_content
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.large_tables import Inputs, LargeTable
-from isthmus.tasks.names import found_names
+from isthmus.tasks.missing import filled
+from isthmus.tasks.names import found_names, quoted
+from isthmus.tasks.picture_folders import PictureFolder, picture_folder
+from isthmus.tasks.picture_labels import labelled_folder
 from isthmus.tasks.table_options import AS_IT_COMES, TableOptions
 from isthmus.tasks.task import Kind, Task
 from isthmus.tasks.text_tables import place_in_words, short_rows
@@ -46,17 +51,20 @@ def read_table(
     drop_constant: bool = True,
     options: TableOptions = AS_IT_COMES,
 ) -> Task:
-    """The data of a file as a task: autoencoding unless targets are named or the file brings its own.
+    """The data of a file, or of a folder of pictures, as a task: autoencoding unless it has targets, or some are named.
 
     Text in input columns becomes one 0/1 column per value, and constant input columns are dropped; a `DataWarning` says
     so. A table whose first row is all numbers has no header, and its columns are called c1, c2, ... as those of arrays
-    are (first row 0, 1, 2, ...: a header). An .npz holds `x` and may hold `y`.
+    are (first row 0, 1, 2, ...: a header). An .npz holds `x` and may hold `y`. Of a folder every picture is a row of
+    pixels between 0 and 1; pictures that lie in several folders in it have these as classes, the column "folder", and
+    one table beside them has further columns, one of which holds their names.
 
     Args:
-        path: .csv, .tsv, .txt or .dat, also packed (.csv.gz), .xlsx (needs openpyxl), .parquet (needs pyarrow), .npy or
-            .npz.
+        path: .csv, .tsv, .txt or .dat, also packed (.csv.gz), .xlsx (needs openpyxl), .parquet (needs pyarrow), .npy,
+            .npz, or a folder of pictures of one size and kind.
         target: the columns to predict as numbers; all others are inputs. Names that a comma had cut are put together.
-        classes: the one column whose values are classes to predict; `"y"` for the `y` of an .npz.
+            With a folder of pictures also a table that tells them, all of whose columns are predicted.
+        classes: the one column whose values are classes to predict; `"y"` for the `y` of an .npz. Or such a table.
         autoencode: reconstruct the inputs, also where the file holds a `y`.
         groups: the column of labels, numbers or text, whose rows belong together; it is no input.
         aside: columns that are neither inputs nor targets.
@@ -79,7 +87,10 @@ def read_table(
     target = (target,) if isinstance(target, str) else tuple(target)
     if bool(target) + (classes is not None) + autoencode > 1:
         raise DataError(f"{path}: target, classes and autoencode exclude each other. Pass one of them.")
-    content = opened_content(path, WantedColumns(options))
+    others = (*filter(None, [groups]), *aside)
+    content = _opened(path, options, (*target, *filter(None, [classes]), *others))
+    if isinstance(content, PictureFolder) and not autoencode:
+        target, classes = content.chosen(target, classes, others)
     names = _without(content.names, found_names(options.leave_out, content.names))
     labels = None
     if groups is not None:  # before text in it is read as categories
@@ -106,12 +117,18 @@ def read_table(
         task = _task(inputs, outputs, kind, str(path), drop_constant=drop_constant)
     except ColumnError as error:
         raise DataError(_located(error, content)) from error
+    task = replace(task, groups=labels, row_names=content.files if isinstance(content, PictureFolder) else ())
     if not options.units:
-        return replace(task, groups=labels)
+        return task
     lines = content.lines if isinstance(content, Content) else None
     units = units_in_names(content.names, str(path)) if lines is None or lines.units is None else lines.units
     targets = task.y_names if kind is Kind.REGRESSION else ()
-    return replace(task, groups=labels, units=units.of_columns(task.x_columns, targets))
+    return replace(task, units=units.of_columns(task.x_columns, targets))
+
+
+def _opened(path: Path, options: TableOptions, asked: Sequence[str]) -> Content | LargeTable | PictureFolder:
+    """What a file or a folder holds; of a folder what the columns need that are asked for."""
+    return labelled_folder(path, options, asked) if is_folder(path) else opened_content(path, WantedColumns(options))
 
 
 def _without(names: Sequence[str], left: Sequence[str]) -> list[str]:
@@ -140,6 +157,8 @@ def columns_like(
         DataError: the file cannot be read, a cell is no number where there were numbers, or a value never seen.
     """
     path = Path(path)
+    if is_folder(path):
+        return _pixels_like(picture_folder(path), wanted, recorded)
     texts = {column.column for column in recorded if column.made is Made.ONE_HOT}
     content = read_content(path, WantedColumns(options, as_text=texts, keep={column.source for column in recorded}))
     columns = wanted(tuple(str(name) for name in content.table.columns))
@@ -160,13 +179,52 @@ def columns_like(
     return found
 
 
-def column_names(path: str | Path, options: TableOptions = AS_IT_COMES) -> tuple[str, ...]:
-    """The names of the columns of a file."""
-    return tuple(str(name) for name in read_content(Path(path), WantedColumns(options)).table.columns)
+def _pixels_like(
+    pictures: PictureFolder,
+    wanted: Callable[[Sequence[str]], Sequence[InputColumn]],
+    recorded: Sequence[InputColumn],
+) -> dict[str, np.ndarray]:
+    forms = {column.column for column in recorded if column.made is Made.PIXEL}
+    if forms != {pictures.form.words}:
+        raise DataError(
+            f"{pictures.path}: holds pictures of {pictures.form.words}; the run was made of "
+            f"{f'those of {forms.pop()}' if forms else 'other data than pictures'}. Pass what it was made of."
+        )
+    names = [column.name for column in wanted(pictures.form.names)]
+    return dict(zip(names, pictures.pixels(names).T, strict=True))
 
 
-def _located(error: ColumnError, content: Content | LargeTable) -> str:
+def columns_beside(
+    path: str | Path, names: Sequence[str], options: TableOptions = AS_IT_COMES, *, asked: Sequence[str] = ()
+) -> dict[str, np.ndarray]:
+    """Some columns of a file, or of what is known of pictures, by name; text is several 0/1 columns.
+
+    Args:
+        path: as for `read_table`.
+        names: of the columns.
+        options: as they were for `read_table`.
+        asked: the targets or classes there, as they were named.
+
+    Raises:
+        DataError: as for `read_table`.
+    """
+    path = Path(path)
+    content, problems = _opened(path, options, (*asked, *names)), list[CellProblem]()
+    names = found_names(names, content.names)
+    check_present(content.names, names, str(path))
+    table = content.whole(names)
+    x, made = input_columns(filled(table, str(path)) if options.impute else table, str(path), problems)
+    if problems:
+        raise DataError(_located(ColumnError(str(path), problems), content))
+    sources = np.array([column.source for column in made], dtype=object)
+    return {name: x[:, sources == name] for name in names}
+
+
+def _located(error: ColumnError, content: Content | LargeTable | PictureFolder) -> str:
     """What is wrong with columns of text in a file, with the lines of the file."""
+    if isinstance(content, PictureFolder):
+        first = next((problem.rows[0] for problem in error.problems if problem.rows), None)
+        return error.told(addition="" if first is None else f"Row {first + 1} is {quoted(content.files[first])}.")
     if not isinstance(content, Content) or content.lines is None:
         return error.told()
     places = np.arange(len(content.table)) if content.rows is None else content.rows

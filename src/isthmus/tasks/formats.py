@@ -20,6 +20,7 @@ from isthmus.tasks.large_tables import Inputs, LargeTable, large_table
 from isthmus.tasks.missing import complete_rows, filled
 from isthmus.tasks.names import checked_names, found_names
 from isthmus.tasks.parquet import read_parquet
+from isthmus.tasks.picture_files import PICTURES
 from isthmus.tasks.spreadsheets import read_spreadsheet
 from isthmus.tasks.table_options import AS_IT_COMES, TableOptions
 from isthmus.tasks.text_lines import PACKED
@@ -99,8 +100,12 @@ FORMATS: dict[str, Callable[[Path, WantedColumns], Content]] = {
     ".npz": _array,
 }
 EXTENSIONS = tuple(FORMATS)
-IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif")  # each a row of other data, not data
 _HINT = "Check the path, or use builtin:NAME for data that come along."
+
+
+def extension_of(path: Path) -> str:
+    """`.csv`, or `.csv.gz` of a packed file."""
+    return "".join(path.suffixes[-2:] if path.suffix.lower() == PACKED else path.suffixes[-1:]).lower()
 
 
 def opened_content(path: Path, wanted: WantedColumns) -> Content | LargeTable:
@@ -127,11 +132,9 @@ def read_content(path: Path, wanted: WantedColumns) -> Content:
         DataError: it is no file of a known format, cannot be read, or has no rows.
     """
     checked = checked_file(path, hint=_HINT)
-    extension = "".join(path.suffixes[-2:] if path.suffix.lower() == PACKED else path.suffixes[-1:]).lower()
+    extension = extension_of(path)
     if extension not in FORMATS:
-        stack = (
-            " Images of one size are stacked into one array, images first, in a .npy." if extension in IMAGES else ""
-        )
+        stack = " Of pictures pass the folder in which they lie." if extension in PICTURES else ""
         raise DataError(f"{path}: unknown extension {extension!r}. Use one of {', '.join(EXTENSIONS)}.{stack}")
     if checked.stat().st_size == 0:
         raise DataError(f"{path}: the file is empty. Pass a file with at least one row.")

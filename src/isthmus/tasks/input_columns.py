@@ -1,4 +1,4 @@
-"""How each input column came out of a table: numbers as they stand, booleans, or one value of a column of text.
+"""How each input came out of the data: numbers as they stand, booleans, one value of a column of text, or a pixel.
 
 A run records it, so that new rows are brought into the same columns by what is known and never by what names look like.
 """
@@ -16,6 +16,10 @@ class Made(StrEnum):
     NUMERIC = "numeric"
     BOOLEAN = "boolean"
     ONE_HOT = "one-hot"
+    PIXEL = "pixel"
+
+
+_KEPT = {Made.ONE_HOT: ("column", "value"), Made.PIXEL: ("column",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,8 @@ class InputColumn:
     Attributes:
         name: of the input.
         made: how.
-        column: of the table, where it is one value of a column of text; else empty.
+        column: of the table, where it is one value of a column of text; of a pixel size and kind of the picture; else
+            empty.
         value: that value, 1 where the cell is it and 0 elsewhere.
     """
 
@@ -42,12 +47,7 @@ class InputColumn:
 
 def recorded(columns: Sequence[InputColumn]) -> tuple[dict[str, str], ...]:
     """The columns in terms of JSON, one entry for each input, without its name, which stands beside."""
-    return tuple(
-        {"made": c.made.value, "column": c.column, "value": c.value}
-        if c.made is Made.ONE_HOT
-        else {"made": c.made.value}
-        for c in columns
-    )
+    return tuple({"made": c.made.value, **{name: getattr(c, name) for name in _KEPT.get(c.made, ())}} for c in columns)
 
 
 def columns_of(names: Sequence[str], record: object) -> tuple[InputColumn, ...] | None:

@@ -44,14 +44,15 @@ def large_table(path: Path, extension: str) -> "LargeTable | None":
     return through_door(path, opened, kind=extension) if opened and path.stat().st_size else None
 
 
-def _is_large(rows: int, columns: int) -> bool:
+def is_large(rows: int, columns: int) -> bool:
+    """Whether a table of numbers stays on disk."""
     return 8 * rows * columns > min(FITS, memory_limit() / 2)
 
 
 def _opened_array(path: Path) -> "LargeArray | None":
     with path.open("rb") as stream:
         shape, dtype = checked_header(stream, path.stat().st_size, str(path))
-    if not shape or dtype.kind not in "biuf" or not _is_large(shape[0], int(np.prod(shape[1:], dtype=float))):
+    if not shape or dtype.kind not in "biuf" or not is_large(shape[0], int(np.prod(shape[1:], dtype=float))):
         return None  # what is no table of numbers is refused by those who read it whole
     found = mapped_array(path)
     if not isinstance(found, np.memmap) or not (found.flags.c_contiguous or found.ndim <= _TABLE):
@@ -97,7 +98,7 @@ def _opened_table(path: Path) -> "LargeParquet | None":
     file = opened_parquet(path, whole=False, buffer=_BUFFER)
     rows, columns = file.metadata.num_rows, len(file.schema_arrow.names)
     is_packed = 8 * rows * columns > PACKED * path.stat().st_size
-    return LargeParquet(path, file) if rows and _is_large(rows, columns) and not is_packed else None
+    return LargeParquet(path, file) if rows and is_large(rows, columns) and not is_packed else None
 
 
 class LargeParquet:

@@ -44,6 +44,7 @@ class Task:
         groups: a label per row, where rows of one label belong together.
         x_columns: how each input column was made from a table, or empty.
         units: of inputs and targets, as the table tells them; None where it was not asked.
+        row_names: of the rows, where each is a file; or empty.
         directions: rows that span all gradients of the noise-free targets in the columns of x, where they are known.
         modes: rows that span what the noise-free targets take, up to a constant, where they are known.
 
@@ -71,6 +72,7 @@ class Task:
     directions: Float64[np.ndarray, "index_rank d_x"] | None = None
     modes: Float64[np.ndarray, "mode_rank d_target"] | None = None
     units: WrittenUnits | None = None
+    row_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.y is None) != (self.kind is Kind.AUTOENCODING):
