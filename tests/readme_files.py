@@ -13,7 +13,7 @@ INPUTS = ("density", "velocity", "diameter", "viscosity", "temperature", "pressu
 
 
 def write_all(folder: Path) -> None:
-    """measurements.csv, new_rows.csv, snapshots.npy, pictures/, curve.csv, matrix.npy, rows.npy and model.pt2."""
+    """Tables, snapshots.npy, pictures, matrix.npy, rows.npy and targets.npy, and the network model.pt2."""
     random = np.random.default_rng(5)
     _measurements(random, 300).to_csv(folder / "measurements.csv", index=False)
     _measurements(random, 12).drop(columns=["yield", "purity"]).to_csv(folder / "new_rows.csv", index=False)
@@ -25,8 +25,10 @@ def write_all(folder: Path) -> None:
     curve = np.stack([np.cos(angles), np.sin(angles), angles / (2 * np.pi)], axis=1)
     pd.DataFrame(curve, columns=["x", "y", "z"]).to_csv(folder / "curve.csv", index=False)
     np.save(folder / "matrix.npy", random.normal(size=(6, 3)) @ random.normal(size=(3, 5)))
-    rows = tasks.teacher(3, d_in=16, d_out=4, latent_dim=4, num_samples=200, seed=2).x.astype(np.float32)
+    teacher = tasks.teacher(3, d_in=16, d_out=4, latent_dim=4, num_samples=200, seed=2)
+    rows = teacher.x.astype(np.float32)
     np.save(folder / "rows.npy", rows)
+    np.save(folder / "targets.npy", teacher.target)
     network = FullyConnected(16, 16, width=24, depth=5, seed=0, dtype=torch.float32)
     torch.export.save(torch.export.export(network, (torch.from_numpy(rows[:4]),)), folder / "model.pt2")
 

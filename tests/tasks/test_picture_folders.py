@@ -225,6 +225,12 @@ def test_new_pictures_need_the_size_and_kind_of_those_of_the_run(tmp_path: Path)
         columns_like(new, lambda names: (), recorded=())
 
 
+def test_pixels_that_never_change_keep_their_place(tmp_path: Path) -> None:
+    for i in range(3):
+        saved(np.where(np.eye(3, 4) > 0, GREY[i], 9).astype(np.uint8), tmp_path / f"{i}.png")
+    assert read_table(tmp_path).x.shape == (3, 12)
+
+
 def test_many_pictures_stay_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = read(film(tmp_path))
     monkeypatch.setattr("isthmus.tasks.large_tables.FITS", 100)

@@ -81,7 +81,8 @@ class Rows:
         if not self.columns:
             return []
         targets = () if self.y is None else tuple(map(str, self.y.columns))
-        return column_summary(self.x, self.columns, targets, ordered=self.ordered)
+        are_classes = self.loss == CROSS_ENTROPY.name
+        return column_summary(self.x, self.columns, targets, ordered=self.ordered, are_classes=are_classes)
 
     @property
     def made(self) -> tuple[InputColumn, ...]:

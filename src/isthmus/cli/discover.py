@@ -48,9 +48,9 @@ class DiscoverRequest:
             help="A table (.csv, .tsv, .txt, .xlsx, .parquet), .npy, .npz, a folder of pictures, or builtin:NAME."
         ),
     ]
-    target: Annotated[
-        str | None, typer.Option(help="Columns to predict as numbers: COL,COL; or a table of pictures.")
-    ] = None
+    target: Annotated[str | None, typer.Option(help="Columns to predict as numbers: COL,COL; or a file of them.")] = (
+        None
+    )
     autoencode: Annotated[bool, typer.Option("--autoencode", help="Reconstruct the data themselves.")] = False
     classes: Annotated[str | None, typer.Option(help="The column whose values are classes to predict.")] = None
     seed: Annotated[int, typer.Option(min=0, help="Of builtin data, the split and the starts.")] = 0

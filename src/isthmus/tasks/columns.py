@@ -21,6 +21,7 @@ from isthmus.tasks.names import checked_names, quoted
 
 MOST_CATEGORIES = 50
 MOST_TOLD = 10
+_WHOLE = 2**53  # below it float64 has every whole number
 
 
 class ColumnError(DataError):
@@ -133,6 +134,9 @@ def class_columns(
         problems.append(problem)
         return np.zeros((len(labels), 0)), ()
     classes, index = np.unique(sortable(labels), return_inverse=True)
+    # those of an array: 0 and 1, not 0.0 and 1.0
+    if classes.dtype.kind == "f" and (np.abs(classes) < _WHOLE).all() and (classes == np.trunc(classes)).all():
+        classes = classes.astype(np.int64)
     if len(classes) > max(2, len(labels) // 2):
         problems.append(
             CellProblem(

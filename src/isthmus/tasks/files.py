@@ -35,6 +35,7 @@ from isthmus.tasks.names import found_names, quoted
 from isthmus.tasks.picture_folders import PictureFolder, picture_folder
 from isthmus.tasks.picture_labels import labelled_folder
 from isthmus.tasks.table_options import AS_IT_COMES, TableOptions
+from isthmus.tasks.target_files import targets_apart
 from isthmus.tasks.task import Kind, Task
 from isthmus.tasks.text_tables import place_in_words, short_rows
 from isthmus.tasks.written_units import units_in_names
@@ -63,12 +64,13 @@ def read_table(
         path: .csv, .tsv, .txt or .dat, also packed (.csv.gz), .xlsx (needs openpyxl), .parquet (needs pyarrow), .npy,
             .npz, or a folder of pictures of one size and kind.
         target: the columns to predict as numbers; all others are inputs. Names that a comma had cut are put together.
-            With a folder of pictures also a table that tells them, all of whose columns are predicted.
-        classes: the one column whose values are classes to predict; `"y"` for the `y` of an .npz. Or such a table.
+            Or one file, all of whose columns are predicted: its rows are those of the data (`y.npy`); of a folder of
+            pictures it is the table that tells of them.
+        classes: the one column whose values are classes to predict; `"y"` for the `y` of an .npz. Or such a file.
         autoencode: reconstruct the inputs, also where the file holds a `y`.
         groups: the column of labels, numbers or text, whose rows belong together; it is no input.
         aside: columns that are neither inputs nor targets.
-        drop_constant: drop constant input columns; False keeps the columns of an earlier reading in place.
+        drop_constant: drop constant input columns; False keeps the columns of an earlier reading in place. Pixels stay.
         options: how the table is written, and what is done about missing cells.
 
     Returns:
@@ -104,6 +106,9 @@ def read_table(
     chosen = (classes,) if classes is not None else target
     kind = Kind.CLASSIFICATION if classes is not None else Kind.REGRESSION
     apart = content.apart if isinstance(content, Content) else None
+    if not isinstance(content, PictureFolder):
+        told = targets_apart(chosen, content.names, path, options, as_classes=classes is not None)
+        apart, target, classes = (apart, target, classes) if told is None else (told, (), classes and "y")
     has_own = apart is not None and not target and classes in {None, "y"}
     if not has_own:
         check_present(names, chosen, str(path))
@@ -114,7 +119,8 @@ def read_table(
     outputs = (None if autoencode else apart) if has_own else content.whole(chosen) if chosen else None
     inputs = partial(content.inputs, names, str(path), impute=options.impute)
     try:
-        task = _task(inputs, outputs, kind, str(path), drop_constant=drop_constant)
+        may_drop = drop_constant and not isinstance(content, PictureFolder)  # rows keep the form of a picture
+        task = _task(inputs, outputs, kind, str(path), drop_constant=may_drop)
     except ColumnError as error:
         raise DataError(_located(error, content)) from error
     task = replace(task, groups=labels, row_names=content.files if isinstance(content, PictureFolder) else ())

@@ -22,6 +22,15 @@ def test_a_plain_table_is_counted_and_nothing_else() -> None:
     assert column_summary(x, columns) == ["400 rows of 2 input columns as 3 inputs, to reconstruct them."]
 
 
+def test_classes_are_told_apart_and_columns_predicted() -> None:
+    x = np.random.default_rng(0).normal(size=(30, 1))
+    columns = [InputColumn("a")]
+    assert column_summary(x, columns, ("owl", "cat"), are_classes=True) == [
+        "30 rows of 1 input column, to tell apart 2 classes, 'owl', 'cat'."
+    ]
+    assert column_summary(x, columns, ("owl", "cat")) == ["30 rows of 1 input column, to predict columns 'owl', 'cat'."]
+
+
 def test_what_stands_out_is_named() -> None:
     assert said(n=np.arange(7.0, 407)).startswith("column 'n': rises by one")
     assert said(n=np.arange(7.0, 407), ordered=True) == ""

@@ -20,7 +20,12 @@ _LIGHTER = 0.25  # of that, which logarithms may leave for them to be advised
 
 
 def column_summary(
-    x: Float64[np.ndarray, "n d"], columns: Sequence[InputColumn], targets: Sequence[str] = (), *, ordered: bool = False
+    x: Float64[np.ndarray, "n d"],
+    columns: Sequence[InputColumn],
+    targets: Sequence[str] = (),
+    *,
+    ordered: bool = False,
+    are_classes: bool = False,
 ) -> list[str]:
     """Sentences: what is used, and which inputs number the rows, repeat each other or have heavy tails.
 
@@ -30,6 +35,7 @@ def column_summary(
         x: the inputs.
         columns: how each was made.
         targets: names of what is predicted; empty where the inputs are reconstructed.
+        are_classes: whether these are the classes of one column.
         ordered: whether the rows are a time series, in which a column may well count.
     """
     still = constant_columns(x)
@@ -40,6 +46,7 @@ def column_summary(
     sources = dict.fromkeys(column.source for column in columns)
     made = f" as {counted(len(columns), 'input')}" if len(sources) != len(columns) else ""
     aim = f"predict {listing(map(quoted, targets), 'column')}" if targets else "reconstruct them"
+    aim = f"tell apart {len(targets)} classes, {', '.join(map(quoted, targets[:5]))}" if are_classes else aim
     said = [f"{counted(len(x), 'row')} of {counted(len(sources), 'input column')}{made}, to {aim}."]
 
     def note(places: Iterable[int], what: str) -> None:

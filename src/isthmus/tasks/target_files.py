@@ -1,0 +1,59 @@
+"""Targets in a file of their own, row by row those of the data: `x.npy` and `y.npy`. What becomes of them: `files`.
+
+A table of pictures names its rows, and is another matter: `picture_labels`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from isthmus.errors import DataError
+from isthmus.tasks.arrays import listing
+from isthmus.tasks.cells import CellProblem
+from isthmus.tasks.columns import ColumnError, class_columns, target_columns
+from isthmus.tasks.formats import FORMATS, WantedColumns, extension_of, read_content
+from isthmus.tasks.names import quoted
+from isthmus.tasks.table_options import TableOptions
+
+
+def targets_apart(
+    asked: Sequence[str],
+    columns: Sequence[str],
+    data: Path,
+    options: TableOptions,
+    *,
+    as_classes: bool,
+) -> pd.DataFrame | None:
+    """The columns of the file that stands in the place of a column to predict; None where it is one of the data.
+
+    Args:
+        asked: the targets, or the column of classes.
+        columns: of the data, which a file of such a name would not hide.
+        data: the file beside which it is looked for, if it is not where it says.
+        options: how it is written; all of its rows and columns are taken.
+        as_classes: whether one column is needed.
+
+    Raises:
+        DataError: it cannot be read or used, or has several columns where one is needed.
+    """
+    if len(asked) != 1 or asked[0] in set(columns) or extension_of(Path(asked[0])) not in FORMATS:
+        return None
+    place = next((path for path in (Path(asked[0]), data.parent / asked[0]) if path.exists()), None)
+    if place is None:
+        return None
+    plain = replace(options, leave_out=(), drop_missing=False, impute=False, units=False)
+    table = read_content(place, WantedColumns(plain)).table
+    if list(table.columns) == [f"c{i}" for i in range(1, table.shape[1] + 1)]:  # made up, as are those of the data
+        table.columns = ["y"] if table.shape[1] == 1 else [f"y{i}" for i in range(1, table.shape[1] + 1)]
+    if as_classes and table.shape[1] != 1:
+        raise DataError(f"{place}: has {listing(map(quoted, table.columns), 'column')}, and classes are one. Keep one.")
+    problems: list[CellProblem] = []
+    if as_classes:
+        class_columns(table.iloc[:, 0], str(place), problems)
+    else:
+        target_columns(table, problems)
+    if problems:
+        raise ColumnError(str(place), problems)
+    return table
