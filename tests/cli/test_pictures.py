@@ -11,6 +11,7 @@ from PIL import Image
 import isthmus
 from command_lines import line_of
 from isthmus.cli.data import TargetChoice, read_rows
+from isthmus.cli.diagnose_run import diagnosis_data
 from isthmus.cli.main import run
 from isthmus.cli.model_data import model_rows
 from isthmus.discovery.files.models import LoadedModel
@@ -75,6 +76,16 @@ def test_what_is_taken_for_classes_is_said(tmp_path: Path) -> None:
     )
     assert read_rows(str(tmp_path), TargetChoice(autoencode=True)).note is None
     assert "so the pictures are autoencoded" in (read_rows(str(tmp_path / "a"), TargetChoice()).note or "")
+
+
+def test_a_model_is_given_pictures_with_their_classes(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        film(tmp_path / name, count=5)
+    data = diagnosis_data(str(tmp_path), LoadedModel(torch.nn.Conv2d(1, 2, 2), "here"), target=None, classes="folder")
+    assert isinstance(data.x, torch.Tensor)
+    assert data.x.shape == (10, 1, 3, 4)
+    assert data.y is not None
+    assert data.y.tolist() == [0] * 5 + [1] * 5
 
 
 @pytest.mark.parametrize(

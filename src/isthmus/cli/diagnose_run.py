@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 from torch import Tensor
 
-from isthmus.cli.data import builtin_task, choice_of, loss_option, rows_like
+from isthmus.cli.data import builtin_task, choice_of, loss_option
 from isthmus.cli.diagnose import DiagnosisRequest
 from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.model_data import model_rows, own_arrays, whole_numbers
@@ -32,6 +32,7 @@ from isthmus.reports import block_table, cut_table, report, short_layer_table, v
 from isthmus.reports.tables import TableText
 from isthmus.tasks import Kind, read_table
 from isthmus.tasks.arrays import check_same_length, counted
+from isthmus.tasks.door import is_folder
 from isthmus.training import Limits
 from isthmus.writing.atomic import write_text
 
@@ -139,10 +140,11 @@ def diagnosis_data(data: str, model: LoadedModel, *, target: str | None, classes
         check_same_length(len(x), len(y), name=data)
         return DiagnosisData(x, whole_numbers(Path(data)), y)
     task = read_table(data, target=choice.target, classes=choice.classes, drop_constant=False)
-    x = rows_like(data, model.input_names, model.columns) if model.input_names else task.x
+    # pictures have the shape that the module takes, and what a table tells of them is no input
+    x = model_rows(data, model) if model.input_names or is_folder(data) else torch.from_numpy(np.array(task.x))
     assert task.y is not None
     y = task.y.argmax(1) if task.kind is Kind.CLASSIFICATION else task.y
-    return DiagnosisData(torch.from_numpy(np.array(x)), None, torch.from_numpy(y))
+    return DiagnosisData(x, None, torch.from_numpy(y))
 
 
 def _own_targets(data: str, *, as_classes: bool) -> Tensor:
