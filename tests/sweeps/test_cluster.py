@@ -20,8 +20,10 @@ from distributed import Client, LocalCluster
 from isthmus.errors import SweepError
 from isthmus.sweeps import Plan, SweepProgress, sweep
 from isthmus.sweeps.cluster import Cluster
+from isthmus.sweeps.on_worker import said, say, topic
 from isthmus.sweeps.schedulers import local_cluster
 from isthmus.sweeps.slurm import job_script
+from isthmus.sweeps.sweep_progress import Telling
 from network_hosts import network
 from sweep_plans import NETWORK, TRAINING, computed_after_their_end, contents, tiny, write_plan
 from sweep_processes import ENVIRONMENT, Process, finish, lines, start, start_sweep, until
@@ -146,6 +148,24 @@ def test_a_task_file_that_is_missing_or_another_on_a_worker_is_one_line(tmp_path
         data.unlink()
         with pytest.raises(SweepError, match=r"^worker \S+: \S+d\.csv: no such file. Put the task's file at this path"):
             cluster.check(runs)
+
+
+def test_what_a_worker_says_of_a_job_comes_through_a_scheduler() -> None:
+    told, came = Telling("run", 40, 200, 0.5, None), threading.Event()
+    heard: list[tuple[float, Any]] = []
+
+    def hear(event: tuple[float, Any]) -> None:
+        heard.append(event)
+        came.set()
+
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as owned,
+        Client(owned) as client,
+    ):
+        client.subscribe_topic(topic("here"), hear)
+        client.submit(say, "here", told).result()
+        assert came.wait(60)
+    assert said(heard[0]) == told
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from distributed.scheduler import KilledWorker
 
 from isthmus.errors import SweepError
 from isthmus.sweeps.engine import WorkersLost
-from isthmus.sweeps.on_worker import check_workers, drop_delivered, stop_session, topic, work
+from isthmus.sweeps.on_worker import check_workers, drop_delivered, said, stop_session, topic, work
 from isthmus.sweeps.runs import SweepRun
 from isthmus.sweeps.worker import Ending, Job, Report, Telling
 
@@ -183,7 +183,7 @@ class Cluster:
         return client
 
     def _hear(self, event: tuple[float, Any]) -> None:
-        telling = Telling(**event[1])
+        telling = said(event)
         if telling.id in self._jobs:
             self._told[telling.id] = telling
 

@@ -6,6 +6,7 @@ Needs the extra `cluster`. Who asks: `cluster`.
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +57,18 @@ def _scratch(worker: Any) -> Path:
 def work(job: Job, session: str) -> Report:
     """Carry out a job, and tell its session how far it is."""
     worker = get_worker()
+    return execute(job, scratch=_scratch(worker), tell=partial(say, session), stop=lambda: session in _stopped)
 
-    def tell(telling: Telling) -> None:
-        content = {name: getattr(telling, name) for name in Telling.__slots__}
-        worker.log_event(topic(session), content)
 
-    return execute(job, scratch=_scratch(worker), tell=tell, stop=lambda: session in _stopped)
+def say(session: str, telling: Telling) -> None:
+    """Tell a session how far a job is, from the worker that is at it."""
+    # no dict: into one of those a scheduler writes which worker it is from
+    get_worker().log_event(topic(session), [getattr(telling, name) for name in Telling.__slots__])
+
+
+def said(event: tuple[float, Any]) -> Telling:
+    """What a worker said."""
+    return Telling(*event[1])
 
 
 def check_workers(client: Any, runs: Sequence[SweepRun], *, address: str, first_worker: float) -> None:
