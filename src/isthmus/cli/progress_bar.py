@@ -88,7 +88,9 @@ def described(event: Progress) -> str:
         parts.append(f"ridge {event.ridge:.3g}")
     if event.start is not None:
         parts.append(f"start {event.start}")
-    parts.append(f"step {event.step}" + (f"/{event.total_steps}" if event.total_steps is not None else ""))
+    total = event.total_steps
+    # the last line search goes on beyond the budget of gradients
+    parts.append(f"step {event.step}" if total is None else f"step {min(event.step, total)}/{total}")
     if event.objective is not None:
         parts.append(f"objective {event.objective:.4g}")
     return "  ".join(parts)
