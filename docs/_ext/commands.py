@@ -46,7 +46,8 @@ def section(name: str, command: Any) -> list[str]:
     return [
         "", "```text", line, "```", "", *(part.strip() for part in about), "",
         *(["", "```text", epilog.removeprefix("Example: "), "```", ""] if epilog.startswith("Example: ") else []),
-        *(["| | takes | what it does |", "|---|---|---|", *(f"| {' | '.join(row)} |" for row in rows)] if rows else []), "",
+        *(["| | takes | what it does |", "|---|---|---|"] if rows else []), *(f"| {' | '.join(row)} |" for row in rows),
+        "",
     ]  # fmt: skip
 
 
