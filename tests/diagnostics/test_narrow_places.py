@@ -134,7 +134,7 @@ def test_the_headline_says_what_is_lost(tmp_path: Path) -> None:
 
     torch.manual_seed(0)
     wide = chain(20, 20, 20)
-    assert headline(isthmus.diagnose(wide, data())).endswith("; no narrow place.")
+    assert headline(isthmus.diagnose(wide, data())).startswith("No narrow place: the network works through 20 ")
 
     table = cut_table(many)
     assert table is not None

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from isthmus.diagnostics import diagnose
-from isthmus.diagnostics.table import gap_integer
+from isthmus.diagnostics.gaps import gap_integer
 from measured.planted_cases import planted_case, read
 
 

@@ -19,7 +19,7 @@ from isthmus.diagnostics.layer_sums import LayerSums
 from isthmus.diagnostics.leaves import skipped_leaves
 from isthmus.diagnostics.narrow_places import CutPlan, narrow_places, plan_cuts
 from isthmus.diagnostics.objective import LossOverData
-from isthmus.diagnostics.rank import rank_of, upper_bound
+from isthmus.diagnostics.rank import ROUNDING, rank_of, upper_bound
 from isthmus.diagnostics.recurrent_columns import add_recurrent_columns
 from isthmus.diagnostics.replica import random_state_kept
 from isthmus.diagnostics.samples import Inputs, Samples
@@ -39,6 +39,7 @@ from isthmus.training.losses import Loss, loss_argument
 
 _LOG = logging.getLogger(__name__)
 SMALL_MODULE = 50_000  # parameters below which derivatives are always taken
+FLOATS = 100  # times the rounding of the type in which derivatives were taken, where no float64 copy could be made
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +271,10 @@ def _rank(
         layers, session.structure.cuts(), num_samples=session.samples.num,
         num_inputs=session.samples.num_inputs, num_outputs=session.num_outputs,
     )  # fmt: skip
-    return rank_of(derivatives.by_input, _gaps(table), upper=upper, num_projections=derivatives.num_projections)
+    rounding = max(ROUNDING, FLOATS * torch.finfo(session.exact.dtype).eps) if session.exact.dtype else ROUNDING
+    return rank_of(
+        derivatives.by_input, _gaps(table), upper=upper, num_projections=derivatives.num_projections, rounding=rounding
+    )
 
 
 def _add_streams(

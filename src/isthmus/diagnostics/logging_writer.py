@@ -27,7 +27,7 @@ class LoggingWriter(Protocol):
 
 
 def log_diagnosis(writer: LoggingWriter, found: Diagnosis, step: int) -> None:
-    """Write every number of every layer, the spectra as histograms, and the rank of a diagnosis.
+    """Write every number of every layer, the spectra as histograms, and the rank of a diagnosis, if it has one.
 
     Tags are "isthmus/rank" and "isthmus/LAYER/VARIABLE"; a spectrum is written as log10 of its values over the largest.
 
@@ -36,7 +36,8 @@ def log_diagnosis(writer: LoggingWriter, found: Diagnosis, step: int) -> None:
         found: of `diagnose`.
         step: the number under which it is written.
     """
-    writer.add_scalar("isthmus/rank", float(found.rank.estimate), step)
+    if found.rank.estimate is not None:
+        writer.add_scalar("isthmus/rank", float(found.rank.estimate), step)
     table = found.layers
     for i, name in enumerate(table["name"].values):
         row = table.isel(layer=i)

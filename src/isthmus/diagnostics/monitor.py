@@ -14,13 +14,15 @@ import xarray as xr
 from torch import Tensor, nn
 
 from isthmus.diagnostics.evaluation import evaluate
+from isthmus.diagnostics.gaps import gap_integer
 from isthmus.diagnostics.logging_writer import LoggingWriter, log_layer
 from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.recording import Listener, Reading
 from isthmus.diagnostics.replica import lent, random_state_kept
 from isthmus.diagnostics.samples import Inputs, Samples
 from isthmus.errors import DataError, IsthmusError
-from isthmus.theory.spectra import participation_ratio, spectral_gap_rank
+from isthmus.theory.inputs import Real
+from isthmus.theory.spectra import participation_ratio
 
 MOST_ROWS = 1024  # tokens and pixels of the samples kept, spread evenly
 NUMBERS = ("dimension_activation", "dimension_participation", "nonlinearity_impact")
@@ -31,7 +33,7 @@ class LayerRecord:
     """What was read off one layer at one step; the numbers are those of `diagnose`."""
 
     name: str
-    dimension_activation: int
+    dimension_activation: Real
     dimension_participation: float
     nonlinearity_impact: float
     spectrum: Tensor
@@ -120,7 +122,10 @@ class Monitor:
 
     @property
     def history(self) -> xr.Dataset:
-        """All records: NUMBERS by "step" and "layer" (coordinate: its name), NaN where a layer was not seen."""
+        """All records: NUMBERS by "step" and "layer" (coordinate: its name), NaN where a layer was not seen.
+
+        dimension_activation also where no gap stands out, as in the table of `diagnose`.
+        """
         names = list(dict.fromkeys(layer.name for layer in chain.from_iterable(self._records.values())))
         shape = (len(self._records), len(names))
         columns = {name: np.full(shape, math.nan) for name in NUMBERS}
@@ -144,9 +149,8 @@ class _Kept:
 
     def record(self) -> LayerRecord:
         s = _spectrum(self.rows)
-        return LayerRecord(
-            self.name, int(spectral_gap_rank(s)), float(participation_ratio(s)), self.impact, s.cpu()
-        )  # fmt: skip
+        gap = gap_integer(s, rows=len(self.rows), width=self.rows.shape[1])
+        return LayerRecord(self.name, gap, float(participation_ratio(s)), self.impact, s.cpu())
 
 
 class _Readings(Listener):

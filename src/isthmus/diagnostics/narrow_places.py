@@ -164,7 +164,7 @@ def _hindrance(session: DiagnosisSession, samples: Samples, tried: Sequence[int]
 
 
 def narrow_places(
-    session: DiagnosisSession, samples: Samples, plan: CutPlan, *, suggested: int, most_places: int = MOST_PLACES
+    session: DiagnosisSession, samples: Samples, plan: CutPlan, *, suggested: int | None, most_places: int = MOST_PLACES
 ) -> xr.Dataset | None:
     """How many directions of z = W a + b carry the output, judged by cuts on rows that did not choose them.
 
@@ -178,14 +178,15 @@ def narrow_places(
         session: what is known of the module.
         samples: data in memory, at most 1,024 rows of which are used, spread evenly; a part of them only judges.
         plan: which layers are tried, on how many rows.
-        suggested: the rank that spectra suggest, of which it is said what is lost through it.
+        suggested: the rank that spectra suggest, of which it is said what is lost through it; None: they suggest none.
         most_places: how many layers are cut; one more that loses a tenth at most through the suggested rank.
 
     Returns:
         Dimensions "place" (coordinates "layer", its number, and "name") and "loss" (.1, .05, .01, .001): rank, NaN
         where more directions than the rows can tell are needed; lost, at that rank; width, numbers per sample there;
-        lost_at_suggested, NaN likewise. Attributes: suggested, widest (of all layers that cut), judges (rows),
-        left_out (names of layers too wide to be tried). None where no layer is tried. *Estimate*: on held-out rows.
+        lost_at_suggested, NaN likewise. Attributes: suggested (NaN where none is), widest (of all layers that cut),
+        judges (rows), left_out (names of layers too wide to be tried). None where no layer is tried. *Estimate*: on
+        held-out rows.
     """
     if not plan.places:
         return None
@@ -196,8 +197,8 @@ def narrow_places(
     spectra = trial.leaving(plan.places, rows[plan.judges : plan.judges + plan.rows])
     widths = plan.widths
     narrowest = sorted(spectra, key=lambda i: (int(energy_rank(_values(spectra[i]), share=ENERGY)), widths[i], -i))
-    rough = (_Place.roughly(i, spectra[i], suggested) for i in narrowest[most_places:])
-    losses = {place.index: trial.lost_at(place, suggested) for place in rough}
+    others = narrowest[most_places:] if suggested is not None else []
+    losses = {i: trial.lost_at(_Place.roughly(i, spectra[i], suggested or 0), suggested) for i in others}
     narrowest[most_places:] = sorted((i for i in losses if losses[i] <= LOSSES[0]), key=losses.__getitem__)[:1]
     found = [_Place.of_rows(i, spectra.pop(i)) for i in sorted(narrowest)]
     table, readings = _table(trial, found, suggested), session.structure.readings
@@ -240,9 +241,9 @@ class _Trial:
             place.lost[rank] = math.inf if math.isnan(share) else share
         return place.lost[rank]
 
-    def lost_at(self, place: _Place, rank: int) -> float:
-        """The same; NaN where the rows cannot tell so many directions."""
-        return self.lost(place, min(rank, len(place.mean))) if rank <= place.rows - 1 else math.nan
+    def lost_at(self, place: _Place, rank: int | None) -> float:
+        """The same; NaN where the rows cannot tell so many directions, or nobody suggests a rank."""
+        return self.lost(place, min(rank, len(place.mean))) if rank is not None and rank < place.rows else math.nan
 
     def least_rank(self, place: _Place, loss: float) -> int | None:
         """The fewest directions through which no more than `loss` is lost."""
@@ -267,7 +268,7 @@ class _Trial:
         return [self.samples.at(part, replica.dtype, replica.device) for part in rows.split(self.batch)]
 
 
-def _table(trial: _Trial, places: Sequence[_Place], suggested: int) -> xr.Dataset:
+def _table(trial: _Trial, places: Sequence[_Place], suggested: int | None) -> xr.Dataset:
     ranks = [[trial.least_rank(place, loss) for loss in LOSSES] for place in places]
     lost = [
         [math.nan if k is None else trial.lost(p, k) for k in found] for p, found in zip(places, ranks, strict=True)
@@ -285,5 +286,5 @@ def _table(trial: _Trial, places: Sequence[_Place], suggested: int) -> xr.Datase
             "name": ("place", names),
             "loss": list(LOSSES),
         },
-        attrs={"suggested": suggested},
+        attrs={"suggested": math.nan if suggested is None else suggested},
     )

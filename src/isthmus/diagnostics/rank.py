@@ -6,14 +6,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from isthmus.diagnostics.gaps import standing_gap
 from isthmus.diagnostics.layer_sums import LayerSums
 from isthmus.theory import RankEstimate
-from isthmus.theory.spectra import spectral_gap_rank
 
 ROUNDING = 1e-9  # a singular value of a float64 Jacobian above this share of the largest is no rounding
 # heuristic: written networks lose a factor of up to 7 from one singular value to the next, a trained one drops by 10
 # or more where its noise begins
 STEEPEST = 10.0
+NO_JACOBIAN_GAP = (
+    "the singular values of the Jacobian fall without a gap, and fewer are above rounding than there can be"
+)
+SKETCHED = "as many directions of the outputs were differentiated as the Jacobian shows"
+NO_LAYER = "no layer through which everything passes shows so few directions that stand out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,35 +38,48 @@ class UpperBound:
 
 
 def rank_of(
-    by_input: Tensor, activation_gaps: Sequence[int | None], *, upper: UpperBound, num_projections: int = 0
+    by_input: Tensor,
+    activation_gaps: Sequence[int | None],
+    *,
+    upper: UpperBound,
+    num_projections: int = 0,
+    rounding: float = ROUNDING,
 ) -> RankEstimate:
     """The gap of the median Jacobian spectrum, between what a witness and what the matrices allow.
 
     Where a matrix of exactly so low a rank cuts the network, and as many singular values of the Jacobian are above
     rounding with no steep drop between them, all of these count, however small: nothing there is noise of training.
+    Where no gap stands out (`gaps.standing_gap`), nothing is noise either: every value above rounding counts from
+    below, and only where as many are all that can be is that the rank.
 
     Args:
         by_input: singular values of df/dx, (points, r).
         activation_gaps: gap integers of the centred activations, None where there is no gap, for the evidence.
         upper: *upper bound* from the structure.
         num_projections: how many random combinations of the outputs were differentiated, 0 for all outputs.
+        rounding: share of the largest singular value below which one is rounding.
 
     Returns:
-        The estimate with its interval; the lower end holds up to the tolerance stated. Evidence "jacobian_gap"; of a
-        sketch also "jacobian_most", the most that it can show: a gap as large as that is no estimate but a lower bound.
+        The estimate with its interval; the lower end holds up to the tolerance stated. Evidence "jacobian_gap", None
+        where none stands out; of a sketch also "jacobian_most", the most that it can show: as many are no estimate but
+        a lower bound.
     """
     s = by_input if by_input.numel() else by_input.new_zeros(1, 1)
     median = s.median(0).values
-    gap = int(spectral_gap_rank(median))
-    tolerance = ROUNDING if _falls_gently_to_rounding(median, upper) else _middle_of_gap(s, median, gap)
+    gap = standing_gap(median)
+    is_sketched_whole = bool(num_projections) and gap == num_projections < upper.rank
+    counts_all = gap is None or _falls_gently_to_rounding(median, upper)
+    tolerance = rounding if counts_all else _middle_of_gap(s, median, gap or 0, rounding)
     counts = (s > tolerance * s.max()).sum(1)
-    lower, witness = (int(counts.max()), int(counts.argmax())) if gap else (0, 0)
+    lower, witness = (int(counts.max()), int(counts.argmax())) if gap != 0 else (0, 0)
     most = max(upper.rank, lower)
+    is_missing = is_sketched_whole or (gap is None and lower < most)
     evidence: dict[str, object] = {"jacobian_gap": gap, "activation_gaps": list(activation_gaps)}
     if num_projections:
         evidence["jacobian_most"] = num_projections
     return RankEstimate(
-        estimate=min(max(gap, lower), most),
+        estimate=None if is_missing else min(max(gap or 0, lower), most),
+        missing=(SKETCHED if is_sketched_whole else NO_JACOBIAN_GAP) if is_missing else "",
         lower=lower,
         upper=most,
         lower_reason=f"singular values of the Jacobian at witness point {witness} (of {len(s)} spread over the data)",
@@ -71,11 +89,11 @@ def rank_of(
     )
 
 
-def _middle_of_gap(s: Tensor, median: Tensor, gap: int) -> float:
+def _middle_of_gap(s: Tensor, median: Tensor, gap: int, rounding: float) -> float:
     """Trained networks keep tiny extra directions: what counts is above the middle of the gap."""
     if not gap:
-        return ROUNDING
-    edge = torch.cat([median, median.new_zeros(1)])[[gap - 1, gap]].clamp_min(ROUNDING * float(s.max()))
+        return rounding
+    edge = torch.cat([median, median.new_zeros(1)])[[gap - 1, gap]].clamp_min(rounding * float(s.max()))
     return float(edge.log().mean().exp() / s.max())
 
 

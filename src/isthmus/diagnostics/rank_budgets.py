@@ -40,9 +40,9 @@ def rank_budgets(found: Diagnosis, *, share: Real = SHARE) -> dict[str, object]:
         share: of the energy of what a layer gives on the data, in (0, 1]: as many directions as hold it are its rank.
 
     Returns:
-        "rank", of the network; "layers", name -> rank, data_error (of its outputs, by rank) and weight_error (of
-        its matrix, by rank); "rank_pattern" and "alpha_pattern" for `peft.LoraConfig`, of the layers that are modules
-        with one matrix used once. *Estimates* on the data of the diagnosis.
+        "rank", of the network, None where none stands out; "layers", name -> rank, data_error (of its outputs, by
+        rank) and weight_error (of its matrix, by rank); "rank_pattern" and "alpha_pattern" for `peft.LoraConfig`, of
+        the layers that are modules with one matrix used once. *Estimates* on the data of the diagnosis.
 
     Raises:
         ValueError: `share` is out of its range.

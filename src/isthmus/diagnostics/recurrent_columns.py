@@ -11,8 +11,8 @@ import torch
 import xarray as xr
 from torch import Tensor
 
+from isthmus.diagnostics.gaps import gap_integer
 from isthmus.diagnostics.layer_sums import LayerSums, StateSums
-from isthmus.diagnostics.table import gap_integer
 from isthmus.theory.spectra import energy_rank, numerical_rank
 
 SIDES = ("input", "hidden")

@@ -13,7 +13,7 @@ from isthmus.diagnostics.budget import Budget, give_back, streaming_budget
 from isthmus.diagnostics.layer_sums import LayerSums, SumOverData
 from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.narrow_places import CutPlan, plan_cuts
-from isthmus.diagnostics.rank import UpperBound, upper_bound
+from isthmus.diagnostics.rank import NO_LAYER, UpperBound, upper_bound
 from isthmus.diagnostics.samples import Samples
 from isthmus.diagnostics.session import DiagnosisSession, threads_of_torch
 from isthmus.errors import DataError
@@ -155,14 +155,19 @@ def _announcement(budget: Budget, plan: CutPlan, stream: Stream, layers: int) ->
 def rank_without_jacobians(
     session: DiagnosisSession, found: Streamed, gaps: list[int | None], *, num_inputs: int | None
 ) -> RankEstimate:
-    """The least gap of the layers through which everything passes, between nothing and what the matrices allow."""
+    """The least gap of the layers through which everything passes, between nothing and what the matrices allow.
+
+    No estimate where no such layer has a gap, or only beyond what the matrices allow: what these allow, or the size of
+    the output, is no reading.
+    """
     cuts = session.structure.cuts()
     upper: UpperBound = upper_bound(
         found.layers, cuts, num_samples=found.num, num_inputs=num_inputs, num_outputs=session.num_outputs
     )
-    known = [gap for i, gap in enumerate(gaps) if gap is not None and i in cuts]
+    known = [gap for i, gap in enumerate(gaps) if gap is not None and i in cuts and gap <= upper.rank]
     return RankEstimate(
-        estimate=min([*known, upper.rank]),
+        estimate=min(known, default=None),
+        missing="" if known else NO_LAYER,
         lower=0,
         upper=upper.rank,
         lower_reason="no Jacobian was taken, so nothing is known from below",

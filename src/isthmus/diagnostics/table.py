@@ -1,6 +1,5 @@
 """Per-layer numbers and spectra as one labelled table."""
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -10,34 +9,14 @@ from torch import Tensor
 
 from isthmus.diagnostics.budget import give_back
 from isthmus.diagnostics.derivatives import Derivatives
+from isthmus.diagnostics.gaps import NO_GAP, gap_integer
 from isthmus.diagnostics.layer_sums import LayerSums
 from isthmus.diagnostics.module_names import block_of
 from isthmus.diagnostics.readings import balance_residuals, factors_of, identity_defect, nonlinearity, spectrum
 from isthmus.theory.inputs import Real
-from isthmus.theory.spectra import energy_rank, entropy_rank, participation_ratio, spectral_gap, spectral_gap_rank
+from isthmus.theory.spectra import energy_rank, entropy_rank, participation_ratio
 
-LEAST_GAP = 2.0  # ratio of neighbours: spectra of transformers fall by less from value to value, and jump by no more
 SHARES = {"rank_90": 0.9, "rank_99": 0.99, "rank_999": 0.999}
-# least share that a gap has of the fall before it, in logarithms: behind convolutions of one channel each spectra fall
-# ever faster, as those of products of square matrices; by the ratio alone 24 of 24 random ones had a number
-OF_THE_FALL = 0.5
-NO_GAP = (
-    "no singular value is {:g} times the next after a fall of less than the square of that, nor are all above a tenth "
-    "of the first; or rows are fewer than neurons: no number of directions stands out"
-)
-
-
-def gap_integer(spectrum: Tensor, *, rows: int, width: int) -> Real:
-    """The gap integer; NaN where no value stands out, or where it only counts rows fewer than neurons.
-
-    The last value before a gap is twice the next, and more than the root of the first over itself times the next.
-    Behind the last of all stands only a floor, a hundredth of the first: all count where none is less than a tenth.
-    """
-    gap, ratio = int(spectral_gap_rank(spectrum)), float(spectral_gap(spectrum))
-    counts_rows = rows - 1 <= gap and rows <= width
-    fallen = float(spectrum[0] / spectrum[gap - 1]) if gap else 1.0
-    needed = fallen if gap == len(spectrum) else fallen**OF_THE_FALL
-    return math.nan if counts_rows or ratio < max(LEAST_GAP, needed) else gap
 
 
 def spectra_of(layers: Sequence[LayerSums]) -> tuple[dict[str, list[Tensor]], dict[str, list[Real]]]:
@@ -82,7 +61,7 @@ def table_of(layers: Sequence[LayerSums], derivatives: Derivatives | None) -> xr
     if any(blocks := [block_of(layer.name) for layer in layers]):
         table.coords["within"] = ("layer", blocks)
     if bool(table["dimension_activation"].isnull().any()):
-        table["dimension_activation"].attrs["missing"] = NO_GAP.format(LEAST_GAP)
+        table["dimension_activation"].attrs["missing"] = NO_GAP
     return table
 
 

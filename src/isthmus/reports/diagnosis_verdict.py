@@ -12,6 +12,7 @@ from isthmus.theory import RankEstimate
 
 NEAR_IDENTITY = 0.1
 ALL_OUTPUTS = "number of outputs"
+SIZES = {ALL_OUTPUTS, "number of inputs"}  # bounds that are no place inside the network
 MUCH_LOST = 0.1  # of the output's spread: through a rank that loses more the network does not work
 
 
@@ -35,31 +36,52 @@ def verdict_of_diagnosis(found: Diagnosis) -> VerdictText:
 def _headline(found: Diagnosis) -> str:
     """What the readings suggest, with what a cut there loses; the rank of the cut itself where that is much."""
     rank, cuts = found.rank, found.cuts
-    sure = "works" if rank.lower == rank.upper else "seems to work"
-    suggested = f"The network {sure} through {dimensions(rank.estimate)}{' or more' if rank.is_at_least else ''}"
-    if cuts is None:
-        return f"{suggested}."
+    suggested = _suggested(rank)
+    if cuts is None or rank.estimate is None:
+        return (_of_cuts(found) if cuts is not None else "") or suggested
     lost = cuts["lost_at_suggested"].values
     told = bool(np.isfinite(lost).any())
     least = float(np.nanmin(lost)) if told else np.nan
     if told and least <= MUCH_LOST:
         inside = [share for i, share in enumerate(lost) if share <= MUCH_LOST and _is_narrow(found, i, rank.estimate)]
-        is_all = rank.estimate == rank.upper and rank.upper_reason == ALL_OUTPUTS
-        if is_all and not inside:
-            return (
-                f"No narrow place: the network {sure} through {dimensions(rank.estimate)}, as many as it has outputs."
-            )
+        if _is_all(rank) and not inside:
+            return suggested
         ending = "" if inside else "; no narrow place"
-        return f"{suggested}: {_percent(min(inside, default=least))} of the output is lost there{ending}."
+        return f"{suggested.rstrip('.')}: {_percent(min(inside, default=least))} of the output is lost there{ending}."
+    through = f"through {dimensions(rank.estimate)}, which its readings suggest, {_percent(least)}"
+    if here := _of_cuts(found):
+        return f"{here.rstrip('.')}; {through} is." if told else here
+    return f"No narrow place: {through} of the output is lost." if told else suggested
+
+
+def _suggested(rank: RankEstimate) -> str:
+    """What the readings say before anything was cut."""
+    sure = "works" if rank.lower == rank.upper else "seems to work"
+    if rank.is_at_least:
+        return f"The network {sure} through {dimensions(rank.lower)} or more."
+    if rank.estimate is None:
+        what = "No narrow place" if rank.upper_reason in SIZES else "No number of dimensions stands out"
+        return f"{what}: {rank.missing}; at most {rank.upper:,}, {rank.upper_reason}."
+    if _is_all(rank):
+        return f"No narrow place: the network {sure} through {dimensions(rank.estimate)}, as many as it has outputs."
+    return f"The network {sure} through {dimensions(rank.estimate)}."
+
+
+def _is_all(rank: RankEstimate) -> bool:
+    return rank.estimate == rank.upper and rank.upper_reason == ALL_OUTPUTS
+
+
+def _of_cuts(found: Diagnosis) -> str:
+    """The fewest dimensions through which a cut loses little, where that is a narrow place; empty otherwise."""
+    rank, cuts = found.rank, found.cuts
+    assert cuts is not None
     ranks = cuts["rank"].sel(loss=MUCH_LOST).values
     most = rank.upper if rank.upper_reason == ALL_OUTPUTS else np.inf  # more than there are outputs is no narrow place
     narrow = [(int(k), i) for i, k in enumerate(ranks) if k <= most and _is_narrow(found, i, int(k))]
-    through = f"through {dimensions(rank.estimate)}, which its readings suggest, {_percent(least)}"
-    if narrow:
-        k, place = min(narrow)
-        here = f"Through {dimensions(k)} {_percent(float(cuts['lost'].sel(loss=MUCH_LOST)[place]))}"
-        return f"{here} of the output is lost{f'; {through} is' if told else ''}."
-    return f"No narrow place: {through} of the output is lost." if told else f"{suggested}."
+    if not narrow:
+        return ""
+    k, place = min(narrow)
+    return f"Through {dimensions(k)} {_percent(float(cuts['lost'].sel(loss=MUCH_LOST)[place]))} of the output is lost."
 
 
 def _is_narrow(found: Diagnosis, place: int, rank: int) -> bool:
@@ -100,12 +122,16 @@ def _interval(rank: RankEstimate) -> str:
 
 
 def _jacobian(rank: RankEstimate) -> str:
-    gap = rank.evidence.get("jacobian_gap")
     if rank.is_at_least:
-        return (
-            f"{gap} random combinations of the outputs were differentiated: they cannot show more than {gap} dimensions"
-        )
-    return "" if gap is None else f"the median singular values of df/dx have their largest gap after {gap}"
+        most = rank.lower
+        how = f"{most} random combinations of the outputs were differentiated"
+        return f"{how}: they cannot show more than {most} dimensions"
+    if "jacobian_gap" not in rank.evidence:
+        return ""
+    gap = rank.evidence["jacobian_gap"]
+    if gap is None:
+        return "the median singular values of df/dx fall without a gap that stands out"
+    return f"the median singular values of df/dx have their largest gap after {gap}"
 
 
 def _layers(found: Diagnosis) -> str:

@@ -59,7 +59,7 @@ _PROFILES: tuple[tuple[str, str, Callable[[xr.Dataset], Axes], str, str], ...] =
 )
 
 
-def profile_pictures(layers: xr.Dataset, rank: int) -> list[Picture]:
+def profile_pictures(layers: xr.Dataset, rank: int | None) -> list[Picture]:
     """Numbers over depth, as far as the table has them."""
     count = layers.sizes["layer"]
     found: list[Picture] = []
@@ -69,7 +69,7 @@ def profile_pictures(layers: xr.Dataset, rank: int) -> list[Picture]:
                 "dimensions",
                 "Dimensions of the centred activations: by the largest gap of their spectrum, and by the participation "
                 "ratio, a soft count. The participation ratio is low where few directions carry most of the variance.",
-                f"Dimensions of the activations of {counted(count, 'layer')} by two measures; rank {rank} is marked.",
+                f"Dimensions of the activations of {counted(count, 'layer')} by two measures{_marked(rank)}.",
                 lambda: plots.dimensions(layers, rank=rank),
             )
         )
@@ -81,7 +81,7 @@ def profile_pictures(layers: xr.Dataset, rank: int) -> list[Picture]:
 
 def layer_pictures(layers: xr.Dataset, rank: int | None) -> list[Picture]:
     """Spectra over depth, and that of the Jacobian, as far as the table has them; None: no rank stands out."""
-    marked = "" if rank is None else f"; rank {rank} is marked"
+    marked = _marked(rank)
     pictures: list[Picture] = []
     if "activation_singular_values" in layers:
         pictures.append(
@@ -103,6 +103,10 @@ def layer_pictures(layers: xr.Dataset, rank: int | None) -> list[Picture]:
             )
         )
     return pictures
+
+
+def _marked(rank: int | None) -> str:
+    return "" if rank is None else f"; rank {rank} is marked"
 
 
 def _num_components(spectra: xr.DataArray) -> int:

@@ -78,6 +78,7 @@ def _of_diagnosis(found: Diagnosis) -> dict[str, object]:
     return {
         "headline": verdict_of(found).headline,
         "rank": rank.estimate,
+        "rank_missing": rank.missing or None,
         "interval": [rank.lower, rank.upper],
         "layers": _table(found.layers),
         "skipped": found.skipped,

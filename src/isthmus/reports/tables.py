@@ -164,11 +164,11 @@ def cut_table(found: Diagnosis) -> TableText | None:
         return None
     cuts = found.cuts
     ranks = {f"rank at {100 * loss:g} %": ("place", cuts["rank"].sel(loss=loss).values) for loss in cuts["loss"].values}
-    losses = cuts["lost_at_suggested"].values
-    suggested = ("place", [_lost(share) for share in losses.tolist()])
     table = xr.Dataset({"where": cuts["name"], "width": cuts["width"], **ranks}, coords={"layer": cuts["layer"]})
-    table["suggested"] = suggested
-    last = {"suggested": f"lost at {cuts.attrs['suggested']}"}
+    last: dict[str, str] = {}
+    if not np.isnan(cuts.attrs["suggested"]):
+        losses = cuts["lost_at_suggested"].values
+        table["suggested"], last["suggested"] = ("place", [*map(_lost, losses)]), f"lost at {cuts.attrs['suggested']}"
     return rows_by(table, "place", {"layer": "behind"} | {n: n for n in ("where", "width", *ranks)} | last)
 
 

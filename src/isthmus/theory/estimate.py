@@ -26,8 +26,8 @@ class RankEstimate:
     """An estimated rank inside an interval, each end with its reason.
 
     Attributes:
-        estimate: the best reading (*estimate*: nothing is proved about it beyond lying in the interval); where
-            `is_at_least`, no more than a lower one: `str` says "64 or more".
+        estimate: the best reading (*estimate*: nothing is proved about it beyond lying in the interval); None where no
+            number of directions stands out, for which `missing` gives the reason: no end of the interval stands in.
         lower: *lower bound* on the bottleneck rank of the returned network as a function on its inputs; no bound on
             the data alone, which as a finite set factor through one dimension at most.
         upper: *upper bound* on the same.
@@ -35,33 +35,41 @@ class RankEstimate:
         upper_reason: what gives the upper bound.
         tolerance: relative singular-value tolerance below which a direction does not count.
         evidence: the readings behind the estimate, by name.
+        missing: why there is no estimate; empty where there is one.
 
     >>> isthmus.diagnose(module, x).rank.upper
     2
     """
 
-    estimate: int
+    estimate: int | None
     lower: int
     upper: int
     lower_reason: str
     upper_reason: str
     tolerance: float
     evidence: Mapping[str, object] = field(default_factory=dict[str, object])
+    missing: str = ""
 
     def __post_init__(self) -> None:
         if not 0 <= self.lower <= self.upper:
             raise ValueError(f"RankEstimate: needs 0 <= lower <= upper, got lower={self.lower}, upper={self.upper}.")
-        if not self.lower <= self.estimate <= self.upper:
+        if (self.estimate is None) is not bool(self.missing):
+            raise ValueError(
+                f"RankEstimate: needs either an estimate or why it is missing, got {self.estimate} and "
+                f"{self.missing!r}."
+            )
+        if self.estimate is not None and not self.lower <= self.estimate <= self.upper:
             raise ValueError(
                 f"RankEstimate: needs lower <= estimate <= upper, got {self.lower} <= {self.estimate} <= {self.upper}."
             )
 
     @property
     def is_at_least(self) -> bool:
-        """Whether the estimate is all that a sketch of the Jacobian can show: the rank may be any larger one."""
-        most = self.evidence.get("jacobian_most")
-        return most is not None and self.evidence.get("jacobian_gap") == most and self.upper > self.estimate
+        """Whether `lower` is all that a sketch of the Jacobian can show: the rank may be any larger one."""
+        return self.estimate is None and self.evidence.get("jacobian_most") == self.lower
 
     def __str__(self) -> str:
-        """The estimate, with "or more" where it is only what a sketch can show."""
-        return f"{self.estimate} or more" if self.is_at_least else str(self.estimate)
+        """The estimate; "64 or more" where a sketch can show no more, "none" where nothing stands out."""
+        if self.estimate is not None:
+            return str(self.estimate)
+        return f"{self.lower} or more" if self.is_at_least else "none"

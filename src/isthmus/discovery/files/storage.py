@@ -193,5 +193,6 @@ def _estimate_content(estimate: RankEstimate) -> dict[str, object]:
 
 
 def _estimate(content: Mapping[str, object]) -> RankEstimate:
-    values: dict = {name: restored(content[name]) for name in RankEstimate.__dataclass_fields__}
+    # files of older versions lack what came later
+    values: dict = {name: restored(content[name]) for name in RankEstimate.__dataclass_fields__ if name in content}
     return RankEstimate(**values)
