@@ -5,7 +5,9 @@ import torch
 
 from closeness import relative
 from diagnostics.architectures import numbers
-from isthmus.diagnostics.moments import TILE, Covariance, Factor, SomeRows, TriangularFactor
+from isthmus.diagnostics import covariance_factor
+from isthmus.diagnostics.covariance_factor import Factor, weight_values
+from isthmus.diagnostics.moments import TILE, Covariance, SomeRows, TriangularFactor
 from tolerances import rounding
 
 
@@ -23,10 +25,10 @@ def test_moments_keep_small_values_and_say_where_they_stop() -> None:
     exact = torch.logspace(0, -12, 6, dtype=torch.float64)
     rows = left @ torch.diag(exact) @ torch.linalg.qr(numbers(6, 6, seed=3).double()).Q + 1.0
     truth = torch.linalg.svdvals(rows - rows.mean(0)) / 500**0.5
-    for moments, kept in ((TriangularFactor(), 5), (Covariance(), 3), (SomeRows(500, 500), 5)):
+    for sums, kept in ((TriangularFactor(), 5), (Covariance(), 3), (SomeRows(500, 500), 5)):
         for part in rows.split(130):
-            moments.add(part)
-        found = moments.factor().values
+            sums.add(part)
+        found = sums.factor().values
         assert relative(found[:kept] / truth[:kept], torch.ones(kept).double()) <= 1e-3
         assert torch.allclose(found[0], truth[0], rtol=1e-12)
     covariance = Covariance()
@@ -45,16 +47,68 @@ def test_the_covariance_of_sorted_rows_far_from_zero_is_that_of_all_rows() -> No
         covariance.add(part)
     factor = covariance.factor()
     assert relative(factor.values, truth) <= 1e-9
-    assert relative(factor.values[:, None] * factor.axes, factor.matrix) == 0.0
-    assert relative(factor.axes @ factor.axes.mT, torch.eye(width).double()) <= rounding(size=width)
+    assert relative(factor.values[:, None] * factor.leading(width), factor.matrix) == 0.0
+    axes = factor.leading(width)
+    assert relative(axes @ axes.mT, torch.eye(width).double()) <= rounding(size=width)
 
 
 def test_a_factor_is_what_its_values_and_axes_say() -> None:
     factor = Factor(numbers(9, 6).double())
-    gram = factor.axes.mT @ torch.diag(factor.values.square()) @ factor.axes
+    gram = factor.leading(6).mT @ torch.diag(factor.values.square()) @ factor.leading(6)
     assert relative(gram, factor.matrix.mT @ factor.matrix) <= rounding(size=54)
     weight = numbers(4, 6, seed=5).double()
     assert relative(factor.through(weight).values, torch.linalg.svdvals(factor.matrix @ weight.mT)) == 0.0
+
+
+@pytest.mark.parametrize("shape", [(30, 80), (80, 30)])
+@pytest.mark.parametrize("outputs", [20, 200])
+def test_squares_give_what_the_decomposition_gives_down_to_1e_8(
+    shape: tuple[int, int], outputs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values over 10 decades: those above 1e-8 of the largest, their axes, W on these and products taken in tiles."""
+    monkeypatch.setattr(covariance_factor, "PRODUCT_ROWS", 7)
+    u, _, vh = torch.linalg.svd(numbers(*shape).double(), full_matrices=False)
+    values = torch.logspace(0, -10, 30, dtype=torch.float64)
+    matrix, weight = (u * values) @ vh, numbers(outputs, shape[1], seed=5)
+    exact, squared = Factor(matrix), Factor(matrix, is_squared=True)
+    assert relative(squared.values, values) <= 1e-8
+    k = int((values > 1e-4).sum())
+    assert relative(squared.leading(k).abs(), exact.leading(k).abs()) <= 1e-7
+    assert relative(squared.on_leading(weight, k), torch.linalg.svdvals(weight.double() @ vh[:k].mT)) <= 1e-7
+    both = (factor.through(weight).values for factor in (squared, exact))
+    assert relative(*both) <= 1e-8
+    assert abs(float(squared.values[-1] / values[-1]) - 1) > 0.1, "the limit stated is real"
+
+
+def test_values_of_a_weight_are_exact_unless_float32_rounds_it_by_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    u, _, vh = torch.linalg.svd(numbers(60, 40).double(), full_matrices=False)
+    exact = torch.logspace(0, -12, 40, dtype=torch.float64)
+    double = (u * exact) @ vh
+    assert relative(weight_values(double), exact) <= rounding(size=60)
+    assert abs(float(weight_values(double)[-1] / exact[-1]) - 1) <= 0.1
+    single = double.float()
+    truth = torch.linalg.svdvals(single.double())
+    assert torch.equal(weight_values(single), truth), "small ones stay exact"
+    for turned in (single, single.mT):
+        monkeypatch.setattr(covariance_factor, "EXACT_WORK", 1000)
+        monkeypatch.setattr(covariance_factor, "PRODUCT_ROWS", 7)
+        found = weight_values(turned)
+        assert relative(found, truth) <= 1e-8, "float32 rounds by 6e-8"
+        assert not torch.equal(found, truth)
+        assert relative(weight_values(turned.double()), truth) <= rounding(size=60)
+
+
+def test_wide_rows_are_read_from_squares_only_where_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values of 1e-10 are kept where rows times width squared allow it, and lost above."""
+    u, _, vh = torch.linalg.svd(numbers(20, 50).double() - numbers(20, 50).double().mean(0), full_matrices=False)
+    rows = (u[:, :10] * torch.logspace(0, -10, 10, dtype=torch.float64)) @ vh[:10]
+    found: list[float] = []
+    for work in (covariance_factor.EXACT_WORK, 1000):
+        monkeypatch.setattr(covariance_factor, "EXACT_WORK", work)
+        some = SomeRows(20, 20)
+        some.add(rows)
+        found.append(float(some.factor().values[9] * 20**0.5 / 1e-10) - 1)
+    assert abs(found[0]) < 1e-2 < abs(found[1])
 
 
 def test_a_mean_of_ten_thousand_deviations_costs_no_digits() -> None:
@@ -75,8 +129,10 @@ def test_columns_that_never_move_change_nothing() -> None:
     whole = torch.linalg.svdvals(rows - rows.mean(0)) / len(rows) ** 0.5
     assert len(factor.values) == int(moving.sum()) == 30
     assert relative(factor.values, whole[:30]) <= rounding(size=len(rows))
-    assert not bool(factor.axes[:, ~moving].any())
-    assert relative(factor.axes @ factor.axes.mT, torch.eye(30).double()) <= rounding(size=60)
+    assert not bool(factor.leading(len(factor.values))[:, ~moving].any())
+    assert relative(
+        factor.leading(len(factor.values)) @ factor.leading(len(factor.values)).mT, torch.eye(30).double()
+    ) <= rounding(size=60)
 
 
 @pytest.mark.parametrize("late", [0.25, 0.75])
@@ -90,7 +146,7 @@ def test_a_column_that_starts_to_move_late_counts(late: float) -> None:
     found = covariance_of(rows).factor()
     assert len(found.values) == 31
     assert float((found.values - truth[:31]).abs().max()) <= 1e-8 * float(truth[0])
-    assert bool(found.axes[:, 4].any())
+    assert bool(found.leading(31)[:, 4].any())
 
 
 def test_a_mean_between_two_numbers_is_no_entry() -> None:

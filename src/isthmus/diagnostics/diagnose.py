@@ -127,7 +127,7 @@ def diagnose(
 
     Accuracy: float64, by a copy of the module where it can be copied; above 1e10 samples times parameters batches run
         in the module's own precision, with float64 sums. Spectra of activations are exact to rounding where samples *
-        width^2 <= 2e8; above, values below 1e-8 of the largest are lost. Test: FC-38, tests/diagnostics.
+        width^2 <= 2e8; above, and of float32 weights as large, values below 1e-8 of the largest are lost. Test: FC-38.
 
     >>> diagnosis = isthmus.diagnose(module, x)
     >>> diagnosis.rank.lower <= diagnosis.rank.estimate <= diagnosis.rank.upper

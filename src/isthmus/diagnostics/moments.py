@@ -1,74 +1,20 @@
 """Second moments of activations that come batch by batch, never all at once; their spectra at the end.
 
-Every accumulator gives a `Factor` of the centred covariance. What is read off them: `readings`.
+Every accumulator gives a `Factor` of the centred covariance (`covariance_factor`). What is read off them: `readings`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
-import numpy as np
 import torch
-from scipy.linalg.blas import dsyrk  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType] - compiled
 from torch import Tensor
 
-EXACT_WORK = 2e8  # rows * width^2 up to which the QR factor is kept; above, the covariance
+from isthmus.diagnostics import covariance_factor
+from isthmus.diagnostics.covariance_factor import Factor, add_square
+
 WIDEST = 2048  # widths above are read from some rows only
 SOME_ROWS = 2048
 TILE = 2**16  # numbers in float64 that stay in half of a cache of 1 MiB while their product is taken
-
-
-class Factor:
-    """F with F^T F = centred covariance (divided by n), and its singular value decomposition, taken at most once.
-
-    Its singular values are those of the centred activations over sqrt(n); F W^T is a factor of those times W^T.
-
-    Args:
-        matrix: F, (k, width), or what makes it.
-        axes: its right singular vectors as rows where they are known: F is then the values times the axes.
-        values: its singular values, falling, where they are known.
-        is_squared: whether values below 1e-8 of the largest are lost already, as they are when F comes from a
-            covariance: what follows from F may then be had from squares too.
-    """
-
-    def __init__(
-        self,
-        matrix: Tensor | Callable[[], Tensor],
-        *,
-        values: Tensor | None = None,
-        axes: Tensor | None = None,
-        is_squared: bool = False,
-    ) -> None:
-        self._matrix, self._values, self._axes, self._is_squared = matrix, values, axes, is_squared
-
-    @property
-    def matrix(self) -> Tensor:
-        """F; a product is made anew each time, since those of wide layers would fill the memory."""
-        return self._matrix if isinstance(self._matrix, Tensor) else self._matrix()
-
-    @property
-    def values(self) -> Tensor:
-        """Singular values, falling."""
-        if self._values is None:
-            matrix = self.matrix
-            self._values = _roots(matrix) if self._is_squared else torch.linalg.svdvals(matrix)
-        return self._values
-
-    @property
-    def axes(self) -> Tensor:
-        """Right singular vectors as rows, in the order of `values`."""
-        if self._axes is None:
-            _, self._values, self._axes = torch.linalg.svd(self.matrix, full_matrices=False)
-        return self._axes
-
-    def through(self, weight: Tensor) -> "Factor":
-        """The factor of activations times W^T."""
-        return Factor(lambda: self.matrix @ weight.double().mT, is_squared=self._is_squared)
-
-
-def _roots(matrix: Tensor) -> Tensor:
-    """Singular values, falling, from the smaller of the two Gram matrices."""
-    gram = matrix @ matrix.mT if len(matrix) <= matrix.shape[1] else matrix.mT @ matrix
-    return torch.linalg.eigvalsh(gram).clamp_min(0).sqrt().flip(0)
 
 
 @runtime_checkable
@@ -182,17 +128,7 @@ def _add_tiles(tiles: Iterable[Tensor], shift: Tensor, total: Tensor, scatter: T
         part = space[:count]
         part.copy_(tile).sub_(shift)  # widened first: in float32 the difference would be rounded
         total.addmv_(part.mT, ones[:count])
-        _add_square(scatter, part)
-
-
-def _add_square(total: Tensor, rows: Tensor) -> None:
-    """Add A^T A to its lower triangle at least: on a CPU no more, which is half of the work, and in place."""
-    if rows.device.type != "cpu":
-        total.addmm_(rows.mT, rows)
-        return
-    whole = total.numpy().T
-    out: np.ndarray = dsyrk(1.0, rows.numpy().T, beta=1.0, c=whole, overwrite_c=1)
-    assert np.may_share_memory(out, whole)
+        add_square(scatter, part)
 
 
 class SomeRows:
@@ -231,7 +167,11 @@ class SomeRows:
         """R of the centred rows that were kept."""
         rows = torch.cat(self._kept).double()
         centred = (rows - rows.mean(0)) / max(len(rows), 1) ** 0.5
-        return Factor(torch.linalg.qr(centred, mode="r").R if len(centred) > centred.shape[1] else centred)
+        is_tall, is_squared = (
+            len(centred) > centred.shape[1],
+            len(centred) * centred.shape[1] ** 2 > covariance_factor.EXACT_WORK,
+        )
+        return Factor(torch.linalg.qr(centred, mode="r").R if is_tall else centred, is_squared=is_squared)
 
 
 def moments_for(num_rows: int | None, width: int) -> Moments:
@@ -240,4 +180,4 @@ def moments_for(num_rows: int | None, width: int) -> Moments:
         return SomeRows(num_rows, SOME_ROWS if num_rows is not None else SOME_ROWS // 2)
     if num_rows is None:
         return Covariance()
-    return TriangularFactor() if num_rows * width**2 <= EXACT_WORK else Covariance()
+    return TriangularFactor() if num_rows * width**2 <= covariance_factor.EXACT_WORK else Covariance()

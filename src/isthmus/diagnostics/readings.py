@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from isthmus.diagnostics.covariance_factor import Factor
 from isthmus.diagnostics.layer_sums import LayerSums
-from isthmus.diagnostics.moments import Factor
 from isthmus.theory.spectra import spectral_gap_rank
 
 
@@ -33,7 +33,7 @@ class Factors:
 def factors_of(layers: Sequence[LayerSums]) -> Iterator[Factors]:
     """The factors of one layer after the other, kept no longer than later ones need them.
 
-    One object where layers share an input, or one's activation is another's input: its axes are taken at once then.
+    One object where layers share an input, or one's activation is another's input: it is decomposed at once then.
     """
     found: dict[int, Factors] = {}
     last = {needed: index for index, layer in enumerate(layers) if (needed := _needed(layer)) is not None}
@@ -45,7 +45,7 @@ def factors_of(layers: Sequence[LayerSums]) -> Iterator[Factors]:
         is_own = layer.is_bent and layer.answered is not None
         factors = Factors(entering, before, layer.answered.factor() if is_own and layer.answered else before)
         if index in sources:
-            _ = factors.after.axes
+            factors.after.decompose()
         found = {i: f for i, f in [*found.items(), (index, factors)] if last.get(i, -1) > index}
         yield factors
 
@@ -81,11 +81,11 @@ def nonlinearity(layer: LayerSums) -> float:
 
 def identity_defect(layer: LayerSums, entering: Factor) -> float:
     """Root mean square of s_i - 1 over the singular values of W on the principal subspace of its centred input."""
-    axes = entering.axes
+    entering.decompose()  # first: it needs axes, and values come along
     k = int(spectral_gap_rank(entering.values))
     if k == 0:
         return math.nan
-    on_subspace = torch.linalg.svdvals(layer.weight @ axes[:k].mT)
+    on_subspace = entering.on_leading(layer.matrix, k)
     missing = k - len(on_subspace)  # a layer narrower than the subspace loses directions: they count as s = 0
     return float((((on_subspace - 1).square().sum() + missing) / k).sqrt())
 

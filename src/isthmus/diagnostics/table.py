@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import torch
 import xarray as xr
 from torch import Tensor
 
 from isthmus.diagnostics.budget import give_back
+from isthmus.diagnostics.covariance_factor import weight_values
 from isthmus.diagnostics.derivatives import Derivatives
 from isthmus.diagnostics.gaps import NO_GAP, gap_integer
 from isthmus.diagnostics.layer_sums import LayerSums
@@ -28,7 +28,7 @@ def spectra_of(layers: Sequence[LayerSums]) -> tuple[dict[str, list[Tensor]], di
         activation.append(spectrum(factors.after, layer))
         before.append(spectrum(factors.before, layer))
     spectra = {
-        "weight_singular_values": [torch.linalg.svdvals(layer.weight) for layer in layers],
+        "weight_singular_values": [weight_values(layer.matrix) for layer in layers],
         "preactivation_singular_values": before,
         "activation_singular_values": activation,
     }
