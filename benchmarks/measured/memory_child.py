@@ -116,23 +116,26 @@ def resident() -> float:
     return peak_memory(torch.device("cpu")) / 2**20
 
 
-def measured(kind: str, size: int, num_rows: int, memory: float) -> dict[str, object]:
-    """What a diagnosis of a random network announced and took, in MiB."""
+def measured(kind: str, size: int, num_rows: int, memory: float, jacobians: bool | None = None) -> dict[str, object]:
+    """What a diagnosis of a random network announced and took, in MiB; without Jacobians in float32."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     make, shape = KINDS[kind]
     module, x = make(size).eval(), torch.randn(num_rows, *shape(size))
     small, y = make(8).eval(), torch.randn(4, *shape(8))
-    isthmus.diagnose(small, y, limits=isthmus.Limits(memory=2**30))  # libraries are loaded, threads started
+    # libraries are loaded, threads started
+    isthmus.diagnose(small, y, jacobians=jacobians, limits=isthmus.Limits(memory=2**30))
     with torch.no_grad():
         module(x[:2])
     before = resident()
     said: list[str] = []
-    isthmus.diagnose(module, x, limits=isthmus.Limits(memory=int(memory * 2**20)), progress=said.append)
+    limits = isthmus.Limits(memory=int(memory * 2**20))
+    isthmus.diagnose(module, x, jacobians=jacobians, limits=limits, progress=said.append)
     found = re.search(r"at most ([\d,.]+) MiB", said[0])
     assert found
     return {"announced": float(found[1].replace(",", "")), "peak": resident() - before}
 
 
 if __name__ == "__main__":
-    print(json.dumps(measured(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))))
+    told = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+    print(json.dumps(measured(*told, False if "forward" in sys.argv[5:] else None)))

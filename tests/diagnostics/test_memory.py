@@ -85,3 +85,16 @@ def announced(module: nn.Module, shape: tuple[int, ...]) -> float:
     found = re.search(r"at most ([\d,.]+) MiB", said[0])
     assert found
     return float(found[1].replace(",", ""))
+
+
+def test_logits_are_announced_once_and_no_product_with_their_matrix() -> None:
+    """Of 20,000 tokens, 8 sequences of 30: five float64 copies of them were announced, and three of the matrix."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Embedding(20_000, 24), nn.Linear(24, 96), nn.GELU(), nn.Linear(96, 20_000))
+    tokens = torch.randint(0, 20_000, (8, 30))
+    said: list[str] = []
+    isthmus.diagnose(model, iter([tokens, tokens]), progress=said.append)
+    found = re.search(r"at most ([\d,.]+) MiB", said[0])
+    assert found
+    logits, kept = 8 * 30 * 20_000 * 4 / 2**20, 5 * 96**2 * 8 / 2**20
+    assert logits < float(found[1]) < 1.6 * logits + 30 + kept, "30: 4,096 rows of the last matrix, widened"

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from torch import Tensor, nn
+from torch import float64, nn
 
+from isthmus.diagnostics.covariance_factor import EXACT_WORK, PRODUCT_ROWS
 from isthmus.diagnostics.derivatives import EXACT_OUTPUTS, PROJECTIONS
 from isthmus.diagnostics.moments import SOME_ROWS, WIDEST
 from isthmus.diagnostics.recording import Reading
@@ -23,7 +24,7 @@ DEFAULT_MEMORY = 2 * 2**30
 STREAMING_MEMORY = 4 * 2**30
 ROW_COPIES = 5
 SMALL, EIGEN_COPIES = 512, 7  # of a covariance while it is decomposed: where it is small, the rows take more
-OWN_COPIES, FINITE_COPIES = 3, 2.5  # of a layer's input or output, and of the answer: is it finite
+OWN_COPIES = 3  # of a layer's input or output, in its own type
 PATCH_COPIES = 4  # of what is kept of the input of a convolution: side by side, shifted, divided, decomposed
 SCATTER = 1.25  # blocks of many sizes come and go in convolutions, and leave holes
 WORTH_IT = 32 * 2**20
@@ -42,6 +43,7 @@ class Budget:
         per_sample: bytes per sample of a forward pass.
         per_point: bytes per point of a derivative pass.
         allowed: bytes in all that whoever asked allows.
+        closing: bytes of the decompositions behind the last batch, when nothing of it is left.
     """
 
     batch: int
@@ -50,6 +52,7 @@ class Budget:
     per_sample: int
     per_point: int
     allowed: int
+    closing: int = 0
 
     def with_batches_of(self, size: int) -> "Budget":
         """The same for a module that takes batches of one size only."""
@@ -62,7 +65,7 @@ class Budget:
     @property
     def peak(self) -> int:
         """Bytes of working memory beyond the data and the module, at most."""
-        return self.fixed + max(self.batch * self.per_sample, self.points * self.per_point)
+        return self.fixed + max(self.batch * self.per_sample, self.points * self.per_point, self.closing)
 
 
 def budget_for(
@@ -119,36 +122,41 @@ def streaming_budget(
     readings: Sequence[Reading],
     *,
     live: tuple[int, int],
-    output: Tensor,
     memory: int | None,
     samples_seen: int,
     total: int | None,
+    is_masked: bool = False,
 ) -> Budget:
     """Batches for forward passes alone: no copy of the module, no points; one covariance is decomposed at a time.
+
+    Sums are taken of what enters a matrix and of what an activation function makes of z: the logits of a language model
+    are never copied, nor is a product with the matrix that makes them held whole.
 
     Args:
         readings: of an evaluation of a few samples.
         live: bytes of tensors that a forward pass was seen to hold at once, of any samples and for each.
-        output: of that evaluation.
         memory: bytes, None for 4 GiB.
         samples_seen: how many samples that evaluation had.
         total: how many will come; None where nobody knows.
+        is_masked: whether some tokens are padding, which rows leave out.
 
     Raises:
         DataError: not even one sample fits.
     """
     allowed = STREAMING_MEMORY if memory is None else memory
     times = None if total is None else total / samples_seen
-    fixed = live[0] + sum(_kept_bytes(r, times) for r in readings) + 8 * max(_decomposed(r, times) for r in readings)
-    beside = max(_beside_layer(r, total_is_known=total is not None) for r in readings)
-    finite = int(FINITE_COPIES * output.numel() * output.element_size())
-    forward = int(SCATTER * (live[1] + max(beside, finite) / samples_seen))
-    if fixed + forward > allowed:
+    fixed = live[0] + sum(_kept_bytes(r, times) for r in readings)
+    closing = int(SCATTER * 8 * max(_decomposed(r, times, samples_seen) for r in readings))
+    beside = max(_beside_layer(r, times, is_masked=is_masked) for r in readings)
+    forward = int(SCATTER * (live[1] + beside / samples_seen))
+    least = fixed + max(forward, closing)
+    if least > allowed:
         raise DataError(
-            f"diagnose(limits=Limits(memory={allowed})): needs at least {_mebibytes(fixed + forward)} of working "
+            f"diagnose(limits=Limits(memory={allowed})): needs at least {_mebibytes(least)} of working "
             f"memory without derivatives; got {_mebibytes(allowed)}. Raise limits.memory (--memory, in MiB)."
         )
-    return Budget(max(1, min(LARGEST_BATCH, (allowed - fixed) // max(forward, 1))), 0, fixed, forward, 0, allowed)
+    batch = max(1, min(LARGEST_BATCH, (allowed - fixed) // max(forward, 1)))
+    return Budget(batch, 0, fixed, forward, 0, allowed, closing)
 
 
 def _kept_bytes(reading: Reading, times: float | None) -> int:
@@ -162,19 +170,33 @@ def _kept_bytes(reading: Reading, times: float | None) -> int:
     return is_new * entered + reading.is_bent * left
 
 
-def _beside_layer(reading: Reading, *, total_is_known: bool) -> int:
-    """Copies of what enters and leaves while its sums are taken: z less its activation, rows that are no padding."""
-    largest = max(reading.enters.numel(), reading.z.numel())
-    known = 8 * ROW_COPIES * largest if total_is_known else 0
-    return max(_inside_convolution(reading), known) + OWN_COPIES * largest * reading.z.element_size()
+def _beside_layer(reading: Reading, times: float | None, *, is_masked: bool) -> int:
+    """Copies of what enters and leaves while its sums are taken, in the module's own type or as a QR takes them."""
+    (height, width), own = reading.call.matrix.shape, reading.z.element_size()
+    if reading.call.convolution is not None:  # whose columns torch unfolds
+        return own * _patch_numbers(reading) + _copies(reading.z.numel(), height, own, times)
+    is_taken = reading.is_bent or reading.is_normalised
+    left = _copies(reading.z.numel(), height, own, times) if is_taken else own * reading.z.numel() * is_masked
+    return max(_copies(reading.enters.numel(), width, own, times), left)
 
 
-def _decomposed(reading: Reading, times: float | None) -> int:
-    """One covariance with what its eigenvectors take, the product with the weight and its copies, or patches."""
+def _copies(numbers: int, width: int, own: int, times: float | None) -> int:
+    """Bytes beside so many numbers while moments are taken of them: float64 rows stacked and decomposed, or tiles."""
+    is_exact = times is not None and times * numbers * width <= EXACT_WORK
+    return OWN_COPIES * own * numbers + 8 * ROW_COPIES * numbers * is_exact
+
+
+def _decomposed(reading: Reading, times: float | None, samples_seen: int) -> int:
+    """Numbers of one covariance with what its eigenvectors take, the matrix and its products, or patches."""
     height, width = reading.call.matrix.shape
-    widest = min(max(height, width), WIDEST)
-    product = 3 * min(width, WIDEST) * max(height, width)
-    return max(EIGEN_COPIES * widest**2, product, PATCH_COPIES * _patches_kept(reading, times))
+    has_own_rows = reading.is_bent or reading.call.convolution is not None  # z follows from what enters otherwise
+    widest = min(max(width, height if has_own_rows else 0), WIDEST)
+    found = max(EIGEN_COPIES * widest**2, PATCH_COPIES * _patches_kept(reading, times))
+    is_cut = reading.z.ndim == 2 and len(reading.z) == samples_seen  # its numerical rank may bound that of the network
+    is_exact = times is not None and times * reading.z.numel() // max(height, 1) * width**2 <= EXACT_WORK
+    if is_cut or is_exact or reading.call.matrix.dtype is float64 or reading.call.convolution is not None:
+        return max(found, 3 * min(width, WIDEST) * max(height, width))
+    return max(found, 3 * min(height, PRODUCT_ROWS) * max(width, min(height, width)))
 
 
 def _patches_kept(reading: Reading, times: float | None) -> int:

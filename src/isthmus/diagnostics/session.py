@@ -25,7 +25,7 @@ from isthmus.diagnostics.derivatives import (
     joined,
 )
 from isthmus.diagnostics.derivatives import sample_axes as axes_of
-from isthmus.diagnostics.evaluation import evaluate, record
+from isthmus.diagnostics.evaluation import checked_answer, evaluate, record
 from isthmus.diagnostics.layer_sums import LayerSums, SumOverData
 from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.recording import Listener
@@ -160,16 +160,11 @@ class DiagnosisSession:
         """The answer for a batch, which the listener hears.
 
         Raises:
-            DataError: it is not finite; `start` is the number of its first row, `argument` what the data came as.
+            DataError: it fails, or is not finite; `start` is the number of its first row, `argument` what data came as.
         """
         listener.begin(part)
-        output = evaluate(self.streamed, names, part, listener)
-        if not bool(torch.isfinite(output).all()):
-            raise DataError(
-                f"diagnose(module, {argument}): {type(self.streamed.module).__name__} returned NaN or infinity for "
-                f"finite data, in rows {start + 1} to {start + part.num}. Check its weights."
-            )
-        return output
+        where = f"diagnose(module, {argument})"
+        return checked_answer(self.streamed, names, part, listener, where=where, start=start)
 
     def derivatives(self, num_points: int, size: int) -> Derivatives:
         """Derivatives at points spread evenly over the data."""
@@ -226,7 +221,7 @@ def open_session(module: nn.Module, samples: Samples, *, exact: bool = True) -> 
         if not session.structure.readings:
             raise ValueError(
                 f"diagnose(module, x): needs a module that multiplies by weight matrices; none was seen while "
-                f"{type(module).__name__} ran. Pass the original module, not a scripted one."
+                f"{type(module).__name__} ran. Pass the original module, not a scripted or quantised one."
             )
         large = samples.num * sum(p.numel() for p in module.parameters()) > LARGE
         if large and session.exact.module is not module and not session.fixed_size:

@@ -50,19 +50,38 @@ class Stream:
         A list is what a DataLoader makes of (input, target): the target has no part in a forward pass.
 
         Raises:
-            DataError: no batch comes, or the first has fewer than 2 rows.
+            DataError: no batch comes, the first has fewer than 2 rows, or the loader fails.
         """
-        found = iter(batches)
-        try:
-            first = _samples_of(next(found), least=2)
-        except StopIteration:
-            raise DataError("diagnose(module, data): the loader gave no batch. Is its data set empty?") from None
-        return cls(first, (_samples_of(batch, least=1) for batch in found))
+        found = _batches(batches)
+        first = next(found, None)
+        if first is None:
+            raise DataError("diagnose(module, data): the loader gave no batch. Is its data set empty?")
+        return cls(first, found)
 
 
 def is_stream(x: object) -> bool:
     """Whether data come batch by batch: an iterable that is no array, tensor, tuple, list or dict of them."""
     return isinstance(x, Iterable) and not isinstance(x, torch.Tensor | tuple | list | dict) and not hasattr(x, "shape")
+
+
+def _batches(batches: Iterable[object]) -> Iterator[Samples]:
+    """Each batch as samples; what a foreign loader raises in one line, with how far it came."""
+    number = rows = 0
+    found: Iterator[object] | None = None
+    while True:
+        try:
+            found = iter(batches) if found is None else found
+            batch = next(found)
+        except StopIteration:
+            return
+        except Exception as error:
+            raise DataError(
+                f"diagnose(module, data): the loader failed behind {number:,} batches ({counted(rows, 'row')})"
+                f": {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            ) from error
+        part = _samples_of(batch, least=1 if number else 2)
+        number, rows = number + 1, rows + part.num
+        yield part
 
 
 def _samples_of(batch: object, *, least: int) -> Samples:
@@ -96,8 +115,8 @@ def streamed(session: DiagnosisSession, stream: Stream, limits: Limits, *, progr
     """
     structure = session.structure
     budget = streaming_budget(
-        structure.readings, live=session.live_bytes(), output=session.output, memory=limits.memory,
-        samples_seen=session.size, total=stream.total,
+        structure.readings, live=session.live_bytes(), memory=limits.memory, samples_seen=session.size,
+        total=stream.total, is_masked=stream.first.real_tokens is not None,
     )  # fmt: skip
     plan = plan_cuts(session, stream.first, budget)
     cost = _announcement(budget, plan, stream, len(structure.readings))
@@ -122,6 +141,7 @@ def streamed(session: DiagnosisSession, stream: Stream, limits: Limits, *, progr
             if now - heard >= HEARD_EVERY:
                 progress(f"diagnose: {num:,} rows in {now - begin:.0f} s")
                 heard = now
+    give_back()  # what the last batch left free is announced for the decompositions again: they took 280 MiB of 241
     return Streamed(listener.layers, num, ended, cost, plan)
 
 
@@ -144,7 +164,7 @@ def _all(stream: Stream) -> Iterator[Samples]:
 def _announcement(budget: Budget, plan: CutPlan, stream: Stream, layers: int) -> str:
     known = "samples as they come" if stream.total is None else f"{stream.total:,} samples"
     size = min(budget.batch, stream.first.num)
-    peak = (budget.fixed + max(size * budget.per_sample, plan.needs)) / 2**20
+    peak = (budget.fixed + max(size * budget.per_sample, plan.needs, budget.closing)) / 2**20
     return (
         f"diagnose: {counted(layers, 'layer')} on {known}, at most {size:,} at a time, by forward passes alone: "
         f"no Jacobians; at "
