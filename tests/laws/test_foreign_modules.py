@@ -115,6 +115,8 @@ def test_what_is_wrapped_around_a_module_is_looked_through(wrap: Callable[[nn.Mo
     plain, wrapped = narrow(), wrap(narrow())
     names = [list(isthmus.diagnose(net, X).layers["name"].values) for net in (plain, wrapped)]
     assert names[0] == names[1]
+    recorded = [[layer.name for layer in isthmus.Monitor(net, X).record(0)] for net in (plain, wrapped)]
+    assert recorded == names
     assert isthmus.factorise(wrapped, X, 3).layer == isthmus.factorise(plain, X, 3).layer
     assert type(isthmus.compress(wrapped, X, tolerance=0.5).module) is nn.Sequential
 

@@ -21,6 +21,7 @@ from isthmus.diagnostics.recording import Listener, Reading
 from isthmus.diagnostics.replica import lent, random_state_kept
 from isthmus.diagnostics.samples import Inputs, Samples
 from isthmus.errors import DataError, IsthmusError
+from isthmus.networks.arguments import module_argument
 from isthmus.theory.inputs import Real
 from isthmus.theory.spectra import participation_ratio
 
@@ -97,13 +98,15 @@ class Monitor:
         """Read every layer now, under this number; also of use before the first step.
 
         Raises:
-            DataError: the module fails on the samples.
+            DataError: the module fails on the samples, or has no numbers yet. TypeError: it is none.
         """
         listener = _Readings()
+        # what torch.compile makes of a module would compile what listens, too
+        plain = module_argument(self.module, f"Monitor.record({number})")
         try:
-            with random_state_kept(self.module), lent(self.module) as replica, torch.no_grad():
+            with random_state_kept(plain), lent(plain) as replica, torch.no_grad():
                 given = self._samples.at(slice(None), replica.dtype, replica.device)
-                evaluate(replica, Names(self.module), given, listener)
+                evaluate(replica, Names(plain), given, listener)
         except IsthmusError:
             raise
         except Exception as error:

@@ -40,8 +40,10 @@ class Samples:
             TypeError: something that is no tensor.
         """
         call = "diagnose(module, x)"
-        named = {str(k): _tensor(v) for k, v in x.items() if k not in _TARGETS} if isinstance(x, Mapping) else {}
-        positional = () if isinstance(x, Mapping) else tuple(map(_tensor, x if isinstance(x, tuple) else (x,)))
+        entries = x.items() if isinstance(x, Mapping) else enumerate(x, 1) if isinstance(x, tuple) else [("", x)]
+        found = {k: _tensor(v, k) for k, v in entries if k not in _TARGETS}
+        named = {str(k): t for k, t in found.items()} if isinstance(x, Mapping) else {}
+        positional = () if isinstance(x, Mapping) else tuple(found.values())
         tensors = [*positional, *named.values()]
         if not tensors:
             raise TypeError(f"{call}: needs x as a tensor, or a tuple or dict of tensors; got nothing.")
@@ -93,14 +95,17 @@ class Samples:
         return [t for t in self.tensors if t.dtype.is_floating_point and t.ndim]
 
 
-def _tensor(x: object) -> Tensor:
+def _tensor(x: object, entry: object = "") -> Tensor:
     if isinstance(x, Tensor):
         return x
     try:
         return torch.as_tensor(as_array(x))
     except (TypeError, ValueError, RuntimeError):
         several = isinstance(x, list | Dataset)
+        is_text = isinstance(x, str) or (isinstance(x, list | tuple) and any(isinstance(part, str) for part in x))
+        advice = " Of several batches give a DataLoader, or iter(batches)." if several else ""
         raise TypeError(
-            f"diagnose(module, x): needs x as a tensor, or a tuple or dict of tensors; got {type(x).__name__}."
-            f"{' Of several batches give a DataLoader, or iter(batches).' * several}"
+            f"diagnose(module, x): needs x as a tensor, or a tuple or dict of tensors; got {type(x).__name__}"
+            f"{f' as its entry {entry!r}' if entry else ''}."
+            f"{' It holds text: leave it out, or give what the module takes for it.' if is_text else advice}"
         ) from None
