@@ -37,9 +37,9 @@ memory       100 of 100, 3 of them refused as too small; a residual network (158
 forward      22 of the first 22 of 60, announced 1.02 to 7 times what was taken, most for convolutions; run anew an
              encoder layer took 280 and 266 MiB of 241 in two of three runs, and 172 to 193 in four since what the last
              batch left free is given back: the others were not run again
-gpt2         4,000 tokens: 6.5 times the bare passes beyond them (10.7 before wide layers were decomposed from squares),
-             announced 1,820 MiB (4,044 while five float64 copies of its logits were counted, which are never made) of
-             which 1,275 were taken; both ranks read. 100,000 tokens were not measured to the end
+gpt2         100,000 tokens: 1.47 times the bare passes (313 CPU seconds, busy cores), 1,323 MiB taken, both ranks read;
+             announced 4,044 MiB then, five float64 copies of its logits that are never made, and 1,820 since. 4,000
+             tokens: 6.5 times, 10.7 before wide layers were decomposed from squares
 Rows: `benchmarks/measured/network_planted.csv`, `network_rivals.csv`, `network_memory.csv` beside it.
 """
 
