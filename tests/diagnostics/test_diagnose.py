@@ -158,6 +158,7 @@ def test_a_written_matrix_counts_small_values_and_noise_of_training_does_not() -
     assert (found[1].lower, found[1].estimate, found[1].upper) == (3, 3, 4)
     trained = diagnose(through(gentle, noise=1e-5), samples(d=9)).rank
     assert (trained.lower, trained.upper) == (trained.estimate, 9)
+    assert trained.estimate is not None
     assert trained.estimate < 4
 
 
@@ -169,6 +170,7 @@ def test_rows_of_dead_neurons_do_not_make_a_matrix_a_written_one() -> None:
         network.weights[1].copy_(alive)  # four neurons are left, and no more independent rows than these
     found = diagnose(network, samples(d=9)).rank
     assert found.upper == 4
+    assert found.estimate is not None
     assert found.lower == found.estimate < 4
 
 

@@ -4,6 +4,7 @@ What is read off curves of them: `curve_readings`. Which way a loss is compared:
 """
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -63,7 +64,9 @@ class Ratios(Comparison):
     def rise(self, above: float, below: float) -> float:
         """The logarithm of their ratio; a loss of 0, of rows that are predicted exactly, counts as 1e-300."""
         ratio = max(above, _LEAST) / max(below, _LEAST)
-        return math.log(ratio) if 0 < ratio < math.inf else self.level(above) - self.level(below)
+        # a subnormal ratio has lost digits
+        is_exact = sys.float_info.min <= ratio < math.inf
+        return math.log(ratio) if is_exact else self.level(above) - self.level(below)
 
     def raised(self, loss: float, factor: float) -> float:
         """So many times as much."""
