@@ -224,6 +224,19 @@ def issue(rng: np.random.Generator) -> list[Case]:
     ]  # fmt: skip
 
 
+def few_targets(rng: np.random.Generator) -> list[Case]:
+    """48 teachers of rank 1..4 with as many targets, one more and two more, up to 20 columns."""
+    found: list[Case] = []
+    for activation, extra, rank in [(a, e, r) for a in Activation for e in range(3) for r in range(1, 5)]:
+        for _ in range(1 + (extra > 0 and activation is not Activation.TANH)):
+            latent = int(rng.integers(rank, rank + 4))
+            found.append(
+                Teacher(rank, float(rng.choice([0.0, 0.02, 0.1])), latent, int(rng.integers(2 * latent + 1, 21)),
+                        max(2, rank + extra), drawn_length(rng), int(rng.integers(2**31)), activation.value)
+            )  # fmt: skip
+    return found
+
+
 def large(rng: np.random.Generator) -> list[Case]:
     """21 ReLU teachers of rank 9..15 at three noises, 4000 rows; up to 4 more latent coordinates than the rank."""
     found: list[Case] = []
@@ -296,6 +309,7 @@ SUITES: dict[str, Callable[[np.random.Generator], list[Case]]] = {
     "short": short,
     "issue6": issue,
     "bijection": bijections,
+    "targets": few_targets,
     "large": large,
     "kuramoto": snapshots,
     "classes": mixtures,

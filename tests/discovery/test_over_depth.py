@@ -35,6 +35,7 @@ DOUBTS = {
     "cheap": ({"rise": math.nextafter(SHARP, 0)}, "One coordinate fewer raises the objective .* by 5.1 % only"),
     "unknown": ({"rise": math.nan}, "One coordinate fewer"),
     "filled": ({"around": 1.3}, "rows fill 1.3 dimensions"),
+    "lost of targets": ({"flat": (3, 0.024)}, "Through 2 curved coordinates 0.05 of .*, through 3 flat ones 0.024"),
     "shallow": ({"rank": 5, "before": 5, "around": 5.0}, "A shallow network reads 4"),
 }
 
@@ -53,6 +54,14 @@ def test_each_doubt_is_raised_alone(changed: dict[str, float], says: str) -> Non
     *doubts, _ = decision.reasons
     assert len(doubts) == 1, doubts
     assert re.search(says, doubts[0]), doubts
+
+
+def test_noise_of_targets_is_no_doubt_where_as_much_is_lost_through_more() -> None:
+    noisy = replace(CLEAR, error=0.3, linear=0.1, flat=(3, 0.2))
+    decision = decide_over_depth(FLAT, noisy)
+    assert decision.verdict is Verdict.CONFIDENT
+    assert "Through them 0.3 of the variance of held-out rows is lost, through 3 flat ones 0.2." in decision.reasons
+    assert decide_over_depth(FLAT, replace(noisy, flat=None)).verdict is Verdict.DOUBTFUL
 
 
 def test_a_rank_through_which_few_rows_lose_most_is_in_doubt_at_any_depth() -> None:
@@ -79,6 +88,16 @@ def test_a_rank_that_became_sure_by_work_needs_rows_that_fill_as_many_dimensions
 ) -> None:
     decision = held_against_rows(Decision(3, Verdict.CONFIDENT, ("It agrees.",)), around)
     assert (decision.rank, decision.verdict, decision.reasons[-1]) == (3, verdict, "It agrees.")
+
+
+def test_it_is_said_who_fills_fewer() -> None:
+    sure = Decision(4, Verdict.CONFIDENT, ())
+    assert (
+        held_against_rows(sure, 3.0, who="their coordinates")
+        .reasons[0]
+        .startswith("With their neighbours, their coordinates fill 3.0 dimensions: 4 flat ones may be fewer")
+    )
+    assert held_against_rows(sure, math.nan, who="their coordinates") is sure
 
 
 def path_table(objectives: list[list[float]]) -> xr.Dataset:
@@ -108,7 +127,8 @@ def test_a_rank_that_still_moves_with_depth_is_not_believed(moves: bool, monkeyp
     monkeypatch.setattr(Search, "_medians", lambda *_: {2: 0.7})
     path = DepthPath.of(path_table([[9.0, 9.0, 9.0], [2.0, 3.0 if moves else 1.0, 1.0], [1.0, 2.0, 3.0]]))
     assert (path.deep_rank, path.moves) == (2, moves)
-    search.believe(path, {2: minimum(rank=2)}, around=1.9, name="deep")
+    monkeypatch.setattr(Search, "filled", lambda *_: 1.9)
+    search.believe(path, {2: minimum(rank=2)}, name="deep")
     assert (search.decision is shallow, search.over_depth is None) == (moves, moves)
     assert search.readings.medians == {2: 0.7}
     assert search.scree == halves, "its halves may still be the better ones"

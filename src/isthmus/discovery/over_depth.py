@@ -6,7 +6,7 @@ The readings of one depth: `decision`. How ranks are trained at several depths: 
 import math
 from dataclasses import dataclass
 
-from isthmus.discovery.choices import AROUND, CLOSELY, CURVED_GAIN, FILLED, LOST, SHARP
+from isthmus.discovery.choices import AROUND, CLOSELY, CURVED_GAIN, FILLED, LOST, LOST_RATIO, SHARP
 from isthmus.discovery.decision import unevenly_lost
 from isthmus.discovery.findings import Decision, Readings
 from isthmus.tasks.arrays import counted
@@ -24,9 +24,11 @@ class OverDepth:
         rise: log of the objective of one dimension fewer over that of the rank, at the largest depth; infinite where
             that does not hold the data together or was left out.
         error: held-out error through so many curved coordinates.
-        linear: that of as many principal components.
-        around: dimension that rows fill with their nearest twenty neighbours, NaN where it is not known.
+        linear: of data that are autoencoded, that of as many principal components.
+        around: dimension that rows, or their coordinates, fill with their nearest twenty neighbours, NaN where it is
+            not known.
         columns: how many there are.
+        flat: of regressions, rank of the shallow networks and held-out error through so many coordinates.
     """
 
     rank: int
@@ -37,6 +39,7 @@ class OverDepth:
     linear: float
     around: float
     columns: int
+    flat: tuple[int, float] | None = None
 
     @property
     def fills(self) -> bool:
@@ -59,14 +62,18 @@ def decide_over_depth(readings: Readings, deep: OverDepth) -> Decision:
     shallow = f"At the usual depth the readings are {', '.join(map(str, flat))}."
     if doubts := [*_doubts(deep, flat), *unevenly_lost(readings, deep.rank)]:
         return Decision(deep.rank, Verdict.DOUBTFUL, (*doubts, shallow, *readings.complaints))
+    others = (
+        f"as many principal components {deep.linear:.2g}"
+        if deep.flat is None
+        else f"{deep.flat[0]} flat ones {deep.flat[1]:.2g}"
+    )
     return Decision(
         deep.rank,
         Verdict.CONFIDENT,
         (
             f"Networks with a deeper middle keep {counted(deep.rank, 'coordinate')} at the two largest depths; fewer "
             "do not hold the data together, or cost clearly more.",
-            f"Through them {deep.error:.2g} of the variance of held-out rows is lost, through as many principal "
-            f"components {deep.linear:.2g}.",
+            f"Through them {deep.error:.2g} of the variance of held-out rows is lost, through {others}.",
             shallow,
         ),
     )
@@ -82,16 +89,17 @@ def held_against(decision: Decision, readings: Readings, deep: OverDepth) -> Dec
     return decide_over_depth(readings, deep)
 
 
-def held_against_rows(decision: Decision, around: float) -> Decision:
-    """A rank of autoencoded data that became sure by more work, in doubt again where rows fill fewer dimensions.
+def held_against_rows(decision: Decision, around: float, *, who: str = "rows") -> Decision:
+    """A rank that is sure, in doubt again where rows, or their coordinates, fill fewer dimensions.
 
-    They may lie on a closed surface, or on one that a shallow network cannot follow: after long training a pendulum in
-    two frames of pixels, which fills two, read 4 without a doubt, and a bob in a disk 3. Depth tells which it is.
+    They may lie on a closed surface, or on one that a shallow network cannot follow. Of data that are autoencoded: a
+    pendulum in two frames of pixels, which fills two, read 4 without a doubt after long training, and a bob in a disk
+    3. Of regressions: 4 targets of 3 hidden numbers read 4, whose coordinates fill 3.0. Depth tells which it is.
     """
     if decision.verdict is not Verdict.CONFIDENT or not decision.rank > CLOSELY * around:
         return decision
     doubt = (
-        f"With their neighbours, rows fill {around:.1f} dimensions: {decision.rank} flat ones may be fewer, curved. "
+        f"With their neighbours, {who} fill {around:.1f} dimensions: {decision.rank} flat ones may be fewer, curved. "
         "Deeper networks tell (depth_path=True, --depth-path)."
     )
     return Decision(decision.rank, Verdict.DOUBTFUL, (doubt, *decision.reasons))
@@ -102,14 +110,8 @@ def _doubts(deep: OverDepth, flat: list[int]) -> list[str]:
     if deep.before != deep.rank:
         found.append(f"The rank still moves with depth: {deep.before} before the largest depth, {deep.rank} there.")
     if not deep.sure:
-        found.append(f"Rows lie too far apart to tell whether {deep.rank} coordinates cut the data open.")
-    if deep.error > LOST:
-        found.append(f"Through {deep.rank} curved coordinates {100 * deep.error:.0f} % of the variance are lost.")
-    if deep.rank < deep.columns and deep.error > CURVED_GAIN * deep.linear:
-        found.append(
-            f"As many principal components lose {deep.linear:.2g} of the variance, curved coordinates {deep.error:.2g}:"
-            " little is gained by their curves."
-        )
+        found.append(f"Rows lie too far apart to tell whether {counted(deep.rank, 'coordinate')} cut the data open.")
+    found += _lost_of_rows(deep) if deep.flat is None else _lost_of_targets(deep, *deep.flat)
     if not deep.rise >= SHARP:
         found.append(
             f"One coordinate fewer raises the objective of the deepest networks by {100 * math.expm1(deep.rise):.1f} % "
@@ -123,3 +125,26 @@ def _doubts(deep: OverDepth, flat: list[int]) -> list[str]:
     if deep.rank > min(flat):
         found.append(f"A shallow network reads {min(flat)}, and deeper ones need no more than that.")
     return found
+
+
+def _lost_of_rows(deep: OverDepth) -> list[str]:
+    """What is lost of data that are autoencoded, against nothing and against principal components."""
+    found: list[str] = []
+    if deep.error > LOST:
+        found.append(f"Through {deep.rank} curved coordinates {100 * deep.error:.0f} % of the variance are lost.")
+    if deep.rank < deep.columns and deep.error > CURVED_GAIN * deep.linear:
+        found.append(
+            f"As many principal components lose {deep.linear:.2g} of the variance, curved coordinates {deep.error:.2g}:"
+            " little is gained by their curves."
+        )
+    return found
+
+
+def _lost_of_targets(deep: OverDepth, rank: int, error: float) -> list[str]:
+    """What is lost of targets, against the shallow networks of more coordinates; noise is lost through any number."""
+    if deep.rank >= rank or not deep.error > LOST_RATIO * error:
+        return []
+    return [
+        f"Through {counted(deep.rank, 'curved coordinate')} {deep.error:.2g} of the variance of held-out targets is "
+        f"lost, through {rank} flat ones {error:.2g}."
+    ]

@@ -14,13 +14,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import torch
+
 from isthmus.discovery.choices import CLOSE, HALVES, MANY, is_full, leaves_room
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.decision import decide, is_linear
-from isthmus.discovery.depth.between_rows import near_dimension
+from isthmus.discovery.depth.between_rows import filled_dimension, near_dimension
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.evidence.baseline import linear_errors, linear_network
 from isthmus.discovery.evidence.confidence import HeldOutCurve, Shares, start_share
+from isthmus.discovery.factorisation import cut_network
 from isthmus.discovery.findings import Decision, Findings, Readings, SizeFindings
 from isthmus.discovery.halves import INDEX, RANK
 from isthmus.discovery.minimum import Minimum, least
@@ -88,10 +91,27 @@ class Search:
         decision = decide(self.readings)
         if self.over_depth is not None:
             decision = held_against(decision, self.readings, self.over_depth)
-        elif self.in_doubt and self.problem.autoencoding:
-            decision = held_against_rows(decision, near_dimension(self.problem))
+        if not self.problem.autoencoding:
+            decision = held_against_rows(decision, self.filled(decision.rank), who="the coordinates of the rows")
+        elif self.in_doubt and self.over_depth is None:
+            decision = held_against_rows(decision, self.filled(decision.rank))
         self.decision = decision
         self.runner.tracker.rank = self.decision.rank
+
+    def filled(self, rank: int) -> float:
+        """Dimensions that rows fill with their neighbours, NaN where that is not known or coordinates do not curve.
+
+        Of data that are autoencoded those of their columns, of regressions those of so many coordinates.
+        """
+        if self.problem.autoencoding:
+            return near_dimension(self.problem)
+        problem, family, known = self.problem, self.size.family, self.scree.get(rank)
+        curved = self.size.settings.rank_kind is RANK and not problem.classes
+        if not curved or known is None or known.dimensions != rank or rank < 2:
+            return math.nan
+        halves = cut_network(family.written(family.network_of(known)), problem.x, rank, layer=family.middle)
+        with torch.no_grad():
+            return filled_dimension(halves.encoder(torch.cat([problem.x, problem.x_held]).double()))
 
     def findings(self) -> Findings:
         """What was found, with how sure its directions are."""
@@ -211,21 +231,23 @@ class Search:
         self.scree = _with_better(self.size.scree_curve(self.trained.curve), self.deep_scree)
         self.settle()
 
-    def believe(self, path: DepthPath, deepest: Curve, *, around: float, name: str) -> None:
+    def believe(self, path: DepthPath, deepest: Curve, *, name: str) -> None:
         """Decide by what networks of several depths keep, and cut the deepest in two."""
+        around = self.filled(self.decision.rank)
         self.deep_scree = self.size.scree_curve(deepest, name=f"{name}-")
         self.scree = _with_better(self.scree, self.deep_scree)
-        rank = path.deep_rank
+        rank, flat = path.deep_rank, self.decision.rank
         held = self._held_out(self.scree)
         errors = tuple(held.errors(self.readings.heldout_error[0]))
         self.readings = replace(self.readings, heldout_error=errors, medians=self._medians(held))
         if rank not in deepest or rank not in self.scree or path.moves:  # what still moves says nothing yet
             return
         linear = self.readings.linear_error
+        shallow = None if self.problem.autoencoding else (flat, errors[min(flat, len(errors) - 1)])
         deep = OverDepth(
             rank=rank, before=path.reading.winners[-2], sure=path.is_sure, rise=path.rise,
             error=self.scree[rank].heldout_error, linear=linear[min(rank, len(linear) - 1)], around=around,
-            columns=self.problem.d_in,
+            columns=self.problem.d_in, flat=shallow,
         )  # fmt: skip
         self.over_depth, self.deepest, self.decision = deep, deepest, decide_over_depth(self.readings, deep)
         self.runner.tracker.rank = rank

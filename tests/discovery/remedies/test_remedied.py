@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import isthmus
-from isthmus import Limits, Verdict
+from isthmus import Limits, Verdict, tasks
 from isthmus.reports.pictures import pictures_of
 from isthmus.reports.verdict import verdict_of
+from isthmus.tasks import Activation
 
 # held-out rows lose at most .04 % of the arc so, from 21 starts; after 224 gradients up to .1 %, from which it is asked
 # who loses it, and one start of seven left a doubt
@@ -93,3 +94,14 @@ def test_remedies_give_the_same_bits_in_a_folder_and_out_of_it_with_one_worker_a
     again = isthmus.discover(arc(), **{**FEW, "workers": 2})  # pyright: ignore[reportArgumentType]
     assert np.array_equal(again.predict(arc()), found.predict(arc()))
     assert [dict(one) for one in again.remedies] == [dict(one) for one in found.remedies]
+
+
+@pytest.mark.slow
+def test_targets_on_a_surface_are_not_taken_for_independent_ones() -> None:
+    """Four targets of three hidden numbers were read as 4, without a doubt: as coordinates they fill 3.1 dimensions."""
+    task = tasks.teacher(
+        3, noise=0.02, latent_dim=4, d_in=16, d_out=4, num_samples=1013, seed=199577046, activation=Activation.RELU
+    )
+    found = isthmus.discover(task.x, task.y, encoder="curved", effort="quick", workers=1)
+    assert found.rank == 3 or found.verdict is not Verdict.CONFIDENT
+    assert found.rank == 3 or "the coordinates of the rows fill 3" in " ".join(found.reasons)

@@ -145,6 +145,31 @@ def near_dimension(problem: Problem) -> float:
     return likeliest_dimension(x, neighbours=AROUND_ROW) if len(x) > AROUND_ROW else math.nan
 
 
+def filled_dimension(points: Tensor) -> float:
+    """Dimension that rows fill of their columns, by twenty neighbours, beside a Gaussian cloud that fills all of them.
+
+        columns * likeliest_dimension(rows) / likeliest_dimension(as many Gaussian rows of the same covariance)
+
+    That of the cloud is as much too low in many dimensions, or where columns vary little (*estimate*). NaN without
+    enough distinct rows.
+
+    Args:
+        points: rows (n, columns).
+    """
+    rows = _distinct(points)
+    if len(rows) <= AROUND_ROW:
+        return math.nan
+    factor = torch.linalg.svd(rows - rows.mean(0), full_matrices=False)
+    cloud = torch.from_numpy(np.random.default_rng(0).normal(size=tuple(rows.shape)))
+    cloud = cloud * factor.S / math.sqrt(len(rows)) @ factor.Vh
+    near, full = (likeliest_dimension(part, neighbours=AROUND_ROW) for part in (rows, cloud))
+    return points.shape[1] * near / full
+
+
 def _some_rows(problem: Problem) -> Tensor:
-    x = torch.cat([problem.x, problem.x_held]).double().unique(dim=0)
-    return x[torch.from_numpy(np.random.default_rng(0).permutation(len(x))[:ROWS])]
+    return _distinct(torch.cat([problem.x, problem.x_held]))
+
+
+def _distinct(points: Tensor) -> Tensor:
+    rows = points.double().unique(dim=0)
+    return rows[torch.from_numpy(np.random.default_rng(0).permutation(len(rows))[:ROWS])]

@@ -3,13 +3,13 @@
 from typing import ClassVar
 
 from isthmus.discovery.choices import CLOSELY
-from isthmus.discovery.depth.between_rows import near_dimension
 from isthmus.discovery.depth.path import DepthSearch, planned_depth_evaluations
 from isthmus.discovery.depth.units import DepthSettings
 from isthmus.discovery.halves import RANK
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.kinds.family import DESCENDED
 from isthmus.discovery.remedies.remedy import Case, Remedy
+from isthmus.discovery.search import Search
 
 # fewer depths and starts than a path that is drawn: the ranks are led down one by one, and curved starts stand beside
 BRIEF = DepthSettings(middle_layers=(4, 16, 32), random_starts=0)
@@ -19,24 +19,27 @@ FILLS_LESS = 0.5  # share of the doubts it settles where rows fill fewer dimensi
 
 
 class DeeperMiddle(Remedy):
-    """The rank over depth, of data that are autoencoded: which rank holds the data together when depth grows."""
+    """The rank over depth: which rank holds the data together when depth grows."""
 
     name: ClassVar[str] = "deeper middle"
     settles: ClassVar[float] = 0.15
     most: ClassVar[int] = 2
 
     def answers(self, case: Case) -> bool:
-        """Whatever is in doubt of data autoencoded through curved halves; again where rows fill fewer dimensions."""
+        """Doubts of curved halves: all of data that are autoencoded, again where rows fill fewer dimensions.
+
+        Of regressions those whose coordinates fill fewer dimensions than are read.
+        """
         search = case.search
         problem, settings = search.problem, search.size.settings
         curved = settings.rank_kind is RANK and isinstance(search.size.family, Connected)
         again = case.path is not None and (search.over_depth is None or search.over_depth.fills)
-        return problem.autoencoding and curved and not again and search.decision.rank > 0
+        able = problem.autoencoding or (problem.loss.is_quadratic and self._fills_less(search))
+        return able and curved and not again and search.decision.rank > 0
 
     def chance(self, case: Case) -> float:
         """More where rows fill fewer dimensions than are read, so that these may be curved."""
-        search = case.search
-        return FILLS_LESS if search.decision.rank > CLOSELY * near_dimension(search.problem) else self.settles
+        return FILLS_LESS if self._fills_less(case.search) else self.settles
 
     def cost(self, case: Case) -> int:
         """Of as many ranks as the largest reading, and one; those that were led down before are not led down again."""
@@ -58,10 +61,14 @@ class DeeperMiddle(Remedy):
         if path is None or runner.out_of_time():
             return "networks with a deeper middle could not be trained"
         case.path = path
-        search.believe(path, deeper.deepest, around=near_dimension(search.problem), name=f"deep-{name}")
+        search.believe(path, deeper.deepest, name=f"deep-{name}")
         layers = path.table["middle_layers"].values.tolist()
         moves = ", with which the rank still moves, so that it is not believed" if path.moves else ""
         return f"trained the ranks up to {most + 1} with {', '.join(map(str, layers))} layers in the middle{moves}"
+
+    @staticmethod
+    def _fills_less(search: Search) -> bool:
+        return search.decision.rank > CLOSELY * search.filled(search.decision.rank)
 
     @staticmethod
     def _depth(case: Case) -> DepthSettings:
