@@ -58,3 +58,29 @@ def test_the_check_catches_a_hurry() -> None:
     assert hurried("assert time.monotonic() - began < 5, 'soon'") == ["line 1"]
     assert hurried("s = time.perf_counter() - began\nassert s <= 2") == ["line 2"]
     assert hurried("assert time.monotonic() < until\nassert time.monotonic() - began < 60\nassert n < 5") == []
+
+
+def raced(source: str) -> list[str]:
+    """Functions that say how small `compress` makes a network, and let the speed of this machine decide."""
+    found: list[str] = []
+    for function in ast.walk(ast.parse(source)):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        parts = list(ast.walk(function))
+        calls = [c for c in parts if isinstance(c, ast.Call) and ast.unparse(c.func) == "isthmus.compress"]
+        told = any(isinstance(p, ast.Attribute) and p.attr in {"parameters_after", "dimensions"} for p in parts)
+        own_clock = "race" in ast.unparse(function)  # a test of what the clock decides has one of its own
+        if told and not own_clock and any("allow_slower" not in {k.arg for k in c.keywords} for c in calls):
+            found.append(function.name)
+    return found
+
+
+def test_no_size_of_a_network_is_left_to_the_speed_of_the_machine() -> None:
+    wrong = {str(path.relative_to(TESTS)): raced(path.read_text()) for path in FILES}
+    assert {path: names for path, names in wrong.items() if names} == {}
+
+
+def test_the_check_catches_a_race() -> None:
+    body = "small = isthmus.compress(net, x, tolerance=1e-2{})\n    assert small.parameters_after < 9"
+    assert raced("def test_a() -> None:\n    " + body.format("")) == ["test_a"]
+    assert raced("def test_a() -> None:\n    " + body.format(", allow_slower=True")) == []

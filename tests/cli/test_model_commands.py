@@ -67,7 +67,8 @@ def test_factor_on_few_rows_says_loudly_that_its_error_is_none(here: Path, capsy
 
 
 def test_compress_finds_the_pairs_and_says_before_and_after(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["compress", "net.safetensors", "--data", "rows.csv", "--tolerance", "1e-9", "--out", "small"]) == 0
+    words = ["compress", "net.safetensors", "--data", "rows.csv", "--tolerance", "1e-9", "--allow-slower"]
+    assert run([*words, "--out", "small"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     said = json.loads((here / "small" / "export.json").read_text())
@@ -87,7 +88,7 @@ def test_images_with_a_factory_are_compressed_and_the_run_code_is_said(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["images.pt", "--data", "images.npy", "--tolerance", "0.1", "--factory", "foreign_modules:Images"]
-    assert run(["compress", *words, "--out", "small"]) == 0
+    assert run(["compress", *words, "--allow-slower", "--out", "small"]) == 0
     out, err = capsys.readouterr()
     assert line_of(err) == "note: --factory foreign_modules:Images: runs your code to make the network."
     assert "batch norm folded into its neighbour" in out

@@ -152,7 +152,7 @@ def test_a_part_that_is_more_to_its_owner_than_a_function_is_left_alone_and_the_
     assert {step.name for steps in inner_chains(stage).values() for step in steps} == {"second"}
     with torch.no_grad():
         assert torch.equal(stage.module(x), module(x))
-    small = isthmus.compress(module, x, tolerance=0.01)
+    small = isthmus.compress(module, x, tolerance=0.01, allow_slower=True)
     assert small.parameters_after <= small.parameters_before - 16 * 4 + 16 + 4
     with torch.no_grad():
         assert float((small.module(x) - module(x)).norm() / module(x).norm()) < 0.01

@@ -81,18 +81,20 @@ def factor_in(folder: Path, request: ExportRequest, *, rank: int | None, layer: 
     return ExitCode.DONE
 
 
-def compress_in(folder: Path, request: ExportRequest, *, tolerance: float, polish: str | None = None) -> int:
+def compress_in(
+    folder: Path, request: ExportRequest, *, tolerance: float, polish: str | None = None, allow_slower: bool = False
+) -> int:
     """Compress the network of a file and write it into a folder; returns the exit code.
 
     Raises:
         DataError: the model or the data cannot be read or do not fit; one line says why.
     """
     read, x = _read("compress", request)
-    found = compress(read.module, x, tolerance=tolerance, polish=polish)
+    found = compress(read.module, x, tolerance=tolerance, polish=polish, allow_slower=allow_slower)
     numbers = {name: getattr(found, name) for name in _NUMBERS}
     facts = {
         "command": "compress", "model": str(request.model), "data": request.data, "tolerance": tolerance,
-        "polish": polish, **numbers,
+        "polish": polish, "allow_slower": allow_slower, **numbers,
         "changes": [asdict(change) for change in found.changes], "refused": found.refused,
     }  # fmt: skip
     files = _write(folder, {"network": (found.module, x)}, facts, onnx=request.onnx)

@@ -59,6 +59,9 @@ def compress(
     request: ExportRequest,
     tolerance: Annotated[float, typer.Option(help="Largest relative error of the output on fresh samples.")],
     polish: Annotated[str | None, typer.Option(help="distil: train it briefly against the original outputs.")] = None,
+    allow_slower: Annotated[
+        bool, typer.Option("--allow-slower", help="Keep the smallest network, though it was measured to be slower.")
+    ] = False,
 ) -> int:
     """Make a network smaller: parameters, operations and measured speed before and after, and what was left alone.
 
@@ -74,4 +77,4 @@ def compress(
     from isthmus.cli.terminal import notes
 
     with terminate_like_interrupt(), warnings_as_lines(notes()):
-        return compress_in(folder, request, tolerance=tolerance, polish=polish)
+        return compress_in(folder, request, tolerance=tolerance, polish=polish, allow_slower=allow_slower)

@@ -64,7 +64,7 @@ def test_known_redundancies_of_our_networks_go_and_nothing_else() -> None:
     network, expected = with_redundant_neurons()
     x = samples(300, 10, dtype=DOUBLE)
     before = [p.detach().clone() for p in network.parameters()]
-    found = isthmus.compress(network, x, tolerance=1e-9)
+    found = isthmus.compress(network, x, tolerance=1e-9, allow_slower=True)
     assert isinstance(found.module, FullyConnected)
     assert found.module.dimensions == expected
     assert found.relative_error <= rounding(size=300)
@@ -93,7 +93,7 @@ def low_rank(rank: int, activation: type[nn.Module]) -> nn.Sequential:
 @pytest.mark.parametrize("activation", [nn.ReLU, nn.GELU, nn.Tanh])
 def test_doubled_neurons_and_low_rank_come_down_to_the_known_size(activation: type[nn.Module]) -> None:
     module = low_rank(4, activation)
-    found = isthmus.compress(module, samples(400, 64, dtype=DOUBLE), tolerance=1e-8)
+    found = isthmus.compress(module, samples(400, 64, dtype=DOUBLE), tolerance=1e-8, allow_slower=True)
     shapes = [(m.in_features, m.out_features) for m in found.module.modules() if isinstance(m, nn.Linear)]
     assert shapes == [(64, 20), (20, 4), (4, 40), (40, 6)]
     assert found.relative_error <= rounding(size=400, condition=100.0)
@@ -102,7 +102,7 @@ def test_doubled_neurons_and_low_rank_come_down_to_the_known_size(activation: ty
 def test_a_dense_network_is_left_alone_and_said_to_be() -> None:
     module = dense(10, 30, 30, 5)
     x = samples(300, 10, dtype=DOUBLE)
-    found = isthmus.compress(module, x, tolerance=1e-6)
+    found = isthmus.compress(module, x, tolerance=1e-6, allow_slower=True)
     assert found.is_unchanged
     assert found.changes == ()
     assert found.relative_error == 0.0
@@ -116,7 +116,7 @@ def test_a_dense_network_is_left_alone_and_said_to_be() -> None:
 def test_the_error_is_kept_and_is_the_one_that_is_reported(tolerance: float) -> None:
     module, x = dense(10, 40, 40, 5, dtype=torch.float32), samples(500, 10)
     elsewhere = samples(700, 10, seed=9)
-    found = isthmus.compress(module, x, tolerance=tolerance, heldout=elsewhere)
+    found = isthmus.compress(module, x, tolerance=tolerance, heldout=elsewhere, allow_slower=True)
     assert found.relative_error == pytest.approx(relative_error(found.module, module, elsewhere), rel=1e-4)
     assert 0.25 * BUDGETS[0] * tolerance < found.relative_error < found.error_bound <= tolerance
     assert found.parameters_after < found.parameters_before
@@ -134,8 +134,8 @@ def test_held_out_rows_beyond_those_of_the_search_take_moves_back() -> None:
     x = samples(3000, 3, dtype=DOUBLE).clamp(-3, 3)
     far = x[:2500].clone()
     far[2400:, 0] += 30
-    assert isthmus.compress(module, x, tolerance=1e-3, heldout=x).parameters_after <= 8 * 4 + 9 * 2
-    assert isthmus.compress(module, x, tolerance=1e-3, heldout=far).is_unchanged
+    assert isthmus.compress(module, x, tolerance=1e-3, heldout=x, allow_slower=True).parameters_after <= 8 * 4 + 9 * 2
+    assert isthmus.compress(module, x, tolerance=1e-3, heldout=far, allow_slower=True).is_unchanged
 
 
 def wide(seed: int) -> nn.Sequential:
@@ -156,7 +156,9 @@ def test_the_tolerance_is_kept_on_fresh_rows(num_rows: int) -> None:
     kept = 0
     for seed in range(12):
         module, tolerance = wide(seed), (3e-3, 3e-2, 1e-1)[seed % 3]
-        found = isthmus.compress(module, samples(num_rows, 12, seed=seed, dtype=DOUBLE), tolerance=tolerance)
+        found = isthmus.compress(
+            module, samples(num_rows, 12, seed=seed, dtype=DOUBLE), tolerance=tolerance, allow_slower=True
+        )
         assert found.relative_error <= found.error_bound <= tolerance
         kept += relative_error(found.module, module, samples(4000, 12, seed=1000, dtype=DOUBLE)) <= tolerance
     assert kept >= 11
@@ -226,7 +228,7 @@ def test_what_takes_longer_is_put_back(monkeypatch: pytest.MonkeyPatch, slow: in
 
 
 def test_what_a_few_samples_do_not_prove_is_not_kept() -> None:
-    found = isthmus.compress(wide(0), samples(6, 12, dtype=DOUBLE), tolerance=0.02)
+    found = isthmus.compress(wide(0), samples(6, 12, dtype=DOUBLE), tolerance=0.02, allow_slower=True)
     assert found.is_unchanged
     assert found.error_bound == 0.0
     assert any("do not prove" in why or "costs more" in why for _, why in found.refused)
@@ -242,7 +244,7 @@ def test_images_lose_batch_norms_and_doubled_channels() -> None:
         for tensor in module.conv2.parameters():
             tensor[7] = 2 * tensor[6]
     x = samples(200, 1, 8, 8)
-    found = isthmus.compress(module, x, tolerance=1e-4)
+    found = isthmus.compress(module, x, tolerance=1e-4, allow_slower=True)
     convolutions = [m for m in found.module.modules() if isinstance(m, nn.Conv2d)]
     assert [m.out_channels for m in convolutions] == [7, 11]
     assert not any(isinstance(m, nn.BatchNorm1d | nn.BatchNorm2d) for m in found.module.modules())
@@ -275,7 +277,7 @@ def test_a_batch_norm_behind_a_relu_stays_and_channels_go_through_it() -> None:
 def test_a_batch_norm_by_the_statistics_of_each_batch_is_named() -> None:
     norm = nn.BatchNorm2d(4, track_running_stats=False)
     module = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), norm, nn.Conv2d(4, 2, 3)).eval()
-    found = isthmus.compress(module, samples(60, 1, 6, 6), tolerance=1e-7)
+    found = isthmus.compress(module, samples(60, 1, 6, 6), tolerance=1e-7, allow_slower=True)
     assert ("2", "normalisation by the statistics of each batch couples its samples") in found.refused
     assert ("0", "its neurons are fixed by what follows ('2')") in found.refused
 
@@ -306,7 +308,7 @@ def test_branches_of_a_residual_network_come_down_and_the_stream_keeps_its_width
             for parameter in block.first.parameters():
                 parameter[kept:] = 2 * parameter[: 8 - kept]
     x = samples(600, 5, dtype=DOUBLE)
-    found = isthmus.compress(module, x, tolerance=1e-9)
+    found = isthmus.compress(module, x, tolerance=1e-9, allow_slower=True)
     assert sizes(found.module) == [(5, 8), (8, 4), (4, 8), (8, 6), (6, 8), (8, 3)]
     assert relative_error(found.module, module, samples(300, 5, seed=5, dtype=DOUBLE)) <= rounding(size=300)
     assert [c.layers for c in found.changes] == [(f"blocks.{i}.first", f"blocks.{i}.second") for i in range(2)]
@@ -316,7 +318,7 @@ def test_branches_of_a_residual_network_come_down_and_the_stream_keeps_its_width
 
 def test_the_tolerance_is_shared_with_the_branches() -> None:
     module, x = seeded(Residual).double(), samples(300, 5, dtype=DOUBLE)
-    found = isthmus.compress(module, x, tolerance=0.05)
+    found = isthmus.compress(module, x, tolerance=0.05, allow_slower=True)
     hidden = sizes(found.module)[1:5:2]
     assert all(d_in == 8 for d_in, _ in hidden)
     assert any(d_out < 8 for _, d_out in hidden)
@@ -348,7 +350,7 @@ def test_behind_a_layer_norm_the_branch_is_narrowed_and_the_norm_is_named() -> N
     with torch.no_grad():
         for parameter in module.inner[0].parameters():
             parameter[10:] = parameter[:6]
-    found = isthmus.compress(module, samples(200, 5, dtype=DOUBLE), tolerance=1e-9)
+    found = isthmus.compress(module, samples(200, 5, dtype=DOUBLE), tolerance=1e-9, allow_slower=True)
     assert sizes(found.module) == [(5, 6), (6, 10), (10, 6), (6, 2)]
     assert ("norm", "LayerNorm: normalisation couples the features between the layers") in found.refused
     assert isinstance(next(m for m in found.module.modules() if isinstance(m, nn.LayerNorm)), nn.LayerNorm)
@@ -417,7 +419,7 @@ def test_structures_that_do_not_allow_it_are_named(
 ) -> None:
     module = seeded(make, 3)  # no neuron of the residual blocks is dead
     x = samples(*shape)
-    found = isthmus.compress(module, x, tolerance=1e-7)
+    found = isthmus.compress(module, x, tolerance=1e-7, allow_slower=True)
     assert any(where == name and reason in why for where, why in found.refused), found.refused
     assert found.is_unchanged
     assert torch.allclose(found.module(x), module(x), atol=1e-6)
@@ -428,7 +430,7 @@ def test_hooks_mode_and_gradients_of_the_module_stay() -> None:
     calls: list[int] = []
     handle = module.register_forward_hook(lambda *_: calls.append(1))
     state = torch.random.get_rng_state()
-    isthmus.compress(module, samples(40, 6, dtype=DOUBLE), tolerance=1e-3)
+    isthmus.compress(module, samples(40, 6, dtype=DOUBLE), tolerance=1e-3, allow_slower=True)
     assert module.training
     assert all(p.requires_grad for p in module.parameters())
     assert torch.equal(torch.random.get_rng_state(), state)

@@ -170,7 +170,10 @@ def _compressed(
         return _unchanged(old, rows, (*refused, *_unproved(search, rows, tolerance)), was_tried=has_sites(chain))
     timed = not_slower(old, kept, rows.timed, allow_slower=allow_slower)
     if timed is None:
-        slow = f"left as it is: with {parameters(kept[-1].stages)} parameters it was measured to be slower"
+        slow = (
+            f"left as it is: with {parameters(kept[-1].stages)} parameters it was measured to be slower "
+            "(allow_slower=True, --allow-slower keeps it)"
+        )
         return _unchanged(old, rows, (*refused, (_name(module), slow)), was_tried=has_sites(chain))
     return _measured(old, timed, rows.reporting, refused=refused, was_tried=has_sites(chain))
 
