@@ -89,3 +89,13 @@ def test_the_conda_recipe_asks_for_the_same_as_the_project() -> None:
     wanted = [Requirement(line) for line in PROJECT["project"]["dependencies"]]
     assert found == {(one.name, str(one.specifier)) for one in wanted}
     assert [str(one.specifier) for one in recipe if one.name == "python"] == [PROJECT["project"]["requires-python"]]
+
+
+def test_the_page_of_the_package_index_links_to_nothing_that_lies_beside_the_readme() -> None:
+    hook = PROJECT["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
+    text = before = (ROOT / "README.md").read_text()
+    for rule in hook["substitutions"]:
+        text = re.sub(rule["pattern"], rule["replacement"], text)
+    assert re.search(r"\]\((?!https?://)", before), "or nothing needs to be left out any more"
+    assert re.search(r"\]\((?!https?://)", text) is None
+    assert len(text) > 0.95 * len(before)
