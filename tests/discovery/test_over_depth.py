@@ -97,6 +97,8 @@ def test_it_is_said_who_fills_fewer() -> None:
         .reasons[0]
         .startswith("With their neighbours, their coordinates fill 3.0 dimensions: 4 flat ones may be fewer")
     )
+    assert "--depth-path" in held_against_rows(sure, 3.0).reasons[0]
+    assert "--depth-path" not in held_against_rows(sure, 3.0, asked=True).reasons[0]
     assert held_against_rows(sure, math.nan, who="their coordinates") is sure
 
 
@@ -113,23 +115,31 @@ def path_table(objectives: list[list[float]]) -> xr.Dataset:
     )
 
 
-@pytest.mark.parametrize("moves", [False, True])
-def test_a_rank_that_still_moves_with_depth_is_not_believed(moves: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(
+    ("autoencoding", "moves", "around", "is_believed"),
+    [(True, False, 1.9, True), (True, True, 1.9, False), (False, True, 1.9, True), (False, True, 2.6, False),
+     (False, True, math.nan, False)],
+)  # fmt: skip
+def test_a_rank_that_still_moves_with_depth_is_believed_only_where_coordinates_fill_as_many_dimensions(  # noqa: PLR0913
+    autoencoding: bool, moves: bool, around: float, is_believed: bool, monkeypatch: pytest.MonkeyPatch  # noqa: FBT001
+) -> None:  # fmt: skip
     halves = {2: minimum(heldout_error=0.01, rank=2)}
     shallow = Decision(5, Verdict.DOUBTFUL, ("They differ.",))
     search = Search.__new__(Search)
     size: Any = SimpleNamespace(scree_curve=lambda _deepest, name: halves)  # noqa: ARG005
     runner: Any = SimpleNamespace(tracker=SimpleNamespace(rank=5))
-    search.size, search.runner, search.problem = size, runner, problem_of(np.eye(6), np.eye(6))
+    search.size, search.runner = size, runner
+    search.problem = replace(problem_of(np.eye(6), np.eye(6)), autoencoding=autoencoding)
     search.scree, search.readings, search.decision = {}, FLAT, shallow
     monkeypatch.setattr(Search, "_held_out", lambda *_: HeldOutCurve.__new__(HeldOutCurve))
     monkeypatch.setattr(HeldOutCurve, "errors", lambda *_: [1.0, 0.5, 0.01])
     monkeypatch.setattr(Search, "_medians", lambda *_: {2: 0.7})
+    monkeypatch.setattr(Search, "filled", lambda *_: around)
     path = DepthPath.of(path_table([[9.0, 9.0, 9.0], [2.0, 3.0 if moves else 1.0, 1.0], [1.0, 2.0, 3.0]]))
     assert (path.deep_rank, path.moves) == (2, moves)
-    monkeypatch.setattr(Search, "filled", lambda *_: 1.9)
-    search.believe(path, {2: minimum(rank=2)}, name="deep")
-    assert (search.decision is shallow, search.over_depth is None) == (moves, moves)
+    assert search.believe(path, {2: minimum(rank=2)}, name="deep") == is_believed
+    assert (search.decision is shallow, search.over_depth is None) == (not is_believed, not is_believed)
+    assert not (moves and is_believed) or "still moves with depth" in search.decision.reasons[0]
     assert search.readings.medians == {2: 0.7}
     assert search.scree == halves, "its halves may still be the better ones"
 

@@ -89,7 +89,7 @@ def held_against(decision: Decision, readings: Readings, deep: OverDepth) -> Dec
     return decide_over_depth(readings, deep)
 
 
-def held_against_rows(decision: Decision, around: float, *, who: str = "rows") -> Decision:
+def held_against_rows(decision: Decision, around: float, *, who: str = "rows", asked: bool = False) -> Decision:
     """A rank that is sure, in doubt again where rows, or their coordinates, fill fewer dimensions.
 
     They may lie on a closed surface, or on one that a shallow network cannot follow. Of data that are autoencoded: a
@@ -99,10 +99,10 @@ def held_against_rows(decision: Decision, around: float, *, who: str = "rows") -
     if decision.verdict is not Verdict.CONFIDENT or not decision.rank > CLOSELY * around:
         return decision
     doubt = (
-        f"With their neighbours, {who} fill {around:.1f} dimensions: {decision.rank} flat ones may be fewer, curved. "
-        "Deeper networks tell (depth_path=True, --depth-path)."
+        f"With their neighbours, {who} fill {around:.1f} dimensions: {decision.rank} flat ones may be fewer, curved."
     )
-    return Decision(decision.rank, Verdict.DOUBTFUL, (doubt, *decision.reasons))
+    advice = "" if asked else " Deeper networks tell (depth_path=True, --depth-path)."
+    return Decision(decision.rank, Verdict.DOUBTFUL, (doubt + advice, *decision.reasons))
 
 
 def _doubts(deep: OverDepth, flat: list[int]) -> list[str]:

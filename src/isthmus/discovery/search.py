@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from isthmus.discovery.choices import CLOSE, HALVES, MANY, is_full, leaves_room
+from isthmus.discovery.choices import CLOSE, FILLED, HALVES, MANY, is_full, leaves_room
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.decision import decide, is_linear
 from isthmus.discovery.depth.between_rows import filled_dimension, near_dimension
@@ -92,7 +92,8 @@ class Search:
         if self.over_depth is not None:
             decision = held_against(decision, self.readings, self.over_depth)
         if not self.problem.autoencoding:
-            decision = held_against_rows(decision, self.filled(decision.rank), who="the coordinates of the rows")
+            around, asked = self.filled(decision.rank), self.over_depth is not None
+            decision = held_against_rows(decision, around, who="the coordinates of the rows", asked=asked)
         elif self.in_doubt and self.over_depth is None:
             decision = held_against_rows(decision, self.filled(decision.rank))
         self.decision = decision
@@ -231,8 +232,8 @@ class Search:
         self.scree = _with_better(self.size.scree_curve(self.trained.curve), self.deep_scree)
         self.settle()
 
-    def believe(self, path: DepthPath, deepest: Curve, *, name: str) -> None:
-        """Decide by what networks of several depths keep, and cut the deepest in two."""
+    def believe(self, path: DepthPath, deepest: Curve, *, name: str) -> bool:
+        """Decide by what networks of several depths keep, if that is settled, and cut the deepest in two."""
         around = self.filled(self.decision.rank)
         self.deep_scree = self.size.scree_curve(deepest, name=f"{name}-")
         self.scree = _with_better(self.scree, self.deep_scree)
@@ -240,8 +241,10 @@ class Search:
         held = self._held_out(self.scree)
         errors = tuple(held.errors(self.readings.heldout_error[0]))
         self.readings = replace(self.readings, heldout_error=errors, medians=self._medians(held))
-        if rank not in deepest or rank not in self.scree or path.moves:  # what still moves says nothing yet
-            return
+        # what still moves says nothing yet, unless coordinates of regressions fill as many dimensions
+        moves = path.moves and (self.problem.autoencoding or not abs(around - rank) < FILLED)
+        if rank not in deepest or rank not in self.scree or moves:
+            return False
         linear = self.readings.linear_error
         shallow = None if self.problem.autoencoding else (flat, errors[min(flat, len(errors) - 1)])
         deep = OverDepth(
@@ -251,6 +254,7 @@ class Search:
         )  # fmt: skip
         self.over_depth, self.deepest, self.decision = deep, deepest, decide_over_depth(self.readings, deep)
         self.runner.tracker.rank = rank
+        return True
 
     def _untrained(self) -> set[int]:
         """The ranks in gaps that are read, or lie beside one that is."""

@@ -61,9 +61,9 @@ class DeeperMiddle(Remedy):
         if path is None or runner.out_of_time():
             return "networks with a deeper middle could not be trained"
         case.path = path
-        search.believe(path, deeper.deepest, name=f"deep-{name}")
+        believed = search.believe(path, deeper.deepest, name=f"deep-{name}")
         layers = path.table["middle_layers"].values.tolist()
-        moves = ", with which the rank still moves, so that it is not believed" if path.moves else ""
+        moves = ", with which the rank still moves, so that it is not believed" if path.moves and not believed else ""
         return f"trained the ranks up to {most + 1} with {', '.join(map(str, layers))} layers in the middle{moves}"
 
     @staticmethod
