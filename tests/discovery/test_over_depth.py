@@ -29,12 +29,13 @@ EDGE = replace(CLEAR, rise=SHARP, error=LOST, linear=LOST / CURVED_GAIN, around=
 
 DOUBTS = {
     "moves": ({"before": 3}, "3 before the largest depth, 2 there"),
-    "apart": ({"sure": False}, "Rows lie too far apart"),
+    "apart": ({"sure": False}, "Rows lie too far apart to tell whether .* by 2 coordinates"),
     "lost": ({"error": 0.051, "linear": 0.2}, "5 % of the variance are lost"),
     "linear": ({"linear": 0.099}, "little is gained"),
     "cheap": ({"rise": math.nextafter(SHARP, 0)}, "One coordinate fewer raises the objective .* by 5.1 % only"),
     "unknown": ({"rise": math.nan}, "One coordinate fewer"),
     "filled": ({"around": 1.3}, "rows fill 1.3 dimensions"),
+    "filled by coordinates": ({"around": 1.3, "flat": (3, 0.06)}, "the coordinates of the rows fill 1.3 dimensions"),
     "lost of targets": ({"flat": (3, 0.024)}, "Through 2 curved coordinates 0.05 of .*, through 3 flat ones 0.024"),
     "shallow": ({"rank": 5, "before": 5, "around": 5.0}, "A shallow network reads 4"),
 }

@@ -12,6 +12,8 @@ from isthmus.discovery.findings import Decision, Readings
 from isthmus.tasks.arrays import counted
 from isthmus.theory import Verdict
 
+COORDINATES = "the coordinates of the rows"  # of regressions, which fill dimensions as rows do that are autoencoded
+
 
 @dataclass(frozen=True, slots=True)
 class OverDepth:
@@ -110,7 +112,9 @@ def _doubts(deep: OverDepth, flat: list[int]) -> list[str]:
     if deep.before != deep.rank:
         found.append(f"The rank still moves with depth: {deep.before} before the largest depth, {deep.rank} there.")
     if not deep.sure:
-        found.append(f"Rows lie too far apart to tell whether {counted(deep.rank, 'coordinate')} cut the data open.")
+        found.append(
+            f"Rows lie too far apart to tell whether the data are cut open by {counted(deep.rank, 'coordinate')}."
+        )
     found += _lost_of_rows(deep) if deep.flat is None else _lost_of_targets(deep, *deep.flat)
     if not deep.rise >= SHARP:
         found.append(
@@ -118,8 +122,9 @@ def _doubts(deep: OverDepth, flat: list[int]) -> list[str]:
             "only."
         )
     if not deep.fills:
+        who = "rows" if deep.flat is None else COORDINATES
         found.append(
-            f"With their neighbours, rows fill {deep.around:.1f} dimensions: fewer than {deep.rank} coordinates, "
+            f"With their neighbours, {who} fill {deep.around:.1f} dimensions: fewer than {deep.rank} coordinates, "
             "curved further, are not excluded."
         )
     if deep.rank > min(flat):

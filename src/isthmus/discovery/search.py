@@ -29,7 +29,7 @@ from isthmus.discovery.halves import INDEX, RANK
 from isthmus.discovery.minimum import Minimum, least
 from isthmus.discovery.objective_curves import Curve, Curves, objectives_of
 from isthmus.discovery.one_size import OneSize
-from isthmus.discovery.over_depth import OverDepth, decide_over_depth, held_against, held_against_rows
+from isthmus.discovery.over_depth import COORDINATES, OverDepth, decide_over_depth, held_against, held_against_rows
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.runner import UnitRunner
 from isthmus.errors import NotConverged
@@ -93,7 +93,7 @@ class Search:
             decision = held_against(decision, self.readings, self.over_depth)
         if not self.problem.autoencoding:
             around, asked = self.filled(decision.rank), self.over_depth is not None
-            decision = held_against_rows(decision, around, who="the coordinates of the rows", asked=asked)
+            decision = held_against_rows(decision, around, who=COORDINATES, asked=asked)
         elif self.in_doubt and self.over_depth is None:
             decision = held_against_rows(decision, self.filled(decision.rank))
         self.decision = decision
