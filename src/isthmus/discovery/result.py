@@ -151,12 +151,8 @@ class Discovery(Shown):
 
     @property
     def calibration(self) -> Calibration | None:
-        """What tasks of known rank say of such an answer; None where too few of this kind were measured, or it is 0.
-
-        None as well where the rank is the number of targets, which every map has through: no such task was measured.
-        """
-        is_cap = self.task == "regression" and self.rank == len(self.target_names)
-        return None if self.rank == 0 or is_cap else calibration(self.kind, self.task, self.readings)
+        """What tasks of known rank say of such an answer; None where too few of this kind were measured, or it is 0."""
+        return None if self.rank == 0 else calibration(self.kind, self.task, self.readings)
 
     @property
     def probability(self) -> float | None:

@@ -111,9 +111,5 @@ def test_a_discovery_says_its_probability_and_its_set() -> None:
     assert found.rank in found.rank_set
     line = next(line.text for line in verdict_of(found).lines if line.label == "Probability")
     assert f"{found.rank_set[0]}" in line
-    capped = replace(
-        found, target_names=found.target_names[: found.rank]
-    )  # f = identity o f: no such task was measured
-    assert (capped.probability, capped.rank_set) == (None, ())
     bare = replace(found, readings={})
     assert (bare.probability, bare.rank_set) == (None, ())
