@@ -41,8 +41,8 @@ bijection  at f3f32f2: 78 of 80 right, 65 confident, median 27.7 s; 6 for 7 and 
            Every fourth drawn from aa75cf3, at a13b108: 20 of 20, 18 confident, median 6.1 s, where 1e34721 had 19, 19
            and 12.2 s (median of the ratios .54); 6 and 7 are in doubt
 targets    drawn from and at 14452e1, the 32 smallest of 52, on an EPYC without AVX-512: 30 right, 22 confident, median
-           20.2 s (8.8 s the confident ones); 5 for 4 and 3 for 2 in doubt. Six were asked over depth: four of them, which
-           had read one too many, are right, two with confidence
+           20.2 s (8.8 s the confident ones); 5 for 4 and 3 for 2 in doubt. Six were asked over depth: four that had
+           read one too many are right, two with confidence
 large      at f3f32f2: 20 of 21 right, 6 confident (ranks 9 to 11), median 181 s; 13 for 14 has no sharp rank
 kuramoto   drawn from 010bf03, on the other Xeon: 5 of 5 right, all confident, median 36.8 s (35.5 to 40.6); the
            surrogate has no sharp rank on any (12 by most readings)
