@@ -225,7 +225,7 @@ def issue(rng: np.random.Generator) -> list[Case]:
 
 
 def few_targets(rng: np.random.Generator) -> list[Case]:
-    """48 teachers of rank 1..4 with as many targets, one more and two more, up to 20 columns."""
+    """52 teachers of rank 1..4 with as many targets, one more and two more, 3 to 20 columns."""
     found: list[Case] = []
     for activation, extra, rank in [(a, e, r) for a in Activation for e in range(3) for r in range(1, 5)]:
         for _ in range(1 + (extra > 0 and activation is not Activation.TANH)):

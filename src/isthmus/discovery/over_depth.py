@@ -47,9 +47,11 @@ class OverDepth:
     def fills(self) -> bool:
         """Whether rows fill so many dimensions around each of them: fewer coordinates are excluded then.
 
-        A closed surface needs one coordinate more than that, but so does a roll that training did not unroll.
+        A closed surface needs one coordinate more than that, but so does a roll that training did not unroll. Of
+        coordinates it is read beside a cloud that fills all, so not too low.
         """
-        return self.rank <= AROUND * self.around + FILLED
+        too_low = AROUND if self.flat is None else 1.0
+        return self.rank <= too_low * self.around + FILLED
 
 
 def decide_over_depth(readings: Readings, deep: OverDepth) -> Decision:
