@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -110,3 +112,15 @@ def test_a_segment_centred_at_zero_meets_its_bound_without_biases(w: float, dept
     assert_sharp(kernel[0, 0, 0], bound)
     with pytest.raises(AssertionError):  # |y - x|^2 / 2
         assert_sharp(kernel[0, 0, 0], 2 * bound)
+
+
+@pytest.mark.parametrize(("depth", "power"), [(2, 1), (7, 12), (21, 15), (39, 8)])
+def test_no_rounding_of_a_tiny_slope_lifts_the_bound_above_what_a_network_attains(depth: int, power: int) -> None:
+    """All are powers of 2: slope 2^(-m L), weights 2^(m (L - 1)), Jacobian 1, prefixes and suffixes 2^(-m l)."""
+    slope, step = 2.0 ** (-power * depth), Fraction(1, 2**power)
+    attained = sum((step**l * step ** (depth - 1 - l)) ** 2 for l in range(depth))
+    double = torch.ones(1, 1, 1).double()
+    bound = float(curvature_lower_bound(double, depth=depth, negative_slope=slope, error=0.0))
+    assert (1 - 1e-12) * attained < Fraction(bound) <= attained
+    along = segment_kernel_bound(double, 2 * double[0], depth=depth, negative_slope=slope, error=0.0)
+    assert Fraction(float(along)) <= attained  # |y - x|^2 / 4 = 1

@@ -82,8 +82,7 @@ def _residual(network: ResNet, x: Tensor | None) -> NetworkFacts:
     own = _double(network)
     chain = as_fully_connected(own)
     x = _off_kinks(chain, None if x is None else x.double())
-    matrix = torch.linalg.multi_dot([*reversed(_weights(chain))]) if own.linear else None
-    blocks = ResidualBlocks(float(own.penalty()), own.residual_weight, own.depth, own.block_depth, matrix)
+    blocks = ResidualBlocks(float(own.penalty()), own.residual_weight, own.depth, own.block_depth, own.linear)
     # no theorem knows of a waist; and that the chain is the network up to rounding is not proved
     return replace(_at(chain, x, blocks=None if own.waist else blocks), error=None)
 

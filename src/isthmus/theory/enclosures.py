@@ -4,6 +4,7 @@ Bounds and certificates count nothing else. Singular values as numbers, and rank
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -87,6 +88,23 @@ def enclosed_singular_values(
         return EnclosedValues(values, (SVD_ROUNDING + PRODUCT_ROUNDING * num_factors) * unit, UNCERTAIN * largest)
     radius = _checked_error(call, error, values)
     return EnclosedValues(values, radius + SVD_ROUNDING * (unit + size * number.eps * radius), torch.zeros_like(unit))
+
+
+def enclosed_product(factors: Sequence[Tensor]) -> tuple[Tensor, float]:
+    """W_L .. W_1 of a chain, first factor first, and a bound on the operator norm of what is wrong with it.
+
+        e_l = |W_l|_op e_{l-1} + (n + 4) eps |W_l|_F |P_{l-1}|_F
+
+    Each entry of a factor may have been rounded too, as those of I + W are. Infinite where numbers overflow.
+    """
+    product, *others = factors
+    number, error = torch.finfo(product.dtype), 2 * torch.finfo(product.dtype).eps * float(product.norm())
+    for factor in others:
+        unit = (factor.shape[1] + 4) * number.eps
+        reach = float(torch.linalg.matrix_norm(factor, 2)) * (1 + 8 * unit) if factor.numel() else 0.0
+        error = reach * error + unit * float(factor.norm()) * float(product.norm()) + number.tiny * max(factor.shape)
+        product = factor @ product
+    return product, 1.01 * error
 
 
 def _checked_error(call: str, error: Real | Tensor, values: Tensor) -> Tensor:

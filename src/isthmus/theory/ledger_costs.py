@@ -1,25 +1,57 @@
 """Rows of the ledger's table of costs: norms of a network, and the closed forms where it is linear or shallow."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
-from isthmus.theory.ledger_entries import Entry, needs_blocks, needs_layers, needs_stream
+from isthmus.theory.enclosures import EnclosedValues, enclosed_product, enclosed_singular_values
+from isthmus.theory.jacobian_bounds import resnet_jacobian_lower_bound
+from isthmus.theory.ledger_entries import Entry, Need, needs_blocks, needs_layers, needs_stream
 from isthmus.theory.ledger_jacobians import layers_of
 from isthmus.theory.linear_costs import (
     diagonal_linear_cost,
-    linear_cost,
     linear_cost_expansion,
     shallow_path_norm,
 )
 from isthmus.theory.network_facts import NetworkFacts, ResidualBlocks
 from isthmus.theory.residual_costs import resnet_cost
+from isthmus.theory.spectra import power_sum
+
+EXACT = 1e-9  # relative difference up to which a number is exact, though singular values are known to rounding only
 
 
-def _product(found: NetworkFacts) -> Tensor:
-    product, *others = layers_of(found).weights
-    for weight in others:
-        product = weight @ product
-    return product
+def _values(found: NetworkFacts) -> EnclosedValues:
+    """Singular values of the map of a chain of linear layers, with what its rounding can have done to them."""
+    product, error = enclosed_product(found.chain)
+    return enclosed_singular_values(product, error=error)
+
+
+def _certain(found: NetworkFacts) -> Tensor:
+    return _values(found).lower
+
+
+def _possible(found: NetworkFacts) -> Tensor:
+    """No value can be larger; those beyond the narrowest layer are 0."""
+    values = _values(found).upper
+    return values[: min(min(weight.shape) for weight in found.chain)]
+
+
+def _between(of: Callable[[NetworkFacts, Tensor], Tensor]) -> Need:
+    """Why the cost is an estimate: what rounding leaves of the singular values makes a difference to it."""
+
+    def unsure(found: NetworkFacts) -> str:
+        low, high = (float(of(found, part(found))) for part in (_certain, _possible))
+        if abs(high - low) <= EXACT * max(abs(low), abs(high)):
+            return ""
+        return f"singular values of the product that may be rounding count as 0; with them it is up to {high:.6g}"
+
+    return unsure
+
+
+def _rank_is_known(found: NetworkFacts) -> str:
+    low, high = (int((part(found) > 0).sum()) for part in (_certain, _possible))
+    return "" if low == high else f"rounding of the product hides whether its rank is {low} or up to {high}"
 
 
 def _linear(found: NetworkFacts) -> str:
@@ -46,8 +78,25 @@ def _path_norm(found: NetworkFacts) -> Tensor:
 
 def _expansion(order: int) -> "Entry":
     name = ("rank", "2 log |A|_+", "half |log_+ A^T A|^2")[order]
-    return Entry("FC-27", "linear_cost_expansion", "exact", f"R{order} of the map, {name}",
-                 lambda found: linear_cost_expansion(_product(found))[order], (needs_layers, _linear))  # fmt: skip
+
+    def term(found: NetworkFacts) -> Tensor:
+        values = _certain(found)
+        return linear_cost_expansion(values.diag(), rank=int((values > 0).sum()))[order]
+
+    return Entry("FC-27", "linear_cost_expansion", "exact", f"R{order} of the map, {name}", term,
+                 (needs_layers, _linear), unsure=_rank_is_known)  # fmt: skip
+
+
+def _norm(found: NetworkFacts, values: Tensor) -> Tensor:
+    depth = layers_of(found).depth
+    return depth * power_sum(values, values > 0, 2 / depth)
+
+
+def _diagonal_norm(found: NetworkFacts) -> Tensor:
+    """By logarithms, which neither overflow nor underflow."""
+    layers = layers_of(found)
+    logs = torch.stack([weight.diagonal().abs().log() for weight in layers.weights]).sum(0)
+    return diagonal_linear_cost(torch.exp(2 / layers.depth * logs), depth=2) / 2 * layers.depth
 
 
 def _blocks(found: NetworkFacts) -> ResidualBlocks:
@@ -56,14 +105,19 @@ def _blocks(found: NetworkFacts) -> ResidualBlocks:
 
 
 def _linear_blocks(found: NetworkFacts) -> str:
-    return "" if _blocks(found).matrix is not None else "needs a linear network; certificates(network, x) bounds it"
+    return "" if _blocks(found).linear else "needs a linear network; certificates(network, x) bounds it"
 
 
-def _of_blocks(found: NetworkFacts, depth: int | None) -> Tensor:
-    blocks = _blocks(found)
-    assert blocks.matrix is not None
-    values = torch.linalg.svdvals(blocks.matrix)
-    return resnet_cost(values, residual_weight=blocks.residual_weight, depth=depth, block_depth=blocks.block_depth)
+def _at_this_depth(found: NetworkFacts, values: Tensor) -> Tensor:
+    of = _blocks(found)
+    return resnet_cost(values, residual_weight=of.residual_weight, depth=of.depth, block_depth=of.block_depth)
+
+
+def _at_every_depth(found: NetworkFacts) -> Tensor:
+    (product, error), of = enclosed_product(found.chain), _blocks(found)
+    return resnet_jacobian_lower_bound(
+        product[None], residual_weight=of.residual_weight, block_depth=of.block_depth, error=error
+    )
 
 
 def _has_blocks(found: NetworkFacts) -> str:
@@ -78,16 +132,16 @@ def _leaky_penalty(found: NetworkFacts) -> float:
 COSTS = (
     Entry("FC-12", "penalty", "upper", "R(f; L)", lambda found: layers_of(found).penalty, (needs_layers,)),
     Entry("FC-09", "linear_cost", "exact", "R(f; L)",
-          lambda found: linear_cost(_product(found), depth=layers_of(found).depth), (needs_layers, _linear)),
-    Entry("FC-10", "diagonal_linear_cost", "exact", "least norm with diagonal matrices",
-          lambda found: diagonal_linear_cost(_product(found).diagonal(), depth=layers_of(found).depth),
+          lambda found: _norm(found, _certain(found)), (needs_layers, _linear), unsure=_between(_norm)),
+    Entry("FC-10", "diagonal_linear_cost", "exact", "least norm with diagonal matrices", _diagonal_norm,
           (needs_layers, _linear, _diagonal)),
     Entry("FC-11", "shallow_path_norm", "upper", "R(f; 2)", _path_norm, (needs_layers, _shallow)),
     *(_expansion(order) for order in range(3)),
     Entry("RES-02", "penalty", "upper", "least cost of f", lambda found: _blocks(found).penalty, (needs_blocks,)),
     Entry("RES-03", "resnet_cost", "exact", "least cost of f at this depth",
-          lambda found: _of_blocks(found, _blocks(found).depth), (needs_blocks, _linear_blocks, _has_blocks)),
-    Entry("RES-05", "resnet_cost", "lower", "least cost of f at every depth", lambda found: _of_blocks(found, None),
+          lambda found: _at_this_depth(found, _certain(found)), (needs_blocks, _linear_blocks, _has_blocks),
+          unsure=_between(_at_this_depth)),
+    Entry("RES-05", "resnet_cost", "lower", "least cost of f at every depth", _at_every_depth,
           (needs_blocks, _linear_blocks)),
     Entry("LEAKY-01", "penalty", "upper", "least norm of f at this effective depth", _leaky_penalty, (needs_stream,)),
 )  # fmt: skip

@@ -19,6 +19,10 @@ Row = tuple[str, str, float, str, str, bool, str]
 UNPROVED = "the rounding of these Jacobians is not proved"
 
 
+def _never(_found: NetworkFacts) -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One statement about a network.
@@ -31,6 +35,7 @@ class Entry:
         value: the number.
         needs: what must hold, in the order in which it is asked.
         by_jacobians: whether the value is a bound only where the rounding of the Jacobians is proved.
+        unsure: why the value is an estimate here, empty where it is what `kind` says.
     """
 
     id: str
@@ -40,6 +45,7 @@ class Entry:
     value: Callable[[NetworkFacts], Tensor | float]
     needs: tuple[Need, ...] = ()
     by_jacobians: bool = False
+    unsure: Need = _never
 
     def row(self, found: NetworkFacts) -> Row:
         """The row for one network; a number that cannot be had leaves its reason."""
@@ -50,9 +56,10 @@ class Entry:
                 value = float(self.value(found))
             except ValueError as error:
                 reason = str(error)
-        unsure = self.by_jacobians and not reason and found.error is None
-        kind = "estimate" if unsure else self.kind
-        return self.id, self.name, value, kind, self.of, not reason, UNPROVED if unsure else reason
+        if reason:
+            return self.id, self.name, value, self.kind, self.of, False, reason
+        doubt = UNPROVED if self.by_jacobians and found.error is None else self.unsure(found)
+        return self.id, self.name, value, "estimate" if doubt else self.kind, self.of, True, doubt
 
 
 def needs_layers(found: NetworkFacts) -> str:

@@ -26,6 +26,7 @@ from isthmus.theory.ledger_entries import (
 from isthmus.theory.linearisation import (
     bottleneck_rank_upper_bound,
     layer_jacobian_bound,
+    narrowest_width,
     prefix_jacobians,
     suffix_jacobians,
 )
@@ -137,6 +138,13 @@ def _blocks(found: NetworkFacts) -> Tensor:
     )  # fmt: skip
 
 
+def _by_widths(found: NetworkFacts) -> str:
+    width = narrowest_width(found.chain)
+    if bottleneck_rank_upper_bound(found.chain) == width:
+        return ""
+    return f"singular values of the weights below rounding count as 0; by widths alone it is {width}"
+
+
 def _square(found: NetworkFacts) -> str:
     p, q = jacobians_of(found).shape[1:]
     return "" if p == q else f"needs as many outputs as inputs; there are {p} and {q}"
@@ -169,7 +177,7 @@ _NORM = "penalty of every network of this depth with these Jacobians"
 OF_JACOBIANS = (
     Entry("FC-01", "jacobian_rank_lower_bound", "lower", "bottleneck rank", certain_rank, (), by_jacobians=True),
     Entry("FC-02", "bottleneck_rank_upper_bound", "upper", "bottleneck rank",
-          lambda found: bottleneck_rank_upper_bound(found.chain), (needs_chain,)),
+          lambda found: bottleneck_rank_upper_bound(found.chain), (needs_chain,), unsure=_by_widths),
     Entry("FC-13", "schatten_lower_bound", "lower", _NORM, _schatten, (needs_layers,), by_jacobians=True),
     Entry("FC-20", "trailing_singular_value_bound", "upper", "largest second singular value at the samples",
           _second_value, (needs_layers, needs_rank), by_jacobians=True),

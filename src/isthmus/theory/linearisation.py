@@ -173,7 +173,9 @@ def bottleneck_rank_upper_bound(weights: Sequence[Tensor]) -> int:
 
     Args:
         weights: W_1, ..., W_L, shapes (n_l, n_{l-1}). Ranks count singular values above the rounding of the SVD, so
-            the bound is that of the network without them: as it stands in floating point a matrix has full rank.
+            the bound is that of the network without them, an *estimate*: as it stands in floating point a matrix has
+            full rank, and layers behind may raise what is dropped (diag(1, 2^-60) before diag(1, 2^60) counts 1, and is
+            the identity). Certain is `narrowest_width`; `certificates` says which of them it gives.
 
     Raises:
         ShapeError: weights that do not chain. ValueError: NaN or infinity. TypeError: complex or integer tensors.
@@ -188,6 +190,11 @@ def bottleneck_rank_upper_bound(weights: Sequence[Tensor]) -> int:
     patterns = [weight.new_ones(len(weight)) for weight in weights[:-1]]
     check_layers("bottleneck_rank_upper_bound", weights, patterns, ndim=1)
     return min(_rank(weight) for weight in weights)
+
+
+def narrowest_width(weights: Sequence[Tensor]) -> int:
+    """Least number of rows or columns of a weight matrix that are not zero: no rounding is in this *upper bound*."""
+    return min(int((weight != 0).any(axis).sum()) for weight in weights for axis in (0, 1))
 
 
 def _rank(weight: Tensor) -> int:

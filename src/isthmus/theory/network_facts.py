@@ -48,13 +48,13 @@ class ConnectedLayers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResidualBlocks:
-    """A residual network: its cost, and the map it computes if it is linear."""
+    """A residual network: its cost, and whether it is linear, so that its chain is the map it computes."""
 
     penalty: float
     residual_weight: float
     depth: int
     block_depth: int
-    matrix: Tensor | None = None
+    linear: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

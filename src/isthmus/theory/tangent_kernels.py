@@ -180,11 +180,11 @@ def curvature_lower_bound(
     4.0
     """
     check_tensor("curvature_lower_bound", "jacobians", jacobians, ndim=3)
-    factor = _slope_factor("curvature_lower_bound", depth, negative_slope)
+    factor, amplified = _slope_factor("curvature_lower_bound", depth, negative_slope)
     if not jacobians.numel():
         return jacobians.new_zeros(len(jacobians))
     norms = enclosed_singular_values(jacobians, error=error, num_factors=depth).lower[:, 0]
-    return rounded_down(depth * factor * norms ** (2 - 2 / depth), 2 * largest_logarithm(norms))
+    return rounded_down(depth * factor * norms ** (2 - 2 / depth), amplified + 2 * largest_logarithm(norms))
 
 
 def segment_kernel_bound(
@@ -219,21 +219,24 @@ def segment_kernel_bound(
     call = "segment_kernel_bound"
     check_tensor(call, "jacobians", jacobians, ndim=3)
     check_tensor(call, "displacements", displacements, ndim=2)
-    factor = _slope_factor(call, depth, negative_slope)
+    factor, amplified = _slope_factor(call, depth, negative_slope)
     lengths = torch.linalg.vector_norm(displacements, dim=1)
     directions = displacements / torch.where(lengths > 0, lengths, 1.0)[:, None]
     # |J e| as the one singular value of a column, which has the error of J and that of one more product
     unsure = enclosed_singular_values(jacobians, error=error, num_factors=depth + 1).error[:, 0]
     slopes = enclosed_singular_values(jacobians @ directions[:, :, None], error=unsure).lower[:, 0]
     bound = depth / 4 * factor * lengths.square() * slopes ** (2 - 2 / depth)
-    return rounded_down(bound, displacements.shape[1] + 2 * largest_logarithm(slopes))
+    return rounded_down(bound, displacements.shape[1] + amplified + 2 * largest_logarithm(slopes))
 
 
-def _slope_factor(call: str, depth: int, negative_slope: Real) -> float:
+def _slope_factor(call: str, depth: int, negative_slope: Real) -> tuple[float, float]:
+    """|a|^(2 - 2/L), and how many roundings the power makes of one."""
     check_depth(call, depth)
     if not abs(negative_slope) < 1:
         raise ValueError(f"{call}: needs |negative_slope| < 1; got {negative_slope}. Pass 0 for ReLU.")
-    return abs(negative_slope) ** (2 - 2 / depth) if negative_slope else 1.0
+    if not negative_slope:
+        return 1.0, 0.0
+    return abs(negative_slope) ** (2 - 2 / depth), 2 * abs(math.log(abs(negative_slope)))
 
 
 def sharpness(kernel: Float[Tensor, "n n d_out d_out"]) -> Float[Tensor, ""]:
