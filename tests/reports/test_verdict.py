@@ -95,6 +95,14 @@ def test_how_often_the_rank_comes_back_is_said() -> None:
     assert "of the rows that were held out first, and" in folded, "all rows, held out once each, read something else"
 
 
+@pytest.mark.parametrize(("name", "was"), [("one fewer", "was sure, and held against"), ("descent", "was in doubt,")])
+def test_it_says_whether_the_first_answer_was_in_doubt(name: str, was: str) -> None:
+    remedy = {"name": name, "words": "trained long", "rank": 3, "verdict": "CONFIDENT"}
+    line = said(verdict_of(discoveries.discovery(remedies=(remedy,))))["Doubts"]
+    assert f"the first answer {was}" in line.lower()
+    assert line.endswith("so the search trained long (3, confident).")
+
+
 def test_one_fewer_than_one_is_none() -> None:
     found = discoveries.discovery(rank=1, readings={"one_fewer": 306.0})
     assert said(verdict_of(found))["One fewer"] == "With none the error is 306 times as large."

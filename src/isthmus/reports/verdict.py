@@ -15,6 +15,7 @@ from isthmus.discovery.evidence.straight_halves import straight_halves
 from isthmus.discovery.groups.group_words import before_rounding, groups_in_words
 from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS
 from isthmus.discovery.remedies.anew import EveryRowHeldOut
+from isthmus.discovery.remedies.training import OneFewer
 from isthmus.reports.depth_words import depth_sentence
 from isthmus.reports.diagnosis_verdict import verdict_of_diagnosis
 from isthmus.reports.steepest_words import has_steepest, steepest_line
@@ -283,7 +284,8 @@ def remedies_sentence(found: Discovery) -> str:
     for one in found.remedies:
         verdict = Verdict[str(one["verdict"])].value.partition(":")[0]
         parts.append(f"{one['words']} ({one['rank']}, {verdict})")
-    return f"the first answer was in doubt, so the search {'; then '.join(parts)}."
+    was = "sure, and held against one dimension fewer" if found.remedies[0]["name"] == OneFewer.name else "in doubt"
+    return f"the first answer was {was}, so the search {'; then '.join(parts)}."
 
 
 def _interval(estimate: RankEstimate) -> str:
