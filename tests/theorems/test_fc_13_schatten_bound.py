@@ -74,3 +74,10 @@ def test_equal_singular_values_at_the_threshold_meet_the_count(threshold: float)
     if threshold != 1:
         with pytest.raises(AssertionError):  # tau^(1/L)
             assert_counts_three(penalty / (depth * threshold ** (1 / depth)))
+
+
+def test_a_count_within_the_numbers_is_given_though_the_power_of_the_threshold_is_not() -> None:
+    assert_close(large_singular_value_bound(penalty=1e-300, threshold=1e-155, depth=1), 1e10, relative=1e-12)
+    assert_close(large_singular_value_bound(penalty=1e300, threshold=1e155, depth=2) * 1e-145, 0.5, relative=1e-12)
+    assert large_singular_value_bound(penalty=1.0, threshold=1e-200, depth=1) == float("inf")
+    assert 0 < large_singular_value_bound(penalty=1e-300, threshold=1e200, depth=1) < 1e-300

@@ -127,3 +127,9 @@ def test_beyond_thirteen_points_the_stretch_rests_on_the_lower_bound() -> None:
     with pytest.raises(AssertionError):  # an upper bound on the path bounds nothing from below
         assert_certified(upper / diameter(x))
     assert_close(rank1_cost_lower_bound(x, y, depth=1), rank1_stretch(x, y) ** 2)
+
+
+def test_a_bound_beyond_the_numbers_is_the_largest_of_them() -> None:
+    x, y = torch.tensor([[0.0], [1.0]]).double() * 1e-155, torch.tensor([[0.0], [1.0]]).double()
+    assert 1e308 < rank1_cost_lower_bound(x, y, depth=1) < float("inf")
+    assert_close(rank1_cost_lower_bound(x, y, depth=2), 2e155)

@@ -168,3 +168,9 @@ def test_it_holds_layer_by_layer_on_a_trained_network() -> None:
         assert_at_most(e.excess, 2 * e.epsilon, slack=1e-9)
         with pytest.raises(AssertionError):
             assert_at_most(e.cost_of_identity, e.rank, slack=1e-9)
+
+
+def test_the_relaxation_of_a_small_layer_is_that_of_its_size() -> None:
+    assert layer_gamma(torch.eye(2).double() * 1e-170, relative=1e40) == pytest.approx(1e-300, rel=1e-12)
+    with pytest.raises(ValueError, match="layer_gamma: needs features whose square float64 holds"):
+        layer_gamma(torch.eye(2).double() * 1e200)

@@ -1,8 +1,10 @@
 """Networks with weights written down, each with the facts it realises and its id in docs/theorems.md.
 
-Those made of numbers take arrays of numpy and lists for tensors. Moves that rewrite a network: `networks`. Closed-form
+All take arrays of numpy and lists for tensors. Moves that rewrite a network: `networks`. Closed-form
 costs: `theory`. Weights found by training: `training`.
 """
+
+from inspect import isfunction
 
 from isthmus.constructions.bijections import RankedNetwork, between_bijections
 from isthmus.constructions.composition import IdentityComposition, compose_with_identity, merged_composition
@@ -58,8 +60,6 @@ __all__ = [
     "x_cross_example",
 ]
 
-balanced_linear_network = bridged(balanced_linear_network)
-lattice_sets = bridged(lattice_sets)
-max_affine_network = bridged(max_affine_network)
-piecewise_linear_network = bridged(piecewise_linear_network)
-rank_one_interpolator = bridged(rank_one_interpolator)
+globals().update(
+    {name: bridged(found) for name, found in list(globals().items()) if name in __all__ and isfunction(found)}
+)

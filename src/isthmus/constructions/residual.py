@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import expm1, inf, log
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.constructions.composition import Box, Layers, check_junction, non_negative_shift, shifted_pair
@@ -48,9 +49,9 @@ def residual_composition(
     depth: int,
     residual_weight: float,
     embedding_scale: float | None = None,
-    x: Tensor | None = None,
+    x: Float[Tensor, "n d_in"] | None = None,
     box: Box | None = None,
-    shift: Tensor | None = None,
+    shift: Float[Tensor, " inner"] | None = None,
 ) -> ResidualComposition:
     """The composition outer o inner as a ResNet with depth-2 blocks (*exact* where inner + shift >= 0).
 

@@ -7,6 +7,7 @@ from itertools import accumulate
 from math import expm1, log
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.constructions.composition import Box, non_negative_shift, shifted_pair
@@ -28,9 +29,9 @@ def shallow_residual_composition(
     residual_weight: float,
     embedding_scale: float | None = None,
     repeats: int | None = None,
-    x: Tensor | None = None,
+    x: Float[Tensor, "n d_in"] | None = None,
     box: Box | None = None,
-    shift: Tensor | None = None,
+    shift: Float[Tensor, " inner"] | None = None,
 ) -> ResidualComposition:
     """The composition outer o inner as a ResNet with depth-1 blocks (*exact* where inner + shift >= 0).
 

@@ -47,10 +47,10 @@ class Argument:
 
     def checked(self, value: Any, annotation: Any) -> Any:
         """The value, if it is what the annotation says."""
-        kinds = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+        kinds = members(annotation)
         if value is None and NoneType in kinds:
             return None
-        tensors = [kind for kind in kinds if _is_tensor(kind)]
+        tensors = [kind for kind in kinds if is_tensor(kind)]
         if tensors and (isinstance(value, Tensor) or not {float, int} & {*kinds}):
             return self._tensor(value, tensors)
         if {float, int, bool} & {*kinds}:
@@ -126,7 +126,7 @@ class Argument:
         return [self.at(place).checked(entry, kind) for place, entry in enumerate(entries)]
 
     def _tuple(self, value: Any, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
-        entries = value.tolist() if isinstance(value, Tensor) and value.ndim == 1 and not value.is_meta else value
+        entries = [*value] if isinstance(value, Tensor) and value.ndim and not value.is_meta else value
         if not isinstance(entries, list | tuple) or len(entries) != len(kinds):
             raise self.refuse(f"{len(kinds)} entries", value)
         return tuple(
@@ -155,15 +155,23 @@ def checked(
 
 
 def shown(value: object) -> str:
-    """A value in few words: numbers as they are, tensors by their shape, all else by its type."""
+    """A value in few words: numbers as they are, tensors by their shape, lists by their length, else by type."""
     if isinstance(value, Tensor):
         return f"a tensor of shape {tuple(value.shape)}"
     if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
         return "a larger one"
+    if isinstance(value, list | tuple):
+        return f"{type(value).__name__} of {len(value)} entries"  # pyright: ignore[reportUnknownArgumentType]
     return repr(value) if isinstance(value, int | float | complex | str | NoneType) else type(value).__name__
 
 
-def _is_tensor(kind: Any) -> bool:
+def members(annotation: Any) -> tuple[Any, ...]:
+    """The kinds that an annotation leaves open: those of a union, or itself."""
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+
+
+def is_tensor(kind: Any) -> bool:
+    """Whether an annotation is that of a tensor, with a shape or without."""
     return kind is Tensor or hasattr(kind, "dim_str")
 
 

@@ -1,23 +1,23 @@
-"""What the functions of this room take besides torch tensors: arrays and numbers of numpy, lists, several depths.
+"""What public functions take besides torch tensors: arrays and numbers of numpy, lists, several depths.
 
-Applied once, to every public function, in `isthmus.theory`. What they refuse: `annotated`, `inputs`.
+Applied once, to every public function of `theory` and of `constructions`. What they refuse: `annotated`, `inputs`.
 """
 
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, ParamSpec, TypeVar, get_origin
+from types import NoneType
+from typing import Any, ParamSpec, TypeVar, get_args, get_origin
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from isthmus.theory.annotated import checked
+from isthmus.theory.annotated import checked, is_tensor, members
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_LISTS = (Sequence, tuple, list)
 _MAY_BE_NAN = ("balancedness_slope",)  # which has no slope to give where all biases vanish, and says so
 Listed = list[Any] | tuple[Any, ...]
 
@@ -25,18 +25,18 @@ Listed = list[Any] | tuple[Any, ...]
 def bridged(function: Callable[P, R]) -> Callable[P, R]:
     """The function, with arrays and lists of numbers turned into float64 tensors (float32 arrays stay float32).
 
-    Several depths give the results one after the other: tensors and numbers stacked, all else as a list.
+    What an argument is turned into stands in its annotation: tensors, lists and tuples of them, plain numbers. Several
+    depths give the results one after the other: tensors and numbers stacked, all else as a list.
     """
     signature = inspect.signature(function)
     annotations = {name: parameter.annotation for name, parameter in signature.parameters.items()}
-    lists = {name for name, kind in annotations.items() if get_origin(kind) in _LISTS}
 
     def once(given: Mapping[str, Any]) -> Any:
         complaints: list[Exception] = []
         values = checked(function.__name__, given, annotations, complaints)
         try:
             found = function(**values)  # pyright: ignore[reportCallIssue]
-        except torch.linalg.LinAlgError as error:
+        except (torch.linalg.LinAlgError, OverflowError) as error:
             raise _out_of_range(function.__name__) from error
         except (RuntimeError, IndexError, TypeError, ValueError) as error:
             if complaints and not any(words in str(error) for words in ("needs ", function.__name__)):
@@ -53,16 +53,15 @@ def bridged(function: Callable[P, R]) -> Callable[P, R]:
         except TypeError:
             return function(*args, **kwargs)  # which says what is missing, or too many
         given = {
-            name: _as_torch(f"{function.__name__}: needs {name}", value, listed=name in lists)
+            name: _as_annotated(f"{function.__name__}: needs {name}", value, annotations[name])
             for name, value in bound.items()
         }
         _refuse_matrices(function.__name__, bound, given)
-        depth = given.get("depth")
-        if not isinstance(depth, Tensor) or not depth.ndim:
+        depths = _whole_numbers(given.get("depth"))
+        if depths is None:
             return once(given)
-        depths = [int(one) if float(one).is_integer() else float(one) for one in depth.flatten().tolist()]
         if not depths:
-            raise ValueError(f"{function.__name__}: needs a depth; got none, shape {tuple(depth.shape)}.")
+            raise ValueError(f"{function.__name__}: needs a depth; got none.")
         return _stacked([once({**given, "depth": one}) for one in depths])
 
     return call
@@ -78,24 +77,69 @@ def _refuse_matrices(call: str, came: Mapping[str, object], given: Mapping[str, 
         )
 
 
+def _whole_numbers(several: Any) -> list[Any] | None:
+    """Several depths in a row, from a list, an array or a tensor of them; None for what is no such thing."""
+    entries = several.tolist() if isinstance(several, Tensor) and several.ndim and not several.is_meta else several
+    if isinstance(entries, range):
+        return [*entries]
+    if not _holds_numbers(entries):
+        return None
+    flat = [one for entry in entries for one in (_whole_numbers(entry) or [entry])]
+    return [int(one) if isinstance(one, float) and one.is_integer() else one for one in flat if one != []]
+
+
 def as_torch(value: Any) -> Any:
     """An array or a list of numbers as a tensor, as `bridged` functions take it; anything else as it is."""
-    return _as_torch("needs it", value, listed=False)
+    return _tensor_of("needs it", value)
 
 
-def _as_torch(needs: str, value: Any, *, listed: bool) -> Any:
+def _as_annotated(needs: str, value: Any, annotation: Any) -> Any:
+    """The value with its arrays and lists turned into what the annotation names; anything else as it is."""
+    kinds = [kind for kind in members(annotation) if kind is not NoneType]
+    if isinstance(value, np.generic):
+        return value.item()
+    if any(is_tensor(kind) for kind in kinds):
+        return _tensor_of(needs, value)
+    if {*kinds} <= {int, float, bool}:
+        return _plain(value)
+    value = [*_array_of(value)] if _is_array(value) and np.ndim(value) else value
+    [kind] = kinds
+    inner = get_args(kind)
+    if not isinstance(value, list | tuple) or get_origin(kind) not in (Sequence, list, tuple):
+        return value
+    entries: Listed = value
+    if get_origin(kind) is not tuple:
+        return [_as_annotated(needs, entry, inner[0]) for entry in entries]
+    if len(entries) != len(inner):
+        return value
+    return tuple(_as_annotated(needs, entry, one) for entry, one in zip(entries, inner, strict=True))
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of Python for those of an array, whole ones whole; lists of them likewise."""
+    if _is_array(value):
+        return _array_of(value).tolist()
+    return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value  # pyright: ignore[reportUnknownVariableType]
+
+
+def _is_array(value: object) -> bool:
+    return hasattr(value, "__array__") and not isinstance(value, Tensor)
+
+
+def _array_of(value: Any) -> Any:
+    """The array, with NaN where it is masked."""
+    is_masked = isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value)  # pyright: ignore[reportUnknownMemberType]
+    return np.ma.filled(value.astype(np.float64), np.nan) if is_masked else np.asarray(value)
+
+
+def _tensor_of(needs: str, value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, list | tuple):
-        entries: Listed = value
-        if listed:
-            return type(entries)(_as_torch(needs, entry, listed=not _holds_numbers(entry)) for entry in entries)
-        return _numbers(needs, np.array(entries, dtype=object)) if _holds_numbers(entries) else value
-    if isinstance(value, Tensor) or not hasattr(value, "__array__"):
+        return _numbers(needs, np.array(value, dtype=object)) if _holds_numbers(value) else value
+    if not _is_array(value):
         return value
-    array = (
-        np.ma.filled(value.astype(np.float64), np.nan) if isinstance(value, np.ma.MaskedArray) else np.asarray(value)
-    )
+    array = _array_of(value)
     return array.item() if not array.ndim else _numbers(needs, array)
 
 

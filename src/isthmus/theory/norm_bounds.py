@@ -11,6 +11,7 @@ from torch import Tensor
 
 from isthmus.theory.enclosures import power_sum_bound, rounded, rounded_up
 from isthmus.theory.inputs import Real, check_depth, check_positive, check_singular_values
+from isthmus.theory.scales import scaled_power
 
 
 def large_singular_value_bound(*, penalty: Real, threshold: Real, depth: int) -> float:
@@ -29,7 +30,7 @@ def large_singular_value_bound(*, penalty: Real, threshold: Real, depth: int) ->
     Raises:
         ValueError: `threshold` <= 0, `penalty` <= 0, `depth` < 1.
 
-    Accuracy: rounding, upward: a bound of 3 never comes out as 2.99.
+    Accuracy: rounding, upward: a bound of 3 never comes out as 2.99; infinite beyond the range of float64.
     Source: corollary of Jacot 2023a, Proposition 3. Test: FC-13.
 
     >>> round(theory.large_singular_value_bound(penalty=12, threshold=0.5, depth=4), 3)
@@ -39,8 +40,9 @@ def large_singular_value_bound(*, penalty: Real, threshold: Real, depth: int) ->
     check_positive(call, "penalty", penalty)
     check_positive(call, "threshold", threshold)
     check_depth(call, depth)
-    exponent = -2 / depth * math.log(threshold)
-    return rounded(penalty / depth * math.exp(exponent), abs(exponent), up=True)
+    bound = scaled_power(penalty / depth, float(threshold), -2 / depth)
+    # one number up, for what has no digits left
+    return math.nextafter(rounded(bound, 2 / depth * abs(math.log(threshold)), up=True), math.inf)
 
 
 def trailing_singular_value_bound(

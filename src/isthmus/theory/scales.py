@@ -29,6 +29,13 @@ def resized(number: float, by: int) -> float:
         return math.copysign(math.inf, number)
 
 
+def scaled_power(factor: float, base: float, power: float) -> float:
+    """A factor times base^power, base > 0, -2 <= power <= 2, which overflows or vanishes only where it itself does."""
+    third, by = math.frexp(math.exp(power * math.log(base) / 3))
+    mantissa, size = math.frexp(factor)
+    return resized(mantissa * third**3, size + 3 * by)
+
+
 def unit(values: Tensor) -> Tensor:
     """The tensor with its largest |value| in [1/2, 1), or 0."""
     return shifted(values, -exponent(values))

@@ -14,7 +14,7 @@ from torch import Tensor
 from isthmus.errors import ShapeError
 from isthmus.theory.enclosures import rounded
 from isthmus.theory.inputs import check_depth, check_tensor
-from isthmus.theory.scales import exponent, resized, shifted
+from isthmus.theory.scales import exponent, resized, scaled_power, shifted
 
 _LARGEST_EXACT = 13
 _Distances = NDArray[np.floating]
@@ -121,7 +121,7 @@ def rank1_stretch(x: Float[Tensor, "n d_in"], y: Float[Tensor, "n d_out"]) -> fl
             f"rank1_stretch: needs inputs that differ where outputs do; got {len(x)} equal inputs with outputs along a "
             f"path of {path:.3g}. No function has these values."
         )
-    return rounded(path / width, len(y) + x.shape[1] + y.shape[1], up=False)
+    return rounded(min(path / width, sys.float_info.max), len(y) + x.shape[1] + y.shape[1], up=False)
 
 
 def rank1_cost_lower_bound(x: Float[Tensor, "n d_in"], y: Float[Tensor, "n d_out"], *, depth: int) -> float:
@@ -148,7 +148,10 @@ def rank1_cost_lower_bound(x: Float[Tensor, "n d_in"], y: Float[Tensor, "n d_out
     """
     check_depth("rank1_cost_lower_bound", depth)
     stretch = rank1_stretch(x, y)
-    return rounded(depth * stretch ** (2 / depth), abs(math.log(stretch)) if stretch > 0 else 0, up=False)
+    if stretch == 0:
+        return 0.0
+    bound = min(scaled_power(float(depth), stretch, 2 / depth), sys.float_info.max)
+    return rounded(bound, 2 / depth * abs(math.log(stretch)), up=False)
 
 
 def _held_karp(distances: _Distances) -> float:
