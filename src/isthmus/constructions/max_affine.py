@@ -18,6 +18,7 @@ from isthmus.networks.layers import check_numbers
 
 Groups = list[list[int]]
 NEAR = 1e-9  # of the largest value: a piece so near to the function at a point is its piece there
+NO_WEIGHT = 1e-13  # of a unit vector: to drop a weight, or to keep it, is wrong by as much of the pieces' values
 
 
 def max_affine_network(slopes: Float[Tensor, "m d_in"], offsets: Float[Tensor, " m"]) -> FullyConnected:
@@ -87,8 +88,9 @@ def shallow_lattice_network(
         ShapeError: no piece, or slopes and offsets that do not fit.
         ValueError: no set, an empty set, or a piece outside 0..m-1.
 
-    Accuracy: rounding grows with the number of maxima. Cost: up to 2^m of them, so for few pieces; `lattice_network` is
-    deeper and narrower.
+    Accuracy: rounding of the largest piece at a point, at every size of slopes and offsets; it grows with the number of
+    maxima, to 1e-13 where gradients all but lie in fewer dimensions. Cost: up to 2^m of them, so for few pieces;
+    `lattice_network` is deeper and narrower.
     Source: Wang and Sun 2005, Arora, Basu, Mianjy and Mukherjee 2018, in Jacot 2023a, Corollary 1. Test: FC-17.
 
     >>> network = constructions.shallow_lattice_network(torch.tensor([[1.0], [-1.0]]), torch.zeros(2), [[0], [1]])
@@ -126,7 +128,8 @@ def lattice_sets(
         slopes: gradients of the m pieces.
         offsets: their constants.
         points: points as rows.
-        tolerance: rounding by which l_i(p) may fall short of f(p), absolute.
+        tolerance: rounding by which l_i(p) may fall short of f(p), relative to the largest term of a piece there; at
+            least 8 eps of their type.
 
     Raises:
         ShapeError: no piece, or slopes and offsets that do not fit.
@@ -144,14 +147,20 @@ def lattice_sets(
         raise ValueError(f"lattice_sets(tolerance={tolerance}): needs a finite tolerance >= 0; 1e-12 covers rounding.")
     with torch.no_grad():
         pieces, values = points @ slopes.T + offsets, function(points).reshape(-1, 1)
-    missed = (pieces - values).abs().amin(1) > tolerance + NEAR * values.abs().max() if len(points) else values > 0
+    terms = (points.abs() @ slopes.abs().T + offsets.abs()).amax(1, keepdim=True)
+    rounding = max(tolerance, 8 * torch.finfo(pieces.dtype).eps) * terms
+    missed = (
+        (pieces - values).abs().amin(1, keepdim=True) > rounding + NEAR * values.abs().max()
+        if len(points)
+        else rounding > 0
+    )
     if bool(missed.any()):
         where = points[int(torch.nonzero(missed)[0, 0])].tolist()
         raise ValueError(
             f"lattice_sets: needs every piece of the function; none of {len(slopes)} has its value at {where}. Add the "
             "piece that is there: without it no lattice form is the function."
         )
-    above = pieces >= values - tolerance
+    above = pieces >= values - rounding
     distinct = sorted({tuple(torch.nonzero(row).flatten().tolist()) for row in above}, key=len)
     minimal: list[list[int]] = []
     for candidate in distinct:
@@ -182,8 +191,9 @@ def _radon(numbers: list[int], pieces: Tensor) -> tuple[frozenset[int], frozense
     """
     chosen = pieces[numbers]
     lifted = torch.cat([chosen[:, :-1], torch.ones(len(chosen), 1, dtype=chosen.dtype)], 1)
-    weights = torch.linalg.svd(lifted.mT).Vh[-1]
-    weights = torch.where(weights.abs() > NEAR, weights, torch.zeros_like(weights))
+    sizes = lifted.abs().amax(0)  # of the coordinates, whose units say nothing: beside 1 small gradients look like 0
+    weights = torch.linalg.svd((lifted / torch.where(sizes > 0, sizes, 1.0)).mT).Vh[-1]
+    weights = torch.where(weights.abs() > NO_WEIGHT, weights, torch.zeros_like(weights))
     if float(weights @ chosen[:, -1]) < 0:
         weights = -weights
     above, below = (frozenset(i for i, w in zip(numbers, weights, strict=True) if s * w > 0) for s in (1, -1))

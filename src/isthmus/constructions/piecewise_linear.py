@@ -4,6 +4,7 @@ Piecewise-linear functions of several variables: `constructions.max_affine`.
 """
 
 from dataclasses import dataclass
+from math import inf, isnan
 
 import torch
 from jaxtyping import Float
@@ -13,6 +14,7 @@ from isthmus.constructions.composition import compose_with_identity, merged_comp
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks import FullyConnected
 from isthmus.networks.layers import check_numbers
+from isthmus.theory.scales import lengths, unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +57,9 @@ def piecewise_linear_network(
 
     Raises:
         ShapeError: knots, values and slopes that do not fit.
-        ValueError: knots that do not increase strictly.
+        ValueError: knots that do not increase strictly, or a slope between them that float64 does not hold.
 
-    Accuracy: rounding times the largest slope times the range of the knots.
+    Accuracy: rounding times the largest slope times the range of the knots, at every size of knots and values.
     Source: Jacot 2023a, Corollary 1. Test: FC-17.
 
     >>> network = constructions.piecewise_linear_network(torch.tensor([0.0, 1.0]), torch.tensor([[0.0], [2.0]]))
@@ -68,6 +70,7 @@ def piecewise_linear_network(
     t, y = knots.double(), values.double()
     flat = torch.zeros_like(y[0])
     left, right = (flat if slope is None else slope.double() for slope in (left_slope, right_slope))
+    _check_slopes("piecewise_linear_network", t, y)
     rows, outgoing = _neurons(t, y, left, right)
     return FullyConnected.from_layers([rows[:, :1], outgoing.T], [rows[:, 1], y[0]])
 
@@ -82,7 +85,7 @@ def _neurons(t: Tensor, y: Tensor, left: Tensor, right: Tensor) -> tuple[Tensor,
     used = (changes != 0).any(1)
     used[0] |= not used.any()  # a constant keeps one neuron of zero weight
     rows, changes = rows[used], changes[used]
-    scale = (changes.norm(dim=1) / rows.norm(dim=1)).sqrt()
+    scale = lengths(changes).sqrt() / lengths(rows).sqrt()  # of which no quotient is formed: it may be no number
     return rows * scale[:, None], changes / torch.where(scale > 0, scale, torch.ones_like(scale))[:, None]
 
 
@@ -115,9 +118,10 @@ def rank_one_interpolator(
     Raises:
         ShapeError: x and y with different numbers of rows, or a direction of another size.
         DataError: two samples with the same projection and different targets in every direction tried.
-        ValueError: depth < 2, a direction of length 0, or none to try.
+        ValueError: depth < 2, a direction of length 0, or none to try; data whose slopes or squares leave float64.
 
-    Accuracy: rounding times the largest slope, about |y| / (smallest gap of t).
+    Accuracy: rounding times the largest slope, about |y| / (smallest gap of t), times the range of t; sizes of inputs
+    and targets from 1e-150 to 1e150 change nothing in this.
     Source: Jacot 2023a, Proposition 2. Test: FC-19.
 
     >>> made = constructions.rank_one_interpolator(torch.eye(3), torch.eye(3), depth=9, num_directions=5)
@@ -129,14 +133,11 @@ def rank_one_interpolator(
         raise ValueError(f"rank_one_interpolator(num_directions={num_directions}): needs at least one direction.")
     x, y = x.double(), y.double()
     candidates = candidate_directions(x, num_directions, seed) if direction is None else direction.double()[None]
-    candidates = candidates / candidates.norm(dim=1, keepdim=True)
+    candidates = candidates / lengths(candidates)[:, None]
     costs = [end_cost(x @ u, y, depth) for u in candidates]
     best = min(range(len(costs)), key=costs.__getitem__)
-    if costs[best] == float("inf"):
-        raise DataError(
-            "rank_one_interpolator(x, y): needs samples whose projections differ wherever their targets do; every "
-            "direction tried has two equal projections with different targets. Remove contradicting rows."
-        )
+    if costs[best] == inf:
+        _refuse([x @ u for u in candidates], y)
     u = candidates[best]
     network = _through(x @ u, y, u, depth)
     with torch.no_grad():
@@ -147,6 +148,7 @@ def rank_one_interpolator(
 def _through(t: Tensor, y: Tensor, u: Tensor, depth: int) -> FullyConnected:
     """The projection on u, identity layers, and the curve through (t, y)."""
     knots, values, last = _curve(t - t.min(), y)
+    _check_slopes("rank_one_interpolator", knots, values)
     curve = piecewise_linear_network(knots, values, right_slope=last)
     projection = FullyConnected.from_layers([u[None]], [-t.min()[None]])
     if depth == 2:
@@ -166,20 +168,40 @@ def _curve(t: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def end_cost(t: Tensor, y: Tensor, depth: int) -> float:
-    """Squared norm of the network without its identity layers; infinite where equal projections contradict.
+    """Squared norm of the network without its identity layers; infinite where projections contradict, or it overflows.
 
     From its numbers alone: to make the network of every direction takes three to four times as long.
     """
-    order = torch.argsort(t)
-    gaps, steps = (t - t.min())[order].diff(), y[order].diff(dim=0)
-    if bool(((gaps == 0) & (steps != 0).any(1)).any()):
-        return float("inf")
+    if _contradict(t, y):
+        return inf
     knots, values, last = _curve(t - t.min(), y)
     rows, outgoing = _neurons(knots, values, torch.zeros_like(last), last)
     behind = outgoing.square().sum() + values[0].square().sum()
     if depth == 2:  # the projection is merged into the first layer of the curve
-        return float(rows[:, 0].square().sum() + (rows[:, 1] - rows[:, 0] * t.min()).square().sum() + behind)
-    return 1 + float(rows.square().sum() + behind + t.min().square())
+        cost = float(rows[:, 0].square().sum() + (rows[:, 1] - rows[:, 0] * t.min()).square().sum() + behind)
+    else:
+        cost = 1 + float(rows.square().sum() + behind + t.min().square())
+    return inf if isnan(cost) else cost
+
+
+def _contradict(t: Tensor, y: Tensor) -> bool:
+    """Whether two equal projections have different targets."""
+    order = torch.argsort(t)
+    gaps, steps = (t - t.min())[order].diff(), y[order].diff(dim=0)
+    return bool(((gaps == 0) & (steps != 0).any(1)).any())
+
+
+def _refuse(projections: list[Tensor], y: Tensor) -> None:
+    """Say why no direction will do."""
+    if all(_contradict(t, y) for t in projections):
+        raise DataError(
+            "rank_one_interpolator(x, y): needs samples whose projections differ wherever their targets do; every "
+            "direction tried has two equal projections with different targets. Remove contradicting rows."
+        )
+    raise ValueError(
+        "rank_one_interpolator: needs inputs, targets and slopes whose squares float64 holds; these leave its range in "
+        "every direction tried. Rescale them."
+    )
 
 
 def candidate_directions(x: Tensor, count: int, seed: int) -> Tensor:
@@ -189,7 +211,7 @@ def candidate_directions(x: Tensor, count: int, seed: int) -> Tensor:
     mean = x.mean(0)
     if x.shape[1] == 1 or not bool(mean.any()):
         return drawn
-    mean = mean / mean.norm()
+    mean = unit(mean) / unit(mean).norm()
     across = drawn - torch.outer(drawn @ mean, mean)
     return torch.cat([drawn, across - torch.outer(across @ mean, mean)])
 
@@ -205,6 +227,18 @@ def _check_knots(knots: Tensor, values: Tensor, left: Tensor | None, right: Tens
     check_numbers("piecewise_linear_network", knots=knots, values=values, left_slope=left, right_slope=right)
     if not bool((knots.diff() > 0).all()):
         raise ValueError("piecewise_linear_network: needs strictly increasing knots. Sort them and drop repetitions.")
+
+
+def _check_slopes(call: str, t: Tensor, y: Tensor) -> None:
+    """Raise where a slope or a change of slopes is no number with all its digits."""
+    steps, gaps = y.diff(dim=0), t.diff()[:, None]
+    slopes = steps / gaps
+    lost = (steps != 0) & (slopes.abs() < torch.finfo(slopes.dtype).tiny)
+    if bool(lost.any()) or not all(bool(torch.isfinite(part).all()) for part in (steps, gaps, slopes.diff(dim=0))):
+        raise ValueError(
+            f"{call}: needs slopes between the knots that float64 holds, 2e-308 to 1e308; these values and knots have "
+            "others. Rescale them."
+        )
 
 
 def _check_interpolation(x: Tensor, y: Tensor, depth: int, direction: Tensor | None) -> None:

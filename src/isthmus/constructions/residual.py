@@ -76,6 +76,8 @@ def residual_composition(
         ValueError: a leaky network, lambda or s outside (0, 1), a depth that leaves no scaling block, or not exactly
             one of x, box and shift.
 
+    Accuracy: each state has the rounding of the one that it cancels: inner values much smaller than the inputs, and
+    outputs than inner values, lose digits, as they do not in `shallow_residual_composition`.
     Source: Boix-Adsera 2025, Theorem 3.3, with three misprints corrected (sqrt(tau^{1/L'} - 1), beta = sqrt(lambda),
     parenthesis of the cost). Test: RES-13.
 

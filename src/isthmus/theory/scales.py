@@ -41,6 +41,13 @@ def unit(values: Tensor) -> Tensor:
     return shifted(values, -exponent(values))
 
 
+def lengths(rows: Tensor) -> Tensor:
+    """Euclidean norms along the last axis, of rows of very different sizes too, which underflow as `norm` does."""
+    largest = rows.detach().abs().amax(-1, keepdim=True)
+    size = torch.where(largest > 0, largest / (2 * torch.frexp(largest).mantissa), 1.0)  # a power of two
+    return torch.linalg.vector_norm(rows / size, dim=-1) * size[..., 0]
+
+
 def norm(values: Tensor) -> Tensor:
     """Euclidean norm of all entries, which underflows or overflows only where it itself does."""
     size = exponent(values)
