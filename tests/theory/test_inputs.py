@@ -1,5 +1,6 @@
 """Every public function refuses bad input before any work, in words that say what to do."""
 
+import inspect
 from collections.abc import Callable, Iterator
 
 import jaxtyping
@@ -180,11 +181,13 @@ def test_ranks_larger_than_the_matrix_are_refused(rank: int) -> None:
 
 
 def test_a_matrix_is_no_list_of_singular_values() -> None:
-    costs = ("resnet_cost", "resnet_growth", "resnet_cost_gradient", "block_cost", "participation_ratio")
-    for name in (*costs, "trailing_singular_value_bound", "spectral_gap_rank"):
+    functions = {name: getattr(theory, name) for name in theory.__all__ if inspect.isfunction(getattr(theory, name))}
+    takers = {name for name, one in functions.items() if "singular_values" in inspect.signature(one).parameters}
+    assert takers <= set(TAKES_SPECTRUM)
+    for name in takers:
         with pytest.raises(ValueError, match=rf"{name}: needs singular_values that fall .*svdvals"):
-            TAKES_SPECTRUM[name](torch.tensor([[2.0, 1.0], [0.0, 3.0]], dtype=torch.float64))
-        TAKES_SPECTRUM[name](torch.tensor([[2.0, 1.0], [3.0, 0.0]], dtype=torch.float64))  # two spectra
+            TAKES_SPECTRUM[name](torch.tensor([[1.0, 2.0], [2.0, 1.0]], dtype=torch.float64))
+        TAKES_SPECTRUM[name](torch.tensor([[2.0, 1.0], [3.0, 0.5]], dtype=torch.float64))  # two spectra
         TAKES_SPECTRUM[name](torch.tensor([1.0, 2.0], dtype=torch.float64))  # one, in any order
 
 

@@ -42,7 +42,10 @@ def check_tensor(call: str, name: str, tensor: object, *, least_ndim: int = 0, n
 
 
 def check_singular_values(call: str, values: object) -> Tensor:
-    """The argument itself, if it holds finite numbers >= 0, in several rows only if each of them falls."""
+    """The argument itself, if it holds finite numbers >= 0, in several rows only if each of them falls.
+
+    A tensor whose rows fall is a batch of spectra: a matrix that happens to look so cannot be told from one.
+    """
     values = check_tensor(call, "singular_values", values, least_ndim=1)
     if values.numel() and float(values.detach().min()) < 0:
         raise ValueError(

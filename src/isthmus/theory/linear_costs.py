@@ -11,7 +11,7 @@ from torch import Tensor
 
 from isthmus.errors import ShapeError
 from isthmus.theory.enclosures import rounded_up
-from isthmus.theory.inputs import check_depth, check_rank, check_tensor
+from isthmus.theory.inputs import check_depth, check_rank, check_singular_values, check_tensor
 from isthmus.theory.scales import exponent, shifted
 from isthmus.theory.spectra import kept_singular_values, power_sum
 
@@ -213,11 +213,12 @@ def linear_path_cost(singular_values: Float[Tensor, "*batch r"], *, depth: int) 
     minimiser of `linear_cost` need not: their limit shows that linear maps cost 2 log |A|_+ on such domains.
 
     Args:
-        singular_values: the non-zero singular values of A.
+        singular_values: the non-zero singular values of A; several spectra as rows of a torch tensor, each falling.
         depth: number of weight matrices L, at least 1.
 
     Raises:
-        ValueError: `depth` < 1, a value <= 0, NaN or infinity. TypeError: complex or integer tensor.
+        ValueError: `depth` < 1, a value <= 0, rows that do not fall (a matrix), NaN or infinity. TypeError: complex or
+            integer tensor.
 
     Returns:
         Scalar per spectrum, in squared-weight units.
@@ -229,7 +230,7 @@ def linear_path_cost(singular_values: Float[Tensor, "*batch r"], *, depth: int) 
     """
     call = "linear_path_cost"
     check_depth(call, depth)
-    check_tensor(call, "singular_values", singular_values, least_ndim=1)
+    check_singular_values(call, singular_values)
     if singular_values.numel() and float(singular_values.detach().min()) <= 0:
         raise ValueError(
             f"{call}: needs singular_values > 0; got {float(singular_values.min()):.3g}. Pass the non-zero ones only."

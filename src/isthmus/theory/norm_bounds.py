@@ -54,7 +54,7 @@ def trailing_singular_value_bound(
 
     Args:
         singular_values: the k largest singular values of Jf(x), or what is certainly there of them
-            (`enclosed_singular_values(...).lower`); k = 0 bounds s_1.
+            (`enclosed_singular_values(...).lower`); k = 0 bounds s_1. Several spectra: rows that fall.
         penalty: |W|^2, sum of squares of all weights and biases.
         depth: number of weight matrices L, at least 1.
 

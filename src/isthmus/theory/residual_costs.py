@@ -123,7 +123,8 @@ def resnet_cost(
     Falls with depth, so the infinite-depth cost is a *lower bound* at every depth. Concave and rising in each sigma.
 
     Args:
-        singular_values: of the map, any order, zeros allowed; summed over the last axis.
+        singular_values: of the map, any order, zeros allowed; several spectra as rows of a torch tensor, each falling,
+            as those of a matrix seldom do. Summed over the last axis.
         residual_weight: lam > 0, cost of the residual blocks relative to embedding and unembedding. Not a ridge:
             uniform weight decay is lam = 1 for blocks of two matrices, lam = 1/(2L) for blocks of one.
         depth: number of residual blocks L, at least 1; None for the limit of infinite depth.
@@ -159,7 +160,7 @@ def resnet_growth(
         each direction is multiplied by (1 + alpha/L) per block, e^alpha in the limit;   0 below lam for blocks of two
 
     Args:
-        singular_values: of the map.
+        singular_values: of the map, or several spectra, as in `resnet_cost`.
         residual_weight: lam > 0, as in `resnet_cost`.
         depth: number of residual blocks L, or None for infinite depth.
         block_depth: weight matrices per block, 1 or 2.
@@ -188,7 +189,7 @@ def resnet_cost_gradient(
         dc/dsigma_i = (1 + alpha_i/L)^(-L),   e^(-alpha_i) at infinite depth;   between 0 and 1, falling in sigma_i
 
     Args:
-        singular_values: of the map.
+        singular_values: of the map, or several spectra, as in `resnet_cost`.
         residual_weight: lam > 0, as in `resnet_cost`.
         depth: number of residual blocks L, or None for infinite depth.
         block_depth: weight matrices per block, 1 or 2.
@@ -221,7 +222,7 @@ def block_cost(
     matrices would need f(t) = t^(2/D), which is not convex: they are not covered.
 
     Args:
-        singular_values: of the map; summed over the last axis.
+        singular_values: of the map, or several spectra, as in `resnet_cost`; summed over the last axis.
         block: f, elementwise, differentiable by torch, convex and rising with f(0) = 0 (checked at a few points).
         depth: number of residual blocks L, at least 1.
 

@@ -112,7 +112,7 @@ def spectral_gap_rank(singular_values: Float[Tensor, "*batch r"], *, floor: Real
     The appended floor lets full rank be answered; a zero spectrum gives 0. How large the ratio is: `spectral_gap`.
 
     Args:
-        singular_values: falling, >= 0.
+        singular_values: falling, >= 0; several spectra as rows of a torch tensor.
         floor: relative size below which a value is noise, in (0, 1).
 
     Raises:
@@ -156,7 +156,7 @@ def energy_rank(singular_values: Float[Tensor, "*batch r"], *, share: Real) -> I
     """Least number of directions that hold a share of the energy sum s^2; 0 for a zero spectrum (*exact*).
 
     Args:
-        singular_values: falling, >= 0.
+        singular_values: falling, >= 0; several spectra as rows of a torch tensor.
         share: in (0, 1).
 
     Raises:
@@ -186,6 +186,9 @@ def entropy_rank(singular_values: Float[Tensor, "*batch r"]) -> Float[Tensor, "*
 
 def participation_ratio(singular_values: Float[Tensor, "*batch r"]) -> Float[Tensor, "*batch"]:
     """Participation ratio (sum s^2)^2 / sum s^4: k for k equal values, 0 for none (*estimate* of a dimension).
+
+    Args:
+        singular_values: >= 0; several spectra as rows of a torch tensor, each falling.
 
     Raises:
         ValueError: a negative value, NaN or infinity. TypeError: complex or integer tensor.
