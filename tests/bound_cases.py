@@ -24,7 +24,7 @@ from isthmus.constructions import (
     residual_composition,
     shallow_residual_composition,
 )
-from isthmus.networks import enclosed_jacobians
+from isthmus.networks import enclosed_jacobians, walk
 from isthmus.theory import (
     bottleneck_certificate,
     bottleneck_cost_upper_bound,
@@ -44,6 +44,7 @@ from isthmus.theory import (
     resnet_cost,
     resnet_jacobian_lower_bound,
     schatten_lower_bound,
+    spectral_gap_bound,
     suffix_jacobians,
     tangent_kernel_curvature,
     trailing_singular_value_bound,
@@ -166,6 +167,7 @@ def _layer_bounds(case: Case, network: FullyConnected, x: Tensor, cost: np.longd
         norms = torch.linalg.eigvalsh(curvature)[:, -1] * (1 + 1e-13)
         bounds = curvature_lower_bound(J, depth=network.depth, negative_slope=slope)
         case.inequalities += [("curvature", b, n) for b, n in zip(bounds.tolist(), norms.tolist(), strict=True)]
+        _gap(case, network, x)
     if slope == 0 and not network.linear and network.depth > 1:
         # rounded up: the bound is for the true norms
         norms = [float(layer_jacobian_bound(part).max()) * (1 + 1e-13) for part in (prefix, suffix)]
@@ -183,6 +185,23 @@ def _layer_bounds(case: Case, network: FullyConnected, x: Tensor, cost: np.longd
         for certificate in certificates:
             made = certificate(net.weights, biases, point, rank=rank)
             case.at_most("near-identities", made.residuals.numpy().astype(np.longdouble).sum(), made.bound)
+
+
+def _gap(case: Case, network: FullyConnected, x: Tensor) -> None:
+    """Near rank 1 by the norms of the weights, where outputs differ."""
+    with torch.no_grad():
+        *hidden, y = (state.activation for state in walk(network, x))
+    error = 1e-10 * float(y.abs().max())
+    if float((y - y[0]).abs().max()) <= 10 * len(y) * error:
+        return
+    sizes = [float(w.detach().abs().max()) for w in network.weights]
+    norms = [size * float((w.detach() / size).norm()) for w, size in zip(network.weights, sizes, strict=True)]
+    bound = spectral_gap_bound(x, y, weight_norms=torch.tensor(norms, dtype=torch.float64), error=error)
+    centred = [Z / Z.abs().max() for Z in hidden]
+    values = [torch.linalg.svdvals(Z - Z.mean(0)) for Z in centred]
+    ranks = [2 * float((torch.linalg.vector_norm(s) / s[0]).log()) for s in values]
+    case.at_most("centred stable ranks", sum(ranks), bound.log_stable_ranks)
+    case.at_most("centred gap", min(float(s[1] / s[0]) if len(s) > 1 else 0.0 for s in values), bound.ratio)
 
 
 def balanced(draw: Draw) -> Case:

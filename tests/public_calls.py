@@ -104,6 +104,7 @@ def theory_calls() -> Calls:
         "sharpness": {"kernel": theory.tangent_kernel(layers)},
         "spanning_tree_certificate": {"x": r(5, 2), "values": r(5, 3), "lipschitz": 0.1},
         "spanning_tree_length": {"points": r(5, 2)},
+        "spectral_gap_bound": {"x": r(5, 3), "y": r(5, 2), "weight_norms": 3 * r(3), "error": 1e-12},
         "spectral_gap_profile": {"representations": [r(5, 3), r(5, 4)], "rank": 1},
         "spectral_gap_rank": {"singular_values": s, "floor": 0.01},
         "spectral_gap_ratios": {"representation": r(5, 3), "rank": 1},

@@ -36,6 +36,7 @@ OF_ONE: dict[str, tuple[Callable[[Tensor], object], Tensor, int]] = {
     "jacobian_rank_lower_bound": (lambda j: theory.jacobian_rank_lower_bound(j, tolerance=0.3).rank, J, 0),
     "negative_energy_fraction": (theory.negative_energy_fraction, A, 0),
     "spectral_gap_ratios": (lambda a: theory.spectral_gap_ratios(a, rank=1)[0], A, 0),
+    "spectral_gap_bound": (lambda a: theory.spectral_gap_bound(a, a[:, :2], weight_norms=2 * torch.ones(3)), A, 0),
     "cost_of_identity": (lambda a: theory.cost_of_identity(a, bias=False), A.abs(), 0),
     "energy_split": (lambda a: theory.energy_split(a, 2 * a, effective_depth=3, bias=False).lagrangian, A.abs(), 0),
     "covariance_coefficients": (lambda a: theory.covariance_coefficients(a[:2]), A, 0),

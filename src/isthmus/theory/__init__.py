@@ -92,7 +92,9 @@ from isthmus.theory.nonplanarity import (
     nonplanarity_bound,
 )
 from isthmus.theory.norm_bounds import (
+    SpectralGapBound,
     large_singular_value_bound,
+    spectral_gap_bound,
     trailing_singular_value_bound,
 )
 from isthmus.theory.representation_costs import (
@@ -176,6 +178,7 @@ __all__ = [
     "RankEstimate",
     "RelaxedEnergies",
     "ResnetFactors",
+    "SpectralGapBound",
     "SpectralGapProfile",
     "Verdict",
     "activation_norm_bound",
@@ -248,6 +251,7 @@ __all__ = [
     "sharpness",
     "spanning_tree_certificate",
     "spanning_tree_length",
+    "spectral_gap_bound",
     "spectral_gap_rank",
     "spectral_gap_profile",
     "spectral_gap_ratios",

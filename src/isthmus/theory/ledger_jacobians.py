@@ -47,6 +47,19 @@ def layers_of(found: NetworkFacts) -> ConnectedLayers:
     return found.layers
 
 
+def rounding_of_layers(found: NetworkFacts) -> list[float]:
+    """How far rounding can have moved what is computed in each layer from that of the true weights, at any sample."""
+    layers = layers_of(found)
+    size = 16 * layers.depth * max(max(weight.shape) for weight in layers.weights)
+    reach = torch.ones(()).double()  # of what is computed in a layer, biases included
+    moved: list[float] = []
+    for weight, bias, entering in zip(layers.weights, layers.biases, layers.enters, strict=True):
+        total = weight.norm() * entering.norm(dim=1).max() + (0.0 if bias is None else bias.norm())
+        reach = reach * weight.norm() + total
+        moved.append(size * torch.finfo(torch.float64).eps * float(reach))
+    return moved
+
+
 def _schatten(found: NetworkFacts) -> Tensor:
     return schatten_lower_bound(jacobians_of(found), depth=layers_of(found).depth, error=found.error)
 
@@ -113,11 +126,7 @@ def _tree(found: NetworkFacts) -> float:
     lipschitz = float(rounded_up(norms.prod(), size))
     if not lipschitz:
         return 0.0
-    reach = torch.ones(()).double()  # of what is computed in a layer, biases included
-    for weight, bias, entering in zip(layers.weights, layers.biases, layers.enters, strict=True):
-        total = weight.norm() * entering.norm(dim=1).max() + (0.0 if bias is None else bias.norm())
-        reach = reach * weight.norm() + total
-    moved = 2 * len(found.values) * size * torch.finfo(torch.float64).eps * float(reach)
+    moved = 2 * len(found.values) * rounding_of_layers(found)[-1]
     found_rank = spanning_tree_certificate(found.x, found.values, lipschitz=lipschitz)
     certified = found_rank.measured - moved > found_rank.threshold
     return float(found_rank.rank if certified else certain_rank(found) > 0)

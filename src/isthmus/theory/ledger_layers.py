@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from isthmus.theory.bottleneck import activation_norm_bound, bottleneck_certificate, representation_tail_bound
+from isthmus.theory.enclosures import rounded_up
 from isthmus.theory.leaky_bounds import layer_gamma
 from isthmus.theory.leaky_stability import negative_energy_fraction
 from isthmus.theory.ledger_entries import (
@@ -16,11 +17,13 @@ from isthmus.theory.ledger_entries import (
     of_full_rank,
     witness,
 )
-from isthmus.theory.ledger_jacobians import layers_of
+from isthmus.theory.ledger_jacobians import layers_of, rounding_of_layers
 from isthmus.theory.linearisation import suffix_jacobians
 from isthmus.theory.network_facts import NetworkFacts
+from isthmus.theory.norm_bounds import spectral_gap_bound
 from isthmus.theory.representation_costs import cost_of_identity, features
 from isthmus.theory.representations import nonlinearity_impact, spectral_gap_ratios
+from isthmus.theory.scales import norm
 from isthmus.theory.spectra import log_pseudo_determinant, stable_rank_nuclear
 from isthmus.theory.tangent_kernels import Layers, sharpness, tangent_kernel, tangent_kernel_trace
 
@@ -99,6 +102,14 @@ def _gap(found: NetworkFacts) -> float:
     return min(spectral_gap_ratios(z, rank=1)[0] for z in layers_of(found).enters[1:] if min(z.shape) > 1)
 
 
+def _gap_bound(found: NetworkFacts) -> float:
+    assert found.x is not None
+    assert found.values is not None
+    norms = torch.stack([rounded_up(norm(weight), weight.numel()) for weight in layers_of(found).weights])
+    error = rounding_of_layers(found)[-1]
+    return spectral_gap_bound(found.x, found.values, weight_norms=norms, error=error).ratio
+
+
 def _wide(found: NetworkFacts) -> str:
     enough = any(min(z.shape) > 1 for z in layers_of(found).enters[1:])
     return "" if enough else "needs a hidden layer of two neurons and two samples"
@@ -125,6 +136,8 @@ def _relaxed_cost(found: NetworkFacts) -> Tensor:
 OF_LAYERS = (
     Entry("FC-21", "spectral_gap_ratios", "exact", "least s_2 / s_1 of a hidden representation", _gap,
           (needs_layers, _hidden, _wide)),
+    Entry("FC-21", "spectral_gap_bound", "upper", "least s_2 / s_1 of a hidden representation, centred", _gap_bound,
+          (needs_layers, _hidden)),
     Entry("FC-38", "tangent_kernel_trace", "exact", "mean trace of the tangent kernel",
           lambda found: _traces(found).mean(), (needs_layers,)),
     Entry("FC-39", "activation_norm_bound", "upper", "mean over layers of |a(x)|^2, largest over the samples",

@@ -106,8 +106,8 @@ def spectral_gap_ratios(representation: Float[Tensor, "n width"], *, rank: int) 
 
         s_{k+1}(Z) / s_1(Z)  and  s_{k+1}(Z) / s_k(Z);   0 where the denominator vanishes
 
-    Uncentred, as in the statement that some layer of an optimal rank-1 fit has s_2 / s_1 = O(L^(-1/4)). That rate is to
-    be watched, not asserted: its constants are unknown.
+    Uncentred, as in the statement that some layer of an optimal rank-1 fit has s_2 / s_1 = O(L^(-1/4)), whose constants
+    are unknown. What is proved of every network is said of centred ones, Z - Z.mean(0): `spectral_gap_bound`.
 
     Args:
         representation: Z, samples as rows.
