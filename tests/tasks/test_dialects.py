@@ -196,3 +196,59 @@ def test_a_cell_is_changed_only_into_a_number(cell: str) -> None:
     proven = decimal_sign([cell])
     if proven is not None:
         assert proven in cell or cell.count({".": ",", ",": "."}[proven]) > 1
+
+
+def column_of(cells: list[str]) -> str:
+    return "a;b\n" + "".join(f"{cell};{i % 7}\n" for i, cell in enumerate(cells))
+
+
+POINTS_THAT_COULD_BE_THOUSANDS = {
+    "counted past a thousand": [f"{v:,}".replace(",", ".") for v in range(980, 1020)],
+    "zeros and signs": ["0", "-1.000", "12", "+3.250"] * 5,
+    "a missing cell": [*["7", "", "1.250", "NA"] * 5, "8"],
+    "all of them whole as decimals too": ["998", "999", "1.000", "2.000"] * 5,
+    "far down": [*["7", "8"] * 700, "1.250"],
+}
+POINTS_THAT_ARE_DECIMAL = {
+    "a zero before it": ["7", "0.998", "1.001"] * 5,
+    "another number of digits": ["7", "1.001", "1.5"] * 5,
+    "rounded all alike": ["12.345", "1.200", "998.250"] * 5,
+    "thousands without a point": ["7", "1.001", "1200"] * 5,
+    "an exponent": ["7", "1.001", "1.5e2"] * 5,
+    "whole ones with a point": ["7.0", "1.001"] * 5,
+    "in another column": ["998", "1.001"] * 5,
+}
+
+
+@pytest.mark.parametrize("cells", POINTS_THAT_COULD_BE_THOUSANDS.values(), ids=list(POINTS_THAT_COULD_BE_THOUSANDS))
+@pytest.mark.filterwarnings("ignore:.*separated by ';'", "ignore:.*left out rows")
+def test_a_point_that_could_stand_between_thousands_is_refused(tmp_path: Path, cells: list[str]) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text(column_of(cells))
+    with pytest.raises(DataError, match=r"'a' holds points before three digits in row.*--decimal.*Row \d+ is line"):
+        read_table(path, options=TableOptions(drop_missing=True))
+    assert read_table(path, options=TableOptions(leave_out=("a",))).x_names == ("b",)
+    for sign in ".,":  # what is said is done
+        task = read_table(path, options=TableOptions(decimal=sign, drop_missing=True))
+        meant = [float(cell.replace(".", "" if sign == "," else ".")) for cell in cells if cell not in {"", "NA"}]
+        np.testing.assert_array_equal(task.x[:, 0], meant)
+
+
+@pytest.mark.parametrize("cells", POINTS_THAT_ARE_DECIMAL.values(), ids=list(POINTS_THAT_ARE_DECIMAL))
+@pytest.mark.filterwarnings("ignore:.*separated by ';'")
+def test_a_point_that_is_proven_is_read_without_a_word(tmp_path: Path, cells: list[str]) -> None:
+    path = tmp_path / "d.csv"
+    rows = [f"{cell};0.{i}" for i, cell in enumerate(cells)] if cells == ["998", "1.001"] * 5 else []
+    path.write_text("\n".join(["a;b", *rows]) + "\n" if rows else column_of(cells))
+    np.testing.assert_array_equal(read_table(path).x[:, 0], list(map(float, cells)))
+
+
+def test_texts_of_other_tables_are_held_to_the_same(tmp_path: Path) -> None:
+    import pandas as pd
+
+    table = pd.DataFrame({"a": ["998", "1.001"] * 10, "b": range(20)})
+    table.to_parquet(tmp_path / "d.parquet")
+    with pytest.raises(DataError, match="'a' holds points before three digits in rows 2, 4"):
+        read_table(tmp_path / "d.parquet")
+    with pytest.raises(DataError, match="'a' holds points before three digits"):
+        read_table(tmp_path / "d.parquet", target="a")

@@ -8,6 +8,7 @@ import pandas as pd
 
 from isthmus.tasks.arrays import LARGEST, listing
 from isthmus.tasks.names import quoted
+from isthmus.tasks.written_numbers import MaybeThousands, is_grouped
 
 _FILL_IN, _CORRECT = "Fill in or remove these rows.", "Correct or remove these rows."
 _THOUSANDS = re.compile(r"\s*[+-]?\d{1,3}(,\d{3})+(\.\d*)?\s*")
@@ -67,6 +68,25 @@ def as_numbers(column: pd.Series) -> np.ndarray | CellProblem | None:
     return _checked(column, numbers)
 
 
+def column_numbers(column: pd.Series) -> np.ndarray | CellProblem | None:
+    """The same of a column that is known as a whole: what is written in it could be two numbers, and is refused."""
+    found = as_numbers(column)
+    if not isinstance(found, np.ndarray) or column.dtype != object:
+        return found
+    looks, cells = MaybeThousands(), [str(cell) for cell in column.to_numpy()]
+    for cell in cells:
+        looks.look(cell)
+    if not looks.holds:
+        return found
+    rows = [row for row, cell in enumerate(cells) if is_grouped(cell)]
+    return CellProblem(
+        f"column {quoted(column.name)} holds points before three digits in {listing([r + 1 for r in rows], 'row')} "
+        f"({cells[rows[0]].strip()!r}) and whole numbers below 1000 elsewhere: thousands, or decimals",
+        "Say the decimal sign (--decimal).",
+        tuple(rows[:1]),
+    )
+
+
 def as_number(cell: object) -> float:
     """A cell as a number; NaN where it is none. Python's own rule, without its underscores between digits."""
     if isinstance(cell, str):
@@ -87,8 +107,8 @@ def _text_among_numbers(column: object, values: np.ndarray, is_text: np.ndarray,
     name, rows = quoted(column), is_text.nonzero()[0]
     cells = [str(cell) for cell in values[rows[:1000]]]
     for pattern, what, remedy in (
-        (_THOUSANDS, "separators of thousands", "Write the numbers without them, or say the decimal sign."),
-        (_DECIMAL_COMMA, "decimal commas", "Write decimal points, or say the decimal sign."),
+        (_THOUSANDS, "separators of thousands", "Write the numbers without them, or say the decimal sign (--decimal)."),
+        (_DECIMAL_COMMA, "decimal commas", "Write decimal points, or say the decimal sign (--decimal)."),
     ):
         if all(pattern.fullmatch(cell) for cell in cells):
             listed = listing((rows + 1).tolist(), "row")

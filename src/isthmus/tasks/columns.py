@@ -15,7 +15,7 @@ from jaxtyping import Float64
 
 from isthmus.errors import DataError, DataWarning, outside
 from isthmus.tasks.arrays import counted, listing
-from isthmus.tasks.cells import CellProblem, as_numbers, missing_cells, unusable_type
+from isthmus.tasks.cells import CellProblem, column_numbers, missing_cells, unusable_type
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.names import checked_names, quoted
 
@@ -79,7 +79,7 @@ def input_columns(
 def made_column(column: pd.Series, problems: list[CellProblem]) -> tuple[list[InputColumn], list[np.ndarray]]:
     """What inputs a column makes, and their numbers; none where it cannot be used, which is added to `problems`."""
     name = str(column.name)
-    numbers = as_numbers(column)
+    numbers = column_numbers(column)
     if isinstance(numbers, CellProblem):
         problems.append(numbers)
     elif numbers is not None:
@@ -113,7 +113,7 @@ def target_columns(
     """Columns that are predicted as numbers, with their names; those that cannot be are added to `problems`."""
     parts: list[np.ndarray] = []
     for column in _series(table):
-        numbers = as_numbers(column)
+        numbers = column_numbers(column)
         if numbers is None:
             numbers = CellProblem(f"target column {quoted(column.name)} holds text",
                               "To predict classes name it as classes (--classes).")  # fmt: skip

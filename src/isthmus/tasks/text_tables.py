@@ -23,7 +23,7 @@ from isthmus.tasks.door import in_one_line, through_door
 from isthmus.tasks.names import checked_names, quoted
 from isthmus.tasks.table_options import AS_IT_COMES, TableOptions
 from isthmus.tasks.text_lines import PACKED, TextLines, checked_encoding
-from isthmus.tasks.written_numbers import plain_numbers
+from isthmus.tasks.written_numbers import MaybeThousands, maybe_thousands, plain_numbers
 from isthmus.tasks.written_units import WrittenUnits, units_below
 
 _HEAD = 1000  # lines that the guesses look at
@@ -123,7 +123,9 @@ def _read(
     table = _parsed(lines, texts, len(names), found.decimal, where)
     table = as_written(table) if has_header else table
     table.columns = list(names)
-    if found.decimal is not None:
+    if found.decimal is None:
+        _put_back_doubtful(table, lines, has_header=has_header)
+    else:
         table = _with_plain_numbers(table, texts, found.decimal, where, str(path))
     if has_header and not stripped[0] and header[0] not in keep:
         table = without_row_numbers(table, str(path))
@@ -150,6 +152,26 @@ def _parsed(lines: TextLines, texts: Mapping[int, type], width: int, decimal: st
                 f"{lines.path}: {listing(longer, 'line', shown=10)} {'has' if one else 'have'} more cells than the "
                 f"first row, which has {width}. Name every column, or correct {'it' if one else 'them'}."
             ) from None
+
+
+def _put_back_doubtful(table: pd.DataFrame, lines: TextLines, *, has_header: bool) -> None:
+    """Columns whose decimals could be thousands as they are written, for `cells` to refuse where they are used."""
+    places = [place for place, kind in enumerate(table.dtypes) if pd.api.types.is_float_dtype(kind)]
+    looked = {
+        place: (MaybeThousands(), list[str]()) for place in places if maybe_thousands(table.iloc[:, place].to_numpy())
+    }
+    for _, cells in itertools.islice(lines.rows() if looked else (), int(has_header), None):
+        for place, (looks, texts) in list(looked.items()):
+            texts.append(cells[place] if place < len(cells) else "")
+            looks.look(texts[-1])
+            if looks.is_ruled_out:
+                del looked[place]
+        if not looked:
+            return
+    for place, (looks, texts) in looked.items():
+        if looks.holds and len(texts) == len(table):
+            written = pd.Series(texts, dtype=object).where(table.iloc[:, place].notna().to_numpy(), None)
+            table.isetitem(place, written)
 
 
 def _with_plain_numbers(

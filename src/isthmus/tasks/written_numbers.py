@@ -4,11 +4,16 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
+import numpy as np
 import pandas as pd
 
 _EXPONENT = r"([eE][+-]?\d+)?"
 _BLANKS = " '\u2019\u00a0\u202f\u2009"  # between thousands, whatever the decimal sign: Swiss, French, SI
 _OTHER = {".": ",", ",": "."}
+_THOUSAND = 1000
+_GROUPED = re.compile(r"\s*[+-]?[1-9]\d{0,2}(\.\d{3})+\s*")
+_BELOW_THOUSAND = re.compile(r"\s*[+-]?(0|[1-9]\d{0,2})\s*")
+_NO_NUMBER = re.compile(r"\s*[+-]?(nan|inf|infinity)\s*", re.IGNORECASE)
 
 
 @cache
@@ -50,6 +55,44 @@ def _proofs(cell: str) -> Iterable[str]:
         is_fraction = fraction.fullmatch(cell) and not _written(other)[1].fullmatch(cell)
         if is_fraction or (cell.count(other) > 1 and whole.fullmatch(cell)):
             yield sign
+
+
+class MaybeThousands:
+    """Whether points in the cells of one column, as they are written, could stand between thousands as well.
+
+    So it is where every cell with a point ends in groups of three digits, "1.234", and all others are whole numbers
+    below 1,000: what is written of numbers with decimals has other lengths, a zero before the point, or a point in all.
+    """
+
+    def __init__(self) -> None:
+        self._seen = {"grouped": False, "whole": False}
+        self.is_ruled_out = False
+
+    def look(self, cell: str) -> None:
+        """Take one more cell into account; what is no number tells nothing."""
+        kind = "grouped" if _GROUPED.fullmatch(cell) else "whole" if _BELOW_THOUSAND.fullmatch(cell) else ""
+        if kind:
+            self._seen[kind] = True
+        elif is_number(cell) and not _NO_NUMBER.fullmatch(cell):
+            self.is_ruled_out = True
+
+    @property
+    def holds(self) -> bool:
+        """Of the cells so far."""
+        return not self.is_ruled_out and all(self._seen.values())
+
+
+def maybe_thousands(values: np.ndarray) -> bool:
+    """Whether numbers that were read with decimal points could have been written so, as far as their values tell."""
+    found = np.abs(values[~np.isnan(values)])
+    if not ((found < _THOUSAND) & ((found >= 1) | (found == 0))).all():
+        return False
+    return bool((np.round(found * _THOUSAND) / _THOUSAND == found).all())
+
+
+def is_grouped(cell: str) -> bool:
+    """Whether a cell is a whole number with points between thousands, or one with three decimals."""
+    return _GROUPED.fullmatch(cell) is not None
 
 
 def plain_numbers(column: pd.Series, decimal: str) -> pd.Series:
