@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from isthmus.errors import DataError, DataWarning
 from isthmus.tasks import read_table
-from isthmus.tasks.dialects import dialect_of, unit_row
+from isthmus.tasks.dialects import dialect_of
+from isthmus.tasks.first_rows import unit_row
 from isthmus.tasks.table_options import TableOptions
 from isthmus.tasks.written_numbers import decimal_sign, is_number, plain_numbers
 
@@ -57,7 +58,7 @@ WRITTEN: list[tuple[str, str, bytes, str]] = [
     ("UTF-16", "d.csv", lines(repr, ",").encode("utf-16"), "is UTF-16"),
     ("all at once", "d.dat.gz",
      gzip.compress((COMMENTS + lines(german, ";", names="time;flow;cost\nh;m³;€")).encode("utf-16")),
-     "UTF-16; .*';'; .*comments; .*decimal commas; line 4 holds"),
+     "UTF-16; .*';'; .*decimal commas; line 4 holds .*; .*comments, 2 in all"),
 ]  # fmt: skip
 
 
@@ -159,6 +160,8 @@ def test_text_with_other_separators_in_it_stays_a_table_of_commas() -> None:
 def test_units_are_text_above_numbers_in_half_of_the_columns() -> None:
     assert unit_row([["a", "b"], ["m", "-"], ["1", "2"], ["3", "4"]]) == ("m", "-")
     assert unit_row([["a", "b", "c"], ["m", "-", "-"], ["1", "2", "3"], ["3", "4", "5"]]) == ()
+    assert unit_row([["a", "b"], ["m", "-"], ["1", "2"]]) == ("m", "-")
+    assert unit_row([["a", "b"], ["m", "-"]]) == ()
     assert unit_row([["a", "b"], ["m", "7"], ["1", "2"], ["3", "4"]]) == ()
     assert unit_row([["a", "b"], ["m", "1"], ["1", "2"], ["3", "4"]]) == ("m", "1")
     assert unit_row([["a", "b"], ["1", "1"], ["1", "2"], ["3", "4"]]) == ()

@@ -119,7 +119,10 @@ def _text_among_numbers(column: object, values: np.ndarray, is_text: np.ndarray,
         return None
     listed = listing((rows + 1).tolist(), "row")
     what = f"column {name} holds text in {listed} ({cells[0][:40]!r}), numbers elsewhere"
-    return CellProblem(what, _CORRECT, tuple(rows[:5].tolist()), is_text=True)
+    remedy = _CORRECT
+    if all(cell.lstrip().startswith(("#", "%")) for cell in cells):
+        remedy = f"{_CORRECT.rstrip('.')}, or say the sign of comments (--comment)."
+    return CellProblem(what, remedy, tuple(rows[:5].tolist()), is_text=True)
 
 
 def _checked(column: pd.Series, numbers: np.ndarray) -> np.ndarray | CellProblem:

@@ -11,11 +11,11 @@ from pathlib import Path
 import pandas as pd
 
 from isthmus.errors import DataError, DataWarning, outside
-from isthmus.tasks.dialects import unit_row, units_in_words
 from isthmus.tasks.door import through_door
+from isthmus.tasks.first_rows import has_header, unit_row, units_in_words
 from isthmus.tasks.memory import check_memory
 from isthmus.tasks.names import checked_names, quoted
-from isthmus.tasks.text_tables import NAMELESS, Lines, is_data, without_row_numbers
+from isthmus.tasks.text_tables import NAMELESS, Lines, without_row_numbers
 from isthmus.tasks.written_units import units_below
 
 _BYTES_PER_CELL = 60  # a number as Python has it, and its place
@@ -44,22 +44,23 @@ def _read(path: Path, keep: Collection[str], *, has_units: bool) -> tuple[pd.Dat
     if not rows:
         raise DataError(f"{path}: its first sheet is empty. Put the table into the first sheet.")
     first = ["" if cell is None else str(cell).strip() for cell in rows[0][1]]
-    has_header = not is_data(first)
+    written = [["" if c is None else str(c) for c in cells] for _, cells in rows[:1000]]
+    is_named = has_header(written, str(path))
     header = [name or NAMELESS.format(place) for place, name in enumerate(first)]
-    names = checked_names(header, str(path)) if has_header else tuple(f"c{i}" for i in range(1, len(first) + 1))
+    names = checked_names(header, str(path)) if is_named else tuple(f"c{i}" for i in range(1, len(first) + 1))
     if longer := [number for number, cells in rows if len(cells) > len(names)]:
         raise DataError(f"{path}: row {longer[0]} of the sheet has cells beyond the first row. Name every column.")
-    units, written = None, [["" if c is None else str(c) for c in cells] for _, cells in rows[:1000]]
-    if has_header and (found := unit_row(written, are_said=has_units)):
+    units = None
+    if is_named and (found := unit_row(written, are_said=has_units)):
         place, what = f"row {rows[1][0]} of the sheet", units_in_words(found, are_used=has_units)
         warnings.warn(f"{path}: {place} holds {what}.", DataWarning, stacklevel=outside())
         units = units_below(names, found, f"{path}, {place}")
         del rows[1]
     rows = [(number, cells + [None] * (len(names) - len(cells))) for number, cells in rows]
-    table = pd.DataFrame([cells for _, cells in rows[has_header:]], columns=list(names), dtype=object).infer_objects()
-    if has_header and not first[0] and header[0] not in keep:
+    table = pd.DataFrame([cells for _, cells in rows[is_named:]], columns=list(names), dtype=object).infer_objects()
+    if is_named and not first[0] and header[0] not in keep:
         table = without_row_numbers(table, str(path))
-    return table, Lines(lambda: rows, has_header, "row", units)
+    return table, Lines(lambda: rows, is_named, "row", units)
 
 
 def _rows(path: Path) -> list[Row]:

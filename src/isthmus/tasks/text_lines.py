@@ -34,6 +34,7 @@ class TextLines:
         encoding: as Python calls it.
         separator: of cells.
         comment: lines that begin with it are left out; "" for none.
+        width: cells of a row; below the first row a line of so many is one, whatever it begins with. 0: none is.
         names: number of the line that loses its sign of a comment, 0 for none.
         left_out: numbers of other lines that are left out.
     """
@@ -42,19 +43,21 @@ class TextLines:
     encoding: str
     separator: str = ","
     comment: str = ""
+    width: int = 0
     names: int = 0
     left_out: frozenset[int] = frozenset()
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
         with _opened(self.path) as packed, io.TextIOWrapper(packed, encoding=self.encoding, newline="") as stream:
-            inside = False  # a cell in quotes that goes on from line to line
-            for number, line in enumerate(stream, start=1):
-                is_comment = bool(self.comment) and not inside and line.lstrip().startswith(self.comment)
-                if number == self.names:
-                    yield number, line.lstrip()[len(self.comment) :].lstrip()
-                elif not is_comment and number not in self.left_out:
-                    inside ^= line.count('"') % 2 == 1
-                    yield number, _with_single_blanks(line) if self.separator == BLANKS else line
+            lines = ((number, line) for number, line in enumerate(stream, start=1) if number not in self.left_out)
+            for number, line in without_comments(lines, self.comment, self.separator, self.width, names=self.names):
+                yield number, _with_single_blanks(line) if self.separator == BLANKS else line
+
+    @property
+    def num_comments(self) -> int:
+        """How many lines are left out as comments."""
+        with _opened(self.path) as packed, io.TextIOWrapper(packed, encoding=self.encoding, newline="") as stream:
+            return sum(1 for _ in stream) - len(self.left_out) - sum(1 for _ in self)
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """The number of the line on which each row begins, and its cells."""
@@ -80,6 +83,59 @@ def rows_of(lines: Numbered, separator: str) -> Iterator[tuple[int, list[str]]]:
         if cells and (len(cells) > 1 or cells[0].strip()):
             yield begun[0], cells
         begun.clear()
+
+
+def without_comments(
+    lines: Numbered, comment: str, separator: str, width: int = 0, *, names: int = 0
+) -> Iterator[tuple[int, str]]:
+    """The lines that are none; that with the names of columns loses its sign.
+
+    Args:
+        lines: with their numbers.
+        comment: with which they begin; "" for none.
+        separator: of cells.
+        width: cells of a row: below the first row a line of so many is no comment; 0: whatever begins so is one.
+        names: the number of the line with names, 0 for none.
+    """
+    inside, is_below = False, False  # a cell in quotes that goes on from line to line; the first row
+    for number, line in lines if comment else ():
+        is_marked = not inside and line.lstrip().startswith(comment)
+        if number == names:
+            is_below = True
+            yield number, line.lstrip()[len(comment) :].lstrip()
+        elif not is_marked or (is_below and width and _num_cells(line, separator) == width):
+            inside = _ends_inside(line, separator, inside)
+            is_below |= bool(line.strip())
+            yield number, line
+    if not comment:
+        yield from lines
+
+
+def _num_cells(line: str, separator: str) -> int:
+    written = _with_single_blanks(line) if separator == BLANKS else line
+    return len(next(csv.reader([written], delimiter=separator, skipinitialspace=True), []))
+
+
+def _ends_inside(line: str, separator: str, inside: bool) -> bool:
+    """Whether a cell in quotes goes on behind this line: quotes within other cells are signs as any."""
+    place = 0
+    while '"' in line[place:]:
+        if not inside:
+            start = line[place:].lstrip(" ")
+            inside = start.startswith('"')
+            place = len(line) - len(start) + inside
+        if inside:
+            place = line.find('"', place) + 1
+            if not place:
+                return True
+            if line[place : place + 1] == '"':  # a pair of them stands for one
+                place += 1
+                continue
+            inside = False
+        place = line.find(separator, place) + 1
+        if not place:
+            return False
+    return inside
 
 
 def _with_single_blanks(line: str) -> str:

@@ -20,6 +20,7 @@ from isthmus.tasks.cells import CellProblem, as_numbers
 from isthmus.tasks.csv_cells import as_written, unguarded
 from isthmus.tasks.dialects import dialect_of
 from isthmus.tasks.door import in_one_line, through_door
+from isthmus.tasks.first_rows import has_header
 from isthmus.tasks.names import checked_names, quoted
 from isthmus.tasks.table_options import AS_IT_COMES, TableOptions
 from isthmus.tasks.text_lines import PACKED, TextLines, checked_encoding
@@ -100,34 +101,31 @@ def _read(
     encoding, told = checked_encoding(path, options.encoding)
     head = list(itertools.islice(TextLines(path, encoding), _HEAD))
     found = dialect_of(head, text_extension(path), options)
-    lines = TextLines(path, encoding, found.separator, found.comment, found.names, found.left_out)
-    if clauses := [*([told] if told else []), *found.told]:
+    lines = TextLines(path, encoding, found.separator, found.comment, found.width, found.names, found.left_out)
+    clauses = [*([told] if told else []), *found.told]
+    if found.comment and options.comment is None and (comments := lines.num_comments):
+        clauses.append(f"lines that begin with {quoted(found.comment)} are comments, {comments} in all")
+    if clauses:
         warnings.warn(f"{path}: {'; '.join(clauses)}.", DataWarning, stacklevel=outside())
-    first = next((cells for _, cells in lines.rows()), None)
-    if first is None or not any(cell.strip() for cell in first):
+    rows = [cells for _, cells in itertools.islice(lines.rows(), _HEAD)]
+    first = rows[0] if rows else []
+    if not any(cell.strip() for cell in first):
         raise DataError(f"{path}: the file has no first row. Pass a file with at least one row.")
-    has_header = bool(found.names) or not is_data(first)
-    if has_header and (odd := [cell for cell in first if "." in cell and is_data([cell])]):
-        warnings.warn(
-            f"{path}: the first row was taken as column names although it holds the {listing(odd, 'number')}. If it is "
-            "data, put a row of names above it.",
-            DataWarning,
-            stacklevel=outside(),
-        )
+    is_named = bool(found.names) or has_header(rows, str(path), decimal=found.decimal)
     stripped = [cell.strip() for cell in first]
     header = [str(unguarded(name)) or NAMELESS.format(i) for i, name in enumerate(stripped)]
-    names = checked_names(header, str(path)) if has_header else tuple(f"c{i}" for i in range(1, len(first) + 1))
+    names = checked_names(header, str(path)) if is_named else tuple(f"c{i}" for i in range(1, len(first) + 1))
     texts = {i: str for i, name in enumerate(names) if name in as_text}
-    units = units_below(names, found.units, f"{path}, line {min(found.left_out)}") if found.units else None
-    where = Lines(lines.rows, has_header, units=units)
+    units = units_below(names, found.units, f"{path}, line {found.units_line}") if found.units else None
+    where = Lines(lines.rows, is_named, units=units)
     table = _parsed(lines, texts, len(names), found.decimal, where)
-    table = as_written(table) if has_header else table
+    table = as_written(table) if is_named else table
     table.columns = list(names)
     if found.decimal is None:
-        _put_back_doubtful(table, lines, has_header=has_header)
+        _put_back_doubtful(table, lines, is_named=is_named)
     else:
         table = _with_plain_numbers(table, texts, found.decimal, where, str(path))
-    if has_header and not stripped[0] and header[0] not in keep:
+    if is_named and not stripped[0] and header[0] not in keep:
         table = without_row_numbers(table, str(path))
     return table, where
 
@@ -154,13 +152,13 @@ def _parsed(lines: TextLines, texts: Mapping[int, type], width: int, decimal: st
             ) from None
 
 
-def _put_back_doubtful(table: pd.DataFrame, lines: TextLines, *, has_header: bool) -> None:
+def _put_back_doubtful(table: pd.DataFrame, lines: TextLines, *, is_named: bool) -> None:
     """Columns whose decimals could be thousands as they are written, for `cells` to refuse where they are used."""
     places = [place for place, kind in enumerate(table.dtypes) if pd.api.types.is_float_dtype(kind)]
     looked = {
         place: (MaybeThousands(), list[str]()) for place in places if maybe_thousands(table.iloc[:, place].to_numpy())
     }
-    for _, cells in itertools.islice(lines.rows() if looked else (), int(has_header), None):
+    for _, cells in itertools.islice(lines.rows() if looked else (), int(is_named), None):
         for place, (looks, texts) in list(looked.items()):
             texts.append(cells[place] if place < len(cells) else "")
             looks.look(texts[-1])
@@ -198,15 +196,6 @@ def _with_plain_numbers(
             )
         found.isetitem(place, plain)
     return found
-
-
-def is_data(first: Sequence[str]) -> bool:
-    """Whether a first row is numbers; 0, 1, 2, ... are the names that pandas gives to columns."""
-    try:
-        numbers = [float(cell) for cell in first]
-    except ValueError:
-        return False
-    return len(numbers) == 1 or numbers != list(range(len(numbers)))
 
 
 def without_row_numbers(table: pd.DataFrame, where: str) -> pd.DataFrame:

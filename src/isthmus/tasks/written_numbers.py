@@ -97,10 +97,11 @@ def is_grouped(cell: str) -> bool:
 
 def plain_numbers(column: pd.Series, decimal: str) -> pd.Series:
     """A column of text in which numbers of this way of writing are written as Python does; all else as it is."""
-    return column.map(lambda cell: _plain(cell, decimal), na_action="ignore")
+    return column.map(lambda cell: plain_number(cell, decimal), na_action="ignore")
 
 
-def _plain(cell: object, decimal: str) -> object:
+def plain_number(cell: object, decimal: str) -> object:
+    """One such cell."""
     if not isinstance(cell, str):
         return cell
     fraction, whole = _written(decimal)
