@@ -150,6 +150,15 @@ def test_new_rows_are_put_in_the_order_of_the_run(tmp_path: Path) -> None:
         rows_like(str(path), ("a", "c"))
 
 
+def test_a_column_of_text_that_is_missing_is_called_as_in_the_table(tmp_path: Path) -> None:
+    path = tmp_path / "new.csv"
+    path.write_text("a,b\n1,2\n3,4\n")
+    names = ("a", "kind=x", "kind=y")
+    columns = [InputColumn("a"), *(InputColumn(f"kind={v}", Made.ONE_HOT, "kind", v) for v in "xy")]
+    with pytest.raises(DataError, match=r"lacks 1 of the 2 input columns of the run: 'kind'\.$"):
+        rows_like(str(path), names, columns)
+
+
 @pytest.mark.filterwarnings("ignore:.*became one 0/1 column")
 def test_a_text_value_that_does_not_occur_is_a_column_of_zeros(tmp_path: Path) -> None:
     path = tmp_path / "new.csv"
@@ -180,6 +189,12 @@ def test_unnamed_inputs_are_taken_by_position(tmp_path: Path) -> None:
     np.testing.assert_array_equal(rows_like(str(tmp_path / "new.npy"), ("x0", "x1")), np.arange(6.0).reshape(3, 2))
     with pytest.raises(DataError, match="lacks 3 of the 3"):
         rows_like(str(tmp_path / "new.npy"), ("x0", "x1", "x2"))
+    path = tmp_path / "named.csv"
+    path.write_text("u,v\n1,2\n3,4\n")
+    np.testing.assert_array_equal(rows_like(str(path), ("x0", "x1")), [[1, 2], [3, 4]])
+    path.write_text("x1,X0\n1,2\n3,4\n")  # one of them is known by name, so that the others are too
+    with pytest.raises(DataError, match="lacks 1 of the 2 input columns of the run: 'x0'"):
+        rows_like(str(path), ("x0", "x1"))
 
 
 def test_a_file_without_names_fits_a_run_with_as_many_named_columns(tmp_path: Path) -> None:

@@ -193,7 +193,7 @@ def rows_like(
 
     def wanted(own: Sequence[str]) -> Sequence[InputColumn]:
         nonlocal in_order
-        in_order = set(own) != set(names) and (_are_made_up(own) or (unnamed and not set(names) <= set(own)))
+        in_order = set(own) != set(names) and (_are_made_up(own) or (unnamed and not set(names) & set(own)))
         if in_order:
             return [InputColumn(name) for name in own]
         return _assumed(data, names, own) if columns is None else columns
@@ -209,8 +209,10 @@ def rows_like(
         _check_positions(data, len(found), names, columns)
         return np.column_stack(list(found.values()))
     if lost := [name for name in names if name not in found]:
+        source = {column.name: column.source for column in columns or ()}  # of text one column gives several inputs
+        lost, needed = (list(dict.fromkeys(source.get(name, name) for name in of)) for of in (lost, names))
         shown = ", ".join(quoted(name) for name in lost[:5]) + (", ..." if len(lost) > 5 else "")
-        raise DataError(f"{data}: lacks {len(lost)} of the {len(names)} input columns of the run: {shown}.")
+        raise DataError(f"{data}: lacks {len(lost)} of the {len(needed)} input columns of the run: {shown}.")
     return np.column_stack([found[name] for name in names])
 
 

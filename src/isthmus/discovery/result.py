@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from isthmus.diagnostics import Diagnosis
+from isthmus.discovery.data.new_rows import new_rows
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.evidence.probability import Calibration, calibration
 from isthmus.discovery.files.storage import CONTROL, read_fields, write_fields
@@ -22,7 +22,6 @@ from isthmus.discovery.halves import INDEX, RANK, Side, rank_kind
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.networks.network import Network
-from isthmus.tasks.foreign import in_memory
 from isthmus.tasks.input_columns import InputColumn, columns_of
 from isthmus.theory import RankEstimate, Verdict
 from isthmus.training.losses import Loss, loss_argument, usual_loss
@@ -205,8 +204,7 @@ class Discovery(Shown):
 
     def inputs_of(self, x: object) -> NDArray[np.float64]:
         """Samples in the user's units as the encoder takes them: columns in order, logarithms taken."""
-        rows = np.array(self.in_order(x), dtype=np.float64)
-        return rows if self.powers is None else self.powers.inputs(rows)
+        return self._as_inputs(self.in_order(x))
 
     def transform(self, x: object) -> NDArray[np.float64]:
         """The `rank` coordinates of samples in the user's units, shape (n, rank)."""
@@ -218,26 +216,32 @@ class Discovery(Shown):
         What they are depends on the loss, of "gaussian" all means and then all log variances; `loss.means` turns them
         into expected targets, `loss.spreads` into standard deviations where the loss knows any.
         """
-        found = _apply(self.decoder, _apply(self.encoder, self.inputs_of(x)))
-        return (
-            found if self.powers is None else self.powers.restored(np.array(self.in_order(x), dtype=np.float64), found)
-        )
+        rows = self.in_order(x)
+        found = _apply(self.decoder, _apply(self.encoder, self._as_inputs(rows)))
+        return found if self.powers is None else self.powers.restored(rows, found)
 
-    def in_order(self, x: object) -> ArrayLike:
-        """A data frame's columns in the order of `input_names`, wherever it has them all; anything else as it is."""
-        x, _ = in_memory(x)
-        if not isinstance(x, pd.DataFrame):
-            return x
-        x = x.rename(columns=str)
-        return x[list(self.input_names)] if set(self.input_names) <= set(x.columns) else x
+    def in_order(self, x: object) -> NDArray[np.float64]:
+        """Samples in the user's units as checked rows (n, d_in): a data frame's columns in the order of `input_names`.
 
-    def decode(self, coordinates: ArrayLike) -> NDArray[np.float64]:
+        A data frame without any of these names, like an array, is taken by position.
+
+        Raises:
+            DataError: what are no finite real numbers, or a data frame that has some of these names and lacks others.
+            ShapeError: another number of columns.
+        """
+        return new_rows(x, self.input_names, self.encoder.dimensions[0])
+
+    def decode(self, coordinates: object) -> NDArray[np.float64]:
         """Predictions in the user's units, shape (n, d_out), of `rank` coordinates as rows.
 
         Of a target that was divided by powers of the inputs, the pure number.
         """
-        found, powers = _apply(self.decoder, coordinates), self.powers
+        rows = new_rows(coordinates, (), self.decoder.dimensions[0], called="coordinates")
+        found, powers = _apply(self.decoder, rows), self.powers
         return found if powers is None else replace(powers, target_exponents=None).restored(found, found)
+
+    def _as_inputs(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        return rows if self.powers is None else self.powers.inputs(rows)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the discovery into `folder`, made if missing; `isthmus.load` gives it back bit for bit.
@@ -277,10 +281,6 @@ def load(folder: str | os.PathLike[str]) -> Discovery:
     return Discovery(**found, control=control, others={name: load(Path(folder) / name) for name in others})
 
 
-def _rows(x: ArrayLike) -> torch.Tensor:
-    return torch.from_numpy(np.array(x, dtype=np.float64))
-
-
-def _apply(network: FullyConnected, x: ArrayLike) -> NDArray[np.float64]:
+def _apply(network: FullyConnected, rows: NDArray[np.float64]) -> NDArray[np.float64]:
     with torch.no_grad():
-        return network(_rows(x)).numpy()
+        return network(torch.from_numpy(np.array(rows))).numpy()  # a copy: a part of a file on disk may be read-only

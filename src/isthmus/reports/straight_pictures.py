@@ -17,7 +17,7 @@ from isthmus.discovery.halves import INDEX
 from isthmus.plots.combinations import has_profile
 from isthmus.plots.style import LOOKS
 from isthmus.reports.picture import Picture
-from isthmus.tasks.arrays import as_samples, counted
+from isthmus.tasks.arrays import counted
 
 _MOST_TARGETS, _MOST_CURVES = 3, 4
 _CHOICE = "Their span is what the data determine; the rotation is chosen so that each uses few columns."
@@ -32,7 +32,7 @@ def straight_pictures(
         pictures.append(_spectrum(found, half))
     if x is None or found.kind != INDEX.name:
         return pictures
-    return [*pictures, *_summaries(found, half, as_samples(found.in_order(x), "x"), y)]
+    return [*pictures, *_summaries(found, half, found.in_order(x), y)]
 
 
 def _loadings(half: xr.Dataset) -> Picture:

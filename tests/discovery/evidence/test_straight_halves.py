@@ -174,7 +174,7 @@ def test_curved_halves_and_no_coordinates_have_none() -> None:
 
 
 def test_rows_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ShapeError, match="needs the 6 input columns, got 5"):
+    with pytest.raises(ShapeError, match="needs the 6 input columns of the run, got 5"):
         straight_half(FOUND, X[:, :5])
     with pytest.raises(ShapeError, match="needs the 3 targets of the run, got 1"):
         straight_half(FOUND, X, X[:, 0])

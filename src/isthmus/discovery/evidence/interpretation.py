@@ -70,10 +70,7 @@ def interpret(
     """
     if found.rank < 1:
         raise ValueError("interpret(found): a discovery of rank 0 has no coordinates; nothing is to be said of them.")
-    samples = as_samples(found.in_order(x), "x")
-    if samples.shape[1] != found.encoder.dimensions[0]:
-        needed = found.encoder.dimensions[0]
-        raise ShapeError(f"interpret(found, x): needs the {needed} input columns of the run, got {samples.shape[1]}.")
+    samples = found.in_order(x)
     coordinates = found.transform(samples)
     one_unit = found.settings.get("scaling") != Scaling.COLUMN.value and found.loss.per_target == 1
     alike = found.loss.standardised and not one_unit

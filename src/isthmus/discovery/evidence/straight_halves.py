@@ -67,10 +67,7 @@ def straight_half(found: Discovery, x: ArrayLike | None = None, y: ArrayLike | N
         return None
     if x is None:
         return _table(found, _loading(found, 1.0), {}, standardised=_recorded(found) is not None)
-    samples = as_samples(found.in_order(x), "x")
-    if samples.shape[1] != found.encoder.dimensions[0]:
-        needed = found.encoder.dimensions[0]
-        raise ShapeError(f"straight_half(found, x): needs the {needed} input columns, got {samples.shape[1]}.")
+    samples = found.in_order(x)
     half = _combinations if found.kind == INDEX.name else _modes
     return half(found, found.inputs_of(samples), targets_of(found, samples, y))
 
