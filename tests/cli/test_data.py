@@ -1,3 +1,7 @@
+import dataclasses
+import json
+import warnings
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +13,7 @@ from isthmus.cli.discover import DiscoverRequest
 from isthmus.cli.main import run
 from isthmus.cli.shared_options import TableReading
 from isthmus.errors import DataError, DataWarning
-from isthmus.tasks.input_columns import InputColumn, Made
+from isthmus.tasks.input_columns import InputColumn, Made, columns_of, recorded
 from isthmus.tasks.table_options import TableOptions
 
 
@@ -157,6 +161,61 @@ def test_a_column_of_text_that_is_missing_is_called_as_in_the_table(tmp_path: Pa
     columns = [InputColumn("a"), *(InputColumn(f"kind={v}", Made.ONE_HOT, "kind", v) for v in "xy")]
     with pytest.raises(DataError, match=r"lacks 1 of the 2 input columns of the run: 'kind'\.$"):
         rows_like(str(path), names, columns)
+
+
+def german_run(folder: Path) -> tuple[tuple[str, ...], tuple[InputColumn, ...]]:
+    """Names and columns of a run of numbers with decimal commas, as its file tells them."""
+    path = folder / "run.csv"
+    path.write_text("temp;kind;menge;y\n" + "".join(f"{i},5;{'ab'[i % 2]};{i}.234;{i * i}\n" for i in range(1, 31)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # separators, commas and text: said elsewhere
+        rows = read_rows(str(path), TargetChoice(("y",)))
+    assert rows.x[0, -1] == 1234
+    columns = columns_of(rows.names, json.loads(json.dumps(recorded(rows.made))))
+    assert columns is not None
+    assert columns == rows.made
+    return rows.names, columns
+
+
+# what stands in new rows -> what is read; a number where nothing need be said, a text that is said, or an error
+ALIKE = "read with commas, as those of earlier rows"
+NEW_ROWS: dict[str, tuple[str, list[float] | str, str]] = {
+    "thousands that prove nothing": ("temp;kind;menge\n3;a;1.234\n4;b;12.500\n5;a;987\n", [1234, 12500, 987], ALIKE),
+    "commas": ("temp;kind;menge\n3,5;a;1.234\n4;b;12.500\n5;a;987\n", [1234, 12500, 987], "have decimal commas"),
+    "whole numbers": ("temp;kind;menge\n3;a;1234\n4;b;12500\n5;a;987\n", [1234, 12500, 987], "separated by ';'.$"),
+    "whole numbers between commas": ("temp,kind,menge\n3,a,1234\n4,b,12500\n5,a,987\n", [1234, 12500, 987], ""),
+    "points": ("temp;kind;menge\n3.5;a;1234\n4;b;1\n", "have decimal points, and those of earlier rows had commas", ""),
+    "points between commas": ("temp,kind,menge\n3,a,1.234\n4,b,12.500\n", "If that is right say --decimal \\.", ""),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*separated by")
+@pytest.mark.parametrize("what", NEW_ROWS)
+def test_new_rows_are_read_as_those_of_the_run_were_written(tmp_path: Path, what: str) -> None:
+    names, columns = german_run(tmp_path)
+    text, expected, said = NEW_ROWS[what]
+    path = tmp_path / "new.csv"
+    path.write_text(text)
+    if isinstance(expected, str):
+        with pytest.raises(DataError, match=expected):
+            rows_like(str(path), names, columns)
+        expected = [float(line.split(text[4])[-1]) for line in text.splitlines()[1:]]
+        read = rows_like(str(path), names, columns, TableOptions(decimal="."))
+    else:
+        with pytest.warns(DataWarning, match=said) if said else nullcontext():
+            read = rows_like(str(path), names, columns)
+    assert read[:, -1].tolist() == expected
+
+
+def test_rows_of_a_run_without_a_record_are_read_as_they_prove(tmp_path: Path) -> None:
+    names, columns = german_run(tmp_path)
+    older = tuple(dataclasses.replace(column, decimal="") for column in columns)
+    assert not any("decimal" in entry for entry in recorded(older))
+    path = tmp_path / "new.csv"
+    path.write_text("temp,kind,menge\n3.5,a,1.234\n4,b,12.500\n")
+    assert rows_like(str(path), names, older)[:, -1].tolist() == [1.234, 12.5]
+    with pytest.raises(DataError, match="record of input columns in this run is damaged"):
+        columns_of(("a",), [{"made": "numeric", "decimal": "x"}])
 
 
 @pytest.mark.filterwarnings("ignore:.*became one 0/1 column")

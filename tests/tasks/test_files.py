@@ -299,7 +299,7 @@ def test_how_columns_were_made_is_known(tmp_path: Path) -> None:
     frame(s=SPECIES, on=X[:, 0] > 0).rename(columns={"a": "T=300"}).to_csv(path, index=False)
     with pytest.warns(DataWarning, match="became one 0/1 column"):
         made = read_table(path).x_columns
-    assert made[0] == InputColumn("T=300", Made.NUMERIC)
+    assert made[0] == InputColumn("T=300", Made.NUMERIC, decimal=".")
     assert made[3] == InputColumn("s=cat", Made.ONE_HOT, "s", "cat")
     assert made[-1] == InputColumn("on", Made.BOOLEAN)
     assert columns_of([c.name for c in made], json.loads(json.dumps(recorded(made)))) == made

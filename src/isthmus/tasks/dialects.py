@@ -81,16 +81,29 @@ def dialect_of(lines: Lines, extension: str, options: TableOptions) -> Dialect:
         left_out.add(rows[0][0])
         told[f"line {rows[0][0]} holds a title, {quoted(rows[0][1][0])}, and is left out"] = True
         del rows[0]
-    decimal = options.decimal or decimal_sign(cell for _, cells in rows[not names :] for cell in cells)
+    cells = [cell for _, row in rows[not names :] for cell in row]
+    decimal, said_of_decimal = _decimal(cells, separator, options)
     units = () if names else unit_row([cells for _, cells in rows], are_said=options.units)
     units_line = rows[1][0] if units else 0
-    told |= {
-        "its numbers have decimal commas": options.decimal is None and decimal == ",",
-        f"line {units_line} holds {units_in_words(units, are_used=options.units)}": units,
-    }
+    told |= said_of_decimal | {f"line {units_line} holds {units_in_words(units, are_used=options.units)}": bool(units)}
     clauses = tuple(clause for clause, holds in told.items() if holds)
     left_out |= {units_line} if units else set()
     return Dialect(separator, decimal, comment, width, names, frozenset(left_out), units, units_line, clauses)
+
+
+def _decimal(cells: Sequence[str], separator: str, options: TableOptions) -> tuple[str | None, dict[str, bool]]:
+    """The decimal sign that was said, that these cells prove, or that of earlier rows; and what is said of it."""
+    proven, has_points = decimal_sign(cells), any("." in cell and is_number(cell) for cell in cells)
+    usual = options.usual_decimal
+    if usual == separator:  # what separates cells is no decimal sign beside them
+        usual = "." if has_points else None
+    decimal = options.decimal or proven or usual
+    return decimal, {
+        "its numbers have decimal commas": options.decimal is None and decimal == proven == ",",
+        "its numbers do not tell their decimal sign: read with commas, as those of earlier rows": (
+            options.decimal is None and proven is None and decimal == "," and has_points
+        ),
+    }
 
 
 def _comment(lines: Lines, extension: str, candidates: str) -> str:

@@ -123,6 +123,9 @@ def read_table(
         task = _task(inputs, outputs, kind, str(path), drop_constant=may_drop)
     except ColumnError as error:
         raise DataError(_located(error, content)) from error
+    if isinstance(content, Content) and content.lines is not None and (sign := content.lines.decimal):
+        numbers = (replace(c, decimal=sign) if c.made is Made.NUMERIC else c for c in task.x_columns)
+        task = replace(task, x_columns=tuple(numbers))
     task = replace(task, groups=labels, row_names=content.files if isinstance(content, PictureFolder) else ())
     if not options.units:
         return task
@@ -166,6 +169,8 @@ def columns_like(
     if is_folder(path):
         return _pixels_like(picture_folder(path), wanted, recorded)
     texts = {column.column for column in recorded if column.made is Made.ONE_HOT}
+    sign = next((column.decimal for column in recorded if column.decimal), None)
+    options = replace(options, usual_decimal=sign)
     content = read_content(path, WantedColumns(options, as_text=texts, keep={column.source for column in recorded}))
     columns = wanted(tuple(str(name) for name in content.table.columns))
     found: dict[str, np.ndarray] = {}

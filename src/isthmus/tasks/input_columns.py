@@ -19,6 +19,7 @@ class Made(StrEnum):
     PIXEL = "pixel"
 
 
+_SIGNS = {"", ".", ","}  # a run from before there was a record of them has none
 _KEPT = {Made.ONE_HOT: ("column", "value"), Made.PIXEL: ("column",)}
 
 
@@ -32,12 +33,14 @@ class InputColumn:
         column: of the table, where it is one value of a column of text; of a pixel size and kind of the picture; else
             empty.
         value: that value, 1 where the cell is it and 0 elsewhere.
+        decimal: the decimal sign of the numbers, where they were text and it was proven or said; else empty.
     """
 
     name: str
     made: Made = Made.NUMERIC
     column: str = ""
     value: str = ""
+    decimal: str = ""
 
     @property
     def source(self) -> str:
@@ -47,7 +50,11 @@ class InputColumn:
 
 def recorded(columns: Sequence[InputColumn]) -> tuple[dict[str, str], ...]:
     """The columns in terms of JSON, one entry for each input, without its name, which stands beside."""
-    return tuple({"made": c.made.value, **{name: getattr(c, name) for name in _KEPT.get(c.made, ())}} for c in columns)
+    return tuple(
+        {"made": c.made.value, **{name: getattr(c, name) for name in _KEPT.get(c.made, ())}}
+        | ({"decimal": c.decimal} if c.decimal else {})
+        for c in columns
+    )
 
 
 def columns_of(names: Sequence[str], record: object) -> tuple[InputColumn, ...] | None:
@@ -61,8 +68,9 @@ def columns_of(names: Sequence[str], record: object) -> tuple[InputColumn, ...] 
     try:
         assert isinstance(record, list | tuple)
         entries = [entry for entry in record if isinstance(entry, Mapping)]
+        assert all(entry.get("decimal", "") in _SIGNS for entry in entries)
         return tuple(
-            InputColumn(name, Made(entry["made"]), str(entry.get("column", "")), str(entry.get("value", "")))
+            InputColumn(name, Made(entry["made"]), *(str(entry.get(k, "")) for k in ("column", "value", "decimal")))
             for name, entry in zip(names, entries, strict=True)
         )
     except (AssertionError, KeyError, ValueError) as error:

@@ -21,6 +21,8 @@ class TableOptions:
         drop_missing: leave out rows in which a cell is missing, aloud.
         impute: fill missing cells of inputs with the median, of text with the most frequent value, aloud.
         units: the table holds the units of its columns, below its header or in brackets in its names: keep them.
+        usual_decimal: the decimal sign of earlier rows, taken where nothing is said and these prove none; where they
+            prove the other one they are refused.
 
     Raises:
         DataError: a value that cannot be meant, or `drop_missing` and `impute` together.
@@ -37,6 +39,7 @@ class TableOptions:
     drop_missing: bool = False
     impute: bool = False
     units: bool = False
+    usual_decimal: str | None = None
 
     def __post_init__(self) -> None:
         if self.sep is not None and len(self.separator or "") != 1:

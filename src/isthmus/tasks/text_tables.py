@@ -42,12 +42,14 @@ class Lines:
         has_header: whether the first is names.
         called: what a line is called.
         units: of the columns, where a row below the header tells them.
+        decimal: the decimal sign, where it is proven or said.
     """
 
     rows: Callable[[], Iterable[tuple[int, Sequence[object]]]]
     has_header: bool
     called: str = "line"
     units: WrittenUnits | None = None
+    decimal: str | None = None
 
     def of(self, rows: Sequence[int], *, most: int) -> dict[int, tuple[int, int]]:
         """For rows counted from 0, the line of the file and its number of cells; nothing beyond row `most`."""
@@ -101,6 +103,7 @@ def _read(
     encoding, told = checked_encoding(path, options.encoding)
     head = list(itertools.islice(TextLines(path, encoding), _HEAD))
     found = dialect_of(head, text_extension(path), options)
+    _check_usual(path, found.decimal, options)
     lines = TextLines(path, encoding, found.separator, found.comment, found.width, found.names, found.left_out)
     clauses = [*([told] if told else []), *found.told]
     if found.comment and options.comment is None and (comments := lines.num_comments):
@@ -117,7 +120,7 @@ def _read(
     names = checked_names(header, str(path)) if is_named else tuple(f"c{i}" for i in range(1, len(first) + 1))
     texts = {i: str for i, name in enumerate(names) if name in as_text}
     units = units_below(names, found.units, f"{path}, line {found.units_line}") if found.units else None
-    where = Lines(lines.rows, is_named, units=units)
+    where = Lines(lines.rows, is_named, units=units, decimal=found.decimal)
     table = _parsed(lines, texts, len(names), found.decimal, where)
     table = as_written(table) if is_named else table
     table.columns = list(names)
@@ -128,6 +131,17 @@ def _read(
     if is_named and not stripped[0] and header[0] not in keep:
         table = without_row_numbers(table, str(path))
     return table, where
+
+
+def _check_usual(path: Path, found: str | None, options: TableOptions) -> None:
+    """Refuse numbers that are written otherwise than those of earlier rows, unless it was said how they are."""
+    usual = options.usual_decimal
+    if options.decimal is None and usual is not None and found is not None and found != usual:
+        called = {".": "points", ",": "commas"}
+        raise DataError(
+            f"{path}: its numbers have decimal {called[found]}, and those of earlier rows had "
+            f"{called[usual]}. If that is right say --decimal {found}; else write them alike."
+        )
 
 
 def _parsed(lines: TextLines, texts: Mapping[int, type], width: int, decimal: str | None, where: Lines) -> pd.DataFrame:
