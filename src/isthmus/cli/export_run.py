@@ -31,6 +31,7 @@ from isthmus.discovery.files.export import check_onnx_extra, files_of, write_mod
 from isthmus.discovery.files.json_values import plain
 from isthmus.discovery.files.models import LoadedModel, read_model_file
 from isthmus.errors import DataError, IsthmusError
+from isthmus.networks.copies import on_copy
 from isthmus.tasks.arrays import counted
 from isthmus.writing.atomic import remove_leftovers, write_text
 from isthmus.writing.folder_lock import only_writer
@@ -60,7 +61,7 @@ def factor_in(folder: Path, request: ExportRequest, *, rank: int | None, layer: 
     except ValueError as error:
         raise DataError(str(error)) from error
     with torch.no_grad():
-        coordinates = halves.encoder(checked_input("factor", halves.encoder, x, least_rows=2))
+        coordinates = on_copy(halves.encoder, checked_input("factor", halves.encoder, x, least_rows=2))
     facts = {
         "command": "factor", "model": str(request.model), "data": request.data, "rank": halves.rank,
         "layer": halves.layer, "relative_error": halves.relative_error,

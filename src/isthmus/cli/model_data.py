@@ -13,6 +13,7 @@ from isthmus.cli.data import builtin_task, rows_like
 from isthmus.discovery.chains.module_input import checked_input
 from isthmus.discovery.files.models import LoadedModel
 from isthmus.errors import DataError
+from isthmus.networks.copies import on_copy
 from isthmus.tasks import read_table
 from isthmus.tasks.array_files import arrays_of
 from isthmus.tasks.arrays import check_finite
@@ -64,7 +65,7 @@ def _pictures(path: Path, model: LoadedModel) -> Tensor:
 def _runs(model: LoadedModel, x: Tensor) -> bool:
     try:
         with torch.no_grad():
-            model.module(x[:2])
+            on_copy(model.module, x[:2])
     except Exception:  # a foreign module raises what it likes; which of its errors is told is decided later
         return False
     return True

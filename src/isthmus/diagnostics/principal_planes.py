@@ -89,7 +89,7 @@ def reconstruction_arrows(module: nn.Module, x: Float[Tensor, "n d"]) -> xr.Data
     with random_state_kept(module), replica_of(module) as replica, torch.no_grad():
         given = samples.at(slice(None), replica.dtype, replica.device)
         output = replica(given).double()
-    start = given.positional[0].double()
+    start = samples.positional[0].to(output)
     if output.shape != start.shape:
         raise ShapeError(
             f"reconstruction_arrows(module, x): needs outputs of the shape of x, {tuple(start.shape)}; got "

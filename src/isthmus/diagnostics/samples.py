@@ -60,11 +60,16 @@ class Samples:
         return cls(positional, named, num)
 
     def at(self, rows: slice | Tensor, dtype: torch.dtype | None, device: torch.device) -> "Samples":
-        """Some rows, numbers in `dtype` (None: as they are) on `device`; integers stay integers."""
+        """Some rows, numbers in `dtype` (None: as they are) on `device`; integers stay integers.
+
+        They share no memory with these, since a module may overwrite what it is given.
+        """
 
         def taken(t: Tensor) -> Tensor:
-            part = (t[rows] if t.ndim else t).detach().to(device)
-            return part.to(dtype) if dtype is not None and part.dtype.is_floating_point else part
+            part = (t[rows] if t.ndim else t).detach()
+            own = dtype if dtype is not None and part.dtype.is_floating_point else part.dtype
+            is_fresh = t.ndim > 0 and isinstance(rows, Tensor)
+            return part.to(device, own, copy=not is_fresh)
 
         named = {name: taken(t) for name, t in self.named.items()}
         num = len(rows) if isinstance(rows, Tensor) else len(range(*rows.indices(self.num)))

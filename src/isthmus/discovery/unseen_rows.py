@@ -17,7 +17,7 @@ from isthmus.discovery.data.splitting import folds
 from isthmus.discovery.factors import Factorisation
 from isthmus.errors import DataWarning, outside
 from isthmus.networks import FullyConnected
-from isthmus.networks.copies import copied_module
+from isthmus.networks.copies import copied_module, on_copy
 from isthmus.tasks.arrays import counted
 
 ENOUGH = 3  # rows for each coordinate: below, a subspace passes through the rows rather than near them
@@ -72,7 +72,7 @@ def _distance(halves: Factorisation[M], rows: Tensor, target: Tensor) -> float:
 def _warn_of_few_rows(told: Factorisation[M], x: Tensor) -> None:
     if not told.rank or told.heldout_error <= EXACT:
         return
-    num_rows = len(x) * (told.encoder(x[:1]).numel() // told.rank)  # tokens count as rows of the subspace
+    num_rows = len(x) * (on_copy(told.encoder, x[:1]).numel() // told.rank)  # tokens count as rows of the subspace
     if num_rows < ENOUGH * told.rank:
         unseen = (
             "not known" if math.isnan(told.heldout_error) else f"about {told.heldout_error:.2g}"

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from isthmus.networks.arguments import Answer
-from isthmus.networks.copies import copied_module, plain_copy
+from isthmus.networks.copies import copied_module, on_copy, plain_copy
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.graph_stages import exported, graph_stages, traced
 from isthmus.networks.layers import relative_error
@@ -47,22 +47,22 @@ def read_chain(module: nn.Module, x: Tensor, *, export: bool = True) -> list[Sta
         own = plain_copy(module)
     except Exception as error:
         raise UnreadableModule(f"it cannot be copied ({type(error).__name__}: {_line(error)})") from error
-    stages = _plain([Stage("", own)] if isinstance(own, FullyConnected) else _graph_steps(own, x[:_PROBE], export))
+    probe = x[:_PROBE]
+    stages = _plain([Stage("", own)] if isinstance(own, FullyConnected) else _graph_steps(own, probe, export))
     with torch.no_grad():
-        wanted, found = own(x[:_PROBE]), run(stages, x[:_PROBE])
+        wanted, found = on_copy(own, probe), run(stages, probe)
         answers: list[object] = [wanted, found]
         if not all(isinstance(answer, Tensor) for answer in answers):
             raise UnreadableModule(f"it gives a {type(wanted).__name__}; a single tensor is needed")
-        allowed = torch.finfo(wanted.dtype).eps ** 0.5 if wanted.is_floating_point() else 0.0
-        is_random = relative_error(own(x[:_PROBE]), wanted) > allowed
-    if found.shape != wanted.shape or relative_error(found, wanted) > allowed:
-        why = "it draws random numbers" if is_random else "the forward depends on the data"
-        raise UnreadableModule(f"its graph does not compute what it does: {why}")
+        if not _is_same(found, wanted):
+            why = _why_another(own, probe, wanted, export)
+            raise UnreadableModule(f"its graph does not compute what it does: {why}")
     return stages
 
 
 def run(stages: Sequence[Stage], x: Tensor) -> Tensor:
-    """The output of steps one after the other."""
+    """The output of steps one after the other; x stays as it is where one of them works in place."""
+    x = x.clone() if stages else x
     for stage in stages:
         x = stage.module(x)
     return x
@@ -75,22 +75,39 @@ def as_module(stages: Sequence[Stage]) -> nn.Module:
     return nn.Sequential(*(copied_module(stage.module) for stage in stages)).eval()
 
 
+def _is_same(found: Tensor, wanted: Tensor) -> bool:
+    allowed = torch.finfo(wanted.dtype).eps ** 0.5 if wanted.is_floating_point() else 0.0
+    return found.shape == wanted.shape and relative_error(found, wanted) <= allowed
+
+
+def _why_another(module: nn.Module, x: Tensor, wanted: Tensor, export: bool) -> str:
+    """Why steps compute something else than the module that they were read from."""
+    if not _is_same(on_copy(module, x), wanted):
+        return "it draws random numbers"
+    if _is_same(on_copy(_graph(module, x, export), x), wanted):
+        return "a step overwrites in place what others read"
+    return "the forward depends on the data"
+
+
 def _graph_steps(module: nn.Module, x: Tensor, export: bool) -> list[Stage]:
     try:
-        graph = module if isinstance(module, fx.GraphModule) else traced(module)
+        return graph_stages(_graph(module, x, export))
+    except ValueError as error:
+        raise UnreadableModule(str(error)) from error
+
+
+def _graph(module: nn.Module, x: Tensor, export: bool) -> fx.GraphModule:
+    try:
+        return module if isinstance(module, fx.GraphModule) else traced(module)
     except Exception as first:  # the forward of a stranger raises what it likes
         if not export:
             raise UnreadableModule(f"it cannot be traced ({_line(first)})") from first
         try:
-            graph = exported(module, x)
+            return exported(module, x)
         except Exception as second:
             raise UnreadableModule(
                 f"it can be neither traced ({_line(first)}) nor exported ({_line(second)})"
             ) from second
-    try:
-        return graph_stages(graph)
-    except ValueError as error:
-        raise UnreadableModule(str(error)) from error
 
 
 def _plain(stages: Sequence[Stage]) -> list[Stage]:

@@ -1,6 +1,10 @@
-"""Copies of modules that strangers made: whole, with weights as plain numbers. What exporters say: `export_noise`."""
+"""Copies of modules that strangers made, whole, with weights as plain numbers, and of samples for them.
+
+What exporters say: `export_noise`.
+"""
 
 import copy
+from collections.abc import Callable
 from typing import TypeVar
 
 from torch import Tensor, nn
@@ -12,6 +16,7 @@ from torch.utils import _pytree
 from isthmus.networks.export_noise import without_deprecations
 
 M = TypeVar("M", bound=nn.Module)
+T = TypeVar("T")
 
 
 def copied_module(module: M) -> M:
@@ -26,6 +31,11 @@ def copied_module(module: M) -> M:
     )  # fmt: skip
     with without_deprecations():  # copies log and print nothing
         return copy.deepcopy(module, {id(tensor): tensor.detach().clone() for tensor in kept})
+
+
+def on_copy(module: Callable[[Tensor], T], x: Tensor) -> T:
+    """What a module gives for samples: it gets a copy of them, since it may work in place."""
+    return module(x.clone())
 
 
 def plain_copy(module: nn.Module) -> nn.Module:

@@ -11,7 +11,7 @@ from torch import Tensor, fx, nn
 
 from isthmus.networks.arguments import Answer
 from isthmus.networks.chain import UnreadableModule, in_chains, linear_layer, read_chain, run
-from isthmus.networks.copies import copied_module, plain_copy
+from isthmus.networks.copies import copied_module, on_copy, plain_copy
 from isthmus.networks.layers import relative_error
 from isthmus.networks.stage_kinds import InnerChain, ResidualSum, Stage, inner_chains, is_weighted, with_part
 from isthmus.networks.unfolded import UnfoldedEncoderLayer
@@ -65,7 +65,7 @@ def opened(stages: Sequence[Stage], x: Tensor) -> list[Stage]:
                 found.append(in_chains(stage, lambda steps, here=here: opened(steps, here)))
             else:
                 found.append(_opened(stage, here) if stage.reason and any(stage.module.children()) else stage)
-            part = stage.module(part)
+            part = on_copy(stage.module, part)
     return found
 
 
@@ -88,7 +88,7 @@ def _opened(stage: Stage, x: Tensor) -> Stage:
         return stage
     outer = "" if isinstance(own, fx.GraphModule) else stage.name  # whose parts have their names from the whole
     named = {path: _named(steps, _joined(outer, path[len(start) :].strip("."))) for path, steps in chains}
-    wanted = stage.module(x)
+    wanted = on_copy(stage.module, x)
     whole = own
     for path, steps in named.items():
         whole = with_part(whole, path, InnerChain(steps))
@@ -103,7 +103,7 @@ def _opened(stage: Stage, x: Tensor) -> Stage:
 def _computes(module: nn.Module, x: Tensor, wanted: Tensor) -> bool:
     """Whether a module with chains inside runs, and gives what it gave before."""
     try:
-        found = module(x)
+        found = on_copy(module, x)
     except Exception:  # noqa: BLE001 - whatever the module of a stranger does with a part that is another now
         return False
     return found.shape == wanted.shape and relative_error(found, wanted) <= torch.finfo(wanted.dtype).eps ** 0.5
@@ -125,20 +125,25 @@ def _calls(module: nn.Module, x: Tensor) -> dict[str, _Calls]:
     """What every part of a module was called with, in one evaluation."""
     found = {path: _Calls() for path, _ in module.named_modules()}
 
-    def heard(path: str, args: tuple[object, ...], kwargs: dict[str, object], output: object) -> None:
-        calls, x = found[path], args[0] if len(args) == 1 and not kwargs else None
-        calls.count += 1
-        if isinstance(x, Tensor) and isinstance(output, Tensor) and x.is_floating_point() and x.ndim > 1:
-            calls.x = x
+    def entered(path: str, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+        x = args[0] if len(args) == 1 and not kwargs else None
+        if isinstance(x, Tensor) and x.is_floating_point() and x.ndim > 1:
+            found[path].x = x.clone()  # which may be overwritten in place
+
+    def left(path: str, output: object) -> None:
+        calls = found[path]
+        calls.count, calls.x = calls.count + 1, calls.x if isinstance(output, Tensor) else None
 
     handles = [
-        part.register_forward_hook(
-            lambda _, args, kwargs, out, path=path: heard(path, args, kwargs, out), with_kwargs=True
+        handle for path, part in module.named_modules() for handle in (
+            part.register_forward_pre_hook(
+                lambda _, args, kwargs, path=path: entered(path, args, kwargs), with_kwargs=True
+            ),
+            part.register_forward_hook(lambda _, _args, out, path=path: left(path, out)),
         )
-        for path, part in module.named_modules()
-    ]
+    ]  # fmt: skip
     try:
-        module(x)
+        on_copy(module, x)
     finally:
         for handle in handles:
             handle.remove()

@@ -14,6 +14,7 @@ from isthmus.discovery.chains.exact_moves import stretches, without_redundant_ne
 from isthmus.discovery.chains.rows import BATCH, MOST_ROWS
 from isthmus.discovery.chains.sites import MovePlan, Site, SiteKind, sites
 from isthmus.networks.chain import run
+from isthmus.networks.copies import on_copy
 from isthmus.networks.stage_kinds import ResidualSum, Stage, inner_chains, with_inner_chain
 
 # shares of the tolerance spent one after the other: at the full one at once, the first layer takes it all
@@ -168,11 +169,11 @@ def entering(stage: Stage, path: str, x: Tensor) -> Tensor:
         return x
     found: list[Tensor] = []
     rows = 0
-    handle = stage.module.get_submodule(path).register_forward_pre_hook(lambda _, args: found.append(args[0]))
+    handle = stage.module.get_submodule(path).register_forward_pre_hook(lambda _, args: found.append(args[0].clone()))
     try:
         with torch.no_grad():
             for batch in x.split(BATCH):
-                stage.module(batch)
+                on_copy(stage.module, batch)
                 rows += found[-1].numel() // found[-1].shape[-1]
                 if rows >= MOST_ROWS:
                     break

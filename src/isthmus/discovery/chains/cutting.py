@@ -15,7 +15,7 @@ from isthmus.discovery.chains.sites import branches
 from isthmus.discovery.chains.weighted_layers import numbers, pointwise, weighted, with_numbers
 from isthmus.discovery.factors import Factorisation, principal_axes
 from isthmus.networks.chain import UnreadableModule, as_module, read_chain
-from isthmus.networks.copies import copied_module
+from isthmus.networks.copies import copied_module, on_copy
 from isthmus.networks.stage_kinds import Stage, is_convolution, is_weighted
 from isthmus.theory.spectra import spectral_gap_rank
 
@@ -126,7 +126,7 @@ def _error_of(module: Callable[[Tensor], Tensor], target: Tensor, x: Tensor) -> 
     square = 0.0
     with torch.no_grad():
         for rows, wanted in zip(x.split(BATCH), target.split(BATCH), strict=True):
-            square += float((module(rows).double() - wanted.double()).square().sum())
+            square += float((on_copy(module, rows).double() - wanted.double()).square().sum())
     spread = float((target.double() - target.double().mean(0)).norm())
     error = square**0.5 / spread if spread else square**0.5
     return error if error == error else float("inf")

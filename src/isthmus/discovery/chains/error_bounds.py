@@ -13,6 +13,7 @@ from scipy.special import ndtr  # scipy.stats takes a tenth of the time in which
 from torch import Tensor, nn
 
 from isthmus.discovery.chains.rows import BATCH
+from isthmus.networks.copies import on_copy
 from isthmus.networks.stage_kinds import Stage
 
 CONFIDENCE = 0.95
@@ -134,7 +135,7 @@ def errors_against(target: Tensor, x: Tensor, unseen: float = 0.0) -> Callable[[
         squares: list[Tensor] = []
         with torch.no_grad():
             for rows, part in zip(x.split(BATCH), wanted.split(BATCH), strict=True):
-                squares.append((module(rows).double() - part).reshape(len(part), -1).square().sum(1))
+                squares.append((on_copy(module, rows).double() - part).reshape(len(part), -1).square().sum(1))
         return RowErrors(torch.cat(squares).cpu().numpy(), by_row, unseen)
 
     return of

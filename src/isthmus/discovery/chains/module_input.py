@@ -9,6 +9,7 @@ from torch.utils.data import DataLoader, Dataset
 from isthmus.discovery.chains.rows import BATCH
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks.arguments import answer_of, check_finite, tensor_argument, whole_numbers
+from isthmus.networks.copies import on_copy
 from isthmus.tasks.foreign import stacked
 
 
@@ -57,7 +58,7 @@ def checked_output(call: str, module: nn.Module, x: Tensor) -> Tensor:
     with torch.no_grad():
         for rows in x.split(BATCH):
             try:
-                output = module(rows)
+                output = on_copy(module, rows)
             except Exception as error:
                 detail = " ".join(str(error).split())[:200]
                 what = f"running {type(module).__name__} on x of shape {tuple(rows.shape)}"

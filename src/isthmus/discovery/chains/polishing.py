@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from isthmus.discovery.chains.compression_search import Change, CompressionSearch, stream_at
 from isthmus.discovery.chains.proofs import Attempt, attempts
-from isthmus.networks.copies import copied_module
+from isthmus.networks.copies import copied_module, on_copy
 from isthmus.networks.stage_kinds import Stage
 
 POLISHES = ("distil",)
@@ -64,7 +64,7 @@ def distilled(stages: Sequence[Stage], x: Tensor, target: Tensor) -> list[Stage]
     def loss() -> Tensor:
         optimiser.zero_grad()
         with torch.enable_grad():
-            value = (module(x) - target).square().sum() / spread
+            value = (on_copy(module, x) - target).square().sum() / spread
             value.backward()
         return value.detach()
 

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from isthmus.networks.copies import on_copy
+
 LEAST_ROUNDS, MOST_ROUNDS = 7, 400
 SECONDS, PATIENCE = 0.7, 6.0  # of a race that is decided, and of one that is not
 Z = 2.0  # of the interval: 95 %
@@ -34,7 +36,7 @@ def flops(module: nn.Module, x: Tensor) -> int:
         x: samples.
     """
     with _written_out(), FlopCounterMode(display=False) as counter, torch.no_grad():
-        module(x[:1])
+        on_copy(module, x[:1])
     return int(counter.get_total_flops())
 
 
@@ -97,11 +99,12 @@ def race(before: nn.Module, after: nn.Module, x: Tensor) -> TimedPasses:
     found, start = TimedPasses(), time.perf_counter()
     with torch.no_grad():
         for module in (before, after, before, after):  # the first passes are not counted
-            module(x)
+            on_copy(module, x)
         while len(found.before) < MOST_ROUNDS:
             pair = [(before, found.before), (after, found.after)]
             for module, seconds in pair if len(found.before) % 2 else reversed(pair):
-                seconds.append(_seconds(lambda m=module: m(x)))
+                rows = x.clone()  # of its own for each pass: a module may work in place
+                seconds.append(_seconds(lambda m=module, rows=rows: m(rows)))
             passed, turns = time.perf_counter() - start, len(found.before)
             if turns < LEAST_ROUNDS or passed < SECONDS:
                 continue

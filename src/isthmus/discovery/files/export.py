@@ -18,7 +18,7 @@ from isthmus.discovery.files.networks import METADATA
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.networks.chain import as_module, read_chain
-from isthmus.networks.copies import copied_module
+from isthmus.networks.copies import copied_module, on_copy
 from isthmus.networks.export_noise import without_export_noise
 from isthmus.writing.atomic import atomic_path, write_bytes
 from isthmus.writing.checksums import sealed_tensors
@@ -66,7 +66,7 @@ def write_module(folder: Path, name: str, module: nn.Module, x: Tensor, *, onnx:
     module = copied_module(module).eval().requires_grad_(False)
     with torch.no_grad():
         example = torch.cat([x, x])[: max(2, min(len(x), 8))]
-        output = module(example)
+        output = on_copy(module, example)
     described = description_of(module)
     _write_tensors(folder / f"{name}.safetensors", module, described)
     plain = _plain(module, example)
@@ -154,7 +154,7 @@ def _deviation(path: Path, module: nn.Module, x: Tensor) -> float:
     with torch.no_grad():
         for rows in (x[:1], x[:256]):  # the number of samples is free
             [found] = session.run(None, {session.get_inputs()[0].name: _single(rows).cpu().numpy()})
-            wanted = module(rows).cpu().numpy()
+            wanted = on_copy(module, rows).cpu().numpy()
             worst = max(worst, float(np.abs(found - wanted).max(initial=0.0)))
             largest = max(largest, float(np.abs(wanted).max(initial=0.0)))
     return worst / largest
