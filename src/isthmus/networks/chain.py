@@ -160,10 +160,14 @@ def _opened(stage: Stage) -> list[Stage]:
 def linear_layer(weight: Tensor, bias: Tensor | None) -> nn.Linear:
     """The linear layer of these numbers, which are copied; gradients are off."""
     layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, device="meta")
-    layer.weight = nn.Parameter(weight.detach().clone(), requires_grad=False)
+    layer.weight = nn.Parameter(_own(weight), requires_grad=False)
     if bias is not None:
-        layer.bias = nn.Parameter(bias.detach().clone(), requires_grad=False)
+        layer.bias = nn.Parameter(_own(bias), requires_grad=False)
     return layer
+
+
+def _own(numbers: Tensor) -> Tensor:
+    return numbers.detach().clone(memory_format=torch.contiguous_format)  # optimisers look at them as one row
 
 
 def _line(error: Exception) -> str:

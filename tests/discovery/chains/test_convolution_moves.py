@@ -1,6 +1,6 @@
 """A convolution of low rank becomes two that compute the same: planted ranks are found, by compress and by factor."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -9,8 +9,9 @@ from torch.nn import functional
 
 import isthmus
 from foreign_modules import samples
+from isthmus.discovery.chains.batch_norms import without_batch_norms
 from isthmus.discovery.chains.compression_moves import plan
-from isthmus.discovery.chains.sites import Site, SiteKind, refusals
+from isthmus.discovery.chains.sites import Site, SiteKind, refusals, sites
 from isthmus.discovery.chains.weighted_layers import remultiplied
 from isthmus.networks.chain import as_module, read_chain
 from isthmus.networks.stage_kinds import Stage
@@ -130,3 +131,36 @@ def test_a_convolution_is_cut_in_two_through_its_channels() -> None:
     assert found.relative_error <= 1e-10
     with torch.no_grad():
         assert found.encoder(IMAGES).shape == (40, 3, 8, 8)
+
+
+def moved(stages: list[Stage], x: Tensor) -> Iterator[list[Stage]]:
+    """The steps that any move at any place would write there, at its least and its largest size."""
+    for site in sites(stages):
+        found = plan(site, stages, x)
+        for size in {*found.sizes[:1], *found.sizes[-1:]}:
+            steps = found.build(size)
+            yield steps
+            yield remultiplied([*stages[: site.first], *steps, *stages[site.last + 1 :]])[0]
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=str)
+def test_every_move_leaves_weights_with_their_numbers_side_by_side(layout: torch.memory_format) -> None:
+    """Optimisers look at them as one row, and files store them so."""
+    images = seeded(
+        lambda: nn.Sequential(
+            nn.Conv2d(6, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 1), nn.Conv2d(8, 8, (3, 2)), nn.ReLU(),
+            nn.Flatten(), nn.Linear(160, 12), nn.Linear(12, 12), nn.ReLU(), nn.Linear(12, 3),
+        )
+    ).to(memory_format=layout)  # fmt: skip  # pyright: ignore[reportCallIssue]
+    series = seeded(
+        lambda: nn.Sequential(nn.Conv1d(6, 9, 5), nn.ReLU(), nn.Conv1d(9, 8, 3), nn.Flatten(), nn.Linear(112, 3))
+    )
+    kinds = set[SiteKind]()
+    for module, x in ((images, IMAGES), (series, SERIES)):
+        chain, _ = without_batch_norms(read_chain(module, x))
+        kinds |= {site.kind for site in sites(chain)}
+        own = {id(stage.module) for stage in chain}
+        written = [stage.module for steps in moved(chain, x) for stage in steps if id(stage.module) not in own]
+        assert written
+        assert all(p.is_contiguous() for part in written for p in part.parameters())
+    assert kinds == set(SiteKind)

@@ -58,3 +58,24 @@ def test_where_training_helps_nowhere_all_moves_stay_as_they_are() -> None:
     search = CompressionSearch(read_chain(module, x), x, lambda _: 1.0, 0.1)
     search.changes, search.history = [Change("a", ("b", "c"), 1, 0.09)], [search.stages, search.stages]
     assert [one.changes for one in polished_attempts(search, module(x).detach())] == [tuple(search.changes)]
+
+
+def test_convolutions_are_trained_too() -> None:
+    """Their rewritten weights were views, at which L-BFGS cannot look as one row."""
+
+    def images(layout: torch.memory_format) -> nn.Module:
+        layers = [nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.ReLU(), nn.Flatten()]
+        return nn.Sequential(*layers, nn.Linear(128, 3)).to(memory_format=layout)  # pyright: ignore[reportCallIssue]
+
+    def series() -> nn.Module:
+        return nn.Sequential(nn.Conv1d(4, 12, 3, padding=1), nn.ReLU(), nn.Conv1d(12, 12, 3), nn.ReLU(), nn.Flatten(),
+                             nn.Linear(168, 3))  # fmt: skip
+
+    for make, x in (
+        (series, samples(200, 4, 16)),
+        (lambda: images(torch.contiguous_format), samples(120, 3, 6, 6)),
+        (lambda: images(torch.channels_last), samples(120, 3, 6, 6)),
+    ):
+        found = isthmus.compress(seeded(make).eval(), x, tolerance=0.5, polish="distil", allow_slower=True)
+        assert found.parameters_after < found.parameters_before
+        assert found.relative_error <= found.error_bound <= 0.5

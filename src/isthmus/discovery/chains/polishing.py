@@ -56,7 +56,7 @@ def distilled(stages: Sequence[Stage], x: Tensor, target: Tensor) -> list[Stage]
     minimise |f(x) - target|_F^2 / |target - mean|_F^2   over all parameters
     """
     module = nn.Sequential(*(copied_module(stage.module) for stage in stages)).eval()
-    parameters = [p.requires_grad_() for p in module.parameters() if p.is_floating_point()]
+    parameters = [_in_order(p).requires_grad_() for p in module.parameters() if p.is_floating_point()]
     spread = (target - target.mean(0)).square().sum().clamp_min(torch.finfo(target.dtype).tiny)
     optimiser = torch.optim.LBFGS(parameters, max_iter=STEPS, history_size=20, line_search_fn="strong_wolfe",
                                   tolerance_grad=1e-12, tolerance_change=0.0)  # fmt: skip
@@ -76,6 +76,12 @@ def distilled(stages: Sequence[Stage], x: Tensor, target: Tensor) -> list[Stage]
     if not after < before:
         return [*stages]
     return [Stage(old.name, new, old.reason) for old, new in zip(stages, module, strict=True)]
+
+
+def _in_order(parameter: nn.Parameter) -> nn.Parameter:
+    """A parameter with its numbers side by side, as L-BFGS looks at them: images may have their channels last."""
+    parameter.data = parameter.data.contiguous()
+    return parameter
 
 
 def _as_numbers(loss: Callable[[], Tensor]) -> Callable[[], float]:

@@ -31,7 +31,7 @@ def numbers(layer: Weighted) -> tuple[Tensor, Tensor]:
 
 def with_numbers(layer: Weighted, weight: Tensor, bias: Tensor) -> Weighted:
     """The layer with other numbers, of any width; it keeps the bias that it has, and gets one where it needs one."""
-    weight = weight.to(layer.weight)
+    weight = weight.to(layer.weight).contiguous()
     own = bias.to(layer.weight) if layer.bias is not None or bool(bias.any()) else None
     if isinstance(layer, nn.Linear):
         return linear_layer(weight, own)
@@ -54,7 +54,7 @@ def convolution(layer: Weighted, weight: Tensor, bias: Tensor, *, axes: Collecti
     stride, dilation = along(layer.stride, 1), along(layer.dilation, 1)
     make: Callable[..., nn.Conv1d | nn.Conv2d] = partial(type(layer))
     new = make(d_in, d_out, tuple(kernel), stride=stride, padding=padding, dilation=dilation, device="meta")
-    new.weight = nn.Parameter(weight.to(layer.weight), requires_grad=False)
+    new.weight = nn.Parameter(weight.to(layer.weight).contiguous(), requires_grad=False)
     new.bias = nn.Parameter(bias.to(layer.weight), requires_grad=False) if bool(bias.any()) else None
     return new
 
