@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from diagnostics.architectures import ARCHITECTURES, Architecture
 from isthmus import diagnose
 
-STREAM = ("frequency_rank_99", "frequency_pairs", "block", "position", "cost_of_identity", "kinetic_energy")
+STREAM = ("groups", "frequency_rank_99", "frequency_pairs", "block", "position", "cost_of_identity", "kinetic_energy")
 
 
 def noted(_module: nn.Module, _args: object, _output: object) -> None:

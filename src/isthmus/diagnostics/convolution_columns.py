@@ -24,7 +24,7 @@ SHARE = 0.99
 
 
 def add_convolution_columns(table: xr.Dataset, layers: Sequence[LayerSums], readings: Sequence[Reading]) -> None:
-    """Spectra of convolutions by frequency, frequency_rank_99 of them, and how many pairs there are.
+    """Groups of convolutions, their spectra by frequency, frequency_rank_99 of these, and how many pairs there are.
 
     Args:
         table: gets the columns, NaN in rows of other layers; nothing without a convolution, and no spectra where
@@ -48,6 +48,8 @@ def add_convolution_columns(table: xr.Dataset, layers: Sequence[LayerSums], read
             spectra[place, : len(values), : values.shape[1]] = values.numpy()
         kept[place] = int(energy_rank(values.flatten().sort(descending=True).values, share=SHARE))
         pairs[place] = values.numel()
+    groups = [math.nan if layer.convolution is None else float(layer.convolution.groups) for layer in layers]
+    table["groups"] = ("layer", np.array(groups))
     if is_small:
         table["frequency_singular_values"] = (("layer", "frequency", "channel"), spectra)
     table["frequency_rank_99"], table["frequency_pairs"] = ("layer", kept), ("layer", pairs)

@@ -114,7 +114,7 @@ def diagnose(
         - of attention, by head, in the row of its output projection: qk_rank and ov_rank, of W_Q^T W_K and W_O W_V
           above rounding, qk_rank_99 and ov_rank_99, their singular values (biases and rotations by position left
           out), and balance_gap, what the factors weigh beyond the nuclear norms: 0 at minima with weight decay;
-        - of convolutions frequency_singular_values, exact for circular padding and without the borders for any other;
+        - of convolutions groups; frequency_singular_values, exact for circular padding, without borders for any other;
           frequency_rank_99, how many of the frequency_pairs of a frequency and a channel hold 99 % of their energy;
         - of LSTM, GRU and RNN, in the row of an input matrix: state_singular_values of the centred hidden states over
           sqrt(n), state_dimension (gap integer) and state_rank_99; gate_rank, gate_rank_99 and gate_singular_values,

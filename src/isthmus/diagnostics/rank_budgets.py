@@ -3,6 +3,8 @@
 The numbers by layer: `table`. Who compresses here: `discovery.chains`.
 """
 
+import re
+
 import numpy as np
 import xarray as xr
 
@@ -42,7 +44,9 @@ def rank_budgets(found: Diagnosis, *, share: Real = SHARE) -> dict[str, object]:
     Returns:
         "rank", of the network, None where none stands out; "layers", name -> rank, data_error (of its outputs, by
         rank) and weight_error (of its matrix, by rank); "rank_pattern" and "alpha_pattern" for `peft.LoraConfig`, of
-        the layers that are modules with one matrix used once. *Estimates* on the data of the diagnosis.
+        the layers that are modules with one matrix used once and no groups, whose ranks peft wants to be multiples of
+        their number. Keys are patterns from the beginning of a name to its end, for adapters of the module itself:
+        peft takes "conv1" for layer1.conv1 too, "^conv1" for it alone. *Estimates* on the data of the diagnosis.
 
     Raises:
         ValueError: `share` is out of its range.
@@ -51,10 +55,12 @@ def rank_budgets(found: Diagnosis, *, share: Real = SHARE) -> dict[str, object]:
         raise ValueError(f"rank_budgets(share={share}): needs a share of the energy in (0, 1].")
     rows = [found.layers.isel(layer=i) for i in range(found.layers.sizes["layer"])]
     layers = {str(row["name"].item()): _of_layer(row, share) for row in rows}
+    grouped = {str(row["name"].item()) for row in rows if "groups" in row and float(row["groups"]) > 1}
     again = {name.partition("#")[0] for name in layers if "#" in name}
     modules = {
-        name: rank for name, (rank, _, _) in layers.items()
+        f"^{re.escape(name)}": rank for name, (rank, _, _) in layers.items()
         if rank and "[" not in name and name.partition("#")[0] not in again and "weight_ih_l" not in name
+        and name not in grouped
     }  # fmt: skip
     return {
         "rank": found.rank.estimate,
