@@ -56,6 +56,18 @@ class ResidualImages(nn.Module):
         return self.leave(F.adaptive_avg_pool2d(self.blocks(F.relu(self.enter(x))), 1).flatten(1))
 
 
+class TiedTokens(nn.Module):
+    """Tokens embedded, mixed, and read off by the matrix that embeds them, as in a GPT-2."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.inner, self.head = nn.Embedding(8, 5), nn.Linear(5, 5), nn.Linear(5, 8, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.head(torch.tanh(self.inner(self.embed(tokens))))
+
+
 class PreNorm(nn.Module):
     """x + W gelu(V norm(x)), as in a transformer, between linear layers."""
 

@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 import crafted_files
-from foreign_modules import Images, samples, seeded
+from foreign_modules import Images, TiedTokens, samples, seeded
 from isthmus.discovery.files.models import read_model_file
 from isthmus.errors import DataError
 
@@ -108,6 +108,44 @@ def test_which_of_several_was_taken_is_said(tmp_path: Path) -> None:
     assert same(found.module)
     assert f"Of the state dicts in {tmp_path / 'a.pt'} took model; --key takes another (ema)." in found.note
     assert "took" not in read_model_file(tmp_path / "a.pt", factory=FACTORY, key="model").note
+
+
+@pytest.mark.parametrize("prefix", ["", "module.", "model."])
+def test_tensors_that_the_network_ties_may_be_left_out(tmp_path: Path, prefix: str) -> None:
+    """As transformers leave them out of what save_pretrained writes; under any of their names, and behind wrappers."""
+    tokens = torch.arange(6).reshape(2, 3)
+    wanted = seeded(TiedTokens, 3)
+    for left_out in ({"head.weight"}, {"embed.weight"}, set[str]()):
+        kept = {prefix + name: t.clone() for name, t in wanted.state_dict().items() if name not in left_out}
+        save_file(kept, tmp_path / "model.safetensors", metadata={"format": "pt"})
+        found = read_model_file(tmp_path / "model.safetensors", factory="foreign_modules:TiedTokens").module
+        assert torch.equal(found(tokens), wanted(tokens))
+        assert found.get_parameter("head.weight") is found.get_parameter("embed.weight")
+        assert torch.equal(
+            read_model_file(tmp_path, factory="foreign_modules:TiedTokens").module(tokens), wanted(tokens)
+        )
+    own = dict(wanted.state_dict())
+    save_file({"inner.bias": own["inner.bias"], "inner.weight": own["inner.weight"]}, tmp_path / "model.safetensors")
+    with pytest.raises(DataError, match=r"lacks 2 tensors \(embed.weight, head.weight\)"):
+        read_model_file(tmp_path, factory="foreign_modules:TiedTokens")
+
+
+def test_two_numbers_for_one_tensor_are_refused(tmp_path: Path) -> None:
+    own = {name: t.clone() for name, t in seeded(TiedTokens, 3).state_dict().items()}
+    save_file(own | {"head.weight": own["head.weight"] + 1}, tmp_path / "a.safetensors")
+    with pytest.raises(DataError, match="different numbers for embed.weight and head.weight"):
+        read_model_file(tmp_path / "a.safetensors", factory="foreign_modules:TiedTokens")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "diffusion_pytorch_model.safetensors", "pytorch_model.bin"])
+def test_a_folder_with_one_file_of_weights_is_read_as_one_with_an_index(tmp_path: Path, name: str) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(DataError, match=r"--factory is for weights, and there are none.*model\.safetensors"):
+        read_model_file(tmp_path, factory=FACTORY)
+    torch.save(state(), tmp_path / name) if name.endswith(".bin") else save_file(state(), tmp_path / name)
+    assert same(read_model_file(tmp_path, factory=FACTORY).module)
+    with pytest.raises(DataError, match="Add --factory module:callable"):
+        read_model_file(tmp_path)
     torch.save({"model": state(), "optimizer": adam()}, tmp_path / "a.pt")
     assert "took" not in read_model_file(tmp_path / "a.pt", factory=FACTORY).note
 

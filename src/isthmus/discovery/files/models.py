@@ -7,16 +7,24 @@ Only a factory runs code, the user's own. Tensors from files: `files.state_dicts
 import importlib
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 from torch import Tensor, nn
 
 from isthmus.discovery.files.module_description import described_module, description_of_file
 from isthmus.discovery.files.networks import read_network
 from isthmus.discovery.files.programs import read_program
-from isthmus.discovery.files.state_dicts import INDEX, INDICES, indexed_tensors, safe_tensors, unpickled_tensors
+from isthmus.discovery.files.state_dicts import (
+    INDEX,
+    WEIGHTS,
+    indexed_tensors,
+    safe_tensors,
+    unpickled_tensors,
+    weights_in,
+)
 from isthmus.discovery.result import load
 from isthmus.errors import DataError
 from isthmus.tasks.arrays import counted
@@ -53,7 +61,8 @@ def read_model_file(path: str | os.PathLike[str], *, factory: str | None = None,
     Args:
         path: a folder that discover wrote (decoder o encoder, in the units of the data), safetensors written by
             isthmus, safetensors (one file, or several by their index) or a pickled state dict (.pt, .pth, .bin, .ckpt)
-            with a factory, or an exported program (.pt2).
+            with a factory, a folder of transformers or diffusers with one of these, or an exported program (.pt2).
+            Tensors that the network ties to others may be left out, as transformers do.
         factory: "module:callable" that makes the module for a state dict. Importing and calling it runs that code; the
             folder of the process is searched first, as by python -m.
         key: where in a pickled file the state dict lies, "model_state" or "ema.model"; None: it is the only one.
@@ -66,10 +75,9 @@ def read_model_file(path: str | os.PathLike[str], *, factory: str | None = None,
             fit; one line says what and what to do.
     """
     place = Path(path)
+    place = weights_in(place) or place
     if key is not None and place.suffix.lower() not in PICKLED:
         raise DataError(f"{place}: --key is for {', '.join(PICKLED)}, whose state dict lies in another. Leave it out.")
-    if place.is_dir() and (index := next((place / i for i in INDICES if (place / i).exists()), None)) is not None:
-        place = index
     if place.is_dir():
         _no_factory(place, factory)
         found = load(place)
@@ -117,8 +125,9 @@ def _with_factory(place: Path, factory: str | None, tensors: Mapping[str, Tensor
             f"{place}: holds tensors but no network. Add --factory module:callable, which makes the network."
         )
     module = _made(factory)
-    expected = module.state_dict()
-    tensors, prefix = _bare(tensors, expected)
+    expected, ties = module.state_dict(keep_vars=True), _tied(module)
+    tensors, prefix = _bare(tensors, expected, ties)
+    tensors = _completed(place, tensors, ties)
     missing = [key for key in expected if key not in tensors]
     unexpected = [key for key in tensors if key not in expected]
     if missing or unexpected:
@@ -153,13 +162,43 @@ def _kind(tensor: Tensor) -> str:
     return "complex" if tensor.is_complex() else "floating" if tensor.is_floating_point() else "whole"
 
 
-def _bare(tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> tuple[Mapping[str, Tensor], str]:
+def _tied(module: nn.Module) -> list[list[str]]:
+    """Names of state dicts that stand for one tensor, several each."""
+    names = dict[int, list[str]]()
+    for name, tensor in module.state_dict(keep_vars=True).items():
+        names.setdefault(id(tensor), []).append(name)
+    return [tied for tied in names.values() if len(tied) > 1]
+
+
+def _completed(place: Path, tensors: Mapping[str, Tensor], ties: Sequence[Sequence[str]]) -> Mapping[str, Tensor]:
+    """The tensors, those that a file names once under all of their names.
+
+    Raises:
+        DataError: two names of one tensor have different numbers.
+    """
+    found = dict(tensors)
+    for names in ties:
+        first, *others = [name for name in names if name in found] or [""]
+        if other := next((name for name in others if not torch.equal(found[first], found[name])), None):
+            raise DataError(
+                f"{place}: holds different numbers for {shown_name(first)} and {shown_name(other)}, which are one "
+                "tensor in the network of the factory. Give one that does not tie them."
+            )
+        found |= {name: found[first] for name in names if first}
+    return found
+
+
+def _bare(
+    tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor], ties: Sequence[Sequence[str]]
+) -> tuple[Mapping[str, Tensor], str]:
     """The tensors without what a wrapper put before all of their names, where that makes them fit; what it was."""
     found, left = dict(tensors), ""
     while (prefix := next((p for p in _PREFIXES if all(name.startswith(p) for name in found)), "")) and found:
         found = {name.removeprefix(prefix): tensor for name, tensor in found.items()}
         left += prefix
-    return (found, left) if left and found.keys() == expected.keys() != tensors.keys() else (tensors, "")
+    spare = {name for names in ties if any(n in found for n in names) for name in names}
+    fits = found.keys() <= expected.keys() <= found.keys() | spare
+    return (found, left) if left and fits and not tensors.keys() <= expected.keys() else (tensors, "")
 
 
 def _made(factory: str) -> nn.Module:
@@ -199,5 +238,10 @@ def _listing(verb: str, keys: list[str]) -> str:
 
 
 def _no_factory(place: Path, factory: str | None) -> None:
+    if factory is not None and place.is_dir():
+        raise DataError(
+            f"{place}: --factory is for weights, and there are none by the names that they have in such a folder "
+            f"({', '.join(WEIGHTS)}). Name the file; for a folder that discover wrote leave out --factory."
+        )
     if factory is not None:
         raise DataError(f"{place}: brings its network along. Leave out --factory.")

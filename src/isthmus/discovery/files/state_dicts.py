@@ -21,7 +21,9 @@ from isthmus.writing.checksums import Damaged, check_tensors, opened_json
 # what training frameworks put around a state dict: looked for first
 _WRAPPERS = ("state_dict", "model_state_dict", "model")
 INDEX = ".safetensors.index.json"
-INDICES = ("model" + INDEX, "diffusion_pytorch_model" + INDEX)  # in a folder of transformers, of diffusers
+# in a folder of transformers, of diffusers: in several files, or in one
+_INDICES = ("model" + INDEX, "diffusion_pytorch_model" + INDEX)
+WEIGHTS = ("model.safetensors", "diffusion_pytorch_model.safetensors", "pytorch_model.bin")
 # keys above a state dict that is found by itself: so many, or where none lies there more: optimisers have some too
 USUAL_DEPTH, DEEPEST = 2, 6
 MOST_NAMED = 5
@@ -46,6 +48,11 @@ def safe_tensors(place: Path) -> dict[str, Tensor]:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
     except (Damaged, SafetensorError, OSError) as error:
         raise DataError(f"{place}: cannot be read as safetensors ({' '.join(str(error).split())[:200]}).") from error
+
+
+def weights_in(folder: Path) -> Path | None:
+    """The file that holds the weights in a folder of transformers or diffusers, or their index; None elsewhere."""
+    return next((folder / name for name in (*_INDICES, *WEIGHTS) if (folder / name).is_file()), None)
 
 
 def unpickled_tensors(place: Path, *, key: str | None = None) -> Unpickled:
