@@ -14,6 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected, class_regions, slice_cells
 from isthmus.networks.chain import UnreadableModule, read_chain
+from isthmus.networks.departures import departure
 from isthmus.networks.stage_kinds import relu_slope
 
 MARGIN = 0.25  # of the spread of the samples, around them
@@ -89,7 +90,7 @@ def _piecewise_affine(module: nn.Module, x: Tensor) -> FullyConnected:
     Raises:
         ValueError: it has a step that is neither a linear layer nor a ReLU between two of them.
     """
-    if isinstance(module, FullyConnected):
+    if isinstance(module, FullyConnected) and not departure(module, FullyConnected):
         return module
     kind = type(module).__name__
     try:

@@ -30,6 +30,7 @@ from isthmus.diagnostics.table import table_of
 from isthmus.errors import DataError
 from isthmus.networks import LeakyResNet
 from isthmus.networks.arguments import module_argument
+from isthmus.networks.departures import departure
 from isthmus.networks.devices import device_argument, on_device
 from isthmus.networks.network import penalised, penalty_of
 from isthmus.theory import RankEstimate
@@ -282,7 +283,7 @@ def _add_streams(
 ) -> list[str]:
     """The columns of a residual stream; sentences that warn."""
     network = session.exact.module
-    if not isinstance(network, LeakyResNet):
+    if not isinstance(network, LeakyResNet) or departure(network, LeakyResNet):
         add_stream_columns(table, session, layers, batch=batch, loss=given.loss, ridge=given.ridge)
         return []
     x = given.samples.positional[0].double().to(session.exact.device)

@@ -20,6 +20,7 @@ from isthmus.diagnostics.leaky_sums import LeakySums, leaky_sums, stream_and_gra
 from isthmus.errors import DataError, NumericalWarning, ShapeError, outside
 from isthmus.networks import LeakyResNet
 from isthmus.networks.arguments import tensor_argument
+from isthmus.networks.departures import check_as_written
 from isthmus.theory import (
     critical_weights,
     rank_from_hamiltonian,
@@ -214,6 +215,7 @@ def checked_copy(
 ) -> tuple[LeakyResNet, Tensor, Tensor]:
     """A frozen float64 copy of the network, and the data in float64, numbers of classes as they are."""
     check_positive("leaky_path", "ridge", ridge)
+    check_as_written("leaky_path", network, LeakyResNet)
     if not network.effective_depth:
         raise ValueError(
             "leaky_path: needs a network that leaks; its energies are those of the leak, and this is a plain ResNet "

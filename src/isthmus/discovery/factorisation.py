@@ -17,6 +17,8 @@ from isthmus.discovery.unseen_rows import told_by_unseen_rows
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected, walk
 from isthmus.networks.arguments import module_argument
+from isthmus.networks.departures import departure
+from isthmus.networks.residual_rewriting import as_fully_connected, stream_departure
 from isthmus.networks.residual_stream import ResidualStream
 from isthmus.theory.spectra import spectral_gap_rank
 
@@ -90,9 +92,9 @@ def factorise(
 def _factorised(
     module: nn.Module, x: Tensor, rank: int | None, *, layer: int | str | None, heldout: Tensor | None
 ) -> Factorisation[FullyConnected] | Factorisation[nn.Module]:
-    if isinstance(module, ResidualStream):
-        module = module.as_fully_connected()
-    if not isinstance(module, FullyConnected):
+    if isinstance(module, ResidualStream) and not stream_departure(module):
+        module = as_fully_connected(module)
+    if not isinstance(module, FullyConnected) or departure(module, FullyConnected):
         found = cut_module(module, x, rank, layer=layer)
         return told_by_unseen_rows(
             found, module, x, heldout, lambda rows: cut_module(module, rows, found.rank, layer=found.layer)

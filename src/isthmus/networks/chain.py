@@ -10,6 +10,7 @@ from torch import Tensor, fx, nn
 
 from isthmus.networks.arguments import Answer
 from isthmus.networks.copies import copied_module, on_copy, plain_copy
+from isthmus.networks.departures import departure
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.graph_stages import exported, graph_stages, traced
 from isthmus.networks.layers import relative_error
@@ -48,7 +49,7 @@ def read_chain(module: nn.Module, x: Tensor, *, export: bool = True) -> list[Sta
     except Exception as error:
         raise UnreadableModule(f"it cannot be copied ({type(error).__name__}: {_line(error)})") from error
     probe = x[:_PROBE]
-    stages = _plain([Stage("", own)] if isinstance(own, FullyConnected) else _graph_steps(own, probe, export))
+    stages = _plain([Stage("", own)] if _is_ours(own) else _graph_steps(own, probe, export))
     with torch.no_grad():
         wanted, found = on_copy(own, probe), run(stages, probe)
         answers: list[object] = [wanted, found]
@@ -139,10 +140,14 @@ def _padded(stages: Sequence[Stage]) -> list[Stage]:
     return found
 
 
+def _is_ours(module: nn.Module) -> bool:
+    return not departure(module, FullyConnected)
+
+
 def _opened(stage: Stage) -> list[Stage]:
     """The layers of a network of ours as steps of torch."""
     network = stage.module
-    if not isinstance(network, FullyConnected):
+    if not isinstance(network, FullyConnected) or not _is_ours(network):
         return [stage]
     steps: list[Stage] = []
     prefix = f"{stage.name}." if stage.name else ""

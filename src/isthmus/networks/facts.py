@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
+from isthmus.networks.departures import departure
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.jacobians import enclosed_jacobians
 from isthmus.networks.layers import activation_derivative, walk
 from isthmus.networks.leaky import LeakyResNet
 from isthmus.networks.network import Network
-from isthmus.networks.residual_rewriting import as_fully_connected
+from isthmus.networks.residual_rewriting import as_fully_connected, stream_departure
 from isthmus.networks.resnet import ResNet
 from isthmus.theory.network_facts import ConnectedLayers, LeakyStream, NetworkFacts, ResidualBlocks, facts_of
 
@@ -24,6 +25,11 @@ AnyNetwork = TypeVar("AnyNetwork", bound=Network)
 
 def _double(network: AnyNetwork) -> AnyNetwork:
     return copy.deepcopy(network).double().requires_grad_(False)
+
+
+def _as_function(network: object, x: Tensor | None, why: str = "") -> NetworkFacts:
+    """Of what may compute something else than its weights say: f(x) and Jf(x), by calling it."""
+    return replace(facts_of.dispatch(object)(network, x), departure=why)
 
 
 def _weights(network: FullyConnected) -> tuple[Tensor, ...]:
@@ -53,6 +59,8 @@ def _off_kinks(network: FullyConnected, x: Tensor | None) -> Tensor | None:
 
 
 def _connected(network: FullyConnected, x: Tensor | None) -> NetworkFacts:
+    if why := departure(network, FullyConnected):
+        return _as_function(network, x, why)
     own = _double(network)
     x = _off_kinks(own, None if x is None else x.double())
     layers = ConnectedLayers(
@@ -79,6 +87,8 @@ def _states(network: FullyConnected, x: Tensor | None) -> dict[str, tuple[Tensor
 
 
 def _residual(network: ResNet, x: Tensor | None) -> NetworkFacts:
+    if why := departure(network, ResNet) or stream_departure(network):
+        return _as_function(network, x, why)
     own = _double(network)
     chain = as_fully_connected(own)
     x = _off_kinks(chain, None if x is None else x.double())
@@ -88,6 +98,8 @@ def _residual(network: ResNet, x: Tensor | None) -> NetworkFacts:
 
 
 def _leaky(network: LeakyResNet, x: Tensor | None) -> NetworkFacts:
+    if why := departure(network, LeakyResNet) or stream_departure(network):
+        return _as_function(network, x, why)
     own = _double(network)
     chain = as_fully_connected(own)
     x = _off_kinks(chain, None if x is None else x.double())
@@ -98,32 +110,29 @@ def _leaky(network: LeakyResNet, x: Tensor | None) -> NetworkFacts:
 
 def _sequential(network: nn.Sequential, x: Tensor | None) -> NetworkFacts:
     """Of linear layers with relus between them, as a fully connected network; of anything else as a function."""
-    same = _as_connected(network)
-    return facts_of.dispatch(object)(network, x) if same is None else _connected(same, x)
+    why = departure(network, nn.Sequential)
+    same = None if why else _as_connected(network)
+    return _as_function(network, x, why) if same is None else _connected(same, x)
 
 
 def _one_layer(layer: nn.Linear, x: Tensor | None) -> NetworkFacts:
-    return _sequential(nn.Sequential(layer), x)
-
-
-def _computes(step: nn.Module, *kinds: type[nn.Module]) -> bool:
-    """Whether it is of one of these kinds and computes what that does: a subclass may have a forward of its own."""
-    return any(isinstance(step, kind) and type(step).forward is kind.forward for kind in kinds)
+    why = departure(layer, nn.Linear)
+    return _as_function(layer, x, why) if why else _sequential(nn.Sequential(layer), x)
 
 
 def _passes(step: nn.Module) -> bool:
-    return _computes(step, nn.Identity) or (_computes(step, nn.Dropout) and not step.training)
+    return not departure(step, nn.Identity) or (not departure(step, nn.Dropout) and not step.training)
 
 
 def _as_connected(network: nn.Sequential) -> FullyConnected | None:
     linears: list[nn.Linear] = []
     slopes: dict[int, float] = {}  # by the number of the layer before
-    for step in network if _computes(network, nn.Sequential) else ():
+    for step in network:
         if _passes(step):
             continue
-        if isinstance(step, nn.Linear) and _computes(step, nn.Linear):
+        if isinstance(step, nn.Linear) and not departure(step, nn.Linear):
             linears.append(step)
-        elif _computes(step, nn.ReLU, nn.LeakyReLU) and linears and len(linears) not in slopes:
+        elif not departure(step, nn.ReLU, nn.LeakyReLU) and linears and len(linears) not in slopes:
             slopes[len(linears)] = float(getattr(step, "negative_slope", 0.0))
         else:
             return None

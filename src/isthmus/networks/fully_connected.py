@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from isthmus.errors import ShapeError
+from isthmus.networks.departures import check_as_written
 from isthmus.networks.layers import LayerState, activation, check_features
 from isthmus.networks.network import Network
 
@@ -119,7 +120,12 @@ class FullyConnected(Network):
         )
 
     def written_layers(self) -> tuple[list[Tensor], list[Tensor] | None]:
-        """Detached copies of W_1 .. W_L and of b_1 .. b_L (None without biases), free to be changed."""
+        """Detached copies of W_1 .. W_L and of b_1 .. b_L (None without biases), free to be changed.
+
+        Raises:
+            ValueError: they need not be what the network computes: it has hooks, or methods of its own.
+        """
+        check_as_written("written_layers", self, FullyConnected)
         weights = [w.detach().clone() for w in self.weights]
         return weights, [b.detach().clone() for b in self.biases] if self.has_bias else None
 

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 from torch import Tensor
 
+from isthmus.networks.departures import check_as_written, departure
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.layers import LayerState, activation_derivative, walk
 from isthmus.theory.bridge import as_torch
@@ -24,8 +25,9 @@ WIDE = 4  # times as many inputs (outputs) as neurons beside them, from which th
 def jacobians(network: Function, x: Float[Tensor, "n ..."] | NDArray[Any] | list[Any]) -> Float[Tensor, "n d_out p"]:
     """Jf(x) at every sample (*exact*), of a fully connected network as the product W_L D_{L-1} .. D_1 W_1.
 
-    At a kink the slope is 1 there; of everything else it is torch's, by automatic differentiation in chunks, forward or
-    backward as takes fewer passes.
+    At a kink the slope is 1 there. Of everything else it is torch's, by automatic differentiation in chunks, forward or
+    backward as takes fewer passes; so too where a hook or a forward of its own may let a network compute something else
+    than its weights say.
 
     Args:
         network: a network, any module or any function of rows of tensors whose rows stand alone.
@@ -41,7 +43,7 @@ def jacobians(network: Function, x: Float[Tensor, "n ..."] | NDArray[Any] | list
     [[[1.0, 0.0]]]
     """
     rows = in_precision_of(network, check_tensor("jacobians", "x", as_torch(x)))
-    if isinstance(network, FullyConnected):
+    if isinstance(network, FullyConnected) and not departure(network, FullyConnected):
         return _product(network, rows, {})
     return function_jacobians(network, rows)
 
@@ -84,7 +86,7 @@ def reduced_jacobians(
         last: what stands for W_L of a network of two layers or more.
 
     Raises:
-        ShapeError: `x` does not fit the network.
+        ShapeError: `x` does not fit the network. ValueError: its weights need not say what it computes, as with a hook.
 
     Accuracy: that of a QR factorisation. Test: networks/test_jacobians.
 
@@ -93,6 +95,7 @@ def reduced_jacobians(
     >>> made.values.shape[-1] < 40
     True
     """
+    check_as_written("reduced_jacobians", network, FullyConnected)
     with torch.no_grad():
         inner, inputs = without_excess((network.weights[0] if first is None else first).mT)
         ends = {1: inner.mT}
@@ -156,7 +159,7 @@ def enclosed_jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> E
         x: samples as rows.
 
     Raises:
-        ShapeError: `x` does not fit the network.
+        ShapeError: `x` does not fit the network. ValueError: its weights need not say what it computes, as with a hook.
 
     Accuracy: the bound is first order in eps, with one part in a hundred to spare. Test: FC-13.
 
@@ -164,6 +167,7 @@ def enclosed_jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> E
     >>> networks.enclosed_jacobians(network, torch.ones(1, 2).double()).values.tolist()
     [[[2.0, 0.0], [0.0, 2.0]]]
     """
+    check_as_written("enclosed_jacobians", network, FullyConnected)
     with torch.no_grad():
         product = torch.eye(network.dimensions[0], dtype=x.dtype, device=x.device).expand(len(x), -1, -1)
         error, unsure = product.new_zeros(len(x)), product.new_zeros(len(x))  # of J a_l, and of a_l

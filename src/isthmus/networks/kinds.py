@@ -18,6 +18,7 @@ from torch import nn
 
 from isthmus.errors import DataWarning, outside
 from isthmus.networks.argument_fields import Field, choice, listed, real, switch, whole
+from isthmus.networks.departures import departure
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.leaky import LeakyResNet
 from isthmus.networks.network import Network
@@ -178,5 +179,9 @@ def class_named(name: str) -> type[Network] | None:
 
 
 def of_class(table: Mapping[type[nn.Module], T], network: nn.Module, otherwise: T) -> T:
-    """What a table says of the class of a network, or of the next of its bases that is there."""
-    return next((table[base] for base in type(network).__mro__ if base in table), otherwise)
+    """What a table says of the class of a network, or of the next of its bases that is there.
+
+    `otherwise` too of one that need not compute what the class does: the rows of a table read weights.
+    """
+    found = next((base for base in type(network).__mro__ if base in table), None)
+    return otherwise if found is None or departure(network, found) else table[found]

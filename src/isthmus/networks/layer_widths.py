@@ -6,6 +6,7 @@ The depth of a run: `networks.folding`. Lowering its rank: `training.moves.trunc
 import torch
 from torch import Tensor
 
+from isthmus.networks.departures import check_as_written
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.layers import walk
 
@@ -27,6 +28,7 @@ def widened(network: FullyConnected, width: int, *, noise: float, seed: int = 0)
     Returns:
         A float64 network. Test: networks/test_layer_widths.
     """
+    check_as_written("widened", network, FullyConnected)
     generator = torch.Generator().manual_seed(seed)
     sizes = [network.dimensions[0], *(max(width, d) for d in network.dimensions[1:-1]), network.dimensions[-1]]
     weights: list[Tensor] = []

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from isthmus.networks.departures import check_as_written
 from isthmus.networks.leaky import LeakyResNet
 from isthmus.networks.leaky_steps import check_leak
 from isthmus.theory.inputs import Real, check_positive
@@ -167,6 +168,7 @@ def _check_movable(call: str, network: LeakyResNet) -> None:
 
 
 def _check_smoothing(call: str, network: LeakyResNet) -> None:
+    check_as_written(call, network, LeakyResNet)
     if float(network.smoothing):
         raise ValueError(
             f"{call}: needs the relu itself; the network is smoothed by {float(network.smoothing):g}. "

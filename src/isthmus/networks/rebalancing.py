@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from isthmus.networks.departures import check_as_written
 from isthmus.networks.fully_connected import FullyConnected
 
 
@@ -26,12 +27,16 @@ def rebalance(network: FullyConnected, *, tolerance: float = 1e-13, sweeps: int 
     Returns:
         A new network, equal as a function up to rounding; the penalty never rises.
 
+    Raises:
+        ValueError: the weights need not say what the network computes, as with a hook.
+
     Source: Jacot 2023a, Proposition 12 and Remark 6. Test: FC-23.
 
     >>> net = isthmus.FullyConnected.from_layers([torch.eye(2) * 4, torch.eye(2)])
     >>> round(isthmus.rebalance(net).penalty().item(), 6)  # 2 * (4 + 4) in place of 34
     16.0
     """
+    check_as_written("rebalance", network, FullyConnected)
     balanced = copy.deepcopy(network)
     with torch.no_grad():
         _clear_useless(balanced)

@@ -6,6 +6,7 @@ to the network itself.
 
 from torch import Tensor
 
+from isthmus.networks.departures import departure, refuse
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.residual_stream import ResidualStream
 from isthmus.networks.waist import Waist
@@ -28,7 +29,8 @@ def as_fully_connected(network: ResidualStream) -> FullyConnected:
         2 or 3 times as wide.
 
     Raises:
-        ValueError: a leaky network with a smoothed relu, which no relu network computes.
+        ValueError: a leaky network with a smoothed relu, which no relu network computes; weights that need not say what
+            the network computes, as with a hook.
 
     Accuracy: rounding. Source: ours. Test: tests/networks/test_residual_rewriting.py.
 
@@ -37,7 +39,14 @@ def as_fully_connected(network: ResidualStream) -> FullyConnected:
     >>> bool((networks.as_fully_connected(network)(x) - network(x)).abs() < 1e-12)
     True
     """
+    refuse("as_fully_connected", network, stream_departure(network))
     return network.as_fully_connected()
+
+
+def stream_departure(network: ResidualStream) -> str:
+    """What lets a network compute something else than the class whose rewriting it has, or its waist; else nothing."""
+    written = next(kind for kind in type(network).__mro__ if "as_fully_connected" in vars(kind))
+    return departure(network, written) or ("" if network.waist is None else departure(network.waist, Waist))
 
 
 def narrowed(maps: list[Map], waist: Waist | None) -> list[Map]:

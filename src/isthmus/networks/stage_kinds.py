@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from isthmus.networks.departures import departure
+
 ELEMENTWISE = (
     nn.ReLU, nn.LeakyReLU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.ELU, nn.SELU, nn.CELU, nn.Softplus, nn.Softsign,
     nn.Mish, nn.ReLU6, nn.Hardtanh, nn.Hardswish, nn.Hardsigmoid, nn.Tanhshrink, nn.LogSigmoid,
@@ -40,7 +42,11 @@ class Stage:
 
 
 def is_weighted(module: nn.Module) -> bool:
-    """Whether the module is a linear layer or a plain 1-d or 2-d convolution."""
+    """Whether the module is a linear layer or a plain 1-d or 2-d convolution, and computes what its weights say."""
+    return _has_weights(module) and not departure(module, type(module))
+
+
+def _has_weights(module: nn.Module) -> bool:
     if type(module) in CONVOLUTIONS and isinstance(module, CONVOLUTIONS):
         return module.groups == 1 and module.padding_mode == "zeros"
     return type(module) is nn.Linear
@@ -54,9 +60,10 @@ def is_convolution(module: nn.Module) -> bool:
 def barrier_reason(module: nn.Module) -> str:
     """Why nothing is moved through a module; empty for weights, activations, pooling, flattening and batch norm."""
     known = (*ELEMENTWISE, *NOTHING, *CHANNELWISE, *BATCH_NORMS)
-    if is_weighted(module) or type(module) in known or is_flatten(module):
-        return ""
     kind = type(module).__name__
+    if _has_weights(module) or type(module) in known or is_flatten(module):
+        why = departure(module, type(module))
+        return f"{kind}: it has {why}" if why else ""
     inner = " ".join(type(part).__name__ for part in module.modules()).lower()
     if "attention" in inner:
         return f"{kind}: attention mixes the samples of a sequence"

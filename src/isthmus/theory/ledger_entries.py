@@ -62,24 +62,28 @@ class Entry:
         return self.id, self.name, value, "estimate" if doubt else self.kind, self.of, True, doubt
 
 
+def _unread(found: NetworkFacts, needs: str) -> str:
+    return f"{needs} that computes what its weights say; it has {found.departure}" if found.departure else needs
+
+
 def needs_layers(found: NetworkFacts) -> str:
     """Only of fully connected networks."""
-    return "" if found.layers else "needs the layers of a fully connected network"
+    return "" if found.layers else _unread(found, "needs the layers of a fully connected network")
 
 
 def needs_chain(found: NetworkFacts) -> str:
     """Of everything whose layers are known."""
-    return "" if found.chain else "needs a network whose layers are known"
+    return "" if found.chain else _unread(found, "needs a network whose layers are known")
 
 
 def needs_blocks(found: NetworkFacts) -> str:
     """Only of residual networks."""
-    return "" if found.blocks else "needs a residual network"
+    return "" if found.blocks else _unread(found, "needs a residual network")
 
 
 def needs_stream(found: NetworkFacts) -> str:
     """Only of leaky residual networks."""
-    return "" if found.stream else "needs a leaky residual network"
+    return "" if found.stream else _unread(found, "needs a leaky residual network")
 
 
 def needs_rank(found: NetworkFacts) -> str:

@@ -80,6 +80,7 @@ class NetworkFacts:
         layers: if fully connected.
         blocks: if a residual network.
         stream: if a leaky one.
+        departure: what lets a network compute something else than its weights say, which then are not read.
     """
 
     x: Tensor | None = None
@@ -90,6 +91,7 @@ class NetworkFacts:
     layers: ConnectedLayers | None = None
     blocks: ResidualBlocks | None = None
     stream: LeakyStream | None = None
+    departure: str = ""
 
 
 @singledispatch

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from isthmus.networks import FullyConnected, min_norm_projection
+from isthmus.networks.departures import departure
 from isthmus.networks.rebalancing import balance_sweep
 from isthmus.training.steps.step import Step
 
@@ -13,8 +14,8 @@ Move = Callable[[Step], None]  # changes `step.theta` in place between two itera
 
 
 def in_sequence(network: nn.Module) -> FullyConnected | None:
-    """The network itself, if it is one matrix after the other, as the moves here need it."""
-    return network if isinstance(network, FullyConnected) else None
+    """The network itself, if it is one matrix after the other, as the moves here need it, and nothing else."""
+    return network if isinstance(network, FullyConnected) and not departure(network, FullyConnected) else None
 
 
 def take_over(network: nn.Module, other: nn.Module) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from isthmus.discovery.files.networks import METADATA, architecture, network_from
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
+from isthmus.networks.departures import departure
 from isthmus.networks.stage_kinds import BATCH_NORMS, CHANNELWISE, ELEMENTWISE
 from isthmus.writing.checksums import check_tensors
 
@@ -47,7 +48,7 @@ def description_of(module: nn.Module) -> dict[str, object] | None:
     """What rebuilds the module apart from its numbers, in JSON; None where it is no sequence of plain layers."""
     if isinstance(module, FullyConnected):
         return architecture(module)
-    if type(module) is not nn.Sequential:
+    if type(module) is not nn.Sequential or departure(module, nn.Sequential):
         return None
     layers = [_layer_description(layer) for layer in module]
     return None if None in layers else {"class": "Sequential", "layers": layers}

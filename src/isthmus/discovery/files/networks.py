@@ -16,6 +16,7 @@ from torch import Tensor
 
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
+from isthmus.networks.departures import departure, refuse
 from isthmus.networks.kinds import class_named, kinds
 from isthmus.networks.network import Network
 from isthmus.writing.atomic import write_bytes
@@ -29,11 +30,12 @@ def architecture(network: object) -> dict[str, object]:
     """What rebuilds `network` apart from its numbers, in terms of JSON.
 
     Raises:
-        TypeError: the network is of no registered class, or has a waist.
+        TypeError: the network is of no registered class, or has a waist. ValueError: it has hooks, which no file keeps.
     """
     if not isinstance(network, Network) or type(network) is not class_named(type(network).__name__):
         known = ", ".join(kind.network.__name__ for kind in kinds())
         raise TypeError(f"save: needs a network of one of the classes {known}; got {type(network).__name__}.")
+    refuse("save", network, departure(network, type(network)))
     return network.description()
 
 

@@ -20,6 +20,7 @@ from isthmus.discovery.settings import Settings, StartKind
 from isthmus.discovery.work.unit import Session
 from isthmus.networks import FullyConnected, Waist
 from isthmus.networks.kinds import kind_named
+from isthmus.networks.residual_rewriting import as_fully_connected
 from isthmus.networks.residual_stream import ResidualStream
 from isthmus.training.solvers.solver import Adam
 
@@ -126,7 +127,7 @@ class Streams(Family[ResidualStream]):
 
     def written(self, network: ResidualStream) -> FullyConnected:
         """The stream as layers of neurons."""
-        return network.as_fully_connected()
+        return as_fully_connected(network)
 
     def with_middle(self, minimum: Minimum, network: ResidualStream) -> Minimum:
         """Its visible rank and its waist."""

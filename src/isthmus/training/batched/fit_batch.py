@@ -14,6 +14,7 @@ from torch import Tensor
 
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected
+from isthmus.networks.departures import check_as_written
 from isthmus.training.batched.batch_solvers import BatchedLBFGS, Member, run_adam
 from isthmus.training.batched.batch_step import BatchedStep
 from isthmus.training.ending import finish
@@ -147,6 +148,8 @@ def _check(networks: Sequence[FullyConnected], ridges: Sequence[float], solver: 
             f"fit_batch(networks, ridges=...): needs one finite ridge >= 0 for each network, got {len(networks)} "
             f"networks and {list(ridges)}."
         )
+    for network in networks:
+        check_as_written("fit_batch", network, FullyConnected)
     shapes = {(n.dimensions, n.negative_slope, n.linear, n.has_bias, n.weights[0].dtype) for n in networks}
     if len(shapes) > 1:
         raise ShapeError(
