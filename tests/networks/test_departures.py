@@ -127,6 +127,23 @@ def with_waist() -> nn.Module:
     return network
 
 
+def twice() -> nn.Module:
+    layer = nn.Linear(3, 3).double()
+    return nn.Sequential(layer, nn.ReLU(), layer)
+
+
+def tied() -> nn.Module:
+    square = FullyConnected.from_layers([normal(l, 3, 3) for l in range(3)])
+    square.weights[1] = square.weights[0]
+    return square
+
+
+def tied_blocks() -> nn.Module:
+    network = resnet()
+    network.block_weights[2] = network.block_weights[0]
+    return network
+
+
 DEPARTING: dict[str, Callable[[], nn.Module]] = {
     "a hook": lambda: hooked(sequence()),
     "a hook on a layer": lambda: hooked(sequence(), "0"),
@@ -152,6 +169,9 @@ DEPARTING: dict[str, Callable[[], nn.Module]] = {
     "a parametrized network": lambda: parametrized(connected(), "weights", "0"),
     "spectral norm": spectral,
     "a waist": with_waist,
+    "a layer in two places": twice,
+    "a weight in two places": tied,
+    "a residual weight in two places": tied_blocks,
 }
 
 

@@ -1,5 +1,6 @@
 """The table of all that can be said of one network: each value is that of its function, and no bound is false."""
 
+import itertools
 import math
 import subprocess
 import sys
@@ -187,6 +188,60 @@ def test_a_chain_of_linear_layers_and_relus_is_read_as_the_network_it_is() -> No
         assert not any_applies(costs(nn.Sequential(*other)))
     layers[1] = nn.LeakyReLU(0.3)
     assert not any_applies(costs(nn.Sequential(*layers)))
+
+
+def gradients_of(network: nn.Module, x: Tensor) -> Tensor:
+    """The Jacobian by all parameters that there are, (n d_out, parameters), by automatic differentiation."""
+    parameters = list(network.parameters())
+    outputs = network(x).flatten()
+    rows = [torch.autograd.grad(out, parameters, retain_graph=True) for out in outputs]
+    return torch.stack([torch.cat([g.flatten() for g in row]) for row in rows])
+
+
+def with_biases(pattern: tuple[bool, ...], slope: float) -> nn.Sequential:
+    """Layers, each with a bias or without."""
+    torch.manual_seed(sum(2**l for l, biased in enumerate(pattern) if biased))
+    sizes = [4, *[5] * (len(pattern) - 1), 2]
+    steps: list[nn.Module] = []
+    for l, biased in enumerate(pattern):
+        steps += [nn.Linear(sizes[l], sizes[l + 1], bias=biased), nn.LeakyReLU(slope) if slope else nn.ReLU()]
+    return nn.Sequential(*steps[:-1]).double()
+
+
+PATTERNS = [pattern for depth in (1, 2, 3) for pattern in itertools.product((False, True), repeat=depth)]
+
+
+@pytest.mark.parametrize("slope", [0.0, -0.4])
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_bias_counts_in_the_tangent_kernel_where_it_is_a_parameter(pattern: tuple[bool, ...], slope: float) -> None:
+    """A layer without one counted as one with zeros, and the first layer spoke for all."""
+    network = with_biases(pattern, slope)
+    same: list[nn.Module] = [network]
+    if len(set(pattern)) == 1:
+        weights = [p for name, p in network.named_parameters() if name.endswith("weight")]
+        biases = [p for name, p in network.named_parameters() if name.endswith("bias")]
+        same.append(FullyConnected.from_layers(weights, biases or None, negative_slope=slope))
+    if len(pattern) == 1:
+        same.append(network[0])
+    x = X[:7]
+    rows = gradients_of(network, x)
+    for other in same:
+        table = certificates(other, x)
+        assert_close(value(table, "tangent_kernel_trace"), rows.square().sum() / 7, relative=1e-10)
+        assert_close(value(table, "sharpness"), 2 / 7 * torch.linalg.eigvalsh(rows @ rows.mT)[-1], relative=1e-10)
+        assert ("biases of every layer" in why_not(table, "activation_norm_bound")) == (not all(pattern))
+
+
+@pytest.mark.parametrize(("biased", "trace"), [((False, False), 2.0), ((True, False), 3.0), ((True, True), 4.0)])
+def test_the_tangent_kernel_of_ones_is_counted_by_hand(biased: tuple[bool, bool], trace: float) -> None:
+    """f = v relu(w x + b) + c at 1 for all: each parameter has the derivative 1 where b and c are 0."""
+    steps = [nn.Linear(1, 1, bias=biased[0]), nn.ReLU(), nn.Linear(1, 1, bias=biased[1])]
+    network = nn.Sequential(*steps).double()
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            parameter.fill_(float(name.endswith("weight")))
+    table = certificates(network, torch.ones(1, 1).double())
+    assert (value(table, "tangent_kernel_trace"), value(table, "sharpness")) == (trace, 2 * trace)
 
 
 def test_a_kink_certifies_nothing() -> None:

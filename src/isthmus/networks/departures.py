@@ -33,8 +33,8 @@ def departure(module: nn.Module, *kinds: type[nn.Module]) -> str:
         kinds: classes whose forward is known; a subclass may add to them, and override nothing that they have.
 
     Returns:
-        Words that go on after "it has": a hook, a method of its own, a tensor that is computed at every access. Hooks
-        that change nothing are not told from others.
+        Words that go on after "it has": a hook, a method of its own, a tensor that is computed at every access, or one
+        that stands in two places, which counts once. Hooks that change nothing are not told from others.
 
     >>> networks.departures.departure(torch.nn.Linear(2, 2), torch.nn.Linear)
     ''
@@ -47,6 +47,9 @@ def departure(module: nn.Module, *kinds: type[nn.Module]) -> str:
         return f"a {min(own)} of its own"
     if any(vars(calls)[name] for name in _EVERYWHERE):
         return "a forward hook, as every module"
+    every = [id(p) for _, p in module.named_parameters(remove_duplicate=False)]
+    if len(set(every)) < len(every):
+        return "a weight in two places"
     return next((why for name, part in module.named_modules() if (why := _altered(name, part))), "")
 
 

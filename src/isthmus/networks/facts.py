@@ -58,7 +58,10 @@ def _off_kinks(network: FullyConnected, x: Tensor | None) -> Tensor | None:
     return x[certain]
 
 
-def _connected(network: FullyConnected, x: Tensor | None) -> NetworkFacts:
+def _connected(
+    network: FullyConnected, x: Tensor | None, *, without_bias: frozenset[int] = frozenset()
+) -> NetworkFacts:
+    """With the numbers of layers whose biases are no parameters: zeros that `_as_connected` wrote."""
     if why := departure(network, FullyConnected):
         return _as_function(network, x, why)
     own = _double(network)
@@ -66,7 +69,7 @@ def _connected(network: FullyConnected, x: Tensor | None) -> NetworkFacts:
     layers = ConnectedLayers(
         penalty=float(own.penalty()),
         weights=_weights(own),
-        biases=tuple(own.bias_of(l) for l in range(1, own.depth + 1)),
+        biases=tuple(None if l in without_bias else own.bias_of(l) for l in range(1, own.depth + 1)),
         negative_slope=own.negative_slope,
         linear=not any(own.is_activated(l) for l in range(1, own.depth)),
         **_states(own, x),
@@ -112,7 +115,7 @@ def _sequential(network: nn.Sequential, x: Tensor | None) -> NetworkFacts:
     """Of linear layers with relus between them, as a fully connected network; of anything else as a function."""
     why = departure(network, nn.Sequential)
     same = None if why else _as_connected(network)
-    return _as_function(network, x, why) if same is None else _connected(same, x)
+    return _as_function(network, x, why) if same is None else _connected(same[0], x, without_bias=same[1])
 
 
 def _one_layer(layer: nn.Linear, x: Tensor | None) -> NetworkFacts:
@@ -124,7 +127,8 @@ def _passes(step: nn.Module) -> bool:
     return not departure(step, nn.Identity) or (not departure(step, nn.Dropout) and not step.training)
 
 
-def _as_connected(network: nn.Sequential) -> FullyConnected | None:
+def _as_connected(network: nn.Sequential) -> tuple[FullyConnected, frozenset[int]] | None:
+    """The network, with zeros for biases of layers that have none; and the numbers of these."""
     linears: list[nn.Linear] = []
     slopes: dict[int, float] = {}  # by the number of the layer before
     for step in network:
@@ -147,10 +151,11 @@ def _as_connected(network: nn.Sequential) -> FullyConnected | None:
     biases = [
         step.weight.new_zeros(step.out_features) if b is None else b for step, b in zip(linears, found, strict=True)
     ]
-    return FullyConnected.from_layers(
+    same = FullyConnected.from_layers(
         [step.weight.detach() for step in linears], [b.detach() for b in biases],
         negative_slope=next(iter(slopes.values()), 0.0), linear=set(range(1, len(linears))) - set(slopes),
     )  # fmt: skip
+    return same, frozenset(l for l, b in enumerate(found, 1) if b is None)
 
 
 facts_of.register(nn.Sequential)(_sequential)

@@ -1,5 +1,7 @@
 """Rows of the ledger that rest on the layers of a network at the samples: kernels, representations, leaky streams."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -37,16 +39,23 @@ def _kernel_layers(found: NetworkFacts) -> Layers:
     return layers.enters, suffix_jacobians(layers.weights, layers.derivatives)
 
 
-def _biased(found: NetworkFacts) -> bool:
-    return layers_of(found).biases[0] is not None
+def _over_layers(found: NetworkFacts, of_layers: Callable[..., Tensor]) -> Tensor:
+    """A sum over the layers: of those with a bias, and of those without."""
+    enters, suffix = _kernel_layers(found)
+    parts: list[Tensor] = []
+    for biased in (True, False):
+        chosen = [l for l, bias in enumerate(layers_of(found).biases) if (bias is not None) is biased]
+        if chosen:
+            parts.append(of_layers(([enters[l] for l in chosen], [suffix[l] for l in chosen]), bias=biased))
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
 def _traces(found: NetworkFacts) -> Tensor:
-    return tangent_kernel_trace(_kernel_layers(found), bias=_biased(found))
+    return _over_layers(found, tangent_kernel_trace)
 
 
 def _sharpness(found: NetworkFacts) -> Tensor:
-    return sharpness(tangent_kernel(_kernel_layers(found), bias=_biased(found)))
+    return sharpness(_over_layers(found, tangent_kernel))
 
 
 def _small(found: NetworkFacts) -> str:
@@ -65,7 +74,8 @@ def _balanced(found: NetworkFacts) -> str:
 
 
 def _biases(found: NetworkFacts) -> str:
-    return "" if _biased(found) else "is proved with biases in the tangent kernel"
+    every = all(bias is not None for bias in layers_of(found).biases)
+    return "" if every else "is proved with biases of every layer in the tangent kernel"
 
 
 def _activation_bounds(found: NetworkFacts) -> Tensor:
