@@ -105,6 +105,10 @@ def test_without_the_hull_a_rank_one_map_needs_no_slope() -> None:
         assert_at_most(stretch, jacobians(network, x).abs().max())
 
 
+def column(*values: float) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)[:, None]
+
+
 def test_degenerate_sets() -> None:
     assert travelling_salesman_bounds(torch.zeros(0, 2)) == (0.0, 0.0)
     assert travelling_salesman_bounds(torch.ones(1, 2)) == (0.0, 0.0)
@@ -113,6 +117,10 @@ def test_degenerate_sets() -> None:
     assert rank1_stretch(torch.ones(3, 2), torch.ones(3, 1)) == 0.0
     with pytest.raises(ValueError, match="No function has these values"):
         rank1_stretch(torch.ones(3, 2), normal(0, 3, 1))
+    with pytest.raises(ValueError, match="rows 0 and 1 have equal inputs and different outputs"):
+        rank1_stretch(column(0, -0.0, 1), column(0, 5, 1))
+    assert rank1_stretch(column(0, 0, 1), column(0, 1e-16, 1)) == pytest.approx(1)  # by rounding only
+    assert rank1_stretch(torch.ones(2, 2), torch.tensor([[1.0], [1.0 + 1e-15]]).double()) == 0
 
 
 def test_beyond_thirteen_points_the_stretch_rests_on_the_lower_bound() -> None:

@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import mpmath
 import pytest
 import torch
@@ -33,6 +35,47 @@ def test_against_sixty_digits(relative: float, in_span: bool) -> None:
     assert_close(relaxed_norm(m, s, gamma=gamma), expected, relative=1e-11)
     with pytest.raises(AssertionError):  # features and relaxation one per cent too large
         assert_close(relaxed_norm(m, 1.01 * s, gamma=1.01 * gamma), expected, relative=1e-11)
+
+
+@pytest.mark.parametrize("size", [2.0**-460, 1.0, 2.0**460])
+@pytest.mark.parametrize("relative", [1e-10, 1e-14, 1e-20])
+def test_a_target_all_but_in_the_span_has_as_many_digits(relative: float, size: float) -> None:
+    """The control: the residual as float64 has it, 2.8e-10 off at the first case and 3e-7 at 1e-20."""
+    off = []
+    for seed in range(12):
+        s, apart = normal(seed, 5, 3) * torch.tensor([1.0, 1e-3, 1e-6]).double(), normal(seed + 50, 5, 1)
+        m = s @ normal(seed + 100, 3, 1) + relative**0.5 * apart
+        gamma = relative * float(s.square().sum())
+        expected = exact(m, s, gamma)
+        assert_close(relaxed_norm(m * size, s * size, gamma=gamma * size**2), expected, relative=1e-11)
+        weights = torch.linalg.lstsq(torch.cat([s, gamma**0.5 * torch.eye(3)]), torch.cat([m, torch.zeros(3, 1)]))[0]
+        plain = (m - s @ weights).square().sum() / gamma + weights.square().sum()
+        off.append(abs(float(plain) / expected - 1))
+    assert relative > 1e-14 or max(off) > 1e-11
+
+
+def test_the_smallest_case_by_hand() -> None:
+    """|m|^2 - (s m)^2 / (gamma + 10), by gamma, of numbers as float64 holds them."""
+    m, gamma = [0.1, 0.300000102], 1e-13
+    a, b, g = Fraction(m[0]), Fraction(m[1]), Fraction(gamma)
+    expected = float((a * a + b * b - (a + 3 * b) ** 2 / (g + 10)) / g)
+    rows = torch.tensor([m, [1.0, 3.0]], dtype=torch.float64)[:, :, None]
+    assert_close(relaxed_norm(rows[0], rows[1], gamma=gamma), expected, relative=1e-14)
+
+
+def test_gradients_are_those_of_the_value() -> None:
+    m, s = normal(0, 4, 2).requires_grad_(), normal(1, 4, 3).requires_grad_()
+    gamma = 1e-11 * float(s.detach().square().sum())
+    gradient = torch.autograd.grad(relaxed_norm(m, s, gamma=gamma), [m])[0]
+    kernel = s.detach() @ s.detach().mT + gamma * torch.eye(4)
+    assert_close(gradient, 2 * torch.linalg.solve(kernel, m.detach()), relative=1e-4)
+
+
+def test_a_relaxation_beyond_the_features_and_one_below_all_digits() -> None:
+    m = normal(0, 4, 2)
+    assert_close(relaxed_norm(m, 1e-200 * m, gamma=4.0), m.square().sum() / 4)
+    with pytest.raises(ValueError, match="relaxed_norm: needs gamma of at least 1e-290 times the largest square of s"):
+        relaxed_norm(m, 1e150 * m, gamma=1.0)
 
 
 def test_more_features_than_samples_and_none() -> None:

@@ -87,3 +87,8 @@ def test_zero_representations_cost_nothing() -> None:
     assert float(cost_of_identity(zero, bias=False)) == 0
     assert float(stable_rank_nuclear(zero)) == 0
     assert float(cost_of_identity(zero[:0])) == 0
+
+
+def test_a_neuron_below_rounding_costs_nothing_as_documented() -> None:
+    for small, rank in ((1e-20, 1.0), (1e-15, 2.0), (1e-3, 2.0)):
+        assert_close(cost_of_identity(torch.diag(torch.tensor([1.0, small]).double()), bias=False), rank)

@@ -4,6 +4,8 @@ Rows are samples throughout: the papers' A (neurons x points) is `activation` tr
 network: `diagnostics`.
 """
 
+from math import frexp
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -11,6 +13,8 @@ from torch import Tensor
 from isthmus.errors import ShapeError
 from isthmus.theory.inputs import Real, check_positive, check_tensor
 from isthmus.theory.least_weights import least_weights
+from isthmus.theory.ridge_values import accurate_value
+from isthmus.theory.scales import exponent, resized, shifted
 
 
 def relaxed_norm(
@@ -31,11 +35,12 @@ def relaxed_norm(
         Number >= 0 per batch element, in units of m^2 / s^2. Differentiable in m and s.
 
     Raises:
-        ValueError: `gamma` <= 0, NaN or infinity. ShapeError: numbers of rows that differ. TypeError: complex or
-            integer tensor.
+        ValueError: `gamma` <= 0 or below 1e-290 times the largest square of s, NaN or infinity. ShapeError: numbers of
+            rows that differ. TypeError: complex or integer tensor.
 
-    Accuracy: 1e-11 relative, measured down to gamma = 1e-20 |s|^2: below 1e6 eps |s|^2 a QR of the stacked problem
-    takes over from the normal equations. Cost O(n p^2).
+    Accuracy: 1e-11 relative at every size of m and s, measured down to gamma = 1e-20 |s|^2: below 1e6 eps |s|^2 a QR of
+    the stacked problem takes over from the normal equations, and the residual, which cancels where m all but lies in
+    the span of s, is worked out in twice the digits. Cost O(n p^2).
     Source: Jacot and Kaiser 2024, section 2.1 (norm of K + gamma). Test: LEAKY-15.
 
     >>> round(float(theory.relaxed_norm([[2.0]], [[1.0]], gamma=1)), 6)
@@ -50,21 +55,34 @@ def relaxed_norm(
             f"{call}: needs m and s with the same samples as rows; got shapes {tuple(m.shape)} and {tuple(s.shape)}. "
             "Transpose them if neurons are rows."
         )
-    weights = _ridge_weights(m, s, float(gamma))
-    residual = m - s @ weights
-    return residual.square().sum((-2, -1)) / gamma + weights.square().sum((-2, -1))
+    sizes = exponent(m), exponent(s)  # squares of a small layer vanish
+    relative = resized(float(gamma), -2 * sizes[1])
+    if relative < 1e-290:
+        raise ValueError(
+            f"{call}: needs gamma of at least 1e-290 times the largest square of s; got gamma={gamma:.3g}. Raise it."
+        )
+    if relative > 1e290:  # s is nothing beside it
+        mantissa, by = frexp(gamma)
+        return shifted(shifted(m, -sizes[0]).square().sum((-2, -1)) / mantissa, 2 * sizes[0] - by)
+    return shifted(_relaxed_norm(shifted(m, -sizes[0]), shifted(s, -sizes[1]), relative), 2 * (sizes[0] - sizes[1]))
 
 
-def _ridge_weights(m: Tensor, s: Tensor, gamma: float) -> Tensor:
-    """argmin_W |m - s W|^2 + gamma |W|^2, by the normal equations while they are safe, else by QR."""
+def _relaxed_norm(m: Tensor, s: Tensor, gamma: float) -> Tensor:
+    """`relaxed_norm`, by the normal equations while they are safe, else by QR and a residual in twice the digits."""
     num_features = s.shape[-1]
     size = float(s.detach().square().sum((-2, -1)).max()) if s.numel() else 0.0
     identity = torch.eye(num_features, dtype=s.dtype, device=s.device)
     if gamma >= 1e6 * torch.finfo(s.dtype).eps * size:
-        return torch.cholesky_solve(s.mT @ m, torch.linalg.cholesky(s.mT @ s + gamma * identity))
+        return _value(m, s, torch.cholesky_solve(s.mT @ m, torch.linalg.cholesky(s.mT @ s + gamma * identity)), gamma)
     stacked = torch.cat([s, (gamma**0.5 * identity).expand(*s.shape[:-2], num_features, num_features)], -2)
     q, r = torch.linalg.qr(stacked)
-    return torch.linalg.solve_triangular(r, q[..., : s.shape[-2], :].mT @ m, upper=True)
+    weights = torch.linalg.solve_triangular(r, q[..., : s.shape[-2], :].mT @ m, upper=True)
+    value = _value(m, s, weights, gamma)
+    return value + (accurate_value(m, s, weights, r, gamma) - value.detach()).to(value.dtype)
+
+
+def _value(m: Tensor, s: Tensor, weights: Tensor, gamma: float) -> Tensor:
+    return (m - s @ weights).square().sum((-2, -1)) / gamma + weights.square().sum((-2, -1))
 
 
 def features(
@@ -112,7 +130,8 @@ def cost_of_identity(
         min { |W|_F^2 : sigma(A) W = A } = |A|_K^2,   sigma(A) = [relu(A), 1],  K = sigma(A) sigma(A)^T
         with gamma:  Tr[A^T (K + gamma I)^{-1} A]
 
-    rank A for A >= 0 without bias; with bias less, down to the affine dimension as A is scaled down.
+    rank A for A >= 0 without bias, of what stands above rounding; with bias less, down to the affine dimension as A is
+    scaled down.
 
     Args:
         activation: the representation A itself, samples as rows: the relu and the constant are applied here.
@@ -126,8 +145,9 @@ def cost_of_identity(
     Raises:
         ValueError: `gamma` <= 0, NaN or infinity. TypeError: complex or integer tensor. ShapeError: not a matrix.
 
-    Accuracy: with gamma that of `relaxed_norm`. Without, that of the pseudo-inverse of relu(A), at every size of A; A
-    counts as in the span when the residual is below 1e3 max(n, width) eps |A|.
+    Accuracy: with gamma that of `relaxed_norm`. Without, that of the pseudo-inverse of relu(A), at every size of A:
+    singular values up to max(n, width) eps times the largest are rounding, so that a neuron of 1e-20 beside one of 1
+    costs nothing; A counts as in the span when the residual is below 1e3 max(n, width) eps |A|.
     Source: Jacot and Kaiser 2024, section 1.4. Test: LEAKY-06.
 
     >>> round(float(theory.cost_of_identity([[1, 0], [0, 2]], bias=False)), 6)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from isthmus.errors import ShapeError
 from isthmus.theory.inputs import Real, check_depth, check_finite, check_positive, check_tensor
-from isthmus.theory.scales import exponent, shifted, unit
+from isthmus.theory.scales import exponent, lengths, shifted, unit
 
 
 def nonlinearity_impact(
@@ -86,7 +86,8 @@ def idempotency_defect(jacobians: Float[Tensor, "n d d"]) -> Float[Tensor, " n"]
     Raises:
         ShapeError: not square. ValueError: NaN or infinity. TypeError: complex or integer tensor.
 
-    Accuracy: rounding. Source: Jacot 2023a, section 5. Test: FC-46.
+    Accuracy: rounding, up to Jacobians whose squares overflow: infinite there.
+    Source: Jacot 2023a, section 5. Test: FC-46.
 
     >>> theory.idempotency_defect([[[1, 0], [0, 0.5]]]).tolist()
     [0.25]
@@ -98,7 +99,7 @@ def idempotency_defect(jacobians: Float[Tensor, "n d d"]) -> Float[Tensor, " n"]
             "An autoencoder has d_out = d_in."
         )
     # J J - J in one pass
-    return torch.linalg.matrix_norm(torch.baddbmm(jacobians, jacobians, jacobians, beta=-1))
+    return lengths(torch.baddbmm(jacobians, jacobians, jacobians, beta=-1).flatten(1))
 
 
 def spectral_gap_ratios(representation: Float[Tensor, "n width"], *, rank: int) -> tuple[float, float]:

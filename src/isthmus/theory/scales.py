@@ -43,6 +43,8 @@ def unit(values: Tensor) -> Tensor:
 
 def lengths(rows: Tensor) -> Tensor:
     """Euclidean norms along the last axis, of rows of very different sizes too, which underflow as `norm` does."""
+    if not rows.shape[-1]:
+        return rows.sum(-1)
     largest = rows.detach().abs().amax(-1, keepdim=True)
     size = torch.where(largest > 0, largest / (2 * torch.frexp(largest).mantissa), 1.0)  # a power of two
     return torch.linalg.vector_norm(rows / size, dim=-1) * size[..., 0]
