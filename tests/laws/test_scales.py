@@ -51,6 +51,13 @@ OF_ONE: dict[str, tuple[Callable[[Tensor], object], Tensor, int]] = {
     "features": (lambda a: theory.features(a, bias=False), A, 1),
     "diameter": (theory.diameter, A, 1),
     "spanning_tree_length": (theory.spanning_tree_length, A, 1),
+    "partial_path_bounds": (theory.partial_path_bounds, A, 1),
+    "narrow_kernel_bound by codes": (
+        lambda a: theory.narrow_kernel_bound(a[:, 0], B.to(a), weights=torch.ones(2)), A.abs(), 0,
+    ),
+    "rank1_kernel_bound of both": (
+        lambda a: theory.rank1_kernel_bound(a, a, weights=a.abs().amax(0), lipschitz=3), A, 0,
+    ),
     "travelling_salesman_bounds": (lambda a: theory.travelling_salesman_bounds(a)[0], A, 1),
     "travelling_salesman_bounds of many": (lambda a: theory.travelling_salesman_bounds(a)[1], normal(3, 20, 2), 1),
     "rank1_stretch by outputs": (lambda a: theory.rank1_stretch(B.to(a), a), A, 1),

@@ -72,6 +72,7 @@ def _connected(
         biases=tuple(None if l in without_bias else own.bias_of(l) for l in range(1, own.depth + 1)),
         negative_slope=own.negative_slope,
         linear=not any(own.is_activated(l) for l in range(1, own.depth)),
+        activated=tuple(own.is_activated(l) for l in range(1, own.depth)),
         **_states(own, x),
     )
     return _at(own, x, layers=layers)

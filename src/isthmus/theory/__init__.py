@@ -87,6 +87,10 @@ from isthmus.theory.linearisation import (
     prefix_jacobians,
     suffix_jacobians,
 )
+from isthmus.theory.narrow_kernels import (
+    narrow_kernel_bound,
+    rank1_kernel_bound,
+)
 from isthmus.theory.nonplanarity import (
     NonplanarityBound,
     nonplanarity_bound,
@@ -156,6 +160,7 @@ from isthmus.theory.topology import (
 )
 from isthmus.theory.travelling_salesman import (
     diameter,
+    partial_path_bounds,
     rank1_cost_lower_bound,
     rank1_stretch,
     spanning_tree_length,
@@ -218,6 +223,7 @@ __all__ = [
     "linear_cost_expansion",
     "linear_path_cost",
     "log_pseudo_determinant",
+    "narrow_kernel_bound",
     "negative_energy_fraction",
     "neuron_addition_margin",
     "nonlinearity_impact",
@@ -225,6 +231,7 @@ __all__ = [
     "numerical_rank",
     "optimal_linear_factors",
     "optimal_resnet_factors",
+    "partial_path_bounds",
     "participation_ratio",
     "path_length_bounds",
     "piecewise_jacobian",
@@ -232,6 +239,7 @@ __all__ = [
     "pontryagin_hamiltonian",
     "prefix_jacobians",
     "rank1_cost_lower_bound",
+    "rank1_kernel_bound",
     "rank1_stretch",
     "rank_from_hamiltonian",
     "rank_one_descent",

@@ -21,6 +21,7 @@ from isthmus.theory.ledger_entries import (
 )
 from isthmus.theory.ledger_jacobians import layers_of, rounding_of_layers
 from isthmus.theory.linearisation import suffix_jacobians
+from isthmus.theory.narrow_kernels import narrow_kernel_bound
 from isthmus.theory.network_facts import NetworkFacts
 from isthmus.theory.norm_bounds import spectral_gap_bound
 from isthmus.theory.representation_costs import cost_of_identity, features
@@ -120,6 +121,35 @@ def _gap_bound(found: NetworkFacts) -> float:
     return spectral_gap_bound(found.x, found.values, weight_norms=norms, error=error).ratio
 
 
+def _narrow_layers(found: NetworkFacts) -> range:
+    """Places of the longest run of layers of one neuron behind a code that is >= 0 on the hull of the samples."""
+    layers, best = layers_of(found), range(0)
+    relus = [layers.negative_slope == 0 and activated for activated in layers.activated]
+    scalar = [w.numel() == 1 and float(w) > 0 and (b is None or not bool(b.any()))
+              for w, b in zip(layers.weights, layers.biases, strict=True)]  # fmt: skip
+    for first, enters in enumerate(layers.enters):
+        code = bool((enters >= 0).all()) if first == 0 else first <= len(relus) and relus[first - 1]
+        run = 0
+        while code and first + run < layers.depth and scalar[first + run]:
+            run += 1
+        best = max(best, range(first, first + run), key=len)
+    return best
+
+
+def _narrow(found: NetworkFacts) -> str:
+    return "" if len(_narrow_layers(found)) else "needs layers of one neuron without bias behind a relu"
+
+
+def _narrow_kernel(found: NetworkFacts) -> float:
+    assert found.values is not None
+    places, layers, moved = _narrow_layers(found), layers_of(found), [0.0, *rounding_of_layers(found)]
+    weights = torch.stack([layers.weights[place].reshape(()) for place in places])
+    codes = layers.enters[places.start][:, 0]
+    return narrow_kernel_bound(
+        codes, found.values, weights=weights, error=moved[-1], code_error=moved[places.start]
+    )  # fmt: skip
+
+
 def _wide(found: NetworkFacts) -> str:
     enough = any(min(z.shape) > 1 for z in layers_of(found).enters[1:])
     return "" if enough else "needs a hidden layer of two neurons and two samples"
@@ -157,6 +187,8 @@ OF_LAYERS = (
           (needs_layers, needs_rank, _biases, _non_negative_slope, _balanced, _all_full), by_jacobians=True),
     Entry("FC-41", "sharpness", "exact", "curvature of the squared error, where the network interpolates", _sharpness,
           (needs_layers, _small)),
+    Entry("FC-43", "narrow_kernel_bound", "lower", "largest norm of the tangent kernel on the hull of the samples",
+          _narrow_kernel, (needs_layers, _narrow)),
     Entry("FC-47", "nonlinearity_impact", "exact", "least impact of an activation", _impact, (needs_layers, _hidden)),
     Entry("LEAKY-06", "cost_of_identity", "exact", "least cost of identity, relaxed by 1e-4", _relaxed_cost,
           (needs_stream,)),

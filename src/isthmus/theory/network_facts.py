@@ -29,6 +29,7 @@ class ConnectedLayers:
         enters: a_0 .. a_{L-1} at the samples.
         preactivations: z_1 .. z_{L-1}.
         derivatives: sigma'(z_1) .. sigma'(z_{L-1}), 1 where a layer has no activation.
+        activated: of each hidden layer whether it has one; empty where that is not known.
     """
 
     penalty: float
@@ -39,6 +40,7 @@ class ConnectedLayers:
     enters: tuple[Tensor, ...] = ()
     preactivations: tuple[Tensor, ...] = ()
     derivatives: tuple[Tensor, ...] = ()
+    activated: tuple[bool, ...] = ()
 
     @property
     def depth(self) -> int:

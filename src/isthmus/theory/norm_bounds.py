@@ -158,7 +158,7 @@ def spectral_gap_bound(
     if total < 0:
         raise ValueError(
             f"{call}: needs norms of weights with which outputs can differ so much: the product of {norms.tolist()} is "
-            f"too small by a factor of {math.exp(-total / 2):.6g}. Give x, y and weights of one network."
+            f"too small by a factor of e^{-total / 2:.6g}. Give x, y and weights of one network."
         )
     share = total / (len(norms) - 1)
     return SpectralGapBound(total, rounded(math.sqrt(math.expm1(share)) if share < 700 else math.inf, share, up=True))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from isthmus.errors import ShapeError
-from isthmus.theory.enclosures import UNCERTAIN, rounded
+from isthmus.theory.enclosures import UNCERTAIN, rounded, rounded_down
 from isthmus.theory.inputs import check_depth, check_tensor
 from isthmus.theory.scales import exponent, resized, scaled_power, shifted
 
@@ -48,7 +48,7 @@ def travelling_salesman_bounds(points: Float[Tensor, "n d"]) -> tuple[float, flo
     if len(rows) <= _LARGEST_EXACT:
         length = resized(_held_karp(distances), size)
         return length, length
-    lower, preorder = _spanning_tree(distances)
+    lower, preorder, _ = _spanning_tree(distances)
     return resized(lower, size), resized(max(lower, _two_opt(distances, preorder)), size)
 
 
@@ -69,6 +69,34 @@ def spanning_tree_length(points: Float[Tensor, "n d"]) -> float:
     check_tensor("spanning_tree_length", "points", points, ndim=2)
     rows, size = _unit_rows(points)
     return resized(_spanning_tree(_distances(rows))[0], size) if len(rows) > 1 else 0.0
+
+
+def partial_path_bounds(points: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
+    """Lengths that no path through any j of the points undercuts, j = 1 .. n: *lower bounds*, 0 for one point.
+
+        F_j = sum of the j - 1 shortest edges of the minimum spanning tree;   F_n is its length
+
+    A path through j points is a forest of j - 1 edges, and of all forests of so many edges the j - 1 that Kruskal takes
+    first are shortest. Of n random points of k dimensions F_{n/2} grows like n^(1 - 1/k).
+
+    Args:
+        points: one point per row; duplicates are fine.
+
+    Raises:
+        ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: not a matrix.
+
+    Accuracy: rounding, downward. Cost O(n^2). Source: Jacot 2023b, Theorem 10, by greedy forests. Test: FC-43.
+
+    >>> theory.partial_path_bounds([[0, 0], [0, 2], [0, 3], [4, 0]]).round(decimals=6).tolist()
+    [0.0, 1.0, 3.0, 7.0]
+    """
+    check_tensor("partial_path_bounds", "points", points, ndim=2)
+    if not len(points):
+        return torch.zeros(0, dtype=torch.float64)
+    rows, size = _unit_rows(points)
+    edges = np.sort(np.array(_spanning_tree(_distances(rows))[2]))
+    lengths = shifted(torch.from_numpy(np.concatenate([[0.0], np.cumsum(edges)])), size)
+    return rounded_down(lengths.clamp_max(sys.float_info.max), len(points) + points.shape[1])
 
 
 def diameter(points: Float[Tensor, "n d"]) -> float:
@@ -194,17 +222,18 @@ def _distances(rows: _Distances) -> _Distances:
     return cdist(rows, rows)
 
 
-def _spanning_tree(distances: _Distances) -> tuple[float, list[int]]:
-    """Length of the minimum spanning tree (Prim; zero distances count as edges) and a walk of it in preorder."""
+def _spanning_tree(distances: _Distances) -> tuple[float, list[int], list[float]]:
+    """Length of the minimum spanning tree (Prim; zero distances are edges), a walk of it in preorder, its edges."""
     num = len(distances)
     nearest, parent = distances[0].copy(), np.zeros(num, dtype=np.int64)
     outside = np.ones(num, dtype=np.bool_)
     outside[0] = False
     children: list[list[int]] = [[] for _ in range(num)]
-    length = 0.0
+    length, edges = 0.0, list[float]()
     for _ in range(num - 1):
         new = int(np.where(outside, nearest, np.inf).argmin())
-        length += float(nearest[new])
+        edges.append(float(nearest[new]))
+        length += edges[-1]
         outside[new] = False
         children[int(parent[new])].append(new)
         closer = distances[new] < nearest
@@ -213,7 +242,7 @@ def _spanning_tree(distances: _Distances) -> tuple[float, list[int]]:
     while stack:
         preorder.append(stack.pop())
         stack.extend(reversed(children[preorder[-1]]))
-    return length, preorder
+    return length, preorder, edges
 
 
 def _two_opt(distances: _Distances, path: list[int], sweeps: int = 50) -> float:
