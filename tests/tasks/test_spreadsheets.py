@@ -9,6 +9,7 @@ import pytest
 
 from isthmus.errors import DataError, DataWarning
 from isthmus.tasks import read_table
+from isthmus.tasks.table_options import TableOptions
 
 openpyxl = pytest.importorskip("openpyxl", reason="the extra excel is not installed")
 X = np.random.default_rng(0).standard_normal((30, 3)).round(9)  # openpyxl writes 16 digits
@@ -99,4 +100,73 @@ def test_a_row_may_not_call_itself_any_number(tmp_path: Path, number: int) -> No
     path = sheet(tmp_path / "d.xlsx", [["a", "b"], *X[:, :2].tolist()])
     put_behind_rows(path, f'<row r="{number}"><c r="A{number}"><v>1</v></c></row>', "")
     with pytest.raises(DataError, match="has a row beyond the 1048576 of a sheet"):
+        read_table(path)
+
+
+def test_a_chart_or_a_hidden_sheet_is_no_table(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.create_chartsheet("chart", 0)
+    book.worksheets[0].sheet_state = "hidden"
+    book.worksheets[0].append(["not", "this"])
+    shown = book.create_sheet("shown")
+    for row in (["a", "b"], *X[:, :2].tolist()):
+        shown.append(row)
+    book.save(tmp_path / "d.xlsx")
+    with pytest.warns(DataWarning, match="sheet 'shown' was read, of 2, the first that is not hidden"):
+        np.testing.assert_array_equal(read_table(tmp_path / "d.xlsx").x, X[:, :2])
+
+
+def test_formulas_that_nobody_computed_are_named(tmp_path: Path) -> None:
+    rows = [["a", "b"], *([i, f"=A{i + 2}*2"] for i in range(30))]
+    with pytest.raises(DataError, match=r"formulas without values \(cells B2, B3, B4, B5, B6 and 25 more\)"):
+        read_table(sheet(tmp_path / "d.xlsx", rows))
+    with pytest.raises(DataError, match=r"formulas without values \(cell AB1\)"):
+        read_table(sheet(tmp_path / "e.xlsx", [[*range(27), "=1"], *([[0] * 28] * 3)]))
+
+
+def test_what_is_missing_in_a_csv_is_missing_in_a_sheet(tmp_path: Path) -> None:
+    path = sheet(tmp_path / "d.xlsx", [["NA", "b"], *X[:28, :2].tolist(), ["NA", 1], ["N/A", 2]])  # sodium
+    with pytest.raises(DataError, match="'NA' holds a missing value or NaN in rows 29, 30"):
+        read_table(path)
+    with pytest.warns(DataWarning, match="left out rows 29, 30"):
+        assert len(read_table(path, options=TableOptions(drop_missing=True)).x) == 28
+
+
+def test_the_decimal_sign_that_is_said_holds_for_text_in_a_sheet(tmp_path: Path) -> None:
+    path = sheet(tmp_path / "d.xlsx", [["a", "b"], *([i, f"{i},5" if i % 2 else i + 0.25] for i in range(30))])
+    with pytest.raises(DataError, match=r"decimal commas .* say the decimal sign \(--decimal\)"):
+        read_table(path)
+    task = read_table(path, options=TableOptions(decimal=","))
+    assert task.x[:, 1].tolist() == [i + 0.5 if i % 2 else i + 0.25 for i in range(30)]
+    path = sheet(tmp_path / "e.xlsx", [["a", "b"], *([i, "1.001" if i % 2 else 15] for i in range(30))])
+    with pytest.raises(DataError, match="'b' holds points before three digits"):
+        read_table(path)
+    for sign, value in ((",", 1001), (".", 1.001)):
+        assert read_table(path, options=TableOptions(decimal=sign)).x[:2, 1].tolist() == [15, value]
+
+
+def test_options_of_text_change_nothing_in_a_sheet_and_it_is_said(tmp_path: Path) -> None:
+    path = sheet(tmp_path / "d.xlsx", [["a", "b"], *X[:, :2].tolist()])
+    with pytest.warns(DataWarning, match=r"sep and comment tell how text is written, and change nothing in .xlsx"):
+        read_table(path, options=TableOptions(sep=";", comment="#"))
+    np.savetxt(tmp_path / "y.csv", X[:, 2], delimiter=";")
+    read_table(path, target="y.csv", options=TableOptions(sep=";"))  # those of the file of targets
+
+
+TIMES = [datetime.time(i % 20, 30) for i in range(30)]
+DAYS = [datetime.datetime(2024, 1, i % 20 + 1) for i in range(30)]  # noqa: DTZ001 - cells have no zone
+
+
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [
+        (TIMES, "dates or times in rows 1, 2, 3, 4, 5 and 25 more .'00:30:00'"),
+        (TIMES[:15] + DAYS[:15], "dates or times"),
+        ([5, "u", *DAYS[:28]], "dates or times in rows 3"),
+        ([True, *range(29)], "booleans in row 1, numbers elsewhere"),
+    ],
+)
+def test_cells_of_several_types_are_refused(tmp_path: Path, cells: Sequence[object], says: str) -> None:
+    path = sheet(tmp_path / "d.xlsx", [["a", "b"], *([i, cell] for i, cell in enumerate(cells))])
+    with pytest.raises(DataError, match=f"'b' holds {says}"):
         read_table(path)

@@ -1,5 +1,6 @@
 """The cells of one column as numbers, or what is wrong with them. What a table makes of its columns: `columns`."""
 
+import datetime
 import re
 from dataclasses import dataclass
 
@@ -11,6 +12,8 @@ from isthmus.tasks.names import quoted
 from isthmus.tasks.written_numbers import MaybeThousands, is_grouped
 
 _FILL_IN, _CORRECT = "Fill in or remove these rows.", "Correct or remove these rows."
+TURN = "Turn them into numbers, or leave the column out."
+_MOMENTS = (datetime.date, datetime.time, datetime.timedelta)
 _THOUSANDS = re.compile(r"\s*[+-]?\d{1,3}(,\d{3})+(\.\d*)?\s*")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
@@ -59,19 +62,37 @@ def as_numbers(column: pd.Series) -> np.ndarray | CellProblem | None:
         numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
         cells = column.to_numpy(dtype=object, na_value=np.nan)
+        if (mixed := _mixed_types(column, cells)) is not None:
+            return mixed
         numbers = np.array([as_number(cell) for cell in cells])
         absent = column.isna().to_numpy()
         is_text = np.isnan(numbers) & ~absent
-        is_text &= np.array([str(cell).strip().lower() not in {"nan", "+nan", "-nan"} for cell in cells])
+        is_text &= np.array([str(cell).strip().lower() not in {"nan", "+nan", "-nan"} for cell in cells], dtype=bool)
         if is_text.any():
             return _text_among_numbers(column.name, cells, is_text, int((~absent).sum()))
     return _checked(column, numbers)
 
 
+def _mixed_types(column: pd.Series, cells: np.ndarray) -> CellProblem | None:
+    """What is wrong with objects that are no numbers and no text: those of a sheet know what they are."""
+    present = ~column.isna().to_numpy()
+    moments = [row for row in present.nonzero()[0].tolist() if isinstance(cells[row], _MOMENTS)]
+    if moments:
+        what = f"column {quoted(column.name)} holds dates or times in {listing([r + 1 for r in moments], 'row')}"
+        return CellProblem(f"{what} ({str(cells[moments[0]])!r})", TURN, tuple(moments[:1]))
+    is_boolean = np.array([isinstance(cell, bool | np.bool_) for cell in cells], dtype=bool)
+    is_number = np.array([isinstance(cell, int | float | np.number) for cell in cells], dtype=bool) & ~is_boolean
+    if is_boolean.any() and (is_number & present).any():
+        rows = is_boolean.nonzero()[0].tolist()
+        what = f"column {quoted(column.name)} holds booleans in {listing([row + 1 for row in rows], 'row')}"
+        return CellProblem(f"{what}, numbers elsewhere", _CORRECT, tuple(rows[:1]))
+    return None
+
+
 def column_numbers(column: pd.Series) -> np.ndarray | CellProblem | None:
     """The same of a column that is known as a whole: what is written in it could be two numbers, and is refused."""
     found = as_numbers(column)
-    if not isinstance(found, np.ndarray) or column.dtype != object:
+    if not isinstance(found, np.ndarray) or pd.api.types.is_numeric_dtype(column.dtype):
         return found
     looks, cells = MaybeThousands(), [str(cell) for cell in column.to_numpy()]
     for cell in cells:

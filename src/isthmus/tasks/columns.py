@@ -18,6 +18,7 @@ from isthmus.tasks.arrays import counted, listing
 from isthmus.tasks.cells import CellProblem, column_numbers, missing_cells, unusable_type
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.names import checked_names, quoted
+from isthmus.tasks.quantities import quantities_in
 
 MOST_CATEGORIES = 50
 MOST_TOLD = 10
@@ -115,8 +116,9 @@ def target_columns(
     for column in _series(table):
         numbers = column_numbers(column)
         if numbers is None:
-            numbers = CellProblem(f"target column {quoted(column.name)} holds text",
-                              "To predict classes name it as classes (--classes).")  # fmt: skip
+            numbers = quantities_in(column) or CellProblem(
+                f"target column {quoted(column.name)} holds text", "To predict classes name it as classes (--classes)."
+            )
         if isinstance(numbers, CellProblem):
             problems.append(numbers)
         else:
@@ -198,6 +200,9 @@ def _one_hot_text(column: pd.Series, problems: list[CellProblem]) -> tuple[list[
     """The values of a column of text, and one 0/1 column for each; None where something is wrong with it."""
     if (missing := missing_cells(column)) is not None:
         problems.append(missing)
+        return None
+    if (quantities := quantities_in(column)) is not None:
+        problems.append(quantities)
         return None
     values = column.astype(str).to_numpy(dtype=object)
     categories = sorted(set(values))

@@ -27,7 +27,7 @@ from isthmus.tasks.columns import (
     target_columns,
 )  # fmt: skip
 from isthmus.tasks.door import is_folder
-from isthmus.tasks.formats import Content, WantedColumns, opened_content, read_content
+from isthmus.tasks.formats import Content, WantedColumns, opened_content, read_content, say_unused
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.large_tables import Inputs, LargeTable
 from isthmus.tasks.missing import filled
@@ -108,6 +108,8 @@ def read_table(
     apart = content.apart if isinstance(content, Content) else None
     if not isinstance(content, PictureFolder):
         told = targets_apart(chosen, content.names, path, options, as_classes=classes is not None)
+        if told is None:  # else the options may be those of the other file
+            say_unused(path, options)
         apart, target, classes = (apart, target, classes) if told is None else (told, (), classes and "y")
     has_own = apart is not None and not target and classes in {None, "y"}
     if not has_own:
@@ -168,6 +170,7 @@ def columns_like(
     path = Path(path)
     if is_folder(path):
         return _pixels_like(picture_folder(path), wanted, recorded)
+    say_unused(path, options)
     texts = {column.column for column in recorded if column.made is Made.ONE_HOT}
     sign = next((column.decimal for column in recorded if column.decimal), None)
     options = replace(options, usual_decimal=sign)

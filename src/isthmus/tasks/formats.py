@@ -24,7 +24,7 @@ from isthmus.tasks.picture_files import PICTURES
 from isthmus.tasks.spreadsheets import read_spreadsheet
 from isthmus.tasks.table_options import AS_IT_COMES, TableOptions
 from isthmus.tasks.text_lines import PACKED
-from isthmus.tasks.text_tables import Lines, read_text_table
+from isthmus.tasks.text_tables import Lines, read_text_table, with_plain_numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,11 +80,18 @@ def _text(path: Path, wanted: WantedColumns) -> Content:
 
 def _spreadsheet(path: Path, wanted: WantedColumns) -> Content:
     table, lines = read_spreadsheet(path, keep=wanted.keep, has_units=wanted.options.units)
-    return Content(table, lines=lines)
+    return Content(_with_plain_numbers(table, path, wanted, lines), lines=lines)
 
 
-def _parquet(path: Path, _wanted: WantedColumns) -> Content:
-    return Content(read_parquet(path))
+def _parquet(path: Path, wanted: WantedColumns) -> Content:
+    return Content(_with_plain_numbers(read_parquet(path), path, wanted))
+
+
+def _with_plain_numbers(
+    table: pd.DataFrame, path: Path, wanted: WantedColumns, lines: Lines | None = None
+) -> pd.DataFrame:
+    texts = [place for place, name in enumerate(table.columns) if name in wanted.as_text]
+    return with_plain_numbers(table, str(path), wanted.options.decimal, as_text=texts, lines=lines)
 
 
 def _array(path: Path, _wanted: WantedColumns) -> Content:
@@ -115,7 +122,8 @@ def opened_content(path: Path, wanted: WantedColumns) -> Content | LargeTable:
         DataError: as for `read_content`.
     """
     options = wanted.options
-    if options.drop_missing or options.impute:  # which rows and values these are, only the whole table says
+    # which rows and values are missing, and what texts are numbers, only the whole table says
+    if options.drop_missing or options.impute or (options.decimal and extension_of(path) == ".parquet"):
         return read_content(path, wanted)
     large = large_table(checked_file(path, hint=_HINT), path.suffix.lower())
     if large is None:
@@ -123,6 +131,18 @@ def opened_content(path: Path, wanted: WantedColumns) -> Content | LargeTable:
     left = found_names(options.leave_out, large.names)
     check_present(large.names, left, str(path))
     return large
+
+
+def say_unused(path: Path, options: TableOptions) -> None:
+    """Say (DataWarning) which options were given that only text has."""
+    extension = extension_of(path)
+    if FORMATS.get(extension) is _text or not (names := options.of_text):
+        return
+    warnings.warn(
+        f"{path}: {' and '.join(names)} tell how text is written, and change nothing in {extension}.",
+        DataWarning,
+        stacklevel=outside(),
+    )
 
 
 def read_content(path: Path, wanted: WantedColumns) -> Content:

@@ -3,14 +3,16 @@
 openpyxl is an extra; without it the refusal says how to install it. Nothing of a file is run, and no link is followed.
 """
 
+import importlib
 import warnings
 import zipfile
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from isthmus.errors import DataError, DataWarning, outside
+from isthmus.tasks.arrays import listing
 from isthmus.tasks.door import through_door
 from isthmus.tasks.first_rows import has_header, unit_row, units_in_words
 from isthmus.tasks.memory import check_memory
@@ -21,12 +23,15 @@ from isthmus.tasks.written_units import units_below
 _BYTES_PER_CELL = 60  # a number as Python has it, and its place
 _UNPACKED = 4  # texts of the file as Python has them
 _MOST_ROWS = 2**20  # of a sheet, by its format
-_ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NULL!", "#NUM!")
+_ERRORS = {"#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NULL!", "#NUM!"}
+# what stands for a missing cell in text tables, by pandas
+_NO_VALUE = {"#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA", "NULL",
+             "NaN", "None", "n/a", "nan", "null"}  # fmt: skip
 Row = tuple[int, list[object]]
 
 
 def read_spreadsheet(path: Path, *, keep: Collection[str] = (), has_units: bool = False) -> tuple[pd.DataFrame, Lines]:
-    """The columns of the first sheet, and where its rows stand; a DataWarning names the other sheets.
+    """The columns of the first sheet that is not hidden, and where its rows stand; a DataWarning says which of several.
 
     Args:
         path: of an .xlsx.
@@ -66,24 +71,65 @@ def _read(path: Path, keep: Collection[str], *, has_units: bool) -> tuple[pd.Dat
 def _rows(path: Path) -> list[Row]:
     """The rows of the first sheet that are not empty, with their numbers, without empty cells at their ends."""
     try:
-        import openpyxl
+        importlib.import_module("openpyxl")
     except ImportError:
         raise DataError(
             f"{path}: reading .xlsx needs openpyxl. Install isthmus[excel], or save the sheet as .csv."
         ) from None
     with zipfile.ZipFile(path) as archive:
         check_memory(_UNPACKED * sum(member.file_size for member in archive.infolist()), str(path))
-    with path.open("rb") as file, warnings.catch_warnings():  # openpyxl leaves its own file open where it fails,
-        warnings.simplefilter("ignore")  # and tells what it leaves out (rules of entry, pictures): no cells
-        book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
-        titles = [sheet.title for sheet in book.worksheets]
-        book.worksheets[0].reset_dimensions()  # what a file says of its own size is not believed
-        rows = _filled(book.worksheets[0].iter_rows(values_only=True), str(path))
+    titles, seen, rows = _cells(path)
+    width = max((len(cells) for _, cells in rows), default=0)
+    is_whole = len(rows) > 1 and all(len(cells) == width and None not in cells for _, cells in rows)
+    if not is_whole and (formulas := _formulas(path, rows)):
+        raise DataError(
+            f"{path}: holds formulas without values ({formulas}), which no program has computed. Open and save it "
+            "in one that does, or write the values."
+        )
     if len(titles) > 1:
+        hidden = " that is not hidden" if seen else ""
         warnings.warn(
-            f"{path}: sheet {quoted(titles[0])} was read, of {len(titles)}.", DataWarning, stacklevel=outside()
+            f"{path}: sheet {quoted(titles[seen])} was read, of {len(titles)}{', the first' if seen else ''}{hidden}.",
+            DataWarning,
+            stacklevel=outside(),
         )
     return rows
+
+
+def _cells(path: Path, *, as_formulas: bool = False) -> tuple[list[str], int, list[Row]]:
+    """The titles of the sheets, which of them is the first that is not hidden, and its rows."""
+    from openpyxl.reader.excel import ExcelReader
+
+    class Reader(ExcelReader):
+        def read_chartsheet(self, sheet: object, rel: object) -> None:
+            """Nothing: it holds no cells, and openpyxl stumbles over it."""
+
+    with path.open("rb") as file, warnings.catch_warnings():  # openpyxl leaves its own file open where it fails,
+        warnings.simplefilter("ignore")  # and tells what it leaves out (rules of entry, pictures): no cells
+        reader = Reader(file, read_only=True, data_only=not as_formulas, keep_links=False)
+        reader.read()
+        sheets = reader.wb.worksheets
+        seen = next((place for place, sheet in enumerate(sheets) if sheet.sheet_state == "visible"), 0)
+        if not sheets:
+            raise DataError(f"{path}: has no sheet of cells. Put the table into a sheet.")
+        sheets[seen].reset_dimensions()  # what a file says of its own size is not believed
+        rows = _filled(sheets[seen].iter_rows(values_only=True), str(path))
+        return [sheet.title for sheet in sheets], seen, rows
+
+
+def _formulas(path: Path, rows: Sequence[Row]) -> str:
+    """The places of formulas, if none of those in the sheet has a value: one that gives empty text has none either."""
+    known = {(number, place) for number, cells in rows for place, cell in enumerate(cells) if cell is not None}
+    _, _, written = _cells(path, as_formulas=True)
+    places = [(n, i) for n, cells in written for i, cell in enumerate(cells) if str(cell).startswith("=")]
+    if not places or known & set(places):
+        return ""
+    return listing([f"{_letters(place)}{number}" for number, place in places], "cell")
+
+
+def _letters(place: int) -> str:
+    """A, B, ..., Z, AA, ... for columns from 0."""
+    return (_letters(place // 26 - 1) if place >= 26 else "") + chr(ord("A") + place % 26)  # noqa: PLR2004
 
 
 def _filled(rows: Iterable[tuple[object, ...]], where: str) -> list[Row]:
@@ -92,7 +138,8 @@ def _filled(rows: Iterable[tuple[object, ...]], where: str) -> list[Row]:
     for number, row in enumerate(rows, start=1):
         if number > _MOST_ROWS:  # a row may call itself any number, and openpyxl makes the empty ones before it
             raise DataError(f"{where}: has a row beyond the {_MOST_ROWS} of a sheet. Save it again.")
-        values = [None if isinstance(cell, str) and (not cell.strip() or cell in _ERRORS) else cell for cell in row]
+        absent = _ERRORS | _NO_VALUE if found else _ERRORS  # the first row may name a column NA
+        values = [None if isinstance(cell, str) and (not cell.strip() or cell in absent) else cell for cell in row]
         while values and values[-1] is None:
             values.pop()
         if values:

@@ -63,5 +63,11 @@ class TableOptions:
         """What stands between cells, as one character."""
         return None if self.sep is None else _WORDS.get(self.sep.lower(), self.sep)
 
+    @property
+    def of_text(self) -> tuple[str, ...]:
+        """The names of what was said that only text has."""
+        said = {"sep": self.sep, "encoding": self.encoding, "comment": self.comment}
+        return tuple(name for name, value in said.items() if value is not None)
+
 
 AS_IT_COMES = TableOptions()

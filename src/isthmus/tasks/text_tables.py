@@ -16,7 +16,7 @@ import pandas as pd
 
 from isthmus.errors import DataError, DataWarning, outside
 from isthmus.tasks.arrays import listing
-from isthmus.tasks.cells import CellProblem, as_numbers
+from isthmus.tasks.cells import CellProblem, as_number, as_numbers
 from isthmus.tasks.csv_cells import as_written, unguarded
 from isthmus.tasks.dialects import dialect_of
 from isthmus.tasks.door import in_one_line, through_door
@@ -126,8 +126,9 @@ def _read(
     table.columns = list(names)
     if found.decimal is None:
         _put_back_doubtful(table, lines, is_named=is_named)
-    else:
-        table = _with_plain_numbers(table, texts, found.decimal, where, str(path))
+    table = with_plain_numbers(
+        table, str(path), found.decimal, as_text=texts, lines=where, is_said=bool(options.decimal)
+    )
     if is_named and not stripped[0] and header[0] not in keep:
         table = without_row_numbers(table, str(path))
     return table, where
@@ -186,30 +187,66 @@ def _put_back_doubtful(table: pd.DataFrame, lines: TextLines, *, is_named: bool)
             table.isetitem(place, written)
 
 
-def _with_plain_numbers(
-    table: pd.DataFrame, texts: Mapping[int, type], decimal: str, lines: Lines, where: str
+def with_plain_numbers(
+    table: pd.DataFrame,
+    where: str,
+    decimal: str | None,
+    *,
+    as_text: Collection[int] = (),
+    lines: Lines | None = None,
+    is_said: bool = True,
 ) -> pd.DataFrame:
     """The table with numbers of its text columns as Python writes them: without signs between thousands.
+
+    Args:
+        table: with text as objects.
+        where: what an error calls it.
+        decimal: the sign that is proven or said; None where it is not.
+        as_text: places of columns that are left as they are.
+        lines: where its rows stand.
+        is_said: whether the user said the sign.
 
     Raises:
         DataError: a column has decimal commas, and a point in a number where no thousands end.
     """
-    found = table.copy(deep=False)
+    found, told = table.copy(deep=False), list[str]()
     for place, kind in enumerate(found.dtypes):
-        if place in texts or pd.api.types.is_numeric_dtype(kind):
+        if place in as_text or not pd.api.types.is_string_dtype(kind):
             continue
         column = cast(pd.Series, found.iloc[:, place])
         plain = plain_numbers(column, decimal)
         same = (plain == column).to_numpy(dtype=bool, na_value=False)
-        odd = [row for row in same.nonzero()[0].tolist() if decimal == "," and "." in str(column.iloc[row])]
-        if odd and not isinstance(as_numbers(plain), CellProblem | None):
+        numbers = as_numbers(plain)
+        if numbers is None:
+            continue  # text, of which no cell is changed
+        odd = [row for row in same.nonzero()[0].tolist() if decimal == "," and "." in _text(column.iloc[row])]
+        if odd and not isinstance(numbers, CellProblem):
+            why, remedy = ("decimal commas elsewhere", "Write one of them.")
+            if is_said:
+                why, remedy = "a comma was said to be the decimal sign", "Say a point, or correct these rows."
+            line = place_in_words(lines, odd[:1], most=len(table)) if lines else ""
             raise DataError(
                 f"{where}: column {quoted(column.name)} holds {str(column.iloc[odd[0]])[:40]!r} in "
-                f"{listing([row + 1 for row in odd], 'row')}, and decimal commas elsewhere. Write one of them. "
-                f"{place_in_words(lines, odd[:1], most=len(table))}".strip()
+                f"{listing([row + 1 for row in odd], 'row')}, and {why}. {remedy} {line}".strip()
             )
-        found.isetitem(place, plain)
+        if decimal is None and not same[column.notna().to_numpy()].all():
+            told.append(quoted(column.name))
+        is_known = decimal is not None and (not isinstance(numbers, CellProblem) or numbers.is_missing)
+        found.isetitem(place, plain.map(_known, na_action="ignore").infer_objects() if is_known else plain)
+    if told:
+        said = "are written with blanks, apostrophes or a typeset minus, and were read without"
+        warnings.warn(f"{where}: numbers in {listing(told, 'column')} {said}.", DataWarning, stacklevel=outside())
     return found
+
+
+def _text(cell: object) -> str:
+    return cell if isinstance(cell, str) else ""
+
+
+def _known(cell: object) -> object:
+    """A text that is a number as that number: how it is written is no question any more."""
+    number = as_number(cell) if isinstance(cell, str) else float("nan")
+    return cell if np.isnan(number) else number
 
 
 def without_row_numbers(table: pd.DataFrame, where: str) -> pd.DataFrame:

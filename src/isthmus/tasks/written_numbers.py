@@ -10,6 +10,8 @@ import pandas as pd
 _EXPONENT = r"([eE][+-]?\d+)?"
 _BLANKS = " '\u2019\u00a0\u202f\u2009"  # between thousands, whatever the decimal sign: Swiss, French, SI
 _OTHER = {".": ",", ",": "."}
+_MINUS = "\u2212"  # as it is typeset
+_APART = re.compile(rf"\s*[+-]?[1-9]\d{{0,2}}(?P<sign>[{_BLANKS}])\d{{3}}(?:(?P=sign)\d{{3}})*\s*")
 _THOUSAND = 1000
 _GROUPED = re.compile(r"\s*[+-]?[1-9]\d{0,2}(\.\d{3})+\s*")
 _BELOW_THOUSAND = re.compile(r"\s*[+-]?(0|[1-9]\d{0,2})\s*")
@@ -28,7 +30,8 @@ def _written(decimal: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 def is_number(cell: str) -> bool:
     """Whether a cell is a number in either way of writing."""
-    return _is_plain(cell) or any(pattern.fullmatch(cell) for sign in _OTHER for pattern in _written(sign))
+    text = cell.replace(_MINUS, "-")
+    return _is_plain(text) or any(pattern.fullmatch(text) for sign in _OTHER for pattern in _written(sign))
 
 
 def _is_plain(text: str) -> bool:
@@ -45,7 +48,7 @@ def decimal_sign(cells: Iterable[str]) -> str | None:
     "0,5" and "1.234,5" prove a comma; "1,234" could be either, and proves nothing; "1,234,567" proves that the comma
     stands between thousands. A point with three digits behind it proves nothing beside commas.
     """
-    proven = {sign for cell in cells if ("," in cell or "." in cell) for sign in _proofs(cell)}
+    proven = {s for cell in cells if ("," in cell or "." in cell) for s in _proofs(cell.replace(_MINUS, "-"))}
     return proven.pop() if len(proven) == 1 else None
 
 
@@ -95,17 +98,22 @@ def is_grouped(cell: str) -> bool:
     return _GROUPED.fullmatch(cell) is not None
 
 
-def plain_numbers(column: pd.Series, decimal: str) -> pd.Series:
-    """A column of text in which numbers of this way of writing are written as Python does; all else as it is."""
+def plain_numbers(column: pd.Series, decimal: str | None) -> pd.Series:
+    """A column of text in which numbers of this way of writing are written as Python does; all else as it is.
+
+    None: no sign is proven, and only blanks or apostrophes between thousands and a typeset minus are taken away.
+    """
     return column.map(lambda cell: plain_number(cell, decimal), na_action="ignore")
 
 
-def plain_number(cell: object, decimal: str) -> object:
+def plain_number(cell: object, decimal: str | None) -> object:
     """One such cell."""
     if not isinstance(cell, str):
         return cell
-    fraction, whole = _written(decimal)
-    found = fraction.fullmatch(cell) or whole.fullmatch(cell)
+    text = cell.replace(_MINUS, "-")
+    if text != cell and _is_plain(text) and not (decimal == "," and "." in text):
+        return text.strip()
+    found = next(filter(None, (p.fullmatch(text) for p in (_written(decimal) if decimal else (_APART,)))), None)
     if found is None:
         return cell
-    return cell.replace(found["sign"] or "\0", "").replace(decimal, ".").strip()
+    return text.replace(found["sign"] or "\0", "").replace(decimal or ".", ".").strip()
