@@ -1,10 +1,13 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from isthmus.errors import DataError, DataWarning
 from isthmus.tasks import read_table
+from isthmus.tasks.columns import ColumnError
+from isthmus.tasks.files import columns_beside
 from isthmus.tasks.table_options import TableOptions
 
 TABLE = "a,b,s,y\n1,2,u,1\n,3,v,2\n4,,u,3\n5,6,,4\n7,8,u,\n2,1,v,5\n"
@@ -55,4 +58,80 @@ def test_lines_are_told_rightly_after_rows_were_left_out(path: Path) -> None:
 def test_nothing_is_left_of_rows_that_all_lack_something(path: Path) -> None:
     path.write_text("a,b\n1,\n2,\n")
     with pytest.raises(DataError, match="missing in each of the 2 rows; column 'b' lacks 2"):
+        read_table(path, options=DROP)
+
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(30, 3)), RNG.normal(size=(30, 2))
+HOLES_X, HOLES_Y = X.copy(), Y.copy()
+HOLES_X[[3, 29], [0, 2]], HOLES_Y[[5, 29], 1] = np.nan, np.nan
+KEPT = [row for row in range(30) if row not in {3, 5, 29}]
+
+
+def stored(folder: Path, extension: str) -> tuple[Path, tuple[str, ...]]:
+    """Inputs and targets with missing cells, apart or in one file, and how the targets are named."""
+    columns, targets = pd.DataFrame(HOLES_X, columns=list("abc")), pd.DataFrame(HOLES_Y, columns=["u", "v"])
+    path = folder / f"x{extension.split()[0]}"
+    if extension == ".npz":
+        np.savez(path, x=HOLES_X, y=HOLES_Y)
+        return path, ()
+    if extension == ".npz y":
+        np.savez(path, x=HOLES_X, y=HOLES_Y)
+        return path, ("y",)
+    if extension == ".npy":
+        np.save(path, HOLES_X)
+        np.save(folder / "y.npy", HOLES_Y)
+        return path, ("y.npy",)
+    if extension == ".csv apart":
+        columns.to_csv(path, index=False)
+        targets.to_csv(folder / "y.csv", index=False)
+        return path, ("y.csv",)
+    pd.concat([columns, targets], axis=1).to_csv(path, index=False)
+    return path, ("u", "v")
+
+
+@pytest.mark.parametrize("extension", [".npz", ".npz y", ".npy", ".csv apart", ".csv"])
+def test_inputs_and_targets_lose_the_same_rows_wherever_they_lie(tmp_path: Path, extension: str) -> None:
+    path, target = stored(tmp_path, extension)
+    with pytest.warns(DataWarning, match="left out rows 4, 6, 30, in which cells are missing, of 30"):
+        task = read_table(path, target=target, options=DROP)
+    np.testing.assert_array_equal(task.x, X[KEPT])
+    np.testing.assert_array_equal(task.target, Y[KEPT])
+    assert task.y_names == (("u", "v") if "csv" in extension else ("y1", "y2"))
+    with pytest.warns(DataWarning, match="left out"):
+        beside = columns_beside(path, [task.x_names[1]], DROP, asked=target)
+    np.testing.assert_array_equal(beside[task.x_names[1]][:, 0], X[KEPT, 1])
+
+
+@pytest.mark.parametrize("extension", [".npz", ".npy", ".csv apart", ".csv"])
+def test_missing_cells_of_arrays_are_refused_or_filled(tmp_path: Path, extension: str) -> None:
+    path, target = stored(tmp_path, extension)
+    with pytest.raises(DataError, match="missing value or NaN in row") as caught:
+        read_table(path, target=target)
+    assert isinstance(caught.value, ColumnError) or isinstance(caught.value.__cause__, ColumnError)  # for the remedies
+    if extension == ".npz":
+        with pytest.warns(DataWarning, match="were filled"):
+            task = read_table(path, autoencode=True, options=IMPUTE)
+        assert task.x[3, 0] == np.nanmedian(HOLES_X[:, 0])
+        for said in ({"autoencode": True}, {"target": "c1"}):  # what is not used costs no rows
+            with pytest.warns(DataWarning, match="left out rows 4, 30, in"):
+                assert len(read_table(path, options=DROP, **said).x) == 28  # pyright: ignore[reportArgumentType]
+
+
+def test_the_targets_of_an_archive_have_names(tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", x=X, y=Y)
+    for target, kept in (("y", [0, 1]), ("y2", [1]), (["y2", "y1"], [1, 0])):
+        np.testing.assert_array_equal(read_table(tmp_path / "d.npz", target=target).target, Y[:, kept])
+    np.testing.assert_array_equal(read_table(tmp_path / "d.npz", target="c2").target, X[:, 1:2])
+    with pytest.raises(DataError, match="y: has 2 columns, and classes are one. Name one, y1 say"):
+        read_table(tmp_path / "d.npz", classes="y")
+    with pytest.raises(DataError, match="has no column 'z'"):
+        read_table(tmp_path / "d.npz", target="z")
+    np.savez(tmp_path / "d.npz", x=X, y=Y[:, 0])
+    np.testing.assert_array_equal(read_table(tmp_path / "d.npz", target="y").target, Y[:, :1])
+
+
+def test_lines_are_told_where_the_last_rows_were_left_out(path: Path) -> None:
+    path.write_text("a,b\n1,2\n2,inf\n,3\n")
+    with pytest.warns(DataWarning, match="left out"), pytest.raises(DataError, match="Row 2 is line 3 of the file"):
         read_table(path, options=DROP)

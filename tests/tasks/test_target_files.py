@@ -67,6 +67,7 @@ def test_a_column_of_such_a_name_is_a_column(folder: Path) -> None:
         ({"classes": "y.csv"}, r"y\.csv: has columns 'heat', 'drag', and classes are one"),
         ({"target": "gone.npy"}, "has no column 'gone.npy'"),
         ({"target": ["y.npy", "y.csv"]}, "has no column 'y.npy'"),
+        ({"target": ["c1", "c2", "c1"]}, "target 'c1' is named twice. Name it once"),
     ],
 )
 def test_what_does_not_fit_is_refused(folder: Path, options: dict[str, str], words: str) -> None:

@@ -35,7 +35,7 @@ from isthmus.tasks.names import found_names, quoted
 from isthmus.tasks.picture_folders import PictureFolder, picture_folder
 from isthmus.tasks.picture_labels import labelled_folder
 from isthmus.tasks.table_options import AS_IT_COMES, TableOptions
-from isthmus.tasks.target_files import targets_apart
+from isthmus.tasks.target_files import targets_apart, targets_of
 from isthmus.tasks.task import Kind, Task
 from isthmus.tasks.text_tables import place_in_words, short_rows
 from isthmus.tasks.written_units import units_in_names
@@ -90,7 +90,8 @@ def read_table(
     if bool(target) + (classes is not None) + autoencode > 1:
         raise DataError(f"{path}: target, classes and autoencode exclude each other. Pass one of them.")
     others = (*filter(None, [groups]), *aside)
-    content = _opened(path, options, (*target, *filter(None, [classes]), *others))
+    chosen = (classes,) if classes is not None else target
+    content, apart = _opened(path, options, others, chosen, as_classes=classes is not None, is_apart=not autoencode)
     if isinstance(content, PictureFolder) and not autoencode:
         target, classes = content.chosen(target, classes, others)
     names = _without(content.names, found_names(options.leave_out, content.names))
@@ -103,22 +104,17 @@ def read_table(
     check_present(names, aside, str(path))
     names = _without(names, aside)
     target = found_names(target, names)
-    chosen = (classes,) if classes is not None else target
+    if twice := [name for place, name in enumerate(target) if name in target[:place]]:
+        raise DataError(f"{path}: target {quoted(twice[0])} is named twice. Name it once.")
     kind = Kind.CLASSIFICATION if classes is not None else Kind.REGRESSION
-    apart = content.apart if isinstance(content, Content) else None
-    if not isinstance(content, PictureFolder):
-        told = targets_apart(chosen, content.names, path, options, as_classes=classes is not None)
-        if told is None:  # else the options may be those of the other file
-            say_unused(path, options)
-        apart, target, classes = (apart, target, classes) if told is None else (told, (), classes and "y")
-    has_own = apart is not None and not target and classes in {None, "y"}
-    if not has_own:
+    if apart is None:
+        chosen = (classes,) if classes is not None else target
         check_present(names, chosen, str(path))
         names = _without(names, chosen)
     if not names:
         beside = " beside the groups" if groups is not None else ""
         raise DataError(f"{path}: no column is left as input{beside}. Name fewer targets.")
-    outputs = (None if autoencode else apart) if has_own else content.whole(chosen) if chosen else None
+    outputs = apart if apart is not None else content.whole(chosen) if chosen else None
     inputs = partial(content.inputs, names, str(path), impute=options.impute)
     try:
         may_drop = drop_constant and not isinstance(content, PictureFolder)  # rows keep the form of a picture
@@ -137,9 +133,37 @@ def read_table(
     return replace(task, units=units.of_columns(task.x_columns, targets))
 
 
-def _opened(path: Path, options: TableOptions, asked: Sequence[str]) -> Content | LargeTable | PictureFolder:
-    """What a file or a folder holds; of a folder what the columns need that are asked for."""
-    return labelled_folder(path, options, asked) if is_folder(path) else opened_content(path, WantedColumns(options))
+def _opened(
+    path: Path,
+    options: TableOptions,
+    others: Sequence[str],
+    chosen: Sequence[str],
+    *,
+    as_classes: bool | None = None,
+    is_apart: bool = True,
+) -> tuple[Content | LargeTable | PictureFolder, pd.DataFrame | None]:
+    """What a file or a folder holds, of a folder what the columns need that are asked for, and targets apart from it.
+
+    Args:
+        path: of it.
+        options: how tables are written; rows that are left out are so in the targets too.
+        others: further columns that are asked for.
+        chosen: the targets, or the column of classes.
+        as_classes: which of the two; None where the targets are not looked at.
+        is_apart: whether targets that the file keeps apart may be meant.
+    """
+    if is_folder(path):
+        return labelled_folder(path, options, (*chosen, *others)), None
+    content = opened_content(path, WantedColumns(options))
+    apart = targets_apart(chosen, content.names, path, options, as_classes=as_classes)
+    if apart is None:  # else the options may be those of the other file
+        say_unused(path, options)
+        if isinstance(content, Content) and is_apart:
+            apart = targets_of(chosen, content.names, content.apart, path, as_classes=bool(as_classes))
+    if not options.drop_missing or not isinstance(content, Content):
+        return content, apart
+    content = replace(content, apart=apart).complete(str(path))
+    return content, content.apart
 
 
 def _without(names: Sequence[str], left: Sequence[str]) -> list[str]:
@@ -175,6 +199,7 @@ def columns_like(
     sign = next((column.decimal for column in recorded if column.decimal), None)
     options = replace(options, usual_decimal=sign)
     content = read_content(path, WantedColumns(options, as_text=texts, keep={column.source for column in recorded}))
+    content = content.complete(str(path)) if options.drop_missing else content
     columns = wanted(tuple(str(name) for name in content.table.columns))
     found: dict[str, np.ndarray] = {}
     try:
@@ -223,7 +248,8 @@ def columns_beside(
         DataError: as for `read_table`.
     """
     path = Path(path)
-    content, problems = _opened(path, options, (*asked, *names)), list[CellProblem]()
+    problems = list[CellProblem]()
+    content, _apart = _opened(path, options, names, asked)
     names = found_names(names, content.names)
     check_present(content.names, names, str(path))
     table = content.whole(names)
@@ -242,7 +268,7 @@ def _located(error: ColumnError, content: Content | LargeTable | PictureFolder) 
     if not isinstance(content, Content) or content.lines is None:
         return error.told()
     places = np.arange(len(content.table)) if content.rows is None else content.rows
-    most = len(content.table) if content.rows is None else int(content.rows[-1]) + 1
+    most = content.total or len(content.table)
     rows = [int(places[problem.rows[0]]) for problem in error.problems[:MOST_TOLD] if problem.rows]
     missing = sorted({int(places[row]) for problem in error.problems for row in problem.rows if problem.is_missing})
     if missing and (short := short_rows(content.lines, missing, most=most)):

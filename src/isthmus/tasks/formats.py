@@ -11,9 +11,9 @@ import pandas as pd
 
 from isthmus.errors import DataError, DataWarning, outside
 from isthmus.tasks.array_files import opened_arrays
-from isthmus.tasks.arrays import as_samples, counted
+from isthmus.tasks.arrays import as_samples, check_same_length, counted
 from isthmus.tasks.cells import CellProblem
-from isthmus.tasks.columns import check_present, input_columns
+from isthmus.tasks.columns import ColumnError, check_present, input_columns
 from isthmus.tasks.dialects import TEXT_EXTENSIONS
 from isthmus.tasks.door import checked_file, through_door
 from isthmus.tasks.large_tables import Inputs, LargeTable, large_table
@@ -36,12 +36,23 @@ class Content:
         apart: the targets that it keeps apart from them (`y` of an .npz).
         lines: where its rows stand, if it is text or a sheet.
         rows: which of the rows of the file these are; None for all.
+        total: how many rows the file has, where some are left out.
     """
 
     table: pd.DataFrame
     apart: pd.DataFrame | None = None
     lines: Lines | None = None
     rows: np.ndarray | None = None
+    total: int = 0
+
+    def complete(self, where: str) -> "Content":
+        """Without the rows in which a cell is missing, of the targets as of the columns; a DataWarning counts them."""
+        if self.apart is not None:
+            check_same_length(len(self.table), len(self.apart), name=where)
+        rows = complete_rows(self.table, self.apart, where)
+        apart = None if self.apart is None else self.apart.iloc[rows].reset_index(drop=True)
+        table = self.table.iloc[rows].reset_index(drop=True)
+        return replace(self, table=table, apart=apart, rows=rows, total=len(self.table))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -94,8 +105,9 @@ def _with_plain_numbers(
     return with_plain_numbers(table, str(path), wanted.options.decimal, as_text=texts, lines=lines)
 
 
-def _array(path: Path, _wanted: WantedColumns) -> Content:
-    return through_door(path, _read_arrays, kind=path.suffix.lower())
+def _array(path: Path, wanted: WantedColumns) -> Content:
+    may_lack = wanted.options.drop_missing or wanted.options.impute
+    return through_door(path, lambda place: _read_arrays(place, may_lack=may_lack), kind=path.suffix.lower())
 
 
 FORMATS: dict[str, Callable[[Path, WantedColumns], Content]] = {
@@ -146,7 +158,7 @@ def say_unused(path: Path, options: TableOptions) -> None:
 
 
 def read_content(path: Path, wanted: WantedColumns) -> Content:
-    """What stands in a file, without the columns and rows that are left out.
+    """What stands in a file, without the columns that are left out; `Content.complete` leaves out rows.
 
     Raises:
         DataError: it is no file of a known format, cannot be read, or has no rows.
@@ -163,15 +175,10 @@ def read_content(path: Path, wanted: WantedColumns) -> Content:
         raise DataError(f"{path}: has column names but no rows. Pass a file with at least one row.")
     left = found_names(wanted.options.leave_out, content.table.columns)
     check_present(list(content.table.columns), left, str(path))
-    content = replace(content, table=content.table.drop(columns=list(left)))
-    if wanted.options.drop_missing:
-        rows = complete_rows(content.table, content.apart, str(path))
-        apart = None if content.apart is None else content.apart.iloc[rows].reset_index(drop=True)
-        return replace(content, table=content.table.iloc[rows].reset_index(drop=True), apart=apart, rows=rows)
-    return content
+    return replace(content, table=content.table.drop(columns=list(left)))
 
 
-def _read_arrays(path: Path) -> Content:
+def _read_arrays(path: Path, *, may_lack: bool) -> Content:
     with opened_arrays(path) as file:
         if "x" not in file.names:
             raise DataError(f"{path}: holds no array x, but {file.names_in_words}. Save x (and y) in it.")
@@ -183,11 +190,28 @@ def _read_arrays(path: Path) -> Content:
                 f"of shape {x.shape} was flattened to {len(x)} rows of {counted(x[0].size if len(x) else 0, 'column')}"
             )
             warnings.warn(f"{path}: {was}.", DataWarning, stacklevel=outside())
-        table = _array_table(x, f"{path}, x" if len(file.names) > 1 or path.suffix.lower() == ".npz" else str(path))
-    return Content(table) if y is None else Content(table, _targets(y, f"{path}, y"))
+        where = f"{path}, x" if len(file.names) > 1 or path.suffix.lower() == ".npz" else str(path)
+        table = pd.DataFrame(_samples(x, where, may_lack=may_lack))
+    table.columns = [f"c{i}" for i in range(1, table.shape[1] + 1)]
+    return Content(table) if y is None else Content(table, _targets(y, f"{path}, y", may_lack=may_lack))
 
 
-def _targets(y: np.ndarray, where: str) -> pd.DataFrame:
+def _samples(array: np.ndarray, where: str, *, may_lack: bool) -> np.ndarray:
+    """Rows of numbers, among them NaN where cells may be missing."""
+    absent = np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, dtype=bool)
+    if not absent.any():
+        return as_samples(array, where)
+    if not may_lack:
+        try:
+            return as_samples(array, where)
+        except DataError as error:  # told as of a column of text, so that whoever asked is told of the remedies
+            raise error from ColumnError(where, [CellProblem(str(error), "", is_missing=not np.isinf(array).any())])
+    samples = as_samples(np.where(absent, 0, array), where)
+    samples[absent.reshape(samples.shape)] = np.nan
+    return samples
+
+
+def _targets(y: np.ndarray, where: str, *, may_lack: bool) -> pd.DataFrame:
     """The array y of an .npz as columns."""
     if y.dtype.kind in "US":
         if y.ndim == 0 or y.size != len(y):
@@ -195,13 +219,6 @@ def _targets(y: np.ndarray, where: str) -> pd.DataFrame:
         texts = [str(text) for text in y.reshape(-1).tolist()]
         checked_names(sorted(set(texts)), where, what="class")
         return pd.DataFrame({"y": pd.Series(texts, dtype=object)})
-    y = as_samples(y, where)
+    y = _samples(y, where, may_lack=may_lack)
     names = ["y"] if y.shape[1] == 1 else [f"y{i}" for i in range(1, y.shape[1] + 1)]
     return pd.DataFrame(y, columns=names)
-
-
-def _array_table(array: np.ndarray, where: str) -> pd.DataFrame:
-    samples = as_samples(array, where)
-    table = pd.DataFrame(samples)
-    table.columns = [f"c{i}" for i in range(1, table.shape[1] + 1)]
-    return table

@@ -6,6 +6,7 @@ A table of pictures names its rows, and is another matter: `picture_labels`.
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pandas as pd
 
@@ -24,7 +25,7 @@ def targets_apart(
     data: Path,
     options: TableOptions,
     *,
-    as_classes: bool,
+    as_classes: bool | None,
 ) -> pd.DataFrame | None:
     """The columns of the file that stands in the place of a column to predict; None where it is one of the data.
 
@@ -32,8 +33,9 @@ def targets_apart(
         asked: the targets, or the column of classes.
         columns: of the data, which a file of such a name would not hide.
         data: the file beside which it is looked for, if it is not where it says.
-        options: how it is written; all of its rows and columns are taken.
-        as_classes: whether one column is needed.
+        options: how it is written; all of its columns are taken, and its rows with those of the data, which leave out
+            where a target is missing if that was asked for.
+        as_classes: whether one column is needed; None where the targets are not looked at.
 
     Raises:
         DataError: it cannot be read or used, or has several columns where one is needed.
@@ -43,7 +45,7 @@ def targets_apart(
     place = next((path for path in (Path(asked[0]), data.parent / asked[0]) if path.exists()), None)
     if place is None:
         return None
-    plain = replace(options, leave_out=(), drop_missing=False, impute=False, units=False)
+    plain = replace(options, leave_out=(), units=False)
     table = read_content(place, WantedColumns(plain)).table
     if list(table.columns) == [f"c{i}" for i in range(1, table.shape[1] + 1)]:  # made up, as are those of the data
         table.columns = ["y"] if table.shape[1] == 1 else [f"y{i}" for i in range(1, table.shape[1] + 1)]
@@ -52,8 +54,39 @@ def targets_apart(
     problems: list[CellProblem] = []
     if as_classes:
         class_columns(table.iloc[:, 0], str(place), problems)
-    else:
+    elif as_classes is not None:
         target_columns(table, problems)
+    problems = [problem for problem in problems if not (problem.is_missing and options.drop_missing)]
     if problems:
         raise ColumnError(str(place), problems)
     return table
+
+
+def targets_of(
+    chosen: Sequence[str], columns: Sequence[str], apart: pd.DataFrame | None, path: Path, *, as_classes: bool
+) -> pd.DataFrame | None:
+    """Those of the targets that a file keeps apart from its columns (`y` of an .npz) that are meant; None for none.
+
+    Args:
+        chosen: the targets, or the column of classes: `y` for all of them; empty for what there is.
+        columns: of the data, which come first.
+        apart: the targets that the file has so.
+        path: of the file.
+        as_classes: whether one column is needed.
+
+    Raises:
+        DataError: there are several where one is needed.
+    """
+    if apart is None or set(chosen) & set(columns):
+        return None
+    if not chosen or tuple(chosen) == ("y",):
+        found = apart
+    elif set(chosen) <= set(apart.columns):
+        found = cast(pd.DataFrame, apart[list(chosen)])
+    else:
+        return None
+    if as_classes and found.shape[1] != 1:
+        raise DataError(
+            f"{path}, y: has {found.shape[1]} columns, and classes are one. Name one, {apart.columns[0]} say."
+        )
+    return found
