@@ -49,6 +49,7 @@ def test_hostile_reasons_are_text() -> None:
 @pytest.mark.parametrize("control", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_pictures_and_page_are_written_beside_the_result(tmp_path: Path, control: bool) -> None:
     found = discoveries.discovery(control=control)
+    found.save(tmp_path)
     x = discoveries.inputs()
     page = write_outputs(found, tmp_path, x, "isthmus discover a.csv", {"size": x[:, 0] ** 2})
     assert page == tmp_path / "report.html"

@@ -29,7 +29,7 @@ from isthmus.cli.workplace import Workplace
 from isthmus.discovery import Discovery, discover, interpret
 from isthmus.discovery.data.checking import CheckedData, checked_data, with_powers
 from isthmus.discovery.data.scaling import Scaling
-from isthmus.discovery.files.netcdf import write_table
+from isthmus.discovery.files.storage import INTERPRETATION, write_beside
 from isthmus.discovery.remedies.remedy import Effort
 from isthmus.discovery.work.progress import Progress
 from isthmus.errors import DataError, IsthmusError
@@ -239,7 +239,7 @@ def write_outputs(
 
     meaning = interpret(found, x, candidates=candidates) if found.rank else None
     if meaning is not None:
-        write_table(folder / "interpretation.nc", meaning)
+        write_beside(folder, INTERPRETATION, meaning)
     pictures = write_pictures(found, folder / "plots", x, meaning, y)
     page = folder / "report.html"
     report(found, page, x=x, command=command, pictures=pictures, meaning=meaning, y=y)

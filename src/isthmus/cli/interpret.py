@@ -2,12 +2,17 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from isthmus.cli.shared_options import TableReading, with_options
 from isthmus.cli.voice import tell
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from isthmus.discovery import Discovery
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +37,14 @@ def interpret(request: InterpretRequest) -> int:
     from isthmus.cli.terminal import labelled, notes, terminal
     from isthmus.discovery import interpret as meaning_of
     from isthmus.discovery import load
-    from isthmus.discovery.files.netcdf import read_table
     from isthmus.errors import DataError
     from isthmus.reports.meaning import meaning_table
-    from isthmus.tasks.door import through_door
 
     found = load(request.run_dir)
     if found.rank < 1:
         raise DataError(f"{request.run_dir}: has rank {found.rank}, and so no coordinates that could mean something.")
     if request.data is None:
-        stored = request.run_dir / "interpretation.nc"
-        if not stored.exists():
-            raise DataError(f"{request.run_dir}: stored no interpretation. Give DATA, the rows to judge by.")
-        meaning = through_door(stored, lambda path: read_table(path, "interpretation"), kind="netCDF")
+        meaning = _stored(request.run_dir, found)
     else:
         with warnings_as_lines(notes()):
             x = rows_like(request.data, found.input_names, found.columns, request.reading.options())
@@ -57,3 +57,24 @@ def interpret(request: InterpretRequest) -> int:
         console.print(labelled(row.items()))
         console.print()
     return 0
+
+
+def _stored(folder: Path, found: "Discovery") -> "xr.Dataset":
+    """What the run stored of its coordinates.
+
+    Raises:
+        DataError: nothing, or what is damaged or of another run.
+    """
+    from isthmus.discovery.files.storage import INTERPRETATION, read_beside
+    from isthmus.errors import DataError
+
+    again = "Give DATA, the rows to judge by."
+    meaning = read_beside(folder, INTERPRETATION)
+    if meaning is None:
+        raise DataError(f"{folder}: stored no interpretation. {again}")
+    # what a run from before its checksum was kept can be told by
+    shape = (found.encoder.dimensions[-1], len(found.input_names))
+    names = tuple(map(str, meaning["input"].values)) if "input" in meaning.coords else ()
+    if names != found.input_names or "attribution" not in meaning or meaning["attribution"].shape != shape:
+        raise DataError(f"{folder / INTERPRETATION}: is damaged or of another run (it has other columns). {again}")
+    return meaning

@@ -14,6 +14,7 @@ import discoveries
 import isthmus
 from isthmus.discovery import Discovery, load
 from isthmus.discovery.files.json_values import plain, restored
+from isthmus.discovery.files.storage import read_beside, write_beside
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.theory import RankEstimate
@@ -74,6 +75,42 @@ def test_a_depth_path_travels_and_goes_with_the_result_that_it_belongs_to(tmp_pa
     discoveries.discovery().save(tmp_path)
     assert load(tmp_path).depth_path is None
     assert not (tmp_path / "depth_path.nc").exists()
+
+
+@pytest.mark.parametrize("name", ["control", "index"])
+def test_another_run_in_the_place_of_a_part_is_told(tmp_path: Path, name: str) -> None:
+    part = discoveries.discovery(reasons=("another one",))
+    discoveries.discovery(control=True, others={"index": discoveries.discovery()}).save(tmp_path)
+    load(tmp_path)
+    shutil.rmtree(tmp_path / name)
+    part.save(tmp_path / name)
+    with pytest.raises(DataError, match=rf"{name}/result.json is damaged or of another run"):
+        load(tmp_path)
+    content = opened_json((tmp_path / "result.json").read_bytes())
+    del content["beside"]  # a run from before they were noted
+    (tmp_path / "result.json").write_bytes(sealed_json(content))
+    load(tmp_path)
+
+
+def test_a_table_beside_a_result_is_known_by_it(tmp_path: Path) -> None:
+    table, name = discoveries.curves()[0], "interpretation.nc"
+    for folder, values in (("run", table), ("other", table + 1)):
+        discoveries.discovery().save(tmp_path / folder)
+        assert read_beside(tmp_path / folder, name) is None
+        write_beside(tmp_path / folder, name, values)
+    xr.testing.assert_identical(read_beside(tmp_path / "run", name), table)
+    assert_same(load(tmp_path / "run"), discoveries.discovery())
+    shutil.copy(tmp_path / "other" / name, tmp_path / "run" / name)
+    with pytest.raises(DataError, match=r"interpretation.nc is damaged or of another run"):
+        read_beside(tmp_path / "run", name)
+    load(tmp_path / "run")
+    (tmp_path / "run" / name).unlink()
+    (tmp_path / "run" / name).symlink_to(tmp_path / "other" / name)
+    with pytest.raises(DataError, match="is a link out of its folder"):
+        read_beside(tmp_path / "run", name)
+    discoveries.discovery().save(tmp_path / "other")  # a new result, which does not know it
+    with pytest.raises(DataError, match="of another run"):
+        read_beside(tmp_path / "other", name)
 
 
 def test_the_comparison_sees_one_bit(run_folder: Path) -> None:

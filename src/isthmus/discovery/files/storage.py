@@ -34,6 +34,8 @@ OPTIONAL = (DEPTH, "combinations")  # there only if it was asked for, or the enc
 _FILES_BEFORE = {"scree": "curves.nc", "objective_curve": "curves.nc", DEPTH: "depth.nc"}  # format version 1: netCDF-4
 WEIGHTS = "weights.safetensors"
 CONTROL = "control"
+BESIDE = "beside"  # entry of result.json: checksums of what is not read with it, or has its own result.json
+INTERPRETATION = "interpretation.nc"
 _NETWORKS = ("network", "encoder", "decoder")
 _PLAIN = {
     "rank": int, "reasons": tuple, "warnings": tuple, "task": str, "input_names": tuple, "target_names": tuple,
@@ -72,8 +74,44 @@ def write_fields(folder: str | os.PathLike[str], fields: Mapping[str, object]) -
             written.append(name)
     write_bytes(place / WEIGHTS, save(tensors_of({name: fields[name] for name in _NETWORKS})))
     checksums = {name: checksum(place / name) for name in written}
-    head = {"format": FORMAT, "format_version": FORMAT_VERSION, "checksums": checksums}
+    further = [*([CONTROL] if fields["control"] is not None else []), *_others_of(fields)]
+    beside = {f"{name}/{RESULT}": checksum(place / name / RESULT) for name in further}
+    head = {"format": FORMAT, "format_version": FORMAT_VERSION, "checksums": checksums, BESIDE: beside}
     write_bytes(place / RESULT, sealed_json(head | content))
+
+
+def write_beside(folder: str | os.PathLike[str], name: str, table: xr.Dataset) -> None:
+    """Write a table into the folder of a finished run, whose result.json then knows it.
+
+    Raises:
+        OSError: it cannot be written. DataError: there is no finished run.
+    """
+    place = Path(folder)
+    write_table(place / name, table)
+    content = _result_content(place)
+    beside = {**content.get(BESIDE, {}), name: checksum(place / name)}
+    write_bytes(place / RESULT, sealed_json({**content, BESIDE: beside}))
+
+
+def read_beside(folder: str | os.PathLike[str], name: str) -> xr.Dataset | None:
+    """The table that `write_beside` wrote; None where there is none.
+
+    Raises:
+        DataError: it is damaged or of another run; in a run from before such tables were known, only where it is seen.
+    """
+    place = Path(folder)
+    if not os.path.lexists(place / name):
+        return None
+    known = _result_content(place).get(BESIDE)
+    if known is not None and _guarded(place / name, checksum) != known.get(name):
+        raise DataError(f"load: {place / name} is damaged or of another run (its checksum differs); make it again.")
+    return _guarded(place / name, lambda path: read_table(path, Path(name).stem))
+
+
+def _others_of(fields: Mapping[str, object]) -> list[str]:
+    """The kinds of the other ranks."""
+    others = fields.get("others")
+    return sorted(others) if isinstance(others, Mapping) else []
 
 
 def _content(fields: Mapping[str, object]) -> dict[str, object]:
@@ -93,8 +131,7 @@ def _content(fields: Mapping[str, object]) -> dict[str, object]:
     }
     content["architectures"] = {name: architecture(fields[name]) for name in _NETWORKS}
     content["has_control"] = fields["control"] is not None
-    others = fields.get("others")
-    content["others"] = sorted(others) if isinstance(others, Mapping) else []
+    content["others"] = _others_of(fields)
     return content
 
 
@@ -124,6 +161,11 @@ def read_fields(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], bool, l
     if not isinstance(others, list) or not set(map(str, others)) <= set(RANK_KINDS):
         raise DataError(f"load: {place / RESULT} is damaged (other ranks {str(others)[:60]}); run again.")
     has_control = _guarded(place / RESULT, lambda _path: bool(content["has_control"]))
+    for name in [*([CONTROL] if has_control else []), *map(str, others)]:
+        part = place / name / RESULT
+        expected = content.get(BESIDE, {}).get(f"{name}/{RESULT}")  # None of a run from before they were noted
+        if expected is not None and _guarded(part, checksum) != expected:
+            raise DataError(f"load: {part} is damaged or of another run (its checksum differs); run again.")
     return found, has_control, [str(name) for name in others]
 
 
@@ -170,6 +212,8 @@ def _result_content(place: Path) -> dict[str, Any]:
     required, optional = ({_file_of(field, version) for field in fields} for fields in (TABLES, OPTIONAL))
     if not isinstance(content.get("checksums"), dict) or set(content["checksums"]) - optional != required | {WEIGHTS}:
         raise DataError(f"load: {place / RESULT} is damaged (no checksums); run again.")
+    if not isinstance(content.get(BESIDE, {}), dict):
+        raise DataError(f"load: {place / RESULT} is damaged ({BESIDE} is no table); run again.")
     return content
 
 
