@@ -12,6 +12,7 @@ command line: `isthmus verify RUN_DIR`.
 import hashlib
 import json
 import re
+import stat
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -500,9 +501,10 @@ def check_run(folder: Path) -> list[Checked]:
         OSError, ValueError, KeyError, TypeError: the folder is no finished run, or a file of it is damaged.
     """
     result = _result(folder / "result.json")
-    weights = folder / "weights.safetensors"
-    if hashlib.sha256(weights.read_bytes()).hexdigest() != result["checksums"][weights.name]:
-        raise ValueError(f"{weights.name} is damaged or of another run: its checksum differs")
+    name = "weights.safetensors"
+    weights = _content(folder / name)
+    if hashlib.sha256(weights).hexdigest() != result["checksums"][name]:
+        raise ValueError(f"{name} is damaged or of another run: its checksum differs")
     halves = _halves(weights, result["architectures"])
     interval = result["interval"]
     checked = [check({**witness, **halves}) for witness in interval["evidence"]["certificates"]]
@@ -519,8 +521,28 @@ def check_run(folder: Path) -> list[Checked]:
     return [*checked, Checked("interval", f"{interval['lower']} to {interval['upper']}", why)]
 
 
+def _content(path: Path) -> bytes:
+    """The bytes of a regular file of its folder: a pipe would be waited for, a device read until memory is gone.
+
+    Raises:
+        OSError, ValueError: there is none.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError(f"{path.name} is no regular file")
+    if path.resolve().parent != path.parent.resolve():
+        raise ValueError(f"{path.name} is a link out of its folder")
+    return path.read_bytes()
+
+
+def _parsed(data: bytes) -> Any:  # noqa: ANN401 - whatever the JSON holds
+    try:
+        return json.loads(data)
+    except RecursionError:
+        raise ValueError("its JSON is nested too deeply") from None
+
+
 def _result(path: Path) -> Mapping[str, Any]:
-    data = path.read_bytes()
+    data = _content(path)
     end = data[-256:]
     seal = re.search(rb'"isthmus_checksum": "isthmus-sha256:([0-9a-f]{64})"', end)
     if seal is not None:  # of all bytes, with zeros in place of its digits
@@ -530,13 +552,20 @@ def _result(path: Path) -> Mapping[str, Any]:
             raise ValueError(f"{path.name} is damaged: its checksum differs")
     elif b"isthmus_checksum" in end or b"isthmus-sha256" in end:
         raise ValueError(f"{path.name} is damaged: its checksum cannot be made out")
-    return json.loads(data)
+    result = _parsed(data)
+    if not isinstance(result, dict):
+        raise ValueError(f"{path.name} holds no object")
+    return result
 
 
-def _halves(path: Path, architectures: Mapping[str, Any]) -> dict[str, dict[str, object]]:
-    from safetensors.numpy import load_file
+def _halves(data: bytes, architectures: Mapping[str, Any]) -> dict[str, dict[str, object]]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
 
-    tensors = load_file(path)
+    try:
+        tensors = load(data)
+    except SafetensorError as error:
+        raise ValueError(f"its weights are no safetensors ({error})") from None
     found: dict[str, dict[str, object]] = {}
     for half in ("encoder", "decoder"):
         about = architectures[half]
@@ -554,10 +583,7 @@ def _halves(path: Path, architectures: Mapping[str, Any]) -> dict[str, dict[str,
 def main(path: str) -> int:
     """Print one line per witness; 1 where something is refused or nothing is claimed."""
     place = Path(path)
-    if place.is_dir():
-        checked = check_run(place)
-    else:
-        checked = [check(witness) for witness in json.loads(place.read_text(encoding="utf-8"))]
+    checked = check_run(place) if place.is_dir() else [check(witness) for witness in _parsed(_content(place))]
     for line in checked:
         sys.stdout.write(f"{line}\n")
     return 1 if not checked or any(line.refusal is not None for line in checked) else 0

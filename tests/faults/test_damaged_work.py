@@ -3,9 +3,11 @@
 Which damage is seen at all: `test_bit_flips`. Single units: `tests/discovery/work/test_runner.py`.
 """
 
+import os
 import random
 import shutil
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +84,36 @@ def test_a_bit_in_every_file_of_a_discovery_under_way(tmp_path: Path, monkeypatc
         flip(tmp_path / "twice" / "work" / name, draw)
     with pytest.raises(DataError, match=r"belongs.copy.pt: cannot be read"):
         discovered(tmp_path / "twice")
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("put", [pipe, endless, Path.mkdir])
+def test_what_is_no_file_in_the_place_of_every_file_of_a_discovery_under_way(
+    tmp_path: Path, put: Callable[[Path], None]
+) -> None:
+    whole = discovered(tmp_path / "whole")
+    assert whole is not None
+    assert discovered(tmp_path / "run", stop_in="scree curve") is None
+    names = {path.name for path in (tmp_path / "run" / "work").glob("*.pt") if ".copy" not in path.name}
+    assert {"belongs.pt", "products.pt", "start-0.01-0.pt"} <= names
+    for name in names:
+        (tmp_path / "run" / "work" / name).unlink()
+        put(tmp_path / "run" / "work" / name)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DataWarning)
+        found = discovered(tmp_path / "run")  # which waited for ever, or took all memory
+    said = " ".join(str(warning.message) for warning in caught)
+    assert all(f"{name}: cannot be read" in said for name in names), said
+    assert found is not None
+    for part in ("network", "encoder", "decoder", "scree", "objective_curve", "reasons", "interval"):
+        assert bits(getattr(found, part)) == bits(getattr(whole, part)), part
 
 
 def test_a_bit_in_the_checkpoint_of_a_fit(

@@ -21,6 +21,7 @@ from isthmus.discovery.settings import Settings, StartKind
 from isthmus.errors import DataError
 from isthmus.training import Limits
 from isthmus.writing.checksums import opened_json
+from isthmus.writing.regular import contents
 
 GROWN = ("width", "linear_width")  # no option asks for them, and a search widens its networks by itself
 
@@ -87,6 +88,4 @@ def _began_otherwise(folder: Path, stored: Mapping[str, Any], asked: int | None)
     """
     first: Sequence[str] = [StartKind.RANDOM] * 3 if asked == 2 else [StartKind.LINEAR]
     made = [*first, *[StartKind.RANDOM] * ((asked or 0) - len(first))]
-    return (
-        asked is not None and stored["starts"] == made and "remedies" not in opened_json((folder / RESULT).read_bytes())
-    )
+    return asked is not None and stored["starts"] == made and "remedies" not in opened_json(contents(folder / RESULT))

@@ -48,6 +48,7 @@ from isthmus.training.sharded.team import Team
 from isthmus.writing.atomic import write_bytes
 from isthmus.writing.checksums import opened_json, sealed_json
 from isthmus.writing.folder_lock import only_writer
+from isthmus.writing.regular import NotAFile, contents
 
 _BYTES_OF_LAYER = 5_000  # as an object, however narrow
 _MOST_SAID = 8  # processes whose memory stands in the line
@@ -232,9 +233,9 @@ def stored_result(folder: Path, request: FitRequest) -> dict[str, object]:
         DataError: it is damaged, or of another request.
     """
     try:
-        content = opened_json((folder / RESULT).read_bytes())
+        content = opened_json(contents(folder / RESULT))
         asked = content["request"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (NotAFile, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(f"{folder / RESULT}: is damaged ({error}). Start over with --replace.") from error
     if {"loss": None, **asked} != asdict(request):  # runs from before it could be chosen
         raise DataError(f"{folder}: holds another run. Give another folder with --out.")

@@ -1,5 +1,6 @@
 """`isthmus verify RUN_DIR`: the certificates of a run, checked by a program apart. The checks: `isthmus.recheck`."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -18,13 +19,14 @@ def verify(run_dir: Annotated[Path, typer.Argument(help="Folder that discover wr
     from isthmus.errors import DataError
     from isthmus.recheck import check_run
 
-    if not (run_dir / "result.json").exists():
+    if not os.path.lexists(run_dir / "result.json"):
         raise DataError(f"{run_dir}: holds no finished run (no result.json). Give the folder that discover wrote.")
     try:
         checked = check_run(run_dir)
     except KeyError as error:
         raise DataError(f"{run_dir}: its files lack {error}, so nothing can be checked. Run discover again.") from error
-    except (OSError, ValueError, TypeError) as error:
+    # of a crafted file anything may be of another type than it is of a run
+    except (OSError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
         raise DataError(
             f"{run_dir}: cannot be checked ({' '.join(str(error).split())}). Run discover again."
         ) from error

@@ -23,6 +23,7 @@ from isthmus.sweeps.setup import Sections, prepared
 from isthmus.tasks.door import file_inside, in_one_line
 from isthmus.writing.atomic import atomic_folder
 from isthmus.writing.checksums import opened_json, sealed_json
+from isthmus.writing.regular import contents, regular
 
 FORMAT, FORMAT_VERSION = "isthmus run", 1
 RESULT, ARRAYS, WEIGHTS = "result.json", "arrays.nc", "weights.safetensors"
@@ -85,7 +86,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 
 def read_files(folder: Path) -> dict[str, bytes]:
     """The files of a run as bytes."""
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {path.name: contents(path) for path in folder.iterdir()}
 
 
 def read_result(folder: Path) -> Result:
@@ -95,7 +96,7 @@ def read_result(folder: Path) -> Result:
         SweepError: a file is missing or damaged; says which.
     """
     with _whole(folder):
-        content = opened_json((folder / RESULT).read_bytes())
+        content = opened_json(contents(folder / RESULT))
         if content["format"] != FORMAT or content["format_version"] != FORMAT_VERSION:
             raise SweepError(
                 f"{folder}: holds no run of format version {FORMAT_VERSION}; use the isthmus that wrote it."
@@ -136,7 +137,7 @@ def read_network(folder: Path, *, source: str | None = None) -> nn.Module:
         raise SweepError(f"{folder}: its weights were not recorded. Set weights = true under [record].")
     network = prepared(found.settings, source).network
     with _whole(folder):
-        tensors: dict[str, Tensor] = load_file(folder / WEIGHTS)
+        tensors: dict[str, Tensor] = load_file(regular(folder / WEIGHTS))
         network.load_state_dict(tensors)
     return network
 

@@ -33,6 +33,7 @@ from isthmus.sweeps.run_files import Result, read_result
 from isthmus.sweeps.setup import Sections
 from isthmus.writing.atomic import remove_leftovers, write_bytes
 from isthmus.writing.checksums import opened_json, sealed_json
+from isthmus.writing.regular import NotAFile, contents
 
 
 def run_folder(folder: Path, run: str) -> Path:
@@ -146,11 +147,11 @@ class Store:
     def _failures(self) -> Iterator[Row]:
         for path in sorted((self.folder / FAILED).glob("*.json")):
             try:
-                content = opened_json(path.read_bytes())
+                content = opened_json(contents(path))
                 if content["id"] != path.stem:
                     raise ValueError("it is of another run")
                 yield Row(content["id"], Status.FAILED, content["settings"], error=content["error"])
-            except (ValueError, KeyError, TypeError):
+            except (NotAFile, ValueError, KeyError, TypeError):
                 path.unlink()  # a failed run is tried again anyway
 
     def forget_work(self, runs: Iterable[str]) -> None:

@@ -32,6 +32,7 @@ from isthmus.training import FitEvent
 from isthmus.training.moves import rank_shown
 from isthmus.writing.atomic import write_bytes
 from isthmus.writing.checksums import opened_json
+from isthmus.writing.regular import contents
 
 TELL_SECONDS = 1.0
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
@@ -150,7 +151,7 @@ def own_folder(scratch: Path, token: str) -> Path:
 def _place(job: Job, scratch: Path) -> tuple[Path, bool]:
     folder = Path(job.folder)
     try:
-        shared = opened_json((folder / HEAD).read_bytes())["token"] == job.token
+        shared = opened_json(contents(folder / HEAD))["token"] == job.token
     except (OSError, ValueError, KeyError, TypeError):
         shared = False
     return (folder, True) if shared else (own_folder(scratch, job.token), False)

@@ -14,8 +14,9 @@ from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
 from isthmus.errors import CheckpointError, DamagedCheckpoint, DataWarning, outside
-from isthmus.writing.atomic import atomic_path
+from isthmus.writing.atomic import Place, atomic_path, place_at
 from isthmus.writing.checksums import SealedFile, check_archive
+from isthmus.writing.regular import NotAFile
 
 VERSION = 1
 State = dict[
@@ -24,11 +25,13 @@ State = dict[
 
 
 def save_state(path: Path, state: State) -> None:
-    """Write `state` so that `path` is at every moment either the old file or the new one.
+    """Write `state` so that `path` is at every moment either the old file or the new one; what is no file goes aside.
 
     Raises:
         OSError: it cannot be written; names the file.
     """
+    if place_at(path) in {Place.STREAM, Place.OTHER}:  # which `load_state` has told
+        _move_aside(path)
     with atomic_path(path) as temporary, temporary.open("wb") as file:
         sealed = SealedFile(file)
         here = tree_map_only(Tensor, lambda tensor: tensor.cpu(), state)  # a machine without the device can read it
@@ -55,9 +58,10 @@ def load_state(path: Path, *, renamed: bool = False) -> State | None:
             _check_members(path)
         state: State = torch.load(path, weights_only=True, map_location="cpu")
     except Exception as error:
-        if isinstance(error, MemoryError) or (isinstance(error, OSError) and not path.is_dir()):
+        is_readable = not isinstance(error, NotAFile) and not path.is_dir()
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and is_readable):
             raise
-        detail = str(error) if isinstance(error, ValueError) else type(error).__name__
+        detail = str(error) if isinstance(error, ValueError | NotAFile) else type(error).__name__
         raise DamagedCheckpoint(f"checkpoint {path}: cannot be read ({detail}); delete it to start over.") from error
     if state.get("version") != VERSION:
         raise CheckpointError(

@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from isthmus.writing.regular import regular
+
 KEY = "isthmus_checksum"
 _KIND = "isthmus-sha256:"
 _ZEROS = b"0" * 64
@@ -100,7 +102,7 @@ def check_archive(path: Path) -> bool:
     Raises:
         Damaged: the checksum differs. OSError: it cannot be read.
     """
-    with path.open("rb") as file:
+    with regular(path).open("rb") as file:
         start = max(0, file.seek(0, 2) - _TAIL)
         file.seek(start)
         return _is_sound(file, file.read(), start)
@@ -123,7 +125,7 @@ def check_tensors(path: Path) -> bool:
     Raises:
         Damaged: the checksum differs. OSError: the file cannot be read.
     """
-    with path.open("rb") as file:
+    with regular(path).open("rb") as file:
         size = file.seek(0, 2)
         file.seek(0)
         # of a length that is damaged so much as there is: the checksum is found in it, and differs

@@ -15,6 +15,7 @@ from filelock import FileLock, Timeout
 
 from isthmus.errors import DataError, DataWarning, outside
 from isthmus.writing.atomic import write_text
+from isthmus.writing.regular import contents
 
 LOCK = ".isthmus.lock"
 _TRIES = 20
@@ -112,7 +113,7 @@ def _myself() -> dict[str, object]:
 def _known_of(note: Path) -> str:
     """Who holds the lock, in words; nothing where the note is missing or damaged."""
     try:
-        owner = json.loads(note.read_text(encoding="utf-8"))
+        owner = json.loads(contents(note))
         return f" (pid {int(owner['pid'])} on {str(owner['host'])[:80]}, since {str(owner['since'])[:40]})"
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ""

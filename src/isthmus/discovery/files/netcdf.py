@@ -25,6 +25,7 @@ import xarray as xr
 from isthmus.discovery.files.json_values import plain, restored
 from isthmus.processes.children import safe_path
 from isthmus.writing.atomic import write_bytes
+from isthmus.writing.regular import contents
 
 _LARGEST = 2**31 - 1  # of the whole numbers that the format has
 # names of attributes: all attributes of a table or column, for netCDF has no None and no bool; the type that a column
@@ -65,7 +66,7 @@ def read_table(path: Path, name: str = "") -> xr.Dataset:
         OSError, ValueError, TypeError, KeyError, IndexError: no such file, or a damaged one, in the words of scipy.
         ValueError: it has more numbers than bytes, or was made otherwise.
     """
-    content = path.read_bytes()
+    content = contents(path)
     if content[: len(_HDF5)] == _HDF5:
         return _read_older(path, name)
     if content[:3] != b"CDF":
@@ -88,7 +89,7 @@ def _read_classic(content: io.BytesIO) -> xr.Dataset:
 
 def checksum(path: Path) -> str:
     """SHA-256 of a file's bytes, hexadecimal."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(contents(path)).hexdigest()
 
 
 class _Metered(io.BytesIO):

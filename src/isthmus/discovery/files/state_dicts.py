@@ -17,6 +17,7 @@ from isthmus.errors import DataError
 from isthmus.tasks.door import checked_file, in_one_line, through_door
 from isthmus.tasks.names import quoted, shown
 from isthmus.writing.checksums import Damaged, check_tensors, opened_json
+from isthmus.writing.regular import contents
 
 # what training frameworks put around a state dict: looked for first
 _WRAPPERS = ("state_dict", "model_state_dict", "model")
@@ -83,7 +84,7 @@ def unpickled_tensors(place: Path, *, key: str | None = None) -> Unpickled:
 
 
 def _unpickled(place: Path) -> object:
-    content = place.read_bytes()
+    content = contents(place)
     if is_torchscript(content):
         raise DataError(
             f"{place}: a TorchScript file holds a program that hides its layers. Save the module that was scripted "
@@ -108,7 +109,7 @@ def indexed_tensors(place: Path) -> dict[str, Tensor]:
     Raises:
         DataError: the index is none, names a file elsewhere, or a file lacks a tensor that it should hold.
     """
-    content = through_door(place, lambda path: opened_json(path.read_bytes()), kind="an index of safetensors")
+    content = through_door(place, lambda path: opened_json(contents(path)), kind="an index of safetensors")
     listed = content.get("weight_map") if isinstance(content, dict) else None
     if not isinstance(listed, dict) or not listed or not all(isinstance(file, str) for file in listed.values()):
         raise DataError(f"{place}: is no index of safetensors (it has no weight_map). Give the one beside the files.")

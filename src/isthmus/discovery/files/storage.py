@@ -23,6 +23,7 @@ from isthmus.tasks.door import file_inside, through_door
 from isthmus.theory import RankEstimate, Verdict
 from isthmus.writing.atomic import remove_leftovers, write_bytes
 from isthmus.writing.checksums import opened_json, sealed_json
+from isthmus.writing.regular import contents, regular
 
 T = TypeVar("T")
 FORMAT, FORMAT_VERSION = "isthmus discovery", 2
@@ -198,7 +199,7 @@ def _result_content(place: Path) -> dict[str, Any]:
             raise DataError(f"load: {place} is the folder of a sweep; isthmus sweep table {place} shows its runs.")
         how = f"finish it with isthmus discover DATA --resume {place}" if (place / WORK).is_dir() else "check the path"
         raise DataError(f"load: {place} holds no finished run ({RESULT} is missing); {how}.")
-    content = _guarded(place / RESULT, lambda path: opened_json(path.read_bytes()))
+    content = _guarded(place / RESULT, lambda path: opened_json(contents(path)))
     if isinstance(content, dict) and content.get("format") == "isthmus fit":
         raise DataError(f"load: {place} is a run of fit; give its network.safetensors.")
     if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -229,7 +230,7 @@ def _guarded(path: Path, read: Callable[[Path], T]) -> T:
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:
-    return load_file(path)
+    return load_file(regular(path))
 
 
 def _estimate_content(estimate: RankEstimate) -> dict[str, object]:

@@ -36,6 +36,7 @@ from isthmus.training import FitEvent
 from isthmus.training.several import num_cores
 from isthmus.training.steps.products import kept_choices
 from isthmus.training.threads import one_thread_each
+from isthmus.writing.regular import contents
 
 UNDER_WAY = 64  # units that are handed at once to an executor that does not say how many workers it has
 PATIENCE = 20.0  # seconds that a worker has to hear of a stop: it may see no folder, or be lost
@@ -181,7 +182,7 @@ def _computed(parcel: Parcel) -> Minimum:
 
 def _last_word(path: Path) -> FitEvent | None:
     with suppress(OSError, struct.error):  # none yet, or half of one
-        evaluations, total, objective = _WORDS.unpack(path.read_bytes())
+        evaluations, total, objective = _WORDS.unpack(contents(path))
         return FitEvent(_NOBODY, evaluations, total, objective)
     return None
 
