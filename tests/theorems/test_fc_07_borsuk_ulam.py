@@ -47,3 +47,11 @@ def test_on_a_polygon_the_minimum_is_exact() -> None:
     assert_close(found.measured, 2 * math.cos(math.pi / 8))
     with pytest.raises(AssertionError):  # (|x|, |y|) gives antipodes one value
         assert_certified(antipodal_loop_certificate(circle(8).abs()), 2)
+
+
+@pytest.mark.parametrize(("share", "rank"), [(1e-10, 0), (1e-8, 2)])
+def test_antipodes_must_be_apart_by_more_than_the_rounding_of_the_values(share: float, rank: int) -> None:
+    """Values of size 1, antipodes 2 apart: what exceeds the threshold by less than 1e-9 certifies nothing."""
+    found = borsuk_ulam_certificate(circle(8), -circle(8), sphere_dimension=1, lipschitz=1.0 - share, spacing=1.0)
+    assert found.measured > found.threshold
+    assert_certified(found, rank)

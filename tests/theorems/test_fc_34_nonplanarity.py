@@ -120,3 +120,10 @@ def test_the_error_of_jacobians_is_counted_behind_the_last_matrix() -> None:
     assert_close(last_matrix_lower_bound(J, W, depth=2), 4 + 9.0, relative=1e-8)
     with pytest.raises(AssertionError):  # the error as if W were 1
         assert_close(last_matrix_lower_bound(J, W, depth=2, error=2 * error), 4 + 2.9495**2, relative=1e-3)
+
+
+def test_the_error_of_jacobians_turns_their_planes() -> None:
+    """diag(2, 1) up to .1 at rank 2: 2 log 2, by 4 k error / s_k = .8 / .9 outward on both sides."""
+    found = nonplanarity_bound(torch.diag(torch.tensor([2.0, 1.0]).double())[None], rank=2, error=0.1)
+    assert_close(found.value, 2 * math.log(2) - 0.8 / 0.9, absolute=1e-9)
+    assert_close(found.upper, 2 * math.log(2) + 0.8 / 0.9, absolute=1e-9)

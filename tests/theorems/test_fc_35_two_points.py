@@ -82,3 +82,9 @@ def test_a_leaky_network_is_refused() -> None:
     jacobian = torch.eye(2)
     with pytest.raises(ValueError, match=r"needs a ReLU network.*got negative_slope=0\.1"):
         two_point_bound(jacobian, jacobian, depth=2, prefix_norm=1, suffix_norm=1, negative_slope=0.1)
+
+
+def test_the_difference_has_the_errors_of_both_jacobians() -> None:
+    """3 and 1, each up to .1, at depth 2: (2.9 + .9) + (2 - .2) / (2 * 1.5)."""
+    x, y = torch.full((1, 1), 3.0).double(), torch.full((1, 1), 1.0).double()
+    assert_close(two_point_bound(x, y, depth=2, prefix_norm=2.0, suffix_norm=1.5, error=0.1), 4.4, relative=1e-12)
