@@ -100,7 +100,9 @@ def test_what_is_said_is_not_guessed(tmp_path: Path, content: str, options: Tabl
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"sep": ";;"}, "one character"), ({"decimal": "'"}, "a point or a comma"), ({"encoding": "nope"}, "none that"),
+        ({"sep": ";;"}, "one character"),
+        ({"sep": "é"}, "of ASCII"), ({"sep": '"'}, "of ASCII"), ({"sep": "\n"}, "of ASCII"),
+        ({"decimal": "'"}, "a point or a comma"), ({"encoding": "nope"}, "none that"),
         ({"encoding": "rot13"}, "none that"), ({"sep": ",", "decimal": ","}, "are both"),
         ({"drop_missing": True, "impute": True}, "exclude each other"),
     ],

@@ -14,6 +14,7 @@ from isthmus.errors import DataError, DataWarning
 from isthmus.tasks import Kind, read_table
 from isthmus.tasks.files import columns_like
 from isthmus.tasks.input_columns import InputColumn, Made, columns_of, recorded
+from isthmus.tasks.table_options import TableOptions
 
 Write = Callable[[Path], object]
 RNG = np.random.default_rng(0)
@@ -307,3 +308,58 @@ def test_how_columns_were_made_is_known(tmp_path: Path) -> None:
     for damaged in ([{}], [{"made": "guess"}], [], 7):
         with pytest.raises(DataError, match="damaged"):
             columns_of(["a"], damaged)
+
+
+@pytest.mark.parametrize("rows", ["counting", "named"])
+def test_a_column_that_pandas_had_as_names_of_rows_is_said_to_be_left_out(
+    tmp_path: Path, rows: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = np.arange(30) if rows == "counting" else X[:, 0]
+    frame(a=values).set_index("a").to_parquet(tmp_path / "d.parquet")
+    frame().iloc[::2].to_parquet(tmp_path / "e.parquet")  # names without a name are numbers of rows
+    for fits in (100, 2**27):  # on disk, and in memory
+        monkeypatch.setattr("isthmus.tasks.large_tables.FITS", fits)
+        with pytest.warns(DataWarning, match="column 'a', which pandas had as names of rows, was left out. To keep"):
+            assert read_table(tmp_path / "d.parquet").x_names == ("b", "c")
+        read_table(tmp_path / "e.parquet")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "npy"])
+def test_whole_numbers_that_float64_cannot_tell_apart_are_not_called_constant(tmp_path: Path, kind: str) -> None:
+    table = pd.DataFrame({"c1": 2**60 + np.arange(30), "c2": np.arange(30) % 7})
+    path = tmp_path / f"d.{kind}"
+    write = {"csv": csv_of(table), "parquet": table.to_parquet, "npy": npy(table.to_numpy())}
+    write[kind](path)
+    with pytest.raises(
+        DataError, match="'c1' holds whole numbers that differ by less than float64 .*1152921504606846976"
+    ):
+        read_table(path)
+    with pytest.raises(DataError, match="'c1' holds whole numbers that differ"):
+        read_table(path, target="c1")
+    assert read_table(path, options=TableOptions(leave_out=("c1",))).x_names == ("c2",)
+    far = table.assign(c1=2**60 * (np.arange(30) % 4 + 1))  # float64 has these
+    {"csv": csv_of(far), "parquet": far.to_parquet, "npy": npy(far.to_numpy())}[kind](path)
+    assert read_table(path).x[:, 0].tolist() == far["c1"].tolist()
+
+
+def test_blanks_around_text_make_no_other_value(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("a,s\n" + '1,A \n2,A\n3,"\tB"\n4,B\n' * 8)
+    with pytest.warns(DataWarning, match=r"'s' \(2 values\)"):
+        task = read_table(path)
+    assert task.x_names == ("a", "s=A", "s=B")
+    assert read_table(path, classes="s").y_names == ("A", "B")
+    groups = read_table(path, groups="s").groups
+    assert groups is not None
+    assert len(set(groups.tolist())) == 2
+    made = columns_like(path, lambda _names: task.x_columns, recorded=task.x_columns)
+    np.testing.assert_array_equal(np.column_stack(list(made.values())), task.x)
+    older = [InputColumn(f"s={value}", Made.ONE_HOT, "s", value) for value in ("A", "A ", "\tB", "B")]
+    made = columns_like(path, lambda _names: older, recorded=older)  # a run from before
+    assert [values.sum() for values in made.values()] == [8, 8, 8, 8]
+
+
+def test_texts_that_a_spreadsheet_makes_one_are_not_merged(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("a,s\n" + "1,=A\n2,'=A\n3,B\n" * 8)
+    with pytest.raises(DataError, match="""'s' holds "'=A" and '=A', which are one text to a spreadsheet"""):
+        read_table(tmp_path / "d.csv")

@@ -92,8 +92,10 @@ def _mixed_types(column: pd.Series, cells: np.ndarray) -> CellProblem | None:
 def column_numbers(column: pd.Series) -> np.ndarray | CellProblem | None:
     """The same of a column that is known as a whole: what is written in it could be two numbers, and is refused."""
     found = as_numbers(column)
-    if not isinstance(found, np.ndarray) or pd.api.types.is_numeric_dtype(column.dtype):
+    if not isinstance(found, np.ndarray):
         return found
+    if (merged := _merged(column, found)) is not None or pd.api.types.is_numeric_dtype(column.dtype):
+        return merged or found
     looks, cells = MaybeThousands(), [str(cell) for cell in column.to_numpy()]
     for cell in cells:
         looks.look(cell)
@@ -105,6 +107,21 @@ def column_numbers(column: pd.Series) -> np.ndarray | CellProblem | None:
         f"({cells[rows[0]].strip()!r}) and whole numbers below 1000 elsewhere: thousands, or decimals",
         "Say the decimal sign (--decimal).",
         tuple(rows[:1]),
+    )
+
+
+def _merged(column: pd.Series, numbers: np.ndarray) -> CellProblem | None:
+    """What is wrong with whole numbers that differ, and do not as float64."""
+    is_whole = pd.api.types.is_integer_dtype(column.dtype) or all(
+        isinstance(cell, int) for cell in column.head().tolist()
+    )
+    if not is_whole or not len(column) or (numbers != numbers[0]).any() or column.nunique() == 1:
+        return None
+    first, other = column.unique().tolist()[:2]
+    return CellProblem(
+        f"column {quoted(column.name)} holds whole numbers that differ by less than float64 can tell apart at "
+        f"their size ({first}, {other})",
+        "Subtract the first of them, or leave the column out.",
     )
 
 

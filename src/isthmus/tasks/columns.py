@@ -135,7 +135,7 @@ def class_columns(
     if (problem := unusable or missing_cells(labels)) is not None:
         problems.append(problem)
         return np.zeros((len(labels), 0)), ()
-    classes, index = np.unique(sortable(labels), return_inverse=True)
+    classes, index = np.unique(sortable(_stripped(labels)), return_inverse=True)
     # those of an array: 0 and 1, not 0.0 and 1.0
     if classes.dtype.kind == "f" and (np.abs(classes) < _WHOLE).all() and (classes == np.trunc(classes)).all():
         classes = classes.astype(np.int64)
@@ -155,7 +155,7 @@ def group_labels(labels: pd.Series, where: str) -> np.ndarray:
     """A number per row, equal where the labels, numbers or text, are equal."""
     if (problem := unusable_type(labels) or missing_cells(labels)) is not None:
         raise ColumnError(where, [problem])
-    return np.unique(labels.astype(str).to_numpy(dtype=str), return_inverse=True)[1].reshape(-1)
+    return np.unique(_stripped(labels).astype(str).to_numpy(dtype=str), return_inverse=True)[1].reshape(-1)
 
 
 def one_hot_as(column: pd.Series, values: Sequence[str], where: str) -> list[np.ndarray]:
@@ -166,7 +166,8 @@ def one_hot_as(column: pd.Series, values: Sequence[str], where: str) -> list[np.
     """
     if (problem := unusable_type(column) or missing_cells(column)) is not None:
         raise ColumnError(where, [problem])
-    texts = column.astype(str).to_numpy(dtype=object)
+    is_older = any(value != value.strip() for value in values)  # a run that kept the blanks around texts
+    texts = (column if is_older else _stripped(column)).astype(str).to_numpy(dtype=object)
     known = np.isin(texts.astype(str), np.array(list(values), dtype=str))
     if not known.all():
         rows = (~known).nonzero()[0]
@@ -192,6 +193,13 @@ def numeric_as(column: pd.Series, where: str) -> np.ndarray:
     return values[:, 0]
 
 
+def _stripped(column: pd.Series) -> pd.Series:
+    """Texts without the blanks around them, which numbers and names of columns lose too."""
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return column
+    return column.map(lambda cell: cell.strip() if isinstance(cell, str) else cell, na_action="ignore")
+
+
 def _series(table: pd.DataFrame) -> list[pd.Series]:
     return [cast(pd.Series, table.iloc[:, place]) for place in range(table.shape[1])]
 
@@ -204,7 +212,7 @@ def _one_hot_text(column: pd.Series, problems: list[CellProblem]) -> tuple[list[
     if (quantities := quantities_in(column)) is not None:
         problems.append(quantities)
         return None
-    values = column.astype(str).to_numpy(dtype=object)
+    values = _stripped(column).astype(str).to_numpy(dtype=object)
     categories = sorted(set(values))
     if len(categories) > min(MOST_CATEGORIES, max(2, len(values) // 2)):
         problems.append(

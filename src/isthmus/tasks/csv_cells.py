@@ -11,6 +11,9 @@ from typing import cast
 
 import pandas as pd
 
+from isthmus.errors import DataError
+from isthmus.tasks.names import quoted
+
 _FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")  # full-width signs are signs to some  # noqa: RUF001
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
@@ -47,8 +50,19 @@ def _texts(table: pd.DataFrame) -> Iterator[pd.Series]:
             yield cast(pd.Series, table.iloc[:, place])
 
 
-def as_written(table: pd.DataFrame) -> pd.DataFrame:
-    """A table that was read from such text, with its headings and cells as they were given."""
+def as_written(table: pd.DataFrame, where: str = "") -> pd.DataFrame:
+    """A table that was read from such text, with its headings and cells as they were given.
+
+    Raises:
+        DataError: two texts of a column would become one.
+    """
+    for column in _texts(table):
+        texts = {cell for cell in column.unique() if isinstance(cell, str)}
+        if both := sorted(text for text in texts if unguarded(text) != text and unguarded(text) in texts):
+            raise DataError(
+                f"{where}: column {quoted(column.name)} holds {quoted(both[0])} and {quoted(unguarded(both[0]))}, "
+                "which are one text to a spreadsheet. Write it in one way."
+            )
     return _mapped(table, unguarded)
 
 

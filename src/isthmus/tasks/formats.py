@@ -200,7 +200,9 @@ def _samples(array: np.ndarray, where: str, *, may_lack: bool) -> np.ndarray:
     """Rows of numbers, among them NaN where cells may be missing."""
     absent = np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, dtype=bool)
     if not absent.any():
-        return as_samples(array, where)
+        samples = as_samples(array, where)
+        # beyond that float64 has not every whole number: `cells` looks whether it tells them apart
+        return array.reshape(samples.shape) if array.dtype.kind in "iu" and np.abs(samples).max() > 2**53 else samples
     if not may_lack:
         try:
             return as_samples(array, where)

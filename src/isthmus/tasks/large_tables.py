@@ -21,7 +21,7 @@ from isthmus.tasks.door import through_door
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.mapped import mapped, on_disk
 from isthmus.tasks.memory import check_memory, memory_limit
-from isthmus.tasks.parquet import as_series, opened_parquet, plain_columns, row_names
+from isthmus.tasks.parquet import as_series, opened_parquet, plain_columns, row_names, say_left_out
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -98,7 +98,10 @@ def _opened_table(path: Path) -> "LargeParquet | None":
     file = opened_parquet(path, whole=False, buffer=_BUFFER)
     rows, columns = file.metadata.num_rows, len(file.schema_arrow.names)
     is_packed = 8 * rows * columns > PACKED * path.stat().st_size
-    return LargeParquet(path, file) if rows and is_large(rows, columns) and not is_packed else None
+    if not rows or not is_large(rows, columns) or is_packed:
+        return None
+    say_left_out(path, file.schema_arrow.metadata)
+    return LargeParquet(path, file)
 
 
 class LargeParquet:

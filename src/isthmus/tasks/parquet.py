@@ -4,20 +4,24 @@ pyarrow is an extra; without it the refusal says how to install it.
 """
 
 import json
+import re
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from isthmus.errors import DataError
+from isthmus.errors import DataError, DataWarning, outside
+from isthmus.tasks.arrays import listing
 from isthmus.tasks.door import through_door
 from isthmus.tasks.input_columns import Made
 from isthmus.tasks.memory import check_memory
-from isthmus.tasks.names import checked_names
+from isthmus.tasks.names import checked_names, quoted
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
+_NUMBERED = re.compile(r"__index_level_\d+__")  # names of rows without a name
 _THRIFT_STRING, _THRIFT_ITEMS = 2**26, 2**21  # of the metadata: longer ones are damaged or made to fill memory
 
 
@@ -32,6 +36,7 @@ def read_parquet(path: Path) -> pd.DataFrame:
         file = opened_parquet(place)
         schema = file.schema_arrow
         left = row_names(schema.metadata)
+        say_left_out(place, schema.metadata)
         names = [name for name in schema.names if name not in left]
         table = file.read(columns=names, use_pandas_metadata=False)
         return pd.DataFrame({name: as_series(table.column(name)) for name in names})
@@ -110,10 +115,27 @@ def plain_columns(file: "ParquetFile") -> dict[str, Made]:
     }
 
 
+def say_left_out(path: Path, metadata: dict[bytes, bytes] | None) -> None:
+    """Say (DataWarning) which columns with names of their own are left out because pandas had them as names of rows."""
+    ranges = [str(entry["name"]) for entry in _row_names(metadata) if isinstance(entry, dict) and entry.get("name")]
+    named = sorted({*ranges, *(name for name in row_names(metadata) if not _NUMBERED.fullmatch(name))})
+    if named:
+        warnings.warn(
+            f"{path}: {listing(map(quoted, named), 'column')}, which pandas had as names of rows, "
+            f"{'was' if len(named) == 1 else 'were'} left out. To keep such a column, reset_index() before writing.",
+            DataWarning,
+            stacklevel=outside(),
+        )
+
+
 def row_names(metadata: dict[bytes, bytes] | None) -> set[str]:
     """The columns that pandas wrote because its rows had names, as far as what it says can be read."""
+    return {name for name in _row_names(metadata) if isinstance(name, str)}
+
+
+def _row_names(metadata: dict[bytes, bytes] | None) -> list[Any]:
+    """Names of columns, and what pandas says of names that count, for which it wrote none."""
     try:
-        content = json.loads((metadata or {})[b"pandas"])
-        return {name for name in content["index_columns"] if isinstance(name, str)}
+        return list(json.loads((metadata or {})[b"pandas"])["index_columns"])
     except (KeyError, TypeError, ValueError, RecursionError):
-        return set()
+        return []

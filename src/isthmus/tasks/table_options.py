@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from isthmus.errors import DataError
 
+_NO_SEPARATORS = '"\r\n\0'
 _WORDS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 
 
@@ -42,8 +43,9 @@ class TableOptions:
     usual_decimal: str | None = None
 
     def __post_init__(self) -> None:
-        if self.sep is not None and len(self.separator or "") != 1:
-            raise DataError(f"sep {self.sep[:20]!r}: needs one character, or tab or space.")
+        separator = self.separator
+        if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in _NO_SEPARATORS):
+            raise DataError(f"sep {str(self.sep)[:20]!r}: needs one character of ASCII, or tab or space.")
         if self.decimal not in {None, ".", ","}:
             raise DataError(f"decimal {str(self.decimal)[:20]!r}: needs a point or a comma.")
         if self.sep is not None and self.separator == self.decimal:

@@ -122,8 +122,8 @@ def _read(
     units = units_below(names, found.units, f"{path}, line {found.units_line}") if found.units else None
     where = Lines(lines.rows, is_named, units=units, decimal=found.decimal)
     table = _parsed(lines, texts, len(names), found.decimal, where)
-    table = as_written(table) if is_named else table
     table.columns = list(names)
+    table = as_written(table, str(path)).set_axis(list(names), axis=1) if is_named else table
     if found.decimal is None:
         _put_back_doubtful(table, lines, is_named=is_named)
     table = with_plain_numbers(
