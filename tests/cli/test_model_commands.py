@@ -11,7 +11,7 @@ from torch import nn
 import crafted_files
 import discoveries
 from command_lines import line_of, write_table
-from foreign_modules import Block, Images, samples, seeded
+from foreign_modules import Block, Images, InTurn, TiedTokens, samples, seeded
 from isthmus.cli.main import run
 from isthmus.discovery.files.models import read_model_file
 from isthmus.discovery.files.networks import write_network
@@ -231,3 +231,39 @@ def test_bad_input_is_one_line_and_nothing_is_written(
     assert message in line_of(err)
     assert sorted(p.name for p in here.iterdir()) == before
     assert not (here / "marker").exists()
+
+
+def test_tokens_by_their_name_are_taken_and_a_network_without_a_program_has_its_numbers_written(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As `diagnose` takes them: masks that mark nothing are no input, and what cannot be exported is said, not lost."""
+    torch.save(seeded(TiedTokens, 3).state_dict(), "tokens.pt")
+    tokens = np.arange(400).reshape(100, 4) * 7 % 8
+    mask = np.ones((100, 4), dtype=np.int64)
+    np.savez("tokens.npz", tokens=tokens, attention_mask=mask)
+    told = ["--factory", "foreign_modules:TiedTokens", "--data", "tokens.npz", "--tolerance", "0.5"]
+    assert run(["compress", "tokens.pt", *told, "--out", "small"]) in {0, 3}, capsys.readouterr().err
+    assert (here / "small" / "network.pt2").exists()
+    mask[0, 3] = 0
+    np.savez("tokens.npz", tokens=tokens, attention_mask=mask)
+    assert run(["compress", "tokens.pt", *told, "--out", "other"]) == 2
+    assert "got a dict of several (tokens, attention_mask)" in " ".join(capsys.readouterr().err.split())
+    np.savez("tokens.npz", rows=tokens)
+    assert run(["compress", "tokens.pt", *told, "--out", "other"]) == 2
+    assert "is not the first input of TiedTokens (tokens)" in " ".join(capsys.readouterr().err.split())
+
+
+def test_what_cannot_be_exported_is_said_and_its_numbers_are_written(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.save(seeded(InTurn, 3).state_dict(), "turn.pt")
+    words = ["compress", "turn.pt", "--factory", "foreign_modules:InTurn", "--data", "rows.csv", "--tolerance", "0.5"]
+    assert run([*words, "--out", "small"]) in {0, 3}
+    out, err = capsys.readouterr()
+    assert "network.pt2 is not written: the module cannot be exported" in " ".join(err.split())
+    assert "network.safetensors, export.json" in out
+    assert sorted(p.name for p in (here / "small").iterdir()) == ["export.json", "network.safetensors"]
+    assert (
+        "cannot be exported"
+        in json.loads((here / "small" / "export.json").read_text())["modules"]["network"]["no_program"]
+    )

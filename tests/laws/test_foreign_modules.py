@@ -225,9 +225,11 @@ def test_loaders_and_data_sets_are_the_rows_they_hold(call: str) -> None:
         return (found.relative_error, getattr(found, "rank", 0))  # pyright: ignore[reportAttributeAccessIssue]
 
     data = TensorDataset(X, torch.zeros(len(X)))
-    assert size(X) == size(data) == size(DataLoader(data, batch_size=7))
-    with own_shape_checks(), pytest.raises(IsthmusError, match="a dict of several"):
-        CALLS[call](narrow(), {"input": X})
+    assert size(X) == size(data) == size(DataLoader(data, batch_size=7)) == size({"input": X, "labels": X[:, 0]})
+    with own_shape_checks(), pytest.raises(IsthmusError, match=r"a dict of several \(input, other\)"):
+        CALLS[call](narrow(), {"input": X, "other": X})
+    with own_shape_checks(), pytest.raises(IsthmusError, match=r"'other', which is not the first input of Sequential"):
+        CALLS[call](narrow(), {"other": X})
 
 
 def test_whole_numbers_for_features_are_told_how_they_are_passed() -> None:

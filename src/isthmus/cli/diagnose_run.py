@@ -18,7 +18,7 @@ from torch import Tensor
 from isthmus.cli.data import builtin_task, choice_of, loss_option
 from isthmus.cli.diagnose import DiagnosisRequest
 from isthmus.cli.exit_codes import ExitCode
-from isthmus.cli.model_data import model_rows, own_arrays, whole_numbers
+from isthmus.cli.model_data import model_rows, named_arrays, own_arrays, whole_numbers
 from isthmus.cli.run_folder import builtin_name
 from isthmus.cli.terminal import print_headed, terminal
 from isthmus.cli.voice import tell
@@ -129,7 +129,7 @@ def diagnosis_data(data: str, model: LoadedModel, *, target: str | None, classes
     """
     choice = choice_of(target, classes, autoencode=False)
     if not choice.target and choice.classes is None:
-        by_name = _arguments(Path(data))
+        by_name = named_arrays(Path(data))
         if by_name is not None:
             return DiagnosisData(by_name)
         return DiagnosisData(model_rows(data, model), whole_numbers(Path(data)))
@@ -165,19 +165,6 @@ def _own_targets(data: str, *, as_classes: bool) -> Tensor:
     if y.dtype.kind not in "fiub":
         raise DataError(f"{data}: y holds {y.dtype}, not numbers. Give --classes y.")
     return torch.from_numpy(y.astype(np.float64))
-
-
-def _arguments(path: Path) -> dict[str, Tensor] | None:
-    """The arrays of an .npz without x, by name; None for anything else."""
-    arrays = own_arrays(path)
-    if not arrays or path.suffix.lower() != ".npz" or "x" in arrays:
-        return None
-    found: dict[str, Tensor] = {}
-    for name, array in arrays.items():
-        if array.dtype.kind not in "fiub" or not array.ndim or not array.size:
-            raise DataError(f"{path}: {name} holds {array.dtype} of shape {array.shape}; needs numbers, rows first.")
-        found[name] = torch.from_numpy(array.astype(np.float64) if array.dtype.kind == "f" else array.astype(np.int64))
-    return found
 
 
 def print_diagnosis(found: Diagnosis, page: Path) -> None:

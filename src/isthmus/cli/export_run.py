@@ -202,6 +202,10 @@ def _written(
         for name, (module, x) in modules.items():
             own = write_module(folder, name, module, x, onnx=onnx)
             described[name] = own
+            if reason := own.get("no_program"):
+                notes()(
+                    f"{name}.pt2 is not written: {reason} {name}.safetensors has all numbers, by the names of layers."
+                )
             written += [str(file) for file in files_of(name) if (folder / file).exists()]
     except BaseException:
         for name in (file for part in modules for file in files_of(part)):

@@ -47,12 +47,29 @@ def model_rows(data: str, model: LoadedModel) -> Tensor:
 def module_rows(command: str, data: str, model: LoadedModel) -> Tensor:
     """The samples of DATA in the module's own type; whole numbers as such (tokens) where it takes only those.
 
+    Of an .npz without x the array that has the name of the module's first input.
+
     Raises:
         DataError: as for `model_rows`. ShapeError: fewer than 2 samples.
     """
+    if (by_name := named_arrays(Path(data))) is not None:
+        return checked_input(command, model.module, by_name, least_rows=2)
     x = checked_input(command, model.module, model_rows(data, model), least_rows=2)
     whole = whole_numbers(Path(data))
     return whole if whole is not None and not _runs(model, x) and _runs(model, whole) else x
+
+
+def named_arrays(path: Path) -> dict[str, Tensor] | None:
+    """The arrays of an .npz without x, by name; None for anything else."""
+    arrays = own_arrays(path)
+    if not arrays or path.suffix.lower() != ".npz" or "x" in arrays:
+        return None
+    found: dict[str, Tensor] = {}
+    for name, array in arrays.items():
+        if array.dtype.kind not in "fiub" or not array.ndim or not array.size:
+            raise DataError(f"{path}: {name} holds {array.dtype} of shape {array.shape}; needs numbers, rows first.")
+        found[name] = torch.from_numpy(array.astype(np.float64) if array.dtype.kind == "f" else array.astype(np.int64))
+    return found
 
 
 def _pictures(path: Path, model: LoadedModel) -> Tensor:

@@ -12,7 +12,7 @@ from isthmus.errors import DataError, ShapeError
 from isthmus.networks.arguments import as_array, check_finite, tensor_argument
 
 _MASKS = {"attention_mask": False, "padding_mask": True, "key_padding_mask": True, "src_key_padding_mask": True}
-_TARGETS = ("labels",)  # of which modules of transformers make a loss
+TARGETS = ("labels",)  # of which modules of transformers make a loss
 
 Inputs: TypeAlias = Tensor | tuple[Tensor, ...] | Mapping[str, Tensor]
 
@@ -41,7 +41,7 @@ class Samples:
         """
         call = "diagnose(module, x)"
         entries = x.items() if isinstance(x, Mapping) else enumerate(x, 1) if isinstance(x, tuple) else [("", x)]
-        found = {k: _tensor(v, k) for k, v in entries if k not in _TARGETS}
+        found = {k: _tensor(v, k) for k, v in entries if k not in TARGETS}
         named = {str(k): t for k, t in found.items()} if isinstance(x, Mapping) else {}
         positional = () if isinstance(x, Mapping) else tuple(found.values())
         tensors = [*positional, *named.values()]
@@ -98,6 +98,13 @@ class Samples:
     def floats(self) -> list[Tensor]:
         """The inputs of which derivatives can be taken."""
         return [t for t in self.tensors if t.dtype.is_floating_point and t.ndim]
+
+
+def masks_nothing(name: str, mask: object) -> bool:
+    """Whether an input of this name is a mask that marks no padding, and may as well be left out."""
+    if name not in _MASKS or not isinstance(mask, Tensor):
+        return False
+    return bool((mask == (0 if _MASKS[name] else 1)).all())
 
 
 def _tensor(x: object, entry: object = "") -> Tensor:

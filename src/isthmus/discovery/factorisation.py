@@ -85,7 +85,7 @@ def factorise(
     """
     module = module_argument(module, "factorise(module, x)")
     with random_state_kept(module):  # loaders draw from it too
-        x = samples_argument(x, "factorise(module, x): x")
+        x = samples_argument(x, "factorise(module, x): x", module)
         return _factorised(module, x, rank, layer=layer, heldout=heldout)
 
 

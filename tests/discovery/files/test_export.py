@@ -102,10 +102,33 @@ class FixedCount(nn.Module):
         return x.reshape(4, -1)[:, :2].repeat(len(x) // 4, 1)
 
 
-def test_a_module_that_fixes_the_number_of_samples_is_refused_and_leaves_no_program(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="cannot be exported with a free number of samples"):
-        write_module(tmp_path, "net", FixedCount(), samples(8, 3))
+def test_a_module_that_fixes_the_number_of_samples_has_its_numbers_written_and_no_program(tmp_path: Path) -> None:
+    facts = write_module(tmp_path, "net", FixedCount(), samples(8, 3))
+    assert facts["files"] == ["net.safetensors"]
+    assert "cannot be exported with a free number of samples" in str(facts["no_program"])
     assert not (tmp_path / "net.pt2").exists()
+    with pytest.raises(DataError, match="cannot be exported with a free number of samples"):
+        write_module(tmp_path, "net", FixedCount(), samples(8, 3), onnx=True)
+
+
+class Several(nn.Module):
+    """Gives what models of transformers give: a loss, the answer, and what they keep for the next call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(3, 2)
+
+    def forward(self, x: torch.Tensor) -> dict[str, object]:
+        return {"loss": x.sum(), "logits": self.inner(x), "kept": [x, x]}
+
+
+def test_the_program_of_what_gives_more_than_a_tensor_gives_the_answer(tmp_path: Path) -> None:
+    module, x = seeded(Several), samples(9, 3)
+    facts = write_module(tmp_path, "net", module, x)
+    assert facts["output_shape"] == [2]
+    program = read_model_file(tmp_path / "net.pt2").module
+    for rows in (x[:1], x):
+        assert torch.equal(program(rows), module(rows)["logits"])
 
 
 def test_a_missing_extra_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,13 @@
 """Samples for a module that was made elsewhere: checked, cast to its type, and its own errors told as ours."""
 
+import inspect
 from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
+from isthmus.diagnostics.samples import TARGETS, masks_nothing
 from isthmus.discovery.chains.rows import BATCH
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks.arguments import answer_of, check_finite, tensor_argument, whole_numbers
@@ -13,18 +15,39 @@ from isthmus.networks.copies import on_copy
 from isthmus.tasks.foreign import stacked
 
 
-def samples_argument(x: object, where: str) -> Tensor:
+def samples_argument(x: object, where: str, module: nn.Module) -> Tensor:
     """The samples as one tensor: a data set or the batches of a loader side by side, without their targets.
+
+    Of a dict the first input of the module, where nothing else is in it but targets and masks that mark no padding.
 
     Raises:
         DataError: it is no array of numbers, or a dict or tuple of several inputs.
     """
+    if isinstance(x, Mapping):
+        x = _only_input(x, where, module)
     if isinstance(x, Mapping) or (isinstance(x, tuple | list) and any(isinstance(part, Tensor) for part in x)):
         raise DataError(
-            f"{where}: needs one tensor, got a {type(x).__name__} of several. Wrap the module in one whose forward "
-            "takes a single tensor, or torch.cat the batches."
+            f"{where}: needs one tensor, got a {type(x).__name__} of several{_named(x)}. Wrap the module in one whose "
+            "forward takes a single tensor (rows without padding need no mask), or torch.cat the batches."
         )
     return tensor_argument(stacked(x, where)[0] if isinstance(x, DataLoader | Dataset) else x, where)
+
+
+def _only_input(x: Mapping[str, object], where: str, module: nn.Module) -> object:
+    left = {name: value for name, value in x.items() if name not in TARGETS and not masks_nothing(name, value)}
+    if len(left) != 1:
+        return left
+    [(name, value)], first = left.items(), next(iter(inspect.signature(module.forward).parameters), "")
+    if name != first:
+        raise DataError(
+            f"{where}: got {name!r}, which is not the first input of {type(module).__name__} ({first}). Wrap the "
+            "module in one whose forward takes a single tensor."
+        )
+    return value
+
+
+def _named(x: object) -> str:
+    return f" ({', '.join(map(str, x))})" if isinstance(x, Mapping) and x else ""
 
 
 def checked_input(call: str, module: nn.Module, x: object, *, least_rows: int) -> Tensor:
@@ -34,7 +57,7 @@ def checked_input(call: str, module: nn.Module, x: object, *, least_rows: int) -
         ShapeError: fewer than `least_rows` samples.
         DataError: NaN or infinite entries.
     """
-    x = samples_argument(x, f"{call}(module, x): x").detach()
+    x = samples_argument(x, f"{call}(module, x): x", module).detach()
     if x.ndim < 2 or len(x) < least_rows:
         raise ShapeError(
             f"{call}(module, x): needs at least {least_rows} samples, the first dimension of x; "

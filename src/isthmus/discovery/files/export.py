@@ -17,6 +17,7 @@ from isthmus.discovery.files.module_description import description_of
 from isthmus.discovery.files.networks import METADATA
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
+from isthmus.networks.arguments import Answer, answer_of
 from isthmus.networks.chain import as_module, read_chain
 from isthmus.networks.copies import copied_module, on_copy
 from isthmus.networks.export_noise import without_export_noise
@@ -45,7 +46,8 @@ def write_module(folder: Path, name: str, module: nn.Module, x: Tensor, *, onnx:
     """Write a module into a folder as name.safetensors, name.pt2 and, if asked for, name.onnx.
 
     The number of samples is free in all of them. The tensors of a network of ours or of a sequence of plain layers are
-    stored with its description, so that `read_model_file` rebuilds it; of others the program alone is complete.
+    stored with its description, so that `read_model_file` rebuilds it; of others the program alone is complete. Of what
+    gives more than a tensor, as models of transformers do, the program gives the answer.
 
     Args:
         folder: where to; it must exist.
@@ -56,32 +58,40 @@ def write_module(folder: Path, name: str, module: nn.Module, x: Tensor, *, onnx:
 
     Returns:
         What was written, in terms of JSON: `files`, `input_shape`, `output_shape` (per sample), `dtype`, `network` (the
-        description, or None), and `onnx_deviation` where there is an ONNX file.
+        description, or None), `onnx_deviation` where there is an ONNX file, and `no_program`, why there is none where
+        the module cannot be exported with a free number of samples: its tensors are written all the same.
 
     Raises:
-        DataError: the module cannot be exported with a free number of samples, the extra is missing, or the ONNX file
-            deviates from the module by more than 1e-5 of the largest output.
+        DataError: the module gives no tensor; with `onnx`, it cannot be exported, the extra is missing, or the ONNX
+            file deviates from the module by more than 1e-5 of the largest output.
         OSError: a file cannot be written.
     """
     module = copied_module(module).eval().requires_grad_(False)
     with torch.no_grad():
         example = torch.cat([x, x])[: max(2, min(len(x), 8))]
-        output = on_copy(module, example)
+        given: object = on_copy(module, example)
+    output = answer_of(given, f"export: {type(module).__name__}")
     described = description_of(module)
     _write_tensors(folder / f"{name}.safetensors", module, described)
-    plain = _plain(module, example)
-    program = _program(plain, example)
-    with atomic_path(folder / f"{name}.pt2") as temporary, without_export_noise():
-        torch.export.save(program, temporary)
     facts: dict[str, object] = {
-        "files": [f"{name}.safetensors", f"{name}.pt2"],
+        "files": [f"{name}.safetensors"],
         "input_shape": list(example.shape[1:]),
         "output_shape": list(output.shape[1:]),
         "dtype": str(example.dtype).removeprefix("torch."),
         "network": described,
     }
+    plain = _plain(module, example) if isinstance(given, Tensor) else Answer(module)
+    try:
+        program = _program(plain, example)
+    except DataError as error:
+        if onnx:
+            raise
+        return facts | {"no_program": str(error).removeprefix("export: ")}
+    with atomic_path(folder / f"{name}.pt2") as temporary, without_export_noise():
+        torch.export.save(program, temporary)
+    facts["files"] = [f"{name}.safetensors", f"{name}.pt2"]
     if onnx:
-        deviation = _write_onnx(folder / f"{name}.onnx", plain, module, x)
+        deviation = _write_onnx(folder / f"{name}.onnx", plain, x)
         facts |= {"files": files_of(name), "onnx_deviation": deviation}
     return facts
 
@@ -117,11 +127,11 @@ def _program(module: nn.Module, example: Tensor) -> torch.export.ExportedProgram
         raise DataError(f"export: the module cannot be exported with a free number of samples ({detail}).") from error
 
 
-def _write_onnx(path: Path, plain: nn.Module, module: nn.Module, x: Tensor) -> float:
-    """Write a module as one ONNX file in float32, and return how far onnxruntime is from `module` on the samples."""
+def _write_onnx(path: Path, module: nn.Module, x: Tensor) -> float:
+    """Write a module as one ONNX file in float32, and return how far onnxruntime is from it on the samples."""
     check_onnx_extra()
     # onnxruntime has no float64 version of several activations
-    program = _program(copied_module(plain).float(), _single(x[:2]))
+    program = _program(copied_module(module).float(), _single(x[:2]))
     try:
         with atomic_path(path) as temporary, without_export_noise():
             torch.onnx.export(
