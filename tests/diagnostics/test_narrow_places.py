@@ -128,10 +128,9 @@ def test_the_headline_says_what_is_lost(tmp_path: Path) -> None:
     assert headline(sure).endswith("3 dimensions: less than 0.01 % of the output is lost there.")
 
     many = isthmus.diagnose(planted((9.0, 9.0, *(1.5,) * 10)), data(), jacobians=False)
-    assert many.rank.estimate is not None
-    assert many.rank.estimate < 12
+    assert many.rank.estimate is None
     assert headline(many).startswith("Through ")
-    assert f"; through {many.rank.estimate} dimensions, which its readings suggest, " in headline(many)
+    assert "; through 2 dimensions, which its readings suggest, " in headline(many)
 
     torch.manual_seed(0)
     wide = chain(20, 20, 20)

@@ -1,55 +1,34 @@
 """`diagnose`: the per-layer table of any module on data."""
 
 import logging
-import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
-import xarray as xr
 from torch import Tensor, nn
 from torch.export import ExportedProgram
 
-from isthmus.diagnostics.attention_heads import add_head_columns
-from isthmus.diagnostics.budget import announcement
-from isthmus.diagnostics.convolution_columns import add_convolution_columns
-from isthmus.diagnostics.derivatives import Derivatives, GradientsStop
+from isthmus.diagnostics.derivatives import GradientsStop
 from isthmus.diagnostics.diagnosis import Diagnosis, warnings_of
-from isthmus.diagnostics.layer_sums import LayerSums
-from isthmus.diagnostics.leaves import skipped_leaves
-from isthmus.diagnostics.narrow_places import CutPlan, narrow_places, plan_cuts
+from isthmus.diagnostics.judged_rank import judged
+from isthmus.diagnostics.narrow_places import narrow_places
 from isthmus.diagnostics.objective import LossOverData
-from isthmus.diagnostics.rank import ROUNDING, rank_of, upper_bound
-from isthmus.diagnostics.recurrent_columns import add_recurrent_columns
 from isthmus.diagnostics.replica import random_state_kept
 from isthmus.diagnostics.samples import Inputs, Samples
-from isthmus.diagnostics.session import DiagnosisSession, open_session
-from isthmus.diagnostics.stream_columns import add_leaky_columns, add_stream_columns
+from isthmus.diagnostics.session import open_session
 from isthmus.diagnostics.streaming import Stream, is_stream, rank_without_jacobians, streamed
-from isthmus.diagnostics.table import table_of
+from isthmus.diagnostics.whole_table import fewest_numbers, gaps_in, skipped, uncut, whole_table
+from isthmus.diagnostics.with_derivatives import Given, with_derivatives
 from isthmus.errors import DataError
-from isthmus.networks import LeakyResNet
 from isthmus.networks.arguments import module_argument
-from isthmus.networks.departures import departure
 from isthmus.networks.devices import device_argument, on_device
-from isthmus.networks.network import penalised, penalty_of
-from isthmus.theory import RankEstimate
+from isthmus.networks.network import penalised
 from isthmus.theory.inputs import Real
 from isthmus.training.limits import Limits, limits_argument
 from isthmus.training.losses import Loss, loss_argument
 
 _LOG = logging.getLogger(__name__)
 SMALL_MODULE = 50_000  # parameters below which derivatives are always taken
-FLOATS = 100  # times the rounding of the type in which derivatives were taken, where no float64 copy could be made
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    samples: Samples
-    y: Tensor | None
-    ridge: Real | None
-    loss: LossOverData | None
-    penalised: frozenset[str]  # parameters
 
 
 def diagnose(
@@ -153,7 +132,7 @@ def diagnose(
         named = None if loss is None else loss_argument(loss, "diagnose")
         over_data = None if y is None else LossOverData(y, samples.num, named)
         try:
-            return _with_derivatives(network, _Given(samples, y, ridge, over_data, penalised(network)), limits, hear)
+            return with_derivatives(network, Given(samples, y, ridge, over_data, penalised(network)), limits, hear)
         except GradientsStop as error:
             why = str(error)
     hear(f"diagnose: {why}; forward passes alone.{' Pass jacobians=True for all of it.' * (jacobians is None)}")
@@ -168,28 +147,6 @@ def _heard(progress: Callable[[str], None] | None) -> Callable[[str], None]:
             progress(sentence)
 
     return hear
-
-
-def _with_derivatives(network: nn.Module, given: _Given, limits: Limits, hear: Callable[[str], None]) -> Diagnosis:
-    samples = given.samples
-    with random_state_kept(network), open_session(network, samples) as session:
-        budget = session.budget(limits.memory)
-        plan, points = plan_cuts(session, samples, budget), session.num_points()
-        sentence = announcement(
-            budget, cuts=plan.needs, num_samples=samples.num, num_points=points, num_outputs=session.num_outputs,
-            layers=len(session.structure.readings),
-        )  # fmt: skip
-        hear(sentence)
-        layers, losses = _streamed(session, given, budget.batch)
-        derivatives = session.derivatives(points, budget.points)
-        table = _table(session, network, layers, derivatives)
-        table.attrs |= {"cost": sentence, "precision": session.precision, **losses}
-        said = _add_streams(table, session, layers, given, max(1, budget.batch // 2))
-        skipped = _skipped(session, network, layers)
-        rank = _rank(session, layers, derivatives, table)
-        cuts = narrow_places(session, samples, plan, suggested=rank.estimate)
-    warnings = (*session.doubts, *warnings_of(layers, samples.num), *said, *_uncut(plan))
-    return Diagnosis(layers=table, rank=rank, skipped=skipped, warnings=warnings, cuts=cuts)
 
 
 def _too_dear(network: nn.Module, samples: Samples, limits: Limits) -> str:
@@ -209,88 +166,18 @@ def _too_dear(network: nn.Module, samples: Samples, limits: Limits) -> str:
 def _by_forward_passes(network: nn.Module, stream: Stream, limits: Limits, hear: Callable[[str], None]) -> Diagnosis:
     with random_state_kept(network), open_session(network, stream.first, exact=False) as session:
         found = streamed(session, stream, limits, progress=hear)
-        table = _table(session, network, found.layers, None)
+        table = whole_table(session, network, found.layers, None)
         table.attrs |= {"cost": found.cost, "precision": session.precision, "samples": found.num}
-        skipped = _skipped(session, network, found.layers)
-        gaps = _gaps(table)
-        rank = rank_without_jacobians(session, found, gaps, num_inputs=stream.first.num_inputs)
-        cuts = None  # whoever ends the passes early wants no more of them
-        if not found.ended:
-            cuts = narrow_places(session, stream.first, found.plan, suggested=rank.estimate, most_places=2)
+        unread = skipped(session, network, found.layers)
+        gaps = gaps_in(table)
+        reading = rank_without_jacobians(session, found, gaps, num_inputs=stream.first.num_inputs)
+        cuts, hindrance = None, f"the data were read {found.ended}" if found.ended else found.plan.hindrance
+        if not found.ended:  # whoever ends the passes early wants no more of them
+            cuts = narrow_places(session, stream.first, found.plan, suggested=reading.estimate, most_places=2)
+        rank = judged(reading, cuts, hindrance=hindrance, narrower_than=fewest_numbers(session))
     ended = f"The data were read {found.ended}: {found.num:,} samples; no cut has judged the rank."
-    said = [ended] if found.ended else _uncut(found.plan)
-    return Diagnosis(table, rank, skipped, (*said, *session.doubts, *warnings_of(found.layers, found.num)), cuts)
-
-
-def _uncut(plan: CutPlan) -> list[str]:
-    return [f"No cut has judged the rank: {plan.hindrance}."] if plan.hindrance else []
-
-
-def _table(
-    session: DiagnosisSession, network: nn.Module, layers: list[LayerSums], derivatives: Derivatives | None
-) -> xr.Dataset:
-    table = table_of(layers, derivatives)
-    add_head_columns(table, network)
-    add_convolution_columns(table, layers, session.structure.readings)
-    add_recurrent_columns(table, layers)
-    return table
-
-
-def _skipped(session: DiagnosisSession, network: nn.Module, layers: list[LayerSums]) -> list[tuple[str, str]]:
-    names = session.names
-    return skipped_leaves(
-        network, analysed=[layer.name for layer in layers], called=names.called, followed=names.followed
-    )
-
-
-def _gaps(table: xr.Dataset) -> list[int | None]:
-    return [None if math.isnan(k) else int(k) for k in table["dimension_activation"].values]
-
-
-def _streamed(session: DiagnosisSession, given: _Given, batch: int) -> tuple[list[LayerSums], dict[str, Real]]:
-    """The sums over all data; with targets the data loss, with a ridge too the objective."""
-    loss, parts = given.loss, list[float]()
-
-    def heard(output: Tensor, start: int) -> None:
-        if loss is not None:
-            parts.append(float(loss.part(output.double(), start)))
-
-    layers = session.sums(batch, heard)
-    if loss is None:
-        return layers, {}
-    losses: dict[str, Real] = {"data_loss": sum(parts)}
-    if given.ridge is not None:
-        losses["objective"] = sum(parts) + given.ridge * float(penalty_of(session.exact.module, given.penalised))
-    return layers, losses
-
-
-def _rank(
-    session: DiagnosisSession, layers: list[LayerSums], derivatives: Derivatives, table: xr.Dataset
-) -> RankEstimate:
-    """The rank, between what a Jacobian shows and what the structure allows."""
-    upper = upper_bound(
-        layers, session.structure.cuts(), num_samples=session.samples.num,
-        num_inputs=session.samples.num_inputs, num_outputs=session.num_outputs,
-    )  # fmt: skip
-    rounding = max(ROUNDING, FLOATS * torch.finfo(session.exact.dtype).eps) if session.exact.dtype else ROUNDING
-    return rank_of(
-        derivatives.by_input, _gaps(table), upper=upper, num_projections=derivatives.num_projections, rounding=rounding
-    )
-
-
-def _add_streams(
-    table: xr.Dataset, session: DiagnosisSession, layers: list[LayerSums], given: _Given, batch: int
-) -> list[str]:
-    """The columns of a residual stream; sentences that warn."""
-    network = session.exact.module
-    if not isinstance(network, LeakyResNet) or departure(network, LeakyResNet):
-        add_stream_columns(table, session, layers, batch=batch, loss=given.loss, ridge=given.ridge)
-        return []
-    x = given.samples.positional[0].double().to(session.exact.device)
-    named = given.loss.loss if given.loss else None
-    is_other = named is not None and not named.is_quadratic  # the energies are those of the squared error
-    y = None if given.y is None or is_other else torch.as_tensor(given.y).to(x)
-    return add_leaky_columns(table, network, x, y, given.ridge)
+    said = [ended] if found.ended else uncut(found.plan)
+    return Diagnosis(table, rank, unread, (*said, *session.doubts, *warnings_of(found.layers, found.num)), cuts)
 
 
 def _as_module(module: object) -> nn.Module:

@@ -17,7 +17,8 @@ class Diagnosis(Shown):
     Attributes:
         layers: table with dimension "layer" (one entry per weight layer, in order; coordinate "name") and, for spectra,
             dimension "component" (padded with NaN).
-        rank: the rank that the spectra suggest, with its certified interval.
+        rank: what spectra suggest and a cut confirms, or a Jacobian proves, with its certified interval; no estimate
+            elsewhere (`judged_rank`).
         skipped: (module name, reason) of each leaf module that was not analysed.
         warnings: what may mislead, in sentences.
         cuts: how many directions carry the output, as cuts behind a matrix have judged on held-out rows (see

@@ -6,6 +6,7 @@ Ranks that spectra and Jacobians suggest: `rank`. Modules that are cut for good:
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import torch
@@ -14,13 +15,13 @@ from torch import Tensor
 
 from isthmus.diagnostics.budget import Budget, give_back
 from isthmus.diagnostics.evaluation import record
+from isthmus.diagnostics.judged_rank import LOSSES, is_confirmed, standing
 from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.recording import Listener
 from isthmus.diagnostics.samples import Samples
 from isthmus.diagnostics.session import DiagnosisSession
 from isthmus.theory.spectra import energy_rank
 
-LOSSES = (0.1, 0.05, 0.01, 0.001)  # of the output's spread
 WIDEST_PLACE = 16_384  # numbers per sample, above which a place is not cut
 MOST_PLACES = 3  # that are cut, those of the fewest directions first
 FEWEST_ROWS, ENOUGH_ROWS, MOST_ROWS, MOST_JUDGES = 8, 128, 1024, 128
@@ -184,9 +185,10 @@ def narrow_places(
     Returns:
         Dimensions "place" (coordinates "layer", its number, and "name") and "loss" (.1, .05, .01, .001): rank, NaN
         where more directions than the rows can tell are needed; lost, at that rank; width, numbers per sample there;
-        lost_at_suggested, NaN likewise. Attributes: suggested (NaN where none is), widest (of all layers that cut),
-        judges (rows), left_out (names of layers too wide to be tried). None where no layer is tried. *Estimate*: on
-        held-out rows.
+        stands, the rank at which what is lost falls from much to little, NaN where it falls smoothly (`judged_rank`);
+        lost_at_suggested, NaN likewise; is_confirmed, whether a cut there bears the suggested rank out. Attributes:
+        suggested (NaN where none is), widest (of all layers that cut), judges (rows), left_out (names of layers too
+        wide to be tried). None where no layer is tried. *Estimate*: on held-out rows.
     """
     if not plan.places:
         return None
@@ -247,7 +249,7 @@ class _Trial:
 
     def least_rank(self, place: _Place, loss: float) -> int | None:
         """The fewest directions through which no more than `loss` is lost."""
-        low, high = 0, place.most
+        low, high = -1, place.most
         if self.lost(place, high) > loss:
             return None
         while high - low > 1:
@@ -274,12 +276,16 @@ def _table(trial: _Trial, places: Sequence[_Place], suggested: int | None) -> xr
         [math.nan if k is None else trial.lost(p, k) for k in found] for p, found in zip(places, ranks, strict=True)
     ]
     names = [trial.session.structure.readings[p.index].name for p in places]
+    losses = [partial(trial.lost_at, place) for place in places]
+    stands = [standing(found, lost) for found, lost in zip(ranks, losses, strict=True)]
     return xr.Dataset(
         {
-            "rank": (("place", "loss"), np.array([[math.nan if k is None else k for k in found] for found in ranks])),
+            "rank": (("place", "loss"), np.array([*map(_numbers_of, ranks)])),
             "lost": (("place", "loss"), np.array(lost)),
             "width": (("place",), np.array([len(p.mean) for p in places])),
-            "lost_at_suggested": (("place",), np.array([trial.lost_at(p, suggested) for p in places])),
+            "stands": (("place",), np.array(_numbers_of(stands))),
+            "lost_at_suggested": (("place",), np.array([lost(suggested) for lost in losses])),
+            "is_confirmed": (("place",), np.array([is_confirmed(suggested, lost) for lost in losses])),
         },
         coords={
             "layer": ("place", np.array([p.index + 1 for p in places])),
@@ -288,3 +294,7 @@ def _table(trial: _Trial, places: Sequence[_Place], suggested: int | None) -> xr
         },
         attrs={"suggested": math.nan if suggested is None else suggested},
     )
+
+
+def _numbers_of(ranks: Sequence[int | None]) -> list[float]:
+    return [math.nan if k is None else float(k) for k in ranks]

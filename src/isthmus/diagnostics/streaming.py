@@ -175,16 +175,18 @@ def _announcement(budget: Budget, plan: CutPlan, stream: Stream, layers: int) ->
 def rank_without_jacobians(
     session: DiagnosisSession, found: Streamed, gaps: list[int | None], *, num_inputs: int | None
 ) -> RankEstimate:
-    """The least gap of the layers through which everything passes, between nothing and what the matrices allow.
+    """What spectra suggest: the least gap of the layers through which all of a sample passes at once.
 
-    No estimate where no such layer has a gap, or only beyond what the matrices allow: what these allow, or the size of
-    the output, is no reading.
+    Between nothing and what the matrices allow, before a cut has judged it. No estimate where no such layer has a gap,
+    or only beyond what the matrices allow: what these allow, or the size of the output, is no reading.
     """
     cuts = session.structure.cuts()
     upper: UpperBound = upper_bound(
         found.layers, cuts, num_samples=found.num, num_inputs=num_inputs, num_outputs=session.num_outputs
     )
-    known = [gap for i, gap in enumerate(gaps) if gap is not None and i in cuts and gap <= upper.rank]
+    # rows that are tokens or pixels count what a token or a pixel shows, which is no rank of samples
+    of_samples = {i for i in cuts if found.layers[i].rows == found.num}
+    known = [gap for i, gap in enumerate(gaps) if gap is not None and i in of_samples and gap <= upper.rank]
     return RankEstimate(
         estimate=min(known, default=None),
         missing="" if known else NO_LAYER,

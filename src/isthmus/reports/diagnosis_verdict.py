@@ -4,6 +4,7 @@ The page and the command line show these sentences. Those of a discovery: `verdi
 """
 
 import numpy as np
+import xarray as xr
 
 from isthmus.diagnostics import Diagnosis
 from isthmus.reports.words import Line, VerdictText, dimensions, numbered, percent, sentence
@@ -34,33 +35,49 @@ def verdict_of_diagnosis(found: Diagnosis) -> VerdictText:
 
 
 def _headline(found: Diagnosis) -> str:
-    """What the readings suggest, with what a cut there loses; the rank of the cut itself where that is much."""
+    """The rank with what a cut there loses; without a rank that of the cuts, beside what the readings suggest."""
     rank, cuts = found.rank, found.cuts
-    suggested = _suggested(rank)
-    if cuts is None or rank.estimate is None:
-        return (_of_cuts(found) if cuts is not None else "") or suggested
-    lost = cuts["lost_at_suggested"].values
+    said, k = _suggested(rank, is_cut=cuts is not None), _number(found)
+    if cuts is None or k is None:
+        return (_of_cuts(found) if cuts is not None else "") or said
+    lost = _lost_through(k, cuts)
     told = bool(np.isfinite(lost).any())
     least = float(np.nanmin(lost)) if told else np.nan
-    if told and least <= MUCH_LOST:
-        inside = [share for i, share in enumerate(lost) if share <= MUCH_LOST and _is_narrow(found, i, rank.estimate)]
+    if rank.estimate is not None and told and least <= MUCH_LOST:
+        inside = [share for i, share in enumerate(lost) if share <= MUCH_LOST and _is_narrow(found, i, k)]
         if _is_all(rank) and not inside:
-            return suggested
+            return said
         ending = "" if inside else "; no narrow place"
-        return f"{suggested.rstrip('.')}: {_percent(min(inside, default=least))} of the output is lost there{ending}."
-    through = f"through {dimensions(rank.estimate)}, which its readings suggest, {_percent(least)}"
+        return f"{said.rstrip('.')}: {_percent(min(inside, default=least))} of the output is lost there{ending}."
+    through = f"through {dimensions(k)}, which its readings suggest, {_percent(least)}"
     if here := _of_cuts(found):
         return f"{here.rstrip('.')}; {through} is." if told else here
-    return f"No narrow place: {through} of the output is lost." if told else suggested
+    return f"No narrow place: {through} of the output is lost." if told else said
 
 
-def _suggested(rank: RankEstimate) -> str:
-    """What the readings say before anything was cut."""
+def _number(found: Diagnosis) -> int | None:
+    """The rank, or what the readings suggested before a cut judged it; None without either."""
+    if found.rank.estimate is not None or found.cuts is None:
+        return found.rank.estimate
+    suggested = found.cuts.attrs.get("suggested", np.nan)
+    return None if np.isnan(suggested) else int(suggested)
+
+
+def _lost_through(k: int, cuts: xr.Dataset) -> np.ndarray:
+    """What is lost behind every layer that was cut through so many dimensions, NaN where nobody has tried."""
+    is_suggested = cuts.attrs.get("suggested", k) == k
+    lost = cuts["lost_at_suggested"].values if is_suggested else np.full(cuts.sizes["place"], np.nan)
+    return np.where(cuts["stands"].values == k, cuts["lost"].sel(loss=0.01).values, lost) if "stands" in cuts else lost
+
+
+def _suggested(rank: RankEstimate, *, is_cut: bool) -> str:
+    """What is known of the rank, without what a cut there loses."""
     sure = "works" if rank.lower == rank.upper else "seems to work"
     if rank.is_at_least:
         return f"The network {sure} through {dimensions(rank.lower)} or more."
     if rank.estimate is None:
-        what = "No narrow place" if rank.upper_reason in SIZES else "No number of dimensions stands out"
+        is_nowhere = is_cut and rank.upper_reason in SIZES
+        what = "No narrow place" if is_nowhere else "No number of dimensions stands out"
         return f"{what}: {rank.missing}; at most {rank.upper:,}, {rank.upper_reason}."
     if _is_all(rank):
         return f"No narrow place: the network {sure} through {dimensions(rank.estimate)}, as many as it has outputs."
@@ -76,8 +93,8 @@ def _of_cuts(found: Diagnosis) -> str:
     rank, cuts = found.rank, found.cuts
     assert cuts is not None
     ranks = cuts["rank"].sel(loss=MUCH_LOST).values
-    most = rank.upper if rank.upper_reason == ALL_OUTPUTS else np.inf  # more than there are outputs is no narrow place
-    narrow = [(int(k), i) for i, k in enumerate(ranks) if k <= most and _is_narrow(found, i, int(k))]
+    most = rank.upper if rank.upper_reason in SIZES else np.inf  # as many as go in or come out are no narrow place
+    narrow = [(int(k), i) for i, k in enumerate(ranks) if k < most and _is_narrow(found, i, int(k))]
     if not narrow:
         return ""
     k, place = min(narrow)

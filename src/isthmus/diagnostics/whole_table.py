@@ -1,0 +1,54 @@
+"""All columns of the table of a diagnosis, with and without derivatives, and what stands beside it.
+
+One room for both ways through the data: `with_derivatives`, and `diagnose` by forward passes alone.
+"""
+
+import math
+
+import xarray as xr
+from torch import nn
+
+from isthmus.diagnostics.attention_heads import add_head_columns
+from isthmus.diagnostics.convolution_columns import add_convolution_columns
+from isthmus.diagnostics.derivatives import Derivatives
+from isthmus.diagnostics.layer_sums import LayerSums
+from isthmus.diagnostics.leaves import skipped_leaves
+from isthmus.diagnostics.narrow_places import CutPlan
+from isthmus.diagnostics.recurrent_columns import add_recurrent_columns
+from isthmus.diagnostics.session import DiagnosisSession
+from isthmus.diagnostics.table import table_of
+
+
+def uncut(plan: CutPlan) -> list[str]:
+    """That no cut was made though a layer would allow it, in a sentence."""
+    return [f"No cut has judged the rank: {plan.hindrance}."] if plan.hindrance else []
+
+
+def whole_table(
+    session: DiagnosisSession, network: nn.Module, layers: list[LayerSums], derivatives: Derivatives | None
+) -> xr.Dataset:
+    """The table by layer; what depends on a residual stream is added by `stream_columns`."""
+    table = table_of(layers, derivatives)
+    add_head_columns(table, network)
+    add_convolution_columns(table, layers, session.structure.readings)
+    add_recurrent_columns(table, layers)
+    return table
+
+
+def skipped(session: DiagnosisSession, network: nn.Module, layers: list[LayerSums]) -> list[tuple[str, str]]:
+    """Name and reason of every leaf module that is in no row."""
+    names = session.names
+    return skipped_leaves(
+        network, analysed=[layer.name for layer in layers], called=names.called, followed=names.followed
+    )
+
+
+def gaps_in(table: xr.Dataset) -> list[int | None]:
+    """Gap integers of the activations, None where there is no gap."""
+    return [None if math.isnan(k) else int(k) for k in table["dimension_activation"].values]
+
+
+def fewest_numbers(session: DiagnosisSession) -> int:
+    """Numbers per sample that enter, where they are none of tokens, or come out, whichever are fewer."""
+    enters, leave = session.samples.num_inputs, session.num_outputs
+    return leave if enters is None else min(enters, leave)
