@@ -134,6 +134,8 @@ def _not_tried(names: list[str]) -> str:
 
 
 def _interval(rank: RankEstimate) -> str:
+    if "jacobian_gap" not in rank.evidence:
+        return f"at most {rank.upper}: {rank.upper_reason}; {rank.lower_reason}"
     lower = f"at least {rank.lower}: {rank.lower_reason}, counting those above {rank.tolerance:.1g} of the largest"
     return f"{lower}; at most {rank.upper}: {rank.upper_reason}"
 
