@@ -92,6 +92,49 @@ def test_a_mask_of_padding_reaches_layers_that_see_tokens_first() -> None:
     assert_same(*tables)
 
 
+class Blocks(nn.Module):
+    """Numbers of every token through two layers of attention that hide padding."""
+
+    def __init__(self, *, batch_first: bool) -> None:
+        super().__init__()
+        self.batch_first = batch_first
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            layer = nn.TransformerEncoderLayer(4, 2, 6, batch_first=batch_first, dropout=0.0)
+            self.layers, self.head = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), nn.Linear(4, 5)
+
+    def forward(self, x: Tensor, src_key_padding_mask: Tensor) -> Tensor:
+        """(n, tokens, 5)."""
+        out = self.layers(x if self.batch_first else x.mT.movedim(2, 0), src_key_padding_mask=src_key_padding_mask)
+        return self.head(out if self.batch_first else out.transpose(0, 1))
+
+
+@pytest.mark.parametrize("batch_first", [True, False])
+@pytest.mark.parametrize("lengths", ["the same", "several"])
+def test_padding_moves_no_column_whatever_stands_in_it(batch_first: bool, lengths: str) -> None:
+    """Jacobians, tangent kernels and costs of the stream had moved by up to a quarter."""
+    mask = real(30, 6) if lengths == "several" else (torch.arange(6) < 4).expand(30, 6)
+    first, second = (samples(30, 6, 4, dtype=DOUBLE).masked_fill(~mask[..., None], value) for value in (0.3, 20.0))
+    tables: list[xr.Dataset] = []
+    for x in (first, second):
+        found = isthmus.diagnose(
+            Blocks(batch_first=batch_first), {"x": x, "src_key_padding_mask": ~mask}, jacobians=True
+        )
+        tables.append(found.layers)
+        assert found.rank.upper <= int(mask.any(0).sum()) * 4
+    assert {"jacobian_singular_values", "tangent_kernel_trace", "cost_of_identity", "kinetic_energy"} <= {*tables[0]}
+    for name in tables[0].data_vars:
+        assert np.allclose(tables[0][name], tables[1][name], rtol=1e-7, atol=1e-9, equal_nan=True), name
+
+
+def test_outputs_of_padding_are_none() -> None:
+    x, mask = samples(30, 6, 4, dtype=DOUBLE), (torch.arange(6) < 4).expand(30, 6)
+    found = isthmus.diagnose(ByToken(flat=False), {"x": x, "attention_mask": mask}, jacobians=False)
+    assert (found.rank.upper, found.rank.upper_reason) == (4 * 3, "number of outputs")
+    parts = iter([{"x": x[:, :3], "attention_mask": mask[:, :3]}, {"x": x, "attention_mask": mask}])
+    assert isthmus.diagnose(ByToken(flat=False), parts).rank.upper == 4 * 3  # not that of the first batch
+
+
 def test_labels_are_no_input_and_a_loss_is_no_answer() -> None:
     x = samples(30, 4)
     found = isthmus.diagnose(WithLoss(), {"x": x, "labels": torch.zeros(30)})

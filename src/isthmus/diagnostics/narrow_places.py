@@ -17,6 +17,7 @@ from isthmus.diagnostics.budget import Budget, give_back
 from isthmus.diagnostics.evaluation import record
 from isthmus.diagnostics.judged_rank import LOSSES, is_confirmed, standing
 from isthmus.diagnostics.module_names import Names
+from isthmus.diagnostics.projections import Keeping, Projecting
 from isthmus.diagnostics.recording import Listener
 from isthmus.diagnostics.samples import Samples
 from isthmus.diagnostics.session import DiagnosisSession
@@ -27,42 +28,6 @@ MOST_PLACES = 3  # that are cut, those of the fewest directions first
 FEWEST_ROWS, ENOUGH_ROWS, MOST_ROWS, MOST_JUDGES = 8, 128, 1024, 128
 DECOMPOSED = 5  # copies of the rows of one place while they are decomposed
 ENERGY = 0.99  # of what leaves a layer, by which the narrowest are picked
-
-
-@dataclass(slots=True, eq=False)
-class _Keeping(Listener):
-    """Keeps what leaves some layers, one flat row for each sample."""
-
-    places: Sequence[int]
-    num: int = 0
-    kept: dict[int, list[Tensor]] = field(default_factory=dict[int, list[Tensor]])
-    _index: int = -1
-
-    def begin(self, num: int) -> None:
-        self.num, self._index = num, -1
-
-    def produced(self, z: Tensor) -> None:
-        self._index += 1
-        if self._index in self.places:
-            self.kept.setdefault(self._index, []).append(z.reshape(self.num, -1).clone())
-
-
-@dataclass(slots=True, eq=False)
-class _Projecting(Listener):
-    """Lets through only some directions of what leaves one layer, around the mean."""
-
-    place: int
-    mean: Tensor
-    axes: Tensor
-    num: int
-    _index: int = -1
-
-    def produced(self, z: Tensor) -> Tensor | None:
-        self._index += 1
-        if self._index != self.place:
-            return None
-        flat = z.reshape(self.num, -1).double() - self.mean
-        return (self.mean + flat @ self.axes @ self.axes.T).to(z.dtype).reshape(z.shape)
 
 
 @dataclass(slots=True, eq=False)
@@ -226,18 +191,18 @@ class _Trial:
 
     def leaving(self, places: Sequence[int], rows: Tensor) -> dict[int, Tensor]:
         """What leaves these layers on rows that do not judge."""
-        listener = _Keeping(places)
+        listener = Keeping(places)
         for part in self._parts(rows):
-            listener.begin(part.num)
+            listener.begin(part)
             self._output(part, listener)
-        return {i: torch.cat(parts) for i, parts in listener.kept.items()}
+        return {i: listener.rows(i) for i in places}
 
     def lost(self, place: _Place, rank: int) -> float:
         """The share of the output's spread that is lost through so many directions; remembered."""
         if rank not in place.lost:
             square, axes = 0.0, place.axes[:, :rank]
             for part, wanted in zip(self._parts(self.judges), self._target, strict=True):
-                cut = self._output(part, _Projecting(place.index, place.mean, axes, part.num))
+                cut = self._output(part, Projecting(place.index, place.mean, axes, part))
                 square += float((cut.double() - wanted).square().sum())
             share = square**0.5 / self._spread if self._spread else 0.0 if not square else math.inf
             place.lost[rank] = math.inf if math.isnan(share) else share
@@ -260,10 +225,8 @@ class _Trial:
     def _output(self, part: Samples, listener: Listener) -> Tensor:
         give_back()
         with torch.no_grad():
-            output, real = record(self.session.streamed, self._names, part, listener), part.real_tokens
-            if real is not None and output.shape[:2] == real.shape:  # nobody reads what padding becomes
-                output = output * real.reshape(*real.shape, *[1] * (output.ndim - 2))
-            return output.reshape(part.num, -1)
+            output = record(self.session.streamed, self._names, part, listener)
+            return part.without_padding(output).reshape(part.num, -1)
 
     def _parts(self, rows: Tensor) -> list[Samples]:
         replica = self.session.streamed

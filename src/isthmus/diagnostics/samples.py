@@ -84,11 +84,27 @@ class Samples:
                 return (mask == 0) if marks_padding else (mask == 1)
         return None
 
+    def without_padding(self, output: Tensor) -> Tensor:
+        """What the module gave for these samples, 0 where a token is padding: nobody reads what padding becomes."""
+        real = self.real_tokens
+        if real is None or output.shape[:2] != real.shape:
+            return output
+        return output * real.to(output.device).reshape(*real.shape, *[1] * (output.ndim - 2))
+
+    def numbers_in(self, output: Tensor, size: int) -> int:
+        """Numbers per sample in what the module gave for `size` samples; of tokens those that any sample has."""
+        numbers, real = output.numel() // max(size, 1), self.real_tokens
+        if real is None or output.shape[:2] != (size, real.shape[1]):
+            return numbers
+        return numbers // real.shape[1] * int(real.any(0).sum())
+
     @property
     def num_inputs(self) -> int | None:
-        """Numbers per sample that enter; None where tokens do."""
-        floats = self.floats()
-        return sum(t[0].numel() for t in floats) if len(floats) == len(self.tensors) else None
+        """Numbers per sample that enter, those of padding and masks left out; None where tokens do."""
+        entering = [*self.positional, *(t for name, t in self.named.items() if name not in _MASKS)]
+        if not all(t.dtype.is_floating_point and t.ndim for t in entering):
+            return None
+        return sum(self.numbers_in(t, self.num) for t in entering)
 
     @property
     def tensors(self) -> list[Tensor]:

@@ -80,8 +80,8 @@ class DiagnosisSession:
 
     @property
     def num_outputs(self) -> int:
-        """Numbers per sample that come out."""
-        return self.output.numel() // max(self.size, 1)
+        """Numbers per sample that come out; of tokens those that are no padding in every sample."""
+        return self.samples.numbers_in(self.output, self.size)
 
     @property
     def _in_closed_form(self) -> Callable[[Any, Tensor], Derivatives] | None:
@@ -185,7 +185,8 @@ class DiagnosisSession:
     def _varies(self, rows: Tensor) -> bool:
         """Whether the answers for some rows differ."""
         with torch.no_grad():
-            output = self.exact(self.samples.at(rows, self.exact.dtype, self.exact.device)).double()
+            part = self.samples.at(rows, self.exact.dtype, self.exact.device)
+            output = part.without_padding(self.exact(part).double())
             spread = (output - output.mean(0)).norm()
         return bool(spread > torch.finfo(torch.float32).eps * output.norm())
 
@@ -198,6 +199,9 @@ class DiagnosisSession:
             named = {k: t.clone() if t.requires_grad else t for k, t in points.named.items()}
             taps = Taps()
             output = evaluate(self.exact, self.names, Samples(positional, named, points.num), taps)
+            output, real = points.without_padding(output), self.samples.real_tokens
+            if real is not None and output.shape[:2] == (points.num, real.shape[1]):
+                output = output[:, real.any(0).to(output.device)]  # what all samples pad is no output
             return derivatives_at(output, leaves, taps, self.axes, points=points.num)
 
 

@@ -43,8 +43,9 @@ class StreamNumbers:
 class _Costs(Listener):
     """Takes the costs of every stream as it passes."""
 
-    def __init__(self, blocks: Sequence[ResidualBlock]) -> None:
+    def __init__(self, blocks: Sequence[ResidualBlock], real: Tensor | None) -> None:
         self.blocks = {block.ordinal: (k, block) for k, block in enumerate(blocks)}
+        self.real = real
         self.identity = [math.nan] * len(blocks)
         self.kinetic = [math.nan] * len(blocks)
 
@@ -53,17 +54,20 @@ class _Costs(Listener):
         if ordinal not in self.blocks:
             return
         k, block = self.blocks[ordinal]
-        A, F = _rows(terms[1 - block.branch]), _rows(terms[block.branch])
+        A, F = (_rows(terms[i], self.real) for i in (1 - block.branch, block.branch))
         S = features(A)
         gamma = layer_gamma(S, relative=RELATIVE_GAMMA)
         self.identity[k] = float(cost_of_identity(A, gamma=gamma))
         self.kinetic[k] = float(relaxed_norm(F, S, gamma=gamma)) / 2
 
 
-def _rows(tensor: Tensor) -> Tensor:
-    """Samples and tokens as rows, features last; channels are the features of images."""
+def _rows(tensor: Tensor, real: Tensor | None) -> Tensor:
+    """Samples and tokens that are no padding as rows, features last; channels are the features of images."""
     features_last = tensor.movedim(1, -1) if tensor.ndim > 3 else tensor
     rows = features_last.detach().reshape(-1, features_last.shape[-1]).double()
+    if real is not None and len(rows) == real.numel():
+        tokens_first = tensor.ndim == 3 and tensor.shape[:2] == real.mT.shape != real.shape
+        rows = rows[(real.mT if tokens_first else real).reshape(-1)]
     return rows[:: max(1, -(-len(rows) // ROWS))]
 
 
@@ -95,7 +99,7 @@ class _Gates(Listener):
 
 def stream_costs(replica: Replica, samples: Samples, blocks: Sequence[ResidualBlock]) -> StreamNumbers:
     """Cost of identity and kinetic energy of every block on at most 1,024 rows of the samples given."""
-    costs = _Costs(blocks)
+    costs = _Costs(blocks, samples.real_tokens)
     with torch.no_grad():
         record(replica, Names(replica.module), samples, costs)
     return StreamNumbers(costs.identity, costs.kinetic)

@@ -98,6 +98,7 @@ class Streamed:
         ended: why the end came before that of the data; empty where it did not.
         cost: what was announced.
         plan: where memory allows cuts.
+        num_outputs: numbers that come out for a sample, of the batch in which these are most; padding left out.
     """
 
     layers: list[LayerSums]
@@ -105,6 +106,7 @@ class Streamed:
     ended: str
     cost: str
     plan: CutPlan
+    num_outputs: int
 
 
 def streamed(session: DiagnosisSession, stream: Stream, limits: Limits, *, progress: Callable[[str], None]) -> Streamed:
@@ -123,7 +125,7 @@ def streamed(session: DiagnosisSession, stream: Stream, limits: Limits, *, progr
     progress(cost)
     listener, names = SumOverData(stream.total, session.axes), Names(session.streamed.module)
     begin = heard = time.monotonic()
-    num, ended, rows = 0, "", limits.rows
+    num, ended, rows, most = 0, "", limits.rows, 0
     with torch.no_grad(), threads_of_torch():
         for part in _parts(session, stream, budget):
             if rows is not None and num + part.num > rows:
@@ -131,7 +133,8 @@ def streamed(session: DiagnosisSession, stream: Stream, limits: Limits, *, progr
                 part = part.at(slice(0, rows - num), session.streamed.dtype, session.streamed.device)  # noqa: PLW2901
                 if not part.num:
                     break
-            session.passed(part, names, listener, start=num, argument="data")
+            output = session.passed(part, names, listener, start=num, argument="data")
+            most = max(most, part.numbers_in(output, part.num))
             num += part.num
             now = time.monotonic()
             if not ended and limits.seconds is not None and now - begin >= limits.seconds:
@@ -142,7 +145,7 @@ def streamed(session: DiagnosisSession, stream: Stream, limits: Limits, *, progr
                 progress(f"diagnose: {num:,} rows in {now - begin:.0f} s")
                 heard = now
     give_back()  # what the last batch left free is announced for the decompositions again: they took 280 MiB of 241
-    return Streamed(listener.layers, num, ended, cost, plan)
+    return Streamed(listener.layers, num, ended, cost, plan, max(most, session.num_outputs))
 
 
 def _parts(session: DiagnosisSession, stream: Stream, budget: Budget) -> Iterator[Samples]:
@@ -182,7 +185,7 @@ def rank_without_jacobians(
     """
     cuts = session.structure.cuts()
     upper: UpperBound = upper_bound(
-        found.layers, cuts, num_samples=found.num, num_inputs=num_inputs, num_outputs=session.num_outputs
+        found.layers, cuts, num_samples=found.num, num_inputs=num_inputs, num_outputs=found.num_outputs
     )
     # rows that are tokens or pixels count what a token or a pixel shows, which is no rank of samples
     of_samples = {i for i in cuts if found.layers[i].rows == found.num}
