@@ -71,6 +71,28 @@ def test_rows_and_seconds_end_it_and_it_says_so() -> None:
     assert "forward passes alone: no Jacobians" in said[0]
 
 
+def test_rows_and_seconds_hold_where_derivatives_are_taken() -> None:
+    """257 rows were read at a limit of 100 rows and no time at all, without a word."""
+    module, x = network(), samples(257, 6, dtype=DOUBLE)
+    y = module(x).detach()
+    few = isthmus.diagnose(module, x, y, limits=isthmus.Limits(rows=100))
+    whole = isthmus.diagnose(module, x[:100], y[:100])
+    assert few.layers.drop_attrs().equals(whole.layers.drop_attrs())
+    assert few.layers.attrs["data_loss"] == whole.layers.attrs["data_loss"]
+    assert few.warnings == ("The data were read at the limit of 100 rows: 100 of 257 samples.", *whole.warnings)
+    assert isthmus.diagnose(module, x, limits=isthmus.Limits(rows=257)).warnings == ()
+    named = isthmus.diagnose(module, {"input": x}, limits=isthmus.Limits(rows=100), jacobians=True)
+    assert named.layers["rows"].values.tolist() == [100] * 3
+    with pytest.raises(DataError, match="at least 2 rows"):
+        isthmus.diagnose(module, x, limits=isthmus.Limits(rows=1))
+
+    timed = isthmus.diagnose(module, x, limits=isthmus.Limits(seconds=1e-9))
+    assert timed.warnings[0] == "No Jacobians: a limit of seconds ends forward passes alone."
+    assert "at the limit of 1e-09 seconds" in timed.warnings[1]
+    with pytest.raises(ValueError, match="seconds ends forward passes alone. Leave out one"):
+        isthmus.diagnose(module, x, jacobians=True, limits=isthmus.Limits(seconds=5.0))
+
+
 class Tokens(nn.Module):
     """Attention over embedded tokens, as wide as asked for."""
 

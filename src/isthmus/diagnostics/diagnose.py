@@ -28,6 +28,7 @@ from isthmus.training.limits import Limits, limits_argument
 from isthmus.training.losses import Loss, loss_argument
 
 _LOG = logging.getLogger(__name__)
+LEAST_ROWS = 2  # of which a spectrum can be taken
 SMALL_MODULE = 50_000  # parameters below which derivatives are always taken
 
 
@@ -57,8 +58,9 @@ def diagnose(
         jacobians: False: forward passes alone, in the module's own precision with float64 sums; what needs derivatives,
             targets or a float64 copy is left out, and nothing is known of the rank from below. None: so where
             derivatives cost more than ten passes over the data and 1e10 multiplications, or memory does not hold them,
-            or data are an iterable; a warning says so. `limits.rows` and `limits.seconds` end the
-            passes early, and a warning says how far they came.
+            or data are an iterable, or `limits.seconds` is set; a warning says so. `limits.rows` (the first so many)
+            and `limits.seconds` end the passes early, and a warning says how far they came; no derivatives are taken
+            within a limit of seconds.
         y: targets; with them the data loss stands in the table's attributes.
         ridge: with it the objective stands there too: data loss + ridge * module.penalty(), or ridge times the sum of
             squares of all trainable parameters (of all, where none is), as `fit` has it.
@@ -116,6 +118,11 @@ def diagnose(
     network = on_device(_as_module(module), device_argument(device, f"diagnose(device={str(device)!r})"))
     limits = limits_argument(limits, "diagnose")
     hear = _heard(progress)
+    if jacobians and limits.seconds is not None:
+        raise ValueError(
+            f"diagnose(jacobians=True, limits=Limits(seconds={limits.seconds:g})): a limit of seconds ends forward "
+            "passes alone. Leave out one of the two; rows=... bounds both."
+        )
     if is_stream(x) and (jacobians or y is not None):
         raise ValueError(
             "diagnose(module, data): Jacobians and y need data in memory. Pass tensors, or leave both out."
@@ -127,12 +134,15 @@ def diagnose(
     samples = Samples.of(x)
     if jacobians is False:
         return _by_forward_passes(network, Stream.of_samples(samples), limits, hear)
-    why = _too_dear(network, samples, limits) if jacobians is None else ""
+    few, targets, said = _first_rows(samples, y, limits.rows)
+    why = _without(network, few, limits) if jacobians is None else ""
     if not why:
         named = None if loss is None else loss_argument(loss, "diagnose")
-        over_data = None if y is None else LossOverData(y, samples.num, named)
+        over_data = None if targets is None else LossOverData(targets, few.num, named)
         try:
-            return with_derivatives(network, Given(samples, y, ridge, over_data, penalised(network)), limits, hear)
+            given = Given(few, targets, ridge, over_data, penalised(network))
+            found = with_derivatives(network, given, limits, hear)
+            return replace(found, warnings=(*said, *found.warnings))
         except GradientsStop as error:
             why = str(error)
     hear(f"diagnose: {why}; forward passes alone.{' Pass jacobians=True for all of it.' * (jacobians is None)}")
@@ -147,6 +157,29 @@ def _heard(progress: Callable[[str], None] | None) -> Callable[[str], None]:
             progress(sentence)
 
     return hear
+
+
+def _first_rows(samples: Samples, y: Tensor | None, rows: int | None) -> tuple[Samples, Tensor | None, list[str]]:
+    """As many as are allowed, and a sentence that says so where there are more.
+
+    Raises:
+        DataError: fewer than 2 are.
+    """
+    if rows is None or rows >= samples.num:
+        return samples, y, []
+    if rows < LEAST_ROWS:
+        raise DataError(f"diagnose(limits=Limits(rows={rows})): derivatives need at least {LEAST_ROWS} rows.")
+    if y is not None and len(y) == samples.num:
+        y = y[:rows]
+    said = f"The data were read at the limit of {rows:,} rows: {rows:,} of {samples.num:,} samples."
+    return samples.first(rows), y, [said]
+
+
+def _without(network: nn.Module, samples: Samples, limits: Limits) -> str:
+    """Why derivatives are left out unless asked for; empty where they are not."""
+    if limits.seconds is not None:
+        return "a limit of seconds ends forward passes alone"
+    return _too_dear(network, samples, limits)
 
 
 def _too_dear(network: nn.Module, samples: Samples, limits: Limits) -> str:

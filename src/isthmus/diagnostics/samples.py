@@ -75,6 +75,11 @@ class Samples:
         num = len(rows) if isinstance(rows, Tensor) else len(range(*rows.indices(self.num)))
         return Samples(tuple(taken(t) for t in self.positional), named, num)
 
+    def first(self, num: int) -> "Samples":
+        """The first so many rows, as they are."""
+        named = {name: t[:num] if t.ndim else t for name, t in self.named.items()}
+        return Samples(tuple(t[:num] if t.ndim else t for t in self.positional), named, min(num, self.num))
+
     @property
     def real_tokens(self) -> Tensor | None:
         """Which tokens are no padding, (n, tokens), as a named mask says; None without one."""

@@ -15,7 +15,7 @@ class Limits:
         seconds: wall-clock seconds.
         evaluations: gradient evaluations (of each training run).
         memory: bytes of working memory.
-        rows: of data that are read batch by batch (a diagnosis by forward passes alone).
+        rows: of the data of a diagnosis, the first so many.
 
     >>> isthmus.Limits(seconds=60, evaluations=500).evaluations
     500
