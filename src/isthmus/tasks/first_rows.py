@@ -16,10 +16,9 @@ Cells = Sequence[Sequence[str]]  # of the first rows
 def has_header(rows: Cells, where: str, *, decimal: str | None = None) -> bool:
     """Whether the first of these rows is names; a DataWarning says which way it was taken where it could be either."""
     first, below = rows[0], rows[1:]
-    is_whole = all((_number(cell, decimal) or 0.0).is_integer() for row in below for cell in row)
     if _is_data(first, decimal):
         counts = [_number(cell, decimal) or 0.0 for cell in first]
-        if _counts(counts) and (len(counts) >= _LEAST_WIDTH or not is_whole) and not (is_whole and _all_count(below)):
+        if _counts(counts) and _are_unlike(below, decimal):
             warnings.warn(
                 f"{where}: the first row was taken as data although it counts, {first[0]} to {first[-1]}, as names of "
                 "columns may. If they are names, put letters into them.",
@@ -28,7 +27,8 @@ def has_header(rows: Cells, where: str, *, decimal: str | None = None) -> bool:
             )
         return False
     odd = [cell.strip() for place, cell in enumerate(first) if is_number(cell) and _are_numbers(below, place)]
-    if odd and (is_whole or odd != [str(number) for number in range(len(odd))]):  # as pandas numbers columns
+    is_numbered = odd == [str(number) for number in range(len(odd))]  # as pandas numbers columns
+    if odd and not (is_numbered and not _are_whole(below, decimal)):
         warnings.warn(
             f"{where}: the first row was taken as column names although it holds the {listing(odd, 'number')}. If it "
             "is data, put a row of names above it.",
@@ -55,8 +55,16 @@ def _counts(numbers: Sequence[float]) -> bool:
     return len(numbers) > 1 and all(after - before == 1 for before, after in zip(numbers, numbers[1:], strict=False))
 
 
-def _all_count(rows: Cells) -> bool:
-    return all(_counts([_number(cell, None) or 0.0 for cell in row]) for row in rows)
+def _are_whole(rows: Cells, decimal: str | None) -> bool:
+    return all((_number(cell, decimal) or 0.0).is_integer() for row in rows for cell in row)
+
+
+def _are_unlike(below: Cells, decimal: str | None) -> bool:
+    """Whether these rows are measurements, or do not count as the first of them does."""
+    if not _are_whole(below, decimal):
+        return True
+    count = [_counts([_number(cell, decimal) or 0.0 for cell in row]) for row in below]
+    return bool(below) and len(below[0]) >= _LEAST_WIDTH and not all(count)
 
 
 def is_row_of_data(rows: Cells) -> bool:
