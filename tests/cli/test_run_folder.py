@@ -1,5 +1,6 @@
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,9 @@ from isthmus.cli.run_folder import (
     default_folder,
     state_of,
 )
+from isthmus.discovery import interpret
+from isthmus.discovery.files import storage
+from isthmus.discovery.halves import RANK_KINDS
 from isthmus.errors import DataError
 
 DEFAULT = Path("runs/a")
@@ -104,6 +108,18 @@ def test_a_folder_without_permission_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(DataError, match="Permission denied"):
         check_writable(tmp_path / "run")
+
+
+def test_clearing_knows_every_name_that_a_run_writes(tmp_path: Path) -> None:
+    tables: dict[str, Any] = {name: discoveries.curves()[0] for name in storage.OPTIONAL if name != storage.DEPTH}
+    others = {name: discoveries.discovery(depth_path=discoveries.depth_path(), **tables) for name in RANK_KINDS}
+    found = discoveries.discovery(control=True, others=others, depth_path=discoveries.depth_path(), **tables)
+    found.save(tmp_path)
+    storage.write_beside(tmp_path, storage.INTERPRETATION, interpret(found, discoveries.inputs()))
+    written = {path.name for path in tmp_path.iterdir()}
+    assert written >= {*(f"{name}.nc" for name in (*storage.TABLES, *storage.OPTIONAL)), storage.CONTROL, *RANK_KINDS}
+    clear(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("blank_pictures")

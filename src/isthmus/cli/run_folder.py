@@ -18,7 +18,12 @@ RESULT, WORK = "result.json", "work"
 SUMMARY = "export.json"  # of `factor` and `compress`
 _BUILTIN = "builtin:"
 _LONGEST_NAME = 60  # characters; a name of a file may have 255 bytes
-_TABLES = ("curves.nc", "scree.nc", "objective_curve.nc", "runs.nc", "layers.nc", "interpretation.nc")
+# all that a run may write, of `discovery.files.storage` and of older versions: what is not here, `--replace` leaves
+_TABLES = (
+    "curves.nc", "depth.nc", "scree.nc", "objective_curve.nc", "runs.nc", "layers.nc", "depth_path.nc",
+    "combinations.nc", "interpretation.nc",
+)  # fmt: skip
+_FURTHER = ("control", "index", "mode", "rank")  # runs in folders of their own
 ROWS = "rows.csv"  # the file of each row
 _FILES = (RESULT, ROWS, *_TABLES, "weights.safetensors", "report.html", "network.safetensors")
 
@@ -101,7 +106,7 @@ def chosen_export_folder(model: Path, data: str, out: Path | None, command: str,
 
 def tidy(folder: Path) -> None:
     """Remove what killed processes left half-written; only where no other process writes."""
-    for place in (folder, *(folder / name for name in (WORK, "plots", "control"))):
+    for place in (folder, *(folder / name for name in (WORK, "plots", *_FURTHER))):
         if place.is_dir():
             remove_leftovers(place)
 
@@ -135,9 +140,10 @@ def clear(folder: Path) -> None:
     shutil.rmtree(folder / WORK, ignore_errors=True)
     for picture in [*folder.glob("plots/*.png"), *folder.glob("plots/*.svg")]:
         picture.unlink()
-    if (folder / "control").is_dir():
-        clear(folder / "control")
-    for place in (folder / "plots", folder / "control"):
+    for name in _FURTHER:
+        if (folder / name).is_dir():
+            clear(folder / name)
+    for place in (folder / name for name in ("plots", *_FURTHER)):
         if place.is_dir() and not any(place.iterdir()):
             place.rmdir()
 
