@@ -12,6 +12,7 @@ from isthmus.networks import (
     ReducedJacobians,
     ResNet,
     as_fully_connected,
+    enclosed_jacobians,
     jacobians,
     reduced_jacobians,
 )
@@ -150,3 +151,18 @@ def test_samples_are_taken_as_they_come_in_the_precision_of_the_network(double: 
             assert torch.equal(found, expected)
             assert found.dtype == network.weights[0].dtype
     assert jacobians(lambda x: x.square(), rows).dtype == torch.float64
+
+
+def test_enclosures_and_reductions_take_what_jacobians_take() -> None:
+    """An array was refused by `torch.eye`."""
+    rows = [[1, 2, -3], [0, 1, 2]]
+    for dtype in (torch.float64, torch.float32):
+        network = FullyConnected(3, 2, width=4, depth=3, seed=0).to(dtype)
+        expected = enclosed_jacobians(network, torch.tensor(rows, dtype=dtype))
+        for given in (rows, np.array(rows), np.array(rows, dtype=np.float32), torch.tensor(rows).double()):
+            found = enclosed_jacobians(network, given)
+            assert torch.equal(found.values, expected.values)
+            assert torch.equal(found.error, expected.error)
+            assert torch.equal(reduced_jacobians(network, given).values, jacobians(network, rows))
+    with pytest.raises(ValueError, match="enclosed_jacobians: needs finite x"):
+        enclosed_jacobians(FullyConnected(1, 1, width=1, depth=1), [[float("nan")]])

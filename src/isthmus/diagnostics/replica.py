@@ -1,12 +1,10 @@
 """The network that is evaluated: a float64 copy in evaluation mode, or the module itself, put back as it was."""
 
-import random
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -16,6 +14,7 @@ from isthmus.networks.arguments import answer_of
 from isthmus.networks.copies import copied_module
 from isthmus.networks.devices import device_of
 from isthmus.tasks.arrays import counted
+from isthmus.theory.undisturbed import chance_kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +112,8 @@ def lent(module: nn.Module) -> Generator[Replica]:
 @contextmanager
 def random_state_kept(module: nn.Module) -> Generator[None]:
     """Random numbers drawn inside are not missed outside: torch, numpy and Python go on as if nothing had been."""
-    python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002 - foreign modules may draw from it
-    device = device_of(module)
-    devices = [device] if device.type == "cuda" else []
-    try:
-        with torch.random.fork_rng(devices=devices):
-            yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(legacy)  # noqa: NPY002
+    with chance_kept(device_of(module)):
+        yield
 
 
 @contextmanager

@@ -36,16 +36,22 @@ def jacobians(network: Function, x: Float[Tensor, "n ..."] | NDArray[Any] | list
 
     Raises:
         ShapeError: `x` does not fit the network, or does not get one row of outputs each.
-        TypeError: no function of tensors. ValueError: rows that depend on one another, or on chance.
+        TypeError: no function of tensors, or one that leaves torch or detaches.
+        ValueError: rows that depend on one another, or on chance.
 
     >>> network = isthmus.FullyConnected.from_layers([torch.eye(2), torch.ones(1, 2)])
     >>> networks.jacobians(network, torch.tensor([[1.0, -1.0]], dtype=torch.float64)).tolist()
     [[[1.0, 0.0]]]
     """
-    rows = in_precision_of(network, check_tensor("jacobians", "x", as_torch(x)))
+    rows = _samples("jacobians", network, x)
     if isinstance(network, FullyConnected) and not departure(network, FullyConnected):
         return _product(network, rows, {})
     return function_jacobians(network, rows)
+
+
+def _samples(call: str, network: Function, x: object) -> Tensor:
+    """Tensors, arrays and lists as tensors, in the precision of the network."""
+    return in_precision_of(network, check_tensor(call, "x", as_torch(x)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +78,11 @@ class ReducedJacobians:
 
 
 def reduced_jacobians(
-    network: FullyConnected, x: Float[Tensor, "n d_in"], *, first: Tensor | None = None, last: Tensor | None = None
+    network: FullyConnected,
+    x: Float[Tensor, "n d_in"] | NDArray[Any] | list[Any],
+    *,
+    first: Tensor | None = None,
+    last: Tensor | None = None,
 ) -> ReducedJacobians:
     """Jacobians where only singular values count: none is larger than four times the widths beside it (*exact*).
 
@@ -81,7 +91,7 @@ def reduced_jacobians(
 
     Args:
         network: any fully connected network.
-        x: samples as rows.
+        x: samples as rows, a tensor, an array or lists, in any precision.
         first: what stands for W_1, such as this with scaled columns; None: the network's own.
         last: what stands for W_L of a network of two layers or more.
 
@@ -96,12 +106,13 @@ def reduced_jacobians(
     True
     """
     check_as_written("reduced_jacobians", network, FullyConnected)
+    rows = _samples("reduced_jacobians", network, x)
     with torch.no_grad():
         inner, inputs = without_excess((network.weights[0] if first is None else first).mT)
         ends = {1: inner.mT}
         outer = ends.get(network.depth, network.weights[-1] if last is None else last)
         ends[network.depth], outputs = without_excess(outer)
-        return ReducedJacobians(_product(network, x, ends), outputs, inputs)
+        return ReducedJacobians(_product(network, rows, ends), outputs, inputs)
 
 
 def without_excess(tall: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -145,7 +156,9 @@ class EnclosedJacobians:
     certain: Bool[Tensor, " n"]
 
 
-def enclosed_jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> EnclosedJacobians:
+def enclosed_jacobians(
+    network: FullyConnected, x: Float[Tensor, "n d_in"] | NDArray[Any] | list[Any]
+) -> EnclosedJacobians:
     """`jacobians` with what their rounding can be: pass `error` on to the bounds of `theory` (*upper bound*).
 
         e_l = |W_l|_op e_{l-1} + (n + 2) eps |W_l|_F |P_{l-1}|_F,    P_l = D_l W_l P_{l-1} as computed
@@ -156,7 +169,7 @@ def enclosed_jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> E
 
     Args:
         network: any fully connected network.
-        x: samples as rows.
+        x: samples as rows, a tensor, an array or lists, in any precision.
 
     Raises:
         ShapeError: `x` does not fit the network. ValueError: its weights need not say what it computes, as with a hook.
@@ -168,12 +181,13 @@ def enclosed_jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> E
     [[[2.0, 0.0], [0.0, 2.0]]]
     """
     check_as_written("enclosed_jacobians", network, FullyConnected)
+    rows = _samples("enclosed_jacobians", network, x)
     with torch.no_grad():
-        product = torch.eye(network.dimensions[0], dtype=x.dtype, device=x.device).expand(len(x), -1, -1)
-        error, unsure = product.new_zeros(len(x)), product.new_zeros(len(x))  # of J a_l, and of a_l
-        certain = torch.ones(len(x), dtype=torch.bool, device=x.device)
-        entering, number = x, torch.finfo(x.dtype)
-        for state in walk(network, x):
+        product = torch.eye(network.dimensions[0], dtype=rows.dtype, device=rows.device).expand(len(rows), -1, -1)
+        error, unsure = product.new_zeros(len(rows)), product.new_zeros(len(rows))  # of J a_l, and of a_l
+        certain = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
+        entering, number = rows, torch.finfo(rows.dtype)
+        for state in walk(network, rows):
             unit = (state.weight.shape[1] + 2) * number.eps
             total = torch.linalg.matrix_norm(state.weight)
             # no smaller than the largest singular value, whatever its rounding

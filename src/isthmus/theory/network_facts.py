@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import cast
 
-import torch
 from torch import Tensor
 
 import isthmus
-from isthmus.theory.differentiation import function_jacobians, in_precision_of
+from isthmus.theory.differentiation import function_jacobians, function_values, in_precision_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,9 +108,7 @@ def facts_of(network: object, x: Tensor | None) -> NetworkFacts:
     function = cast("Callable[[Tensor], Tensor]", network)
     x = in_precision_of(network, x)
     slopes = function_jacobians(function, x)
-    with torch.no_grad():
-        values = function(x).reshape(len(x), -1)
-    return NetworkFacts(x.flatten(1).double(), values.double(), slopes.double())
+    return NetworkFacts(x.flatten(1).double(), function_values(function, x).double(), slopes.double())
 
 
 def known_facts(network: object, x: Tensor | None) -> NetworkFacts:
