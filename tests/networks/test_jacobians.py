@@ -17,6 +17,7 @@ from isthmus.networks import (
     reduced_jacobians,
 )
 from shape_checks import own_shape_checks
+from theorem_checks import assert_close
 
 SIZES = [(90, 8), (7, 80), (90, 80), (90, 31), (31, 80)]
 PRECISION = 1e-13  # relative to the largest singular value
@@ -166,3 +167,26 @@ def test_enclosures_and_reductions_take_what_jacobians_take() -> None:
             assert torch.equal(reduced_jacobians(network, given).values, jacobians(network, rows))
     with pytest.raises(ValueError, match="enclosed_jacobians: needs finite x"):
         enclosed_jacobians(FullyConnected(1, 1, width=1, depth=1), [[float("nan")]])
+
+
+def test_the_proved_error_goes_through_every_layer() -> None:
+    """Worked out by hand, in units of eps: e_l = |W_l|_op e_{l-1} + (n + 2) |W_l|_F |P_{l-1}|_F."""
+    eps, ones = torch.finfo(torch.float64).eps, torch.ones(1, 2).double()
+    scalars = FullyConnected.from_layers([torch.tensor([[w]]) for w in (3.0, 5.0, 7.0)])
+    # 3 * 3 = 9;  5 * 9 + 3 * 5 * 3 = 90;  7 * 90 + 3 * 7 * 15 = 945
+    assert_close(enclosed_jacobians(scalars, ones[:, :1]).error[0], 1.01 * 945 * eps, relative=1e-12)
+    matrices = [torch.eye(2), torch.diag(torch.tensor([2.0, 1.0])), torch.tensor([[3.0, 4.0]])]
+    # 4 * 2 = 8;  2 * 8 + 4 sqrt 5 sqrt 2;  5 times that + 4 * 5 sqrt 5
+    expected = 1.01 * (5 * (16 + 4 * 10**0.5) + 20 * 5**0.5) * eps
+    found = enclosed_jacobians(FullyConnected.from_layers(matrices), ones)
+    assert_close(found.error[0], expected, relative=1e-12)
+    assert found.values.tolist() == [[[6.0, 4.0]]]
+
+
+def test_the_rounding_of_a_bias_is_counted() -> None:
+    """z_2 = 1 + (delta - 1) at x = 0. By hand, in eps: z_1 moves by 3, z_2 by 3.03 + 3 + 3, of which 1.01 is 9.12."""
+    eps, one = torch.finfo(torch.float64).eps, torch.ones(1, 1).double()
+    for delta, certain in ((6, False), (9, False), (10, True), (-6, False), (-10, True)):
+        biases = [torch.ones(1), torch.tensor([delta * eps - 1], dtype=torch.float64), torch.zeros(1)]
+        network = FullyConnected.from_layers([one] * 3, biases)
+        assert enclosed_jacobians(network, 0 * one).certain.tolist() == [certain], delta

@@ -190,6 +190,19 @@ def test_a_chain_of_linear_layers_and_relus_is_read_as_the_network_it_is() -> No
     assert not any_applies(costs(nn.Sequential(*layers)))
 
 
+@pytest.mark.parametrize("slope", [1.0, 1.5, -1.0, -2.0, 9.5])
+def test_a_slope_of_one_or_more_is_no_activation_of_the_theorems(slope: float) -> None:
+    """Their proofs need |sigma'| <= 1 and a network of ours a slope below: layers are unknown, the function is not."""
+    network = nn.Sequential(nn.Linear(4, 5), nn.LeakyReLU(slope), nn.Linear(5, 3)).double()
+    table = certificates(network, X)
+    for name in ("bottleneck_rank_upper_bound", "schatten_lower_bound", "tangent_kernel_trace", "sharpness"):
+        assert "layers" in why_not(table, name)
+    first = table.iloc[0]
+    assert (first["value"], first["kind"]) == (3.0, "estimate")
+    assert not any_applies(costs(network))
+    assert any_applies(costs(nn.Sequential(network[0], nn.LeakyReLU(0.999), network[2])))
+
+
 def gradients_of(network: nn.Module, x: Tensor) -> Tensor:
     """The Jacobian by all parameters that there are, (n d_out, parameters), by automatic differentiation."""
     parameters = list(network.parameters())
