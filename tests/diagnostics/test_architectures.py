@@ -18,6 +18,10 @@ def noted(_module: nn.Module, _args: object, _output: object) -> None:
     """A hook that a user may have left."""
 
 
+# a hook may change what a part gives, so that one of ours is read as any module is: by the tensors that it uses
+HOOKED = {"isthmus-leaky": ("embedding", *(f"weights[{l}]" for l in range(3)), "unembedding")}
+
+
 def built(architecture: Architecture) -> nn.Module:
     """The network in training mode with gradients, frozen and evaluating parts, and a hook."""
     torch.manual_seed(0)
@@ -88,7 +92,7 @@ def test_every_leaf_is_read_or_skipped_and_nothing_is_left_behind(name: str) -> 
     assert {key for key in before if before[key] != after[key]} == set()
     assert torch.is_grad_enabled() is grad
     rows = [str(row) for row in found.layers["name"].values]
-    assert rows == list(architecture.layers)
+    assert rows == list(HOOKED.get(name, architecture.layers))
     reasons = dict(found.skipped)
     assert sorted(reasons) == sorted(skipped for skipped, _ in architecture.skipped)
     assert [s for s, word in architecture.skipped if word not in reasons[s]] == []

@@ -157,9 +157,9 @@ def test_a_written_matrix_counts_small_values_and_noise_of_training_does_not() -
     # truncated at 4 where the data need 3: behind the drop the truncated matrix keeps noise too
     assert (found[1].lower, found[1].estimate, found[1].upper) == (3, 3, 4)
     trained = diagnose(through(gentle, noise=1e-5), samples(d=9)).rank
-    assert (trained.lower, trained.upper) == (trained.estimate, 9)
-    assert trained.estimate is not None
-    assert trained.estimate < 4
+    assert trained.lower < 4 < trained.upper == 9
+    assert trained.estimate is None  # a fall by five from each direction to the next is no narrow place
+    assert "one fewer loses much" in trained.missing
 
 
 def test_rows_of_dead_neurons_do_not_make_a_matrix_a_written_one() -> None:
@@ -169,9 +169,8 @@ def test_rows_of_dead_neurons_do_not_make_a_matrix_a_written_one() -> None:
     with torch.no_grad():
         network.weights[1].copy_(alive)  # four neurons are left, and no more independent rows than these
     found = diagnose(network, samples(d=9)).rank
-    assert found.upper == 4
-    assert found.estimate is not None
-    assert found.lower == found.estimate < 4
+    assert found.lower < found.upper == 4
+    assert found.estimate is None
 
 
 def test_objective_and_data_loss_stand_beside_the_table() -> None:

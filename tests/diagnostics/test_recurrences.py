@@ -113,7 +113,7 @@ def test_planted_ranks_of_states_and_gates_are_read() -> None:
     table = found.layers
     pattern = rank_budgets(found)["rank_pattern"]
     assert isinstance(pattern, dict)
-    assert [*pattern] == ["head"]
+    assert [*pattern] == ["^head"]
     assert table["state_dimension"].values[0] == 3
     assert table["gate_rank"].sel(side="input").values[0].tolist() == [3, 2, 3, 3]
     assert table["gate_rank"].sel(side="hidden").values[1].tolist() == [6, 6, 6, 1]
