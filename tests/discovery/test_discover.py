@@ -283,6 +283,8 @@ def test_any_array_gives_the_right_answer(convert) -> None:  # noqa: ANN001  # p
         ({"y": np.zeros((239, 2))}, DataError, "240"),
         ({"x": np.full((240, 3), np.nan)}, DataError, "row"),
         ({"x": np.ones((240, 3))}, DataError, "identical"),
+        ({"x": 1e-310 * small_teacher(1).x}, DataError, "x: columns 'x0', .* vary by less than 1e-300"),
+        ({"y": small_teacher(1).y * [1e-310, 1, 1, 1, 1, 1]}, DataError, "y: column 'y0' varies by less than 1e-300"),  # pyright: ignore[reportOptionalOperand]
     ],
     ids=[
         "loss",
@@ -296,6 +298,8 @@ def test_any_array_gives_the_right_answer(convert) -> None:  # noqa: ANN001  # p
         "length",
         "nan",
         "identical",
+        "faint-inputs",
+        "faint-target",
     ],
 )
 def test_bad_input_is_refused_before_any_work(change: dict[str, object], error: type[Exception], message: str) -> None:

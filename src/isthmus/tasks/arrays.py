@@ -20,6 +20,8 @@ from isthmus.tasks.mapped import is_on_disk, let_go, mapped
 LEAST_ROWS = 20
 # squares of larger numbers, summed over a table, come near the largest float64 (1.8e308)
 LARGEST = 1e140
+# what is divided by less, as weights are by the spread of a column, overflows
+LEAST_SPREAD = 1e-300
 _TABLE = 2  # dimensions
 NUMBERS_AT_ONCE = 1_000_000  # of an array that is looked at as a whole: what is made of so many takes 8 MB
 

@@ -19,6 +19,7 @@ from isthmus.discovery.settings import Settings, start_kinds
 from isthmus.errors import DataError
 from isthmus.networks.arguments import seed_argument, tensor_argument
 from isthmus.tasks.arrays import (
+    LEAST_SPREAD,
     as_samples,
     check_rows,
     check_same_length,
@@ -31,7 +32,7 @@ from isthmus.tasks.foreign import in_memory
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.mapped import is_on_disk
 from isthmus.tasks.memory import check_memory
-from isthmus.tasks.names import checked_names
+from isthmus.tasks.names import checked_names, quoted
 from isthmus.training import Limits
 from isthmus.training.limits import limits_argument
 from isthmus.training.losses import SQUARED, Loss, loss_argument
@@ -112,6 +113,7 @@ def checked_data(
     if bool(constant_columns(samples).all()):
         raise DataError(f"discover(x): all {len(samples)} rows of x are identical; there is nothing to learn from.")
     check_rows(len(samples))
+    _check_spread(samples, inputs, "x")
     if y is None and kind.classes:
         raise DataError(f"discover(loss={kind.name!r}): needs class labels y; leave out loss to autoencode x.")
     if y is None:
@@ -128,7 +130,21 @@ def checked_data(
     check_same_length(len(everything), len(targets))
     kind.check(torch.from_numpy(targets), "discover(y)")
     names = _names(y, targets.shape[1], "y")
+    _check_spread(targets, names, "y")
     return CheckedData(samples, targets[kept], kind, "regression", inputs, names, weight, made)
+
+
+def _check_spread(samples: Array, names: Sequence[str], where: str) -> None:
+    """Refuse columns that vary by less than can be divided by; one that does not vary is no matter here."""
+    low = np.min([part.min(axis=0) for part in in_parts(samples)], axis=0)
+    spread = np.max([part.max(axis=0) for part in in_parts(samples)], axis=0) - low
+    faint = [quoted(names[i]) for i in np.flatnonzero((spread > 0) & (spread < LEAST_SPREAD)).tolist()]
+    if faint:
+        varies, it = ("varies", "it") if len(faint) == 1 else ("vary", "them")
+        raise DataError(
+            f"{where}: {listing(faint, 'column')} {varies} by less than {LEAST_SPREAD:g}; what is divided by that "
+            f"overflows. Rescale or remove {it}."
+        )
 
 
 def with_powers(data: CheckedData, log: str | Sequence[str] | None, units: object) -> CheckedData:
