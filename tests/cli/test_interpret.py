@@ -1,5 +1,7 @@
 """`isthmus interpret`: what a run stored of its coordinates, of that run and no other."""
 
+import json
+import re
 import shutil
 from pathlib import Path
 
@@ -19,6 +21,33 @@ def saved(tmp_path: Path) -> Path:
     found.save(tmp_path / "run")
     write_beside(tmp_path / "run", INTERPRETATION, isthmus.interpret(found, discoveries.inputs()))
     return tmp_path / "run"
+
+
+def test_json_has_numbers_and_whole_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    long = tuple(f"{'a very long name ' * 8}{i}" for i in range(5))
+    found = discoveries.discovery(input_names=long)
+    found.save(tmp_path)
+    meaning = isthmus.interpret(found, discoveries.inputs())
+    write_beside(tmp_path, INTERPRETATION, meaning)
+    assert run(["interpret", str(tmp_path), "--json"]) == 0
+    first, *others = json.loads(capsys.readouterr().out)["coordinates"]
+    assert (first["coordinate"], len(others)) == (1, 2)
+    assert first["error_saved"] == meaning["error_saved"].values[0]
+    assert list(first["attribution"]) == list(long)
+
+
+def test_a_narrow_terminal_keeps_every_value(
+    saved: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    assert run(["interpret", str(saved)]) == 0
+    whole = "".join(capsys.readouterr().out.split())
+    assert "\u2026" not in whole
+    assert whole.count("place") == 3
+    monkeypatch.setenv("COLUMNS", "200")
+    assert run(["interpret", str(saved)]) == 0
+    [value] = re.findall(r"error saved / variance +(\S+)", capsys.readouterr().out)[:1]
+    assert value[:4] in whole
 
 
 def test_what_another_run_stored_is_refused(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:

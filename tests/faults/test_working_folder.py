@@ -202,3 +202,12 @@ def test_commands_that_draw_start_no_latex(tmp_path: Path, command: list[str]) -
     assert "Bad value" not in done.stderr
     assert marks(tmp_path) == []
     assert done.returncode == 0, done.stderr
+
+
+def test_a_folder_that_was_removed_is_told_in_one_line(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    program = f"import os, sys; os.rmdir({str(gone)!r}); from isthmus.cli.main import run; sys.exit(run(['doctor']))"
+    done = python(gone, "-P", "-c", program)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "the working directory was removed. Change into one that is there." in done.stderr

@@ -51,12 +51,27 @@ def interpret(request: InterpretRequest) -> int:
         meaning = meaning_of(found, x)
     table = meaning_table(meaning)
     rows = [dict(zip(table.headings, row, strict=True)) for row in table.rows]
-    tell(rank=found.rank, coordinates=rows, inputs=list(found.input_names), attribution=meaning["attribution"].values)
+    tell(
+        rank=found.rank,
+        coordinates=_plain_rows(meaning),
+        inputs=list(found.input_names),
+        attribution=meaning["attribution"].values,
+    )
     console = terminal()
     for row in rows:
         console.print(labelled(row.items()))
         console.print()
     return 0
+
+
+def _plain_rows(meaning: "xr.Dataset") -> list[dict[str, object]]:
+    """The rows as numbers and whole names."""
+    names = [str(name) for name in meaning["input"].values]
+    columns = (meaning[name].values.tolist() for name in ("coordinate", "order", "error_saved", "attribution"))
+    return [
+        {"coordinate": number, "order": order, "error_saved": saved, "attribution": dict(zip(names, row, strict=True))}
+        for number, order, saved, row in zip(*columns, strict=True)
+    ]
 
 
 def _stored(folder: Path, found: "Discovery") -> "xr.Dataset":

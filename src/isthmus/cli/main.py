@@ -18,6 +18,7 @@ from typing import Any
 from isthmus.cli.complaints import complaint
 from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.interrupts import ignore_signals, leave_on_signals
+from isthmus.errors import DataError
 
 
 class _Elsewhere(SourceFileLoader):
@@ -56,6 +57,7 @@ keep_matplotlib_out()
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; whatever is thrown becomes one line on stderr. Returns the exit code."""
     try:
+        _check_working_folder()
         from isthmus.cli.commands import app
 
         code = app(args=list(arguments), prog_name="isthmus", standalone_mode=False)
@@ -72,6 +74,14 @@ def run(arguments: Sequence[str]) -> int:
             with suppress(OSError, ValueError, AttributeError):  # stderr may be full or closed
                 print(f"isthmus: {text}", file=sys.stderr, flush=True)
         return code
+
+
+def _check_working_folder() -> None:
+    """Refuse to begin in a folder that was removed: libraries that ask for it end the process in words of their own."""
+    try:
+        os.getcwd()  # noqa: PTH109 - no pathlib: nothing heavy before a command
+    except FileNotFoundError:
+        raise DataError("the working directory was removed. Change into one that is there.") from None
 
 
 def main() -> None:

@@ -57,7 +57,7 @@ def notes(console: Console | None = None) -> Callable[[str], None]:
 def labelled(lines: Iterable[tuple[str, str]]) -> Table:
     """Sentences or numbers beside their labels, folded where the terminal is narrow."""
     grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(style="dim", overflow="fold")  # shortened only where texts are as narrow already
     grid.add_column(overflow="fold")
     for label, text in lines:
         grid.add_row(Text(label), Text(text))

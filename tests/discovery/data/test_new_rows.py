@@ -1,6 +1,7 @@
 """New rows for a discovery: in its order by name, refused where `discover` would refuse them, never read as others."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import xarray as xr
 
 import discoveries
 import isthmus
+from isthmus.discovery.data.checking import checked_data
 from isthmus.errors import DataError, DataWarning, ShapeError
 
 NAMES = list(discoveries.INPUTS)
@@ -91,6 +93,15 @@ def test_what_discover_takes_is_taken_of_new_rows(found: isthmus.Discovery) -> N
     for same in (torch.from_numpy(x).requires_grad_(), x.tolist(), np.asfortranarray(x), xr.DataArray(x)):
         np.testing.assert_array_equal(found.transform(same), expected)
     np.testing.assert_allclose(found.transform(torch.from_numpy(x).float()), expected, atol=1e-5)
+
+
+def test_what_is_no_array_of_rows_is_called_what_it_is() -> None:
+    x = discoveries.inputs()
+    assert checked_data(x, pd.Series(x[:, 0], name="u"), None).target_names == ("u",)
+    assert checked_data(x, pd.Series(x[:, 0]), None).target_names == ("y0",)
+    for path in ("base.csv", Path("base.csv")):
+        with pytest.raises(DataError, match=r"'base.csv'. Read it with isthmus.tasks.read_table"):
+            checked_data(path, None, None)
 
 
 def test_coordinates_that_are_decoded_are_checked_as_rows_are(found: isthmus.Discovery) -> None:

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -99,6 +100,9 @@ def checked_data(
 ) -> CheckedData:
     """Data as float64 rows, without those of weight 0; raises before any work."""
     kind = SQUARED if loss is None else loss_argument(loss, "discover")
+    if isinstance(x, str | Path):
+        what = f"got the path {str(x)[:80]!r}"
+        raise DataError(f"discover(x): {what}. Read it with isthmus.tasks.read_table, and pass x and y of that.")
     for name, values in (("x", x), ("y", y)):
         if isinstance(values, Tensor):  # what is sparse or has no data is no array
             tensor_argument(values, f"discover({name})")
@@ -231,6 +235,8 @@ def _classes(y: ArrayLike) -> tuple[Array, tuple[str, ...]]:
 
 def _names(values: object, width: int, prefix: str) -> tuple[str, ...]:
     columns = getattr(values, "columns", None)
+    if isinstance(values, pd.Series) and values.name is not None and width == 1:
+        columns = (values.name,)
     if columns is None:
         return tuple(f"{prefix}{i}" for i in range(width))
     return checked_names(columns, f"discover({prefix.strip()})")
