@@ -141,6 +141,27 @@ def test_labels_are_no_input_and_a_loss_is_no_answer() -> None:
     assert found.rank.upper == 3
 
 
+class Several(nn.Module):
+    """Two answers in a tuple, and numbers of rows."""
+
+    def __init__(self, *, alone: bool) -> None:
+        super().__init__()
+        self.layer, self.other, self.alone = nn.Linear(4, 3), nn.Linear(4, 2), alone
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor] | Tensor:
+        """(n, 3), and (n, 2)."""
+        return self.layer(x) if self.alone else (self.layer(x), self.other(x))
+
+
+@pytest.mark.parametrize("jacobians", [True, False])
+def test_which_of_several_answers_is_read_is_said(jacobians: bool) -> None:
+    x = samples(30, 4)
+    said = isthmus.diagnose(Several(alone=False), x, jacobians=jacobians).warnings
+    assert said[0].startswith("Several returns 2 tensors of numbers: the first, (3,) for every row, is read.")
+    assert isthmus.diagnose(Several(alone=True), x, jacobians=jacobians).warnings == ()
+    assert isthmus.diagnose(WithLoss(), x, jacobians=jacobians).warnings == ()  # a loss is no answer
+
+
 def test_a_diagnosis_on_another_device_leaves_the_module_where_it_is() -> None:
     module, x = WithLoss(), samples(30, 4)
     assert isthmus.diagnose(module, x, device="cpu").rank.upper == 3

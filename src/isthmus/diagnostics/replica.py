@@ -3,14 +3,14 @@
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
 from isthmus.diagnostics.samples import Samples
 from isthmus.errors import DataError
-from isthmus.networks.arguments import answer_of
+from isthmus.networks.arguments import answer_of, other_answers
 from isthmus.networks.copies import copied_module
 from isthmus.networks.devices import device_of
 from isthmus.tasks.arrays import counted
@@ -25,16 +25,19 @@ class Replica:
         module: in evaluation mode, without gradients of parameters.
         dtype: that of floating-point inputs; None leaves them as the user gave them.
         device: where inputs must be.
-        output_index: which of the tensors that come out is the answer: the first floating-point one.
+        noted: what it returned beside its answer, in sentences.
     """
 
     module: nn.Module
     dtype: torch.dtype | None
     device: torch.device
+    noted: set[str] = field(default_factory=set[str], compare=False)
 
     def __call__(self, samples: Samples) -> Tensor:
         """The first floating-point tensor that the module returns, and that is more than one number (a loss)."""
         found = self.module(*samples.positional, **samples.named)
+        if not self.noted and (sentence := other_answers(found, type(self.module).__name__)):
+            self.noted.add(sentence)
         return answer_of(found, f"diagnose(module, x): {type(self.module).__name__}")
 
     def check_rows(self, output: Tensor, size: int, for_each: float) -> None:

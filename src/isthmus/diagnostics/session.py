@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -58,7 +58,7 @@ class DiagnosisSession:
         axes: which axis of every layer's input counts samples.
         size: how many samples the structure was found with.
         fixed_size: whether the module takes batches of that size only.
-        doubts: why what is read of single rows may not hold, in sentences.
+        doubts: why what is read of single rows may not hold, and what else the module returns, in sentences.
     """
 
     exact: Replica
@@ -198,7 +198,7 @@ class DiagnosisSession:
             positional = tuple(t.clone() if t.requires_grad else t for t in points.positional)
             named = {k: t.clone() if t.requires_grad else t for k, t in points.named.items()}
             taps = Taps()
-            output = evaluate(self.exact, self.names, Samples(positional, named, points.num), taps)
+            output = evaluate(self.exact, self.names, replace(points, positional=positional, named=named), taps)
             output, real = points.without_padding(output), self.samples.real_tokens
             if real is not None and output.shape[:2] == (points.num, real.shape[1]):
                 output = output[:, real.any(0).to(output.device)]  # what all samples pad is no output
@@ -259,7 +259,7 @@ def _looked_at(replica: Replica, samples: Samples, size: int) -> DiagnosisSessio
         structure = Provenance(replica.module, [*part.positional, *part.named.values()])
         output = record(replica, names, part, structure)
         structure.end(output)
-        fixed_size, doubts = size != 2, ()
+        fixed_size, doubts = size != 2, tuple(replica.noted)
         replica.check_rows(output, size, len(output) / size if output.ndim else 0.0)
         axes: list[int | None] = [0 if r.enters.shape[0] % size == 0 else None for r in structure.readings]
         if not fixed_size:
@@ -268,7 +268,7 @@ def _looked_at(replica: Replica, samples: Samples, size: int) -> DiagnosisSessio
             give_back(structure.total_bytes)
             other = record(replica, names, more, again)
             replica.check_rows(other, 3, len(output) / size)
-            doubts = replica.doubts(output, other)
+            doubts = (*replica.doubts(output, other), *doubts)
             shapes = [(r.enters.shape, s.enters.shape) for r, s in zip(structure.readings, again.readings, strict=True)]
             axes = axes_of(shapes, (2, 3))
         output = hollow(output)

@@ -142,6 +142,27 @@ def answer_of(found: object, what: str) -> Tensor:
     return tensors[0]
 
 
+def other_answers(found: object, what: str) -> str:
+    """That a module returned more tensors than the one that is read, in a sentence; empty where it did not.
+
+    Nothing is said of what has names of its own, as the outputs of transformers: their first is what they are for.
+
+    Args:
+        found: what came back.
+        what: what gave it, in words.
+    """
+    if isinstance(found, Tensor) or hasattr(found, "to_tuple"):
+        return ""
+    tensors = [t for t in _leaves(found) if isinstance(t, Tensor) and t.dtype.is_floating_point and t.ndim]
+    if len(tensors) < 2:
+        return ""
+    shape = tuple(tensors[0].shape[1:])
+    return (
+        f"{what} returns {len(tensors)} tensors of numbers: the first, {shape} for every row, is read. For another "
+        "wrap it in a module whose forward picks that tensor."
+    )
+
+
 def _leaves(found: object) -> list[object]:
     if hasattr(found, "to_tuple"):  # the outputs of transformers
         found = found.to_tuple()  # pyright: ignore[reportAttributeAccessIssue]
