@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 import isthmus
 from foreign_modules import samples
+from isthmus.errors import DataError
 
 DOUBLE = torch.float64
 SPECTRA = ("preactivation_singular_values", "activation_singular_values", "nonlinearity_impact", "rows")
@@ -160,6 +161,60 @@ def test_which_of_several_answers_is_read_is_said(jacobians: bool) -> None:
     assert said[0].startswith("Several returns 2 tensors of numbers: the first, (3,) for every row, is read.")
     assert isthmus.diagnose(Several(alone=True), x, jacobians=jacobians).warnings == ()
     assert isthmus.diagnose(WithLoss(), x, jacobians=jacobians).warnings == ()  # a loss is no answer
+
+
+class Causal(nn.Module):
+    """An encoder that takes torch's own masks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            layer = nn.TransformerEncoderLayer(4, 2, 6, batch_first=True, dropout=0.0)
+            self.layers = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False).double()
+
+    def forward(self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None) -> Tensor:
+        """(n, tokens, 4)."""
+        return self.layers(src, mask=mask, src_key_padding_mask=src_key_padding_mask)
+
+
+class Built(nn.Module):
+    """The same, that makes the mask of the future itself."""
+
+    def __init__(self, inner: Causal) -> None:
+        super().__init__()
+        self.layers = inner.layers
+
+    def forward(self, src: Tensor) -> Tensor:
+        """(n, tokens, 4)."""
+        mask = nn.Transformer.generate_square_subsequent_mask(src.shape[1], dtype=src.dtype)
+        return self.layers(src, mask=mask)
+
+
+@pytest.mark.parametrize("jacobians", [True, False])
+@pytest.mark.parametrize("kind", [torch.bool, DOUBLE])
+def test_a_mask_of_what_tokens_may_see_belongs_to_no_row(jacobians: bool, kind: torch.dtype) -> None:
+    x = samples(30, 8, 4, dtype=DOUBLE)
+    future = torch.ones(8, 8, dtype=torch.bool).triu(1)
+    mask = future if kind is torch.bool else torch.zeros(8, 8, dtype=kind).masked_fill(future, -torch.inf)
+    module = Causal()
+    found = isthmus.diagnose(module, {"src": x, "mask": mask}, jacobians=jacobians)
+    assert_same(found.layers, isthmus.diagnose(Built(module), x, jacobians=jacobians).layers)
+    assert found.rank.upper == 8 * 4
+    parts = iter([{"src": part, "mask": mask} for part in x.split(10)])
+    assert_same(isthmus.diagnose(module, parts).layers, found.layers.isel(component=slice(0, 6)))
+
+
+def test_padding_that_is_added_as_minus_infinity_is_padding() -> None:
+    x, mask = samples(30, 6, 4, dtype=DOUBLE), real(30, 6)
+    added = torch.zeros(30, 6, dtype=DOUBLE).masked_fill(~mask, -torch.inf)
+    one, other = (
+        isthmus.diagnose(Causal(), {"src": x, "src_key_padding_mask": m}, jacobians=True) for m in (~mask, added)
+    )
+    assert_same(one.layers, other.layers)
+    assert other.layers["rows"].values.tolist() == [int(mask.sum())] * 6
+    with pytest.raises(DataError, match="NaN or infinite"):
+        isthmus.diagnose(Causal(), {"src": x, "src_key_padding_mask": added * torch.nan})
 
 
 def test_a_diagnosis_on_another_device_leaves_the_module_where_it_is() -> None:

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import isthmus
 from foreign_modules import samples
 from isthmus.diagnostics.moments import SomeRows
-from isthmus.errors import DataError
+from isthmus.errors import DataError, ShapeError
 from isthmus.reports import report, verdict_of
 
 DOUBLE = torch.float64
@@ -54,6 +54,35 @@ def test_batches_give_what_all_rows_at_once_give(how: str) -> None:
     assert "jacobian_singular_values" not in found.layers
     assert found.rank.upper == whole.rank.upper == 3
     assert (found.rank.lower, found.rank.evidence) == (0, {"activation_gaps": whole.rank.evidence["activation_gaps"]})
+
+
+@pytest.mark.parametrize("size", [1, 2, 9])
+def test_batches_of_a_row_or_two_give_what_all_rows_give_and_are_cut_together(size: int) -> None:
+    """Batches of one row were refused, and those of a few cut by the first alone."""
+    module, x = network(), samples(100, 6, dtype=DOUBLE)
+    module[4] = nn.Linear(16, 9, dtype=DOUBLE)
+    whole = isthmus.diagnose(module, x, jacobians=False)
+    found = isthmus.diagnose(module, DataLoader(TensorDataset(x), batch_size=size))
+    for name in FROM_BOTH:
+        assert np.allclose(found.layers[name], whole.layers[name], rtol=1e-6, atol=1e-7, equal_nan=True), name
+    assert found.rank.estimate == whole.rank.estimate == 4
+    assert found.cuts is not None
+    assert found.cuts.attrs["judges"] == 32
+
+
+def test_nothing_is_read_ahead_that_a_limit_may_leave_unread() -> None:
+    read: list[int] = []
+
+    def rows() -> Iterator[Tensor]:
+        for i, row in enumerate(samples(100, 6, dtype=DOUBLE).split(1)):
+            read.append(i)
+            yield row
+
+    isthmus.diagnose(network(), rows(), limits=isthmus.Limits(rows=10))
+    assert len(read) <= 11
+    read.clear()
+    isthmus.diagnose(network(), rows(), limits=isthmus.Limits(seconds=1e-9))
+    assert len(read) == 2
 
 
 def test_rows_and_seconds_end_it_and_it_says_so() -> None:
@@ -133,8 +162,10 @@ def test_what_cannot_be_streamed_is_refused() -> None:
         isthmus.diagnose(module, batches(x), jacobians=True)
     with pytest.raises(DataError, match="gave no batch"):
         isthmus.diagnose(module, iter(()))
-    with pytest.raises(DataError, match="at least 2 rows"):
-        isthmus.diagnose(module, batches(x, 1))
+    with pytest.raises(DataError, match="at least 2 rows of finite numbers, got one"):
+        isthmus.diagnose(module, batches(x[:1]))
+    with pytest.raises(ShapeError, match="batches of one kind of row"):
+        isthmus.diagnose(module, iter([x[:1], x[:1, :4]]))
     bad = x.clone()
     bad[15] = torch.nan
     with pytest.raises(DataError, match="finite"):

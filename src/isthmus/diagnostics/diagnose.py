@@ -130,7 +130,7 @@ def diagnose(
     if is_stream(x):
         assert isinstance(x, Iterable)
         with random_state_kept(network):  # loaders draw from it
-            return _by_forward_passes(network, Stream.of_batches(x), limits, hear)
+            return _by_forward_passes(network, Stream.of_batches(x, limits), limits, hear)
     samples = Samples.of(x)
     if jacobians is False:
         return _by_forward_passes(network, Stream.of_samples(samples), limits, hear)
@@ -206,7 +206,7 @@ def _by_forward_passes(network: nn.Module, stream: Stream, limits: Limits, hear:
         reading = rank_without_jacobians(session, found, gaps, num_inputs=stream.first.num_inputs)
         cuts, hindrance = None, f"the data were read {found.ended}" if found.ended else found.plan.hindrance
         if not found.ended:  # whoever ends the passes early wants no more of them
-            cuts = narrow_places(session, stream.first, found.plan, suggested=reading.estimate, most_places=2)
+            cuts = narrow_places(session, stream.few, found.plan, suggested=reading.estimate, most_places=2)
         rank = judged(reading, cuts, hindrance=hindrance, narrower_than=fewest_numbers(session))
     ended = f"The data were read {found.ended}: {found.num:,} samples; no cut has judged the rank."
     said = [ended] if found.ended else uncut(found.plan)

@@ -6,6 +6,7 @@ With derivatives, of data in memory: `diagnose`. What is summed: `layer_sums`.
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import torch
 
@@ -21,6 +22,9 @@ from isthmus.tasks.arrays import counted
 from isthmus.theory import RankEstimate
 from isthmus.training.limits import Limits
 
+LEAST = 2  # rows, by which a module is looked at
+# read ahead of the passes, for cuts: 32 rows that judge, and as many that choose directions as are enough
+AHEAD, AHEAD_BYTES = 160, 64 * 2**20
 HEARD_EVERY = 5.0  # seconds between two sentences of progress
 
 
@@ -29,34 +33,48 @@ class Stream:
     """Data that come batch by batch.
 
     Attributes:
-        first: the first batch, by which the module is looked at.
+        first: the first batch, or as many as have two rows, by which the module is looked at.
         others: the batches after it, once.
+        few: rows by which it is cut; the first batches together where these are small.
         total: samples in all; None where nobody knows.
     """
 
     first: Samples
     others: Iterator[Samples]
+    few: Samples
     total: int | None = None
 
     @classmethod
     def of_samples(cls, samples: Samples) -> "Stream":
         """Data in memory as one batch, which is cut as memory asks."""
-        return cls(samples, iter(()), samples.num)
+        return cls(samples, iter(()), samples, samples.num)
 
     @classmethod
-    def of_batches(cls, batches: Iterable[object]) -> "Stream":
+    def of_batches(cls, batches: Iterable[object], limits: Limits) -> "Stream":
         """What a DataLoader or any iterable of batches gives: tensors, tuples, dicts; of a list only its first entry.
 
         A list is what a DataLoader makes of (input, target): the target has no part in a forward pass.
 
         Raises:
-            DataError: no batch comes, the first has fewer than 2 rows, or the loader fails.
+            DataError: no batch comes, there are fewer than 2 rows, or the loader fails.
         """
         found = _batches(batches)
         first = next(found, None)
         if first is None:
             raise DataError("diagnose(module, data): the loader gave no batch. Is its data set empty?")
-        return cls(first, found)
+        while first.num < LEAST and (after := next(found, None)) is not None:
+            first = first.with_rows(after)
+        if first.num < LEAST:
+            raise DataError(f"diagnose(module, data): needs at least {LEAST} rows of finite numbers, got one.")
+        # what a limit may leave unread is not read ahead
+        wanted = first.num if limits.seconds is not None else min(limits.rows or AHEAD, AHEAD)
+        few, ahead = first, list[Samples]()
+        while few.num < wanted and few.num_bytes < AHEAD_BYTES and (after := next(found, None)) is not None:
+            ahead.append(after)
+            if not few.is_like(after):
+                break
+            few = few.with_rows(after)
+        return cls(first, chain(ahead, found), few)
 
 
 def is_stream(x: object) -> bool:
@@ -79,13 +97,9 @@ def _batches(batches: Iterable[object]) -> Iterator[Samples]:
                 f"diagnose(module, data): the loader failed behind {number:,} batches ({counted(rows, 'row')})"
                 f": {type(error).__name__}: {' '.join(str(error).split())[:300]}"
             ) from error
-        part = _samples_of(batch, least=1 if number else 2)
+        part = Samples.of(batch[0] if isinstance(batch, list) and batch else batch, least=1)
         number, rows = number + 1, rows + part.num
         yield part
-
-
-def _samples_of(batch: object, *, least: int) -> Samples:
-    return Samples.of(batch[0] if isinstance(batch, list) and batch else batch, least=least)
 
 
 @dataclass(slots=True, eq=False)
@@ -120,7 +134,7 @@ def streamed(session: DiagnosisSession, stream: Stream, limits: Limits, *, progr
         structure.readings, live=session.live_bytes(), memory=limits.memory, samples_seen=session.size,
         total=stream.total, is_masked=stream.first.real_tokens is not None,
     )  # fmt: skip
-    plan = plan_cuts(session, stream.first, budget)
+    plan = plan_cuts(session, stream.few, budget)
     cost = _announcement(budget, plan, stream, len(structure.readings))
     progress(cost)
     listener, names = SumOverData(stream.total, session.axes), Names(session.streamed.module)
