@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from torch import float64, nn
 
 from isthmus.diagnostics.covariance_factor import EXACT_WORK, PRODUCT_ROWS
+from isthmus.diagnostics.data_flow import ResidualBlock
 from isthmus.diagnostics.derivatives import EXACT_OUTPUTS, PROJECTIONS
 from isthmus.diagnostics.moments import SOME_ROWS, WIDEST
 from isthmus.diagnostics.recording import Reading
@@ -77,6 +78,7 @@ def budget_for(
     memory: int | None,
     samples_seen: int,
     num_samples: int,
+    blocks: Sequence[ResidualBlock] = (),
 ) -> Budget:
     """Batches that keep within `memory`.
 
@@ -88,6 +90,7 @@ def budget_for(
         memory: bytes, None for 2 GiB.
         samples_seen: how many samples that evaluation had.
         num_samples: how many there are.
+        blocks: residual blocks, behind which moments of the stream are taken.
 
     Raises:
         DataError: not even one sample fits.
@@ -95,6 +98,7 @@ def budget_for(
     allowed = DEFAULT_MEMORY if memory is None else memory
     times = num_samples / samples_seen
     fixed = 8 * sum(p.numel() for p in module.parameters()) + sum(_bytes_of(r, times) for r in readings)
+    fixed += sum(8 * _moments(block.features) for block in blocks)
     fixed += max((8 * PATCH_COPIES * _patches_kept(r, times) for r in readings), default=0)
     fixed += min(HOLES, allowed // 16, int(sum(unfolded_bytes(r) for r in readings) * times))
     rows = PROJECTIONS if num_outputs > EXACT_OUTPUTS else num_outputs
@@ -125,6 +129,7 @@ def streaming_budget(
     memory: int | None,
     samples_seen: int,
     total: int | None,
+    blocks: Sequence[ResidualBlock] = (),
     is_masked: bool = False,
 ) -> Budget:
     """Batches for forward passes alone: no copy of the module, no points; one covariance is decomposed at a time.
@@ -138,6 +143,7 @@ def streaming_budget(
         memory: bytes, None for 4 GiB.
         samples_seen: how many samples that evaluation had.
         total: how many will come; None where nobody knows.
+        blocks: residual blocks, behind which moments of the stream are taken.
         is_masked: whether some tokens are padding, which rows leave out.
 
     Raises:
@@ -146,8 +152,14 @@ def streaming_budget(
     allowed = STREAMING_MEMORY if memory is None else memory
     times = None if total is None else total / samples_seen
     fixed = live[0] + sum(_kept_bytes(r, times) for r in readings)
-    closing = int(SCATTER * 8 * max(_decomposed(r, times, samples_seen) for r in readings))
-    beside = max(_beside_layer(r, times, is_masked=is_masked) for r in readings)
+    own = readings[0].z.element_size()
+    fixed += sum(_sums_bytes(block.features, own) for block in blocks)
+    decomposed = [_decomposed(r, times, samples_seen) for r in readings]
+    closing = int(SCATTER * 8 * max(*decomposed, 0, *(EIGEN_COPIES * min(b.features, WIDEST) ** 2 for b in blocks)))
+    beside = max(
+        *(_beside_layer(r, times, is_masked=is_masked) for r in readings), 0,
+        *(_copies(block.shape.numel(), block.features, own, times) for block in blocks),
+    )  # fmt: skip
     forward = int(SCATTER * (live[1] + beside / samples_seen))
     least = fixed + max(forward, closing)
     if least > allowed:
@@ -162,12 +174,16 @@ def streaming_budget(
 def _kept_bytes(reading: Reading, times: float | None) -> int:
     """Of what enters and what the activation makes of z: the sums, or rows; of convolutions z, and W by groups."""
     (height, width), own = reading.call.matrix.shape, reading.z.element_size()
-    left = 8 * height**2 if height <= WIDEST else own * SOME_ROWS * height
+    left = _sums_bytes(height, own)
     if reading.call.convolution is not None:
         return own * (_patches_kept(reading, times) + height * width) + 2 * left
-    entered = 8 * width**2 if width <= WIDEST else own * SOME_ROWS * width
     is_new = reading.source is None and reading.twin is None
-    return is_new * entered + reading.is_bent * left
+    return is_new * _sums_bytes(width, own) + reading.is_bent * left
+
+
+def _sums_bytes(width: int, own: int) -> int:
+    """Of the moments of rows so wide, or of some of these rows."""
+    return 8 * width**2 if width <= WIDEST else own * SOME_ROWS * width
 
 
 def _beside_layer(reading: Reading, times: float | None, *, is_masked: bool) -> int:
@@ -233,12 +249,13 @@ def _weight_gradients(reading: Reading) -> int:
 def _bytes_of(reading: Reading, times: float) -> int:
     """Weights in float64, and accumulators with their temporaries."""
     height, width = reading.call.matrix.shape
+    return 8 * (height * width + max(_moments(width), _patches_kept(reading, times)) + _moments(height))
 
-    def moments(size: int) -> int:
-        copies = 3 if size <= SMALL else EIGEN_COPIES
-        return copies * size * size if size <= WIDEST else 2 * SOME_ROWS * size
 
-    return 8 * (height * width + max(moments(width), _patches_kept(reading, times)) + moments(height))
+def _moments(width: int) -> int:
+    """Numbers in an accumulator of rows so wide, with its temporaries."""
+    copies = 3 if width <= SMALL else EIGEN_COPIES
+    return copies * width * width if width <= WIDEST else 2 * SOME_ROWS * width
 
 
 def give_back(size: int | None = None) -> None:

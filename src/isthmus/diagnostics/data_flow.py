@@ -13,6 +13,8 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from isthmus.diagnostics.recording import Listener, Reading
 from isthmus.diagnostics.recurrences import Recurrence
 
+IMAGES = 3  # axes above which channels come second
+
 
 @dataclass(frozen=True, slots=True)
 class ResidualBlock:
@@ -22,11 +24,18 @@ class ResidualBlock:
         ordinal: number of the sum among the sums of two tensors of one shape.
         branch: which of its two terms is F(A), 0 or 1.
         layers: indices of the calls of weight matrices inside F.
+        shape: of the sum, for the samples that were seen.
     """
 
     ordinal: int
     branch: int
     layers: tuple[int, ...]
+    shape: torch.Size = torch.Size()
+
+    @property
+    def features(self) -> int:
+        """Numbers of one token or pixel: of images the channels, which come second."""
+        return self.shape[1] if len(self.shape) > IMAGES else self.shape[-1]
 
 
 class Provenance(Listener):
@@ -44,10 +53,11 @@ class Provenance(Listener):
         self.total_bytes = 0
         self._node = WeakTensorKeyDictionary()
         self._constants = {t.untyped_storage().data_ptr() for t in (*module.parameters(), *module.buffers())}
-        self._sums: list[tuple[int, int, int]] = []
+        self._sums: list[tuple[int, torch.Size, int, int]] = []
         self.inputs = {self._new(t, ()) for t in inputs}
         self.unknown: set[int] = set()
         self._end = -1
+        self._blocks: list[ResidualBlock] | None = None
 
     def closed(self, reading: Reading) -> None:
         """Keep what is known of a layer, without its tensors."""
@@ -55,7 +65,7 @@ class Provenance(Listener):
 
     def summed(self, ordinal: int, terms: tuple[Tensor, Tensor]) -> None:
         """Note the two terms of a sum."""
-        self._sums.append((ordinal, self._of(terms[0]), self._of(terms[1])))
+        self._sums.append((ordinal, terms[0].shape, self._of(terms[0]), self._of(terms[1])))
 
     def recurred(self, found: Mapping[int, Recurrence], hidden: int) -> None:
         """Count the gates that a recurrence computes inside."""
@@ -95,8 +105,13 @@ class Provenance(Listener):
 
     def blocks(self) -> list[ResidualBlock]:
         """The residual blocks in the order of their sums: one term of the sum is an ancestor of the other."""
+        if self._blocks is None:
+            self._blocks = self._found_blocks()
+        return self._blocks
+
+    def _found_blocks(self) -> list[ResidualBlock]:
         out: list[ResidualBlock] = []
-        for ordinal, *terms in self._sums:
+        for ordinal, shape, *terms in self._sums:
             for branch in (0, 1):
                 stream, end = terms[1 - branch], terms[branch]
                 above = self.ancestors(end)
@@ -108,7 +123,7 @@ class Provenance(Listener):
                     if n in above and n not in before and stream in self.ancestors(n)
                 ]  # fmt: skip
                 if inside:
-                    out.append(ResidualBlock(ordinal, branch, tuple(inside)))
+                    out.append(ResidualBlock(ordinal, branch, tuple(inside), shape))
         return out
 
     def _of(self, tensor: Tensor) -> int:

@@ -90,9 +90,10 @@ def diagnose(
           jacobian_singular_value_errors and tangent_kernel_trace_error;
         - of a `LeakyResNet` also position and cost_of_identity, and with y and ridge kinetic_energy, hamiltonian
           (4-point average), rank_from_hamiltonian, momentum_norm, stationarity (see `leaky_diagnosis`);
-        - of residual sums A + F(A) in any other module, in the row of the last matrix of F: block, position,
-          cost_of_identity, kinetic_energy, and with y and ridge hamiltonian, the derivative by a gate on the branch and
-          on its penalty, and momentum_norm (*heuristic*, see `stream_costs`);
+        - of residual sums A + F(A) in any other module, in the row of the last matrix of F: block, position, and of the
+          stream behind it stream_singular_values (centred, over sqrt(n)), stream_dimension (gap integer) and
+          stream_rank_99; with derivatives cost_of_identity and kinetic_energy, and with y and ridge hamiltonian, the
+          derivative by a gate on the branch and on its penalty, and momentum_norm (*heuristic*, see `stream_costs`);
         - of attention, by head, in the row of its output projection: qk_rank and ov_rank, of W_Q^T W_K and W_O W_V
           above rounding, qk_rank_99 and ov_rank_99, their singular values (biases and rotations by position left
           out), and balance_gap, what the factors weigh beyond the nuclear norms: 0 at minima with weight decay;

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from isthmus.diagnostics.budget import HOLES, give_back, unfolded_bytes
+from isthmus.diagnostics.data_flow import IMAGES, ResidualBlock
 from isthmus.diagnostics.matrix_calls import Convolution, MatrixCall
 from isthmus.diagnostics.moments import SOME_ROWS, Moments, SomeRows, moments_for
 from isthmus.diagnostics.recording import Listener, Reading
@@ -35,6 +36,23 @@ class StateSums:
 
 
 @dataclass(slots=True, eq=False)
+class StreamSums:
+    """The residual stream behind one block, on all data.
+
+    Attributes:
+        block: its number, from 1.
+        position: the share of the blocks that it ends.
+        left: moments of the stream, tokens and pixels as rows.
+        rows: how many were seen.
+    """
+
+    block: int
+    position: float
+    left: Moments
+    rows: int = 0
+
+
+@dataclass(slots=True, eq=False)
 class LayerSums:
     """One call of a weight matrix on all data.
 
@@ -55,6 +73,7 @@ class LayerSums:
         lost: sum of |before - after|^2 over the data.
         size: sum of |before|^2.
         recurrent: what the states of a recurrence do whose input matrix this is; None for anything else.
+        stream: the residual stream behind the block of which this is the last layer; None for anything else.
     """
 
     name: str
@@ -73,6 +92,7 @@ class LayerSums:
     lost: float = 0.0
     size: float = 0.0
     recurrent: StateSums | None = None
+    stream: StreamSums | None = None
 
     @property
     def weight(self) -> Tensor:
@@ -86,9 +106,14 @@ class SumOverData(Listener):
     Args:
         num_samples: how many samples will come in all; None where nobody knows.
         axes: which axis of every layer's input counts samples.
+        blocks: residual blocks, behind which the stream is looked at.
     """
 
-    def __init__(self, num_samples: int | None, axes: Sequence[int | None] = ()) -> None:
+    def __init__(
+        self, num_samples: int | None, axes: Sequence[int | None] = (), blocks: Sequence[ResidualBlock] = ()
+    ) -> None:
+        self._blocks = {block.ordinal: (k, block) for k, block in enumerate(blocks, 1)}
+        self._summed: tuple[int, ResidualBlock] | None = None
         self.num_samples, self.axes, self.batch = num_samples, axes, 0
         self.layers: list[LayerSums] = []
         self._real: Tensor | None = None
@@ -139,6 +164,23 @@ class SumOverData(Listener):
         layer.answered = layer.answered or moments_for(expected, rows.shape[1])
         layer.answered.add(rows)
 
+    def summed(self, ordinal: int, terms: tuple[Tensor, Tensor]) -> None:
+        """Before the sum of a stream with its branch: what comes next is the stream behind the block."""
+        del terms
+        self._summed = self._blocks.get(ordinal)
+
+    def saw(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], reading: Reading | None) -> None:
+        """Take moments of the stream right behind a block."""
+        del inputs, reading
+        (k, block), self._summed = self._summed or (0, None), None
+        if block is None or not outputs:
+            return
+        rows, layer = rows_of_stream(outputs[0].detach(), self._real), self.layers[max(block.layers)]
+        if layer.stream is None:
+            layer.stream = StreamSums(k, k / len(self._blocks), moments_for(self._expected(rows), rows.shape[1]))
+        layer.stream.left.add(rows)
+        layer.stream.rows += len(rows)
+
     def recurred(self, found: Mapping[int, Recurrence], hidden: int) -> None:
         """Take moments of hidden states."""
         del hidden
@@ -176,6 +218,16 @@ class SumOverData(Listener):
             matrix, bias = call.matrix.detach(), None if call.bias is None else call.bias.detach().double()
             self.layers.append(LayerSums(reading.name, matrix, bias, call.convolution, reading.source, reading.twin))
         return self.layers[reading.index]
+
+
+def rows_of_stream(tensor: Tensor, real: Tensor | None) -> Tensor:
+    """Samples and tokens that are no padding as rows, features last; channels are the features of images."""
+    features_last = tensor.movedim(1, -1) if tensor.ndim > IMAGES else tensor
+    rows = features_last.reshape(-1, features_last.shape[-1])
+    if real is None or len(rows) != real.numel():
+        return rows
+    tokens_first = tensor.ndim == IMAGES and tensor.shape[:2] == real.mT.shape != real.shape
+    return rows[(real.mT if tokens_first else real).reshape(-1)]
 
 
 def _input_moments(reading: Reading, expected: int | None) -> Moments:

@@ -94,7 +94,7 @@ class DiagnosisSession:
         readings = self.structure.readings
         found = budget_for(
             self.exact.module, readings, per_sample=per_sample, num_outputs=self.num_outputs, memory=memory,
-            samples_seen=self.size, num_samples=self.samples.num,
+            samples_seen=self.size, num_samples=self.samples.num, blocks=self.structure.blocks(),
         )  # fmt: skip
         if self.fixed_size:
             return found.with_batches_of(self.samples.num)
@@ -147,7 +147,7 @@ class DiagnosisSession:
 
     def sums(self, size: int, heard: Callable[[Tensor, int], None]) -> list[LayerSums]:
         """All data once, without gradients; `heard` gets every batch of outputs with the number of its first row."""
-        listener = SumOverData(self.samples.num, self.axes)
+        listener = SumOverData(self.samples.num, self.axes, self.structure.blocks())
         names = Names(self.streamed.module)
         with torch.no_grad(), threads_of_torch():
             for start, part in self.batches(size):

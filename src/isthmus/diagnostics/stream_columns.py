@@ -1,18 +1,20 @@
 """Columns of the table for networks with a residual stream: a leaky network's own, and those of any residual module.
 
-The numbers come from `leaky` and `stream_costs`; here they find their rows: a block stands at its last weight layer.
+The numbers come from `leaky`, `stream_costs` and `layer_sums`; here they find their rows: a block stands at its last
+weight layer.
 """
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
 
-from isthmus.diagnostics.layer_sums import LayerSums
+from isthmus.diagnostics.gaps import gap_integer
+from isthmus.diagnostics.layer_sums import LayerSums, StreamSums
 from isthmus.diagnostics.leaky import leaky_diagnosis
 from isthmus.diagnostics.objective import LossOverData
 from isthmus.diagnostics.session import DiagnosisSession
@@ -21,8 +23,10 @@ from isthmus.errors import NumericalWarning
 from isthmus.networks import LeakyResNet, walk
 from isthmus.theory import features, layer_gamma, relaxed_norm
 from isthmus.theory.inputs import Real
+from isthmus.theory.spectra import energy_rank
 
 COST_SAMPLES = 256
+SHARE = 0.99
 _LEAKY = (
     "hamiltonian", "rank_from_hamiltonian", "cost_of_identity", "kinetic_energy", "momentum_norm", "stationarity"
 )  # fmt: skip
@@ -67,6 +71,34 @@ def _put(table: xr.Dataset, name: str, values: np.ndarray) -> None:
     table[name] = (("layer",), np.concatenate([[math.nan], values, [math.nan]]))
 
 
+def add_stream_spectra(table: xr.Dataset, layers: Sequence[LayerSums]) -> None:
+    """Number and position of residual blocks, and the spectrum of the stream behind each; no derivatives are needed.
+
+    Args:
+        table: gets the columns, NaN outside of blocks; nothing if the module has no residual block.
+        layers: its rows.
+    """
+    found = {place: layer.stream for place, layer in enumerate(layers) if layer.stream is not None}
+    if not found:
+        return
+    spectra = {place: stream.left.factor().values.cpu() for place, stream in found.items()}
+    numbers: dict[str, Callable[[StreamSums, Tensor], float]] = {
+        "block": lambda stream, _: stream.block,
+        "position": lambda stream, _: stream.position,
+        "stream_dimension": lambda stream, s: gap_integer(s, rows=stream.rows, width=len(s)),
+        "stream_rank_99": lambda _, s: int(energy_rank(s, share=SHARE)),
+    }
+    for name, number in numbers.items():
+        column = np.full(len(layers), math.nan)
+        for place, stream in found.items():
+            column[place] = number(stream, spectra[place])
+        table[name] = (("layer",), column)
+    values = np.full((len(layers), max(map(len, spectra.values()))), math.nan)
+    for place, spectrum in spectra.items():
+        values[place, : len(spectrum)] = spectrum.numpy()
+    table["stream_singular_values"] = (("layer", "along_stream"), values)
+
+
 def add_stream_columns(
     table: xr.Dataset,
     session: DiagnosisSession,
@@ -76,7 +108,7 @@ def add_stream_columns(
     loss: LossOverData | None,
     ridge: Real | None,
 ) -> None:
-    """Block number, position, cost of identity and kinetic energy of residual blocks; with a loss also Hamiltonians.
+    """Cost of identity and kinetic energy of residual blocks; with a loss also Hamiltonians.
 
     Args:
         table: gets the columns, NaN outside of blocks; nothing if the module has no residual block.
@@ -93,8 +125,6 @@ def add_stream_columns(
     few = torch.linspace(0, session.samples.num - 1, min(COST_SAMPLES, batch, session.samples.num)).long()
     costs = stream_costs(session.exact, session.samples.at(few, session.exact.dtype, session.exact.device), blocks)
     columns: dict[str, Sequence[float]] = {
-        "block": [float(k) for k in range(1, len(blocks) + 1)],
-        "position": [k / len(blocks) for k in range(1, len(blocks) + 1)],
         "cost_of_identity": costs.cost_of_identity,
         "kinetic_energy": costs.kinetic_energy,
     }

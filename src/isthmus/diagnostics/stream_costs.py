@@ -15,7 +15,7 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from isthmus.diagnostics.data_flow import ResidualBlock
 from isthmus.diagnostics.evaluation import record
-from isthmus.diagnostics.layer_sums import LayerSums
+from isthmus.diagnostics.layer_sums import LayerSums, rows_of_stream
 from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.objective import LossOverData
 from isthmus.diagnostics.recording import Listener, Reading
@@ -62,12 +62,8 @@ class _Costs(Listener):
 
 
 def _rows(tensor: Tensor, real: Tensor | None) -> Tensor:
-    """Samples and tokens that are no padding as rows, features last; channels are the features of images."""
-    features_last = tensor.movedim(1, -1) if tensor.ndim > 3 else tensor
-    rows = features_last.detach().reshape(-1, features_last.shape[-1]).double()
-    if real is not None and len(rows) == real.numel():
-        tokens_first = tensor.ndim == 3 and tensor.shape[:2] == real.mT.shape != real.shape
-        rows = rows[(real.mT if tokens_first else real).reshape(-1)]
+    """Some rows of the stream, spread evenly."""
+    rows = rows_of_stream(tensor.detach(), real).double()
     return rows[:: max(1, -(-len(rows) // ROWS))]
 
 

@@ -132,12 +132,12 @@ def streamed(session: DiagnosisSession, stream: Stream, limits: Limits, *, progr
     structure = session.structure
     budget = streaming_budget(
         structure.readings, live=session.live_bytes(), memory=limits.memory, samples_seen=session.size,
-        total=stream.total, is_masked=stream.first.real_tokens is not None,
+        total=stream.total, blocks=structure.blocks(), is_masked=stream.first.real_tokens is not None,
     )  # fmt: skip
     plan = plan_cuts(session, stream.few, budget)
     cost = _announcement(budget, plan, stream, len(structure.readings))
     progress(cost)
-    listener, names = SumOverData(stream.total, session.axes), Names(session.streamed.module)
+    listener, names = SumOverData(stream.total, session.axes, structure.blocks()), Names(session.streamed.module)
     begin = heard = time.monotonic()
     num, ended, rows, most = 0, "", limits.rows, 0
     with torch.no_grad(), threads_of_torch():

@@ -16,6 +16,7 @@ from isthmus.diagnostics.leaves import skipped_leaves
 from isthmus.diagnostics.narrow_places import CutPlan
 from isthmus.diagnostics.recurrent_columns import add_recurrent_columns
 from isthmus.diagnostics.session import DiagnosisSession
+from isthmus.diagnostics.stream_columns import add_stream_spectra
 from isthmus.diagnostics.table import table_of
 
 
@@ -27,11 +28,12 @@ def uncut(plan: CutPlan) -> list[str]:
 def whole_table(
     session: DiagnosisSession, network: nn.Module, layers: list[LayerSums], derivatives: Derivatives | None
 ) -> xr.Dataset:
-    """The table by layer; what depends on a residual stream is added by `stream_columns`."""
+    """The table by layer; what a residual stream costs is added by `stream_columns`."""
     table = table_of(layers, derivatives)
     add_head_columns(table, network)
     add_convolution_columns(table, layers, session.structure.readings)
     add_recurrent_columns(table, layers)
+    add_stream_spectra(table, layers)
     return table
 
 

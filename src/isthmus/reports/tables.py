@@ -26,6 +26,7 @@ _LAYER_COLUMNS = {
     "frequency_pairs": "of",
     "state_dimension": "states, gap",
     "state_rank_99": "states, 99 %",
+    "stream_rank_99": "stream, 99 %",
     "position": "position",
     "cost_of_identity": "cost of identity",
     "kinetic_energy": "kinetic energy",
@@ -49,6 +50,7 @@ _LAYER_WORDS = {
     "frequencies x channels, 99 %": "of a convolution: directions with 99 % of the energy, frequency by frequency",
     "states, gap": "of a recurrent layer: directions of its states before the largest gap",
     "states, 99 %": "of a recurrent layer: directions that hold 99 % of the variance of its states",
+    "stream, 99 %": "of a residual block: directions that hold 99 % of the variance of the stream behind it",
     "cost of identity": "what it costs to carry the representation on as it is",
     "kinetic energy": "what it costs to change the representation here",
     "Hamiltonian": "constant over depth at a minimum of a leaky network of small steps",
@@ -71,6 +73,7 @@ _SHORT_COLUMNS = {
 # what the layers of a block and the heads in it range over
 _BLOCK_COLUMNS = {
     "rank_99": "99 %",
+    "stream_rank_99": "stream, 99 %",
     "nonlinearity_impact": "nonlin.",
     "qk_rank_99": "QK 99 %",
     "ov_rank_99": "OV 99 %",
