@@ -300,3 +300,12 @@ def test_a_checkpoint_with_its_state_below_a_key_is_diagnosed(here: Path, capsys
     capsys.readouterr()
     assert run([*asked, "--replace"]) == 2
     assert "Add --key NAME (ema, net)" in capsys.readouterr().err
+
+
+def test_a_device_is_named_or_refused_in_one_line(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["diagnose", "net.safetensors", "--data", "rows.csv", "--device"]
+    assert run([*words, "cpu"]) == 0
+    assert "--device cpu" in (here / "runs" / "net-diagnosis.html").read_text()
+    capsys.readouterr()
+    assert run([*words, "meta", "--replace"]) == 2
+    assert "--device meta: needs cpu, cuda" in capsys.readouterr().err

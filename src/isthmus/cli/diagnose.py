@@ -46,6 +46,9 @@ class DiagnosisRequest:
     ] = None
     max_seconds: Annotated[float | None, typer.Option(help="End the forward passes after so many seconds.")] = None
     rows: Annotated[int | None, typer.Option(help="End the forward passes after so many samples.")] = None
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda, or auto for a GPU where there is one; default cpu.")
+    ] = None
     export: Annotated[
         Path | None, typer.Option(help="A .json to write: errors by rank of every layer, rank_pattern for peft.")
     ] = None
@@ -71,7 +74,7 @@ class DiagnosisRequest:
     def command(self) -> str:
         """The command line that asks for the same, without the place of the page."""
         words = ["isthmus", "diagnose", str(self.model), "--data", self.data]
-        for name in ("target", "classes", "ridge", "factory", "key", "memory", "loss", "max_seconds", "rows"):
+        for name in ("target", "classes", "ridge", "factory", "key", "memory", "loss", "max_seconds", "rows", "device"):
             value = getattr(self, name)
             if value is not None:
                 words += [_option(name), f"{value:g}" if isinstance(value, float) else str(value)]

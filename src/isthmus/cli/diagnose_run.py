@@ -28,6 +28,7 @@ from isthmus.diagnostics.samples import Inputs
 from isthmus.discovery.chains.running_cost import num_parameters
 from isthmus.discovery.files.models import LoadedModel, read_model_file
 from isthmus.errors import DataError, IsthmusError
+from isthmus.networks.devices import device_argument
 from isthmus.reports import block_table, cut_table, report, short_layer_table, verdict_of
 from isthmus.reports.tables import TableText
 from isthmus.tasks import Kind, read_table
@@ -63,6 +64,7 @@ def diagnose_to(page: Path, request: DiagnosisRequest, *, say: Callable[[str], N
     Raises:
         DataError: the model or the data cannot be read or do not fit; one line says why.
     """
+    _check_device(request.device)
     read = read_model_file(request.model, factory=request.factory, key=request.key)
     given = diagnosis_data(request.data, read, target=request.target, classes=request.classes)
     if request.ridge is not None and given.y is None:
@@ -76,7 +78,7 @@ def diagnose_to(page: Path, request: DiagnosisRequest, *, say: Callable[[str], N
     def diagnosed(x: Inputs) -> Diagnosis:
         return diagnose(
             read.module, x, given.y, jacobians=request.jacobians, ridge=request.ridge, loss=loss, limits=limits,
-            progress=say if is_long else None,
+            progress=say if is_long else None, device=request.device,
         )  # fmt: skip
 
     found = _first_that_works(diagnosed, given)
@@ -90,6 +92,18 @@ def diagnose_to(page: Path, request: DiagnosisRequest, *, say: Callable[[str], N
         write_text(request.export, json.dumps(rank_budgets(found), indent=1, ensure_ascii=False) + "\n")
         terminal().print(Text(f"Ranks: {request.export}"), soft_wrap=True)
     return ExitCode.DONE
+
+
+def _check_device(device: str | None) -> None:
+    """Refuse what torch does not see, in one line.
+
+    Raises:
+        DataError: --device is none of its devices.
+    """
+    try:
+        device_argument(device, f"--device {device}")
+    except ValueError as error:
+        raise DataError(str(error)) from None
 
 
 def _first_that_works(diagnosed: Callable[[Inputs], Diagnosis], given: DiagnosisData) -> Diagnosis:
