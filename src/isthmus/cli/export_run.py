@@ -41,8 +41,8 @@ PARTS = ("encoder", "decoder", "network")
 MOST_PLACES = 3  # named of each kind on the terminal
 _PARTICULAR = re.compile(r" \([^()]*\)$")
 _NUMBERS = (
-    "relative_error", "error_bound", "parameters_before", "parameters_after", "flops_before", "flops_after",
-    "seconds_before", "seconds_after", "speedup", "speedup_interval",
+    "relative_error", "error_bound", "rows_reporting", "parameters_before", "parameters_after", "flops_before",
+    "flops_after", "seconds_before", "seconds_after", "speedup", "speedup_interval",
 )  # fmt: skip
 
 
@@ -101,7 +101,16 @@ def compress_in(
     files = _write(folder, {"network": (found.module, x)}, facts, onnx=request.onnx)
     _print_moves(found)
     _show(_table(found), folder, files)
+    if found.changes:
+        terminal().print(_premise(found.rows_reporting))
     return ExitCode.DONE if found.changes or found.was_tried else ExitCode.DOUBTFUL
+
+
+def _premise(rows: int) -> str:
+    return (
+        f"The bound takes fresh rows as draws like these. What happens on fewer than 3 in {rows} of them, the {rows} "
+        "that had no say do not show: rows of a rarer kind may be further off. More rows show more."
+    )
 
 
 def _numbers_of(coordinates: Tensor, rank: int, x: Tensor) -> str:

@@ -184,6 +184,15 @@ def _kind(t: Tensor) -> tuple[torch.Size, torch.dtype, torch.device]:
     return t.shape[1:], t.dtype, t.device
 
 
+def row_ranges(num: int, size: int) -> list[tuple[int, int]]:
+    """(first, end) of batches of so many rows; a single one left over goes with the batch before.
+
+    Batch norms without running statistics normalise no single row.
+    """
+    starts = [start for start in range(0, num, size) if start == 0 or size == 1 or num - start > 1]
+    return [*zip(starts, [*starts[1:], num], strict=True)]
+
+
 def masks_nothing(name: str, mask: object) -> bool:
     """Whether an input of this name is a mask that marks no padding, and may as well be left out."""
     if name not in _MASKS or not isinstance(mask, Tensor):

@@ -99,8 +99,8 @@ _FIT = (
     "rank",
 )
 _COMPRESSED = (
-    "relative_error", "error_bound", "speedup", "speedup_interval", "seconds_before", "seconds_after", "flops_before",
-    "flops_after", "parameters_before", "parameters_after", "refused", "was_tried", "is_unchanged",
+    "relative_error", "error_bound", "rows_reporting", "speedup", "speedup_interval", "seconds_before", "seconds_after",
+    "flops_before", "flops_after", "parameters_before", "parameters_after", "refused", "was_tried", "is_unchanged",
 )  # fmt: skip
 
 

@@ -49,11 +49,28 @@ def test_folds_keep_groups_and_blocks_whole() -> None:
     assert len(folds(91, seed=0, groups=np.arange(91) % 2)) == 2
 
 
-@pytest.mark.parametrize(("num_rows", "sizes"), [(5, (1, 2, 2)), (60, (28, 12, 20)), (500, (300, 100, 100))])
+@pytest.mark.parametrize(
+    ("num_rows", "sizes"), [(5, (1, 2, 2)), (60, (28, 12, 20)), (300, (140, 60, 100)), (900, (540, 180, 180))]
+)
 def test_of_three_parts_each_row_is_in_one(num_rows: int, sizes: tuple[int, int, int]) -> None:
     parts = three_parts(num_rows, seed=0)
     assert tuple(map(len, parts)) == sizes
     assert sorted(int(i) for part in parts for i in part) == list(range(num_rows))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_that_lie_far_off_are_dealt_to_all_three_parts(seed: int) -> None:
+    apart = np.random.default_rng(seed).uniform(size=200)
+    rare = [3, 50, 51, 120, 121, 199]
+    apart[rare] = 10 + np.arange(6)
+    fit, choose, report = (set(part.tolist()) for part in three_parts(200, seed=seed, apart=apart))
+    assert 199 in report  # the farthest of them
+    assert 1 <= len(choose & {*rare}) <= 2
+    assert 2 <= len(report & {*rare}) <= 3
+    assert len(fit & {*rare}) >= 2
+    assert fit | choose | report == {*range(200)}
+    usual = [set(part.tolist()) for part in three_parts(200, seed=seed)]
+    assert [len(part) for part in usual] == [len(fit), len(choose), len(report)]
 
 
 def runs(mask: np.ndarray) -> list[int]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from isthmus.discovery.chains.compression_moves import plan
 from isthmus.discovery.chains.exact_moves import stretches, without_redundant_neurons
-from isthmus.discovery.chains.rows import BATCH, MOST_ROWS
+from isthmus.discovery.chains.rows import MOST_ROWS, batches
 from isthmus.discovery.chains.sites import MovePlan, Site, SiteKind, sites
 from isthmus.networks.chain import run
 from isthmus.networks.copies import on_copy
@@ -172,7 +172,7 @@ def entering(stage: Stage, path: str, x: Tensor) -> Tensor:
     handle = stage.module.get_submodule(path).register_forward_pre_hook(lambda _, args: found.append(args[0].clone()))
     try:
         with torch.no_grad():
-            for batch in x.split(BATCH):
+            for batch in batches(x):
                 on_copy(stage.module, batch)
                 rows += found[-1].numel() // found[-1].shape[-1]
                 if rows >= MOST_ROWS:
@@ -185,7 +185,7 @@ def entering(stage: Stage, path: str, x: Tensor) -> Tensor:
 def stream_at(stages: Sequence[Stage], x: Tensor) -> Tensor:
     """What the steps give on samples, batch by batch."""
     with torch.no_grad():
-        return torch.cat([run(stages, batch) for batch in x.split(BATCH)])
+        return torch.cat([run(stages, batch) for batch in batches(x)])
 
 
 def parameters(stages: Sequence[Stage]) -> int:

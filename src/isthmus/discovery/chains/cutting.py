@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from isthmus.discovery.chains.module_input import checked_input, checked_output
 from isthmus.discovery.chains.row_factor import RowFactor, row_factor
-from isthmus.discovery.chains.rows import BATCH, row_batches
+from isthmus.discovery.chains.rows import batches, row_batches
 from isthmus.discovery.chains.sites import branches
 from isthmus.discovery.chains.weighted_layers import numbers, pointwise, weighted, with_numbers
 from isthmus.discovery.factors import Factorisation, principal_axes
@@ -125,7 +125,7 @@ def _error_of(module: Callable[[Tensor], Tensor], target: Tensor, x: Tensor) -> 
     """
     square = 0.0
     with torch.no_grad():
-        for rows, wanted in zip(x.split(BATCH), target.split(BATCH), strict=True):
+        for rows, wanted in zip(batches(x), batches(target), strict=True):
             square += float((on_copy(module, rows).double() - wanted.double()).square().sum())
     spread = float((target.double() - target.double().mean(0)).norm())
     error = square**0.5 / spread if spread else square**0.5

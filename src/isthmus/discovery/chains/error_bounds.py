@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr  # scipy.stats takes a tenth of the time in which a command starts
 from torch import Tensor, nn
 
-from isthmus.discovery.chains.rows import BATCH
+from isthmus.discovery.chains.rows import batches
 from isthmus.networks.copies import on_copy
 from isthmus.networks.stage_kinds import Stage
 
@@ -32,11 +32,13 @@ class RowErrors:
         squares: |new(x_i) - old(x_i)|^2.
         spreads: |old(x_i) - mean|^2; ones over the number of rows where the old output does not vary.
         unseen: what no row is taken to be further off than, over the root of the mean spread; 0: than the worst here.
+        reach: how many times further off than the worst here one may be (see `rows.reach`).
     """
 
     squares: NDArray[np.float64]
     spreads: NDArray[np.float64]
     unseen: float = 0.0
+    reach: float = 1.0
 
     @property
     def relative_error(self) -> float:
@@ -51,11 +53,11 @@ class RowErrors:
             tau with   P(sum_i E_i (e_i - tau^2 v_i) > 0) = 5 %,   sqrt(E e / E v) <= tau
 
         E_i are independent exponential draws, and one row is added to those that were seen: of mean spread, as far off
-        as the worst of them or as `unseen`, whichever is more. No bound on a mean is one without a premise on what was
-        not seen (Bahadur and Savage 1956): n rows do not show what happens on one row in n / 3. Ours is that no row is
-        further off than the one that was added; then the bound holds for so many independent rows, not only for many
-        (a conjecture to which no counterexample is known). Where nothing was off it is `unseen` times
-        sqrt(1 - .05^(1/n)), the rule of three. Infinite for fewer than 2 rows.
+        as the worst of them times `reach` or as `unseen`, whichever is more. No bound on a mean is one without a
+        premise on what was not seen (Bahadur and Savage 1956): n rows do not show what happens on one row in n / 3.
+        Ours is that no row is further off than the one that was added; then the bound holds for so many independent
+        rows, not only for many (a conjecture to which no counterexample is known). Where nothing was off it is `unseen`
+        times sqrt(1 - .05^(1/n)), the rule of three. Infinite for fewer than 2 rows.
 
         Source: Gaffke 2005; Learned-Miller and Thomas, A new confidence interval for the mean of a bounded random
         variable, 2019. Test: discovery/chains/test_error_bounds.
@@ -63,7 +65,7 @@ class RowErrors:
         e, v = self.squares, self.spreads
         if len(e) < LEAST_ROWS or not np.isfinite(e).all():
             return float("inf")
-        worst = max(float(e.max()), self.unseen**2 * float(v.mean()))
+        worst = max(self.reach**2 * float(e.max()), self.unseen**2 * float(v.mean()))
         return upper_ratio(np.append(e, worst), np.append(v, v.mean())) ** 0.5
 
 
@@ -123,8 +125,10 @@ def _saddle_point(y: NDArray[np.float64]) -> float:
     return s
 
 
-def errors_against(target: Tensor, x: Tensor, unseen: float = 0.0) -> Callable[[Sequence[Stage]], RowErrors]:
-    """The errors of a chain of steps on these rows, row by row, in float64; `unseen` as in `RowErrors`."""
+def errors_against(
+    target: Tensor, x: Tensor, unseen: float = 0.0, reach: float = 1.0
+) -> Callable[[Sequence[Stage]], RowErrors]:
+    """The errors of a chain of steps on these rows, row by row, in float64; the others as in `RowErrors`."""
     wanted = target.double()
     spreads = (wanted - wanted.mean(0)).flatten(1).square().sum(1) if wanted.ndim > 1 else (wanted - wanted.mean()) ** 2
     spreads = spreads if bool(spreads.any()) else torch.full_like(spreads, 1 / len(spreads))
@@ -134,8 +138,8 @@ def errors_against(target: Tensor, x: Tensor, unseen: float = 0.0) -> Callable[[
         module = nn.Sequential(*(stage.module for stage in stages))
         squares: list[Tensor] = []
         with torch.no_grad():
-            for rows, part in zip(x.split(BATCH), wanted.split(BATCH), strict=True):
+            for rows, part in zip(batches(x), batches(wanted), strict=True):
                 squares.append((on_copy(module, rows).double() - part).reshape(len(part), -1).square().sum(1))
-        return RowErrors(torch.cat(squares).cpu().numpy(), by_row, unseen)
+        return RowErrors(torch.cat(squares).cpu().numpy(), by_row, unseen, reach)
 
     return of

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from isthmus.diagnostics.samples import TARGETS, masks_nothing
-from isthmus.discovery.chains.rows import BATCH
+from isthmus.discovery.chains.rows import batches
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks.arguments import answer_of, check_finite, tensor_argument, whole_numbers
 from isthmus.networks.copies import on_copy
@@ -79,7 +79,7 @@ def checked_output(call: str, module: nn.Module, x: Tensor) -> Tensor:
     """
     outputs: list[Tensor] = []
     with torch.no_grad():
-        for rows in x.split(BATCH):
+        for rows in batches(x):
             try:
                 output = on_copy(module, rows)
             except Exception as error:

@@ -35,8 +35,15 @@ def flops(module: nn.Module, x: Tensor) -> int:
         module: any module; run once on the first sample, those of attention and recurrent layers written out.
         x: samples.
     """
+    try:
+        return _flops_of(module, x[:1])
+    except ValueError:  # a batch norm without running statistics normalises no single sample
+        return _flops_of(module, x[:2]) // 2
+
+
+def _flops_of(module: nn.Module, x: Tensor) -> int:
     with _written_out(), FlopCounterMode(display=False) as counter, torch.no_grad():
-        on_copy(module, x[:1])
+        on_copy(module, x)
     return int(counter.get_total_flops())
 
 
