@@ -8,7 +8,7 @@ from torch.nn import functional
 
 import isthmus
 from foreign_modules import samples
-from isthmus.errors import ShapeError
+from isthmus.errors import DataError, ShapeError
 from isthmus.training import Outcome
 
 DOUBLE = torch.float64
@@ -83,3 +83,88 @@ def test_a_network_that_no_penalty_explains_says_so() -> None:
     assert found.collapse is None
     with pytest.raises(ShapeError, match="needs one row of y per row of x, 60; got 59"):
         isthmus.forensics(fresh, x, targets(x)[:-1])
+
+
+def normalised(*, training: bool) -> tuple[nn.Module, Tensor, Tensor]:
+    """8-24-24-4 with a batch norm that Adam with L2 trained on its batches, or with it frozen; ridge 1e-3."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        x = torch.randn(100, 8, dtype=DOUBLE)
+        y = torch.sin(x @ torch.randn(8, 4, dtype=DOUBLE))
+        module = nn.Sequential(nn.Linear(8, 12), nn.BatchNorm1d(12), nn.Tanh(), nn.Linear(12, 4)).double()
+    module.train(training)
+    optimiser = torch.optim.Adam(module.parameters(), lr=1e-2, weight_decay=2e-3)
+    for step in range(2500):
+        optimiser.param_groups[0]["lr"] = 1e-2 * 0.1 ** (step // 800)
+        optimiser.zero_grad()
+        functional.mse_loss(module(x), y).backward()
+        optimiser.step()
+    return module.eval(), x, y
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_batch_norms_are_taken_as_they_were_trained(*, training: bool) -> None:
+    module, x, y = normalised(training=training)
+    before = {name: t.clone() for name, t in module.state_dict().items()}
+    found = isthmus.forensics(module, x, y, loss=functional.mse_loss)
+    assert found.is_frozen is not training
+    by_name = dict(zip(found.parameters["name"].values, found.parameters["ridge"].values, strict=True))
+    assert by_name["3.weight"] == pytest.approx(1e-3, rel=0.02)
+    assert found.ridge == pytest.approx(1e-3, rel=0.05)
+    if training:  # its length does not matter to the loss
+        assert by_name["0.weight"] < 0.5e-3
+    else:
+        assert found.is_stationary
+    assert all(torch.equal(before[name], t) for name, t in module.state_dict().items())
+    assert not any(part.training for part in module.modules())
+
+
+class Unwilling(nn.Module):
+    """Cannot be copied: what is looked at is the module itself."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def __deepcopy__(self, memo: object) -> "Unwilling":
+        raise RuntimeError("no copies")
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x)
+
+
+def test_running_statistics_of_a_module_that_is_lent_stay_as_they_were() -> None:
+    module, x, y = normalised(training=True)
+    norm = module.get_submodule("1")
+    assert isinstance(norm, nn.BatchNorm1d)
+    norm.momentum = None  # a mean over all batches
+    before = {name: t.clone() for name, t in module.state_dict().items()}
+    isthmus.forensics(Unwilling(module), x, y, loss=functional.mse_loss)
+    assert all(torch.equal(before[name], t) for name, t in module.state_dict().items())
+    assert norm.momentum is None
+
+
+@pytest.mark.parametrize(("odd", "words"), [(-100, "got -100"), (7, "from 0 to 2, as there are outputs; got 7")])
+def test_classes_that_are_none_are_told_in_one_line(odd: int, words: str) -> None:
+    x, y = samples(60, 4), torch.arange(60) % 3
+    y[5] = odd
+    module = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3))
+    with pytest.raises(DataError, match=words):
+        isthmus.forensics(module, x, y)
+    with pytest.raises(DataError, match=words):
+        isthmus.diagnose(module, x, y, ridge=1e-3)
+    with pytest.raises(DataError, match="loss failed on outputs") if odd > 0 else pytest.raises(DataError, match=words):
+        isthmus.forensics(module, x, y, loss=functional.cross_entropy)
+
+
+@pytest.mark.parametrize("rows", [257, 1025, 60])
+def test_no_row_is_left_alone_where_rows_are_normalised_together(rows: int) -> None:
+    """A batch norm without running statistics takes no single row; of 257 or 1,025 one was left over."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        module = nn.Sequential(
+            nn.Linear(4, 6), nn.BatchNorm1d(6, track_running_stats=False), nn.ReLU(), nn.Linear(6, 2)
+        ).eval()
+    x = samples(rows, 4)
+    assert np.isfinite(isthmus.forensics(module, x, targets(x)).loss)
+    assert isthmus.compress(module, x, tolerance=0.5, heldout=samples(1025, 4, seed=1)).flops_before > 0

@@ -1,12 +1,15 @@
 """Squares of activations are taken in as many threads as torch has, and other libraries keep theirs."""
 
+import pytest
 import torch
 from threadpoolctl import ThreadpoolController
 from torch import nn
 
+import isthmus
 from diagnostics.architectures import numbers
 from isthmus.diagnostics.samples import Samples
 from isthmus.diagnostics.session import open_session
+from isthmus.errors import DataError
 
 
 def blas_threads() -> set[int]:
@@ -25,3 +28,11 @@ def test_sums_run_in_the_threads_of_torch_which_others_do_not_keep() -> None:
     finally:
         torch.set_num_threads(before)
     assert heard == [{1}, {1}]
+
+
+def test_a_program_for_one_number_of_rows_says_how_it_takes_others() -> None:
+    x = numbers(8, 5).float()
+    fixed = torch.export.export(nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3)), (x,)).module()
+    assert isthmus.diagnose(fixed, x).layers.sizes["layer"] == 2
+    with pytest.raises(DataError, match="exported for one number of rows: export it with dynamic_shapes"):
+        isthmus.diagnose(fixed, numbers(60, 5).float())

@@ -4,23 +4,25 @@ Formulas of classes: `theory.neural_collapse`. What every layer does on data: `d
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm  # pyright: ignore[reportPrivateUsage] - of one and more axes
 
 from isthmus.diagnostics.evaluation import record
 from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.objective import LossOverData
 from isthmus.diagnostics.recording import Listener, Reading
 from isthmus.diagnostics.replica import random_state_kept
-from isthmus.diagnostics.samples import Inputs, Samples
+from isthmus.diagnostics.samples import Inputs, Samples, row_ranges
 from isthmus.diagnostics.session import DiagnosisSession, open_session
-from isthmus.errors import ShapeError
+from isthmus.errors import DataError, ShapeError
 from isthmus.networks.arguments import module_argument
 from isthmus.networks.network import penalised, penalty_of
 from isthmus.theory.neural_collapse import NeuralCollapse, class_rank_bound, neural_collapse
@@ -46,6 +48,7 @@ class Forensics:
             not ended, or its loss, data or penalty were others, and `ridge` says nothing.
         loss: of the data.
         collapse: of what enters the last matrix; None where targets are no classes.
+        is_frozen: whether batch norms used their running statistics; else those of all rows, or there is none.
     """
 
     parameters: xr.Dataset
@@ -53,6 +56,7 @@ class Forensics:
     residual: float
     loss: float
     collapse: NeuralCollapse | None
+    is_frozen: bool = False
 
     @property
     def is_stationary(self) -> bool:
@@ -68,7 +72,9 @@ def forensics(module: nn.Module, x: Inputs, y: Tensor, *, loss: str | Loss | Los
         ridge = -<dloss/dW, dpenalty/dW> / |dpenalty/dW|^2,   dpenalty/dW = 2 W unless the module has its own penalty()
 
     Args:
-        module: as it was at the end of its training; looked at in evaluation mode, and left as it was.
+        module: as it was at the end of its training; looked at in evaluation mode, and left as it was. Batch norms
+            normalise all rows as one batch, as where all were trained on at once, or by their running statistics, as
+            where these were frozen: whichever leaves the smaller residual (the latter where no such batch fits).
         x: the samples that it was trained on, as `diagnose` takes them.
         y: their targets; whole numbers are classes.
         loss: of the training, by name or as an object, in the house's units: summed over outputs, averaged over
@@ -81,8 +87,9 @@ def forensics(module: nn.Module, x: Inputs, y: Tensor, *, loss: str | Loss | Los
     Raises:
         TypeError, DataError, ShapeError, ValueError: as for `diagnose`.
 
-    Accuracy: gradients in float64 where the module can be copied. Weights before a normalisation do not change the loss
-        with their length, and show a ridge of 0. Test: diagnostics/test_forensics.
+    Accuracy: gradients in float64 where the module can be copied. Weights before a normalisation hardly change the loss
+        with their length: they show a ridge below that of the others, and go on turning, at a large residual.
+        Test: diagnostics/test_forensics.
 
     >>> type(isthmus.forensics(network, torch.from_numpy(x), torch.from_numpy(y))).__name__
     'Forensics'
@@ -93,6 +100,10 @@ def forensics(module: nn.Module, x: Inputs, y: Tensor, *, loss: str | Loss | Los
         raise ShapeError(f"forensics(module, x, y): needs one row of y per row of x, {samples.num}; got {len(y)}.")
     counted = penalised(network)
     classes = y if y.ndim == 1 and not y.dtype.is_floating_point else None
+    if classes is not None and int(classes.min()) < 0:
+        raise DataError(
+            f"forensics(module, x, y): needs classes from 0 on, got {int(classes.min())}. Leave out rows without one."
+        )
     with random_state_kept(network), open_session(network, samples) as session:
         return _found(session, _part_of(loss, y, samples.num), counted, classes)
 
@@ -105,7 +116,14 @@ def _part_of(loss: str | Loss | LossOf | None, y: Tensor, num: int) -> Callable[
     def part(output: Tensor, start: int) -> Tensor:
         wanted = y[start : start + len(output)].to(output.device)
         wanted = wanted.to(output.dtype) if wanted.dtype.is_floating_point else wanted
-        return loss(output, wanted) * (len(output) / num)
+        try:
+            return loss(output, wanted) * (len(output) / num)
+        except Exception as error:
+            detail = " ".join(str(error).split())[:200]
+            raise DataError(
+                f"forensics(loss=...): the loss failed on outputs of shape {tuple(output.shape)} and targets of shape "
+                f"{tuple(wanted.shape)} ({type(error).__name__}: {detail}). Give targets as it takes them."
+            ) from error
 
     return part
 
@@ -113,6 +131,37 @@ def _part_of(loss: str | Loss | LossOf | None, y: Tensor, num: int) -> Callable[
 def _found(
     session: DiagnosisSession, part: Callable[[Tensor, int], Tensor], counted: frozenset[str], classes: Tensor | None
 ) -> Forensics:
+    num, budget = session.samples.num, session.budget(None)
+    size = num if session.fixed_size else max(2, budget.batch // _PART)
+    norms = [n for n in session.exact.module.modules() if isinstance(n, _BatchNorm) and n.running_mean is not None]
+    found = _read(session, part, counted, classes, size=size)
+    if not norms:
+        return found
+    found = replace(found, is_frozen=True)
+    if max(2, budget.batch) < num:
+        return found
+    with _statistics_of_rows(norms):
+        trained = _read(session, part, counted, classes, size=num)
+    return found if found.residual <= trained.residual else trained
+
+
+@contextmanager
+def _statistics_of_rows(norms: Sequence[_BatchNorm]) -> Generator[None]:
+    """Batch norms use the statistics of their batch; the running ones do not move."""
+    before = [(norm, norm.training, norm.momentum) for norm in norms]
+    try:
+        for norm in norms:
+            norm.training, norm.momentum = True, 0.0
+        yield
+    finally:
+        for norm, mode, momentum in before:
+            norm.training, norm.momentum = mode, momentum
+
+
+def _read(
+    session: DiagnosisSession, part: Callable[[Tensor, int], Tensor], counted: frozenset[str], classes: Tensor | None,
+    *, size: int,
+) -> Forensics:  # fmt: skip
     network = session.exact.module
     named = {name: p for name, p in network.named_parameters() if name in counted and p.dtype.is_floating_point}
     for p in named.values():
@@ -121,7 +170,7 @@ def _found(
         pulls = torch.autograd.grad(penalty_of(network, counted), list(named.values()), materialize_grads=True)
     last = session.structure.readings[-1].name
     seen = _Rows(None if classes is None else classes.to(session.exact.device).long(), last)
-    total, gradients = _gradients(session, part, list(named.values()), seen)
+    total, gradients = _gradients(session, part, list(named.values()), seen, size)
     pairs = dict(zip(named, zip(gradients, pulls, strict=True), strict=True))
     matrices = {name: pair for name, pair in pairs.items() if pair[0].ndim >= 2} or pairs
     ridge, residual = _ridge(list(matrices.values()))
@@ -141,14 +190,14 @@ def _found(
 
 
 def _gradients(
-    session: DiagnosisSession, part: Callable[[Tensor, int], Tensor], parameters: list[nn.Parameter], seen: "_Rows"
-) -> tuple[float, list[Tensor]]:
+    session: DiagnosisSession, part: Callable[[Tensor, int], Tensor], parameters: list[nn.Parameter], seen: "_Rows",
+    size: int,
+) -> tuple[float, list[Tensor]]:  # fmt: skip
     """The loss of all data and its gradient, batch by batch."""
     replica, samples = session.exact, session.samples
-    size = samples.num if session.fixed_size else max(1, session.budget(None).batch // _PART)
     total, gradients = 0.0, [torch.zeros_like(p) for p in parameters]
-    for start in range(0, samples.num, size):
-        rows = samples.at(slice(start, min(start + size, samples.num)), replica.dtype, replica.device)
+    for start, end in row_ranges(samples.num, size):
+        rows = samples.at(slice(start, end), replica.dtype, replica.device)
         with torch.enable_grad():
             seen.begin(start, rows.num)
             output = record(replica, Names(replica.module), rows, seen)

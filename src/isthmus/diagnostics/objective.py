@@ -45,6 +45,12 @@ class LossOverData:
                     f"diagnose(module, x, y, loss={loss.name!r}): needs class numbers of shape "
                     f"{tuple(output.shape[:-1])}, got {tuple(y.shape)}."
                 )
+            if len(y) and not (int(y.min()) >= 0 and int(y.max()) < output.shape[-1]):
+                odd = int(y.min()) if int(y.min()) < 0 else int(y.max())
+                raise DataError(
+                    f"diagnose(module, x, y): needs classes from 0 to {output.shape[-1] - 1}, as there are outputs; "
+                    f"got {odd}. Leave out rows without a class."
+                )
             return loss.summed(output, y) / (self.num * (y[0].numel() if len(y) else 1))
         y = y.to(output.dtype)
         y = y[:, None] if y.ndim == 1 and output.ndim == 2 else y

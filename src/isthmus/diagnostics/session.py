@@ -30,7 +30,7 @@ from isthmus.diagnostics.layer_sums import LayerSums, SumOverData
 from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.recording import Listener
 from isthmus.diagnostics.replica import Replica, float64_copy, lent
-from isthmus.diagnostics.samples import Samples
+from isthmus.diagnostics.samples import Samples, row_ranges
 from isthmus.errors import DataError, IsthmusError
 from isthmus.networks import FullyConnected
 from isthmus.networks.arguments import whole_numbers
@@ -141,9 +141,8 @@ class DiagnosisSession:
 
     def batches(self, size: int) -> Iterator[tuple[int, Samples]]:
         """All data in order: the number of the first row, and the rows."""
-        for start in range(0, self.samples.num, size):
-            rows = slice(start, min(start + size, self.samples.num))
-            yield start, self.samples.at(rows, self.streamed.dtype, self.streamed.device)
+        for start, end in row_ranges(self.samples.num, size):
+            yield start, self.samples.at(slice(start, end), self.streamed.dtype, self.streamed.device)
 
     def sums(self, size: int, heard: Callable[[Tensor, int], None]) -> list[LayerSums]:
         """All data once, without gradients; `heard` gets every batch of outputs with the number of its first row."""
@@ -220,7 +219,7 @@ def open_session(module: nn.Module, samples: Samples, *, exact: bool = True) -> 
         if session is None:
             raise DataError(
                 f"diagnose(module, x): running {type(module).__name__} on the first rows of x failed: "
-                f"{type(error).__name__}: {_one_line(error)}{whole_numbers(samples.tensors)}"
+                f"{type(error).__name__}: {_one_line(error)}{whole_numbers(samples.tensors)}{_of_one_size(error)}"
             ) from error
         if not session.structure.readings:
             raise ValueError(
@@ -273,6 +272,12 @@ def _looked_at(replica: Replica, samples: Samples, size: int) -> DiagnosisSessio
             axes = axes_of(shapes, (2, 3))
         output = hollow(output)
     return DiagnosisSession(replica, replica, samples, names, structure, output, axes, size, fixed_size, doubts)
+
+
+def _of_one_size(error: BaseException | None) -> str:
+    """What to do with a program that was exported for one number of rows."""
+    is_guard = "Guard failed" in str(error)
+    return " It was exported for one number of rows: export it with dynamic_shapes." if is_guard else ""
 
 
 def _one_line(error: BaseException | None) -> str:
