@@ -28,6 +28,7 @@ SMALL, EIGEN_COPIES = 512, 7  # of a covariance while it is decomposed: where it
 OWN_COPIES = 3  # of a layer's input or output, in its own type
 PATCH_COPIES = 4  # of what is kept of the input of a convolution: side by side, shifted, divided, decomposed
 SCATTER = 1.25  # blocks of many sizes come and go in convolutions, and leave holes
+OWN, OWN_SHARE = 12 * 2**20, 16  # of what streams: the copy of a batch and blocks torch keeps; 1/16 of few bytes
 WORTH_IT = 32 * 2**20
 HOLES = 16 * 2**20  # of columns that convolutions unfolded, after which what they left free is given back
 LARGEST_BATCH = 4096  # larger batches leave the caches and gain nothing
@@ -167,8 +168,9 @@ def streaming_budget(
             f"diagnose(limits=Limits(memory={allowed})): needs at least {_mebibytes(least)} of working "
             f"memory without derivatives; got {_mebibytes(allowed)}. Raise limits.memory (--memory, in MiB)."
         )
-    batch = max(1, min(LARGEST_BATCH, (allowed - fixed) // max(forward, 1)))
-    return Budget(batch, 0, fixed, forward, 0, allowed, closing)
+    own = min(OWN, allowed // OWN_SHARE, allowed - least)
+    batch = max(1, min(LARGEST_BATCH, (allowed - fixed - own) // max(forward, 1)))
+    return Budget(batch, 0, fixed + own, forward, 0, allowed, closing)
 
 
 def _kept_bytes(reading: Reading, times: float | None) -> int:

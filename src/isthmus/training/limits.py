@@ -14,7 +14,7 @@ class Limits:
     Attributes:
         seconds: wall-clock seconds.
         evaluations: gradient evaluations (of each training run).
-        memory: bytes of working memory.
+        memory: bytes of working memory; at their first use in a process libraries take some 40 MiB besides, once.
         rows: of the data of a diagnosis, the first so many.
 
     >>> isthmus.Limits(seconds=60, evaluations=500).evaluations
