@@ -11,7 +11,10 @@ from torch import Tensor, nn
 from diagnostics.architectures import ARCHITECTURES, Architecture
 from isthmus import diagnose
 
-STREAM = ("groups", "frequency_rank_99", "frequency_pairs", "block", "position", "cost_of_identity", "kinetic_energy")
+STREAM = (
+    "groups", "frequency_rank_99", "frequency_pairs", "block", "position", "cost_of_identity", "kinetic_energy",
+    "stream_dimension", "stream_rank_99", "stream_singular_values",
+)  # fmt: skip
 
 
 def noted(_module: nn.Module, _args: object, _output: object) -> None:
