@@ -203,8 +203,8 @@ def test_the_program_knows_nothing_of_the_library() -> None:
         for node in ast.walk(ast.parse(Path(isthmus.recheck.__file__).read_text()))
         if isinstance(node, ast.Import | ast.ImportFrom)
     }
-    standard = {"dataclasses", "hashlib", "json", "re", "sys", "collections.abc", "pathlib", "typing"}
-    assert imported == standard | {"numpy", "safetensors.numpy"}
+    standard = {"dataclasses", "hashlib", "json", "re", "stat", "sys", "collections.abc", "pathlib", "typing"}
+    assert imported == standard | {"numpy", "safetensors", "safetensors.numpy"}
 
 
 def test_every_witness_stands(tmp_path: Path) -> None:
