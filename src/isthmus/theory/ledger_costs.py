@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from isthmus.theory.enclosures import EnclosedValues, enclosed_product, enclosed_singular_values
+from isthmus.theory.enclosures import enclosed_product, enclosed_singular_values
 from isthmus.theory.jacobian_bounds import resnet_jacobian_lower_bound
 from isthmus.theory.ledger_entries import Entry, Need, needs_blocks, needs_layers, needs_stream
 from isthmus.theory.ledger_jacobians import layers_of
@@ -21,27 +21,25 @@ from isthmus.theory.spectra import power_sum
 EXACT = 1e-9  # relative difference up to which a number is exact, though singular values are known to rounding only
 
 
-def _values(found: NetworkFacts) -> EnclosedValues:
-    """Singular values of the map of a chain of linear layers, with what its rounding can have done to them."""
+def _values(found: NetworkFacts) -> tuple[Tensor, Tensor]:
+    """Singular values of the map of a chain of linear layers: what is certainly there, and what can be.
+
+    Those beyond the narrowest layer are 0.
+    """
     product, error = enclosed_product(found.chain)
-    return enclosed_singular_values(product, error=error)
+    values = enclosed_singular_values(product, error=error)
+    return values.lower, values.upper[: min(min(weight.shape) for weight in found.chain)]
 
 
 def _certain(found: NetworkFacts) -> Tensor:
-    return _values(found).lower
-
-
-def _possible(found: NetworkFacts) -> Tensor:
-    """No value can be larger; those beyond the narrowest layer are 0."""
-    values = _values(found).upper
-    return values[: min(min(weight.shape) for weight in found.chain)]
+    return _values(found)[0]
 
 
 def _between(of: Callable[[NetworkFacts, Tensor], Tensor]) -> Need:
     """Why the cost is an estimate: what rounding leaves of the singular values makes a difference to it."""
 
     def unsure(found: NetworkFacts) -> str:
-        low, high = (float(of(found, part(found))) for part in (_certain, _possible))
+        low, high = (float(of(found, values)) for values in _values(found))
         if abs(high - low) <= EXACT * max(abs(low), abs(high)):
             return ""
         return f"singular values of the product that may be rounding count as 0; with them it is up to {high:.6g}"
@@ -50,7 +48,7 @@ def _between(of: Callable[[NetworkFacts, Tensor], Tensor]) -> Need:
 
 
 def _rank_is_known(found: NetworkFacts) -> str:
-    low, high = (int((part(found) > 0).sum()) for part in (_certain, _possible))
+    low, high = (int((values > 0).sum()) for values in _values(found))
     return "" if low == high else f"rounding of the product hides whether its rank is {low} or up to {high}"
 
 
