@@ -88,7 +88,7 @@ COLUMNS: tuple[str, ...] = (
     "ratio",
 )
 FRESH, RIVAL_ROWS = 10_000, 3000
-CHILD = Path(__file__).parent / "measured" / "memory_child.py"
+HERE = Path(__file__).parent
 
 
 def compressions(count: int) -> Iterator[Line]:
@@ -165,6 +165,12 @@ def rivals(count: int, mnist: Path | None = None) -> Iterator[Line]:
         }  # fmt: skip
 
 
+def in_a_process(child: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """A module of `measured`, started from here so that it finds its neighbours."""
+    asked = [sys.executable, "-m", f"measured.{child}", *words]
+    return subprocess.run(asked, cwd=HERE, capture_output=True, text=True, check=False)
+
+
 def diagnoses(count: int, *words: str) -> Iterator[Line]:
     """One diagnosis in a child process each, of random size, rows and limit."""
     suite = "forward" if words else "memory"
@@ -175,8 +181,7 @@ def diagnoses(count: int, *words: str) -> Iterator[Line]:
             int(rng.integers(40, 900)),
             float(rng.choice([150, 400, 1500])),
         )
-        asked = [sys.executable, str(CHILD), kind, str(size), str(rows), str(memory), *words]
-        done = subprocess.run(asked, capture_output=True, text=True, check=False)
+        done = in_a_process("memory_child", kind, str(size), str(rows), str(memory), *words)
         if done.returncode:
             why = done.stderr.strip().splitlines()[-1]
             found = {"announced": memory, "peak": 0.0 if "needs at least" in why else float("nan")}
@@ -190,8 +195,9 @@ def diagnoses(count: int, *words: str) -> Iterator[Line]:
 
 def language_model(thousands: int) -> Iterator[Line]:
     """One diagnosis of a GPT-2 small in a child process."""
-    child = CHILD.with_name("gpt2_child.py")
-    done = subprocess.run([sys.executable, str(child), str(thousands)], capture_output=True, text=True, check=True)
+    done = in_a_process("gpt2_child", str(thousands))
+    if done.returncode:
+        sys.exit(done.stderr)
     found = json.loads(done.stdout)
     is_kept = found["ratio"] <= 2.5 and found["peak"] <= min(found["announced"], 4096) and found["ranks"]
     yield {

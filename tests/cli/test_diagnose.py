@@ -264,10 +264,32 @@ def test_forward_passes_alone_end_where_they_are_told_to(here: Path, capsys: pyt
     assert "kernel" in capsys.readouterr().out
 
 
+def test_what_forward_passes_summed_is_gone_on_from(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["diagnose", "net.safetensors", "--data", "rows.csv", "--no-jacobians", "--json"]
+    assert run(words) == 0
+    whole = json.loads(capsys.readouterr().out)
+    kept = [*words, "--checkpoint", "sums.pt", "--replace"]
+    assert run([*kept, "--rows", "33"]) == 0
+    assert json.loads(capsys.readouterr().out)["layers"] != whole["layers"]
+    assert run(kept) == 0
+    found = json.loads(capsys.readouterr().out)
+    for name in ("activation_singular_values", "rank_99", "rows"):
+        expected = np.array(whole["layers"][name], dtype=float)
+        np.testing.assert_allclose(np.array(found["layers"][name], dtype=float), expected, rtol=1e-6, atol=1e-9)
+    assert "--checkpoint sums.pt" in Path("runs/net-diagnosis.html").read_text()
+    Path("sums.pt").write_bytes(Path("net.safetensors").read_bytes())
+    assert run(kept) == 2
+    assert "checkpoint sums.pt: cannot be read" in line_of(capsys.readouterr().err)
+    assert Path("sums.pt").read_bytes() == Path("net.safetensors").read_bytes()
+    assert run([*kept[:-3], "--checkpoint", "net.safetensors"]) == 2
+    assert "is an input of this command" in line_of(capsys.readouterr().err)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (["--rows", "9"], "--rows: ends a diagnosis by forward passes alone. Add --no-jacobians."),
+        (["--checkpoint", "a.pt"], "--checkpoint: keeps a diagnosis by forward passes alone. Add --no-jacobians."),
         (["--no-jacobians", "--max-seconds", "0"], "--max-seconds 0: needs a positive number."),
         (["--no-jacobians", "--target", "p"], "--no-jacobians: forward passes alone take no targets."),
     ],

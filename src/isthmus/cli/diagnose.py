@@ -46,6 +46,9 @@ class DiagnosisRequest:
     ] = None
     max_seconds: Annotated[float | None, typer.Option(help="End the forward passes after so many seconds.")] = None
     rows: Annotated[int | None, typer.Option(help="End the forward passes after so many samples.")] = None
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="A .pt that keeps what forward passes summed; the same call goes on from there.")
+    ] = None
     device: Annotated[
         str | None, typer.Option(help="cpu, cuda, or auto for a GPU where there is one; default cpu.")
     ] = None
@@ -61,9 +64,9 @@ class DiagnosisRequest:
         targets = [name for name in ("target", "classes", "ridge", "loss") if getattr(self, name) is not None]
         if self.jacobians is False and targets:
             raise DataError(f"--no-jacobians: forward passes alone take no targets. Leave out --{targets[0]}.")
-        ends = [name for name in ("max_seconds", "rows") if getattr(self, name) is not None]
-        if self.jacobians is not False and ends:
-            raise DataError(f"{_option(ends[0])}: ends a diagnosis by forward passes alone. Add --no-jacobians.")
+        for name, does in (("max_seconds", "ends"), ("rows", "ends"), ("checkpoint", "keeps")):
+            if self.jacobians is not False and getattr(self, name) is not None:
+                raise DataError(f"{_option(name)}: {does} a diagnosis by forward passes alone. Add --no-jacobians.")
 
     @property
     def bytes_of_memory(self) -> int | None:
@@ -74,7 +77,19 @@ class DiagnosisRequest:
     def command(self) -> str:
         """The command line that asks for the same, without the place of the page."""
         words = ["isthmus", "diagnose", str(self.model), "--data", self.data]
-        for name in ("target", "classes", "ridge", "factory", "key", "memory", "loss", "max_seconds", "rows", "device"):
+        for name in (
+            "target",
+            "classes",
+            "ridge",
+            "factory",
+            "key",
+            "memory",
+            "loss",
+            "max_seconds",
+            "rows",
+            "checkpoint",
+            "device",
+        ):
             value = getattr(self, name)
             if value is not None:
                 words += [_option(name), f"{value:g}" if isinstance(value, float) else str(value)]
@@ -91,6 +106,10 @@ class DiagnosisRequest:
         if self.export is not None:
             checked_output(
                 self.export, kinds=[".json"], inputs=[self.model, self.data], replace=replace, option="--export"
+            )
+        if self.checkpoint is not None:  # what is there is gone on from
+            checked_output(
+                self.checkpoint, kinds=[".pt"], inputs=[self.model, self.data], replace=True, option="--checkpoint"
             )
         page = self.out
         if page is None:

@@ -78,7 +78,7 @@ def diagnose_to(page: Path, request: DiagnosisRequest, *, say: Callable[[str], N
     def diagnosed(x: Inputs) -> Diagnosis:
         return diagnose(
             read.module, x, given.y, jacobians=request.jacobians, ridge=request.ridge, loss=loss, limits=limits,
-            progress=say if is_long else None, device=request.device,
+            checkpoint=request.checkpoint, progress=say if is_long else None, device=request.device,
         )  # fmt: skip
 
     found = _first_that_works(diagnosed, given)

@@ -1,8 +1,10 @@
 """`diagnose`: the per-layer table of any module on data."""
 
 import logging
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -41,6 +43,7 @@ def diagnose(
     ridge: Real | None = None,
     loss: str | Loss | None = None,
     limits: Limits | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     progress: Callable[[str], None] | None = None,
     device: torch.device | str | None = None,
 ) -> Diagnosis:
@@ -66,6 +69,9 @@ def diagnose(
             squares of all trainable parameters (of all, where none is), as `fit` has it.
         loss: of the training, by name or as an object; None: squared error, or cross-entropy for whole numbers.
         limits: `memory` bounds the bytes of working memory beyond the data and the module, 2 GiB unless given.
+        checkpoint: a file in which forward passes keep their sums, once a minute and where a limit ends them: the same
+            call goes on from there with the same sums, and one with larger limits too; the data are read again up to
+            there, and must be the same in the same order. It stays, of all data too, until you remove it.
         progress: hears one sentence, what it will cost, before the work starts; so does the log.
         device: where it is computed, on a copy of the module: "cpu", "cuda" or "auto"; None: where the module is.
 
@@ -101,11 +107,15 @@ def diagnose(
           frequency_rank_99, how many of the frequency_pairs of a frequency and a channel hold 99 % of their energy;
         - of LSTM, GRU and RNN, in the row of an input matrix: state_singular_values of the centred hidden states over
           sqrt(n), state_dimension (gap integer) and state_rank_99; gate_rank, gate_rank_99 and gate_singular_values,
-          by side ("input", "hidden") and gate, in torch's order.
+          by side ("input", "hidden") and gate, in torch's order;
+        - of lookup tables, by "embedding": embedding_singular_values of their centred entries over the root of their
+          number, what stands for padding left out, embedding_rank_90 to embedding_rank_entropy as above, and their
+          embedding_entries and embedding_width.
 
     Raises:
         TypeError: neither a module nor an exported program, or x holds something that is no tensor.
         DataError: x has NaN or infinity, or fewer than 2 rows; the module fails on it; `limits.memory` is too small.
+        CheckpointError: the checkpoint is damaged, or of other data or weights.
         ShapeError: x or y does not fit. ValueError: no weight matrix is used, or an unknown loss.
 
     Accuracy: float64, by a copy of the module where it can be copied; above 1e10 samples times parameters batches run
@@ -119,22 +129,15 @@ def diagnose(
     network = on_device(_as_module(module), device_argument(device, f"diagnose(device={str(device)!r})"))
     limits = limits_argument(limits, "diagnose")
     hear = _heard(progress)
-    if jacobians and limits.seconds is not None:
-        raise ValueError(
-            f"diagnose(jacobians=True, limits=Limits(seconds={limits.seconds:g})): a limit of seconds ends forward "
-            "passes alone. Leave out one of the two; rows=... bounds both."
-        )
-    if is_stream(x) and (jacobians or y is not None):
-        raise ValueError(
-            "diagnose(module, data): Jacobians and y need data in memory. Pass tensors, or leave both out."
-        )
+    _check_asked(jacobians, limits, checkpoint, is_read_once=is_stream(x), has_targets=y is not None)
+    file = None if checkpoint is None else Path(checkpoint)
     if is_stream(x):
         assert isinstance(x, Iterable)
         with random_state_kept(network):  # loaders draw from it
-            return _by_forward_passes(network, Stream.of_batches(x, limits), limits, hear)
+            return _by_forward_passes(network, Stream.of_batches(x, limits), limits, hear, file)
     samples = Samples.of(x)
     if jacobians is False:
-        return _by_forward_passes(network, Stream.of_samples(samples), limits, hear)
+        return _by_forward_passes(network, Stream.of_samples(samples), limits, hear, file)
     few, targets, said = _first_rows(samples, y, limits.rows)
     why = _without(network, few, limits) if jacobians is None else ""
     if not why:
@@ -149,6 +152,29 @@ def diagnose(
     hear(f"diagnose: {why}; forward passes alone.{' Pass jacobians=True for all of it.' * (jacobians is None)}")
     found = _by_forward_passes(network, Stream.of_samples(samples), limits, hear)
     return replace(found, warnings=(f"No Jacobians: {why}.", *found.warnings))
+
+
+def _check_asked(
+    jacobians: bool | None, limits: Limits, checkpoint: object, *, is_read_once: bool, has_targets: bool
+) -> None:
+    """Refuse with derivatives what forward passes alone can do.
+
+    Raises:
+        ValueError: such a limit, data or checkpoint.
+    """
+    if jacobians and limits.seconds is not None:
+        raise ValueError(
+            f"diagnose(jacobians=True, limits=Limits(seconds={limits.seconds:g})): a limit of seconds ends forward "
+            "passes alone. Leave out one of the two; rows=... bounds both."
+        )
+    if is_read_once and (jacobians or has_targets):
+        raise ValueError(
+            "diagnose(module, data): Jacobians and y need data in memory. Pass tensors, or leave both out."
+        )
+    if checkpoint is not None and jacobians is not False and not is_read_once:
+        raise ValueError(
+            "diagnose(checkpoint=...): forward passes keep their sums, derivatives do not. Pass jacobians=False."
+        )
 
 
 def _heard(progress: Callable[[str], None] | None) -> Callable[[str], None]:
@@ -197,9 +223,11 @@ def _too_dear(network: nn.Module, samples: Samples, limits: Limits) -> str:
     return ""
 
 
-def _by_forward_passes(network: nn.Module, stream: Stream, limits: Limits, hear: Callable[[str], None]) -> Diagnosis:
+def _by_forward_passes(
+    network: nn.Module, stream: Stream, limits: Limits, hear: Callable[[str], None], checkpoint: Path | None = None
+) -> Diagnosis:
     with random_state_kept(network), open_session(network, stream.first, exact=False) as session:
-        found = streamed(session, stream, limits, progress=hear)
+        found = streamed(session, stream, limits, progress=hear, checkpoint=checkpoint)
         table = whole_table(session, network, found.layers, None)
         table.attrs |= {"cost": found.cost, "precision": session.precision, "samples": found.num}
         unread = skipped(session, network, found.layers)

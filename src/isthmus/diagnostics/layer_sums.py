@@ -12,10 +12,11 @@ from torch import Tensor
 from isthmus.diagnostics.budget import HOLES, give_back, unfolded_bytes
 from isthmus.diagnostics.data_flow import IMAGES, ResidualBlock
 from isthmus.diagnostics.matrix_calls import Convolution, MatrixCall
-from isthmus.diagnostics.moments import SOME_ROWS, Moments, SomeRows, moments_for
+from isthmus.diagnostics.moments import SOME_ROWS, Moments, SomeRows, moments_for, moments_of, state_of
 from isthmus.diagnostics.recording import Listener, Reading
 from isthmus.diagnostics.recurrences import Recurrence
 from isthmus.diagnostics.samples import Samples
+from isthmus.training.checkpoint import State
 
 
 @dataclass(slots=True, eq=False)
@@ -193,6 +194,37 @@ class SumOverData(Listener):
                 layer.recurrent = StateSums(part.hidden.detach().double(), part.gates, moments)
             layer.recurrent.states.add(rows)
             layer.recurrent.rows += len(rows)
+
+    def state(self) -> list[State]:
+        """The sums so far, as plain Python and tensors, which are not copied; `restore` takes them back."""
+        return [
+            {
+                "rows": layer.rows, "lost": layer.lost, "size": layer.size,
+                "moments": [state_of(part) for part in (layer.entered, layer.left, layer.answered)],
+                "states": layer.recurrent and [layer.recurrent.rows, state_of(layer.recurrent.states)],
+                "stream": layer.stream and [layer.stream.rows, state_of(layer.stream.left)],
+            }
+            for layer in self.layers
+        ]  # fmt: skip
+
+    def forget(self) -> None:
+        """Let go of all moments: what `restore` gives comes in their place."""
+        for layer in self.layers:
+            layer.entered = layer.left = layer.answered = None
+            for part, name in ((layer.recurrent, "states"), (layer.stream, "left")):
+                if part is not None:
+                    delattr(part, name)
+
+    def restore(self, state: Sequence[State]) -> None:
+        """Take the sums of an earlier listener in the place of its own; layers are known from a batch it has heard."""
+        for layer, own in zip(self.layers, state, strict=True):
+            device = layer.matrix.device
+            layer.rows, layer.lost, layer.size = own["rows"], own["lost"], own["size"]
+            layer.entered, layer.left, layer.answered = (moments_of(part, device) for part in own["moments"])
+            if layer.recurrent is not None and (states := moments_of(own["states"][1], device)) is not None:
+                layer.recurrent.rows, layer.recurrent.states = own["states"][0], states
+            if layer.stream is not None and (left := moments_of(own["stream"][1], device)) is not None:
+                layer.stream.rows, layer.stream.left = own["stream"][0], left
 
     def _expected(self, rows: Tensor) -> int | None:
         """How many rows will come in all, if this batch is like the others."""

@@ -9,7 +9,10 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ("Dropout", "dropout: does nothing in evaluation mode"),
     ("Pool", "pooling: no weight matrix"),
     ("Rotary", "rotation by position: no weight matrix"),
-    ("Embedding", "lookup table: what it returns is read as the input of the next layer"),
+    (
+        "Embedding",
+        "lookup table: it has a spectrum of its own, and what it returns is read as the input of the next layer",
+    ),
     ("Pad", "padding: no weight matrix"),
     ("Flatten", "regroups entries: no weight matrix"),
     ("Unflatten", "regroups entries: no weight matrix"),

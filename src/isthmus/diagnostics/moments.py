@@ -3,14 +3,16 @@
 Every accumulator gives a `Factor` of the centred covariance (`covariance_factor`). What is read off them: `readings`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map_only
 
 from isthmus.diagnostics import covariance_factor
 from isthmus.diagnostics.covariance_factor import Factor, add_square
+from isthmus.training.checkpoint import State
 
 WIDEST = 2048  # widths above are read from some rows only
 SOME_ROWS = 2048
@@ -172,6 +174,23 @@ class SomeRows:
             len(centred) * centred.shape[1] ** 2 > covariance_factor.EXACT_WORK,
         )
         return Factor(torch.linalg.qr(centred, mode="r").R if is_tall else centred, is_squared=is_squared)
+
+
+def state_of(moments: Moments | None) -> State | None:
+    """What is known so far, as plain Python and tensors, which are not copied; `moments_of` takes it back."""
+    return None if moments is None else {"kind": type(moments).__name__, **vars(moments)}
+
+
+def moments_of(state: State | None, device: torch.device) -> Moments | None:
+    """The accumulator whose `state_of` this is, on a device."""
+    if state is None:
+        return None
+    kinds: dict[str, Callable[[], Moments]] = {
+        "TriangularFactor": TriangularFactor, "Covariance": Covariance, "SomeRows": lambda: SomeRows(None, 0)
+    }  # fmt: skip
+    found = kinds[state["kind"]]()
+    vars(found).update(tree_map_only(Tensor, lambda t: t.to(device), {k: v for k, v in state.items() if k != "kind"}))
+    return found
 
 
 def moments_for(num_rows: int | None, width: int) -> Moments:

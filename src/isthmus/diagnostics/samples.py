@@ -87,6 +87,12 @@ class Samples:
         positional = tuple(t[:num] if t.ndim else t for t in self.positional)
         return Samples(positional, named, min(num, self.num), self.shared)
 
+    def behind(self, num: int) -> "Samples":
+        """All but the first so many rows, as they are."""
+        named = {name: t[num:] if t.ndim and name not in self.shared else t for name, t in self.named.items()}
+        positional = tuple(t[num:] if t.ndim else t for t in self.positional)
+        return Samples(positional, named, max(self.num - num, 0), self.shared)
+
     def is_like(self, other: "Samples") -> bool:
         """Whether the rows of both make one table: the same inputs, of the same shapes but for their number."""
         return self.named.keys() == other.named.keys() and [_kind(t) for t in self.tensors] == [
@@ -153,6 +159,10 @@ class Samples:
     def tensors(self) -> list[Tensor]:
         """All that the module takes."""
         return [*self.positional, *self.named.values()]
+
+    def by_rows(self) -> list[Tensor]:
+        """All that has a row for each sample."""
+        return [t for t in (*self.positional, *(t for k, t in self.named.items() if k not in self.shared)) if t.ndim]
 
     def floats(self) -> list[Tensor]:
         """The inputs of which derivatives can be taken; a mask is none."""

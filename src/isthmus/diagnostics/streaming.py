@@ -3,21 +3,24 @@
 With derivatives, of data in memory: `diagnose`. What is summed: `layer_sums`.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 
 import torch
 
 from isthmus.diagnostics.budget import Budget, give_back, streaming_budget
+from isthmus.diagnostics.kept_sums import KeptSums
 from isthmus.diagnostics.layer_sums import LayerSums, SumOverData
 from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.narrow_places import CutPlan, plan_cuts
 from isthmus.diagnostics.rank import NO_LAYER, UpperBound, upper_bound
 from isthmus.diagnostics.samples import Samples
 from isthmus.diagnostics.session import DiagnosisSession, threads_of_torch
-from isthmus.errors import DataError
+from isthmus.errors import CheckpointError, DataError
 from isthmus.tasks.arrays import counted
 from isthmus.theory import RankEstimate
 from isthmus.training.limits import Limits
@@ -123,11 +126,26 @@ class Streamed:
     num_outputs: int
 
 
-def streamed(session: DiagnosisSession, stream: Stream, limits: Limits, *, progress: Callable[[str], None]) -> Streamed:
+def streamed(
+    session: DiagnosisSession,
+    stream: Stream,
+    limits: Limits,
+    *,
+    progress: Callable[[str], None],
+    checkpoint: Path | None = None,
+) -> Streamed:
     """All batches once, without gradients, up to a limit of rows or seconds.
 
+    Args:
+        session: the module, looked at.
+        stream: the data.
+        limits: of memory, rows and seconds.
+        progress: hears what it will cost, and every few seconds how far it came.
+        checkpoint: a file in which the sums are kept, and from which they are gone on with; None: nowhere.
+
     Raises:
-        DataError: the module fails on a batch or returns NaN; `limits.memory` is too small.
+        DataError: the module fails on a batch or returns NaN; `limits.memory` is too small. CheckpointError: the
+            checkpoint is damaged or another's.
     """
     structure = session.structure
     budget = streaming_budget(
@@ -137,29 +155,77 @@ def streamed(session: DiagnosisSession, stream: Stream, limits: Limits, *, progr
     plan = plan_cuts(session, stream.few, budget)
     cost = _announcement(budget, plan, stream, len(structure.readings))
     progress(cost)
-    listener, names = SumOverData(stream.total, session.axes, structure.blocks()), Names(session.streamed.module)
-    begin = heard = time.monotonic()
-    num, ended, rows, most = 0, "", limits.rows, 0
+    kept = None if checkpoint is None else KeptSums(checkpoint, session.streamed.module, stream.total)
     with torch.no_grad(), threads_of_torch():
-        for part in _parts(session, stream, budget):
-            if rows is not None and num + part.num > rows:
-                ended = f"at the limit of {rows:,} rows"
-                part = part.at(slice(0, rows - num), session.streamed.dtype, session.streamed.device)  # noqa: PLW2901
-                if not part.num:
-                    break
-            output = session.passed(part, names, listener, start=num, argument="data")
-            most = max(most, part.numbers_in(output, part.num))
-            num += part.num
-            now = time.monotonic()
-            if not ended and limits.seconds is not None and now - begin >= limits.seconds:
+        passes = _Passes(session, SumOverData(stream.total, session.axes, structure.blocks()), kept)
+        ended = passes.over(_parts(session, stream, budget), limits, progress)
+    give_back()  # what the last batch left free is announced for the decompositions again: they took 280 MiB of 241
+    return Streamed(
+        passes.listener.layers, passes.num, ended, cost, plan, max(passes.most_outputs, session.num_outputs)
+    )
+
+
+class _Passes:
+    """Batches through a module, from where sums that were kept have come to."""
+
+    def __init__(self, session: DiagnosisSession, listener: SumOverData, kept: KeptSums | None) -> None:
+        self._session, self.listener, self._kept = session, listener, kept
+        self._names = Names(session.streamed.module)
+        self.num, self.most_outputs = (0, 0) if kept is None else (kept.num, kept.most_outputs)
+
+    def over(self, parts: Iterator[Samples], limits: Limits, progress: Callable[[str], None]) -> str:
+        """Pass them, up to a limit of rows or seconds; returns where that ended them, or nothing.
+
+        Raises:
+            CheckpointError: what was kept is not of these data, or of more rows than may be read.
+        """
+        most = math.inf if limits.rows is None else limits.rows
+        if self.num > most:
+            raise CheckpointError(f"diagnose(limits=Limits(rows={most})): the checkpoint holds {self.num:,} rows.")
+        ended, begin = "", time.monotonic()
+        heard = begin
+        for part in parts if self._kept is None else self._behind(parts, self._kept, progress):
+            new = part.first(int(min(part.num, most - self.num)))
+            if new.num:
+                self._pass(new)
+            seconds = time.monotonic() - begin
+            if new.num < part.num:
+                ended = f"at the limit of {limits.rows:,} rows"
+            elif limits.seconds is not None and seconds >= limits.seconds:
                 ended = f"at the limit of {limits.seconds:g} seconds"
             if ended:
                 break
-            if now - heard >= HEARD_EVERY:
-                progress(f"diagnose: {num:,} rows in {now - begin:.0f} s")
-                heard = now
-    give_back()  # what the last batch left free is announced for the decompositions again: they took 280 MiB of 241
-    return Streamed(listener.layers, num, ended, cost, plan, max(most, session.num_outputs))
+            if self._kept is not None and self._kept.is_due():
+                self._write(self._kept)
+            if begin + seconds - heard >= HEARD_EVERY:
+                progress(f"diagnose: {self.num:,} rows in {seconds:.0f} s")
+                heard = begin + seconds
+        if self._kept is not None:
+            self._kept.end()
+            self._write(self._kept)
+        return ended
+
+    def _pass(self, part: Samples) -> None:
+        if self._kept is not None:
+            self._kept.note(part)
+        output = self._session.passed(part, self._names, self.listener, start=self.num, argument="data")
+        self.most_outputs = max(self.most_outputs, part.numbers_in(output, part.num))
+        self.num += part.num
+
+    def _behind(self, parts: Iterator[Samples], kept: KeptSums, progress: Callable[[str], None]) -> Iterator[Samples]:
+        """What is left of the batches behind the rows that are in the sums."""
+        if kept.num:
+            progress(f"diagnose: goes on behind {kept.num:,} rows, which {kept.path} holds.")
+        for part in parts:
+            if kept.num and not self.listener.layers:
+                again = part.at(slice(0, part.num), None, self._session.streamed.device)
+                self._session.passed(again, self._names, self.listener, start=0, argument="data")
+                kept.restore(self.listener)
+            if (new := kept.unseen(part)).num:
+                yield new
+
+    def _write(self, kept: KeptSums) -> None:
+        kept.write(self.listener, num=self.num, most_outputs=self.most_outputs)
 
 
 def _parts(session: DiagnosisSession, stream: Stream, budget: Budget) -> Iterator[Samples]:

@@ -11,6 +11,7 @@ from torch import nn
 from isthmus.diagnostics.attention_heads import add_head_columns
 from isthmus.diagnostics.convolution_columns import add_convolution_columns
 from isthmus.diagnostics.derivatives import Derivatives
+from isthmus.diagnostics.embedding_columns import add_embedding_columns
 from isthmus.diagnostics.layer_sums import LayerSums
 from isthmus.diagnostics.leaves import skipped_leaves
 from isthmus.diagnostics.narrow_places import CutPlan
@@ -34,6 +35,7 @@ def whole_table(
     add_convolution_columns(table, layers, session.structure.readings)
     add_recurrent_columns(table, layers)
     add_stream_spectra(table, layers)
+    add_embedding_columns(table, network, session.names.called)
     return table
 
 

@@ -28,7 +28,16 @@ from isthmus.reports.meaning import meaning_table, of_coordinates
 from isthmus.reports.picture import Picture, inline_svg
 from isthmus.reports.pictures import pictures_of
 from isthmus.reports.straight_words import straight_section
-from isthmus.reports.tables import block_table, cut_table, data_link, head_table, layer_table, rows_by, skipped_table
+from isthmus.reports.tables import (
+    block_table,
+    cut_table,
+    data_link,
+    head_table,
+    layer_table,
+    lookup_table,
+    rows_by,
+    skipped_table,
+)
 from isthmus.reports.verdict import verdict_of, verdict_of_control
 from isthmus.tasks.names import shown
 from isthmus.writing.atomic import write_text
@@ -163,6 +172,7 @@ def _content(
         "cuts": None if discovery else cut_table(diagnosis),  # run folders hold none
         "blocks": block_table(diagnosis),
         "heads": head_table(diagnosis),
+        "lookups": lookup_table(diagnosis),
         "layers": layer_table(diagnosis),
         "skipped": skipped_table(diagnosis),
         "readings": _readings(discovery) if discovery else {},

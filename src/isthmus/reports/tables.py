@@ -87,6 +87,15 @@ _HEAD_COLUMNS = {
     "balance_gap": "excess weight",
     "balance_gap_share": "its share",
 }
+_LOOKUP_COLUMNS = {
+    "embedding_entries": "entries",
+    "embedding_width": "width",
+    "embedding_rank_90": "90 %",
+    "embedding_rank_99": "99 %",
+    "embedding_rank_999": "99.9 %",
+    "embedding_participation": "particip.",
+    "embedding_rank_entropy": "entropy",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +159,13 @@ def head_table(found: Diagnosis) -> TableText | None:
     table = found.layers[["name", *_HEAD_COLUMNS]].stack(row=("layer", "head"), create_index=False)
     table = table.isel(row=np.isfinite(table["qk_rank"].values)).reset_coords()
     return rows_by(table, "row", {"name": "where", "head": "head"} | _HEAD_COLUMNS)
+
+
+def lookup_table(found: Diagnosis) -> TableText | None:
+    """Every table of embeddings with the directions that its entries span; None where there is none."""
+    if "embedding" not in found.layers.dims:
+        return None
+    return rows_by(found.layers[[*_LOOKUP_COLUMNS]], "embedding", {"embedding": "where"} | _LOOKUP_COLUMNS)
 
 
 def _range(values: np.ndarray) -> str:

@@ -7,7 +7,7 @@ so that two that were swapped are not taken for each other.
 import warnings
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -56,17 +56,18 @@ def load_state(path: Path, *, renamed: bool = False) -> State | None:
     try:
         if not check_archive(path):
             _check_members(path)
-        state: State = torch.load(path, weights_only=True, map_location="cpu")
+        found: object = torch.load(path, weights_only=True, map_location="cpu")
     except Exception as error:
         is_readable = not isinstance(error, NotAFile) and not path.is_dir()
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and is_readable):
             raise
         detail = str(error) if isinstance(error, ValueError | NotAFile) else type(error).__name__
         raise DamagedCheckpoint(f"checkpoint {path}: cannot be read ({detail}); delete it to start over.") from error
-    if state.get("version") != VERSION:
-        raise CheckpointError(
-            f"checkpoint {path}: version {state.get('version')}, not {VERSION}; delete it to start over."
-        )
+    if not isinstance(found, dict) or "version" not in found:
+        raise CheckpointError(f"checkpoint {path}: holds no saved work of isthmus; give another file.")
+    state = cast(State, found)
+    if state["version"] != VERSION:
+        raise CheckpointError(f"checkpoint {path}: version {state['version']}, not {VERSION}; delete it to start over.")
     name = state.get("file", path.name)  # not noted by versions without a checksum
     if name != path.name and not renamed:
         raise CheckpointError(f"checkpoint {path}: was written as {name}; put it back, or delete it to start over.")
