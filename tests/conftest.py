@@ -69,6 +69,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         raise pytest.UsageError(f"give these tests ids of their own: {unstable[:3]}")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Modules of torch are made without a seed: what they hold must not hang on which tests came before."""
+    torch.manual_seed(item.config.getoption("--seed-shift"))
+
+
 @pytest.fixture(autouse=True)
 def _torch_stays_as_it_was() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction] - pytest calls it
     before = (torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_num_threads())
