@@ -13,6 +13,7 @@ from torch import nn
 
 import isthmus
 from isthmus.diagnostics.budget import OWN
+from isthmus.training.steps.live_bytes import LiveBytes
 from measured.memory_child import KINDS, LastState
 
 CHILD = Path(__file__).parents[2] / "benchmarks" / "measured" / "memory_child.py"
@@ -98,7 +99,8 @@ def test_logits_are_announced_once_and_no_product_with_their_matrix() -> None:
     found = re.search(r"at most ([\d,.]+) MiB", said[0])
     assert found
     logits, kept = 8 * 30 * 20_000 * 4 / 2**20, 5 * 96**2 * 8 / 2**20 + OWN / 2**20
-    assert logits < float(found[1]) < 1.6 * logits + 30 + kept, "30: 4,096 rows of the last matrix, widened"
+    judged = (5 * 4 + 3 * 8) * 30 * 20_000 / 2**20  # of five sequences, and three copies of one in float64
+    assert logits < float(found[1]) < 1.6 * logits + 30 + kept + judged, "30: 4,096 rows of the last matrix, widened"
 
 
 # of a process in which the same was done with fewer rows: libraries are loaded
@@ -144,3 +146,27 @@ def test_forward_passes_alone_stay_under_what_is_announced_once_libraries_are_lo
     assert done.returncode == 0, done.stderr
     took, most = map(float, done.stdout.split())
     assert 1.0 < took <= most
+
+
+@pytest.mark.parametrize("memory", [80, 120, 2048])
+def test_answers_of_the_rows_that_judge_a_cut_are_announced(memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 60,000 numbers each: they were kept in float64, three times, and counted nowhere."""
+    module = nn.Sequential(nn.Linear(8, 3), nn.ReLU(), nn.Linear(3, 60_000))
+    room, heard, most = sys.modules["isthmus.diagnostics.diagnose"], list[str](), list[int]()
+    narrow_places = room.narrow_places
+
+    def watched(*args: object, **kwargs: object) -> object:
+        with LiveBytes() as live:
+            found = narrow_places(*args, **kwargs)
+        most.append(live.most)
+        return found
+
+    monkeypatch.setattr(room, "narrow_places", watched)
+    x = torch.randn(400, 8, generator=torch.Generator().manual_seed(0))
+    limits = isthmus.Limits(memory=memory * 2**20)
+    found = isthmus.diagnose(module, x, jacobians=False, limits=limits, progress=heard.append)
+    assert found.cuts is not None
+    assert found.rank.estimate == 3
+    figure = re.search(r"at most ([\d,.]+) MiB", heard[0])
+    assert figure
+    assert most[0] / 2**20 <= float(figure[1].replace(",", "")) <= memory

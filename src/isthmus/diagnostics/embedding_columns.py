@@ -14,6 +14,7 @@ from isthmus.diagnostics.moments import moments_for
 from isthmus.diagnostics.table import SHARES
 from isthmus.theory.spectra import energy_rank, entropy_rank, participation_ratio
 
+ROWS = 4096  # entries that are looked at together
 LOOKUPS = (nn.Embedding, nn.EmbeddingBag)
 
 
@@ -49,8 +50,9 @@ def add_embedding_columns(table: xr.Dataset, module: nn.Module, called: Collecti
 def _spectrum(part: nn.Embedding | nn.EmbeddingBag) -> torch.Tensor:
     """Singular values of the centred entries over the root of their number; what stands for padding is left out."""
     weight = part.weight.detach()
-    if part.padding_idx is not None:
-        weight = torch.cat([weight[: part.padding_idx], weight[part.padding_idx + 1 :]])
-    moments = moments_for(len(weight), weight.shape[1])
-    moments.add(weight)
-    return moments.factor().values.cpu()[: min(weight.shape)]
+    parts = [weight] if part.padding_idx is None else [weight[: part.padding_idx], weight[part.padding_idx + 1 :]]
+    count = sum(map(len, parts))
+    moments = moments_for(count, weight.shape[1])
+    for rows in (rows for whole in parts for rows in whole.split(ROWS) if len(rows)):  # never a copy of all of them
+        moments.add(rows)
+    return moments.factor().values.cpu()[: min(count, weight.shape[1])]

@@ -144,7 +144,11 @@ class SomeRows:
     def __init__(self, total: int | None, kept: int) -> None:
         self._stride = 1 if total is None else max(1, -(-total // max(kept, 1)))
         self._most = 2 * kept if total is None else None
-        self._next, self._kept = 0, list[Tensor]()
+        self._capacity = 2 * kept if total is None else -(-total // self._stride)
+        # side by side from the beginning: many small tensors that stay lie scattered among large ones that go, and the
+        # holes between them grow
+        self._next, self._count = 0, 0
+        self._rows: Tensor | None = None
 
     def wanted(self, count: int, device: torch.device) -> Tensor:
         """Which of the next `count` rows are kept."""
@@ -154,12 +158,20 @@ class SomeRows:
 
     def keep(self, rows: Tensor) -> None:
         """Keep these rows, which were wanted, as they are."""
-        self._kept.append(rows)
-        while self._most is not None and sum(map(len, self._kept)) > self._most:
-            all_rows = torch.cat(self._kept)
-            self._kept = [all_rows[::2].clone()]
-            self._next += self._stride * (len(all_rows) % 2)
-            self._stride *= 2
+        while self._most is not None and self._count + len(rows) > self._most:
+            count, half = self._count, -(-self._count // 2)
+            if self._rows is not None:
+                self._rows[:half] = self._rows[:count:2].clone()
+            self._next += self._stride * ((count + len(rows)) % 2)
+            self._count, self._stride, rows = half, 2 * self._stride, rows[count % 2 :: 2]
+        end = self._count + len(rows)
+        if self._rows is None or end > len(self._rows):
+            room = rows.new_empty(max(end, self._capacity), rows.shape[1])
+            if self._rows is not None:
+                room[: self._count] = self._rows[: self._count]
+            self._rows = room
+        self._rows[self._count : end] = rows
+        self._count = end
 
     def add(self, rows: Tensor) -> None:
         """Keep every so many-th row."""
@@ -167,7 +179,8 @@ class SomeRows:
 
     def factor(self) -> Factor:
         """R of the centred rows that were kept."""
-        rows = torch.cat(self._kept).double()
+        assert self._rows is not None
+        rows = self._rows[: self._count].double()
         centred = (rows - rows.mean(0)) / max(len(rows), 1) ** 0.5
         is_tall, is_squared = (
             len(centred) > centred.shape[1],

@@ -4,7 +4,7 @@ Ranks that spectra and Jacobians suggest: `rank`. Modules that are cut for good:
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -27,6 +27,8 @@ WIDEST_PLACE = 16_384  # numbers per sample, above which a place is not cut
 MOST_PLACES = 3  # that are cut, those of the fewest directions first
 FEWEST_ROWS, ENOUGH_ROWS, MOST_ROWS, MOST_JUDGES = 8, 128, 1024, 128
 DECOMPOSED = 5  # copies of the rows of one place while they are decomposed
+# copies in float64 of what comes out while two answers are compared, and bytes of them that are enough
+COPIES, COMPARED = 3, 2**24
 ENERGY = 0.99  # of what leaves a layer, by which the narrowest are picked
 
 
@@ -73,6 +75,7 @@ class CutPlan:
         rows: samples that choose directions.
         judges: samples that judge them.
         batch: samples per forward pass.
+        judged: of those that judge.
         needs: bytes of working memory.
         hindrance: why nothing is cut though a layer would allow it; empty otherwise.
     """
@@ -82,6 +85,7 @@ class CutPlan:
     rows: int
     judges: int
     batch: int
+    judged: int
     needs: int
     hindrance: str = ""
 
@@ -103,17 +107,21 @@ def plan_cuts(session: DiagnosisSession, samples: Samples, budget: Budget) -> Cu
         if session.axes[i] == 0 and session.structure.readings[i].z.is_floating_point()
     }
     judges = max(min(samples.num // 8, MOST_JUDGES), min(32, samples.num // 3))
-    rows, room = min(samples.num, MOST_ROWS) - judges, (budget.allowed - budget.fixed) // 2
     batch = max(1, (budget.peak - budget.fixed) // 2 // max(budget.per_sample, 1))
+    compared = 8 * COPIES * session.num_outputs
+    judged = max(1, min(batch, judges, COMPARED // max(compared, 1)))
+    # what comes out for all rows that judge, and a few of them beside
+    kept = judges * session.num_outputs * session.output.element_size() + judged * compared
+    rows, room = min(samples.num, MOST_ROWS) - judges, (budget.allowed - budget.fixed) // 2 - kept
     tried, few = [i for i in widths if widths[i] <= WIDEST_PLACE], min(rows, ENOUGH_ROWS)
     while tried and _numbers(widths, tried) * few > room:
         tried.remove(max(tried, key=lambda i: (widths[i], i)))
     rows = min(rows, room // _numbers(widths, tried)) if tried else 0
-    forward = min(batch, rows + judges) * budget.per_sample
+    forward = min(batch, rows + judges) * budget.per_sample + kept
     hindrance = _hindrance(session, samples, tried) if widths else ""
     if hindrance or not tried:
-        return CutPlan(widths, (), 0, judges, batch, 0, hindrance)
-    return CutPlan(widths, tuple(tried), rows, judges, batch, _numbers(widths, tried) * rows + forward)
+        return CutPlan(widths, (), 0, judges, batch, judged, 0, hindrance)
+    return CutPlan(widths, tuple(tried), rows, judges, batch, judged, _numbers(widths, tried) * rows + forward)
 
 
 def _numbers(widths: dict[int, int], tried: Sequence[int]) -> int:
@@ -160,8 +168,8 @@ def narrow_places(
     chosen = min(samples.num, MOST_ROWS)
     rows = torch.linspace(0, samples.num - 1, chosen).long()
     rows = rows[torch.randperm(chosen, generator=torch.Generator().manual_seed(0))]
-    trial = _Trial(session, samples, rows[: plan.judges], plan.batch)
-    spectra = trial.leaving(plan.places, rows[plan.judges : plan.judges + plan.rows])
+    trial = _Trial(session, samples, rows[: plan.judges].split(plan.judged))
+    spectra = trial.leaving(plan.places, rows[plan.judges : plan.judges + plan.rows].split(plan.batch))
     widths = plan.widths
     narrowest = sorted(spectra, key=lambda i: (int(energy_rank(_values(spectra[i]), share=ENERGY)), widths[i], -i))
     others = narrowest[most_places:] if suggested is not None else []
@@ -182,15 +190,17 @@ def _values(rows: Tensor) -> Tensor:
 class _Trial:
     """The module on the rows that judge, as it is and cut."""
 
-    def __init__(self, session: DiagnosisSession, samples: Samples, judges: Tensor, batch: int) -> None:
-        self.session, self.samples, self.judges, self.batch = session, samples, judges, batch
+    def __init__(self, session: DiagnosisSession, samples: Samples, judges: Sequence[Tensor]) -> None:
+        self.session, self.samples, self.judges = session, samples, judges
         self._names = Names(session.streamed.module)
-        self._target = [self._output(part, Listener()).double() for part in self._parts(judges)]
-        whole = torch.cat(self._target)
-        self._spread = float((whole - whole.mean(0)).norm())
+        self._target = [self._output(part, Listener()) for part in self._parts(judges)]
+        mean = torch.zeros_like(self._target[0][0], dtype=torch.float64)
+        for part in self._target:
+            mean += part.sum(0, dtype=torch.float64) / sum(map(len, judges))
+        self._spread = math.sqrt(sum(float((part.double() - mean).square().sum()) for part in self._target))
 
-    def leaving(self, places: Sequence[int], rows: Tensor) -> dict[int, Tensor]:
-        """What leaves these layers on rows that do not judge."""
+    def leaving(self, places: Sequence[int], rows: Sequence[Tensor]) -> dict[int, Tensor]:
+        """What leaves these layers on rows that do not judge, batch by batch."""
         listener = Keeping(places)
         for part in self._parts(rows):
             listener.begin(part)
@@ -203,7 +213,7 @@ class _Trial:
             square, axes = 0.0, place.axes[:, :rank]
             for part, wanted in zip(self._parts(self.judges), self._target, strict=True):
                 cut = self._output(part, Projecting(place.index, place.mean, axes, part))
-                square += float((cut.double() - wanted).square().sum())
+                square += float((cut.double() - wanted.double()).square().sum())
             share = square**0.5 / self._spread if self._spread else 0.0 if not square else math.inf
             place.lost[rank] = math.inf if math.isnan(share) else share
         return place.lost[rank]
@@ -228,9 +238,9 @@ class _Trial:
             output = record(self.session.streamed, self._names, part, listener)
             return part.without_padding(output).reshape(part.num, -1)
 
-    def _parts(self, rows: Tensor) -> list[Samples]:
+    def _parts(self, rows: Sequence[Tensor]) -> Iterator[Samples]:
         replica = self.session.streamed
-        return [self.samples.at(part, replica.dtype, replica.device) for part in rows.split(self.batch)]
+        return (self.samples.at(part, replica.dtype, replica.device) for part in rows)
 
 
 def _table(trial: _Trial, places: Sequence[_Place], suggested: int | None) -> xr.Dataset:
