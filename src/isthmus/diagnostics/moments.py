@@ -166,7 +166,7 @@ class SomeRows:
             self._count, self._stride, rows = half, 2 * self._stride, rows[count % 2 :: 2]
         end = self._count + len(rows)
         if self._rows is None or end > len(self._rows):
-            room = rows.new_empty(max(end, self._capacity), rows.shape[1])
+            room = rows.new_zeros(max(end, self._capacity), rows.shape[1])  # a checkpoint writes all of it
             if self._rows is not None:
                 room[: self._count] = self._rows[: self._count]
             self._rows = room
