@@ -109,19 +109,24 @@ def kept_features(stage: Stage, keep: Tensor) -> Stage:
     return Stage(stage.name, new, stage.reason)
 
 
-def remultiplied(stages: Sequence[Stage]) -> tuple[list[Stage], list[str]]:
-    """The steps with layers that follow each other multiplied into one where they can be, and the names of those."""
+def remultiplied(stages: Sequence[Stage], apart: Collection[str] = ()) -> tuple[list[Stage], list[str]]:
+    """The steps with layers that follow each other multiplied into one where they can be, and the names of those.
+
+    Args:
+        stages: the steps.
+        apart: names of layers that stay apart from the one behind.
+    """
     kept: list[Stage] = []
     names: list[str] = []
     for stage in stages:
         before = kept[-1] if kept else None
         if chains := inner_chains(stage):
             for path, steps in chains.items():
-                inner, found = remultiplied(steps)
+                inner, found = remultiplied(steps, apart)
                 stage = with_inner_chain(stage, path, inner)  # noqa: PLW2901
                 names += found
             kept.append(stage)
-        elif before is not None and (whole := _product(before, stage)) is not None:
+        elif before is not None and before.name not in apart and (whole := _product(before, stage)) is not None:
             kept[-1] = Stage(stage.name, whole)
             names += [before.name, stage.name]
         else:
