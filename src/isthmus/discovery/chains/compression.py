@@ -105,15 +105,16 @@ def compress(
     ones: 4 of 84 on normal rows and heavy tails (t of 3 degrees, log-normal), 5 of 70 where 1, 3 or 10 of 100 rows are
     of another kind, none of which was among the samples in any of the five.
 
-    Greedy (*heuristic*): dead, constant and parallel neurons go (exact moves); then, whichever saves most comes first:
-    neurons are dropped by pivoted QR and the next layer is refitted by least squares, linear maps and convolutions go
-    through their principal subspace, near-linear layers are merged into the next. Batch norms are folded. Where it is
-    measured to be slower, by more than the spread of passes in turn and 20 microseconds, as few maps in two factors as
-    it takes are one again, or moves are taken back. In a residual sum x + F(x) the stream keeps its width and F is made
-    smaller inside. Nothing is moved through attention, layer norm, shortcuts with layers of their own and whatever else couples
-    features, nor through a module that cannot be traced; their parts that take and give one tensor are made smaller in
-    their places, on what enters them, and the whole output decides. Encoder layers of torch are written out for that,
-    and put together again where no map of theirs is left in two factors.
+    Greedy (*heuristic*): dead, constant and parallel neurons go (exact moves); then, whichever saves most comes
+    first: neurons are dropped by pivoted QR and the next layer is refitted by least squares, linear maps and
+    convolutions go through their principal subspace, near-linear layers are merged into the next. Batch norms are
+    folded. Where it is measured to be slower, by more than the spread of passes in turn and 20 microseconds, as few
+    maps in two factors as it takes are one again, or moves are taken back. In a residual sum x + F(x) the stream
+    keeps its width and F is made smaller inside. Nothing is moved through attention, layer norm, shortcuts with
+    layers of their own and whatever else couples features, nor through a module that cannot be traced; their parts
+    that take and give one tensor are made smaller in their places, on what enters them, and the whole output
+    decides. Encoder layers of torch are written out for that, and put together again where no map of theirs is left
+    in two factors.
 
     Args:
         module: takes one tensor with samples first and gives one; it is not changed, and is looked at in eval mode.
