@@ -7,7 +7,8 @@ import pytest
 
 from bound_cases import BUILDERS, Case, drawn_case
 
-NUM_CASES, NUM_SLOW, CHUNK = 306, 10_000, 500
+NUMBERS = range(144, 234)  # one network of 2000 layers is among them; ten thousand of up to 10,000 are slow
+NUM_SLOW, CHUNK = 10_000, 500
 
 
 def broken(cases: list[Case]) -> list[str]:
@@ -18,7 +19,7 @@ def broken(cases: list[Case]) -> list[str]:
 
 @pytest.mark.parametrize("builder", range(len(BUILDERS)))
 def test_no_explicit_network_breaks_a_bound(builder: int) -> None:
-    cases = [drawn_case(number) for number in range(builder, NUM_CASES, len(BUILDERS))]
+    cases = [drawn_case(number) for number in NUMBERS[builder :: len(BUILDERS)]]
     assert all(case.inequalities for case in cases)
     assert not broken(cases)
 
@@ -36,5 +37,5 @@ def test_no_explicit_network_breaks_a_bound_in_ten_thousand(first: int) -> None:
 
 def test_formulas_that_count_rounding_break_the_law() -> None:
     """The control: singular values as computed, those of the SVD's rounding and of a product's among them."""
-    rows = [row for number in range(50) for row in drawn_case(number).broken_of_old()]
+    rows = [row for number in range(20) for row in drawn_case(number).broken_of_old()]
     assert {name for name, _, _ in rows} == {"schatten", "resnet"}

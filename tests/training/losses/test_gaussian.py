@@ -17,9 +17,11 @@ import isthmus
 from command_lines import line_of
 from isthmus import BottleneckRegressor, FullyConnected, Limits, Verdict, discover, fit, tasks
 from isthmus.cli.main import run
+from isthmus.discovery import request
 from isthmus.discovery.asked import ranks_beside, with_halves
 from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.scaling import Scaling, Standardiser
+from isthmus.discovery.depth.units import DepthSettings
 from isthmus.discovery.halves import INDEX, MODE, RANK, Side
 from isthmus.discovery.settings import Settings
 from isthmus.errors import DataError, DataWarning, ShapeError
@@ -30,6 +32,7 @@ from overflows import fitted_past_infinity, wide_inputs
 from tolerances import closed_form, rounding
 
 FEW: dict[str, Any] = {"ridge": (1e-2, 3e-3), "starts": 1, "limits": Limits(evaluations=200)}
+SHORT: dict[str, Any] = {"ridge": 1e-2, "starts": 1, "limits": Limits(evaluations=60)}
 SPREAD = tasks.spread_index(num_samples=1000, d_in=4, seed=0)
 EDGE = 88.0  # beyond which e^s is infinite in float32
 
@@ -150,7 +153,7 @@ def both(loss: str, **settings: Any) -> isthmus.Discovery:
 
 
 def test_a_direction_that_moves_the_spread_alone_is_found() -> None:
-    found, mean_alone = both("gaussian"), both("squared", ridge=(3e-2, 1e-2))
+    found, mean_alone = both("gaussian"), both("squared", ridge=(3e-2, 1e-2), limits=Limits(evaluations=100))
     assert (mean_alone.rank, mean_alone.kind) == (1, "index"), "of the mean"
     assert (found.rank, found.kind, found.verdict) == (2, "index", Verdict.CONFIDENT)
     assert SPREAD.directions is not None
@@ -173,18 +176,19 @@ def test_a_direction_that_moves_the_spread_alone_is_found() -> None:
 def test_an_even_spread_adds_no_direction() -> None:
     x = normal(1000, 4)
     y = x[:, :1] + torch.sin(2 * x[:, :1]) + 0.6 * normal(1000, 1, seed=1)
-    assert discover(x, y, loss="gaussian", **FEW, effort="quick").rank == 1
+    assert discover(x, y, loss="gaussian", **SHORT, effort="quick").rank == 1
 
 
 def test_curved_halves_count_both() -> None:
-    found = both("gaussian", encoder="curved", decoder="curved")
+    found = both("gaussian", encoder="curved", decoder="curved", **SHORT)
     assert (found.rank, found.kind) == (2, "rank")
     said = " ".join(line.text for line in verdict_of(found).lines)
     assert "cannot exceed the number of outputs, mean and spread of each target" in said
     assert "not show more than 2 dimensions" in said
 
 
-def test_a_depth_path_starts_from_distances_between_targets() -> None:
+def test_a_depth_path_starts_from_distances_between_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request, "DEPTHS", DepthSettings(middle_layers=(1, 4, 8)))
     rows = slice(0, 100)
     short: dict[str, Any] = {"ridge": 1e-2, "starts": 1, "limits": Limits(evaluations=15), "depth_path": True}
     found = discover(SPREAD.x[rows], SPREAD.target[rows], loss="gaussian", **short, effort="quick")
@@ -203,7 +207,7 @@ def test_one_target_is_asked_for_its_combinations() -> None:
 
 
 def test_estimators_predict_the_mean_and_scale_does_not_matter() -> None:
-    few: dict[str, Any] = {"ridge": 1e-2, "starts": 1, "evaluations": 100, "random_state": 0, "effort": "quick"}
+    few: dict[str, Any] = {"ridge": 1e-2, "starts": 1, "evaluations": 60, "random_state": 0, "effort": "quick"}
     y = SPREAD.target[:, 0]
     plain = BottleneckRegressor(loss="gaussian", **few).fit(SPREAD.x, y)
     large = BottleneckRegressor(loss="gaussian", **few).fit(SPREAD.x, 2.0**20 * y)
@@ -241,7 +245,7 @@ def test_inputs_may_be_logarithms_but_not_the_targets() -> None:
 
 
 def test_few_rows_give_an_answer_in_words() -> None:
-    found = discover(SPREAD.x[:24], SPREAD.target[:24], loss="gaussian", **FEW, effort="quick")
+    found = discover(SPREAD.x[:24], SPREAD.target[:24], loss="gaussian", **SHORT, effort="quick")
     assert found.verdict is not Verdict.CONFIDENT
     assert np.isfinite(found.predict(SPREAD.x)).all()
 
@@ -280,16 +284,17 @@ def test_a_network_without_two_outputs_for_each_target_is_refused() -> None:
 
 
 def test_coordinates_are_interpreted_whatever_the_units_and_the_scaling() -> None:
-    x, y = SPREAD.x[:600], SPREAD.target[:600]
-    for scaling in Scaling:
-        few: dict[str, Any] = {"ridge": 1e-2, "starts": 1, "limits": Limits(evaluations=60), "scaling": scaling}
+    x = normal(200, 2)
+    y = torch.sin(2 * x[:, :1]) + 0.2 * x[:, :1].exp() * normal(200, 1, seed=1)
+    for scaling in (Scaling.COLUMN, Scaling.GLOBAL):
+        few: dict[str, Any] = {"ridge": 1e-3, "starts": 1, "limits": Limits(evaluations=40), "scaling": scaling}
         small, large = (discover(x, c * y, loss="gaussian", **few, effort="quick") for c in (1, 2.0**20))
         saved = [isthmus.interpret(found, x)["error_saved"].values for found in (small, large)]
         assert saved[1] == pytest.approx(saved[0], rel=1e-6), "a mean and a log variance have no unit in common"
 
 
 def test_a_run_and_its_control_know_their_floor(tmp_path: Path) -> None:
-    found = both("gaussian:0.05", ridge=1e-2, limits=Limits(evaluations=100), control=True, out=tmp_path / "run")
+    found = both("gaussian:0.05", ridge=1e-2, limits=Limits(evaluations=50), control=True, out=tmp_path / "run")
     assert found.loss == Gaussian(0.05)
     assert found.control is not None
     assert found.control.rank < 2, "data of the same covariance have one spread"

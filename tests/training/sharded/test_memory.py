@@ -108,13 +108,16 @@ def test_the_reported_loss_is_that_of_all_rows_however_many(loss: Loss, weighted
     assert in_float64(network(loss), x[:-100], DataLoss(loss, y[:-100]))[0] != pytest.approx(whole, rel=1e-6)
 
 
-@pytest.mark.parametrize("steps", ["equidistant", "adaptive"])
-def test_a_leaky_network_is_trained_within_little_memory_too(steps: str) -> None:
+@pytest.mark.parametrize(
+    ("steps", "rows"), [("equidistant", 2 * FEWEST), pytest.param("adaptive", ROWS, marks=pytest.mark.slow)]
+)
+def test_a_leaky_network_is_trained_within_little_memory_too(steps: str, rows: int) -> None:
     def end(memory: int | None) -> FitResult:
         leaky = LeakyResNet(
             5, 5, width=6, depth=3, effective_depth=2.0, steps=steps, scheme="exponential", seed=0, dtype=torch.float64
         )
-        return fit(leaky, data()[0], data()[0] / 2, ridge=0.01, limits=Limits(memory=memory, evaluations=1500))
+        x = data()[0][:rows]
+        return fit(leaky, x, x / 2, ridge=0.01, limits=Limits(memory=memory, evaluations=1500))
 
     whole, within = end(None), end(1)
     assert within.objective == pytest.approx(whole.objective, rel=1e-3)  # another model of the curvature
