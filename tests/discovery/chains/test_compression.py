@@ -150,7 +150,7 @@ def wide(seed: int) -> nn.Sequential:
     return module
 
 
-@pytest.mark.parametrize("num_rows", [60, 250])
+@pytest.mark.parametrize("num_rows", [60, pytest.param(250, marks=pytest.mark.slow)])
 def test_the_tolerance_is_kept_on_fresh_rows(num_rows: int) -> None:
     """Chosen and reported on the same rows, 9 of these 24 were beyond it."""
     kept = 0
