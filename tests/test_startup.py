@@ -22,7 +22,7 @@ import isthmus
 from isthmus.tasks import teacher
 task = teacher(1, d_in=3, d_out=2, num_samples=60)
 limits = isthmus.Limits(evaluations=20)
-isthmus.discover(task.x, task.y, ridge=1e-2, starts=1, limits=limits, workers=1)
+isthmus.discover(task.x, task.y, ridge=1e-2, starts=1, limits=limits, workers=1, effort="quick")
 """
 COMMAND = "import isthmus.cli.discover_run"
 NEEDED = ("torch", "numpy", "pandas", "xarray", "scipy")

@@ -49,7 +49,8 @@ def hurried(source: str) -> list[str]:
 
 
 def test_nothing_is_asserted_to_be_over_soon() -> None:
-    wrong = {str(path.relative_to(TESTS)): hurried(path.read_text()) for path in FILES}
+    texts = {path: path.read_text() for path in FILES}
+    wrong = {str(path.relative_to(TESTS)): hurried(text) if "time." in text else [] for path, text in texts.items()}
     assert {path: lines for path, lines in wrong.items() if lines} == {}
     assert len(wrong) > 200
 
@@ -76,7 +77,9 @@ def raced(source: str) -> list[str]:
 
 
 def test_no_size_of_a_network_is_left_to_the_speed_of_the_machine() -> None:
-    wrong = {str(path.relative_to(TESTS)): raced(path.read_text()) for path in FILES}
+    texts = {path: path.read_text() for path in FILES}
+    called = {path: text for path, text in texts.items() if "compress" in text}  # the others need no reading
+    wrong = {str(path.relative_to(TESTS)): raced(text) for path, text in called.items()}
     assert {path: names for path, names in wrong.items() if names} == {}
 
 

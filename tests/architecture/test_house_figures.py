@@ -84,7 +84,7 @@ def loose_dicts(files: Sources) -> list[str]:
     return [
         f"{path}:{node.lineno}"
         for path, text in files.items()
-        if not path.startswith(EDGES)
+        if not path.startswith(EDGES) and "Any" in text  # the others need no reading
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Subscript) and ast.unparse(node) == "dict[str, Any]"
     ]

@@ -97,6 +97,7 @@ def test_several_starts_are_the_same_in_threads_and_in_an_executor(two_processes
     assert len(set(weights)) == len(weights), "the comparison is dead"
 
 
+@pytest.mark.slow
 def test_parts_of_figures_are_the_same_in_an_executor(two_processes: Executor, tmp_path: Path) -> None:
     usual = Workshop(tmp_path / "here", EngineChoice(workers=0)).parts(trainings(2))
     heard: list[int] = []
@@ -209,7 +210,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return data, folder
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_a_run_in_processes_soon_and_it_goes_on_bit_for_bit(
     whole: tuple[Path, Path], tmp_path: Path, number: signal.Signals
 ) -> None:

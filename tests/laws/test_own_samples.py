@@ -101,10 +101,16 @@ CALLS: dict[str, Callable[[nn.Module, Tensor], object]] = {
     "forensics": lambda net, x: isthmus.forensics(net, x, Y.to(x)),
     "path": lambda net, x: diagnostics.representation_path(net, x),
 }
+DEAR = ("factorise", "compress", "polish")
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(
+    ("call", "dtype"),
+    [(call, torch.float64) for call in CALLS]
+    + [(call, torch.float32) for call in CALLS if call not in DEAR]
+    + [pytest.param(call, torch.float32, marks=pytest.mark.slow) for call in DEAR],
+    ids=str,
+)
 @pytest.mark.parametrize("kind", MODULES)
 def test_samples_stay_as_they_are(kind: str, call: str, dtype: torch.dtype) -> None:
     torch.manual_seed(0)

@@ -130,12 +130,16 @@ NUMBERS_WITHOUT_WORDS = """[...document.querySelectorAll('td')].filter(d => d.in
 @pytest.mark.parametrize(
     ("which", "scheme", "width"),
     [
-        ("plain", "light", 390),
-        ("hostile", "dark", 1280),
+        ("plain", "dark", 390),
         *(
             pytest.param(which, scheme, width, marks=pytest.mark.slow)
-            for which in ("plain", "hostile")
-            for scheme, width in (("dark", 390), ("light", 1280))
+            for which, scheme, width in (
+                ("plain", "light", 390),
+                ("plain", "light", 1280),
+                ("hostile", "dark", 1280),
+                ("hostile", "dark", 390),
+                ("hostile", "light", 1280),
+            )
         ),
     ],
 )
@@ -170,7 +174,7 @@ def test_the_page_prints_on_paper_without_losing_columns(page_path: Path, browse
 
 
 def test_every_heading_of_a_section_and_of_the_layers_is_explained(tmp_path: Path) -> None:
-    report(discoveries.discovery().diagnosis, tmp_path / "page.html")
+    report(discoveries.discovery().diagnosis, tmp_path / "page.html", pictures=())  # the words only
     text = (tmp_path / "page.html").read_text()
     bare = re.findall(r"<h2>([^<]*)</h2>\s*(?!\s*<p)", text)
     assert bare == []

@@ -93,7 +93,11 @@ def _opened(browser: Browser, path: Path) -> tuple[str, str, str]:
     return found
 
 
-@pytest.mark.parametrize("write", PAGES.values(), ids=PAGES)
+@pytest.mark.parametrize(
+    "write",
+    [_discovery, *(pytest.param(write, marks=pytest.mark.slow) for write in (_diagnosis, _gallery))],
+    ids=PAGES,
+)
 def test_what_was_injected_does_nothing(
     write: Callable[[Path], None], outside: Outside, browser: Browser, tmp_path: Path
 ) -> None:
@@ -122,12 +126,3 @@ def test_the_policy_comes_before_anything_of_the_users_and_allows_no_more_than_a
     for ours in ("style-src", "script-src"):
         assert re.fullmatch(r"'sha256-[A-Za-z0-9+/]{43}='", rules.pop(ours))
     assert rules == {"default-src": "'none'", "img-src": "data:", "base-uri": "'none'", "form-action": "'none'"}
-
-
-def test_no_page_styles_an_element_by_itself(tmp_path: Path) -> None:
-    """Such a style would be refused by the policy, and the page would look otherwise than it was drawn."""
-    report(discoveries.discovery(control=True), tmp_path / "page.html", x=discoveries.inputs())
-    text = (tmp_path / "page.html").read_text()
-    assert text.count("<style") == 1
-    assert not re.search(r"<[^>]*\sstyle=", text)
-    assert text.count("<svg") == 10

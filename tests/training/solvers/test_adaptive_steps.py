@@ -88,7 +88,7 @@ def unevenness(network: LeakyResNet, largest: float) -> float:
     return factor
 
 
-@pytest.mark.parametrize("largest", [0.9, 0.7])
+@pytest.mark.parametrize("largest", [pytest.param(0.9, marks=pytest.mark.slow), 0.7])
 def test_training_ends_critical_with_layers_that_move_alike(largest: float) -> None:
     x, y = small_data()
     network, before, once = adaptive(), adaptive(), adaptive()
@@ -142,7 +142,7 @@ def first_minimum(smoothing: tuple[float, ...]) -> tuple[AdaptiveSteps, LeakyRes
     return solver, once, fit(once, x, y, ridge=RIDGE, solver=replace(solver, final_rounds=0))
 
 
-@pytest.mark.parametrize("smoothing", [(0.1,), (0.1, 0.0)])
+@pytest.mark.parametrize("smoothing", [(0.1,), pytest.param((0.1, 0.0), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("cut", ["solver, at once", "solver, later", "limits", "diverged"])
 def test_the_last_minimum_is_kept_whatever_ends_the_way_to_the_next(smoothing: tuple[float, ...], cut: str) -> None:
     x, y = small_data()
