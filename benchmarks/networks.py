@@ -20,26 +20,26 @@ gpt2         a GPT-2 small of random weights with planted ranks of 7 and 40, on 
     python benchmarks/networks.py [SUITE ...] [--cases N] [--quick] [--mnist mnist.npz] [--out rows.csv]
 
 Answer (a CPU of which /proc/cpuinfo says no more than "AMD EPYC", two cores shared with other programs, November 2026):
-compression  95 of 100 bounds kept, the others exceeded 1.005 to 1.41 times; 57 were made smaller. 98 of 100 tolerances;
-             never larger; parameters 1.01 times fewer at the median, up to 1.7: these networks are dense. Before far rows
-             were dealt to all parts 98, 69 and 1.03. With Hall's corrected t 18 of 68 had been exceeded, up to 400
-             times, where channels were removed that wake on one row in a thousand
+compression  95 of 100 bounds kept, the others exceeded 1.005 to 1.41 times; 57 were made smaller. 98 of 100
+             tolerances; never larger; parameters 1.01 times fewer at the median, up to 1.7: these networks are dense.
+             Before far rows were dealt to all parts 98, 69 and 1.03. With Hall's corrected t 18 of 68 had been
+             exceeded, up to 400 times, where channels were removed that wake on one row in a thousand
 ridge        20 of 20, the worst 0.5 % off; residuals of .05 to .33, as ReLUs end at their kinks
 planted      40 networks: all numbers right, and none of their twins below its width
-rivals       11 of 12 smaller than the best of their rivals, 1.0 to 2.4 times, 1.67 at the median; tolerance kept by all.
-             The twelfth, a residual network of 38,218 whose pass takes a millisecond, hangs on the noise of the
+rivals       11 of 12 smaller than the best of their rivals, 1.0 to 2.4 times, 1.67 at the median; tolerance kept by
+             all. The twelfth, a residual network of 38,218 whose pass takes a millisecond, hangs on the noise of the
              machine: 28,788 parameters in three runs, 36,799 in two, all of them in one on busy cores; data-aware SVD
-             takes 29,386, whatever that costs in time, and `allow_slower` 26,628 at .96 times the speed. torch-pruning, by
-             magnitude and without training behind it, took 1.4 to 7 times as many on the nine of digits and MNIST
-             before, and cannot prune a transformer
+             takes 29,386, whatever that costs in time, and `allow_slower` 26,628 at .96 times the speed.
+             torch-pruning, by magnitude and without training behind it, took 1.4 to 7 times as many on the nine of
+             digits and MNIST before, and cannot prune a transformer
 memory       100 of 100, 3 of them refused as too small; a residual network (158 MiB of 148, another 153 of 149) and
-             attention (227 of 225) took more at first: those three with what was mended, 9 convolutions and the
-             kinds without tokens or convolutions before it, other rows of tokens before the last of it
+             attention (227 of 225) took more at first: those three with what was mended, 9 convolutions and the kinds
+             without tokens or convolutions before it, other rows of tokens before the last of it
 forward      22 of the first 22 of 60, announced 1.02 to 7 times what was taken, most for convolutions; run anew an
-             encoder layer took 280 and 266 MiB of 241 in two of three runs, and 172 to 193 in four since what the last
-             batch left free is given back: the others were not run again
-gpt2         100,000 tokens: 1.55 times the bare passes, 1,617 MiB taken of 1,647 announced, both ranks read; 2,237 MiB
-             while rows that stay were many small tensors. 4,000 tokens: 6.7 times
+             encoder layer took 280 and 266 MiB of 241 in two of three runs, and 172 to 193 in four since what the
+             last batch left free is given back: the others were not run again
+gpt2         100,000 tokens: 1.55 times the bare passes, 1,617 MiB taken of 1,647 announced, both ranks read; 2,237
+             MiB while rows that stay were many small tensors. 4,000 tokens: 6.7 times
 Rows: `benchmarks/measured/network_planted.csv`, `network_rivals.csv`, `network_memory.csv` beside it.
 """
 
