@@ -17,7 +17,7 @@ from isthmus.errors import DataError, DataWarning
 
 Array = NDArray[np.float64]
 
-QUICK = Limits(evaluations=240)
+QUICK, BRIEF = Limits(evaluations=240), Limits(evaluations=40)
 ONE_RIDGE = {"ridge": 3e-3, "starts": 1, "limits": Limits(evaluations=120)}
 
 
@@ -54,7 +54,7 @@ def test_a_linear_table_is_answered_at_once(noise: float) -> None:
     rng = np.random.default_rng(0)
     x, out = rng.standard_normal((150, 4)), np.linalg.qr(rng.standard_normal((6, 2)))[0].T
     y = x[:, :2] @ out + noise * rng.standard_normal((150, 6)) + 3.0
-    linear = discover(x, y, limits=QUICK)
+    linear = discover(x, y, limits=BRIEF)
     assert (linear.rank, linear.verdict, linear.remedies) == (2, Verdict.CONFIDENT, ())
     assert linear.reasons[-1].endswith("the task is linear, and that map is returned.")
     assert linear.is_linear
@@ -70,7 +70,7 @@ def test_one_target_of_a_linear_combination_has_the_regression_of_all_rows() -> 
     rng = np.random.default_rng(1)
     x, slopes = rng.standard_normal((150, 4)), np.array([1.0, -2.0, 0.5, 0.0])
     y = x @ slopes + 0.1 * rng.standard_normal(150)
-    linear = discover(x, y, limits=QUICK)
+    linear = discover(x, y, limits=BRIEF)
     assert (linear.rank, linear.kind, linear.is_linear) == (1, "index", True)
     new = rng.standard_normal((1000, 4))
     regressed = reduced_rank_regression(x, y[:, None], 1, np.ones(1))
@@ -111,6 +111,7 @@ def test_the_check_fails_for_another_rank(found: isthmus.Discovery) -> None:
         check_rank(found, 3)
 
 
+@pytest.mark.slow
 def test_another_teacher_gives_another_rank() -> None:
     task = small_teacher(3)
     check_rank(discover(task.x, task.y, **ONE_RIDGE, effort="quick"), 3)  # pyright: ignore[reportArgumentType]
@@ -215,7 +216,8 @@ def test_progress_is_told_and_never_falls_back_past_the_end(quick: isthmus.Disco
 
 def test_the_control_runs_on_data_of_the_same_covariance() -> None:
     task = small_teacher(1)
-    result = discover(task.x[:, :5], control=True, **ONE_RIDGE, effort="quick")  # pyright: ignore[reportArgumentType]
+    few = ONE_RIDGE | {"limits": BRIEF}
+    result = discover(task.x[:, :5], control=True, **few, effort="quick")  # pyright: ignore[reportArgumentType]
     assert result.control is not None
     assert result.control.control is None
     assert result.control.scree.sizes["rank"] > 0

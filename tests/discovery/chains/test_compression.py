@@ -152,16 +152,16 @@ def wide(seed: int) -> nn.Sequential:
 
 @pytest.mark.parametrize("num_rows", [60, pytest.param(250, marks=pytest.mark.slow)])
 def test_the_tolerance_is_kept_on_fresh_rows(num_rows: int) -> None:
-    """Chosen and reported on the same rows, 9 of these 24 were beyond it."""
-    kept = 0
-    for seed in range(12):
+    """Chosen and reported on the same rows, 9 of 24 were beyond it."""
+    kept, count = 0, 6 if num_rows == 60 else 12
+    for seed in range(count):
         module, tolerance = wide(seed), (3e-3, 3e-2, 1e-1)[seed % 3]
         found = isthmus.compress(
             module, samples(num_rows, 12, seed=seed, dtype=DOUBLE), tolerance=tolerance, allow_slower=True
         )
         assert found.relative_error <= found.error_bound <= tolerance
         kept += relative_error(found.module, module, samples(4000, 12, seed=1000, dtype=DOUBLE)) <= tolerance
-    assert kept >= 11
+    assert kept >= count - 1
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def test_training_moves_the_numbers_towards_the_target_and_leaves_the_steps() ->
 
 def test_a_compression_that_trains_is_smaller_and_keeps_its_tolerance() -> None:
     module = seeded(deep).double()
-    x, fresh = samples(1200, 6, dtype=DOUBLE), samples(4000, 6, seed=9, dtype=DOUBLE)
+    x, fresh = samples(600, 6, dtype=DOUBLE), samples(4000, 6, seed=9, dtype=DOUBLE)
     plain = isthmus.compress(module, x, tolerance=0.03, allow_slower=True)
     found = isthmus.compress(module, x, tolerance=0.03, allow_slower=True, polish="distil")
     assert found.parameters_after < 0.9 * plain.parameters_after
@@ -72,9 +72,9 @@ def test_convolutions_are_trained_too() -> None:
                              nn.Linear(168, 3))  # fmt: skip
 
     for make, x in (
-        (series, samples(200, 4, 16)),
-        (lambda: images(torch.contiguous_format), samples(120, 3, 6, 6)),
-        (lambda: images(torch.channels_last), samples(120, 3, 6, 6)),
+        (series, samples(100, 4, 16)),
+        (lambda: images(torch.contiguous_format), samples(60, 3, 6, 6)),
+        (lambda: images(torch.channels_last), samples(60, 3, 6, 6)),
     ):
         found = isthmus.compress(seeded(make).eval(), x, tolerance=0.5, polish="distil", allow_slower=True)
         assert found.parameters_after < found.parameters_before

@@ -53,7 +53,7 @@ def same(found: list[Minimum], others: list[Minimum]) -> bool:
     return all(torch.equal(one.theta, other.theta) and one.objective == other.objective for one, other in pairs)
 
 
-def test_every_executor_gives_the_bits_of_threads(pool: Processes, tmp_path: Path) -> None:
+def test_every_executor_gives_the_bits_of_threads_and_one_that_breaks_is_said(pool: Processes, tmp_path: Path) -> None:
     units = trainings(3)
     here = UnitRunner(None, Tracker(silent, 100), workers=1).run(units)
     assert not same(here, here[::-1]), "all units end alike: the comparison is dead"
@@ -68,6 +68,8 @@ def test_every_executor_gives_the_bits_of_threads(pool: Processes, tmp_path: Pat
         for number, executor in enumerate((threads, processes)):
             (tmp_path / str(number)).mkdir()
             assert same(runner(executor, tmp_path / str(number)).run(units), here)
+        with pytest.raises(ProcessLost, match=r"BrokenProcessPool.*The same call goes on"):
+            runner(processes, tmp_path / "1").run([Unit("kills", kills, 1, "training")])
 
 
 def test_what_is_under_way_is_heard(pool: Processes, tmp_path: Path) -> None:
@@ -117,12 +119,6 @@ def test_a_killed_worker_costs_its_own_unit_alone(pool: Processes, tmp_path: Pat
     assert (tmp_path / "mark").exists()
     with pytest.raises(ProcessLost, match=r"lost a worker.*were killed.*goes on from what the folder"):
         runner(pool, tmp_path).run([Unit("again", kills, 1, "training")])
-
-
-def test_an_executor_of_the_callers_that_breaks_is_said(tmp_path: Path) -> None:
-    lost = pytest.raises(ProcessLost, match=r"BrokenProcessPool.*The same call goes on")
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes, lost:
-        runner(processes, tmp_path).run([Unit("kills", kills, 1, "training")])
 
 
 def test_what_cannot_be_sent_is_said(pool: Processes, tmp_path: Path) -> None:
