@@ -161,7 +161,7 @@ def test_the_tolerance_is_kept_on_fresh_rows(num_rows: int) -> None:
         )
         assert found.relative_error <= found.error_bound <= tolerance
         kept += relative_error(found.module, module, samples(4000, 12, seed=1000, dtype=DOUBLE)) <= tolerance
-    assert kept >= count - 1
+    assert kept >= 11 / 12 * count
 
 
 @pytest.fixture
