@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map_only
 
@@ -52,16 +53,58 @@ class Away(Tensor):
         Tensor.data.__set__(self, other)  # pyright: ignore[reportAttributeAccessIssue] - a property made in C
         self.numbers = other.numbers
 
+    @property
+    def is_meta(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride] - a property made in C
+        """It holds numbers, whatever its device is called."""
+        return False
+
     def tolist(self) -> Any:
         """Its numbers, which a GPU gives too."""
         return self.numbers.tolist()
+
+    def item(self) -> Any:
+        """Its number."""
+        return self.numbers.item()
 
     def __repr__(self, **_: object) -> str:
         return f"Away({tuple(self.shape)})"
 
 
+class _FromNumbers(TorchFunctionMode):
+    """What is made there of numbers of Python, of which a `TorchDispatchMode` does not hear."""
+
+    def __torch_function__(
+        self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        given = kwargs or {}
+        if func in {torch.tensor, torch.as_tensor} and given.get("device") == AWAY:
+            return func(*args, **{**given, "device": "cpu"}).to(AWAY)
+        if func is Tensor.new_tensor and isinstance(args[0], Away):
+            return args[0].numbers.new_tensor(*args[1:], **given).to(AWAY)
+        if func is torch.unravel_index and isinstance(args[0], Away):
+            return tuple(part.to(AWAY) for part in func(args[0].numbers, *args[1:], **given))
+        if func in {Tensor.__getitem__, Tensor.__setitem__}:
+            places = args[1] if isinstance(args[1], tuple) else (args[1],)
+            args = (
+                args[0],
+                tuple(torch.tensor(p, dtype=None if p else torch.long) if isinstance(p, list) else p for p in places),
+                *args[2:],
+            )
+        return func(*args, **given)
+
+
 class PretendedDevice(TorchDispatchMode):
     """While it is entered, what is made on `AWAY` has numbers."""
+
+    def __enter__(self) -> "PretendedDevice":
+        self._from_numbers = _FromNumbers()
+        self._from_numbers.__enter__()
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        self._from_numbers.__exit__(*error)
 
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None

@@ -61,14 +61,21 @@ def test_workers_of_a_scheduler_are_an_executor(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="of a machine without a GPU")
-@pytest.mark.parametrize("words", [(), ("--dry-run",)])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("discover", "builtin:digits"), ("discover", "builtin:digits", "--dry-run"), ("sweep", "plan.toml"),
+        ("figure", "boundedness"),
+    ],
+)  # fmt: skip
 def test_a_device_that_is_not_there_is_refused_before_anything_is_written(
     words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "plan.toml").write_text('grid.ridge = [0.1]\n')
     for device, reason in (("cuda", "sees no CUDA device"), ("gpu", "needs cpu, cuda")):
-        assert run(["discover", "builtin:digits", "--device", device, *words]) == 2
+        assert run([*words, "--device", device]) == 2
         assert f"--device {device}: " in (said := capsys.readouterr().err)
         assert reason in said
-    assert not list(tmp_path.rglob("result.json"))
+    assert not list(tmp_path.rglob("*.json"))
     Workplace(device="auto").check_device()

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from isthmus.cli.shared_options import Workers
+from isthmus.cli.workplace import Device
 
 
 class PresetName(StrEnum):
@@ -24,6 +25,7 @@ def figure(
     ),
     out: Annotated[Path | None, typer.Option(help="Folder of the figures; default runs/figures.")] = None,
     workers: Workers = None,
+    device: Device = None,
     mnist: Annotated[
         Path | None, typer.Option(help="MNIST for figure denoising: an .npz, or the folder of its four idx files.")
     ] = None,
@@ -35,5 +37,6 @@ def figure(
     interrupted.
     """
     from isthmus.cli.figure_run import run_figures  # torch and the rest: only once the command line makes sense
+    from isthmus.sweeps.engine_choice import EngineChoice
 
-    return run_figures(name, preset.value, out or Path("runs") / "figures", workers, mnist)
+    return run_figures(name, preset.value, out or Path("runs") / "figures", EngineChoice(workers, device=device), mnist)

@@ -24,14 +24,14 @@ from isthmus.writing.folder_lock import only_writer
 _STYLES = {Judgement.HOLDS: "green", Judgement.FAILS: "bold red", Judgement.OPEN: "yellow"}
 
 
-def run_figures(name: str, preset: str, folder: Path, workers: int | None, mnist: Path | None) -> int:
+def run_figures(name: str, preset: str, folder: Path, choice: EngineChoice, mnist: Path | None) -> int:
     """Compute figures in a folder and print their verdicts; returns the exit code.
 
     Raises:
-        DataError: no such figure, or none that reads MNIST; MNIST cannot be read. PlanError: a number of
-            workers < 0. OSError: the folder cannot be written.
+        DataError: no such figure, or none that reads MNIST; MNIST cannot be read. OSError: the folder
+            cannot be written.
     """
-    figures, choice = named_figures(name), EngineChoice(workers)
+    figures = named_figures(name)
     if mnist is not None:
         figures = with_mnist(figures, mnist, folder)
     errors = terminal(stderr=True)

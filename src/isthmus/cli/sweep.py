@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from isthmus.cli.shared_options import Workers
 from isthmus.cli.typed import Command
 from isthmus.cli.voice import speaking, tell
-from isthmus.cli.workplace import CaFile, Certificate, Key, certificates_of
+from isthmus.cli.workplace import CaFile, Certificate, Device, Key, certificates_of
 
 
 class _PlanOrCommand(TyperGroup):
@@ -52,6 +52,7 @@ def run(
     tls_ca_file: CaFile = None,
     tls_cert: Certificate = None,
     tls_key: Key = None,
+    device: Device = None,
     dashboard: Annotated[
         str | None, typer.Option(help="Where the dashboard listens, HOST:PORT; default this machine alone, any port.")
     ] = None,
@@ -67,7 +68,7 @@ def run(
     from isthmus.sweeps.engine_choice import EngineChoice  # torch and the rest: not for the help
 
     certificates = certificates_of(tls_ca_file, tls_cert, tls_key)
-    choice = EngineChoice(workers, scheduler, slurm, patience, certificates, dashboard)
+    choice = EngineChoice(workers, scheduler, slurm, patience, certificates, dashboard, device)
     return _carried_out(plan, out or Path("runs") / plan.stem, choice, retries=retries, most_runs=most_runs)
 
 

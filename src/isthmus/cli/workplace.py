@@ -18,6 +18,7 @@ EXECUTORS = ("threads", "processes")
 CaFile = Annotated[Path | None, typer.Option(help="For --scheduler: who vouches for certificates.")]
 Certificate = Annotated[Path | None, typer.Option(help="For --scheduler: our certificate.")]
 Key = Annotated[Path | None, typer.Option(help="For --scheduler: our key.")]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, or auto for a GPU where there is one; default cpu.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +32,7 @@ class Workplace:
     workers: Annotated[int | None, typer.Option(min=1, help="Trainings at once; default one per core.")] = None
     executor: Annotated[str | None, typer.Option(help="threads or processes; default what is faster.")] = None
     scheduler: Annotated[str | None, typer.Option(help="Train on a running dask scheduler: tls://host:8786.")] = None
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, or auto for a GPU where there is one; default cpu.")
-    ] = None
+    device: Device = None
     tls_ca_file: CaFile = None
     tls_cert: Certificate = None
     tls_key: Key = None

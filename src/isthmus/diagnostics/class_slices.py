@@ -16,11 +16,13 @@ from isthmus.networks import FullyConnected, class_regions, slice_cells
 from isthmus.networks.chain import UnreadableModule, read_chain
 from isthmus.networks.departures import departure
 from isthmus.networks.stage_kinds import relu_slope
+from isthmus.theory.home import at_home
 
 MARGIN = 0.25  # of the spread of the samples, around them
 ROUNDING = 1e-9  # what is closer than this share of the whole is one point, or one direction
 
 
+@at_home
 def class_slice(
     module: nn.Module,
     x: Float[Tensor, "n d_in"],

@@ -282,7 +282,7 @@ def _through_layers(
         states = walk(network, x)
         weights = [ends.get(l, weight.detach()) for l, weight in enumerate(network.weights, 1)]
         jacobians = [weights[-1].expand(len(x), -1, -1)]
-        squares = [torch.full((len(x),), float(network.dimensions[-1]), dtype=torch.float64)]
+        squares = [x.new_full((len(x),), float(network.dimensions[-1]), dtype=torch.float64)]
         for l in range(network.depth - 1, 0, -1):
             product = jacobians[-1]
             if network.is_activated(l):

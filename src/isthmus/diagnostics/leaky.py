@@ -26,6 +26,7 @@ from isthmus.theory import (
     rank_from_hamiltonian,
     relaxed_energies,
 )
+from isthmus.theory.home import at_home
 from isthmus.theory.inputs import Real, check_positive
 from isthmus.theory.leaky_bounds import energies_of_grams
 from isthmus.training.losses import SQUARED, Loss, loss_argument
@@ -62,6 +63,7 @@ class LeakyPath:
     total_stationarity: float
 
 
+@at_home
 def leaky_path(
     network: LeakyResNet, x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, ridge: Real, loss: str | Loss = SQUARED
 ) -> LeakyPath:
@@ -99,6 +101,7 @@ def leaky_path(
     return LeakyPath(A, B, arriving, W, best, rho, float(value), stationarity, total)
 
 
+@at_home
 def leaky_diagnosis(
     network: LeakyResNet,
     x: ArrayLike | Tensor,

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from isthmus.diagnostics.leaky import checked_copy
 from isthmus.networks import LeakyResNet, walk
+from isthmus.theory.home import at_home
 from isthmus.theory.inputs import Real, check_positive
 from isthmus.theory.representation_costs import lifted, lifted_slope
 
@@ -36,6 +37,7 @@ class KinkStationarity:
     width: float
 
 
+@at_home
 def kink_stationarity(
     network: LeakyResNet,
     x: Float[Tensor, "n d_in"],

@@ -47,7 +47,7 @@ def add_leaky_columns(
     Returns:
         Warnings as sentences.
     """
-    _put(table, "position", network.steps.double().cumsum(0).numpy())
+    _put(table, "position", network.steps.double().cumsum(0).cpu().numpy())
     if y is None or ridge is None or not network.effective_depth:  # energies are those of a leak
         _put(table, "cost_of_identity", np.array(_identity_costs(network, x)))
         return []

@@ -157,7 +157,7 @@ def _cut(network: FullyConnected, z: Tensor, x: Tensor, rank: int, layer: int) -
     mean = z.mean(0)
     basis = principal_axes(z - mean, rank)
     weights, biases = network.written_layers()
-    biases = [torch.zeros(d, dtype=torch.float64) for d in network.dimensions[1:]] if biases is None else biases
+    biases = [w.new_zeros(len(w)) for w in weights] if biases is None else biases
     encoder = FullyConnected.from_layers(
         [*weights[: layer - 1], basis.T @ weights[layer - 1]],
         [*biases[: layer - 1], basis.T @ (biases[layer - 1] - mean)],

@@ -38,6 +38,6 @@ def principal_axes(centred: Tensor, rank: int) -> Tensor:
     """Orthonormal columns by decreasing variance, each with its entry of largest magnitude positive."""
     axes = torch.linalg.svd(centred, full_matrices=False).Vh[:rank].T
     if axes.shape[1] < rank:  # fewer samples than coordinates: complete the basis
-        axes = torch.linalg.qr(torch.cat([axes, torch.eye(len(axes), dtype=axes.dtype)], 1)).Q[:, :rank]
+        axes = torch.linalg.qr(torch.cat([axes, torch.eye(len(axes)).to(axes)], 1)).Q[:, :rank]
     sign = axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign() if rank else axes[:1]
     return axes * sign

@@ -15,6 +15,7 @@ import xarray as xr
 
 from isthmus.errors import CheckpointError
 from isthmus.figures.provenance import provenance
+from isthmus.networks.devices import device_argument, trained_on
 from isthmus.sweeps.execution import Computed
 from isthmus.sweeps.folder import RUNS, WORK
 from isthmus.sweeps.run_files import arrays_of, write_run
@@ -74,22 +75,24 @@ class Part:
         """
         return arrays_of(run_folder(root, self.id))
 
-    def compute(self, root: Path, hear: Hear = unheard) -> None:
-        """Make it, on one thread: the same bits whoever computes; and write it, whole or not at all.
+    def compute(self, root: Path, hear: Hear = unheard, device: str | None = None) -> None:
+        """Make it, on one thread: the same bits whoever computes on one device; and write it, whole or not at all.
 
         Args:
             root: the folder of parts, as `opened` leaves it.
             hear: hears the iterations of the training inside, if there is one.
+            device: where that training runs, as `fit` takes it.
 
         Raises:
             OSError: the folder cannot be written.
         """
         checkpoint = checkpoint_path(root, self.id)
         began = time.perf_counter()
-        with one_thread_each():
+        place = device_argument(device, f"device {device}")
+        with one_thread_each(), trained_on(place):
             arrays = self._made(checkpoint, hear)
         seconds = time.perf_counter() - began
-        arrays = arrays.assign_attrs(provenance=provenance(seconds))
+        arrays = arrays.assign_attrs(provenance=provenance(seconds, place))
         write_run(run_folder(root, self.id), self.sections, Computed({"seconds": seconds}, [], arrays, {}))
         checkpoint.unlink(missing_ok=True)
 

@@ -20,7 +20,9 @@ from isthmus.processes.children import deaf_to, safe_path, start_tracker
 _PATIENCE = 5.0  # seconds that a worker has to end after it was told to
 
 
-def made_side_by_side(parts: Sequence[Part], root: Path, *, workers: int, finished: Callable[[int], None]) -> None:
+def made_side_by_side(
+    parts: Sequence[Part], root: Path, *, workers: int, finished: Callable[[int], None], device: str | None = None
+) -> None:
     """Make every part in `root`, so many at a time; the bits are those that one process would give.
 
     An interrupt ends the workers at once: what is finished stays, a training goes on from its last checkpoint.
@@ -30,12 +32,13 @@ def made_side_by_side(parts: Sequence[Part], root: Path, *, workers: int, finish
         root: the folder of parts, as `parts.opened` leaves it.
         workers: how many processes, at least 1.
         finished: hears how many parts are done, after each.
+        device: where trainings run, as `fit` takes it.
 
     Raises:
         SweepError: a part raised, or a worker was killed; says which part.
     """
     waiting, done = deque(parts), 0
-    crew = [_Worker(root) for _ in range(min(workers, len(parts)))]
+    crew = [_Worker(root, device) for _ in range(min(workers, len(parts)))]
     try:
         for worker in crew:
             worker.take(waiting)
@@ -51,9 +54,11 @@ def made_side_by_side(parts: Sequence[Part], root: Path, *, workers: int, finish
             worker.end()
 
 
-def made_by(executor: Executor, parts: Sequence[Part], root: Path, *, finished: Callable[[int], None]) -> None:
+def made_by(
+    executor: Executor, parts: Sequence[Part], root: Path, *, finished: Callable[[int], None], device: str | None = None
+) -> None:
     """Make every part in `root` by the workers of an executor, which see that folder; else as `made_side_by_side`."""
-    futures = {executor.submit(part.compute, root): part for part in parts}
+    futures = {executor.submit(part.compute, root, device=device): part for part in parts}
     try:
         for done, future in enumerate(as_completed(futures), 1):
             if (error := future.exception()) is not None:
@@ -68,10 +73,10 @@ def made_by(executor: Executor, parts: Sequence[Part], root: Path, *, finished: 
 class _Worker:
     """One process and the part that it is at."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, device: str | None) -> None:
         context = multiprocessing.get_context("spawn")  # forked threads of torch would hang
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, root), daemon=True)
+        self.process = context.Process(target=_serve, args=(theirs, root, device), daemon=True)
         start_tracker()
         with safe_path(), deaf_to("SIGINT"):  # at its imports too, whose tracebacks nobody asked for
             self.process.start()
@@ -107,7 +112,7 @@ class _Worker:
             self.process.join()
 
 
-def _serve(pipe: Connection, root: Path) -> None:
+def _serve(pipe: Connection, root: Path, device: str | None) -> None:
     """Make parts until the other end is closed. An interrupt is the other end's affair."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -117,7 +122,7 @@ def _serve(pipe: Connection, root: Path) -> None:
         except EOFError:
             return
         try:
-            part.compute(root)
+            part.compute(root, device=device)
             pipe.send("")
         except Exception:  # the other end says it and stops
             pipe.send(traceback.format_exc())

@@ -12,17 +12,20 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+import torch
+
 from isthmus import __version__
 from isthmus.discovery.files.netcdf import checksum
 
 _PACKAGES = ("torch", "numpy", "xarray", "matplotlib")
 
 
-def provenance(seconds: float) -> dict[str, object]:
-    """What to keep beside numbers that took so many seconds."""
+def provenance(seconds: float, device: torch.device | None = None) -> dict[str, object]:
+    """What to keep beside numbers that took so many seconds, and were trained on that device."""
     found: dict[str, object] = {"isthmus": __version__, "commit": commit(), "python": platform.python_version()}
     found |= {name: version(name) for name in _PACKAGES}
-    return found | {"machine": f"{platform.machine()}, {os.cpu_count()} cores", "seconds": round(seconds, 3)}
+    gpu = f", {torch.cuda.get_device_name(device)}" if device is not None and device.type == "cuda" else ""
+    return found | {"machine": f"{platform.machine()}, {os.cpu_count()} cores{gpu}", "seconds": round(seconds, 3)}
 
 
 @cache

@@ -144,15 +144,15 @@ class Workshop:
         tell = self._teller(len(every), missing, max(workers, 1))
         if self.executor is not None:
             tell(0)
-            made_by(self.executor, missing, root, finished=tell)
+            made_by(self.executor, missing, root, finished=tell, device=self.choice.device)
             return
         if workers and len(missing) > 1:
             tell(0)
-            made_side_by_side(missing, root, workers=workers, finished=tell)
+            made_side_by_side(missing, root, workers=workers, finished=tell, device=self.choice.device)
             return
         for number, part in enumerate(missing):
             tell(number)
-            part.compute(root)
+            part.compute(root, device=self.choice.device)
 
     def _teller(self, total: int, missing: Sequence[Part], workers: int) -> Callable[[int], None]:
         """Tells the listener how far it is, given how many of the missing parts are done."""

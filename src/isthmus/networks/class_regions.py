@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from isthmus.networks.slices import Polygon, SliceCells, polygon_area, split_polygon
+from isthmus.theory.home import at_home
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class ClassRegions:
     tripoint_classes: tuple[tuple[int, ...], ...]
 
 
+@at_home
 def class_regions(cells: SliceCells, *, relative: float = 1e-9) -> ClassRegions:
     """The regions of the slice where each output is the largest, and where they meet.
 

@@ -7,6 +7,7 @@ files or handed to a caller lies in the memory of the CPU, so that a machine wit
 import copy
 from collections.abc import Generator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 import torch
@@ -14,6 +15,7 @@ from torch import nn
 
 CPU = torch.device("cpu")
 M = TypeVar("M", bound=nn.Module)
+_usual: ContextVar[torch.device | None] = ContextVar("usual device", default=None)
 
 
 def device_argument(device: torch.device | str | None, said: str) -> torch.device | None:
@@ -58,6 +60,21 @@ def on_device(module: M, device: torch.device | None) -> M:
     if device is None or device_of(module) == device:
         return module
     return copy.deepcopy(module).to(device)
+
+
+@contextmanager
+def trained_on(device: torch.device | None) -> Generator[None]:
+    """Where `fit` trains in this thread while the block runs, unless its caller says where; None changes nothing."""
+    before = _usual.set(device)
+    try:
+        yield
+    finally:
+        _usual.reset(before)
+
+
+def usual_device() -> torch.device | None:
+    """What `trained_on` says here."""
+    return _usual.get()
 
 
 @contextmanager

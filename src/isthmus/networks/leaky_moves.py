@@ -14,11 +14,13 @@ from torch import Tensor
 from isthmus.networks.departures import check_as_written
 from isthmus.networks.leaky import LeakyResNet
 from isthmus.networks.leaky_steps import check_leak
+from isthmus.theory.home import at_home
 from isthmus.theory.inputs import Real, check_positive
 
 LEAST_STEP = 1e-4  # a step stays above this share of the mean step: a layer of no length would need infinite weights
 
 
+@at_home
 def with_steps(network: LeakyResNet, steps: Float[Tensor, " depth"]) -> LeakyResNet:
     """The same function with other steps (*exact*): layer l is passed at another time, so the stream is rescaled.
 
@@ -59,6 +61,7 @@ def with_steps(network: LeakyResNet, steps: Float[Tensor, " depth"]) -> LeakyRes
     return moved
 
 
+@at_home
 def retimed(network: LeakyResNet) -> LeakyResNet:
     """The same function with the steps that make its penalty least among all steps (*exact* in the function).
 

@@ -10,10 +10,12 @@ from isthmus.networks.departures import departure, refuse
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.residual_stream import ResidualStream
 from isthmus.networks.waist import Waist
+from isthmus.theory.home import at_home
 
 Map = tuple[Tensor, Tensor]  # h -> h R^T + r
 
 
+@at_home
 def as_fully_connected(network: ResidualStream) -> FullyConnected:
     """The same function as a fully connected network (*exact*), float64.
 

@@ -16,6 +16,7 @@ from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.jacobians import jacobians
 from isthmus.networks.layers import check_numbers, walk
 from isthmus.networks.segments import check_relative, in_float64, largest_rank
+from isthmus.theory.home import at_home
 from isthmus.theory.spectra import power_sum
 
 Polygon = NDArray[np.float64]  # one vertex per row: two coordinates, then values that are affine on the polygon
@@ -51,7 +52,7 @@ class SliceCells:
 
     def areas(self) -> Float[Tensor, " m"]:
         """Area of each cell in the (u, v) plane."""
-        return torch.tensor([polygon_area(polygon.numpy()) for polygon in self.polygons], dtype=torch.float64)
+        return torch.tensor([polygon_area(polygon.cpu().numpy()) for polygon in self.polygons], dtype=torch.float64)
 
     def jacobian_rank(self, *, relative: float = 1e-9) -> tuple[int, Tensor]:
         """Largest rank of Jf over the slice (*exact* above the tolerance) and a point (d_in,) where it is attained."""
@@ -79,6 +80,7 @@ class SliceCells:
         return float(torch.linalg.matrix_norm(self.jacobians @ tangent, 2).max())
 
 
+@at_home
 def slice_cells(
     network: FullyConnected,
     origin: Float[Tensor, " d_in"],

@@ -58,6 +58,7 @@ class Driver:
         retries: how often a run that raised is tried again.
         listener: hears how far it is.
         say: hears notes, one line each.
+        device: where workers train, as `fit` takes it.
     """
 
     def __init__(
@@ -69,7 +70,9 @@ class Driver:
         retries: int,
         listener: SweepListener,
         say: Callable[[str], None],
+        device: str | None = None,
     ) -> None:
+        self.device = device
         self.runs = {run.id: run for run in runs}
         self.store, self.index = store, index
         self.retries, self.listener, self.say = retries, listener, say
@@ -133,7 +136,8 @@ class Driver:
 
     def _job(self, key: str) -> Job:
         run = self.runs[key]
-        return Job(key, run.settings, run.source, str(self.store.folder.resolve()), self.store.token, self._versions)
+        folder = str(self.store.folder.resolve())
+        return Job(key, run.settings, run.source, folder, self.store.token, self._versions, self.device)
 
     def _mark(self, held: Collection[str]) -> None:
         fresh = [key for key in held if key not in self._marked]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isthmus.errors import PlanError, SweepError
+from isthmus.networks.devices import device_argument
 from isthmus.sweeps.engine import Engine, InProcess
 from isthmus.sweeps.runs import SweepRun
 from isthmus.training.several import num_cores
@@ -45,9 +46,11 @@ class EngineChoice:
         certificates: for a running scheduler; None: those of dask's configuration, if any.
         dashboard: where the dashboard of a scheduler of our own listens, as "127.0.0.1:8787"; None: on this machine's
             loopback, at any port.
+        device: where each worker trains, as `fit` takes it.
 
     Raises:
-        PlanError: more than one of the first three, a number out of range, or what belongs to another engine.
+        PlanError: more than one of the first three, a number out of range, what belongs to another engine, or a device
+            that workers of this machine do not have.
     """
 
     workers: int | None = None
@@ -56,6 +59,7 @@ class EngineChoice:
     patience: float = 60.0
     certificates: Certificates | None = None
     dashboard: str | None = None
+    device: str | None = None
 
     def __post_init__(self) -> None:
         given = [name for name in ("workers", "scheduler", "slurm") if getattr(self, name) is not None]
@@ -73,6 +77,11 @@ class EngineChoice:
             raise PlanError(
                 "--dashboard: belongs to a scheduler of the sweep's own. Leave it out, or give --workers N."
             )
+        if self.scheduler is None and self.slurm is None:
+            try:
+                device_argument(self.device, f"--device {self.device}")
+            except ValueError as error:
+                raise PlanError(str(error)) from None
 
 
 @contextmanager

@@ -35,6 +35,7 @@ def sweep(
     slurm: str | Path | None = None,
     retries: int = RETRIES,
     progress: SweepListener | None = None,
+    device: str | None = None,
 ) -> xr.Dataset:
     """Train a network at every point of a grid, each once, and return the numbers over the grid.
 
@@ -52,6 +53,8 @@ def sweep(
         slurm: a TOML file that says how to start workers as Slurm jobs.
         retries: how often a run that raised is tried again.
         progress: hears how far the sweep is.
+        device: where each worker trains: "cpu", which None means, "cuda", "cuda:1", or "auto" for a GPU where there is
+            one. Rounding differs between devices.
 
     Returns:
         One dimension per axis of the grid ("run" for a list of settings); objective, data_loss, penalty, stationarity,
@@ -73,7 +76,7 @@ def sweep(
     read = plan if isinstance(plan, Plan) else Plan.read(plan)
     if retries < 0:
         raise PlanError(f"sweep(retries={retries}): needs retries >= 0.")
-    choice = EngineChoice(workers, scheduler, None if slurm is None else Path(slurm))
+    choice = EngineChoice(workers, scheduler, None if slurm is None else Path(slurm), device=device)
     runs = checked_runs(read)
     with tempfile.TemporaryDirectory(prefix="isthmus-sweep-") as temporary:
         folder = Path(temporary if out is None else out)
@@ -115,7 +118,7 @@ def run_plan(
     with store.place.locked():
         store.tidy()
         with closing(store.opened_index(say)) as index:
-            driver = Driver(runs, store, index, retries=retries, listener=listener, say=say)
+            driver = Driver(runs, store, index, retries=retries, listener=listener, say=say, device=choice.device)
             waiting = driver.reconcile()
             if not waiting:  # no workers for no work: starting them takes seconds
                 return driver.summary

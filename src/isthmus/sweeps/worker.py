@@ -21,6 +21,7 @@ import torch
 
 from isthmus import __version__
 from isthmus.errors import CheckpointError, SweepError
+from isthmus.networks.devices import device_argument, trained_on
 from isthmus.sweeps.execution import Computed, compute
 from isthmus.sweeps.folder import HEAD, WORK
 from isthmus.sweeps.run_files import RESULT, read_files, read_result, write_run
@@ -59,6 +60,7 @@ class Job:
         folder: of the sweep, as the driver sees it.
         token: of the folder, by which a worker knows it again.
         versions: of the driver.
+        device: where to train, as `fit` takes it.
     """
 
     id: str
@@ -67,6 +69,7 @@ class Job:
     folder: str
     token: str
     versions: Mapping[str, str]
+    device: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +164,15 @@ def _computed(
     job: Job, checkpoint: Path, place: Path, listener: Callable[[FitEvent], bool]
 ) -> tuple[Computed | None, str]:
     """What came of a run, and a note where its checkpoint could not be used and it was computed from the start."""
-    try:
-        return compute(job.settings, job.source, checkpoint, listener), ""
-    except CheckpointError as error:
-        if not checkpoint.exists():
-            raise
-        aside = set_aside(place, checkpoint)
-        note = f"{str(error).partition(';')[0]}. It was set aside as {aside}, and the run computed from the start."
-        return compute(job.settings, job.source, checkpoint, listener), note
+    with trained_on(device_argument(job.device, f"device {job.device}")):
+        try:
+            return compute(job.settings, job.source, checkpoint, listener), ""
+        except CheckpointError as error:
+            if not checkpoint.exists():
+                raise
+            aside = set_aside(place, checkpoint)
+            note = f"{str(error).partition(';')[0]}. It was set aside as {aside}, and the run computed from the start."
+            return compute(job.settings, job.source, checkpoint, listener), note
 
 
 def _report(job: Job, finished: Path, *, shared: bool, fresh: bool, note: str = "") -> Report:

@@ -1,6 +1,7 @@
 """What public functions take besides torch tensors: arrays and numbers of numpy, lists, several depths.
 
 Applied once, to every public function of `theory` and of `constructions`. What they refuse: `annotated`, `inputs`.
+Where they compute: `home`.
 """
 
 import functools
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor
 
 from isthmus.theory.annotated import checked, is_tensor, members
+from isthmus.theory.home import at_home
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,6 +48,7 @@ def bridged(function: Callable[P, R]) -> Callable[P, R]:
             raise complaints[0]
         return _without_nan(function.__name__, found)
 
+    @at_home
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:

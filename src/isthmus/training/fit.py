@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks.arguments import check_ridge, module_argument, seed_argument, tensor_argument
-from isthmus.networks.devices import device_argument, lying_on
+from isthmus.networks.devices import device_argument, lying_on, usual_device
 from isthmus.networks.network import Network
 from isthmus.tasks.arrays import counted
 from isthmus.training.fit_checkpoint import CheckpointFile
@@ -81,7 +81,8 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
     limits = limits_argument(limits, "fit")
     if seed is not None:
         _reseed(network, seed_argument(seed, "fit(seed=...)"))
-    with lying_on(network, device_argument(device, f"fit(device={str(device)!r})")), torch.no_grad():
+    place = device_argument(device, f"fit(device={str(device)!r})") or usual_device()
+    with lying_on(network, place), torch.no_grad():
         inputs, data = checked_data(network, x, y, kind, sample_weight)
         schedule = solver if isinstance(solver, tuple) else (solver,) if solver else None
         chosen = schedule or default_schedule(

@@ -19,6 +19,7 @@ from torch import Tensor
 from isthmus.diagnostics import leaky_diagnosis
 from isthmus.errors import NumericalWarning
 from isthmus.networks import LeakyResNet, walk
+from isthmus.networks.devices import device_of
 from isthmus.theory.inputs import Real, check_positive
 from isthmus.training import Limits, fit
 from isthmus.training.solvers.adaptive_steps import read_at
@@ -193,7 +194,7 @@ def drawn_out(network: LeakyResNet, effective_depth: float) -> LeakyResNet:
     drawn = LeakyResNet(
         network.d_in, network.d_out, width=network.width, depth=depth, effective_depth=effective_depth,
         maps=network.maps, bias=network.has_bias, scheme=network.scheme, seed=0, dtype=torch.float64,
-    )  # fmt: skip
+    ).to(device_of(network))  # fmt: skip
     Lt, steps = network.effective_depth, network.steps.double()
     known = Lt * (steps.cumsum(0) - steps / 2)
     asked = effective_depth * (drawn.steps.cumsum(0) - drawn.steps / 2)

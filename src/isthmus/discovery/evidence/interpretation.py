@@ -17,6 +17,7 @@ from isthmus.discovery.result import Discovery
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected, jacobians
 from isthmus.tasks.arrays import as_samples, check_same_length
+from isthmus.theory.home import at_home
 
 ROWS = 1000  # rows at most for Jacobians and pairs of distances, drawn with a fixed seed
 AT_ONCE = 2**24  # numbers in Jacobians that are held together: 128 MiB
@@ -160,6 +161,7 @@ def distance_correlation(a: ArrayLike, b: ArrayLike) -> float:
     return float(np.sqrt(max((p * q).mean(), 0.0) / scale)) if scale > 0 else 0.0
 
 
+@at_home
 def symmetry_defect(encoder: FullyConnected, transform: Transform, x: ArrayLike) -> float:
     """How far the coordinates are from invariant under a transformation of the inputs (*estimate*).
 
