@@ -4,7 +4,7 @@ Prints: stationarity of the small and of the main net, spread of the Hamiltonian
 depth at critical points, what adaptive steps gain, and the time of all diagnostics of a long and wide network.
 
     python benchmarks/leaky.py [--quick] [--only small relu main hamiltonian spread adaptive lt diagnostics]
-    python benchmarks/leaky.py --only paper recipe [--lt 4 10 22] [--folder FOLDER]
+    python benchmarks/leaky.py --only paper recipe [--lt 4 10 22] [--folder FOLDER] [--device cuda] [--seconds S]
 
 Answer (one core of a busy Intel Xeon, torch 2.13.0 CPU, November 2026). Small net: stationarity 8.5e-8, objective
 0.35348 after 901 evaluations, 8.1 CPU s. Main net: 7.8e-7, 0.34776 after 2,674 evaluations, 109 CPU s. Narrowed to
@@ -64,6 +64,7 @@ from isthmus.training.solvers.adaptive_steps import AdaptiveSteps, resampled
 from isthmus.training.solvers.preconditioned import TO_RELU, PreconditionedLBFGS
 from isthmus.training.solvers.schedule import papers_schedule
 from isthmus.training.solvers.solver import Solver
+from training_tables.timing import clock_of
 
 TOLD_EVERY = 150.0  # CPU seconds between two lines of a long part
 
@@ -74,6 +75,8 @@ class Asked:
 
     quick: bool
     folder: Path | None
+    device: str
+    seconds: float | None
 
 
 def data(rank: int, dimension: int, num_samples: int, *, outputs: int | None = None) -> tuple[Tensor, Tensor]:
@@ -289,22 +292,23 @@ def at_paper_size(name: str, leak: float, asked: Asked, solver: Solver | tuple[S
     width, depth, num_samples = (30, 8, 100) if asked.quick else (200, 50, 1000)
     x, y = (part.float() for part in data(5, 20, num_samples))
     leaky = LeakyResNet(20, 20, width=width, depth=depth, effective_depth=leak, seed=0)
-    began, told = time.process_time(), -math.inf
+    clock, every = clock_of(asked.device), TOLD_EVERY if asked.device == "cpu" else TOLD_EVERY / 15
+    began, told, seconds = clock(), -math.inf, asked.seconds or seconds
 
     def tell(event: FitEvent) -> bool:
         nonlocal told
-        spent = time.process_time() - began
-        if spent > told + TOLD_EVERY:
+        spent = clock() - began
+        if spent > told + every:
             told = spent
             print(
-                f"{name:>10}: Lt = {leak:g}, {spent:5.0f} CPU s, {event.evaluations} evaluations, objective "
-                f"{event.objective:.5f}",
+                f"{name:>10}: Lt = {leak:g}, {spent:5.0f} {'CPU ' * (asked.device == 'cpu')}s, {event.evaluations} "
+                f"evaluations, objective {event.objective:.5f}",
                 flush=True,
             )
         return spent > seconds
 
     checkpoint = None if asked.folder is None else asked.folder / f"{name}-{leak:g}.pt"
-    found = fit(leaky, x, y, ridge=0.002, solver=solver, callback=tell, checkpoint=checkpoint)
+    found = fit(leaky, x, y, ridge=0.002, solver=solver, callback=tell, checkpoint=checkpoint, device=asked.device)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # far from critical where the time was up
         table = leaky_diagnosis(leaky.double(), x.double(), y.double(), ridge=0.002)
@@ -357,9 +361,13 @@ def main() -> None:
     )  # fmt: skip
     parser.add_argument("--lt", nargs="+", type=float, default=[4.0, 10.0, 22.0], help="Lt of paper and recipe")
     parser.add_argument("--folder", type=Path, help="keeps checkpoints of paper and recipe, which go on from there")
+    parser.add_argument(
+        "--device", default="cpu", help="where paper and recipe are trained; seconds by the clock there"
+    )
+    parser.add_argument("--seconds", type=float, help="how long each of paper and recipe may train")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    asked = Asked(arguments.quick, arguments.folder)
+    asked = Asked(arguments.quick, arguments.folder, arguments.device, arguments.seconds)
     for name in arguments.only:
         if name in PARTS:
             PARTS[name](asked.quick)

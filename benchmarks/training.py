@@ -1,10 +1,10 @@
 """Question: is training as fast as its matrix products, and does `fit` reach the lower branch that the recipe misses?
 
-Tables by name: `steps` (times over bare products and over eager torch), `growth` (the same as N, L, w grow), `lbfgs`
-(its time beyond gradients), `pairs` (what its memory is good for), `W1`, `W1-small`, `W2`, `W2-small` (gradients to
-pass the final objective of the papers' recipe, Adam at 1e-3 for 20,000 steps and gradient descent for 10,000; five
-initialisations, one start each), `culling` (starts given up early), `raising` (starts that ended too low), `memory`,
-`import`. All times are CPU seconds of one thread.
+Tables by name: `steps` (times over bare products and over eager torch), `graphs` (the same on a GPU), `growth` (the
+same as N, L, w grow), `lbfgs` (its time beyond gradients), `pairs` (what its memory is good for), `W1`, `W1-small`,
+`W2`, `W2-small` (gradients to pass the final objective of the papers' recipe, Adam at 1e-3 for 20,000 steps and
+gradient descent for 10,000; five initialisations, one start each), `culling` (starts given up early), `raising` (starts
+that ended too low), `memory`, `import`. All times are CPU seconds of one thread.
 
     python benchmarks/training.py [--quick] [--only steps growth lbfgs pairs W1-small ...]
 
@@ -46,10 +46,11 @@ from training_tables.footprint import print_imports, print_memory
 from training_tables.lbfgs import print_overhead, print_pairs
 from training_tables.search import searches
 from training_tables.starts import print_culling, print_raising
-from training_tables.steps import print_growth, print_steps
+from training_tables.steps import print_graphs, print_growth, print_steps
 
 TABLES = {
-    "steps": print_steps, "growth": print_growth, "lbfgs": print_overhead, "pairs": print_pairs, **searches(),
+    "steps": print_steps, "graphs": print_graphs, "growth": print_growth, "lbfgs": print_overhead,
+    "pairs": print_pairs, **searches(),
     "culling": print_culling, "raising": print_raising, "memory": print_memory, "import": print_imports,
 }  # fmt: skip
 

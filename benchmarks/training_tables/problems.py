@@ -23,6 +23,7 @@ class Problem:
         leak: Lt of a leaky network; None for a fully connected one.
         linear: hidden layers without activation.
         narrow: width of those layers, where it is another.
+        device: where network and data lie.
     """
 
     depth: int
@@ -31,6 +32,7 @@ class Problem:
     leak: float | None = None
     linear: tuple[int, ...] = ()
     narrow: int = 0
+    device: str = "cpu"
 
     @property
     def ridge(self) -> float:
@@ -40,16 +42,19 @@ class Problem:
     def network(self, seed: int) -> FullyConnected | LeakyResNet:
         """The network with fresh weights."""
         if self.leak is not None:
-            return LeakyResNet(20, 20, width=self.width, depth=self.depth, effective_depth=self.leak, seed=seed)
+            leaky = LeakyResNet(20, 20, width=self.width, depth=self.depth, effective_depth=self.leak, seed=seed)
+            return leaky.to(self.device)
         widths = [self.narrow if l in self.linear else self.width for l in range(1, self.depth)]
-        return FullyConnected(50, 50, width=widths, depth=self.depth, linear=self.linear, seed=seed)
+        return FullyConnected(50, 50, width=widths, depth=self.depth, linear=self.linear, seed=seed).to(self.device)
 
     def data(self) -> tuple[Tensor, Tensor]:
         """Inputs and targets, float32."""
         if self.leak is not None:
-            return _through_five(self.rows)
-        task = tasks.teacher_reference(num_samples=self.rows)
-        return torch.from_numpy(task.x).float(), torch.from_numpy(task.target).float()
+            x, y = _through_five(self.rows)
+        else:
+            task = tasks.teacher_reference(num_samples=self.rows)
+            x, y = torch.from_numpy(task.x).float(), torch.from_numpy(task.target).float()
+        return x.to(self.device), y.to(self.device)
 
     def step(self, seed: int = 0) -> Step:
         """Objective and gradient at fresh weights."""

@@ -1,14 +1,18 @@
-"""Times of a training step: over its bare matrix products, over eager torch, and as N, L and w grow."""
+"""Times of a training step: over its bare matrix products, over eager torch, and as N, L and w grow; and on a GPU."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
 from isthmus import FullyConnected, LeakyResNet
 from isthmus.training.solvers.solver import Adam
+from isthmus.training.steps.captured import Captured
+from isthmus.training.steps.connected_step import FullyConnectedStep
+from isthmus.training.steps.leaky_step import LeakyStep
 from training_tables.problems import W1, W2_STEP, Problem
-from training_tables.timing import interleaved
+from training_tables.timing import clock_of, interleaved
 
 Action = Callable[[], object]
 Shape = tuple[int, int, bool]  # inputs and outputs of a layer, and whether the gradient goes on below it
@@ -25,9 +29,9 @@ def shapes(problem: Problem) -> list[Shape]:
 
 def products(problem: Problem) -> dict[str, Action]:
     """A W^T, G^T A and G W of every layer on memory of its own, by oneDNN and by `torch.mm`; no bias, nothing else."""
-    layers = shapes(problem)
-    a, g = ([torch.randn(problem.rows, s[k]) for s in layers] for k in (0, 1))
-    w = [torch.randn(s[1], s[0]) for s in layers]
+    layers, device = shapes(problem), problem.device
+    a, g = ([torch.randn(problem.rows, s[k], device=device) for s in layers] for k in (0, 1))
+    w = [torch.randn(s[1], s[0], device=device) for s in layers]
     outs = [(torch.empty_like(g[l]), torch.empty_like(w[l]), torch.empty_like(a[l])) for l in range(len(layers))]
     a_t, g_t, w_t = ([m.t().contiguous() for m in ms] for ms in (a, g, w))
 
@@ -47,7 +51,8 @@ def products(problem: Problem) -> dict[str, Action]:
             if layers[l][2]:
                 _linear(g[l], w_t[l])
 
-    return {"onednn": onednn, "mm": mm} if torch.backends.mkldnn.is_available() else {"mm": mm}
+    at_hand = device == "cpu" and torch.backends.mkldnn.is_available()
+    return {"onednn": onednn, "mm": mm} if at_hand else {"mm": mm}
 
 
 def _linear(x: Tensor, weight: Tensor) -> Tensor:
@@ -75,7 +80,7 @@ class EagerLeaky(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """f(x)."""
         a = x @ self.into.t()
-        one = torch.ones(len(x), 1)
+        one = x.new_ones(len(x), 1)
         for w in self.weights:
             a = (1 - self.rho * self.leak) * a + self.rho * (torch.cat([torch.relu(a), one], 1) @ w.t())
         return a @ self.out.t()
@@ -91,7 +96,7 @@ def eager_module(problem: Problem) -> nn.Module:
     layers: list[nn.Module] = []
     for l in range(network.depth):
         layers += [nn.Linear(d[l], d[l + 1]), nn.ReLU()]
-    return nn.Sequential(*layers[:-1])
+    return nn.Sequential(*layers[:-1]).to(problem.device)
 
 
 def eager(problem: Problem) -> Action:
@@ -122,6 +127,35 @@ def print_steps(quick: bool) -> None:
         print(
             f"{name:>4} | {1e3 * took['step']:.2f} | {took['gradient'] / bare:.2f} {took['gradient'] / took['mm']:.2f} "
             f"| {took['step'] / bare:.2f} {took['step'] / took['mm']:.2f} {took['step'] / took['eager']:.2f}",
+            flush=True,
+        )
+
+
+def print_graphs(quick: bool) -> None:
+    """On a GPU: bare products and gradients as CUDA graphs and kernel by kernel, and eager Adam; growing rows."""
+    if not torch.cuda.is_available():
+        print("graphs: there is no GPU")
+        return
+    print(
+        f"graphs on {torch.cuda.get_device_name()} | ms: products kernel by kernel, as a graph | gradient kernel by "
+        "kernel, as a graph | step of Adam | eager Adam | graph over products as one, over gradient without"
+    )
+    for name, problem, factor in (("W1", W1, 1), ("W1", W1, 20), ("W2", W2_STEP, 1), ("W2", W2_STEP, 20)):
+        grown = replace(problem, rows=problem.rows * factor, device="cuda")
+        bare, without = products(grown)["mm"], grown.step()
+        assert isinstance(without, FullyConnectedStep | LeakyStep)
+        without._computed.stop()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        captured = Captured[object](torch.device("cuda"))
+        actions = {"bare": bare, "bare as a graph": lambda bare=bare, captured=captured: captured(bare, None)}
+        actions |= {"without": without} | engine(grown) | {"eager": eager(grown)}
+        took = {
+            key: 1e3 * value
+            for key, value in interleaved(actions, seconds=0.2 if quick else 3.0, clock=clock_of("cuda")).items()
+        }
+        print(
+            f"{name} {grown.rows:>6} | {took['bare']:.3f} {took['bare as a graph']:.3f} | {took['without']:.3f} "
+            f"{took['gradient']:.3f} | {took['step']:.3f} | {took['eager']:.3f} "
+            f"| {took['gradient'] / took['bare as a graph']:.2f} {took['gradient'] / took['without']:.2f}",
             flush=True,
         )
 
