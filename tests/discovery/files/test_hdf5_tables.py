@@ -1,6 +1,7 @@
 """Tables of netCDF-4 are read by a process apart: what comes from elsewhere, or never comes back, is refused."""
 
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -151,3 +152,15 @@ def test_the_process_that_does_not_come_back_is_ended(older: Path, monkeypatch: 
     monkeypatch.setattr("isthmus.discovery.files.netcdf._OLDER_READER", older / "quick.py")
     with pytest.raises(ValueError, match="does not come back"):
         read_table(path, "runs")
+
+
+def test_libraries_that_take_much_memory_when_they_are_loaded_do_not_count(older: Path, tmp_path: Path) -> None:
+    """As cupy, which xarray loads with the first numbers that it is asked for, brings those of a GPU."""
+    (tmp_path / "cupy.py").write_text(
+        f"import mmap\nspace = mmap.mmap(-1, {2 * hdf5_tables.ROOM})\nclass ndarray: ...\n"
+    )
+    done = subprocess.run(
+        [sys.executable, hdf5_tables.__file__, str(older / "runs.nc"), "runs"], capture_output=True, text=True, check=True,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert "objective" in json.loads(done.stdout)["columns"]
