@@ -107,9 +107,10 @@ def test_squares_as_they_stand_break_the_law(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("by", [-1000, -70, -20, 0, 20, 200, 1000])
-def test_a_constant_beside_a_layer_of_any_size_costs_what_it_costs(by: int) -> None:
+@pytest.mark.parametrize("seed", range(40))
+def test_a_constant_beside_a_layer_of_any_size_costs_what_it_costs(by: int, seed: int) -> None:
     """With a bias nothing is free of scale: rank A, less q / (1 + q) where 1 is in the span of A, q = 1^T K^+ 1."""
-    apart = A.abs()
+    apart = normal(seed, *A.shape).abs()
     together = torch.cat([apart, torch.ones(6, 1).double()], 1)
     q = float((torch.linalg.pinv(together) @ torch.ones(6).double()).square().sum())
     share = 1 / (1 + math.ldexp(1, 2 * by) / q) if by < 500 else 0.0
