@@ -12,8 +12,8 @@ ROOT = Path(__file__).parents[2]
 
 def collected(seed: str) -> list[str]:
     told = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "tests"], cwd=ROOT, check=True,
-        capture_output=True, text=True, env=os.environ | {"PYTHONHASHSEED": seed},
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "tests"],
+        cwd=ROOT, check=True, capture_output=True, text=True, env=os.environ | {"PYTHONHASHSEED": seed},
     ).stdout  # fmt: skip
     return told.splitlines()[:-1]  # the last one says how long it took
 

@@ -72,7 +72,7 @@ def test_a_device_that_is_not_there_is_refused_before_anything_is_written(
     words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "plan.toml").write_text('grid.ridge = [0.1]\n')
+    (tmp_path / "plan.toml").write_text("grid.ridge = [0.1]\n")
     for device, reason in (("cuda", "sees no CUDA device"), ("gpu", "needs cpu, cuda")):
         assert run([*words, "--device", device]) == 2
         assert f"--device {device}: " in (said := capsys.readouterr().err)

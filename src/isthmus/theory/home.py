@@ -34,7 +34,7 @@ def at_home(function: Callable[P, R]) -> Callable[P, R]:
 def abroad(value: object) -> torch.device | None:
     """The first device that is not the CPU, of tensors and modules in lists, dictionaries and dataclasses; or None."""
     if isinstance(value, Tensor):
-        return None if value.device == CPU else value.device
+        return None if value.device == CPU or value.is_meta else value.device
     if isinstance(value, nn.Module):
         return next(filter(None, map(abroad, (*value.parameters(), *value.buffers()))), None)
     if is_dataclass(value) and not isinstance(value, type):

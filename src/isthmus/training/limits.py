@@ -13,7 +13,8 @@ class Limits:
 
     Attributes:
         seconds: wall-clock seconds.
-        evaluations: gradient evaluations (of each training run).
+        evaluations: gradient evaluations of each training run, which ends with the iteration that reaches them: a line
+            search may take some more.
         memory: bytes of working memory; at their first use in a process libraries take some 40 MiB besides, once.
         rows: of the data of a diagnosis, the first so many.
 

@@ -160,7 +160,7 @@ def test_libraries_that_take_much_memory_when_they_are_loaded_do_not_count(older
         f"import mmap\nspace = mmap.mmap(-1, {2 * hdf5_tables.ROOM})\nclass ndarray: ...\n"
     )
     done = subprocess.run(
-        [sys.executable, hdf5_tables.__file__, str(older / "runs.nc"), "runs"], capture_output=True, text=True, check=True,
-        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        [sys.executable, hdf5_tables.__file__, str(older / "runs.nc"), "runs"],
+        capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": str(tmp_path)},
     )  # fmt: skip
     assert "objective" in json.loads(done.stdout)["columns"]

@@ -42,6 +42,7 @@ def test_state_dicts_give_the_module_back(tmp_path: Path) -> None:
         assert "ran your code" in found.note
 
 
+@pytest.mark.filterwarnings("ignore:The given buffer is not writable")  # older torch of its own files
 def test_networks_of_ours_programs_and_discoveries_need_no_factory(tmp_path: Path, program: Path) -> None:
     network = FullyConnected(5, 3, width=4, depth=3, seed=0)
     write_network(tmp_path / "net.safetensors", network)
@@ -80,6 +81,8 @@ def test_a_program_that_would_run_a_command_is_refused_without_running_it(
     with pytest.raises(DataError, match="refused without running it"):
         read_model_file(path)
     assert not marker.exists()
+    if attack == "an opaque constant" and torch.__version__ < "2.13":
+        return  # of which older ones know nothing
     crafted_files.run_by_torch(path)
     assert marker.exists(), "the payload is live: only the reader stood between"
 

@@ -100,6 +100,9 @@ def test_recurrent_programs_are_read_whole_and_taken_apart(tmp_path: Path, modul
     with without_export_noise(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.export.save(torch.export.export(module.eval(), (x,)).run_decompositions(), tmp_path / "b.pt2")
+    torches = torch.export.load(tmp_path / "b.pt2").module()(x)
+    if [t.shape for t in pytree.tree_leaves(torches)] != [t.shape for t in pytree.tree_leaves(module(x))]:
+        pytest.skip(f"torch {torch.__version__} takes it apart to something else")  # seen with 2.11
     assert close(read_program(tmp_path / "b.pt2")(x), module(x))
 
 

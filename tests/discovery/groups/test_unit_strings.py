@@ -140,6 +140,7 @@ def test_names_reach_pint_as_names_alone(monkeypatch: pytest.MonkeyPatch) -> Non
     def refuse(*_: object, **__: object) -> object:
         raise AssertionError("evaluated")
 
+    parsed_unit("m", "here")  # pint may evaluate while it is loaded, then no name is known to it yet
     monkeypatch.setattr(builtins, "eval", refuse)
     monkeypatch.setattr(builtins, "exec", refuse)
     for text in ("__class__", "os.system", "m if m else s", "[m]", "f(m)"):

@@ -104,6 +104,14 @@ def test_nothing_is_measured_where_a_rule_is_known() -> None:
     assert products.choice(left, right) is choice
 
 
+def libraries_round_alike() -> bool:
+    """Whether both give the same bits of a product as those of these steps: on some processors they share kernels."""
+    left, right = data()[0], torch.randn(SIZE, SIZE, generator=torch.Generator().manual_seed(0))
+    pairs = [(left, right.t()), (left.t(), left), (left, right)]
+    outs = [[product(a, b, torch.empty(len(a), b.shape[1]), ProductChoice(c)) for c in (True, False)] for a, b in pairs]
+    return all(torch.equal(one, other) for one, other in outs)
+
+
 @pytest.mark.parametrize("kind", ["fully connected", "leaky"])
 def test_a_step_goes_over_to_what_it_is_told(kind: str) -> None:
     step, other = step_like(kind), step_like(kind)
@@ -112,7 +120,7 @@ def test_a_step_goes_over_to_what_it_is_told(kind: str) -> None:
     assert step() == pytest.approx(value, rel=rounding(size=ROWS, dtype=torch.float32))
     allowed = rounding(size=ROWS, dtype=torch.float32)
     torch.testing.assert_close(step.gradient, gradient, rtol=allowed, atol=allowed)
-    assert not torch.equal(step.gradient, gradient)  # by another library, hence other last bits
+    assert libraries_round_alike() or not torch.equal(step.gradient, gradient)  # by another library: other last bits
     other()
     assert torch.equal(other.gradient, gradient)
 
@@ -125,7 +133,7 @@ def test_a_resumed_fit_keeps_the_choices_that_it_began_with(tmp_path: Path) -> N
     found = fit(network(), x, y, ridge=0.01, solver=SHORT, checkpoint=tmp_path / "fit.pt")  # it would choose otherwise
     assert torch.equal(parameters(found.network), parameters(whole.step.network))
     afresh = fit(network(), x, y, ridge=0.01, solver=SHORT)
-    assert not torch.equal(parameters(afresh.network), parameters(whole.step.network))
+    assert libraries_round_alike() or not torch.equal(parameters(afresh.network), parameters(whole.step.network))
 
 
 def test_a_checkpoint_without_choices_is_gone_on_from(tmp_path: Path) -> None:
