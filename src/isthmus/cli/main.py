@@ -58,6 +58,8 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line; whatever is thrown becomes one line on stderr. Returns the exit code."""
     try:
         _check_working_folder()
+        if "\0" in "".join(arguments):  # from a call in Python; some versions of typer end in a traceback
+            raise DataError("an argument holds a NUL byte. No file and no name has one.")
         from isthmus.cli.commands import app
 
         code = app(args=list(arguments), prog_name="isthmus", standalone_mode=False)
