@@ -116,7 +116,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
             `client.get_executor()`; the numbers do not depend on it either. None: what is faster here.
         device: where networks are trained: "cpu", which None means, "cuda", "cuda:1", or "auto" for a GPU where there
             is one. Ranks are read and files written on the CPU; a run may be resumed on any device; rounding differs
-            between them. Not run on a GPU yet, for none was at hand: tried on a pretended device.
+            between them.
         columns: how each column of `x` was made from a table, kept so that `isthmus apply` finds them in another one;
             the columns of an array are called so. None: as they stand in `x`.
 
