@@ -111,12 +111,12 @@ def two_loops(mixed: Array, changes: Array, with_s: Array, with_y: Array) -> tup
         with_s: s_i g, (n,).
         with_y: y_i g, (n,).
     """
-    alphas = _solved(mixed, -with_s)
+    alphas = solved(mixed, -with_s)
     scale = mixed[-1, -1] / changes[-1, -1]
-    weights = _solved(mixed, mixed.diagonal() * alphas + scale * (with_y + changes @ alphas), transposed=1)
+    weights = solved(mixed, mixed.diagonal() * alphas + scale * (with_y + changes @ alphas), transposed=1)
     return weights, -scale * alphas, -float(scale)
 
 
-def _solved(upper: Array, right: Array, *, transposed: int = 0) -> Array:
+def solved(upper: Array, right: Array, *, transposed: int = 0) -> Array:
     """The solution of a triangular system, by LAPACK itself: the wrappers cost more than 20 unknowns do."""
     return dtrtrs(upper, right, trans=transposed)[0]

@@ -15,6 +15,7 @@ from isthmus.training.ending import default_tolerance, stationarity
 from isthmus.training.fit_result import StopReason
 from isthmus.training.solvers.curvature_model import Linearisation, linearised, random_mix
 from isthmus.training.solvers.minibatches import batch_of
+from isthmus.training.solvers.pairs_around import direction, keep, no_pairs
 from isthmus.training.solvers.solver import State, end, searched
 from isthmus.training.steps.leaky_step import leaky_network
 from isthmus.training.steps.step import Step
@@ -86,8 +87,7 @@ class PreconditionedLBFGS:
             "rows": rows,
             "combined": combined,
             "anchors": 0,
-            "moved": [],
-            "changes": [],
+            **no_pairs(),
             "gradient": None,
             "anchor": None,
             "past": [],
@@ -103,22 +103,22 @@ class PreconditionedLBFGS:
         if not math.isfinite(state["value"]):
             end(state, StopReason.DIVERGED)
             return
+        if "order" not in state:  # of an older version, which kept its pairs otherwise
+            state |= no_pairs()
         lasts = self.refresh * (SAMPLED_REFRESH if state["combined"] else 1)
         if state["anchor"] is None or state["age"] >= lasts:
             state["damping"], state["lengths"] = damped(state["damping"], state["lengths"]), []
             _anchor(step, state)
         gradient: Tensor = state["gradient"]
-        direction = self._direction(step, state)
-        slope = float(torch.dot(direction, gradient))
-        moved = self._search(step, state, direction, slope) if slope < 0 else None
+        along = self._direction(step, state)
+        slope = float(torch.dot(along, gradient))
+        moved = self._search(step, state, along, slope) if slope < 0 else None
         if moved is None:
             self._recover(step, state)
             return
         change = step.gradient / _metric(step) - gradient
         if float(torch.dot(moved, change)) > 1e-10 * float(moved.norm() * change.norm()):
-            for pairs, new in ((state["moved"], moved), (state["changes"], change)):
-                pairs.append(new)
-                del pairs[: -self.history]
+            keep(state, moved, change, most=self.history)
         gradient.add_(change)
         state["age"] += 1
         self._judge(step, state)
@@ -136,18 +136,8 @@ class PreconditionedLBFGS:
         return (v - model.pull(solved)) / ridge
 
     def _direction(self, step: Step, state: State) -> Tensor:
-        """Minus the inverse-Hessian estimate times the gradient, in u: the two-loop recursion."""
-        moved, changes = state["moved"], state["changes"]
-        q = state["gradient"].clone()
-        inner = [float(torch.dot(s, y)) for s, y in zip(moved, changes, strict=True)]
-        alphas: list[float] = []
-        for s, y, sy in zip(reversed(moved), reversed(changes), reversed(inner), strict=True):
-            alphas.append(float(torch.dot(s, q)) / sy)
-            q.sub_(y, alpha=alphas[-1])
-        z = self._inverse_curvature(step, state, q)
-        for s, y, sy, alpha in zip(moved, changes, inner, reversed(alphas), strict=True):
-            z.add_(s, alpha=alpha - float(torch.dot(y, z)) / sy)
-        return -z
+        """Minus the inverse-Hessian estimate times the gradient, in u."""
+        return direction(state, state["gradient"], lambda v: self._inverse_curvature(step, state, v))
 
     def iterations(self) -> int:
         """About how many gradient evaluations the phase takes, for time estimates."""
@@ -161,7 +151,7 @@ class PreconditionedLBFGS:
 
     def _open_stage(self, step: Step, state: State) -> None:
         leaky_network(step.network, "PreconditionedLBFGS").smoothing.fill_(self.smoothing[state["stage"]])
-        state["moved"], state["changes"], state["anchor"] = [], [], None
+        state |= {**no_pairs(), "anchor": None}
         state["value"] = step()
         state["evaluations"] += 1
         state["gradient"], state["past"] = step.gradient / _metric(step), [state["value"]]
@@ -182,11 +172,11 @@ class PreconditionedLBFGS:
         """After a failed line search: forget the pairs and linearise anew; if there were none, the stage is over."""
         state["value"] = step()
         state["evaluations"] += 1
-        if not state["moved"]:
+        if not state["order"]:
             self._close_stage(step, state, StopReason.PLATEAU)
             return
         state["gradient"] = step.gradient / _metric(step)
-        state["moved"], state["changes"], state["anchor"] = [], [], None
+        state |= {**no_pairs(), "anchor": None}
 
     def _judge(self, step: Step, state: State) -> None:
         past: list[float] = state["past"]
