@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import warnings
+from collections import Counter
 from collections.abc import Generator, Iterator
 from typing import Any
 
@@ -63,8 +64,19 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)  # before marks decide what is run
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A name that holds an address differs between the workers, which then refuse to run anything."""
+    """Cases of a dear test beyond its first ones are slow; a name that holds an address is refused.
+
+    It differs between the workers, which then refuse to run anything.
+    """
+    seen = Counter[str]()
+    for item in items:
+        for mark in item.iter_markers("dear"):
+            test = item.nodeid.partition("[")[0]
+            seen[test] += 1
+            if seen[test] > mark.args[0]:
+                item.add_marker(pytest.mark.slow)
     if unstable := [item.nodeid for item in items if " at 0x" in item.nodeid]:
         raise pytest.UsageError(f"give these tests ids of their own: {unstable[:3]}")
 

@@ -71,9 +71,9 @@ def test_help_opens_with_arguments_not_with_unions_and_their_types_are_kept() ->
             line = str(inspect.signature(function))
             assert len(line) <= 450, name
             assert set(function.__annotations__) >= set(inspect.signature(function).parameters), name
-    told = pydoc.plain(pydoc.render_doc(isthmus.discover))
-    assert "discover(x, y=None, *, encoder=None, decoder=None, log=None," in told
-    assert "scaling='auto', effort='default'," in told
+    told = " ".join(pydoc.plain(pydoc.render_doc(isthmus.discover)).split())  # Python 3.13 has a line for each argument
+    assert "x, y=None, *, encoder=None, decoder=None, log=None," in told
+    assert "scaling='auto', effort='default'," in told.replace('"', "'")
     assert told.index("found = isthmus.discover(x, y)") < 1000
 
 

@@ -1,5 +1,6 @@
 """The estimators in the hands of a scikit-learn user: pipeline, clone, pickle, grid search, data frames, precision."""
 
+import inspect
 import pickle
 import re
 import subprocess
@@ -57,8 +58,8 @@ def test_all_three_keep_what_their_docstrings_name_and_three_things_alike(
 ) -> None:
     for fitted in (regressor, classifier, autoencoder):
         learned = {name for name in vars(fitted) if name.endswith("_") and not name.startswith(("_", "n_features"))}
-        attributes = str(type(fitted).__doc__).partition("Attributes:")[2]
-        assert learned == set(re.findall(r"^ {8}(\w+_): ", attributes, re.MULTILINE))
+        attributes = str(inspect.getdoc(type(fitted))).partition("Attributes:")[2]
+        assert learned == set(re.findall(r"^ {4}(\w+_): ", attributes, re.MULTILINE))
         assert learned >= {"rank_", "scree_", "discovery_"}
         assert fitted.rank_ == fitted.discovery_.rank == fitted.transform(X).shape[1]
 

@@ -140,7 +140,7 @@ def test_python_m_takes_no_more_modules_from_the_working_folder_than_python_does
     names = {*sys.stdlib_module_names, "torch", "numpy", "typer", "click", "rich", "h5py", "pandas", "scipy", "xarray"}
     folder = hostile(tmp_path / "data", names - loaded - set(sys.builtin_module_names) - {"antigravity", "this"})
     assert python(folder, "-c", "import torch").returncode == 7
-    assert marks(folder) == ["torch"], "the payload is dead"
+    assert marks(folder) in (["torch"], ["linecache"]), "the payload is dead"  # the latter from Python 3.13 on
     done = python(folder, "-m", "isthmus", "cost", "nowhere.npy", "--kind", "connected", "--depth", "2")
     assert marks(folder) == []
     assert done.returncode == 2, done.stderr

@@ -262,9 +262,8 @@ def test_what_is_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         (tmp_path / name).symlink_to(f"/dev/{device}")
     (tmp_path / "loop.csv").symlink_to("loop.csv")
     cases = dict.fromkeys(DEVICES, "is a device") | {"pipe.csv": "is a pipe", "folder.csv": "is a directory"}
-    cases |= dict.fromkeys(["loop.csv", "n" * 300 + ".csv", "a\0b.csv"], "cannot be opened") | {
-        "none.csv": "no such file"
-    }
+    cases |= dict.fromkeys(["loop.csv", "n" * 300 + ".csv"], "cannot be opened")
+    cases |= {"none.csv": "no such file", "a\0b.csv": "holds a NUL byte"}
     for name, says in cases.items():
         assert run(["discover", f"{tmp_path}/{name}", "--autoencode", "--out", str(tmp_path / "out")]) == 2
         assert says in line_of(capsys.readouterr().err)

@@ -122,13 +122,17 @@ class Index:
             raise sqlite3.DatabaseError(verdict)
 
     def check(self) -> None:
-        """Read everything once.
+        """Read everything once; a damaged index is closed.
 
         Raises:
             sqlite3.DatabaseError: damaged.
         """
-        self._check_tree()
-        self._read()
+        try:
+            self._check_tree()
+            self._read()
+        except BaseException:
+            self._connection.close()
+            raise
 
     def close(self) -> None:
         """Close the file; a writer puts everything into it first, so that nothing is left beside it."""

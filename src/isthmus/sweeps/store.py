@@ -127,12 +127,16 @@ class Store:
             index = Index(self.folder / INDEX)
         except sqlite3.OperationalError as error:
             raise unwritable(self.folder / INDEX, error) from error
-        finished = [
-            result for folder in self.finished_folders() if (result := checked_run(self.folder, folder.name, say))
-        ]
-        done = {result.id for result in finished}
-        index.put(done_row(result) for result in finished)
-        index.put(row for row in self._failures() if row.id not in done)
+        try:
+            finished = [
+                result for folder in self.finished_folders() if (result := checked_run(self.folder, folder.name, say))
+            ]
+            done = {result.id for result in finished}
+            index.put(done_row(result) for result in finished)
+            index.put(row for row in self._failures() if row.id not in done)
+        except BaseException:
+            index.close()
+            raise
         return index
 
     def finished_folders(self) -> Iterator[Path]:
