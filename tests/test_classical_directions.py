@@ -48,6 +48,7 @@ def test_moments_find_and_miss_what_the_books_say(method: str, kind: str) -> Non
     assert gap < 0.2 if kind in FINDS[method] else gap > 0.4
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("kind", ["linear", "even", "both", "spread"])
 def test_local_fits_find_every_mean_and_no_spread(kind: str) -> None:
     x = inputs(mixed=False)[:800]
@@ -56,6 +57,7 @@ def test_local_fits_find_every_mean_and_no_spread(kind: str) -> None:
         assert gap < 0.05 if kind in FINDS[method] else gap > 0.3
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("method", [*MOMENTS, "opg", "mave"])
 def test_spans_follow_an_invertible_map_of_the_inputs(method: str) -> None:
     x = inputs(mixed=False)[:600]

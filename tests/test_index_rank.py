@@ -194,6 +194,7 @@ def _few_rows(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[repor
     monkeypatch.setattr("measured.known_cases.SPREAD_ROWS", 400)
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("suite", list(SMALL))
 def test_a_case_asks_the_search_for_its_kind_and_says_what_came(suite: str) -> None:
     calls: list[dict[str, Any]] = []

@@ -49,6 +49,7 @@ def test_principal_components_err_as_the_baseline_of_a_discovery_does() -> None:
     assert expected[1] > 1.5 * expected[2]
 
 
+@pytest.mark.slow
 def test_the_error_of_guessing_classes_at_random_is_one() -> None:
     rng = np.random.default_rng(0)
     x, labels = rng.normal(size=(500, 2)), rng.integers(0, 3, 500)

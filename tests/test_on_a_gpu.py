@@ -104,6 +104,7 @@ def on_both(read: Callable[[Any, Tensor], Any], module: nn.Module, x: Tensor, aw
     return read(copy.deepcopy(module), x), read(copy.deepcopy(module).to(away), x.to(away))
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("kind", [connected, leaky, resnet, sequential])
 @pytest.mark.parametrize("loss", ["squared", "cross_entropy"])
 def test_a_fit(kind: Callable[[], nn.Module], loss: str, away: torch.device) -> None:
@@ -114,6 +115,7 @@ def test_a_fit(kind: Callable[[], nn.Module], loss: str, away: torch.device) -> 
     assert next(there.network.parameters()).device.type == "cpu"
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize(("memory", "sampled", "evaluations"), [(400_000_000, 2000, 8), (1000, 2000, 8), (1000, 0, 90)])
 def test_the_solver_of_leaky_networks(memory: int, sampled: int, evaluations: int, away: torch.device) -> None:
     # without a kernel its equations are solved as exactly: their iterations are counted as evaluations
@@ -125,6 +127,7 @@ def test_the_solver_of_leaky_networks(memory: int, sampled: int, evaluations: in
     assert there == pytest.approx(here, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_adaptive_steps(away: torch.device) -> None:
     here, there = (
         isthmus.fit(
@@ -135,6 +138,7 @@ def test_adaptive_steps(away: torch.device) -> None:
     assert there == pytest.approx(here, rel=1e-4)
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("solver", [(Adam(20),), (LBFGS(20),)])
 def test_a_batch(solver: Any, away: torch.device) -> None:
     ends: list[list[float]] = []
@@ -174,6 +178,7 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Tensor, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("way", ["device", "module"])
 @pytest.mark.parametrize(
     ("name", "away"), [(n, "pretended") for n in CASES if n != "transformer"] + [
@@ -189,6 +194,7 @@ def test_a_diagnosis(name: str, way: str, away: torch.device) -> None:
     same_tables(here, there, 1e-3 if name == "transformer" else 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lies", ["here", "away"])
 def test_a_diagnosis_of_a_stream(lies: str, tmp_path: Path, away: torch.device) -> None:
     parts = [X[i : i + 20] for i in range(0, 120, 20)]
@@ -201,6 +207,7 @@ def test_a_diagnosis_of_a_stream(lies: str, tmp_path: Path, away: torch.device) 
         same_tables(here, there, 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [connected, sequential])
 def test_a_compression(kind: Callable[[], nn.Module], away: torch.device) -> None:
     def compressed(module: nn.Module, x: Tensor) -> isthmus.Compression:
@@ -229,6 +236,7 @@ def test_a_monitor(away: torch.device) -> None:
             close(values, there[name], 1e-5)
 
 
+@pytest.mark.dear(1)
 @pytest.mark.filterwarnings("ignore:.*rows are few for:isthmus.errors.DataWarning")
 @pytest.mark.parametrize("rows", [2, 120])
 @pytest.mark.parametrize("kind", [connected, sequential])
@@ -247,6 +255,7 @@ def test_forensics(away: torch.device) -> None:
     assert str(there)[:40] == str(here)[:40]
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("kind", [connected, leaky, resnet])
 def test_theory_and_jacobians(kind: Callable[[], Any], away: torch.device) -> None:
     close(*on_both(lambda m, x: networks.jacobians(m, x).detach().cpu(), kind(), X[:20], away))
@@ -269,6 +278,7 @@ def test_readings_of_leaky_networks(away: torch.device) -> None:
     assert there == pytest.approx(here, rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::isthmus.errors.NumericalWarning")
 def test_an_effective_depth(away: torch.device) -> None:
     here, there = on_both(
@@ -360,6 +370,7 @@ OF_NETWORKS: dict[str, tuple[Callable[[], nn.Module], Callable[[Any, Callable[[A
 }  # fmt: skip
 
 
+@pytest.mark.dear(1)
 @pytest.mark.filterwarnings("ignore::isthmus.errors.NumericalWarning", "ignore::isthmus.errors.DataWarning")
 @pytest.mark.parametrize("name", OF_NETWORKS)
 def test_a_public_function_of_a_network(name: str, away: torch.device) -> None:

@@ -157,6 +157,7 @@ QUICKLY = {"a plain table", "constant target"}
 ROWS = [pytest.param(c, id=c.name, marks=[] if c.name in QUICKLY else pytest.mark.slow) for c in ANSWERED]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ROWS)
 def test_answered_rightly(case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out = run_case(case, tmp_path)

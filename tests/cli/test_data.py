@@ -286,6 +286,7 @@ def test_a_category_that_the_run_never_saw_is_refused(tmp_path: Path) -> None:
         rows_like(str(path), ["size", "color=blue", "color=green"])
 
 
+@pytest.mark.slow
 def test_how_a_table_is_written_can_be_said_and_goes_with_the_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

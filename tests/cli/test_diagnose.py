@@ -119,6 +119,7 @@ def test_constant_pixels_stay_without_a_word_beside_targets(here: Path) -> None:
     assert tuple(torch.as_tensor(given.x).shape) == (30, 2, 4, 5)
 
 
+@pytest.mark.slow
 def test_images_with_a_factory_name_their_pixels_and_what_has_no_row(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -154,6 +155,7 @@ def test_tokens_and_several_inputs_keep_their_kind(here: Path, capsys: pytest.Ca
     }
 
 
+@pytest.mark.slow
 def test_a_discovery_and_a_program_are_models_too(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     discoveries.discovery().save("run")
     x = discoveries.inputs()
@@ -249,6 +251,7 @@ def test_bad_input_is_one_line_and_nothing_is_written(
     assert not (here / "marker").exists()
 
 
+@pytest.mark.slow
 def test_forward_passes_alone_end_where_they_are_told_to(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["diagnose", "net.safetensors", "--data", "rows.csv", "--no-jacobians", "--rows", "33"]
     assert run([*words, "--max-seconds", "600"]) == 0
@@ -264,6 +267,7 @@ def test_forward_passes_alone_end_where_they_are_told_to(here: Path, capsys: pyt
     assert "kernel" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_what_forward_passes_summed_is_gone_on_from(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["diagnose", "net.safetensors", "--data", "rows.csv", "--no-jacobians", "--json"]
     assert run(words) == 0

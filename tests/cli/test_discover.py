@@ -115,6 +115,7 @@ def test_words_and_halves_that_do_not_go_together_are_refused(asked: dict[str, A
         DiscoverRequest("a.csv", **asked)
 
 
+@pytest.mark.slow
 def test_units_of_a_table_with_a_constant_column_go_through_to_predictions(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -46,6 +46,7 @@ def test_hostile_reasons_are_text() -> None:
     assert "[red]x[/] [link=http://a]" in printed(discoveries.discovery(reasons=("[red]x[/] [link=http://a]",)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("control", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_pictures_and_page_are_written_beside_the_result(tmp_path: Path, control: bool) -> None:
     found = discoveries.discovery(control=control)
@@ -75,6 +76,7 @@ def test_a_search_ends_before_the_limit_so_that_there_is_time_to_show_it(monkeyp
     assert Deadline(None, began=97.0).left() is Deadline(None, began=97.0).for_search(pictures=True) is None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("blank_pictures")
 def test_pictures_are_left_out_when_time_is_over_and_made_later(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(60, 3)))

@@ -106,6 +106,7 @@ def test_a_finished_run_is_said_again_and_another_one_refused(
     assert "holds another run" in line_of(capsys.readouterr().err)
 
 
+@pytest.mark.slow
 def test_builtin_data_are_fitted_as_their_file_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Their own targets, classes by their names, or the data themselves; with the bits of a file of them."""
     task = isthmus.tasks.builtin("friedman", seed=3)

@@ -146,6 +146,7 @@ def test_pictures_take_every_name_as_it_stands(first: int) -> None:
         assert "alert" not in svg
 
 
+@pytest.mark.slow
 def test_a_run_with_the_hardest_names_is_kept_applied_and_reported(tmp_path: Path) -> None:
     inputs, targets = tuple(HARDEST[:5]), tuple(HARDEST[5:9])
     found = discoveries.discovery(input_names=inputs, target_names=targets)
@@ -176,6 +177,7 @@ def test_a_discovery_of_all_names(tmp_path: Path, first: int, kind: str) -> None
     checked_run(tmp_path, names, classes=names[:8] if kind == "classes" else None, kind=kind)
 
 
+@pytest.mark.slow
 def test_a_terminal_takes_what_its_encoding_lacks(tmp_path: Path) -> None:
     """A folder of letters that a terminal does not know."""
     folder = tmp_path / "caf\u00e9 \u6e29"

@@ -36,6 +36,7 @@ def answered(data: Path, folder: Path) -> tuple[dict[str, Any], bytes]:
     return json.loads((folder / "result.json").read_text()), (folder / "weights.safetensors").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["x.npy", "t.parquet"])
 def test_the_answer_is_that_of_a_file_that_is_read_whole(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -183,6 +183,7 @@ def test_a_doubtful_verdict_has_its_own_exit_code(
     assert run(["discover", str(inputs), "--autoencode", "--seed", "3", "--out", str(tmp_path / "run")]) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_an_existing_run_is_refused_shown_again_or_replaced(
     inputs: Path, tmp_path: Path, answers: list[dict[str, object]], capsys: pytest.CaptureFixture[str]

@@ -39,6 +39,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_factor_writes_two_halves_that_compute_what_is_said(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["factor", "net.safetensors", "--data", "rows.csv", "--rank", "3", "--layer", "1"]) == 0
     out, err = capsys.readouterr()
@@ -66,6 +67,7 @@ def test_factor_on_few_rows_says_loudly_that_its_error_is_none(here: Path, capsy
     assert "7 rows are few for 4 coordinates" in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.slow
 def test_compress_finds_the_pairs_and_says_before_and_after(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["compress", "net.safetensors", "--data", "rows.csv", "--tolerance", "1e-9", "--allow-slower"]
     assert run([*words, "--out", "small"]) == 0
@@ -84,6 +86,7 @@ def test_compress_finds_the_pairs_and_says_before_and_after(here: Path, capsys: 
     assert torch.allclose(small(x), doubled()(x), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_images_with_a_factory_are_compressed_and_the_run_code_is_said(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -121,6 +124,7 @@ def test_tokens_are_given_as_whole_numbers_where_the_module_takes_no_others(
     assert "needs a hidden linear layer" in capsys.readouterr().err.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_discovery_is_a_model_that_knows_its_columns(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     discoveries.discovery().save("run")
     x = discoveries.inputs()
@@ -146,6 +150,7 @@ def test_what_cannot_be_taken_apart_is_written_as_it_came_with_exit_code_3(
     assert "the network that is written is the one that came" in " ".join(out.split())
 
 
+@pytest.mark.slow
 def test_many_places_are_one_line_of_each_kind_and_the_summary_has_them_all(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,6 +258,7 @@ def test_tokens_by_their_name_are_taken_and_a_network_without_a_program_has_its_
     assert "is not the first input of TiedTokens (tokens)" in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.slow
 def test_what_cannot_be_exported_is_said_and_its_numbers_are_written(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -75,6 +75,7 @@ def colours(path: Path) -> set[tuple[int, ...]]:
     return {tuple(value) for value in values[counts > 0.02 * len(pixels)].tolist()}
 
 
+@pytest.mark.slow
 def test_the_slice_of_a_corner_is_exact(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_network("corner.safetensors", rank_two_corner())
     assert run(["region", "corner.safetensors", "--data", "plane.csv", "--slice", "a,b", "--out", OUT]) == 0
@@ -87,6 +88,7 @@ def test_the_slice_of_a_corner_is_exact(here: Path, capsys: pytest.CaptureFixtur
     assert len(colours(here / OUT)) == 4  # three ranks and the ground
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("network", "num", "classes"), [(fan, 1, 3), (stripes, 0, 3)])
 def test_classes_and_tripoints(
     here: Path, capsys: pytest.CaptureFixture[str], network: Callable[[], FullyConnected], num: int, classes: int
@@ -138,6 +140,7 @@ def test_a_run_with_logarithms_is_cut_in_them_and_says_points_in_the_units_of_th
     assert f"log {names[4]}" not in picture
 
 
+@pytest.mark.slow
 def test_two_columns_of_many_are_cut_at_the_means_or_at_a_row(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hand_made().save("run")
     for more, fixed in (([], "their means"), (["--at", "3"], "row 3")):

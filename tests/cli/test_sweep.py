@@ -53,6 +53,7 @@ def test_nothing_is_left_beside_the_index(finished: Path) -> None:
     assert [path.name for path in finished.glob("index.sqlite*")] == ["index.sqlite"]
 
 
+@pytest.mark.slow
 def test_the_page_is_written_beside_the_runs(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["sweep", "report", str(finished)]) == 0
     assert capsys.readouterr().out == f"{finished / 'report.html'}: 4 runs\n"
@@ -81,6 +82,7 @@ def test_a_cell_of_the_table_is_empty_exact_or_rounded() -> None:
     assert as_text(columns).splitlines() == ["rank objective bias", "   2  0.333333 True", "           inf  a b"]
 
 
+@pytest.mark.slow
 def test_what_only_looks_imports_nothing_heavy(finished: Path) -> None:
     for command in ("status", "table"):
         script = (

@@ -26,6 +26,7 @@ def hungry() -> list[tuple[tuple[str, ...], str]]:
     ]
 
 
+@pytest.mark.slow
 def test_no_option_takes_another_for_its_word(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(hungry()) > 80
     for words, option in hungry():

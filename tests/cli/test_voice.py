@@ -45,6 +45,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, s
     return code, out, err
 
 
+@pytest.mark.slow
 def test_a_discovery_is_one_object(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["discover", table, "--target", "y", "--out", tmp_path / "run", *QUICK]
     code, out, err = said(capsys, *asked, "--json", "-q")
@@ -91,6 +92,7 @@ def test_what_reads_a_run_is_one_object(saved: Path, tmp_path: Path, capsys: pyt
     assert (json.loads(out)["rank"], json.loads(out)["kind"]) == (2, "connected")
 
 
+@pytest.mark.slow
 def test_the_doctor_knows_the_machine_and_a_right_answer(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = said(capsys, "doctor", "--json")
     found = json.loads(out)

@@ -36,6 +36,7 @@ def test_without_a_scheduler_the_options_are_handed_on() -> None:
         assert place == (3, "processes")
 
 
+@pytest.mark.slow
 def test_workers_of_a_scheduler_are_an_executor(monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed", reason="dask.distributed is an extra")
     with (

@@ -221,6 +221,7 @@ def test_the_hamiltonian_of_a_block_is_the_derivative_by_its_gate() -> None:
     assert "hamiltonian" not in diagnose(module, x).layers
 
 
+@pytest.mark.slow
 def test_residual_streams_of_transformers_and_resnets_are_found() -> None:
     torch.manual_seed(0)
     for name, last in (("gpt2", "mlp.c_proj"), ("resnet", "1.conv2"), ("transformer-post-norm", "linear2")):
@@ -232,6 +233,7 @@ def test_residual_streams_of_transformers_and_resnets_are_found() -> None:
         assert bool((layers["cost_of_identity"].values[rows] > 0).all())
 
 
+@pytest.mark.slow
 def test_a_leaky_network_has_its_energies_beside_the_table() -> None:
     network, _ = trained()
     x, y = small_data()

@@ -85,6 +85,7 @@ def unexplained(leaves: list[str], rows: list[str], skipped: list[tuple[str, str
     ]  # fmt: skip
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_every_leaf_is_read_or_skipped_and_nothing_is_left_behind(name: str) -> None:
     architecture = ARCHITECTURES[name]

@@ -144,6 +144,7 @@ def test_what_is_no_attention_or_does_not_fit_has_no_heads() -> None:
     assert heads_of(nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 2))) == {}
 
 
+@pytest.mark.slow
 def test_blocks_and_heads_have_tables_of_their_own(tmp_path: Path) -> None:
     with torch.random.fork_rng():
         torch.manual_seed(0)

@@ -54,6 +54,7 @@ def test_a_planted_rank_is_the_number_of_directions(padding: int | None, *, jaco
     assert int(table["embedding_rank_999"].sel(embedding="places")) <= 4
 
 
+@pytest.mark.slow
 def test_the_page_shows_them_and_no_other_network_has_any(tmp_path: Path) -> None:
     found = diagnose(Looking(), tokens())
     table = lookup_table(found)

@@ -33,6 +33,7 @@ def test_it_is_exact_where_fit_has_converged(ridge: float) -> None:
     assert np.allclose(found.parameters["ridge"].values[strong], ridge, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_penalty_of_its_own_is_taken_as_it_is() -> None:
     x = samples(60, 4, dtype=DOUBLE)
     network = isthmus.ResNet(4, 2, width=5, depth=2, block_depth=1, linear=True, seed=0, dtype=DOUBLE)
@@ -55,6 +56,7 @@ def classifier(x: Tensor, classes: Tensor, decay: float) -> nn.Sequential:
     return module
 
 
+@pytest.mark.slow
 def test_adam_with_weight_decay_and_a_function_of_torch() -> None:
     x = samples(90, 6)
     classes = x[:, :3].argmax(1)
@@ -102,6 +104,7 @@ def normalised(*, training: bool) -> tuple[nn.Module, Tensor, Tensor]:
     return module.eval(), x, y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("training", [True, False])
 def test_batch_norms_are_taken_as_they_were_trained(*, training: bool) -> None:
     module, x, y = normalised(training=training)
@@ -133,6 +136,7 @@ class Unwilling(nn.Module):
         return self.inner(x)
 
 
+@pytest.mark.slow
 def test_running_statistics_of_a_module_that_is_lent_stay_as_they_were() -> None:
     module, x, y = normalised(training=True)
     norm = module.get_submodule("1")

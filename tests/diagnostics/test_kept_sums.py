@@ -88,6 +88,7 @@ def rows_in(path: Path) -> int:
     return torch.load(path, weights_only=True)["num"]
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_goes_on_where_a_loader_broke(kind: str, tmp_path: Path) -> None:
     whole = diagnose(made(kind)[0], iter(made(kind)[1]))
@@ -123,6 +124,7 @@ def test_a_limit_ends_it_and_a_larger_one_goes_on(rows: int, tmp_path: Path) -> 
         diagnose(module, iter(batches), limits=Limits(rows=50), checkpoint=path)
 
 
+@pytest.mark.slow
 def test_a_limit_of_seconds_ends_it_and_it_goes_on(tmp_path: Path) -> None:
     module, batches = made("mlp")
     whole = diagnose(module, iter(batches))

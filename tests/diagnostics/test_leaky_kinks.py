@@ -74,6 +74,7 @@ def test_at_one_kink_it_is_the_nearest_point_of_a_segment() -> None:
     assert found.generalised < (1 - 1e-5) * min(float(a.norm()), float(b.norm()))
 
 
+@pytest.mark.slow
 def test_followed_down_to_the_relu_a_network_is_critical_with_the_best_slopes_and_with_no_derivative() -> None:
     x, y = small_data()
     network = LeakyResNet(3, 3, width=5, depth=8, effective_depth=3.0, seed=0, dtype=torch.float64)

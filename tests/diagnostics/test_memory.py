@@ -74,6 +74,7 @@ def test_every_kind_of_network_stays_under_what_is_announced(kind: str, size: in
     assert 1.0 < found["peak"] <= found["announced"] <= allowed
 
 
+@pytest.mark.slow
 def test_what_functions_take_inside_is_announced() -> None:
     """A kernel of 64 on one channel: its columns are 64 times the input; an LSTM makes four gates of what it gives."""
     columns = announced(nn.Sequential(nn.Conv1d(1, 4, 64), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 961, 2)), (1, 1024))
@@ -89,6 +90,7 @@ def announced(module: nn.Module, shape: tuple[int, ...]) -> float:
     return float(found[1].replace(",", ""))
 
 
+@pytest.mark.slow
 def test_logits_are_announced_once_and_no_product_with_their_matrix() -> None:
     """Of 20,000 tokens, 8 sequences of 30: five float64 copies of them were announced, and three of the matrix."""
     torch.manual_seed(0)

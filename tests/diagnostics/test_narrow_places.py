@@ -43,6 +43,7 @@ def test_a_planted_rank_loses_nothing_and_one_fewer_much(jacobians: bool) -> Non
     assert (int(middle["width"]), str(middle["name"].values)) == (32, "2")
 
 
+@pytest.mark.slow
 def test_what_is_lost_is_that_of_a_cut_made_by_hand() -> None:
     """Without a part that is held out the same rows fit and judge, so a cut of the module by hand differs little."""
     module, x = planted((3.0, 1.0, 0.5, 0.2, 0.1, 0.05)), data(2000)
@@ -90,6 +91,7 @@ def narrow_third() -> nn.Sequential:
     return module
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("jacobians", [True, False])
 @pytest.mark.parametrize("module", [planted((1.0,) * 3), narrow_third()], ids=["second", "third"])
 def test_the_headline_does_not_depend_on_how_many_rows_there_are(module: nn.Module, jacobians: bool) -> None:

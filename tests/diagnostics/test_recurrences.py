@@ -83,6 +83,7 @@ def test_a_module_that_is_watched_gives_what_it_gives(kind: str) -> None:
         assert torch.allclose(out, module(x), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_packed_sequences_and_exported_programs_have_the_same_rows() -> None:
     packed, x = Recurrent(nn.LSTM, packed=True), samples(30, 4, 5, dtype=DOUBLE)
     table = isthmus.diagnose(packed, x, jacobians=False).layers

@@ -110,6 +110,7 @@ class Blocks(nn.Module):
         return self.head(out if self.batch_first else out.transpose(0, 1))
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("batch_first", [True, False])
 @pytest.mark.parametrize("lengths", ["the same", "several"])
 def test_padding_moves_no_column_whatever_stands_in_it(batch_first: bool, lengths: str) -> None:

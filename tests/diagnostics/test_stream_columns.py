@@ -41,6 +41,7 @@ def test_the_stream_behind_every_block_has_the_spectrum_of_what_leaves_it(make: 
             assert np.allclose(values[: len(wanted)], wanted, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_language_model_has_blocks_by_forward_passes_alone() -> None:
     with torch.random.fork_rng():
         torch.manual_seed(0)

@@ -134,6 +134,7 @@ class Tokens(nn.Module):
         return self.head(self.layer(self.table(words)))
 
 
+@pytest.mark.slow
 def test_dear_jacobians_are_left_out_and_it_is_said() -> None:
     words = torch.randint(0, 50, (40, 24), generator=torch.Generator().manual_seed(0))
     said: list[str] = []
@@ -146,6 +147,7 @@ def test_dear_jacobians_are_left_out_and_it_is_said() -> None:
     assert "jacobian_singular_values" in isthmus.diagnose(Tokens(16), words[:4]).layers
 
 
+@pytest.mark.slow
 def test_it_has_a_page_and_a_verdict(tmp_path: Path) -> None:
     found = isthmus.diagnose(network(), batches(samples(100, 6, dtype=DOUBLE)))
     report(found, tmp_path / "page.html")

@@ -49,6 +49,7 @@ def test_products_of_random_square_matrices_have_no_drop_below_the_floor() -> No
         assert gap is None or values[gap - 1] >= 0.01 * values[0], (trial, gap)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [5, 31, 204])
 def test_behind_a_depthwise_convolution_nothing_stands_out_unless_it_was_planted(seed: int) -> None:
     for is_planted in (True, False):

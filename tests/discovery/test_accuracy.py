@@ -61,6 +61,7 @@ def test_chance_differences_give_an_interval() -> None:
     assert found.low < found.high
 
 
+@pytest.mark.slow
 def test_a_discovery_of_classes_says_it_beside_its_rank() -> None:
     task = tasks.mixture_classes(1, d_in=9, num_classes=3, num_samples=160, latent_dim=4, overlap=0.05, seed=4)
     assert task.y is not None

@@ -49,6 +49,7 @@ def check_rank(result: isthmus.Discovery, rank: int) -> None:
     assert result.transform(np.zeros((3, 12))).shape == (3, rank)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.0, 0.02])
 def test_a_linear_table_is_answered_at_once(noise: float) -> None:
     rng = np.random.default_rng(0)
@@ -66,6 +67,7 @@ def test_a_linear_table_is_answered_at_once(noise: float) -> None:
     np.testing.assert_allclose(linear.heldout_error, lost, rtol=1e-6, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_one_target_of_a_linear_combination_has_the_regression_of_all_rows() -> None:
     rng = np.random.default_rng(1)
     x, slopes = rng.standard_normal((150, 4)), np.array([1.0, -2.0, 0.5, 0.0])
@@ -143,6 +145,7 @@ def test_one_dimension_fewer_costs_and_one_more_does_not(found: isthmus.Discover
     assert error.sel(rank=3).item() > 0.5 * error.sel(rank=2).item()
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bits_and_another_does_not(quick: isthmus.Discovery) -> None:
     task = small_teacher(1)
     x = task.x.copy()
@@ -174,6 +177,7 @@ def test_a_constant_target_has_rank_zero() -> None:
     assert result.transform(np.zeros((4, 12))).shape == (4, 0)
 
 
+@pytest.mark.slow
 def test_constant_columns_are_left_out_said_and_put_back() -> None:
     task = small_teacher(1)
     x = np.hstack([task.x, np.full((240, 1), 9.0)])
@@ -183,6 +187,7 @@ def test_constant_columns_are_left_out_said_and_put_back() -> None:
     assert result.predict(x).shape == (240, 6)
 
 
+@pytest.mark.slow
 def test_autoencoding_needs_no_target() -> None:
     angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 300)
     plane = np.stack([np.cos(angle), np.sin(angle), np.cos(angle) + np.sin(angle), 2 * np.sin(angle)], axis=1)
@@ -192,6 +197,7 @@ def test_autoencoding_needs_no_target() -> None:
     assert result.readings["linear_rank"] == 2
 
 
+@pytest.mark.slow
 def test_classes_are_learnt_by_cross_entropy() -> None:
     generator = np.random.default_rng(0)
     x = generator.normal(size=(300, 6))
@@ -214,6 +220,7 @@ def test_progress_is_told_and_never_falls_back_past_the_end(quick: isthmus.Disco
     assert all(0 <= e.fraction <= 1 for e in told)
 
 
+@pytest.mark.slow
 def test_the_control_runs_on_data_of_the_same_covariance() -> None:
     task = small_teacher(1)
     few = ONE_RIDGE | {"limits": BRIEF}
@@ -223,6 +230,7 @@ def test_the_control_runs_on_data_of_the_same_covariance() -> None:
     assert result.control.scree.sizes["rank"] > 0
 
 
+@pytest.mark.slow
 def test_a_time_limit_gives_a_doubtful_answer_in_time() -> None:
     task = small_teacher(2)
     result = discover(task.x, task.y, limits=Limits(seconds=0.5), effort="quick")
@@ -254,6 +262,7 @@ def as_frame(x: np.ndarray) -> object:
     return pd.DataFrame(x, columns=[f"c{i}" for i in range(x.shape[1])])
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize(
     "convert",
     [
@@ -311,6 +320,7 @@ def test_bad_input_is_refused_before_any_work(change: dict[str, object], error: 
         discover(**arguments, effort="quick")  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.slow
 def test_few_rows_are_warned_of() -> None:
     task = small_teacher(1)
     assert task.y is not None

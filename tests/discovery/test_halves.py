@@ -144,6 +144,7 @@ def test_its_certificates_prove_both_ends(index: isthmus.Discovery) -> None:
     assert "the decoder is not linear" in str(check({**claims["factorisation"], "linear": ["decoder"]}).refusal)
 
 
+@pytest.mark.slow
 def test_the_mode_rank_counts_the_directions_of_the_targets() -> None:
     rng = np.random.default_rng(1)
     x, b = rng.normal(size=(400, 3)), rng.normal(size=(2, 6))
@@ -224,6 +225,7 @@ def test_directions_are_orthonormal_and_span_the_rows_of_the_encoder(index: isth
     assert dataclasses.replace(index, settings={}).directions is None, "curved halves, as in runs of older versions"
 
 
+@pytest.mark.slow
 def test_directions_come_from_all_rows_and_errors_from_before_the_held_out_ones_were_seen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -297,6 +299,7 @@ def one_size(monkeypatch: pytest.MonkeyPatch) -> OneSize:
     return size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("handed_on", [True, False])
 def test_a_combination_that_only_a_start_at_another_ridge_has_found_counts(
     monkeypatch: pytest.MonkeyPatch, *, handed_on: bool

@@ -93,6 +93,7 @@ def test_the_reading_is_of_the_errors_of_all_rows(folds: list[Fold]) -> None:
     assert scree_of(folds) != alone, "control: one part of the rows says something else"
 
 
+@pytest.mark.slow
 def test_of_a_linear_half_the_plateau_and_the_gains_are_of_all_rows_and_of_every_ridge() -> None:
     settings = replace(SETTINGS, encoder_side="linear", starts=("random",))
     sample, search = searched(settings)

@@ -87,6 +87,7 @@ def test_a_rank_above_one_that_bounds_it_is_in_doubt_and_says_so(tmp_path: Path)
     assert in_order(alone) is alone
 
 
+@pytest.mark.slow
 def test_the_order_is_looked_at_where_ranks_are_found_together(monkeypatch: pytest.MonkeyPatch) -> None:
     read = iter((2, 1, 1))
     monkeypatch.setattr(search, "decide", lambda _: Decision(next(read), Verdict.CONFIDENT, ("as if read so",)))
@@ -96,6 +97,7 @@ def test_the_order_is_looked_at_where_ranks_are_found_together(monkeypatch: pyte
     assert found.readings["bound"] == 1
 
 
+@pytest.mark.slow
 def test_one_target_has_no_modes() -> None:
     x, y = task(30)
     found = isthmus.discover(x, y[:, :1], ranks=True, **FEW, effort="quick")
@@ -119,6 +121,7 @@ def test_they_are_one_run_folder(rough: Discovery, tmp_path: Path) -> None:
         isthmus.load(tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_stopped_run_of_all_ranks_goes_on_with_the_same_bits(rough: Discovery, tmp_path: Path) -> None:
     def stop(progress: Progress) -> None:
         if progress.stage.startswith("mode: "):

@@ -31,6 +31,7 @@ def through_rank() -> FullyConnected:
     return network
 
 
+@pytest.mark.slow
 def test_the_curve_falls_to_nothing_at_the_rank_of_the_network() -> None:
     network, x = through_rank(), samples()
     curve = scree(network, x)

@@ -51,6 +51,7 @@ def lose(monkeypatch: pytest.MonkeyPatch, *, chosen_too: bool) -> None:
     monkeypatch.setattr(one_size, "objective_curves", losing)
 
 
+@pytest.mark.slow
 def test_a_ridge_at_which_nothing_ends_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert discovered().objective_curve.sizes["ridge"] == 2
     lose(monkeypatch, chosen_too=False)
@@ -60,12 +61,14 @@ def test_a_ridge_at_which_nothing_ends_is_left_out_and_said(monkeypatch: pytest.
     assert found.verdict.name != "CONFIDENT"
 
 
+@pytest.mark.slow
 def test_where_nothing_ends_at_the_chosen_ridge_there_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     lose(monkeypatch, chosen_too=True)
     with pytest.raises(NotConverged, match="no network of any rank ended; give other ridges"):
         discovered()
 
 
+@pytest.mark.slow
 def test_the_neighbours_of_the_chosen_ridge_are_trained_whatever_the_walk_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -85,6 +88,7 @@ def test_the_neighbours_of_the_chosen_ridge_are_trained_whatever_the_walk_left_o
     assert 0.5 < heard[0][1] < 2.0
 
 
+@pytest.mark.slow
 def test_what_idle_workers_train_ahead_changes_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
     # the best is the smallest ridge: what was trained above the middle meanwhile is dropped
     path = dataclasses.replace(SMALL, ridges=(0.8, 0.4, 1e-1, 1e-2, 1e-3, 1e-4))
@@ -108,6 +112,7 @@ def test_what_idle_workers_train_ahead_changes_no_number(monkeypatch: pytest.Mon
     assert 1e-1 not in one.runs["ridge"]
 
 
+@pytest.mark.slow
 def test_the_choice_of_the_ridge_hears_of_the_constant(monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[dict[str, float]] = []
 
@@ -122,6 +127,7 @@ def test_the_choice_of_the_ridge_hears_of_the_constant(monkeypatch: pytest.Monke
     assert heard[0]["constant_error"] == pytest.approx(1.0, rel=0.5)
 
 
+@pytest.mark.slow
 def test_what_more_combinations_save_is_read_at_the_neighbouring_ridge_too(monkeypatch: pytest.MonkeyPatch) -> None:
     seen, settings = list[Readings](), dataclasses.replace(SMALL, starts=("random",), linear_width=4)
     kept = confidence.gain_beyond
@@ -149,6 +155,7 @@ def test_what_more_combinations_save_is_read_at_the_neighbouring_ridge_too(monke
     assert seen[-1].gains == {}, "a curved half has no end: more of them always save something"
 
 
+@pytest.mark.slow
 def test_how_exactly_minima_are_found_is_kept_among_the_readings() -> None:
     found = discovered()
     here = found.runs["objective"].values[found.runs["ridge"].values == found.readings["ridge"]].min()
@@ -156,6 +163,7 @@ def test_how_exactly_minima_are_found_is_kept_among_the_readings() -> None:
     assert found.readings["spread"] == pytest.approx(np.log(here / least))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("targets", [1, 3])
 def test_targets_that_nothing_predicts_have_rank_zero_and_doubt(targets: int) -> None:
     """Where every network collapsed to a constant, rounding in its Jacobian and a decayed bias are no dimension."""

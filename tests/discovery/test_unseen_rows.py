@@ -31,6 +31,7 @@ def fresh_error(halves: isthmus.Factorisation[nn.Module], module: nn.Module, x: 
         return float((halves.decoder(halves.encoder(x)) - wanted).norm() / (wanted - wanted.mean(0)).norm())
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("make", [own, foreign])
 @pytest.mark.parametrize(("num_rows", "rank", "within"), [(8, 8, 2.0), (10, 8, 2.0), (40, 6, 1.4), (400, 6, 1.15)])
 def test_the_error_on_unseen_rows_is_near_that_on_fresh_ones(

@@ -39,6 +39,7 @@ def weighted_and_repeated(loss: Loss) -> tuple[Problem, Problem]:
     return weighted, pose(X[rows], y[rows], HELD[rows], loss=loss, weight=ones, **maps)
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("loss", LOSSES.values())
 def test_errors_and_the_linear_baseline_are_those_of_repeated_rows(loss: Loss) -> None:
     weighted, repeated = weighted_and_repeated(loss)
@@ -82,6 +83,7 @@ def test_without_weights_nothing_is_weighted() -> None:
     assert weighted.fingerprint() != problem.fingerprint()
 
 
+@pytest.mark.slow
 def test_groups_follow_the_rows_that_have_weight() -> None:
     quick: dict[str, Any] = {"ridge": 3e-3, "starts": 1, "limits": Limits(evaluations=20)}
     weight, groups = np.where(np.arange(N) < 30, 1.0, 0.0), np.arange(N) // 3

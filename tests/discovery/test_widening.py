@@ -69,6 +69,7 @@ def test_the_halves_of_a_widened_network_reconstruct(widened: isthmus.Discovery)
     assert float(off.square().sum() / x.square().sum()) < 0.05
 
 
+@pytest.mark.slow
 def test_a_middle_that_may_not_grow_says_that_it_was_full() -> None:
     found = discovered(dataclasses.replace(NARROW, widest=3), cube(7))
     assert found.rank == 3
@@ -76,18 +77,21 @@ def test_a_middle_that_may_not_grow_says_that_it_was_full() -> None:
     assert any("The rank is the largest that was tried (3): it may be larger." in reason for reason in found.reasons)
 
 
+@pytest.mark.slow
 def test_a_short_time_limit_is_not_spent_on_wider_networks() -> None:
     found = discovered(NARROW, cube(7), seconds=0.5)
     assert found.settings["linear_width"] == 3
     assert any("largest that was tried (3)" in reason for reason in found.reasons)
 
 
+@pytest.mark.slow
 def test_a_middle_with_room_stays_as_it_is() -> None:
     x = cube(7)
     x[:, 1:] = x[:, :1] * np.arange(1, 7)
     assert discovered(NARROW, x).settings["linear_width"] == 3
 
 
+@pytest.mark.slow
 def test_what_was_left_out_of_narrow_networks_says_nothing_of_wide_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     told = "Every start diverged at ridge 0.1; it is left out."
     run = OneSize.trained
@@ -104,6 +108,7 @@ def test_what_was_left_out_of_narrow_networks_says_nothing_of_wide_ones(monkeypa
     assert told in narrow.warnings
 
 
+@pytest.mark.slow
 def test_wide_networks_that_diverge_leave_the_answer_of_the_narrow_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     run = OneSize.trained
 
@@ -119,6 +124,7 @@ def test_wide_networks_that_diverge_leave_the_answer_of_the_narrow_ones(monkeypa
     assert any("largest that was tried (3)" in reason for reason in found.reasons)
 
 
+@pytest.mark.slow
 def test_a_search_that_is_stopped_while_it_is_wide_goes_on_with_the_same_bits(
     widened: isthmus.Discovery, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -147,6 +153,7 @@ def test_a_search_that_is_stopped_while_it_is_wide_goes_on_with_the_same_bits(
         assert torch.equal(here, there)
 
 
+@pytest.mark.slow
 def test_the_length_of_a_widened_search_is_foreseen_anew() -> None:
     told: list[Progress] = []
     settings = dataclasses.replace(NARROW, linear_width=6, width=18)
@@ -203,6 +210,7 @@ def test_time_spent_is_that_of_the_units_in_whichever_sitting() -> None:
     assert trained.seconds == 3.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decided", [9, pytest.param(12, marks=pytest.mark.slow)])
 def test_a_rank_decided_in_a_gap_of_a_long_curve_is_trained(monkeypatch: pytest.MonkeyPatch, decided: int) -> None:
     def believing_the_jacobian(readings: Readings) -> Decision:

@@ -64,6 +64,7 @@ def test_all_three_keep_what_their_docstrings_name_and_three_things_alike(
         assert fitted.rank_ == fitted.discovery_.rank == fitted.transform(X).shape[1]
 
 
+@pytest.mark.slow
 def test_the_regressor_is_discover_with_the_same_arguments(regressor: BottleneckRegressor) -> None:
     found = discover(X, Y, ridge=3e-3, starts=1, limits=Limits(evaluations=60), seed=0, workers=1, effort="quick")
     assert regressor.rank_ == found.rank == regressor.discovery_.rank
@@ -96,6 +97,7 @@ def test_a_target_that_does_not_vary_needs_no_coordinate() -> None:
     assert set(flat.predict(X)) == {3.0}
 
 
+@pytest.mark.slow
 def test_one_target_comes_back_as_it_came() -> None:
     single = BottleneckRegressor(**SMALL).fit(X, Y[:, 0])
     assert single.predict(X).shape == (len(X),)
@@ -125,6 +127,7 @@ def test_the_autoencoder_goes_there_and_back(autoencoder: BottleneckAutoencoder)
         autoencoder.inverse_transform(np.zeros((3, autoencoder.n_components_ + 1)))
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_a_pipeline_with_data_frames_names_its_coordinates(kind: type[Any]) -> None:
     frame = pd.DataFrame(X, columns=[f"sensor {i}" for i in range(X.shape[1])], index=range(500, 500 + len(X)))
@@ -166,6 +169,7 @@ def test_single_precision_comes_out_as_it_went_in(name: str, request: pytest.Fix
         assert coordinates.dtype == getattr(fitted, outputs)(given).dtype == dtype
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_does_not_change_the_numbers(regressor: BottleneckRegressor) -> None:
     many = BottleneckRegressor(**SMALL, n_jobs=3).fit(X, Y)
     np.testing.assert_array_equal(many.predict(X), regressor.predict(X))
@@ -173,6 +177,7 @@ def test_the_number_of_threads_does_not_change_the_numbers(regressor: Bottleneck
         discover(X, Y, workers=0, effort="quick")
 
 
+@pytest.mark.slow
 def test_arguments_drawn_with_numpy_are_those_of_python(tmp_path: Path, regressor: BottleneckRegressor) -> None:
     drawn = {"ridge": np.array([3e-3]), "starts": np.int64(1), "evaluations": np.int64(60), "depth": np.int64(11)}
     same = BottleneckRegressor(**drawn, random_state=np.int64(0)).fit(X, Y)
@@ -183,6 +188,7 @@ def test_arguments_drawn_with_numpy_are_those_of_python(tmp_path: Path, regresso
         BottleneckRegressor(starts=1.5).fit(X, Y)
 
 
+@pytest.mark.slow
 def test_random_state_may_be_a_generator_or_nothing(regressor: BottleneckRegressor) -> None:
     one, other = (
         BottleneckRegressor(**(SMALL | {"random_state": np.random.RandomState(3)})).fit(X, Y) for _ in range(2)
@@ -193,6 +199,7 @@ def test_random_state_may_be_a_generator_or_nothing(regressor: BottleneckRegress
     assert not np.array_equal(one.predict(X), regressor.predict(X)), "the seed matters, so the above could fail"
 
 
+@pytest.mark.slow
 def test_verbose_writes_lines_and_silence_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:
     BottleneckRegressor(**BRIEF).fit(X, Y)
     assert capsys.readouterr() == ("", "")
@@ -203,12 +210,14 @@ def test_verbose_writes_lines_and_silence_is_the_default(capsys: pytest.CaptureF
     assert 1 <= len(err.splitlines()) <= 11
 
 
+@pytest.mark.slow
 def test_a_short_time_ends_the_search_with_what_it_has() -> None:
     hurried = BottleneckRegressor(max_seconds=0.2, random_state=0).fit(X, Y)
     assert any("time limit" in text for text in hurried.discovery_.warnings)
     assert hurried.predict(X).shape == Y.shape
 
 
+@pytest.mark.slow
 def test_weights_are_heard_and_checked(regressor: BottleneckRegressor) -> None:
     half = (np.arange(len(X)) % 2).astype(float)
     weighted = BottleneckRegressor(**SMALL).fit(X, Y, sample_weight=half)

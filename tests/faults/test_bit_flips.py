@@ -186,6 +186,7 @@ def check(kinds: dict[str, Kind], count: int) -> dict[str, tuple[int, int]]:
     return counts
 
 
+@pytest.mark.slow
 def test_some_flipped_bits_in_every_kind_of_file(kinds: dict[str, Kind]) -> None:
     counts = check(kinds, 15)
     assert sum(map(sum, counts.values())) >= 300

@@ -60,6 +60,7 @@ def discovered(out: Path, *, stop_in: str = "") -> Discovery | None:
         return None
 
 
+@pytest.mark.slow
 def test_a_bit_in_every_file_of_a_discovery_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitting, "CHECKPOINT_SECONDS", 0.0)
     whole = discovered(tmp_path / "whole")
@@ -94,6 +95,7 @@ def endless(path: Path) -> None:
     path.symlink_to("/dev/zero")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("put", [pipe, endless, Path.mkdir])
 def test_what_is_no_file_in_the_place_of_every_file_of_a_discovery_under_way(
     tmp_path: Path, put: Callable[[Path], None]
@@ -116,6 +118,7 @@ def test_what_is_no_file_in_the_place_of_every_file_of_a_discovery_under_way(
         assert bits(getattr(found, part)) == bits(getattr(whole, part)), part
 
 
+@pytest.mark.slow
 def test_a_bit_in_the_checkpoint_of_a_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

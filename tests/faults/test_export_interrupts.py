@@ -57,6 +57,7 @@ def check_stopped(process: "subprocess.Popen[str]", said: str, here: Path) -> No
     assert sorted(p.name for p in here.rglob("*") if p.is_file()) == ["net.pt", "rows.npy"]
 
 
+@pytest.mark.slow
 def test_an_interrupt_before_anything_is_written_leaves_nothing(here: Path) -> None:
     process = start(here, COMMANDS["compress"])
     check_stopped(process, stop(process, signal.SIGINT), here)

@@ -32,6 +32,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_process_computes_on_after_two_threads_were_at_work() -> None:
     # threads that wait asleep: on a machine with other work, those that spin wait for each other's turn

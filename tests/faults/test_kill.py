@@ -135,6 +135,7 @@ def killed(data: Path, folder: Path, kills: list[tuple[Condition, int]], *more: 
     return options
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unshifted")
 def test_a_kill_in_the_truncation_changes_nothing(tmp_path: Path) -> None:
     data = table(tmp_path, 120)

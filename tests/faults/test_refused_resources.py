@@ -84,6 +84,7 @@ def check(here: Path, command: str, refusal: str) -> None:
     assert len(said) == 1, done.stderr
 
 
+@pytest.mark.dear(1)
 @pytest.mark.skipif(sys.platform != "linux", reason="limits and mounts of Linux")
 @pytest.mark.parametrize(("command", "refusal"), CHEAP)
 def test_what_is_refused_at_once_is_one_line(here: Path, command: str, refusal: str) -> None:

@@ -13,6 +13,7 @@ import command_signals
 from signal_stress import SIGNALS, SRC, started, stress, until_handled, write_data
 
 
+@pytest.mark.slow
 def test_signalled_children_end_well() -> None:
     told = stress(2, seed=int.from_bytes(b"doors"), options=("--no-pictures", "--effort", "quick"))
     assert told.failures == []

@@ -61,6 +61,7 @@ def mounted(folder: Path, *options: str) -> Generator[None]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("most", [1000, 5000, 40_000])
 def test_files_that_may_not_grow(most: int, whole: Path, tmp_path: Path) -> None:
     with file_size_limit(most), pytest.raises(SweepError, match="cannot be written"):

@@ -110,6 +110,7 @@ def test_a_started_python_takes_no_module_from_the_working_folder(tmp_path: Path
     assert marks(folder) == []
 
 
+@pytest.mark.slow
 def test_every_place_that_starts_python_leaves_the_working_folder_out() -> None:
     starting = {"multiprocessing", "LocalCluster", "SLURMCluster", "ProcessPoolExecutor", "executable", "joblib"}
     found: dict[str, set[str]] = {}
@@ -147,6 +148,7 @@ def test_python_m_takes_no_more_modules_from_the_working_folder_than_python_does
     assert "nowhere.npy" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_factory_is_still_looked_for_in_the_working_folder(tmp_path: Path) -> None:
     (tmp_path / "my_models.py").write_text("import torch\ndef make():\n    return torch.nn.Linear(2, 1)\n")
     (tmp_path / "x.csv").write_text("a,b\n1,2\n3,5\n4,4\n")
@@ -174,6 +176,7 @@ READS = "import matplotlib"
 DRAWS = "from matplotlib.figure import Figure; f = Figure(); f.text(.5, .5, 'a'); f.savefig('f.svg')"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="the payload is a script of the shell")
 def test_settings_of_the_working_folder_are_not_read_by_commands(tmp_path: Path) -> None:
     environment = with_settings(tmp_path)

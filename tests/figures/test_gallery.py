@@ -77,6 +77,7 @@ def test_verdicts_say_how_sure_a_claim_over_starts_is(name: str) -> None:
             assert (written["looks"], written["needed_starts"]) == (claim.looks, claim.needed_starts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "width"), [("light", 390), pytest.param("dark", 1280, marks=pytest.mark.slow)])
 def test_a_browser_shows_the_gallery(
     tiny: dict[str, Finished], tiny_folder: Path, browser: Browser, tmp_path: Path, scheme: str, width: int
@@ -101,6 +102,7 @@ def _changed(folder: Path) -> dict[str, float]:
     }
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("preset", list(Preset))
 @pytest.mark.parametrize("figure", FIGURES.values(), ids=lambda figure: figure.name)
 def test_presets_differ_in_numbers_only(figure: PaperFigure, preset: Preset) -> None:
@@ -136,6 +138,7 @@ def test_every_figure_is_computed_judged_and_drawn(name: str, tmp_path: Path) ->
     assert Page((tmp_path / "gallery.html").read_text()).attributes("svg")
 
 
+@pytest.mark.slow
 def test_the_command_line_says_the_verdicts_in_words(
     tiny: dict[str, Finished], tiny_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

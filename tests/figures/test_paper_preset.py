@@ -35,6 +35,7 @@ def paper(figure: PaperFigure) -> FigurePlan[object]:
     return figure.plan(Preset.PAPER)
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("figure", FIGURES.values(), ids=lambda figure: figure.name)
 def test_every_plan_expands(figure: PaperFigure) -> None:
     plan = paper(figure)
@@ -44,6 +45,7 @@ def test_every_plan_expands(figure: PaperFigure) -> None:
     assert all(plan.sizes != other.sizes for other in others)
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("figure", [tiered(figure) for name, figure in FIGURES.items() if name not in SHARED])
 def test_the_first_training_of_each_kind_starts(figure: PaperFigure, tmp_path: Path) -> None:
     plan = paper(figure)

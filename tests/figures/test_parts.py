@@ -27,6 +27,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[xr.Datas
     return folder, workshop(folder, 0).parts(trainings(2))
 
 
+@pytest.mark.slow
 def test_another_process_gives_the_same_bits_and_names_what_raises(
     alone: tuple[Path, list[xr.Dataset]], tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:

@@ -66,6 +66,7 @@ def python(folder: Path, *words: str, site: Path | None = None) -> "subprocess.C
     )
 
 
+@pytest.mark.slow
 def test_it_is_known_to_every_process_that_asks(tmp_path: Path) -> None:
     found = python(tmp_path, "-c", ASK, site=install(tmp_path / "site"))
     assert found.stdout.split() == [*OURS, "gated"], found.stderr
@@ -100,6 +101,7 @@ def test_a_broken_one_is_left_out_and_said(
         assert [kind.name for kind in kinds.kinds()] == OURS
 
 
+@pytest.mark.slow
 def test_workers_of_a_sweep_train_it_and_files_bring_it_back(
     tmp_path: Path, unread: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

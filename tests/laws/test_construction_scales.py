@@ -184,6 +184,7 @@ def error(case: Case, inputs: float, outputs: float) -> float:
     return worst if worst == worst else inf
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_exact_is_exact_at_every_size(name: str) -> None:
     errors = {(a, b): error(CASES[name], a, b) for a in SIZES for b in SIZES}

@@ -1,5 +1,6 @@
 """No row of the tables is a bound that an explicit network breaks, and none is exact that rounding decides."""
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -29,6 +30,7 @@ def rows(table: object, id: str) -> list[tuple[float, str]]:  # noqa: A002 - the
     return list(zip(mine["value"], mine["kind"], strict=True))
 
 
+@pytest.mark.slow
 def test_no_residual_network_pays_less_than_its_table_says() -> None:
     broken, old = [], []
     for seed, weight in enumerate((1e-300, 1e-100, 1e-40, 1e-20, 1e-17, 1e-12, 1e-3, 1.0)):

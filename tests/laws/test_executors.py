@@ -144,6 +144,7 @@ def killing(folder: Path, workers: Callable[[], list[int]], *, most: int) -> Gen
         thread.join()
 
 
+@pytest.mark.slow
 def test_killed_workers_change_nothing(usual: list[bytes], tmp_path: Path) -> None:
     until_ready()
     family = nursery()._process.pid  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

@@ -99,6 +99,7 @@ def test_modules_that_give_no_answer_are_refused_in_words(call: str, what: str) 
     assert str(caught.value).count("\n") == 0
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("call", ["factorise", "compress"])
 def test_a_list_of_answers_is_no_error_of_python(call: str) -> None:
     net = Giving(lambda y: [y])
@@ -109,6 +110,7 @@ def test_a_list_of_answers_is_no_error_of_python(call: str) -> None:
         CALLS[call](net, X)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, when its compiler is imported
 @pytest.mark.parametrize("wrap", [torch.compile, nn.DataParallel])
 def test_what_is_wrapped_around_a_module_is_looked_through(wrap: Callable[[nn.Module], nn.Module]) -> None:
@@ -159,6 +161,7 @@ def shuffled(x: Tensor) -> DataLoader[tuple[Tensor, ...]]:
     return DataLoader(TensorDataset(x, torch.zeros(len(x))), batch_size=20, shuffle=True)
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("data", [lambda x: x, shuffled], ids=["tensor", "loader"])
 @pytest.mark.parametrize("make", [used, drawing, narrow])
@@ -207,6 +210,7 @@ def test_answers_that_depend_on_chance_or_on_other_rows_are_doubted(jacobians: b
         assert any("in other ways" in sentence for sentence in said) == is_doubted
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("call", CALLS)
 def test_tables_and_rows_with_holes(call: str) -> None:
     with own_shape_checks():
@@ -217,6 +221,7 @@ def test_tables_and_rows_with_holes(call: str) -> None:
         CALLS[call](narrow(), holed)
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("call", ["factorise", "compress"])
 def test_loaders_and_data_sets_are_the_rows_they_hold(call: str) -> None:
     def size(x: object) -> tuple[float, ...]:
@@ -289,6 +294,7 @@ class Keeping(nn.Module):
         return self.head(self.last[0])
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("call", CALLS)
 def test_a_module_that_keeps_what_it_computed_last_is_copied_all_the_same(call: str) -> None:
     net = Keeping()

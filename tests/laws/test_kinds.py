@@ -281,11 +281,13 @@ def check_discovery(kind: str, folder: Path) -> None:
     assert torch.equal(torch.from_numpy(again.predict(task.x)), torch.from_numpy(found.predict(task.x)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["connected", *(kind.name for kind in kinds() if kind.name != "fully_connected")])
 def test_a_discovery_trains_it_and_goes_on_bit_for_bit(kind: str, tmp_path: Path) -> None:
     check_discovery(kind, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_law_of_discovery_sees_halves_of_another_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PlainStreams, "written", lambda self, _: self.new(seed=5).as_fully_connected())
     with pytest.raises(AssertionError, match="its halves miss"):

@@ -107,6 +107,7 @@ def test_a_run_of_a_loss_that_is_not_known_here_says_so(found: tuple[Loss, Path]
         _ = newer.loss
 
 
+@pytest.mark.slow
 def test_a_discovery_goes_on_after_a_stop(found: tuple[Loss, Path], tmp_path: Path) -> None:
     loss, alone = found[0], isthmus.load(found[1])
 
@@ -122,6 +123,7 @@ def test_a_discovery_goes_on_after_a_stop(found: tuple[Loss, Path], tmp_path: Pa
     assert resumed.scree.equals(alone.scree)
 
 
+@pytest.mark.dear(1)
 @every_loss
 def test_the_linear_baseline_learns_what_is_linear(loss: Loss) -> None:
     y = targets_of(loss, 3 * torch.stack([X[:, 0], -X[:, 0], X[:, 1]], 1)).double().numpy()
@@ -132,6 +134,7 @@ def test_the_linear_baseline_learns_what_is_linear(loss: Loss) -> None:
     assert min(errors) < 0.5 * errors[0]
 
 
+@pytest.mark.slow
 @every_loss
 def test_every_fit_takes_it_by_name_and_as_an_object(loss: Loss) -> None:
     y = targets(loss)
@@ -146,6 +149,7 @@ def test_every_fit_takes_it_by_name_and_as_an_object(loss: Loss) -> None:
     assert ends == pytest.approx([ends[0]] * len(ends), rel=1e-4), "one minimum, up to rounding in training"
 
 
+@pytest.mark.dear(1)
 @every_loss
 def test_a_leaky_network_is_trained_by_its_curvature(loss: Loss) -> None:
     network, y = leaky(loss), targets(loss)
@@ -208,6 +212,7 @@ def hinged(words: list[str], loss: Loss) -> list[str]:
     return ["hinge" if word == loss.name else word for word in words]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("blank_pictures")
 @every_loss
 def test_commands_take_it(
@@ -232,6 +237,7 @@ def test_commands_take_it(
     assert all(kind in line for kind in LOSSES), line
 
 
+@pytest.mark.slow
 @every_loss
 def test_estimators_take_it_where_it_fits(loss: Loss) -> None:
     y = targets(loss).numpy()

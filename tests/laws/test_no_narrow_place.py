@@ -89,6 +89,7 @@ def made(name: str, rank: int | None) -> tuple[nn.Module, Tensor, bool]:
         return make(rank).eval(), x, jacobians
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_no_number_is_no_rank(name: str, tmp_path: Path) -> None:
     module, x, jacobians = made(name, None)
@@ -110,6 +111,7 @@ def test_no_number_is_no_rank(name: str, tmp_path: Path) -> None:
     assert "lost at nan" not in page
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("name", CASES)
 def test_control_the_same_network_with_a_rank(name: str) -> None:
     module, x, jacobians = made(name, 4)

@@ -35,6 +35,7 @@ def older(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_discovery_is_loaded_and_predicts(older: Path) -> None:
     found = isthmus.load(older / "discovery")
     assert found.rank == 2
@@ -43,6 +44,7 @@ def test_a_discovery_is_loaded_and_predicts(older: Path) -> None:
     assert found.runs["kind"].values.tolist()[:2] == ["linear", "random"]
 
 
+@pytest.mark.slow
 def test_a_stopped_discovery_goes_on_from_its_units(older: Path) -> None:
     unit = older / "stopped" / "work" / "start-0.01-0.pt"
     kept = torch.load(unit, weights_only=True)["result"]

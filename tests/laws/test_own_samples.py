@@ -104,6 +104,7 @@ CALLS: dict[str, Callable[[nn.Module, Tensor], object]] = {
 DEAR = ("factorise", "compress", "polish")
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize(
     ("call", "dtype"),
     [(call, torch.float64) for call in CALLS]
@@ -142,6 +143,7 @@ def test_records_of_a_module_that_stays_stay(kind: str) -> None:
     assert np.array_equal(history, np.broadcast_to(history[:1], history.shape))
 
 
+@pytest.mark.slow
 def test_a_network_that_works_in_place_is_cut_as_one_that_does_not() -> None:
     """The numbers, too: what is read is what the module computes on the samples as they came."""
     torch.manual_seed(0)

@@ -100,6 +100,7 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Tensor, int | None]] = {
 }
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("jacobians", [True, False])
 @pytest.mark.parametrize("name", CASES)
 def test_a_rank_is_the_planted_one_or_none(name: str, jacobians: bool) -> None:

@@ -265,6 +265,7 @@ def test_residual_networks_are_rewritten_only_as_what_they_compute() -> None:
     check_as_written("here", leaky(), LeakyResNet)
 
 
+@pytest.mark.slow
 def test_training_and_diagnosis_by_hand_are_for_what_computes_its_weights() -> None:
     """The step by hand trained the weights of a subclass, and what it computes was another function."""
     assert maker_of(connected()) is not maker_of(hooked(connected()))
@@ -282,6 +283,7 @@ def test_training_and_diagnosis_by_hand_are_for_what_computes_its_weights() -> N
     assert_close(torch.from_numpy(4 * halved), torch.from_numpy(whole), relative=1e-10)
 
 
+@pytest.mark.slow
 def test_steps_with_hooks_are_not_rewritten() -> None:
     network = hooked(sequence(), "0")
     assert not is_weighted(network.get_submodule("0"))

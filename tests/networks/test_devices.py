@@ -100,6 +100,7 @@ def test_a_network_lies_elsewhere_while_a_block_runs_and_also_comes_back_from_an
     assert weights(module) == before
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("away")
 @pytest.mark.parametrize("kind", ["connected", "sloped", "leaky", "resnet"])
 def test_a_fit_elsewhere_gives_the_same_and_comes_back(kind: str) -> None:
@@ -165,6 +166,7 @@ SEARCHES: dict[str, tuple[dict[str, Any], Any]] = {
 SLOW = set(SEARCHES) - {"linear encoder"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("away")
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in SEARCHES])
 def test_a_search_elsewhere_gives_the_same_and_files_that_lie_here(name: str, tmp_path: Path) -> None:

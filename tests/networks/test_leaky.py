@@ -62,6 +62,7 @@ def test_the_smoothed_relu_tends_to_the_relu() -> None:
     assert gaps[0] > 3 * gaps[1] > 9 * gaps[2] > 0
 
 
+@pytest.mark.slow
 def test_it_trains_in_float32_and_keeps_fixed_maps() -> None:
     network = isthmus.LeakyResNet(3, 2, width=5, depth=7, effective_depth=2.5, seed=1)
     E = network.embedding.detach().clone()

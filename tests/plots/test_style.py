@@ -32,6 +32,7 @@ def svg(draw: Callable[[], Axes]) -> str:
     return svg_of(Picture("p", "", "", draw), "salt")
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize(
     "draw",
     [
@@ -100,6 +101,7 @@ def test_words_at_a_floor_stand_where_no_curve_is(first: float, side: str) -> No
     assert [text.get_horizontalalignment() for text in ax.texts] == [side]
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("scale", ["linear", "log"])
 def test_no_legend_covers_a_line(scale: str) -> None:
     """Of curves that fill their axes, wherever it would lie; the axes grow by what it needs."""
@@ -118,6 +120,7 @@ def test_no_legend_covers_a_line(scale: str) -> None:
     assert covered(drawn(Picture("p", "", "", draw)).axes[0]) == []
 
 
+@pytest.mark.slow
 def test_no_picture_of_a_discovery_has_a_line_behind_its_legend() -> None:
     pictures = [drawn(picture) for picture in pictures_of(FOUND, discoveries.inputs())]
     legends = [ax for figure in pictures for ax in figure.axes if ax.get_legend() is not None]

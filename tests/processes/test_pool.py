@@ -27,6 +27,7 @@ def gone(process: int) -> bool:
     return not is_there(process)
 
 
+@pytest.mark.slow
 def test_calls_run_in_other_processes_and_errors_come_back() -> None:
     with Processes(2) as pool:
         assert list(pool.map(abs, range(-3, 3))) == [3, 2, 1, 0, 1, 2]
@@ -39,6 +40,7 @@ def test_calls_run_in_other_processes_and_errors_come_back() -> None:
     assert gone(worker)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_is_replaced_and_a_call_that_kills_ends() -> None:
     with Processes(1) as pool:
         first = pool.submit(os.getpid).result()
@@ -67,6 +69,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.slow
 def test_workers_end_with_the_process_that_started_them() -> None:
     with subprocess.Popen([sys.executable, "-c", ALONE], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None

@@ -36,6 +36,7 @@ SCREENS = [(kind, scheme, width) for kind in KINDS for scheme in ("light", "dark
 FIRST = ("diagnosis", "dark", 390)  # has the fewest pictures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "scheme", "width"), [s if s == FIRST else pytest.param(*s, marks=pytest.mark.slow) for s in SCREENS]
 )
@@ -47,6 +48,7 @@ def test_a_page_keeps_every_rule(browser: Browser, tmp_path: Path, kind: str, sc
     page.close()
 
 
+@pytest.mark.slow
 def test_what_breaks_a_rule_is_seen(browser: Browser) -> None:
     page = browser.new_page()
     page.set_content(BAD)

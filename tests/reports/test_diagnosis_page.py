@@ -128,6 +128,7 @@ NUMBERS_WITHOUT_WORDS = """[...document.querySelectorAll('td')].filter(d => d.in
   .filter(d => ['none', 'normal', '""'].includes(getComputedStyle(d, '::before').content)).length"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("which", "scheme", "width"),
     [
@@ -158,6 +159,7 @@ def test_a_browser_shows_everything(  # noqa: PLR0913 - fixtures
             assert page.evaluate(NUMBERS_WITHOUT_WORDS) == 0
 
 
+@pytest.mark.slow
 def test_the_page_prints_on_paper_without_losing_columns(page_path: Path, browser: Browser) -> None:
     page = browser.new_page(viewport={"width": 718, "height": 1000})  # A4 with margins of 1 cm
     page.goto(page_path.as_uri())

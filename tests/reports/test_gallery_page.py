@@ -44,6 +44,7 @@ BROKEN = """() => [...document.querySelectorAll('td.words, th.words')].flatMap(c
   return found; })"""
 
 
+@pytest.mark.slow
 def test_one_field_leaves_the_claims_with_all_its_words_and_the_figures_that_have_one(
     gallery: Path, browser: Browser
 ) -> None:
@@ -62,6 +63,7 @@ def test_one_field_leaves_the_claims_with_all_its_words_and_the_figures_that_hav
     page.close()
 
 
+@pytest.mark.slow
 def test_on_paper_claims_stand_once_and_whole_words_beside_their_heading(gallery: Path, browser: Browser) -> None:
     page = browser.new_page(viewport={"width": 718, "height": 1000})  # A4 with margins of 1 cm
     page.goto(gallery.as_uri())

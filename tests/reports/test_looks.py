@@ -58,6 +58,7 @@ def test_a_result_as_plain_values(make: Callable[[], Shown]) -> None:
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
+@pytest.mark.slow
 @each
 def test_a_result_in_a_notebook_is_closed_and_names_no_colour_of_the_page(make: Callable[[], Shown]) -> None:
     result = make()

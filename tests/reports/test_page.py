@@ -136,6 +136,7 @@ def test_the_same_result_gives_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scheme", "width"),
     [
@@ -157,6 +158,7 @@ def test_a_browser_does_not_run_hostile_names(browser: Browser, hostile_path: Pa
     page.close()
 
 
+@pytest.mark.slow
 def test_tables_and_numbers_can_be_taken_away_and_sorted(tmp_path: Path, browser: Browser) -> None:
     found = discoveries.discovery()
     report(found, tmp_path / "page.html", command="isthmus discover 'my data.csv' --target y", pictures=())
@@ -198,6 +200,7 @@ def test_what_keeps_readers_out_is_seen(browser: Browser) -> None:
     page.close()
 
 
+@pytest.mark.slow
 def test_on_paper_the_first_page_is_full_and_small_print_can_be_read(page_path: Path, browser: Browser) -> None:
     page = browser.new_page()
     page.goto(page_path.as_uri())

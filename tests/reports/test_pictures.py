@@ -13,6 +13,7 @@ from isthmus.theory import Verdict
 NAMES = ["scree", "objective_curve", "layer_spectra", "jacobian_spectrum", "starts"]
 
 
+@pytest.mark.slow
 def test_every_picture_is_written_as_png_and_svg_and_nothing_else(tmp_path: Path) -> None:
     write_pictures(discoveries.discovery(), tmp_path / "plots", discoveries.inputs())
     names = [*NAMES, "coordinates_1_2", "coordinates_1_3", "coordinates_2_3"]

@@ -93,6 +93,7 @@ def _opened(browser: Browser, path: Path) -> tuple[str, str, str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "write",
     [_discovery, *(pytest.param(write, marks=pytest.mark.slow) for write in (_diagnosis, _gallery))],

@@ -92,6 +92,7 @@ def test_the_page_says_it_first_and_tells_the_coordinates_apart(tmp_path: Path) 
     assert "Combinations of the inputs" not in (tmp_path / "b.html").read_text()
 
 
+@pytest.mark.slow
 def test_hostile_names_are_shown_not_run(tmp_path: Path) -> None:
     names = (HOSTILE, "$x$", "_hidden", "‮left", "a\nb", "long " * 30)
     found = found_of(3, input_names=names, target_names=(HOSTILE,))

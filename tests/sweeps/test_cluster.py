@@ -150,6 +150,7 @@ def test_a_task_file_that_is_missing_or_another_on_a_worker_is_one_line(tmp_path
             cluster.check(runs)
 
 
+@pytest.mark.slow
 def test_what_a_worker_says_of_a_job_comes_through_a_scheduler() -> None:
     told, came = Telling("run", 40, 200, 0.5, None), threading.Event()
     heard: list[tuple[float, Any]] = []

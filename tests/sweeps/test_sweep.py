@@ -52,6 +52,7 @@ def test_the_dataset_has_the_numbers_of_fit_itself(whole: Path) -> None:
     assert all(torch.equal(tensor, saved[name]) for name, tensor in result.network.state_dict().items())
 
 
+@pytest.mark.slow
 def test_nothing_is_computed_twice_and_new_values_only(whole: Path, tmp_path: Path) -> None:
     folder = tmp_path / "sweep"
     sweep(tiny(seed=[0, 1]), out=folder, workers=0)
@@ -64,6 +65,7 @@ def test_nothing_is_computed_twice_and_new_values_only(whole: Path, tmp_path: Pa
     assert set(found["status"].values.ravel()) == {"done"}
 
 
+@pytest.mark.slow
 def test_the_comparison_sees_another_number(whole: Path, tmp_path: Path) -> None:
     sweep(tiny(ridge=[1e-2, 1e-3], seed=[0, 2]), out=tmp_path, workers=0)
     one, other = contents(whole), contents(tmp_path)
@@ -190,6 +192,7 @@ def test_the_index_is_made_again_from_the_folders(kind: str, tmp_path: Path) -> 
     assert len(attempts(tmp_path)) == 4
 
 
+@pytest.mark.slow
 def test_a_damaged_or_foreign_checkpoint_is_dropped(whole: Path, tmp_path: Path) -> None:
     plan = tiny(ridge=[1e-2, 1e-3], seed=[0, 1])
     first, second, *_ = plan.runs()
@@ -204,6 +207,7 @@ def test_a_damaged_or_foreign_checkpoint_is_dropped(whole: Path, tmp_path: Path)
     assert list((tmp_path / "work").glob("*.pt")) == []
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_from_its_checkpoint_bit_for_bit(whole: Path, tmp_path: Path) -> None:
     plan = tiny(ridge=[1e-2, 1e-3], seed=[0, 1])
     run = plan.runs()[0]

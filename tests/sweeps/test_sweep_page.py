@@ -17,6 +17,7 @@ def written(path: Path, given: Sequence[Row]) -> Page:
     return Page(path.read_text())
 
 
+@pytest.mark.slow
 def test_it_says_what_was_asked_and_how_it_ended(tmp_path: Path) -> None:
     page = written(tmp_path / "page.html", finished_rows())
     words = " ".join(" ".join(page.text).split())
@@ -42,6 +43,7 @@ def test_seeds_are_drawn_where_nothing_else_is(tmp_path: Path) -> None:
     assert [attributes["id"] for attributes in page.attributes("section") if "id" in attributes] == ["against-seed"]
 
 
+@pytest.mark.slow
 def test_a_field_leaves_the_runs_with_all_its_words(browser: Browser, tmp_path: Path) -> None:
     written(tmp_path / "page.html", finished_rows())
     page = browser.new_page()
@@ -52,6 +54,7 @@ def test_a_field_leaves_the_runs_with_all_its_words(browser: Browser, tmp_path: 
     page.close()
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("count", [12, 13])
 def test_a_table_that_an_eye_holds_has_no_field(count: int, browser: Browser, tmp_path: Path) -> None:
     """The runs differ in nothing but their numbers, so that there is nothing to draw."""

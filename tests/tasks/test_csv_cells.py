@@ -25,6 +25,7 @@ NAMES = tuple(f"{formula} {number}" for number, formula in enumerate(FORMULAS))
 texts = st.text(st.sampled_from("'=+-@\t\r\n1.e５ab ＝"), max_size=6)  # noqa: RUF001
 
 
+@pytest.mark.slow
 @given(cell=texts)
 def test_what_goes_out_is_no_formula_and_comes_back(cell: str) -> None:
     out = guarded(cell)

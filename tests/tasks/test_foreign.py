@@ -110,6 +110,7 @@ def test_a_sparse_matrix_that_has_no_place_is_refused(monkeypatch: pytest.Monkey
         in_memory(scipy.sparse.csr_array((10**6, 10**3)))
 
 
+@pytest.mark.slow
 def test_discover_takes_them_and_finds_the_same() -> None:
     def found(x: object, y: object = None) -> isthmus.Discovery:
         return isthmus.discover(x, y, ridge=3e-3, starts=1, effort="quick", limits=isthmus.Limits(evaluations=20))

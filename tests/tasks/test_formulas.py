@@ -20,6 +20,7 @@ def null_space(rows: np.ndarray) -> np.ndarray:
     return np.linalg.svd(rows)[2][len(rows) :]
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_target_does_not_change_along_what_leaves_the_groups(name: str) -> None:
     one = FORMULAS[name]
@@ -29,6 +30,7 @@ def test_the_target_does_not_change_along_what_leaves_the_groups(name: str) -> N
         assert np.abs(moved - answer(one, x)).max() <= EXACT * np.abs(answer(one, x)).max()
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_target_changes_along_every_combination_of_the_groups(name: str) -> None:
     one = FORMULAS[name]
@@ -44,6 +46,7 @@ def test_the_target_changes_along_every_combination_of_the_groups(name: str) -> 
     assert np.sqrt(eigenvalues[0]) * (np.log(x) @ weakest).std() > 0.1 * answer(one, x).std()
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_change_of_units_changes_nothing_but_the_units_of_the_target(name: str) -> None:
     one = FORMULAS[name]
@@ -72,6 +75,7 @@ EXPECTED = {
 }  # fmt: skip
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_lie_within_bounds_span_a_decade_and_carry_noise(name: str) -> None:
     one, task = FORMULAS[name], formula(name, num_samples=2000, noise=0.05, seed=3)

@@ -33,6 +33,7 @@ def test_disturbances_are_led_along_by_the_derivative_of_a_step() -> None:
     assert np.abs(others - expected).max() > 0.01 * np.abs(expected).max(), "control: nothing was led anywhere"
 
 
+@pytest.mark.slow
 def test_snapshots_are_ordered_and_their_seed_alone_decides() -> None:
     few = {"num_samples": 3, "num_snapshots": 3}
     first, again = tasks.ginzburg_landau(**few, seed=4), tasks.ginzburg_landau(**few, seed=4)

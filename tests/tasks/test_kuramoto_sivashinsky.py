@@ -40,6 +40,7 @@ def observed_orders(*, broken: bool) -> np.ndarray:
     return np.log2(changes[:-1] / changes[1:])
 
 
+@pytest.mark.slow
 def test_the_solver_is_of_fourth_order() -> None:
     # stiff terms hold the order near 3 at coarser steps; it reaches 4 from 1/64 on
     assert np.abs(observed_orders(broken=False) - 4).max() < 0.25
@@ -73,6 +74,7 @@ def test_a_linear_reconstruction_needs_more_than_the_rank(task: tasks.Task) -> N
     assert components_needed(task.x, 1e-2) > 8
 
 
+@pytest.mark.slow
 def test_rows_are_spread_over_a_trajectory_that_the_seed_alone_decides() -> None:
     every = tasks.kuramoto_sivashinsky(num_samples=41, num_snapshots=41)
     fifth = tasks.kuramoto_sivashinsky(num_samples=9, num_snapshots=41)
@@ -83,6 +85,7 @@ def test_rows_are_spread_over_a_trajectory_that_the_seed_alone_decides() -> None
     assert np.abs(every.x[:5] - other.x).max() > 0.1
 
 
+@pytest.mark.slow
 def test_the_rank_is_claimed_at_its_own_length_only() -> None:
     assert tasks.kuramoto_sivashinsky(num_samples=2, num_snapshots=2, length=36.0).true_rank is None
 

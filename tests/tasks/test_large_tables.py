@@ -108,6 +108,7 @@ def told(path: Path, monkeypatch: pytest.MonkeyPatch, **options: object) -> list
     return lines
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*became one 0/1 column")
 def test_what_is_refused_is_refused_in_the_same_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     many = FRAME.assign(

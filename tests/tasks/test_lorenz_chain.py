@@ -27,6 +27,7 @@ def test_its_volume_shrinks_at_the_known_rate() -> None:
     assert trace == pytest.approx(-4 * (10 + 1 + BETA) - 4 * 2 * 2.0, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_rows_fill_all_columns_and_claim_no_rank() -> None:
     task = tasks.lorenz_chain(num_systems=3, num_samples=200, seed=1)
     assert task.x.shape == (200, 9)

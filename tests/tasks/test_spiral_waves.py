@@ -6,6 +6,7 @@ import pytest
 from isthmus import tasks
 
 
+@pytest.mark.slow
 def test_pictures_lie_on_a_closed_curve_that_is_passed_evenly() -> None:
     task = tasks.spiral_waves(side=8, num_samples=300, noise=0.0, seed=1)
     assert (task.true_rank, task.jacobian_rank, task.x.shape) == (2, 1, (300, 64))
@@ -18,6 +19,7 @@ def test_pictures_lie_on_a_closed_curve_that_is_passed_evenly() -> None:
     assert np.diff(angles).max() < 0.3, "and it is closed"
 
 
+@pytest.mark.slow
 def test_noise_and_moments_are_of_the_seed() -> None:
     few = {"side": 4, "num_samples": 20}
     first = tasks.spiral_waves(**few, noise=0.1, seed=2).x

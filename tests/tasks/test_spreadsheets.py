@@ -94,6 +94,7 @@ def test_what_openpyxl_leaves_out_of_a_sheet_is_not_told(tmp_path: Path, rows: s
                 read_table(path)
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("number", [2**20 + 1, 10**9, 10**30])
 def test_a_row_may_not_call_itself_any_number(tmp_path: Path, number: int) -> None:
     """openpyxl makes the empty rows before it, which never ends."""

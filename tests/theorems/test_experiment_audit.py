@@ -53,6 +53,7 @@ def kernel_trace(layers: list[tuple[Array, Array]], x: Array) -> float:
     return float(sum((imaginary(l, i, part) ** 2).sum() for l, part, i in places))
 
 
+@pytest.mark.slow
 @pytest.mark.theorem("FC-43")
 def test_kernels_of_fits_of_rank_one_by_all_their_parameters(tmp_path: Path) -> None:
     plan = narrowness.plan(Preset.TINY)
@@ -152,6 +153,7 @@ def bent_regions() -> tuple[FullyConnected, Array]:
     return network, np.array(sorted(map(tuple, known)))
 
 
+@pytest.mark.slow
 @pytest.mark.theorem("FC-45")
 @pytest.mark.theorem("FC-48")
 def test_tripoints_by_the_method_of_newton() -> None:

@@ -44,6 +44,7 @@ def test_the_jacobian_agrees_with_automatic_differentiation() -> None:
     assert_close(piecewise_jacobian(net.weights, net.derivatives), expected)
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("depth", [300, 1000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_rounding_of_the_jacobian_is_no_singular_value(depth: int) -> None:
     """A network of rank 1 has s_2 / s_1 = 2e-15 by the rounding of its products, and (2e-15)^(2/L) is nearly 1."""

@@ -12,6 +12,7 @@ from tolerances import rounding
 pytestmark = pytest.mark.theorem("FC-19")
 
 
+@pytest.mark.slow
 def test_it_interpolates_with_a_penalty_of_exactly_depth_plus_a_constant() -> None:
     x, y = random(12, 4), random(12, 3, seed=1)
     shallow = rank_one_interpolator(x, y, depth=3)
@@ -50,6 +51,7 @@ def test_directions_are_compared_by_the_norms_of_their_networks(depth: int) -> N
         assert end_cost(x @ made.direction, y, depth) == pytest.approx(made.constant + min(depth, 3), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [2, 3, 20])
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_moving_the_inputs_costs_no_more_than_its_bias(depth: int, seed: int) -> None:

@@ -92,6 +92,7 @@ def folded_line(depth: int) -> FullyConnected:
     return FullyConnected.from_layers(weights, [shift] * (depth - 1) + [torch.zeros(1)])
 
 
+@pytest.mark.slow
 def test_the_rate_is_the_root_of_the_depth_and_no_better() -> None:
     """s_2 / s_1 in every hidden layer is .2495 L^(-1/2), the bound L^(-1/2), the norm at most L + 5/4."""
     x = torch.linspace(0, 1, 30, dtype=torch.float64)[:, None]
@@ -136,6 +137,7 @@ def constant_neighbour(depth: int) -> FullyConnected:
     return FullyConnected.from_layers(weights, [*biases, torch.zeros(1)])
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("depth", [100, 1000])
 def test_uncentred_a_norm_and_balanced_layers_do_not_give_the_rate(depth: int) -> None:
     network, x = constant_neighbour(depth), torch.linspace(0.5, 1.5, 20, dtype=torch.float64)[:, None]

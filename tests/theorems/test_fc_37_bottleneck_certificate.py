@@ -41,6 +41,7 @@ def sampled(seed: int, sizes: list[int], slope: float) -> tuple[Linearised, int]
     return net, int((values > 1e-4).sum())
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(seed=SEEDS, sizes=SIZES, slope=st.sampled_from([0.0, 0.3, 0.9]))
 def test_one_sequence_bounds_the_distance_from_isometries(seed: int, sizes: list[int], slope: float) -> None:
@@ -51,6 +52,7 @@ def test_one_sequence_bounds_the_distance_from_isometries(seed: int, sizes: list
         assert_bound_holds(found)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(seed=SEEDS, sizes=SIZES, slope=st.sampled_from([0.0, 0.3, -0.3, -0.8]))
 def test_two_sequences_serve_negative_slopes_too(seed: int, sizes: list[int], slope: float) -> None:

@@ -21,6 +21,7 @@ def assert_tail(tails: list[float], bound: float, fraction: float) -> None:
     assert_at_most((1 - fraction) * len(tails), within)
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("fraction", [0.3, 0.6])
 def test_most_layers_are_nearly_of_rank_k(fraction: float) -> None:
     checked = 0

@@ -76,6 +76,7 @@ def test_candidates_outside_the_span_are_refused() -> None:
         neuron_addition_margin(normal(0, 9, 3), normal(1, 9, 1))
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("seed", range(2))
 def test_descent_on_the_cost_ends_without_negative_parts_at_a_whole_number(seed: int) -> None:
     """From a random representation with neurons to spare, bias out: the cost falls to the rank, and A to A >= 0."""

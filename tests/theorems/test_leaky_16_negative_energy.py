@@ -50,6 +50,7 @@ def shares(effective_depth: float, *, depth: int) -> torch.Tensor:
     pytest.fail("ten starts collapsed")
 
 
+@pytest.mark.slow
 def test_slow_layers_lose_their_negative_part_as_the_effective_depth_grows() -> None:
     """In the middle, at steps rho Lt = 1/4 throughout; the ends, which are fast, keep theirs.
 

@@ -12,6 +12,7 @@ from leaky_networks import RIDGE, small_data, trained
 pytestmark = pytest.mark.theorem("LEAKY-25")
 
 
+@pytest.mark.slow
 def test_the_preconditioned_solver_reaches_a_critical_point_and_the_plain_one_does_not() -> None:
     network, result = trained()
     assert result.outcome is Outcome.CONVERGED

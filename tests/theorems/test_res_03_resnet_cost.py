@@ -130,6 +130,7 @@ def test_repeated_and_zero_singular_values_have_finite_gradients() -> None:
         assert bool(torch.isfinite(matrix.grad).all())
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(v=st.floats(0, 20), step=st.floats(0.01, 5), lam=st.floats(0.01, 5), depth=LIMITS, block_depth=BLOCKS)
 def test_no_point_of_a_fine_grid_beats_the_proximal_operator(

@@ -45,6 +45,7 @@ def test_rectangular_factors_and_a_middle_one_of_low_rank_obey_it(seed: int, k: 
         assert_at_most(ratios[list(chosen)].sum(), outer, slack=1e-9)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=15)
 @given(seed=SEEDS, l=st.integers(1, 3))
 def test_a_layer_of_a_network_stands_between_what_comes_before_and_behind(seed: int, l: int) -> None:

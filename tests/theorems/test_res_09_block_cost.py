@@ -12,6 +12,7 @@ pytestmark = pytest.mark.theorem("RES-09")
 VALUES = torch.tensor([30.0, 1.0, 0.5, 0.5, 1e-8, 0.0], dtype=torch.float64)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=30)
 @given(lam=st.floats(1e-6, 1e3), depth=st.sampled_from([1, 2, 8, 300]))
 def test_the_two_closed_forms_are_instances(lam: float, depth: int) -> None:

@@ -69,6 +69,7 @@ def test_the_printed_scaling_and_the_printed_bias_both_miss() -> None:
     assert_same_values(built.network(X), OUTER(INNER(X)))
 
 
+@pytest.mark.slow
 def test_the_cost_per_lambda_log_approaches_the_inner_dimension() -> None:
     weights = [1e-2, 1e-8, 1e-16]
     built = [build(weight, depth=2000) for weight in weights]

@@ -132,6 +132,7 @@ def test_identities_between_two_networks_cost_their_dimension(between: int) -> N
     agree(split, 3 * 10 + 5.5 + 4.25, 1e-12)
 
 
+@pytest.mark.dear(1)
 @pytest.mark.theorem("FC-17")
 @pytest.mark.theorem("FC-19")
 @pytest.mark.parametrize("m", [1, 2, 5, 8, 9])

@@ -370,6 +370,7 @@ def test_one_layer_and_layers_that_pass_everything_on_are_read() -> None:
         certificates(dressed.train(), x)
 
 
+@pytest.mark.slow
 def test_layers_are_read_whatever_else_was_imported() -> None:
     """From `isthmus.theory` alone a chain of layers was a mere function, and its bounds estimates."""
     code = (

@@ -136,6 +136,7 @@ def test_a_stopped_fit_goes_on_bit_for_bit(tmp_path: Path) -> None:
     assert part.history.objective.values.tolist() == whole.history.objective.values.tolist()
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize(("pause", "most"), [(20.0, 1), (0.0, 1000)], ids=["paced", "control"])
 def test_a_checkpoint_that_takes_long_is_written_less_often(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pause: float, most: int
@@ -169,6 +170,7 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path: Path) -> None:
     fit(network, x, y, ridge=0.01, solver=short(), checkpoint=path)
 
 
+@pytest.mark.slow
 def test_the_same_call_returns_a_finished_fit_at_once_and_another_begins_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

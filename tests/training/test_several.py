@@ -74,6 +74,7 @@ def test_the_winner_lay_behind_where_a_start_can_be_given_up(free: Starts) -> No
     assert free.best == 3
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_changes_nothing(culled: Starts) -> None:
     one, many = culled, several(culling=RULE, workers=4)
     assert one.culled == many.culled

@@ -96,6 +96,7 @@ def test_a_folder_that_was_made_in_vain_goes_away(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
+@pytest.mark.slow
 def test_of_many_processes_one_writes_at_a_time(tmp_path: Path) -> None:
     """Each adds one to a number without any other protection; those who are refused try again."""
     program = f"""

@@ -62,6 +62,7 @@ def readings(source: str) -> Iterator[int]:
             yield node.lineno
 
 
+@pytest.mark.slow
 def test_every_file_is_opened_behind_the_door() -> None:
     found = {path.relative_to(SRC).as_posix(): list(readings(path.read_text())) for path in SRC.rglob("*.py")}
     assert {path: lines for path, lines in found.items() if lines and path not in LOOKED} == {}

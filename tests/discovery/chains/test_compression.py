@@ -60,6 +60,7 @@ def with_redundant_neurons() -> tuple[FullyConnected, tuple[int, ...]]:
     return network, (10, 16, 16, 4)
 
 
+@pytest.mark.slow
 def test_known_redundancies_of_our_networks_go_and_nothing_else() -> None:
     network, expected = with_redundant_neurons()
     x = samples(300, 10, dtype=DOUBLE)
@@ -90,6 +91,7 @@ def low_rank(rank: int, activation: type[nn.Module]) -> nn.Sequential:
     return module
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("activation", [nn.ReLU, nn.GELU, nn.Tanh])
 def test_doubled_neurons_and_low_rank_come_down_to_the_known_size(activation: type[nn.Module]) -> None:
     module = low_rank(4, activation)
@@ -112,6 +114,7 @@ def test_a_dense_network_is_left_alone_and_said_to_be() -> None:
     assert all("already costs more than 1e-06 (an error of" in reason for _, reason in found.refused)
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("tolerance", [0.07, 0.2])
 def test_the_error_is_kept_and_is_the_one_that_is_reported(tolerance: float) -> None:
     module, x = dense(10, 40, 40, 5, dtype=torch.float32), samples(500, 10)
@@ -124,6 +127,7 @@ def test_the_error_is_kept_and_is_the_one_that_is_reported(tolerance: float) -> 
     assert sum(c.parameters for c in found.changes) == found.parameters_before - found.parameters_after
 
 
+@pytest.mark.slow
 def test_held_out_rows_beyond_those_of_the_search_take_moves_back() -> None:
     """The rows that the search judges on do not show the neuron that the last ones need."""
     module = dense(3, 16, 2)
@@ -170,6 +174,7 @@ def untimed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(not_slower, "race", lambda *_: TimedPasses([1.0] * 9, [1.0] * 9))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("untimed")
 def test_moves_that_are_not_proved_at_the_whole_tolerance_leave_most_of_it_used() -> None:
     """In steps from a half of it to all of it two of these three stopped at two thirds."""
@@ -192,6 +197,7 @@ def with_a_neuron_that_is_rarely_awake(seed: int) -> nn.Sequential:
     return module
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("untimed")
 def test_the_bound_holds_for_what_few_rows_do_not_show() -> None:
     """On the 40 rows that report the neuron that went is hardly ever awake; on fresh ones it is."""
@@ -205,6 +211,7 @@ def test_the_bound_holds_for_what_few_rows_do_not_show() -> None:
     assert silent >= 2
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize(("slow", "layers"), [(0, 4), (4, 3), (3, 3)])
 def test_what_takes_longer_is_put_back(monkeypatch: pytest.MonkeyPatch, slow: int, layers: int) -> None:
     """A clock of our own: networks of `slow` layers and more take twice as long."""
@@ -234,6 +241,7 @@ def test_what_a_few_samples_do_not_prove_is_not_kept() -> None:
     assert any("do not prove" in why or "costs more" in why for _, why in found.refused)
 
 
+@pytest.mark.slow
 def test_images_lose_batch_norms_and_doubled_channels() -> None:
     module = seeded(Images)
     assert isinstance(module, Images)
@@ -259,6 +267,7 @@ def test_folding_batch_norms_is_exact() -> None:
     assert relative_error(as_module(folded), module, x) <= rounding(size=200)
 
 
+@pytest.mark.slow
 def test_a_batch_norm_behind_a_relu_stays_and_channels_go_through_it() -> None:
     module = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.BatchNorm2d(4), nn.Conv2d(4, 2, 3, padding=1)).eval()
     norm = module[2]
@@ -316,6 +325,7 @@ def test_branches_of_a_residual_network_come_down_and_the_stream_keeps_its_width
     assert found.was_tried
 
 
+@pytest.mark.slow
 def test_the_tolerance_is_shared_with_the_branches() -> None:
     module, x = seeded(Residual).double(), samples(300, 5, dtype=DOUBLE)
     found = isthmus.compress(module, x, tolerance=0.05, allow_slower=True)
@@ -325,6 +335,7 @@ def test_the_tolerance_is_shared_with_the_branches() -> None:
     assert 0.0 < found.relative_error < found.error_bound <= 0.05
 
 
+@pytest.mark.slow
 def test_a_residual_image_network_loses_doubled_channels_inside_its_blocks_only() -> None:
     module = seeded(ResidualImages)
     assert isinstance(module, ResidualImages)
@@ -399,6 +410,7 @@ class Many(nn.Module):
         return x
 
 
+@pytest.mark.slow
 def test_a_tolerance_is_shared_by_the_parts_of_a_module() -> None:
     """Without shares the first three take all of it."""
     found = isthmus.compress(seeded(Many), samples(600, 8), tolerance=0.2, allow_slower=True)
@@ -406,6 +418,7 @@ def test_a_tolerance_is_shared_by_the_parts_of_a_module() -> None:
     assert found.error_bound <= 0.2
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize(
     ("make", "shape", "name", "reason"),
     [

@@ -74,6 +74,7 @@ def test_through_the_planted_rank_it_is_exact_and_not_below(kind: SiteKind, name
             assert torch.allclose(as_module(whole)(x), wanted, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axes", [1, 2])
 def test_a_planted_convolution_is_found_and_shrunk(axes: int) -> None:
     conv, pool = ((nn.Conv1d, nn.AvgPool1d), (nn.Conv2d, nn.AvgPool2d))[axes - 1]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -39,6 +40,7 @@ def test_training_moves_the_numbers_towards_the_target_and_leaves_the_steps() ->
     assert distilled(stages, x, module(x).detach())[0].module is stages[0].module  # nothing to better
 
 
+@pytest.mark.slow
 def test_a_compression_that_trains_is_smaller_and_keeps_its_tolerance() -> None:
     module = seeded(deep).double()
     x, fresh = samples(600, 6, dtype=DOUBLE), samples(4000, 6, seed=9, dtype=DOUBLE)
@@ -60,6 +62,7 @@ def test_where_training_helps_nowhere_all_moves_stay_as_they_are() -> None:
     assert [one.changes for one in polished_attempts(search, module(x).detach())] == [tuple(search.changes)]
 
 
+@pytest.mark.slow
 def test_convolutions_are_trained_too() -> None:
     """Their rewritten weights were views, at which L-BFGS cannot look as one row."""
 

@@ -114,6 +114,7 @@ def test_more_columns_ask_for_more_rows() -> None:
     assert rows_argument(77, 4900) == 77
 
 
+@pytest.mark.slow
 def test_a_discovery_of_a_sample_is_checked_on_the_others() -> None:
     y = np.tanh(X[:, :1]) @ np.ones((1, 2)) + 0.01 * RNG.normal(size=(1000, 2))
     found = isthmus.discover(
@@ -127,6 +128,7 @@ def test_a_discovery_of_a_sample_is_checked_on_the_others() -> None:
     assert line.startswith("200 of 1,000 were searched; on the others")
 
 
+@pytest.mark.slow
 def test_a_sample_that_lacks_what_the_others_hold_is_in_doubt() -> None:
     x = np.concatenate([X, X])
     y = np.tanh(x[:, :1]) @ np.ones((1, 2))

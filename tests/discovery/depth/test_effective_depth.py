@@ -44,6 +44,7 @@ def test_the_readings_close_in_on_the_rank_from_both_sides(found: EffectiveDepth
     assert found.reason.startswith("All within 0.2 of 1: at Lt = ")
 
 
+@pytest.mark.slow
 def test_where_they_cannot_agree_it_says_why() -> None:
     x, y = small_data()
     short = effective_depth(tiny(), x, y, ridge=RIDGE, most=4.0)

@@ -277,6 +277,7 @@ def test_the_penalty_is_rank_times_depth_plus_regularity(opened: DepthPath) -> N
     assert float((deep.max("middle_layers") - deep.min("middle_layers")).max()) < 0.2 * float(deep.max())
 
 
+@pytest.mark.slow
 def test_a_depth_path_that_was_cut_short_says_so() -> None:
     found = discover(arc(0.85), ridge=3e-4, starts=1, limits=Limits(seconds=0.3), depth_path=True, effort="quick")
     assert any("cut the depth path short" in text for text in found.warnings)

@@ -78,6 +78,7 @@ def test_the_x_cross_is_certified_by_three_rows() -> None:
     assert jacobian_rank_lower_bound(jacobians(halves[0], torch.from_numpy(rows(500, 2, 1))), tolerance=1e-9).rank == 1
 
 
+@pytest.mark.slow
 def test_a_circle_is_certified_by_its_antipodes() -> None:
     halves = followed_by_the_identity(triod())
     angles = np.linspace(0, 2 * np.pi, 80, endpoint=False)
@@ -103,6 +104,7 @@ def test_the_identity_of_a_sphere_needs_its_space() -> None:
         assert "antipodes come within" in str(check({**certificate, **flat}).refusal)
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("seed", range(12))
 def test_a_map_through_fewer_dimensions_is_never_certified(seed: int) -> None:
     rank = 1 + seed % 2
@@ -181,6 +183,7 @@ def meeting_classes(centre: tuple[float, float], depth: int) -> Halves:
     return still, scores
 
 
+@pytest.mark.slow
 @pytest.mark.theorem("FC-45")
 def test_classes_that_meet_are_certified_where_the_norms_of_the_weights_prove_nothing() -> None:
     halves, x = meeting_classes((1.4, 1.1), depth=30), rows(80, 2)
@@ -207,6 +210,7 @@ def test_a_tripoint_far_from_all_rows_is_found_on_their_plane() -> None:
     assert all(check({**c, **networks}).refusal is None for c in around)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_classes_of_a_map_through_one_dimension_are_never_certified(seed: int) -> None:
     encoder = FullyConnected(2, 1, width=12, depth=3, seed=seed, dtype=torch.float64)

@@ -68,6 +68,7 @@ def test_coordinates_that_the_decoder_does_not_use_are_not_claimed() -> None:
         assert_interval(found, 4, 5)
 
 
+@pytest.mark.slow
 def test_a_direction_that_is_rounding_is_not_claimed() -> None:
     encoder, decoder = halves(3)
     with torch.no_grad():

@@ -58,6 +58,7 @@ def test_few_rows_nothing_left_and_exact_fits_say_nothing() -> None:
     assert not doubled.counts
 
 
+@pytest.mark.slow
 def test_an_answer_that_misses_a_weak_combination_is_in_doubt_and_says_so() -> None:
     y = X[:, 0] ** 2 + 0.35 * X[:, 3] + 0.6 * NOISE[:, 0]
     asked = {"ridge": 0.03, "starts": 1, "effort": "quick", "workers": 1, "limits": Limits(evaluations=250)}

@@ -39,6 +39,7 @@ CASES = {
 }
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("case", CASES)
 def test_files_are_read_back_for_any_number_of_samples(tmp_path: Path, case: str) -> None:
     make, x, is_described = CASES[case]

@@ -32,6 +32,7 @@ def older(tmp_path: Path) -> Path:
     return tmp_path / "discovery"
 
 
+@pytest.mark.slow
 def test_an_older_table_has_its_numbers_names_and_attributes(older: Path) -> None:
     found = read_table(older / "runs.nc", "runs")
     before = xr.load_dataset(older / "runs.nc", engine="h5netcdf", group="runs")
@@ -43,6 +44,7 @@ def test_an_older_table_has_its_numbers_names_and_attributes(older: Path) -> Non
     assert found["objective"].values.tobytes() == before["objective"].values.tobytes()
 
 
+@pytest.mark.slow
 def test_a_run_that_is_written_again_leaves_no_older_file(older: Path) -> None:
     found = isthmus.load(older)
     found.save(older)
@@ -103,6 +105,7 @@ def test_numbers_from_elsewhere_are_refused(tmp_path: Path, change: Callable[[h5
         hdf5_tables.check_contents(str(tmp_path / "runs.nc"))
 
 
+@pytest.mark.slow
 def test_a_run_folder_shows_no_other_file(older: Path, tmp_path: Path) -> None:
     before = checksum(older / "runs.nc")
     (older / "runs.nc").unlink()
@@ -139,6 +142,7 @@ def endless(content: bytes) -> bytes:
     return content[:place] + index + content[place + 2 : place + 8] + size + content[place + 16 :]
 
 
+@pytest.mark.slow
 def test_the_process_that_does_not_come_back_is_ended(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = older / "runs.nc"
     path.write_bytes(endless(path.read_bytes()))
@@ -154,6 +158,7 @@ def test_the_process_that_does_not_come_back_is_ended(older: Path, monkeypatch: 
         read_table(path, "runs")
 
 
+@pytest.mark.slow
 def test_libraries_that_take_much_memory_when_they_are_loaded_do_not_count(older: Path, tmp_path: Path) -> None:
     """As cupy, which xarray loads with the first numbers that it is asked for, brings those of a GPU."""
     (tmp_path / "cupy.py").write_text(

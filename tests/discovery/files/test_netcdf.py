@@ -125,6 +125,7 @@ def test_many_columns_side_by_side_are_read(tmp_path: Path) -> None:
     assert len(read_table(tmp_path / "t.nc").data_vars) == 200
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize(
     "content", [b"", b"\x89HDF\r\n\x1a\n" + bytes(500), gzip.compress(bytes(10**6), mtime=0), b"CDF", b"CDF\x09"]
 )

@@ -93,6 +93,7 @@ def test_programs_of_all_architectures_compute_what_their_modules_compute(tmp_pa
     assert close(read(*args, **kwargs), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", [nn.LSTM(5, 4, 2, bidirectional=True), nn.GRU(5, 4, batch_first=True), nn.RNN(5, 4)])
 def test_recurrent_programs_are_read_whole_and_taken_apart(tmp_path: Path, module: nn.Module) -> None:
     x = torch.randn(7, 3, 5)

@@ -251,6 +251,7 @@ def refusal(folder: Path) -> str:
     return ""
 
 
+@pytest.mark.slow
 def test_a_result_without_any_of_its_keys_is_refused_or_read(run_folder: Path) -> None:
     content = opened_json((run_folder / "result.json").read_bytes())
     content["has_control"] = False

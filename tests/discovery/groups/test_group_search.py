@@ -58,6 +58,7 @@ def fitted(rows: Rows, angle: float, seed: int, **settings: float) -> GroupFit:
     return simplest_groups(perturbed(rows, angle, generator), bowl(rows), columns=columns, **settings)  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 15))])
 def test_random_groups_are_recovered_exactly(seed: int) -> None:
     rows = random_groups(np.random.default_rng(seed))
@@ -68,6 +69,7 @@ def test_random_groups_are_recovered_exactly(seed: int) -> None:
     assert found.rise <= 0.01
 
 
+@pytest.mark.slow
 def test_control_directions_that_are_far_off_are_not_recovered() -> None:
     recovered = 0
     for seed in range(6):

@@ -33,6 +33,7 @@ def product(some: Rows, others: Rows) -> list[list[Fraction]]:
     return [[sum((a * b for a, b in zip(x, y, strict=True)), Fraction(0)) for y in others] for x in some]
 
 
+@pytest.mark.slow
 @given(matrices())
 def test_rank_and_null_space_are_those_of_linear_algebra(rows: Rows) -> None:
     width = len(rows[0])
@@ -50,6 +51,7 @@ def test_rank_is_exact_where_floating_point_is_not() -> None:
     assert rational_rank(rows) == 2
 
 
+@pytest.mark.slow
 @given(matrices(), st.randoms(use_true_random=False))
 def test_spans_are_the_same_after_any_invertible_mix_and_only_then(rows: Rows, random: Random) -> None:
     mixed = [tuple(3 * a - 2 * b for a, b in zip(row, rows[0], strict=True)) for row in rows[1:]] + [rows[0]]

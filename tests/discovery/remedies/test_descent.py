@@ -56,6 +56,7 @@ def objective_from_the_truth(search: Search) -> float:
     return family.trained(network, search.trained.ridge, solver, Session()).objective
 
 
+@pytest.mark.slow
 def test_it_ends_as_low_as_a_start_at_the_true_coordinates_and_one_below_what_is_read(search: Search) -> None:
     before, ridge = search.trained.curves, search.trained.ridge
     after = descended(search.size, search.trained, DIMENSION + 2, DIMENSION + 1, name="descent-0")

@@ -19,6 +19,7 @@ from isthmus.discovery.work.unit import Unit
 TRAINS = (Descent, LongerTraining, MoreStarts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, pytest.param(16, marks=pytest.mark.slow)])
 def test_a_key_stands_for_one_computation_whatever_is_done_about_doubts(
     workers: int, monkeypatch: pytest.MonkeyPatch

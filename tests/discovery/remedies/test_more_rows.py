@@ -18,6 +18,7 @@ def found(rows: int | None, effort: str, X: np.ndarray = X) -> isthmus.Discovery
     return isthmus.discover(X, Y, rows=rows, effort=effort, ridge=[3e-3], starts=1, workers=1, limits=limits)
 
 
+@pytest.mark.slow
 def test_doubts_of_a_sample_end_in_a_larger_one() -> None:
     with pytest.warns(DataWarning, match="constant input column") as said:
         treated = found(60, "default", X=np.column_stack([X, np.ones(len(X))]))
@@ -30,6 +31,7 @@ def test_doubts_of_a_sample_end_in_a_larger_one() -> None:
     assert treated.settings["first_rows"] == 60
 
 
+@pytest.mark.slow
 def test_all_rows_leave_nothing_to_add() -> None:
     treated = found(None, "default")
     assert "more rows" not in [remedy["name"] for remedy in treated.remedies]

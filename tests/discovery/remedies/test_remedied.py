@@ -66,6 +66,7 @@ def test_the_page_says_that_depth_decided_where_the_objective_curve_shows_anothe
     assert "deeper ones" not in undecided["objective_curve"]
 
 
+@pytest.mark.slow
 def test_in_a_hurry_the_doubt_is_said_instead(found: isthmus.Discovery) -> None:
     quick = isthmus.discover(arc(), effort="quick", **FEW)  # pyright: ignore[reportArgumentType]
     assert quick.remedies == ()
@@ -73,6 +74,7 @@ def test_in_a_hurry_the_doubt_is_said_instead(found: isthmus.Discovery) -> None:
     assert quick.rank > found.rank
 
 
+@pytest.mark.slow
 def test_twenty_rows_of_noise_are_too_few() -> None:
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=(20, 4)), rng.normal(size=(20, 2))

@@ -53,6 +53,7 @@ def same(found: list[Minimum], others: list[Minimum]) -> bool:
     return all(torch.equal(one.theta, other.theta) and one.objective == other.objective for one, other in pairs)
 
 
+@pytest.mark.slow
 def test_every_executor_gives_the_bits_of_threads_and_one_that_breaks_is_said(pool: Processes, tmp_path: Path) -> None:
     units = trainings(3)
     here = UnitRunner(None, Tracker(silent, 100), workers=1).run(units)
@@ -72,6 +73,7 @@ def test_every_executor_gives_the_bits_of_threads_and_one_that_breaks_is_said(po
             runner(processes, tmp_path / "1").run([Unit("kills", kills, 1, "training")])
 
 
+@pytest.mark.slow
 def test_what_is_under_way_is_heard(pool: Processes, tmp_path: Path) -> None:
     heard: list[Progress] = []
     runner(pool, tmp_path, tracker=Tracker(heard.append, 120)).run(trainings(2, pause=0.02))
@@ -79,6 +81,7 @@ def test_what_is_under_way_is_heard(pool: Processes, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.heard"))
 
 
+@pytest.mark.slow
 def test_a_stop_is_heard_in_the_workers_and_the_rest_goes_on_bit_for_bit(pool: Processes, tmp_path: Path) -> None:
     [whole] = UnitRunner(None, Tracker(silent, 100), workers=1).run(trainings(1))
 
@@ -104,6 +107,7 @@ def test_a_unit_that_has_not_begun_is_called_back(pool: Processes, tmp_path: Pat
     assert not any(future.done() for future in busy)
 
 
+@pytest.mark.slow
 def test_errors_and_warnings_of_units_come_back(pool: Processes, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="in a unit") as caught:
         runner(pool, tmp_path).run([Unit("fails", fails, 1, "training")])

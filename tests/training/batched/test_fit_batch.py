@@ -84,6 +84,7 @@ def test_the_first_steps_are_those_of_each_alone(shape: dict[str, Any], loss: Lo
     assert len({float(result.history.objective[0]) for result in batch}) == 4
 
 
+@pytest.mark.slow
 def test_smooth_problems_end_in_the_same_minima_each_on_its_own() -> None:
     x, y = data_of(SQUARED)
     solver = (Adam(20), LBFGS(150, plateau=0.0))

@@ -152,6 +152,7 @@ def both(loss: str, **settings: Any) -> isthmus.Discovery:
     return discover(SPREAD.x, SPREAD.target, loss=loss, **{**FEW, **settings}, effort="quick")
 
 
+@pytest.mark.slow
 def test_a_direction_that_moves_the_spread_alone_is_found() -> None:
     found, mean_alone = both("gaussian"), both("squared", ridge=(3e-2, 1e-2), limits=Limits(evaluations=100))
     assert (mean_alone.rank, mean_alone.kind) == (1, "index"), "of the mean"
@@ -173,12 +174,14 @@ def test_a_direction_that_moves_the_spread_alone_is_found() -> None:
     assert found.interval.lower == 2
 
 
+@pytest.mark.slow
 def test_an_even_spread_adds_no_direction() -> None:
     x = normal(1000, 4)
     y = x[:, :1] + torch.sin(2 * x[:, :1]) + 0.6 * normal(1000, 1, seed=1)
     assert discover(x, y, loss="gaussian", **SHORT, effort="quick").rank == 1
 
 
+@pytest.mark.slow
 def test_curved_halves_count_both() -> None:
     found = both("gaussian", encoder="curved", decoder="curved", **SHORT)
     assert (found.rank, found.kind) == (2, "rank")
@@ -187,6 +190,7 @@ def test_curved_halves_count_both() -> None:
     assert "not show more than 2 dimensions" in said
 
 
+@pytest.mark.slow
 def test_a_depth_path_starts_from_distances_between_targets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request, "DEPTHS", DepthSettings(middle_layers=(1, 4, 8)))
     rows = slice(0, 100)
@@ -206,6 +210,7 @@ def test_one_target_is_asked_for_its_combinations() -> None:
     assert with_halves(Settings(), two, encoder=None, decoder=None).encoder_side is Side.CURVED
 
 
+@pytest.mark.slow
 def test_estimators_predict_the_mean_and_scale_does_not_matter() -> None:
     few: dict[str, Any] = {"ridge": 1e-2, "starts": 1, "evaluations": 60, "random_state": 0, "effort": "quick"}
     y = SPREAD.target[:, 0]
@@ -218,6 +223,7 @@ def test_estimators_predict_the_mean_and_scale_does_not_matter() -> None:
     assert np.std((y - plain.predict(SPREAD.x)) / spreads[0][:, 0]) == pytest.approx(1.0, abs=0.15)
 
 
+@pytest.mark.slow
 def test_constant_targets_are_said_and_predicted() -> None:
     y = np.column_stack([SPREAD.target[:, 0], np.full(1000, 7.0)])
     found = discover(SPREAD.x, np.full((1000, 1), 7.0), loss="gaussian", effort="quick")
@@ -233,6 +239,7 @@ def test_constant_targets_are_said_and_predicted() -> None:
     assert beside.loss.means(outputs)[:, 1].tolist() == [7.0] * 3
 
 
+@pytest.mark.slow
 def test_inputs_may_be_logarithms_but_not_the_targets() -> None:
     x = pd.DataFrame(np.exp(3 * SPREAD.x), columns=list("abcd"))
     y = pd.DataFrame({"t": np.exp(SPREAD.target[:, 0]), "u": SPREAD.x[:, 0] ** 2})
@@ -244,6 +251,7 @@ def test_inputs_may_be_logarithms_but_not_the_targets() -> None:
         discover(x, y, loss="gaussian", log=["a", "t"], **short, effort="quick")
 
 
+@pytest.mark.slow
 def test_few_rows_give_an_answer_in_words() -> None:
     found = discover(SPREAD.x[:24], SPREAD.target[:24], loss="gaussian", **SHORT, effort="quick")
     assert found.verdict is not Verdict.CONFIDENT
@@ -283,6 +291,7 @@ def test_a_network_without_two_outputs_for_each_target_is_refused() -> None:
         isthmus.diagnose(FullyConnected(3, 5, width=4, depth=3, seed=0), x, y, loss="gaussian")
 
 
+@pytest.mark.slow
 def test_coordinates_are_interpreted_whatever_the_units_and_the_scaling() -> None:
     x = normal(200, 2)
     y = torch.sin(2 * x[:, :1]) + 0.2 * x[:, :1].exp() * normal(200, 1, seed=1)
@@ -293,6 +302,7 @@ def test_coordinates_are_interpreted_whatever_the_units_and_the_scaling() -> Non
         assert saved[1] == pytest.approx(saved[0], rel=1e-6), "a mean and a log variance have no unit in common"
 
 
+@pytest.mark.slow
 def test_a_run_and_its_control_know_their_floor(tmp_path: Path) -> None:
     found = both("gaussian:0.05", ridge=1e-2, limits=Limits(evaluations=50), control=True, out=tmp_path / "run")
     assert found.loss == Gaussian(0.05)

@@ -66,6 +66,7 @@ def found(loss: str) -> tuple[Discovery, float]:
     return result, float(np.square(missed[~wrong]).sum() / np.square(spread[~wrong]).sum())
 
 
+@pytest.mark.slow
 def test_the_rank_is_found_behind_wrong_targets() -> None:
     robust, error = found("huber:0.1")
     assert (robust.rank, robust.verdict) == (1, Verdict.CONFIDENT)

@@ -71,6 +71,7 @@ def test_a_count_that_never_changes_is_told_by_its_log_rate() -> None:
     assert float(found.predict(np.zeros((1, 3)))[0, 0]) == pytest.approx(np.log(7.0), rel=closed_form())
 
 
+@pytest.mark.slow
 def test_the_rank_behind_counts_is_found() -> None:
     task = tasks.teacher(2, d_in=12, d_out=6, latent_dim=4, num_samples=400, noise=0.0, seed=1)
     assert task.y is not None

@@ -197,6 +197,7 @@ def trained(
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_fit_reaches_the_minimum_of_whole_parameters() -> None:
     # linear layers: one minimum, which every path reaches; over the kinks of ReLU paths part at the first rounding
     descent = (LBFGS(150),)
@@ -214,6 +215,7 @@ def test_every_phase_of_a_fit_does_what_it_does_with_whole_parameters() -> None:
     assert other.objective != pytest.approx(whole.objective, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_an_interrupted_fit_goes_on_bit_for_bit_and_keeps_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,7 @@ def test_gradients_do_not_depend_on_the_rows_at_once(loss: Loss, weighted: bool)
             assert step.computes_constant() == whole.computes_constant()
 
 
+@pytest.mark.slow
 def test_a_fit_within_little_memory_ends_where_one_with_much_does() -> None:
     weight = torch.arange(ROWS) % 3
     ends = [
@@ -108,6 +109,7 @@ def test_the_reported_loss_is_that_of_all_rows_however_many(loss: Loss, weighted
     assert in_float64(network(loss), x[:-100], DataLoss(loss, y[:-100]))[0] != pytest.approx(whole, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("steps", "rows"), [("equidistant", 2 * FEWEST), pytest.param("adaptive", ROWS, marks=pytest.mark.slow)]
 )

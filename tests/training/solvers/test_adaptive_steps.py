@@ -88,6 +88,7 @@ def unevenness(network: LeakyResNet, largest: float) -> float:
     return factor
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("largest", [pytest.param(0.9, marks=pytest.mark.slow), 0.7])
 def test_training_ends_critical_with_layers_that_move_alike(largest: float) -> None:
     x, y = small_data()
@@ -104,6 +105,7 @@ def test_training_ends_critical_with_layers_that_move_alike(largest: float) -> N
     assert unevenness(once, largest) > 1.05
 
 
+@pytest.mark.slow
 def test_steps_as_long_as_they_may_be_are_left_alone() -> None:
     """Half of the layers are at the bound and move far less than the others: rounds that could not help are spared."""
     x, y = small_data()
@@ -142,6 +144,7 @@ def first_minimum(smoothing: tuple[float, ...]) -> tuple[AdaptiveSteps, LeakyRes
     return solver, once, fit(once, x, y, ridge=RIDGE, solver=replace(solver, final_rounds=0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("smoothing", [(0.1,), pytest.param((0.1, 0.0), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("cut", ["solver, at once", "solver, later", "limits", "diverged"])
 def test_the_last_minimum_is_kept_whatever_ends_the_way_to_the_next(smoothing: tuple[float, ...], cut: str) -> None:
@@ -196,6 +199,7 @@ def test_a_second_attempt_begins_at_the_steps_of_the_first(monkeypatch: pytest.M
     assert not torch.equal(network.steps, begun[0]), "the steps had moved"
 
 
+@pytest.mark.slow
 def test_steps_that_are_even_on_the_way_spare_the_other_rounds() -> None:
     x, y = small_data()
     results = [

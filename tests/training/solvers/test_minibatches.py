@@ -63,6 +63,7 @@ def test_each_epoch_has_its_own_order_from_whatever_batch_on_it_is_asked_for() -
     assert not torch.equal(next(MiniBatches(Adam(1), batch=300, seed=1).batches(0, ROWS)), whole[0])
 
 
+@pytest.mark.slow
 def test_a_warm_up_that_was_stopped_goes_on_bit_for_bit(tmp_path: Path) -> None:
     schedule = (MiniBatches(Adam(400, moves=(rebalancing,), move_every=10), batch=64), LBFGS(20))
     whole, stopped = network(), network()

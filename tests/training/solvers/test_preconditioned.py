@@ -84,6 +84,7 @@ def test_the_smaller_side_of_the_curvature_is_factored(rows: int, maps: str, bia
         assert_close(model.solved(v, factor, ridge=damped), torch.linalg.solve(ridge + J.mT @ J, v), relative=1e-10)
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize(
     ("widths", "memory"), [((0.2, 0.1), 10**9), ((0.5, 0.1, 0.05), 0)],
     ids=["first stage, all rows", "later stage, sample of rows"],
@@ -130,6 +131,7 @@ def test_conjugate_gradients_solve_with_the_tangent_kernel_that_they_never_form(
         assert_close(conjugate_gradients(model, right, ridge=RIDGE, iterations=3, residual=1e-12)[0], expected)
 
 
+@pytest.mark.slow
 def test_without_room_for_the_kernel_it_reaches_the_same_critical_point() -> None:
     x, y = small_data()
     critical = network_of("fixed")
@@ -218,6 +220,7 @@ def test_damping_follows_the_lengths_of_the_steps() -> None:
     assert damped(MOST_DAMPING, [0.01]) == MOST_DAMPING
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [24, pytest.param(40, marks=pytest.mark.slow)])
 def test_damping_leads_through_where_the_model_of_the_curvature_is_bad(
     monkeypatch: pytest.MonkeyPatch, depth: int
@@ -252,6 +255,7 @@ def test_damping_leads_through_where_the_model_of_the_curvature_is_bad(
         assert left.steps < found.steps
 
 
+@pytest.mark.slow
 def test_the_smoothing_ends_at_the_relu_itself() -> None:
     x, y = small_data()
     network, smooth = network_of("fixed"), network_of("fixed")

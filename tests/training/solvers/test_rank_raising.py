@@ -38,6 +38,7 @@ def copy_of(network: FullyConnected) -> FullyConnected:
     return network.rewritten(*network.written_layers())
 
 
+@pytest.mark.slow
 def test_a_start_stuck_one_rank_too_low_is_rescued(right: FullyConnected) -> None:
     stuck = copy_of(right)
     truncate_middle(stuck, RANK - 1)

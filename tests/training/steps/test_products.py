@@ -188,6 +188,7 @@ def parameters(network: torch.nn.Module) -> torch.Tensor:
     return torch.cat([p.detach().reshape(-1) for p in network.parameters()])
 
 
+@pytest.mark.slow
 def test_the_choices_of_many_fits_are_kept_in_a_file_that_another_process_takes_over(tmp_path: Path) -> None:
     """Written before anything is computed with them: the other process would measure again, perhaps otherwise."""
     kept, network = tmp_path / "products.pt", FullyConnected(SIZE, SIZE, width=SIZE, depth=2, seed=0)
