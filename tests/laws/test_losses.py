@@ -60,6 +60,7 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return loss, folder
 
 
+@pytest.mark.dear(1)
 def test_a_discovery_knows_its_loss_after_it_was_saved(found: tuple[Loss, Path]) -> None:
     loss, folder = found
     loaded = isthmus.load(folder)

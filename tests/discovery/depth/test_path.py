@@ -57,6 +57,7 @@ def opened(discovered: isthmus.Discovery) -> DepthPath:
     return path
 
 
+@pytest.mark.slow
 def test_the_verdict_knows_what_deeper_networks_do(discovered: isthmus.Discovery) -> None:
     assert discovered.rank == 2
     assert any("deeper networks do with 1" in reason for reason in discovered.reasons)
@@ -241,6 +242,7 @@ def assert_lines_have_the_slope_of_theory(path: DepthPath) -> None:
         assert line.slope == pytest.approx(path.table.attrs["ridge"] * line.rank, rel=SLOPE)
 
 
+@pytest.mark.slow
 def test_an_arc_is_a_plane_when_shallow_and_a_line_when_deep(opened: DepthPath) -> None:
     assert (opened.flat_rank, opened.deep_rank) == (2, 1)
     assert_lines_have_the_slope_of_theory(opened)
@@ -249,6 +251,7 @@ def test_an_arc_is_a_plane_when_shallow_and_a_line_when_deep(opened: DepthPath) 
     assert float(opened.table["between"].sel(rank=1).isel(middle_layers=-1)) < 0.1
 
 
+@pytest.mark.slow
 def test_the_slope_test_fails_for_the_wrong_rank(opened: DepthPath) -> None:
     shifted = opened.table.assign(objective=opened.table["objective"] + 1e-3 * opened.table["middle_layers"])
     with pytest.raises(AssertionError):
@@ -267,6 +270,7 @@ def test_a_closed_circle_keeps_two_dimensions_although_a_cut_one_costs_less() ->
     assert not bool(deepest["holds"].sel(rank=1))
 
 
+@pytest.mark.slow
 def test_the_penalty_is_rank_times_depth_plus_regularity(opened: DepthPath) -> None:
     table = opened.table
     ridge, loss = table.attrs["ridge"], table["train_error"]
