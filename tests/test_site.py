@@ -131,6 +131,7 @@ def test_notebooks_are_kept_without_what_they_printed_and_end_in_what_must_hold(
 
 
 def test_a_page_an_anchor_and_a_picture_that_are_not_there_are_seen_in_the_built_site(tmp_path: Path) -> None:
+    pytest.importorskip("sphinx", reason="the extra docs is not installed")
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "b.html").write_text('<p id="here"></p><a href="../a.html#top">x</a>')
     text = '<a href="sub/b.html#here">1</a><a href="sub/b.html#gone">2</a><a href="c.html">3</a><a href="#no">4</a>'

@@ -75,7 +75,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_no_arguments_show_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([]) == 2
+    assert run([]) in {0, 2}  # older click calls that a success
     out, err = capsys.readouterr()
     assert "discover" in out + err
 
