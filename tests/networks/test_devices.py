@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves
 
 import isthmus
 from isthmus import Discovery, FullyConnected, LeakyResNet, Limits, ResNet, discover, fit
-from isthmus.networks.devices import CPU, device_argument, lying_on
+from isthmus.networks.devices import CPU, device_argument, lying_on, trained_on, usual_device
 from isthmus.tasks import teacher
 from isthmus.training.checkpoint import load_state
 from isthmus.training.solvers.minibatches import MiniBatches
@@ -84,6 +84,30 @@ def test_without_a_gpu_cuda_is_refused_and_auto_is_the_cpu() -> None:
     assert device_argument(None, "") is None
     with pytest.raises(ValueError, match="sees no CUDA device"):
         isthmus.BottleneckRegressor(device="cuda").fit(X.numpy(), Y.numpy())
+
+
+def test_the_device_of_a_block_is_that_of_the_blocks_in_it_that_name_none() -> None:
+    assert usual_device() is None
+    with trained_on(AWAY):
+        with trained_on(None):
+            assert usual_device() == AWAY
+        with trained_on(CPU):
+            assert usual_device() == CPU
+        assert usual_device() == AWAY
+    assert usual_device() is None
+
+
+@pytest.mark.usefixtures("away")
+def test_a_fit_lies_where_its_block_says_unless_its_caller_does() -> None:
+    places: list[str] = []
+
+    def look(event: Any) -> None:
+        places.append(next(event.network.parameters()).device.type)
+
+    with PretendedDevice(), trained_on(AWAY):
+        for device in (None, CPU):
+            fit(network("connected"), X, Y, ridge=1e-2, solver=Adam(1), callback=look, device=device)
+    assert places == ["meta", "cpu"]
 
 
 def test_a_network_lies_elsewhere_while_a_block_runs_and_also_comes_back_from_an_error() -> None:

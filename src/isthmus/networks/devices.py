@@ -13,7 +13,8 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-CPU = torch.device("cpu")
+from isthmus.theory.home import CPU as CPU
+
 M = TypeVar("M", bound=nn.Module)
 _usual: ContextVar[torch.device | None] = ContextVar("usual device", default=None)
 
@@ -65,7 +66,7 @@ def on_device(module: M, device: torch.device | None) -> M:
 @contextmanager
 def trained_on(device: torch.device | None) -> Generator[None]:
     """Where `fit` trains in this thread while the block runs, unless its caller says where; None changes nothing."""
-    before = _usual.set(device)
+    before = _usual.set(device or _usual.get())
     try:
         yield
     finally:

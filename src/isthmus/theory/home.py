@@ -48,7 +48,7 @@ def carried(value: Any, device: torch.device, before: torch.device) -> Any:
     if isinstance(value, Tensor):
         return value.to(device)
     if isinstance(value, nn.Module):
-        return value if abroad(value) in {None, device} and device == CPU else copy.deepcopy(value).to(device)
+        return value if device == CPU and abroad(value) is None else copy.deepcopy(value).to(device)
     if isinstance(value, dict):
         return {key: carried(entry, device, before) for key, entry in value.items()}
     if isinstance(value, list | tuple):
