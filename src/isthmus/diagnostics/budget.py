@@ -30,7 +30,7 @@ PATCH_COPIES = 4  # of what is kept of the input of a convolution: side by side,
 SCATTER = 1.25  # blocks of many sizes come and go in convolutions, and leave holes
 OWN, OWN_SHARE = 12 * 2**20, 16  # of what streams: the copy of a batch and blocks torch keeps; 1/16 of few bytes
 WORTH_IT = 32 * 2**20
-HOLES = 16 * 2**20  # of columns that convolutions unfolded, after which what they left free is given back
+HOLES = 16 * 2**20  # of rows in float64 and unfolded columns, after which what they left free is given back
 LARGEST_BATCH = 4096  # larger batches leave the caches and gain nothing
 
 
