@@ -105,6 +105,16 @@ def test_logits_are_announced_once_and_no_product_with_their_matrix() -> None:
     assert logits < float(found[1]) < 1.6 * logits + 30 + kept + judged, "30: 4,096 rows of the last matrix, widened"
 
 
+@pytest.mark.parametrize(("rows", "is_much"), [(10_000, True), (100, False)])
+def test_what_rows_left_free_is_given_back(rows: int, is_much: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 20 MiB in float64, and of .2: how much the allocator keeps of them hangs on where its heap lies."""
+    given: list[None] = []
+    monkeypatch.setattr("isthmus.diagnostics.layer_sums.give_back", lambda: given.append(None))
+    module = nn.Sequential(nn.Linear(4, 256), nn.ReLU(), nn.Linear(256, 2))
+    isthmus.diagnose(module, torch.randn(rows, 4), jacobians=False)
+    assert bool(given) is is_much
+
+
 # of a process in which the same was done with fewer rows: libraries are loaded
 WARM = """
 import gc

@@ -61,8 +61,8 @@ class Covariance:
     Columns that equal their shift in all rows of a batch, as neurons that never fire do, add exactly nothing: where
     they are many they are left out.
 
-    Accuracy: singular values below 1e-8 of the largest are lost to rounding; where the rows drift, as sorted ones do,
-    below 1e-8 sqrt(rows / rows of the first tile).
+    Accuracy: singular values below some 1e-8 of the largest, the root of rounding, are lost; where the rows drift, as
+    sorted ones do, below 1e-8 sqrt(rows / rows of the first tile).
     """
 
     def __init__(self) -> None:
