@@ -13,6 +13,7 @@ from torch import Tensor
 
 from isthmus.training.ending import default_tolerance, stationarity
 from isthmus.training.fit_result import StopReason
+from isthmus.training.solvers.captured_model import captured
 from isthmus.training.solvers.curvature_model import Linearisation, linearised, random_mix
 from isthmus.training.solvers.minibatches import batch_of
 from isthmus.training.solvers.pairs_around import direction, keep, no_pairs
@@ -24,6 +25,7 @@ TO_RELU = (0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 0.0)  # ends at 
 SHORT, LONG = 0.5, 0.8  # median length of the steps between two linearisations below and above which damping moves
 MOST_DAMPING = 1e6
 SAMPLED_DAMPING = 1e3  # with which a sampled model begins, see docs/notes/training.md; that of all outputs: 1
+PLATEAU = 1e-13  # as good as none: rounding
 EARLY = 1e-2  # stationarity at which a stage before the last one ends
 LEAST_SAMPLED = 256  # combinations, however little memory there is
 SAMPLED_REFRESH = 2  # a sampled kernel serves so many times as long
@@ -63,7 +65,7 @@ class PreconditionedLBFGS:
     history: int = 60
     refresh: int = 8
     tolerance: float | None = None
-    plateau: float = 1e-13
+    plateau: float = PLATEAU
     window: int = 100
     memory: int = 400_000_000
     sampled: int = 2000
@@ -125,7 +127,7 @@ class PreconditionedLBFGS:
 
     def _inverse_curvature(self, step: Step, state: State, v: Tensor) -> Tensor:
         """(r + J^T J)^{-1} v = (v - J^T (r + J J^T)^{-1} J v) / r, r the damped ridge."""
-        model, ridge = Linearisation(**state["anchor"]), state["damping"] * step.ridge
+        model, ridge = captured(step, Linearisation(**state["anchor"])), state["damping"] * step.ridge
         if not state["matrix_free"]:
             return model.solved(v, state["factor"], ridge=ridge)
         pushed = model.push(v)
