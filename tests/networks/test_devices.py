@@ -15,8 +15,11 @@ import isthmus
 from isthmus import Discovery, FullyConnected, LeakyResNet, Limits, ResNet, discover, fit
 from isthmus.networks.devices import CPU, device_argument, lying_on, trained_on, usual_device
 from isthmus.tasks import teacher
+from isthmus.training import Outcome
 from isthmus.training.checkpoint import load_state
+from isthmus.training.solvers.adaptive_steps import AdaptiveSteps
 from isthmus.training.solvers.minibatches import MiniBatches
+from isthmus.training.solvers.preconditioned import PreconditionedLBFGS
 from isthmus.training.solvers.rank_raising import raise_rank
 from isthmus.training.solvers.solver import LBFGS, Adam
 from isthmus.training.solvers.trials import ExactMoves, RankTrials
@@ -41,6 +44,7 @@ def network(kind: str) -> nn.Module:
         "connected": lambda: FullyConnected(5, 3, width=6, depth=5, linear=(2, 3), seed=1),
         "sloped": lambda: FullyConnected(5, 3, width=6, depth=3, negative_slope=-0.3, seed=1),
         "leaky": lambda: LeakyResNet(5, 3, width=6, depth=4, seed=1, dtype=torch.float32, **leaky),
+        "adaptive": lambda: LeakyResNet(5, 3, width=6, depth=6, seed=1, steps="adaptive", **leaky),
         "resnet": lambda: ResNet(5, 3, width=6, depth=3, block_depth=1, seed=1, dtype=torch.float32),
     }[kind]()
     return made
@@ -139,23 +143,35 @@ def test_a_fit_elsewhere_gives_the_same_and_comes_back(kind: str) -> None:
     assert found.objective == usual.objective
 
 
+# solvers, and evaluations after which a fit is stopped: within Adam, within L-BFGS of a trial; within a round of steps
+# after which they move, and within the one after
+GOING_ON: dict[str, tuple[Any, tuple[int, int]]] = {
+    "connected": ((Adam(5), RankTrials(LBFGS(10), most=1)), (3, 9)),
+    "resnet": ((MiniBatches(Adam(4), batch=20), LBFGS(20)), (5, 18)),
+    "adaptive": (AdaptiveSteps(PreconditionedLBFGS(40), rounds=2, round_evaluations=15), (9, 25)),
+}
+
+
 @pytest.mark.usefixtures("away")
 @pytest.mark.parametrize("way", ["out", "home"])
-def test_a_fit_goes_on_on_another_device_bit_for_bit(way: str, tmp_path: Path) -> None:
-    path, solver = tmp_path / "fit.pt", (Adam(5), RankTrials(LBFGS(10), most=1))
-    usual = fit(network("connected"), X, Y, ridge=1e-2, solver=solver)
+@pytest.mark.parametrize("kind", GOING_ON)
+def test_a_fit_goes_on_on_another_device_bit_for_bit(kind: str, way: str, tmp_path: Path) -> None:
+    path = tmp_path / "fit.pt"
+    solver, stops = GOING_ON[kind]
+    usual = fit(network(kind), X, Y, ridge=1e-2, solver=solver)
     devices = [CPU, AWAY] if way == "out" else [AWAY, CPU]
-    for stop in (3, 9):  # within Adam, within L-BFGS of a trial
+    for stop in stops:
         with PretendedDevice():
-            fit(
-                network("connected"), X, Y, ridge=1e-2, solver=solver, checkpoint=path, device=devices[0],
+            stopped = fit(
+                network(kind), X, Y, ridge=1e-2, solver=solver, checkpoint=path, device=devices[0],
                 callback=lambda event, stop=stop: event.evaluations >= stop,
             )  # fmt: skip
+        assert stopped.outcome is Outcome.INTERRUPTED
         tensors = [t for t in tree_leaves(load_state(path)) if isinstance(t, Tensor)]
         assert {t.device for t in tensors} == {CPU}
         devices = devices[::-1]
     with PretendedDevice():
-        found = fit(network("connected"), X, Y, ridge=1e-2, solver=solver, checkpoint=path, device=devices[0])
+        found = fit(network(kind), X, Y, ridge=1e-2, solver=solver, checkpoint=path, device=devices[0])
     assert found.objective == usual.objective
 
 

@@ -19,6 +19,7 @@ from isthmus.training.sharded.team import Team
 PIECES = 64  # of the flat vector, whatever the number of processes
 ALIGNED = 16  # numbers: the length of a piece is a multiple, so that every piece begins at a multiple of 64 bytes
 MEMORY = "pairs"  # what the memory is called in the state of a solver
+PRODUCTS = "products"  # and inner products of kept vectors, with which it is computed on the CPU
 
 
 @runtime_checkable
@@ -200,7 +201,7 @@ class SharedCoordinates(InPieces):
 def placed(state: State, device: torch.device) -> State:
     """The state of a solver, from a file, on the device where it works, and that of solvers within it.
 
-    Beside pairs lie small matrices that are computed with on the CPU.
+    Small matrices that are computed with on the CPU stay there: what lies beside pairs, and `PRODUCTS`.
     """
 
     def there(tensor: Tensor) -> Tensor:
@@ -211,7 +212,7 @@ def placed(state: State, device: torch.device) -> State:
         if isinstance(value, dict):
             moved[name] = placed(value, device)
         else:
-            stays = MEMORY in state and name != MEMORY
+            stays = (MEMORY in state and name != MEMORY) or name == PRODUCTS
             moved[name] = value if stays else tree_map_only(Tensor, there, value)
     return moved
 

@@ -10,12 +10,13 @@ import torch
 from torch import Tensor
 
 from isthmus.training.checkpoint import State
+from isthmus.training.sharded.coordinates import PRODUCTS
 from isthmus.training.solvers.pairs import solved
 
 
 def no_pairs() -> State:
     """The memory before the first pair; memory is taken with that."""
-    return {"moved": None, "changes": None, "products": None, "order": []}
+    return {"moved": None, "changes": None, PRODUCTS: None, "order": []}
 
 
 def keep(state: State, moved: Tensor, change: Tensor, *, most: int) -> None:
@@ -30,14 +31,14 @@ def keep(state: State, moved: Tensor, change: Tensor, *, most: int) -> None:
     """
     if state["moved"] is None:
         state |= {"moved": moved.new_zeros(most, len(moved)), "changes": moved.new_zeros(most, len(moved))}
-        state["products"] = torch.zeros(most, most, dtype=torch.float64)
+        state[PRODUCTS] = torch.zeros(most, most, dtype=torch.float64)
     order: list[int] = state["order"]
     slot = len(order) if len(order) < most else order.pop(0)
     order.append(slot)
     state["moved"][slot], state["changes"][slot] = moved, change
     rows = len(order)
-    state["products"][:rows, slot] = (state["moved"][:rows] @ change).double().cpu()
-    state["products"][slot, :rows] = (state["changes"][:rows] @ moved).double().cpu()
+    state[PRODUCTS][:rows, slot] = (state["moved"][:rows] @ change).double().cpu()
+    state[PRODUCTS][slot, :rows] = (state["changes"][:rows] @ moved).double().cpu()
 
 
 def direction(state: State, gradient: Tensor, guess: Callable[[Tensor], Tensor]) -> Tensor:
@@ -56,7 +57,7 @@ def direction(state: State, gradient: Tensor, guess: Callable[[Tensor], Tensor])
     if not order:
         return -guess(gradient)
     S, Y = state["moved"][: len(order)], state["changes"][: len(order)]
-    upper = state["products"][order][:, order].numpy()
+    upper = state[PRODUCTS][order][:, order].numpy()
     alphas = solved(upper, (S @ gradient).double().cpu().numpy()[order])
     z = guess(gradient - _combined(Y, order, torch.from_numpy(alphas)))
     right = upper.diagonal() * alphas - (Y @ z).double().cpu().numpy()[order]
