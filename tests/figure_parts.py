@@ -10,9 +10,9 @@ from isthmus.figures.linear_resnet_training import LinearTraining
 from isthmus.figures.parts import Hear, Part
 
 
-def trainings(count: int) -> list[Part]:
-    """Linear ResNets of a tenth of a second each."""
-    return [LinearTraining(1, 2, 0.5 + i, 0.05, 60).part() for i in range(count)]
+def trainings(count: int, *, depth: int = 2, evaluations: int = 60) -> list[Part]:
+    """Linear ResNets, as they stand of a tenth of a second each."""
+    return [LinearTraining(1, depth, 0.5 + i, 0.05, evaluations).part() for i in range(count)]
 
 
 def raising() -> Part:

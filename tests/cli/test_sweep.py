@@ -15,7 +15,8 @@ from isthmus.cli.main import run
 from isthmus.cli.progress_bar import line_of_sweep, table_of
 from isthmus.cli.sweep_folder import as_text
 from isthmus.sweeps.folder import SweepFolder
-from isthmus.sweeps.sweep_progress import Running, SweepProgress, Telling
+from isthmus.sweeps.sweep_progress import Running, SweepProgress
+from isthmus.sweeps.telling import Telling
 from sweep_plans import attempts, write_plan
 from sweep_processes import finish, start
 

@@ -61,6 +61,22 @@ def test_what_is_there_is_not_computed_again(alone: tuple[Path, list[xr.Dataset]
     assert other.attrs["provenance"]["seconds"] > 0
 
 
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.slow)])
+def test_trainings_in_parts_say_how_far_they_are(workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("isthmus.sweeps.telling.TELL_SECONDS", 0.0)  # in this process; another one tells each second
+    heard = list[SweepProgress]()
+    size = {} if workers == 0 else {"depth": 120, "evaluations": 600}
+    workshop(tmp_path, workers, heard).parts(trainings(3, **size))
+    told = [running for event in heard for running in event.running if running.telling is not None]
+    assert {running.label for running in told} == {f"linear resnet weight={0.5 + i}" for i in range(3)}
+    steps = [running.telling.evaluations for running in told if running.telling and running.label.endswith("0.5")]
+    assert steps == sorted(steps)
+    assert len(set(steps)) > 2
+    assert heard[0].done == 0
+    assert heard[-1] == SweepProgress(3, 3, 0, (), 0.0)
+    assert all(len(event.running) <= max(workers, 1) for event in heard)
+
+
 @pytest.mark.slow
 def test_a_worker_that_is_killed_is_heard_of(tmp_path: Path) -> None:
     with pytest.raises(SweepError, match="dying.*ended with code -9"):

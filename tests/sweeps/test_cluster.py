@@ -23,7 +23,7 @@ from isthmus.sweeps.cluster import Cluster
 from isthmus.sweeps.on_worker import said, say, topic
 from isthmus.sweeps.schedulers import local_cluster
 from isthmus.sweeps.slurm import job_script
-from isthmus.sweeps.sweep_progress import Telling
+from isthmus.sweeps.telling import Telling
 from network_hosts import network
 from sweep_plans import NETWORK, TRAINING, computed_after_their_end, contents, tiny, write_plan
 from sweep_processes import ENVIRONMENT, Process, finish, lines, start, start_sweep, until

@@ -27,7 +27,7 @@ Key = Annotated[str | None, typer.Option(help="Where in a .pt the state dict lie
 Target = Annotated[str | None, typer.Option(help="Columns to predict as numbers: COL,COL.")]
 Classes = Annotated[str | None, typer.Option(help="The column whose values are classes to predict.")]
 Workers = Annotated[
-    int | None, typer.Option(help="Processes on this machine; default one per core, 0 for none but this.")
+    int | None, typer.Option(help="Processes on this machine; default one per core, one on a GPU, 0 for none but this.")
 ]
 
 

@@ -7,21 +7,23 @@ import multiprocessing
 import signal
 import traceback
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor, as_completed
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 from isthmus.errors import SweepError
+from isthmus.figures.part_progress import PartProgress
 from isthmus.figures.parts import Part
 from isthmus.processes.children import deaf_to, safe_path, start_tracker
+from isthmus.sweeps.telling import Telling, telling
 
 _PATIENCE = 5.0  # seconds that a worker has to end after it was told to
 
 
 def made_side_by_side(
-    parts: Sequence[Part], root: Path, *, workers: int, finished: Callable[[int], None], device: str | None = None
+    parts: Sequence[Part], root: Path, *, workers: int, hears: PartProgress, device: str | None = None
 ) -> None:
     """Make every part in `root`, so many at a time; the bits are those that one process would give.
 
@@ -31,13 +33,13 @@ def made_side_by_side(
         parts: none of them there yet.
         root: the folder of parts, as `parts.opened` leaves it.
         workers: how many processes, at least 1.
-        finished: hears how many parts are done, after each.
+        hears: of each part that is done, and how far the others are.
         device: where trainings run, as `fit` takes it.
 
     Raises:
         SweepError: a part raised, or a worker was killed; says which part.
     """
-    waiting, done = deque(parts), 0
+    waiting = deque(parts)
     crew = [_Worker(root, device) for _ in range(min(workers, len(parts)))]
     try:
         for worker in crew:
@@ -45,26 +47,27 @@ def made_side_by_side(
         while busy := {worker.pipe: worker for worker in crew if worker.part is not None}:
             for pipe in wait(list(busy)):
                 worker = busy[pipe]  # pyright: ignore[reportArgumentType] - what was given is what comes back
-                worker.hear()
+                if (said := worker.hear()) is not None:
+                    hears.told(said)
+                    continue
+                hears.finished(worker.done())
                 worker.take(waiting)
-                done += 1
-                finished(done)
     finally:
         for worker in crew:
             worker.end()
 
 
 def made_by(
-    executor: Executor, parts: Sequence[Part], root: Path, *, finished: Callable[[int], None], device: str | None = None
+    executor: Executor, parts: Sequence[Part], root: Path, *, hears: PartProgress, device: str | None = None
 ) -> None:
     """Make every part in `root` by the workers of an executor, which see that folder; else as `made_side_by_side`."""
     futures = {executor.submit(part.compute, root, device=device): part for part in parts}
     try:
-        for done, future in enumerate(as_completed(futures), 1):
+        for future in as_completed(futures):
             if (error := future.exception()) is not None:
                 part, text = futures[future], f"{type(error).__name__}: {error}"
                 raise SweepError(f"{part.name} {part.id}: {text}\nThe same command tries it again.") from error
-            finished(done)
+            hears.finished(futures[future].id)
     finally:
         for future in futures:
             future.cancel()
@@ -90,16 +93,25 @@ class _Worker:
             with suppress(BrokenPipeError):  # a process that has ended is heard of by `hear`
                 self.pipe.send(self.part)
 
-    def hear(self) -> None:
-        """Hear that the part is done, or why it is not."""
+    def hear(self) -> Telling | None:
+        """Hear how far the part is; None: it is done. Raises where it never will be."""
         assert self.part is not None
         try:
-            error = str(self.pipe.recv())
+            said: Telling | str = self.pipe.recv()
+            if isinstance(said, Telling):
+                return said
+            error = said
         except EOFError:
             self.process.join()
             error = f"its process ended with code {self.process.exitcode}"
         if error:
             raise SweepError(f"{self.part.name} {self.part.id}: {error.strip()}\nThe same command tries it again.")
+        return None
+
+    def done(self) -> str:
+        """The id of the part that it is done with."""
+        assert self.part is not None
+        return self.part.id
 
     def end(self) -> None:
         """Let an idle process go; stop one that is at work."""
@@ -122,7 +134,7 @@ def _serve(pipe: Connection, root: Path, device: str | None) -> None:
         except EOFError:
             return
         try:
-            part.compute(root, device=device)
+            part.compute(root, telling(part.id, pipe.send), device)
             pipe.send("")
         except Exception:  # the other end says it and stops
             pipe.send(traceback.format_exc())

@@ -15,6 +15,7 @@ import xarray as xr
 from torch import Tensor, nn
 
 from isthmus.errors import SweepError
+from isthmus.figures.part_progress import PartProgress
 from isthmus.figures.parts import Part, opened
 from isthmus.figures.processes import made_by, made_side_by_side
 from isthmus.networks import FullyConnected
@@ -26,9 +27,9 @@ from isthmus.sweeps.run_files import Result, arrays_of, read_network, read_resul
 from isthmus.sweeps.runs import SweepRun
 from isthmus.sweeps.setup import prepared
 from isthmus.sweeps.store import run_folder
-from isthmus.sweeps.sweep_progress import Pace, Running, SweepListener, SweepProgress
+from isthmus.sweeps.sweep_progress import SweepListener
 from isthmus.sweeps.sweeping import run_plan
-from isthmus.training.several import num_cores
+from isthmus.sweeps.telling import telling
 
 RUNS, PARTS = "runs", "parts"
 
@@ -140,31 +141,18 @@ class Workshop:
         if not missing:
             return
         opened(root)
-        workers = num_cores() if self.choice.workers is None else self.choice.workers
-        tell = self._teller(len(every), missing, max(workers, 1))
+        workers = self.choice.processes()
+        at_once = max(workers, 1)
+        hears = PartProgress(missing, total=len(every), at_once=at_once, listener=self.listener)
         if self.executor is not None:
-            tell(0)
-            made_by(self.executor, missing, root, finished=tell, device=self.choice.device)
+            made_by(self.executor, missing, root, hears=hears, device=self.choice.device)
             return
         if workers and len(missing) > 1:
-            tell(0)
-            made_side_by_side(missing, root, workers=workers, finished=tell, device=self.choice.device)
+            made_side_by_side(missing, root, workers=workers, hears=hears, device=self.choice.device)
             return
-        for number, part in enumerate(missing):
-            tell(number)
-            part.compute(root, device=self.choice.device)
-
-    def _teller(self, total: int, missing: Sequence[Part], workers: int) -> Callable[[int], None]:
-        """Tells the listener how far it is, given how many of the missing parts are done."""
-        pace = Pace()
-
-        def tell(done: int) -> None:
-            pace.ended = done
-            left = len(missing) - done
-            running = tuple(Running(part.name, None) for part in missing[done : done + min(workers, left)])
-            self.listener(SweepProgress(total, total - left, 0, running, pace.seconds_left(left)))
-
-        return tell
+        for part in missing:
+            part.compute(root, telling(part.id, hears.told), self.choice.device)
+            hears.finished(part.id)
 
     def parts(self, wanted: Sequence[Part]) -> list[xr.Dataset]:
         """What the parts computed, in their order, after those that are missing were made.

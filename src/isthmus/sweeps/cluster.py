@@ -21,7 +21,8 @@ from isthmus.errors import SweepError
 from isthmus.sweeps.engine import WorkersLost
 from isthmus.sweeps.on_worker import check_workers, drop_delivered, said, stop_session, topic, work
 from isthmus.sweeps.runs import SweepRun
-from isthmus.sweeps.worker import Ending, Job, Report, Telling
+from isthmus.sweeps.telling import Telling
+from isthmus.sweeps.worker import Ending, Job, Report
 
 CONNECT_SECONDS = 10.0
 STOP_SECONDS = 20.0

@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from isthmus.sweeps.worker import Job, Report, Telling, execute
+from isthmus.sweeps.telling import Telling
+from isthmus.sweeps.worker import Job, Report, execute
 
 
 class WorkersLost(Exception):  # noqa: N818 - the driver turns it into an outcome

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isthmus.errors import PlanError, SweepError
-from isthmus.networks.devices import device_argument
+from isthmus.networks.devices import CPU, device_argument
 from isthmus.sweeps.engine import Engine, InProcess
 from isthmus.sweeps.runs import SweepRun
 from isthmus.training.several import num_cores
@@ -39,7 +39,7 @@ class EngineChoice:
     """Where to run.
 
     Args:
-        workers: processes on this machine; None: one per core; 0: this process.
+        workers: processes on this machine; None: one per core, one alone on a GPU; 0: this process.
         scheduler: address of a running scheduler.
         slurm: a file that says how to start workers as Slurm jobs.
         patience: seconds that a lost scheduler is waited for.
@@ -82,6 +82,13 @@ class EngineChoice:
                 device_argument(self.device, f"--device {self.device}")
             except ValueError as error:
                 raise PlanError(str(error)) from None
+
+    def processes(self) -> int:
+        """How many this machine has for it: on a GPU processes take turns, and ten together got a tenth of its pace."""
+        if self.workers is not None:
+            return self.workers
+        place = device_argument(self.device, f"--device {self.device}")
+        return num_cores() if place is None or place == CPU else 1
 
 
 @contextmanager
@@ -131,7 +138,7 @@ def opened_engine(choice: EngineChoice, runs: Sequence[SweepRun], folder: Path, 
 
         cluster = slurm_cluster(choice.slurm, folder, dashboard=choice.dashboard)
     else:
-        cluster = local_cluster(choice.workers or num_cores(), dashboard=choice.dashboard)
+        cluster = local_cluster(choice.processes(), dashboard=choice.dashboard)
     try:
         cluster.check(runs)
     except BaseException:

@@ -17,7 +17,8 @@ from isthmus.sweeps.plan_check import task_files
 from isthmus.sweeps.runs import SweepRun
 from isthmus.sweeps.store import run_folder
 from isthmus.sweeps.task_fields import check_source
-from isthmus.sweeps.worker import Job, Report, Telling, differences, execute, own_folder, versions
+from isthmus.sweeps.telling import Telling
+from isthmus.sweeps.worker import Job, Report, differences, execute, own_folder, versions
 
 _stopped: set[str] = set()  # sessions whose jobs are to save and end
 

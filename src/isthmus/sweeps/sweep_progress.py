@@ -4,16 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-
-@dataclass(frozen=True, slots=True)
-class Telling:
-    """How far a running job is."""
-
-    id: str
-    evaluations: int
-    total: int
-    objective: float
-    rank: int | None
+from isthmus.sweeps.telling import Telling
 
 
 @dataclass(frozen=True, slots=True)

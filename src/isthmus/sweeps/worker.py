@@ -9,7 +9,6 @@ import errno
 import os
 import platform
 import socket
-import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -28,14 +27,12 @@ from isthmus.sweeps.run_files import RESULT, read_files, read_result, write_run
 from isthmus.sweeps.runs import SCHEMA
 from isthmus.sweeps.setup import Sections
 from isthmus.sweeps.store import checkpoint_path, run_folder, set_aside
-from isthmus.sweeps.sweep_progress import Telling
+from isthmus.sweeps.telling import Telling, telling
 from isthmus.training import FitEvent
-from isthmus.training.moves import rank_shown
 from isthmus.writing.atomic import write_bytes
 from isthmus.writing.checksums import opened_json
 from isthmus.writing.regular import contents
 
-TELL_SECONDS = 1.0
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
 _PROBE_BYTES = 1 << 18
 
@@ -132,7 +129,7 @@ def execute(job: Job, *, scratch: Path, tell: Callable[[Telling], None], stop: C
         checkpoint = checkpoint_path(place, job.id)
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
         _log(place, job.id, "begin")
-        computed, note = _computed(job, checkpoint, place, _listener(job.id, tell, stop))
+        computed, note = _computed(job, checkpoint, place, telling(job.id, tell, stop))
         if computed is None:
             return Report(job.id, Ending.INTERRUPTED)
         write_run(finished, job.settings, computed)
@@ -179,20 +176,6 @@ def _report(job: Job, finished: Path, *, shared: bool, fresh: bool, note: str = 
     result = read_result(finished)
     files = None if shared else read_files(finished)
     return Report(job.id, Ending.DONE, result.numbers, files=files, fresh=fresh, note=note)
-
-
-def _listener(run: str, tell: Callable[[Telling], None], stop: Callable[[], bool]) -> Callable[[FitEvent], bool]:
-    last = time.monotonic()
-
-    def hear(event: FitEvent) -> bool:
-        nonlocal last
-        now = time.monotonic()
-        if now - last >= TELL_SECONDS:
-            last = now
-            tell(Telling(run, event.evaluations, event.total, event.objective, rank_shown(event.network)))
-        return stop()
-
-    return hear
 
 
 def _log(place: Path, run: str, what: str) -> None:
