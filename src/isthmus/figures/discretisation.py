@@ -12,7 +12,7 @@ import xarray as xr
 from isthmus import plots
 from isthmus.figures.claims import Claim, StartRule
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
-from isthmus.figures.leaky_training import Leaky, doubt_of, leaky_part
+from isthmus.figures.leaky_training import FALLING, Leaky, doubt_of, leaky_part
 from isthmus.figures.panels import Curve, Frame, panel, weight_spectra
 from isthmus.figures.parts import Part
 from isthmus.figures.workshop import Workshop
@@ -47,7 +47,7 @@ PRESETS = {
     Preset.PAPER: DiscretisationSizes(
         (4, 6, 8, 10, 14, 18, 24, 30),
         18,
-        Leaky((30, 6, 3, 30), True, 1000, 200, 18, 3.0, "adaptive", 0.002, 30_000),
+        Leaky((30, 6, 3, 30), True, 1000, 200, 18, 3.0, "adaptive", 0.002, 4000, plateau=FALLING),
         StartRule((2, 4)),
     ),
     Preset.QUICK: DiscretisationSizes(

@@ -4,7 +4,7 @@ Solver and steps: `training`. Energies: `diagnostics.leaky`. Which networks a fi
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
 
@@ -20,9 +20,11 @@ from isthmus.figures.parts import Hear, Part
 from isthmus.networks import LeakyResNet
 from isthmus.sweeps.run_readings import heard_warnings
 from isthmus.training import fit
-from isthmus.training.solvers.schedule import default_schedule
+from isthmus.training.solvers.adaptive_steps import AdaptiveSteps
+from isthmus.training.solvers.preconditioned import PLATEAU, PreconditionedLBFGS
 
 SHOWN = 10  # singular values of each layer
+FALLING = 2e-3  # of the objective in 100 iterations: at the papers' sizes networks are trained while it falls faster
 CRITICAL = 0.05  # a relative stationarity above which energies say little
 _ENERGIES = (
     "position", "hamiltonian", "hamiltonian_mixed", "cost_of_identity", "kinetic_energy", "momentum_norm"
@@ -45,6 +47,8 @@ class Leaky:
         evaluations: gradients.
         seed: of the teacher.
         start: number of the initial weights.
+        plateau: relative fall of the objective over 100 iterations below which training goes on to the next width of
+            the smoothed relu, or ends.
     """
 
     dimensions: tuple[int, ...]
@@ -58,6 +62,7 @@ class Leaky:
     evaluations: int
     seed: int = 0
     start: int = 0
+    plateau: float = PLATEAU
 
     @property
     def rank(self) -> int:
@@ -68,8 +73,9 @@ class Leaky:
 def leaky_part(setting: Leaky) -> Part:
     """A trained network as arrays: energies, momenta and weight spectra by layer, errors, the path of the samples."""
     settings = asdict(setting)
-    if not setting.start:  # a first start has the id that it had when there were no others
-        del settings["start"]
+    for field in fields(setting):  # what has the usual value leaves the id as it was before there was a choice
+        if field.name in {"start", "plateau"} and settings[field.name] == field.default:
+            del settings[field.name]
     return Part("leaky network", settings, partial(_train, setting))
 
 
@@ -96,7 +102,8 @@ def _train(setting: Leaky, checkpoint: Path, hear: Hear) -> xr.Dataset:
         effective_depth=setting.effective_depth, steps=setting.steps, seed=setting.seed + setting.start,
         dtype=torch.float64,
     )  # fmt: skip
-    solver = default_schedule(network, evaluations=setting.evaluations, ridge=setting.ridge)
+    descent = PreconditionedLBFGS(setting.evaluations, plateau=setting.plateau)
+    solver = AdaptiveSteps(descent) if network.adaptive else descent
     result = fit(network, x, y, ridge=setting.ridge, solver=solver, checkpoint=checkpoint, callback=hear)
     with heard_warnings():  # the stationarity goes with the numbers
         table = leaky_diagnosis(network, x, y, ridge=setting.ridge)
