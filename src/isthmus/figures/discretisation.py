@@ -47,7 +47,7 @@ PRESETS = {
     Preset.PAPER: DiscretisationSizes(
         (4, 6, 8, 10, 14, 18, 24, 30),
         18,
-        Leaky((30, 6, 3, 30), True, 1000, 200, 18, 3.0, "adaptive", 0.002, 4000, plateau=FALLING),
+        Leaky((30, 6, 3, 30), True, 1000, 200, 18, 3.0, "adaptive", 0.002, 30_000, plateau=FALLING),
         StartRule((2, 4)),
     ),
     Preset.QUICK: DiscretisationSizes(

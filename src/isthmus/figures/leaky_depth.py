@@ -41,7 +41,7 @@ class LeakyDepthSizes:
 PRESETS = {
     Preset.PAPER: LeakyDepthSizes(
         (4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0, 22.0),
-        Leaky((20, 5, 20), False, 1000, 200, 50, 4.0, "adaptive", 0.002, 4000, plateau=FALLING),
+        Leaky((20, 5, 20), False, 1000, 200, 50, 4.0, "adaptive", 0.002, 30_000, plateau=FALLING),
         StartRule((2, 4)),
     ),
     Preset.QUICK: LeakyDepthSizes(
