@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-from isthmus.cli.commands import app
+from isthmus.cli.commands import commands as known_commands
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -76,7 +75,7 @@ def parsed(command: str) -> None:
     """Names, options and the kinds of their values; nothing is run."""
     words = shlex.split(command)
     words = words[words.index("isthmus") + 1 :]
-    group: Any = typer.main.get_command(app)
+    group: Any = known_commands
     chosen = group.commands[words[0]]
     if hasattr(chosen, "commands"):  # sweep PLAN is sweep run PLAN
         chosen = chosen.commands["run"]

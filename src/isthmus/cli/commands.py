@@ -65,3 +65,6 @@ def options(
     ] = False,
 ) -> None:
     """How many dimensions a task really needs, which ones they are, and how sure that is."""
+
+
+commands = typer.main.get_command(app)  # once: typer would read every signature again for each command line

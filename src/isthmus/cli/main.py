@@ -60,9 +60,9 @@ def run(arguments: Sequence[str]) -> int:
         _check_working_folder()
         if "\0" in "".join(arguments):  # from a call in Python; some versions of typer end in a traceback
             raise DataError("an argument holds a NUL byte. No file and no name has one.")
-        from isthmus.cli.commands import app
+        from isthmus.cli.commands import commands
 
-        code = app(args=list(arguments), prog_name="isthmus", standalone_mode=False)
+        code = commands.main(args=list(arguments), prog_name="isthmus", standalone_mode=False)
         if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison] - where it was closed from the start
             sys.stdout.flush()
         return code if isinstance(code, int) else ExitCode.DONE
