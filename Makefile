@@ -48,7 +48,7 @@ COMMA := ,
 
 test-portable: $(STAMP)
 	@failed=; for run in $(PORTABLE); do echo "== $$run"; \
-	env $$(echo $$run | tr , ' ') sh -c '$(TIER) -q --seed-shift $${SEED_SHIFT:-0}' || failed="$$failed $$run"; done; \
+	env CHECK_TYPES=1 $$(echo $$run | tr , ' ') sh -c '$(TIER) -q --seed-shift $${SEED_SHIFT:-0}' || failed="$$failed $$run"; done; \
 	test -z "$$failed" || { echo "test-portable: failed under$$failed"; exit 1; }
 
 # the fast tests with the oldest and the newest versions that are said to do, each in an environment of its own
@@ -58,12 +58,12 @@ test-matrix:
 	@failed=; for file in $(MATRIX); do echo "== $$file"; place=.venv-matrix/$$(basename $$file .txt); \
 	test -x $$place/bin/python || $(PYTHON) -m venv $$place; \
 	$$place/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -c $$file -e ".[dev,tables]" && \
-	$$place/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow and not gpu" -q \
+	CHECK_TYPES=1 $$place/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow and not gpu" -q \
 	|| failed="$$failed $$file"; done; \
 	test -z "$$failed" || { echo "test-matrix: failed under$$failed"; exit 1; }
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m slow
+	CHECK_TYPES=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m slow
 
 check: $(STAMP)
 	$(BIN)/ruff format --check src tests benchmarks examples docs

@@ -5,6 +5,10 @@ signature on every call and builds two checkers for each function at import: mor
 Here a function gets one checker, on its first call, and shapes are remembered only where annotations have some. A
 function within another is made anew each time that this is called, and a checker takes a millisecond to build: it takes
 over the checker of the first that its definition made.
+
+Types are the affair of `make check` too, which reads every line, so the fast tests check those functions alone that
+have shapes: the others would take a tenth of their time. With `CHECK_TYPES=1` in the environment, as in the slow tests,
+all are checked.
 """
 
 import ast
@@ -102,24 +106,50 @@ def checked(thing: Any) -> Any:
     return thing
 
 
-def decorate(statements: Sequence[ast.AST]) -> None:
-    """Functions at every depth get the decorator innermost, classes outermost."""
+def names_of_shapes(tree: ast.AST) -> frozenset[str]:
+    """What a module imports from jaxtyping, by the names that it uses."""
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "jaxtyping"]
+    return frozenset(alias.asname or alias.name for node in imports for alias in node.names)
+
+
+def mentions(node: ast.FunctionDef | ast.ClassDef, names: frozenset[str]) -> bool:
+    """Whether annotations of a function, or of a class's fields, hold one of the names."""
+    if isinstance(node, ast.ClassDef):
+        hints: list[ast.expr | None] = [field.annotation for field in node.body if isinstance(field, ast.AnnAssign)]
+    else:
+        taken = node.args
+        arguments = (*taken.posonlyargs, *taken.args, *taken.kwonlyargs, taken.vararg, taken.kwarg)
+        hints = [node.returns, *(argument.annotation for argument in arguments if argument is not None)]
+    words = [word for hint in hints if hint is not None for word in ast.walk(hint)]
+    quoted = " ".join(word.value for word in words if isinstance(word, ast.Constant) and isinstance(word.value, str))
+    return any(isinstance(word, ast.Name) and word.id in names for word in words) or any(
+        f"{name}[" in quoted for name in names
+    )
+
+
+def decorate(statements: Sequence[ast.AST], names: frozenset[str] | None = None) -> None:
+    """Functions at every depth get the decorator innermost, classes outermost; given names, those that mention one."""
     for node in statements:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and (names is None or mentions(node, names)):
             name = ast.copy_location(ast.Name(DECORATOR, ast.Load()), node)
             node.decorator_list.insert(0 if isinstance(node, ast.ClassDef) else len(node.decorator_list), name)
         for field in ("body", "orelse", "finalbody", "handlers", "cases"):
             inner = getattr(node, field, ())
-            decorate(inner if isinstance(inner, list) else ())
+            decorate(inner if isinstance(inner, list) else (), names)
 
 
 class CheckingLoader(SourceFileLoader):
-    """Compiles a file with its functions and classes decorated; bytecode is neither read nor kept."""
+    """Compiles a file with its functions and classes decorated; their bytecode is neither read nor kept."""
+
+    types = True  # and not shapes alone
 
     def get_code(self, fullname: str) -> Any:
         path = self.get_filename(fullname)
-        tree = ast.parse(decode_source(self.get_data(path)), path)
-        decorate(tree.body)
+        source = decode_source(self.get_data(path))
+        if not self.types and "jaxtyping" not in source:
+            return super().get_code(fullname)
+        tree = ast.parse(source, path)
+        decorate(tree.body, None if self.types else names_of_shapes(tree))
         return compile(tree, path, "exec", dont_inherit=True)
 
     def exec_module(self, module: ModuleType) -> None:
@@ -130,8 +160,8 @@ class CheckingLoader(SourceFileLoader):
 class CheckingFinder(MetaPathFinder):
     """Finds the modules of one package as Python does, for `CheckingLoader`."""
 
-    def __init__(self, package: str) -> None:
-        self.package = package
+    def __init__(self, package: str, *, types: bool = True) -> None:
+        self.package, self.types = package, types
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -141,11 +171,12 @@ class CheckingFinder(MetaPathFinder):
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and isinstance(spec.loader, SourceFileLoader):
             spec.loader = CheckingLoader(spec.loader.name, spec.loader.path)
+            spec.loader.types = self.types
         return spec
 
 
-def check_package(package: str) -> None:
-    """From now on; too late for a package that was imported before."""
+def check_package(package: str, *, types: bool = True) -> None:
+    """From now on; too late for a package that was imported before. Without `types`, where there are shapes alone."""
     if package in sys.modules:
         raise RuntimeError(f"check_package({package!r}): it is imported already, so its functions go unchecked.")
-    sys.meta_path.insert(0, CheckingFinder(package))
+    sys.meta_path.insert(0, CheckingFinder(package, types=types))

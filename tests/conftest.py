@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from checked_imports import check_package
 
-check_package("isthmus")
+check_package("isthmus", types=bool(os.environ.get("CHECK_TYPES")))
 
 os.environ["ISTHMUS_CACHE"] = ""  # what tests measure is for no one else, nor the reverse
 
@@ -84,7 +84,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Modules of torch are made without a seed: what they hold must not hang on which tests came before."""
-    torch.manual_seed(item.config.getoption("--seed-shift"))
+    seed = item.config.getoption("--seed-shift")
+    torch.manual_seed(seed) if torch.cuda.is_available() else torch.default_generator.manual_seed(seed)
 
 
 @pytest.fixture(autouse=True)

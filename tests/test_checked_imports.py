@@ -3,13 +3,15 @@
 import inspect
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from types import FunctionType, ModuleType
 
 import pytest
 import torch
 from jaxtyping import TypeCheckError
 
-from checked_imports import CheckingFinder, built, check_package
+from checked_imports import CheckingFinder, built, check_package, has_shapes, resolved_hints
 from isthmus import theory
 from isthmus.theory import linear_costs
 from shape_checks import own_shape_checks
@@ -91,20 +93,48 @@ class Pair:
 def unknown_here(x: "Fraction", y: int, *, z: "zip[int]" = ()) -> int:
     return y
 """
+QUOTED = """
+from dataclasses import dataclass
+from jaxtyping import Float as Real
+from torch import Tensor
+
+
+@dataclass
+class Row:
+    numbers: "Real[Tensor, 'd']"
+
+
+def first(rows: "list[Real[Tensor, 'n d']] | Real[Tensor, 'n d']") -> Tensor:
+    return rows[0]
+
+
+def plain(x: int) -> int:
+    return x
+"""
 X = torch.ones(2, 3)
 
 
-@pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
-    """A module written for this test, imported as the library is."""
-    folder, finder = tmp_path_factory.mktemp("package"), CheckingFinder(PACKAGE)
+def imported(folder: Path, *, types: bool) -> Iterator[ModuleType]:
+    finder = CheckingFinder(PACKAGE, types=types)
+    sys.modules.pop(PACKAGE, None)
     (folder / f"{PACKAGE}.py").write_text(SOURCE)
     sys.path.insert(0, str(folder))
     sys.meta_path.insert(0, finder)
     yield __import__(PACKAGE)
     sys.meta_path.remove(finder)
     sys.path.remove(str(folder))
-    del sys.modules[PACKAGE]
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    """A module written for this test, imported as the library is by the slow tests."""
+    yield from imported(tmp_path_factory.mktemp("package"), types=True)
+
+
+@pytest.fixture(scope="module")
+def shapes_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    """The same module as the fast tests import the library."""
+    yield from imported(tmp_path_factory.mktemp("package"), types=False)
 
 
 def test_what_fits_passes(module: ModuleType) -> None:
@@ -137,6 +167,57 @@ WRONG = {
 def test_what_does_not_fit_is_seen(module: ModuleType, case: str) -> None:
     with pytest.raises(TypeCheckError):
         WRONG[case](module)
+
+
+SHAPES = ("axes", "sizes of two arguments", "sizes of the result", "sizes in a list", "kind of number")
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_the_fast_tests_see_wrong_shapes(shapes_alone: ModuleType, case: str) -> None:
+    if case in SHAPES:
+        with pytest.raises(TypeCheckError):
+            WRONG[case](shapes_alone)
+    else:  # the control: of types alone they leave the affair to the type checker
+        with suppress(AttributeError, TypeError):
+            WRONG[case](shapes_alone)
+
+
+def test_fields_and_functions_with_quoted_shapes_are_checked_in_the_fast_tests(tmp_path: Path) -> None:
+    (tmp_path / "quoted_shapes.py").write_text(QUOTED)
+    sys.path.insert(0, str(tmp_path))
+    finder = CheckingFinder("quoted_shapes", types=False)
+    sys.meta_path.insert(0, finder)
+    try:
+        made = __import__("quoted_shapes")
+        made.Row(X[0])
+        for wrong in (lambda: made.Row(X), lambda: made.first(X[0])):
+            with pytest.raises(TypeCheckError):
+                wrong()
+        assert not hasattr(made.plain, "__wrapped__")
+    finally:
+        sys.meta_path.remove(finder)
+        sys.path.remove(str(tmp_path))
+        del sys.modules["quoted_shapes"]
+
+
+def test_every_function_of_the_library_that_has_shapes_is_checked() -> None:
+    unchecked = list[str]()
+    for name in list(sys.modules):
+        if name.partition(".")[0] == "isthmus":
+            for function in functions_of(sys.modules[name]):
+                if not hasattr(function, "__wrapped__") and any(map(has_shapes, resolved_hints(function).values())):
+                    unchecked.append(f"{name}.{function.__qualname__}")
+    assert not unchecked
+
+
+def functions_of(module: ModuleType) -> Iterator[FunctionType]:
+    """Those that the module defines, and the methods of its classes."""
+    for thing in vars(module).values():
+        members = vars(thing).values() if inspect.isclass(thing) else [thing]
+        for member in members:
+            inner = getattr(member, "__func__", getattr(member, "fget", member))
+            if isinstance(inner, FunctionType) and inner.__module__ == module.__name__:
+                yield inner
 
 
 def test_sizes_are_forgotten_from_call_to_call_also_after_an_error(module: ModuleType) -> None:
