@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+from syntax_trees import parsed
+
 TESTS = Path(__file__).parents[1]
 FILES = sorted(TESTS.rglob("*.py"))
 CLOCKS = {"monotonic", "perf_counter", "time"}
@@ -32,7 +34,7 @@ def durations(tree: ast.AST) -> set[str]:
 
 def hurried(source: str) -> list[str]:
     """Assertions that a duration is less than `PATIENCE` seconds."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     named = durations(tree)
     found: list[str] = []
     for node in ast.walk(tree):
@@ -64,7 +66,7 @@ def test_the_check_catches_a_hurry() -> None:
 def raced(source: str) -> list[str]:
     """Functions that say how small `compress` makes a network, and let the speed of this machine decide."""
     found: list[str] = []
-    for function in ast.walk(ast.parse(source)):
+    for function in ast.walk(parsed(source)):
         if not isinstance(function, ast.FunctionDef):
             continue
         parts = list(ast.walk(function))

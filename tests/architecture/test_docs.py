@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import isthmus
+from syntax_trees import parsed
 
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "isthmus"
@@ -90,7 +91,7 @@ def wrong_rooms(page: str, there: set[str]) -> list[str]:
 def checked_names(source: str) -> dict[str, str]:
     """Name -> module of the imports in the TYPE_CHECKING block."""
     [block] = [
-        n for n in ast.parse(source).body
+        n for n in parsed(source).body
         if isinstance(n, ast.If) and isinstance(n.test, ast.Name) and n.test.id == "TYPE_CHECKING"
     ]  # fmt: skip
     return {

@@ -1,6 +1,6 @@
 """How easily the house is seen through, in numbers that may fall and not grow: files crossed, kin names, small files.
 
-`python tests/architecture/test_house_figures.py` prints the table; who lowers a number lowers its limit here.
+`PYTHONPATH=tests python tests/architecture/test_house_figures.py` prints the table; who lowers a number lowers its limit here.
 """
 
 import ast
@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+
+from syntax_trees import parsed
 
 SRC = Path(__file__).parents[2] / "src" / "isthmus"
 SMALL, WIDE = 60, 8  # lines of a file, all of them; arguments of a function
@@ -67,7 +69,7 @@ def twice(places: Mapping[str, list[str]]) -> dict[str, list[str]]:
 def classes_used_twice(files: Sources) -> dict[str, list[str]]:
     places: defaultdict[str, list[str]] = defaultdict(list)
     for path, text in files.items():
-        for node in ast.parse(text).body:
+        for node in parsed(text).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(path)
     return twice(places)
@@ -85,7 +87,7 @@ def loose_dicts(files: Sources) -> list[str]:
         f"{path}:{node.lineno}"
         for path, text in files.items()
         if not path.startswith(EDGES) and "Any" in text  # the others need no reading
-        for node in ast.walk(ast.parse(text))
+        for node in ast.walk(parsed(text))
         if isinstance(node, ast.Subscript) and ast.unparse(node) == "dict[str, Any]"
     ]
 
@@ -93,7 +95,7 @@ def loose_dicts(files: Sources) -> list[str]:
 def wide_functions(files: Sources) -> list[str]:
     found: list[str] = []
     for path, text in files.items():
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(parsed(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 names = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
                 if len(names) - (names[:1] in (["self"], ["cls"])) > WIDE:
@@ -110,7 +112,7 @@ def lines_of_code(text: str) -> int:
         if token.type not in bare
         for number in range(token.start[0], token.end[0] + 1)
     }
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             lines -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return len(lines)
@@ -128,7 +130,7 @@ class Definitions:
         self.imported: dict[str, dict[str, tuple[str, str]]] = {}
         for path, text in files.items():
             module = ".".join(("isthmus", *Path(path).with_suffix("").parts)).removesuffix(".__init__")
-            tree = ast.parse(text)
+            tree = parsed(text)
             self.of[module] = {name: node for node in tree.body for name in _defined(node)}
             self.imported[module] = {
                 alias.asname or alias.name: (node.module, alias.name)

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import isthmus
+from syntax_trees import parsed
 
 SRC = Path(__file__).parents[2] / "src" / "isthmus"
 ORDER = (
@@ -27,7 +28,7 @@ def imported_rooms(source: str) -> list[tuple[int, str]]:
     A text that is the dotted name of a module is there to import it by name, or to have it imported.
     """
     found: list[tuple[int, str]] = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Constant):
             names = [str(node.value)] if re.fullmatch(r"isthmus(\.\w+)+", str(node.value)) else []
         elif isinstance(node, ast.Import):
@@ -65,7 +66,7 @@ def test_what_rooms_ask_the_house_for_is_there() -> None:
 
 def names_asked_for(source: str) -> set[str]:
     """The texts of a file that calls `provided` which are names there."""
-    texts = {str(node.value) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)}
+    texts = {str(node.value) for node in ast.walk(parsed(source)) if isinstance(node, ast.Constant)}
     return texts & set(isthmus._PROVIDED) if "isthmus.provided(" in source else set()  # pyright: ignore[reportPrivateUsage]
 
 
@@ -84,7 +85,7 @@ def slow_imports(source: str) -> list[str]:
     """Imports of scikit-learn outside functions: they cost a fifth of the time in which a command starts."""
     return [
         f"line {node.lineno}"
-        for node in ast.parse(source).body
+        for node in parsed(source).body
         if isinstance(node, ast.ImportFrom | ast.Import)
         and any(name.split(".")[0] == "sklearn" for name in [getattr(node, "module", None) or node.names[0].name])
     ]
@@ -98,7 +99,7 @@ def test_only_what_is_made_of_scikit_learn_imports_it_at_once() -> None:
 
 
 def is_silent(source: str) -> bool:
-    return not ast.get_docstring(ast.parse(source))
+    return not ast.get_docstring(parsed(source))
 
 
 def test_every_module_says_what_lives_there() -> None:

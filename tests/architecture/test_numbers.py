@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from isthmus.discovery import choices
+from syntax_trees import parsed
 
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "isthmus"
@@ -56,7 +57,7 @@ def test_every_threshold_stands_there_once_with_its_meaning() -> None:
 def constants(path: Path) -> set[str]:
     """Names in capitals that a file gives a number."""
     found: set[str] = set()
-    for node in ast.parse(path.read_text()).body:
+    for node in parsed(path.read_text()).body:
         if isinstance(node, ast.Assign):
             targets = [
                 t for target in node.targets for t in (target.elts if isinstance(target, ast.Tuple) else [target])

@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+from syntax_trees import parsed
+
 ROOT = Path(__file__).parents[2]
 FILES = sorted(path for folder in ("src", "tests", "benchmarks", "examples") for path in (ROOT / folder).rglob("*.py"))
 TOLERANCES = {"atol", "rtol", "tol"}
@@ -14,7 +16,7 @@ def bare_ranks(source: str) -> list[str]:
         return []
     return [
         f"line {node.lineno}"
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(parsed(source))
         if isinstance(node, ast.Call)
         and getattr(node.func, "attr", getattr(node.func, "id", "")) == "matrix_rank"
         and not TOLERANCES & {str(keyword.arg) for keyword in node.keywords}

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from isthmus.figures.catalogue import FIGURES
+from syntax_trees import parsed
 
 ROOT = Path(__file__).parents[2]
 LEDGER = (*(f"FC-{i:02d}" for i in range(1, 52)), *(f"RES-{i:02d}" for i in range(1, 16)),
@@ -40,7 +41,7 @@ def read_table(text: str) -> dict[str, Row]:
 
 def markers(source: str) -> set[str]:
     """Ids that a test file carries: first arguments of calls to `theorem`."""
-    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    calls = [node for node in ast.walk(parsed(source)) if isinstance(node, ast.Call)]
     named = [c for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr == "theorem"]
     return {str(a.value) for c in named for a in c.args if isinstance(a, ast.Constant)}
 
@@ -48,7 +49,7 @@ def markers(source: str) -> set[str]:
 def text_of(test: Path) -> str:
     """A test file and the files of tests/ that it imports its helpers from."""
     source = test.read_text()
-    imported = [node.module for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    imported = [node.module for node in ast.walk(parsed(source)) if isinstance(node, ast.ImportFrom)]
     helpers = [ROOT / "tests" / f"{module}.py" for module in imported]
     return "\n".join([source, *(helper.read_text() for helper in helpers if helper.is_file())])
 

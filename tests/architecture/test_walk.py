@@ -5,6 +5,8 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
+from syntax_trees import parsed
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "walk.md"
 STEP = re.compile(r"^\d+\. `(?P<path>[^`]+)`: `(?P<name>\w+)`(?P<rest>.*?)(?=^\d+\. |^$)", re.M | re.S)
@@ -20,7 +22,7 @@ def steps(text: str) -> list[tuple[str, str, list[str]]]:
 def names_in(path: str) -> set[str]:
     """What a file defines, imports, or calls: names and attributes."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse((ROOT / path).read_text())):
+    for node in ast.walk(parsed((ROOT / path).read_text())):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             found.add(node.name)
         elif isinstance(node, ast.Name):
@@ -33,7 +35,7 @@ def names_in(path: str) -> set[str]:
 
 
 def defined_in(path: str) -> set[str]:
-    tree = ast.parse((ROOT / path).read_text())
+    tree = parsed((ROOT / path).read_text())
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
 
 

@@ -1,0 +1,13 @@
+"""Trees of sources are kept for the tests of one file."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from syntax_trees import parsed
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _trees_of_one_file() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction] - pytest calls it
+    yield
+    parsed.cache_clear()
