@@ -14,11 +14,13 @@ all are checked.
 import ast
 import functools
 import inspect
+import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import decode_source
+from pathlib import Path
 from types import CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any, get_args, get_type_hints
 
@@ -106,10 +108,23 @@ def checked(thing: Any) -> Any:
     return thing
 
 
-def names_of_shapes(tree: ast.AST) -> frozenset[str]:
-    """What a module imports from jaxtyping, by the names that it uses."""
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "jaxtyping"]
-    return frozenset(alias.asname or alias.name for node in imports for alias in node.names)
+def names_of_shapes(source: str) -> frozenset[str]:
+    """What a module imports from jaxtyping, by the names that it uses, and its own names for such annotations."""
+    imports = re.findall(r"^from jaxtyping import (.+)$", source, re.MULTILINE)
+    names = {alias.split()[-1] for line in imports for alias in line.split(",")}
+    for name, value in re.findall(r"^(\w+) = (.+)$", source, re.MULTILINE):  # Points = Float[np.ndarray, "n d"]
+        if any(f"{known}[" in value for known in names):
+            names.add(name)
+    return frozenset(names)
+
+
+def names_in(package: str) -> frozenset[str]:
+    """Those of all modules of a package: what one defines others import."""
+    spec = PathFinder.find_spec(package)
+    folders = (spec and spec.submodule_search_locations) or ()
+    files = [path for folder in folders for path in Path(folder).rglob("*.py")]
+    texts = [text for path in files if "jaxtyping" in (text := path.read_text(encoding="utf-8"))]
+    return frozenset[str]().union(*map(names_of_shapes, texts))
 
 
 def mentions(node: ast.FunctionDef | ast.ClassDef, names: frozenset[str]) -> bool:
@@ -121,10 +136,12 @@ def mentions(node: ast.FunctionDef | ast.ClassDef, names: frozenset[str]) -> boo
         arguments = (*taken.posonlyargs, *taken.args, *taken.kwonlyargs, taken.vararg, taken.kwarg)
         hints = [node.returns, *(argument.annotation for argument in arguments if argument is not None)]
     words = [word for hint in hints if hint is not None for word in ast.walk(hint)]
-    quoted = " ".join(word.value for word in words if isinstance(word, ast.Constant) and isinstance(word.value, str))
-    return any(isinstance(word, ast.Name) and word.id in names for word in words) or any(
-        f"{name}[" in quoted for name in names
-    )
+    named = {word.id for word in words if isinstance(word, ast.Name)}
+    named |= {word.attr for word in words if isinstance(word, ast.Attribute)}
+    for word in words:
+        if isinstance(word, ast.Constant) and isinstance(word.value, str):  # quoted
+            named |= set(re.findall(r"\w+", word.value))
+    return not named.isdisjoint(names)
 
 
 def decorate(statements: Sequence[ast.AST], names: frozenset[str] | None = None) -> None:
@@ -141,15 +158,16 @@ def decorate(statements: Sequence[ast.AST], names: frozenset[str] | None = None)
 class CheckingLoader(SourceFileLoader):
     """Compiles a file with its functions and classes decorated; their bytecode is neither read nor kept."""
 
-    types = True  # and not shapes alone
+    names: frozenset[str] | None = None  # of shapes; None: whatever its annotations are
 
     def get_code(self, fullname: str) -> Any:
         path = self.get_filename(fullname)
         source = decode_source(self.get_data(path))
-        if not self.types and "jaxtyping" not in source:
+        names = None if self.names is None else self.names | names_of_shapes(source)
+        if names is not None and names.isdisjoint(re.findall(r"\w+", source)):
             return super().get_code(fullname)
         tree = ast.parse(source, path)
-        decorate(tree.body, None if self.types else names_of_shapes(tree))
+        decorate(tree.body, names)
         return compile(tree, path, "exec", dont_inherit=True)
 
     def exec_module(self, module: ModuleType) -> None:
@@ -161,7 +179,7 @@ class CheckingFinder(MetaPathFinder):
     """Finds the modules of one package as Python does, for `CheckingLoader`."""
 
     def __init__(self, package: str, *, types: bool = True) -> None:
-        self.package, self.types = package, types
+        self.package, self.names = package, None if types else names_in(package)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -171,7 +189,7 @@ class CheckingFinder(MetaPathFinder):
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and isinstance(spec.loader, SourceFileLoader):
             spec.loader = CheckingLoader(spec.loader.name, spec.loader.path)
-            spec.loader.types = self.types
+            spec.loader.names = self.names
         return spec
 
 

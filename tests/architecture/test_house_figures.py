@@ -1,6 +1,7 @@
 """How easily the house is seen through, in numbers that may fall and not grow: files crossed, kin names, small files.
 
-`PYTHONPATH=tests python tests/architecture/test_house_figures.py` prints the table; who lowers a number lowers its limit here.
+`PYTHONPATH=tests python tests/architecture/test_house_figures.py` prints the table; who lowers a number lowers its
+limit here.
 """
 
 import ast

@@ -55,6 +55,7 @@ def folds(first: tuple[Sample, Search]) -> list[Fold]:
     return found
 
 
+@pytest.mark.slow
 def test_every_row_is_held_out_once_with_its_weight(folds: list[Fold]) -> None:
     assert len(folds) == FOLDS
     rows = [fold.search.problem.inputs.restore(fold.search.problem.x_held.double().numpy()) for fold in folds]
@@ -65,6 +66,7 @@ def test_every_row_is_held_out_once_with_its_weight(folds: list[Fold]) -> None:
         assert len(fold.search.problem.x) + len(fold.search.problem.x_held) == 60
 
 
+@pytest.mark.slow
 def test_each_is_searched_at_the_ridge_that_was_chosen(first: tuple[Sample, Search], folds: list[Fold]) -> None:
     assert {fold.search.trained.ridge for fold in folds} == {first[1].trained.ridge}
     assert (
@@ -74,6 +76,7 @@ def test_each_is_searched_at_the_ridge_that_was_chosen(first: tuple[Sample, Sear
     )
 
 
+@pytest.mark.slow
 def test_the_reading_is_of_the_errors_of_all_rows(folds: list[Fold]) -> None:
     most = max(max(fold.search.scree) for fold in folds)
     columns: list[np.ndarray] = []
@@ -133,6 +136,7 @@ def test_gains_of_all_rows_take_the_place_of_those_of_the_held_out_ones() -> Non
     assert "larger than through" not in "".join(search.decision.reasons)
 
 
+@pytest.mark.slow
 def test_there_is_none_where_time_is_over(first: tuple[Sample, Search], monkeypatch: pytest.MonkeyPatch) -> None:
     sample, search = first
     monkeypatch.setattr(search.runner, "out_of_time", lambda: True)
@@ -179,6 +183,7 @@ def test_it_answers_where_the_held_out_error_alone_is_in_doubt() -> None:
     assert not answered(scree=BLUNT, classes=True)
 
 
+@pytest.mark.slow
 def test_a_reading_of_all_rows_is_believed(first: tuple[Sample, Search]) -> None:
     _, search = first
     before, sharper = search.state, CurveReading(search.readings.scree.rank, 9.0)

@@ -54,6 +54,7 @@ def widened() -> isthmus.Discovery:
     return discovered(NARROW, cube(7))
 
 
+@pytest.mark.slow
 def test_a_task_that_fills_the_middle_gets_a_wider_one(widened: isthmus.Discovery) -> None:
     assert widened.rank == 7
     assert (widened.settings["linear_width"], widened.settings["width"]) == (7, 17)
@@ -62,6 +63,7 @@ def test_a_task_that_fills_the_middle_gets_a_wider_one(widened: isthmus.Discover
     assert widened.warnings == ()
 
 
+@pytest.mark.slow
 def test_the_halves_of_a_widened_network_reconstruct(widened: isthmus.Discovery) -> None:
     x = torch.from_numpy(cube(7))
     with torch.no_grad():

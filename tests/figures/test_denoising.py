@@ -36,6 +36,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return Finished(figure, data, figure.verdict(data), figure.draw(data))
 
 
+@pytest.mark.slow
 def test_every_set_of_images_has_its_claims_and_its_picture(done: Finished) -> None:
     assert [picture.name for picture in done.pictures] == [
         "denoising-digits", "denoising-mnist", "denoising-shallow", "denoising-deep"
@@ -46,6 +47,7 @@ def test_every_set_of_images_has_its_claims_and_its_picture(done: Finished) -> N
     assert sum("MNIST" in statement for statement in told) == sum("digits" in statement for statement in told) == 2
 
 
+@pytest.mark.slow
 def test_images_are_shown_whole_with_their_noise(done: Finished) -> None:
     shown = done.data["MNIST"].values
     assert shown.shape == (4, 6, 784)

@@ -75,6 +75,7 @@ def test_a_discovery_knows_its_loss_after_it_was_saved(found: tuple[Loss, Path])
     assert loss.words.linear in captions
 
 
+@pytest.mark.dear(2)
 def test_predictions_have_the_error_that_is_said(found: tuple[Loss, Path]) -> None:
     loss, folder = found
     loaded, y = isthmus.load(folder), targets(loss)
@@ -88,6 +89,7 @@ def test_predictions_have_the_error_that_is_said(found: tuple[Loss, Path]) -> No
     assert min(shares) - 1e-3 <= float(rows.mean()) / loss.unit(values, None) <= max(shares) + 1e-3
 
 
+@pytest.mark.dear(2)
 def test_a_table_of_predictions_says_what_they_are(found: tuple[Loss, Path], tmp_path: Path) -> None:
     loss, folder = found
     table = tmp_path / "x.csv"
@@ -98,6 +100,7 @@ def test_a_table_of_predictions_says_what_they_are(found: tuple[Loss, Path], tmp
     assert [column for column in columns if column != "class"] == loss.output_names(isthmus.load(folder).target_names)
 
 
+@pytest.mark.dear(2)
 def test_a_run_of_a_loss_that_is_not_known_here_says_so(found: tuple[Loss, Path]) -> None:
     loaded = isthmus.load(found[1])
     older = {name: value for name, value in loaded.settings.items() if name != "loss"}

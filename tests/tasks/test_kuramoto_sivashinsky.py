@@ -58,6 +58,7 @@ def test_linear_waves_grow_at_their_exact_rate() -> None:
     assert np.abs(after - wrong).max() > 0.1 * np.abs(wrong).max()
 
 
+@pytest.mark.slow
 def test_the_mean_is_conserved_and_the_energy_is_that_of_the_attractor(task: tasks.Task) -> None:
     assert task.x.shape == (1000, GRID_POINTS)
     assert np.abs(task.x.mean(1)).max() < 1e-12
@@ -67,6 +68,7 @@ def test_the_mean_is_conserved_and_the_energy_is_that_of_the_attractor(task: tas
     assert np.abs(task.x).max() < 4
 
 
+@pytest.mark.slow
 def test_a_linear_reconstruction_needs_more_than_the_rank(task: tasks.Task) -> None:
     assert task.true_rank == 8
     assert 12 <= components_needed(task.x, 1e-3) <= 14

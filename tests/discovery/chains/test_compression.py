@@ -154,7 +154,8 @@ def wide(seed: int) -> nn.Sequential:
     return module
 
 
-@pytest.mark.parametrize("num_rows", [60, pytest.param(250, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("num_rows", [60, 250])
 def test_the_tolerance_is_kept_on_fresh_rows(num_rows: int) -> None:
     """Chosen and reported on the same rows, 9 of 24 were beyond it."""
     kept, count = 0, 6 if num_rows == 60 else 12

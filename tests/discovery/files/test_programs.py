@@ -82,6 +82,7 @@ EXPORTABLE = [
 ]  # fmt: skip
 
 
+@pytest.mark.dear(16)
 @pytest.mark.parametrize("name", EXPORTABLE)
 def test_programs_of_all_architectures_compute_what_their_modules_compute(tmp_path: Path, name: str) -> None:
     architecture = ARCHITECTURES[name]

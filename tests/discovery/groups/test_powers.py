@@ -125,6 +125,7 @@ def pendulum() -> tuple[isthmus.Discovery, pd.DataFrame, np.ndarray]:
     return found, x, task.y
 
 
+@pytest.mark.slow
 def test_the_group_of_the_large_pendulum_is_its_amplitude(pendulum: tuple[isthmus.Discovery, Any, Any]) -> None:
     found, x, y = pendulum
     assert (found.rank, found.verdict) == (1, Verdict.CONFIDENT), found.reasons
@@ -136,6 +137,7 @@ def test_the_group_of_the_large_pendulum_is_its_amplitude(pendulum: tuple[isthmu
     assert error < 0.01, "predictions are periods in seconds"
 
 
+@pytest.mark.slow
 def test_it_is_the_same_whatever_the_units_and_after_a_file(
     pendulum: tuple[isthmus.Discovery, Any, Any], tmp_path: Path
 ) -> None:
@@ -151,6 +153,7 @@ def test_it_is_the_same_whatever_the_units_and_after_a_file(
     assert not np.allclose(found.predict(x.assign(length=3.28 * x["length"])), found.predict(x), rtol=0.1)
 
 
+@pytest.mark.slow
 def test_a_group_of_one_column_is_not_said_to_have_been_rounded_to_itself(
     pendulum: tuple[isthmus.Discovery, Any, Any],
 ) -> None:

@@ -33,6 +33,7 @@ def found(folder: Path) -> isthmus.Discovery:
     return isthmus.discover(arc(), out=folder, **FEW)  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.slow
 def test_an_arc_is_followed_by_one_coordinate_without_being_asked(found: isthmus.Discovery) -> None:
     assert (found.rank, found.verdict) == (1, Verdict.CONFIDENT), found.reasons
     (one,) = found.remedies
@@ -41,6 +42,7 @@ def test_an_arc_is_followed_by_one_coordinate_without_being_asked(found: isthmus
     assert found.depth_path.deep_rank == 1
 
 
+@pytest.mark.slow
 def test_its_halves_are_those_of_the_deepest_networks(found: isthmus.Discovery) -> None:
     x = arc()
     assert found.transform(x).shape == (120, 1)
@@ -50,6 +52,7 @@ def test_its_halves_are_those_of_the_deepest_networks(found: isthmus.Discovery) 
     assert min((np.diff(coordinate) > 0).mean(), (np.diff(coordinate) < 0).mean()) == 0.0, "it runs along the arc"
 
 
+@pytest.mark.slow
 def test_what_was_done_is_kept_and_said(found: isthmus.Discovery, folder: Path) -> None:
     again = isthmus.load(folder)
     assert [dict(one) for one in again.remedies] == [dict(one) for one in found.remedies]
@@ -57,6 +60,7 @@ def test_what_was_done_is_kept_and_said(found: isthmus.Discovery, folder: Path) 
     assert "layers in the middle (1, confident)" in line.text
 
 
+@pytest.mark.slow
 def test_the_page_says_that_depth_decided_where_the_objective_curve_shows_another_rank(
     found: isthmus.Discovery,
 ) -> None:

@@ -73,6 +73,7 @@ def test_a_row_is_the_step_of_its_network(shape: dict[str, Any], loss: Loss, dty
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=lambda l: l.name)
+@pytest.mark.dear(9)
 def test_the_first_steps_are_those_of_each_alone(shape: dict[str, Any], loss: Loss) -> None:
     x, y = data_of(loss)
     batch = fit_batch(networks(loss=loss, **shape), x, y, ridges=RIDGES, loss=loss, solver=SHORT)
