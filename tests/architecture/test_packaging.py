@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 CONSTRAINED = ("constraints.txt", "constraints-oldest.txt")
 # extras whose oldest versions are held to; the others (dask, onnx) are tested as they are pinned in constraints.txt
-EXTRAS = ("older", "excel", "tables", "units")
+EXTRAS = ("older", "excel", "tables", "units", "zarr")
 
 
 def pins(name: str) -> dict[str, Version]:

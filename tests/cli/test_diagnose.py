@@ -119,6 +119,26 @@ def test_constant_pixels_stay_without_a_word_beside_targets(here: Path) -> None:
     assert tuple(torch.as_tensor(given.x).shape) == (30, 2, 4, 5)
 
 
+@pytest.mark.usefixtures("here")
+def test_a_zarr_is_taken_as_a_npy_or_an_npz() -> None:
+    zarr = pytest.importorskip("zarr", reason="the extra zarr is not installed")
+    images = np.load("images.npy")
+    zarr.create_array("images.zarr", data=images)
+    model = read_model_file("images.pt", factory="foreign_modules:Images")
+    npy, found = (diagnosis_data(data, model, target=None, classes=None).x for data in ("images.npy", "images.zarr"))
+    assert isinstance(npy, torch.Tensor)
+    assert isinstance(found, torch.Tensor)
+    assert found.shape == images.shape, "images keep their shape"
+    assert torch.equal(npy, found)
+    pairs = np.load("pairs.npz")
+    group = zarr.open_group("pairs.zarr", mode="w")
+    for name in ("x", "y"):
+        group.create_array(name, data=pairs[name])
+    net = read_model_file("net.safetensors")
+    given = [diagnosis_data(data, net, target="y", classes=None) for data in ("pairs.npz", "pairs.zarr")]
+    assert all(torch.equal(getattr(given[0], name), getattr(given[1], name)) for name in ("x", "y"))
+
+
 @pytest.mark.slow
 def test_images_with_a_factory_name_their_pixels_and_what_has_no_row(
     here: Path, capsys: pytest.CaptureFixture[str]

@@ -252,3 +252,34 @@ def sweep_run(parent: Path) -> Path:
 
 def packed(content: bytes) -> bytes:
     return gzip.compress(content, mtime=0)
+
+
+@cache
+def zarr_folder(parent: Path) -> Path:
+    """Arrays of zarr, each packed otherwise."""
+    import zarr  # an extra, without which there is no such reader to fuzz
+    from numcodecs import LZ4, Blosc, Zlib
+    from zarr.codecs import BloscCodec, Crc32cCodec, GzipCodec, TransposeCodec, ZstdCodec
+
+    turned: dict[str, Any] = {"filters": [TransposeCodec(order=(1, 0))], "compressors": None}
+    ways: list[dict[str, Any]] = [
+        {"compressors": ZstdCodec()}, {"compressors": [BloscCodec(cname="lz4"), Crc32cCodec()]}, turned,
+        {"compressors": GzipCodec()}, *({"compressors": BloscCodec(cname=name)} for name in ("zstd", "zlib")),
+        *({"compressors": packer, "zarr_format": 2} for packer in (LZ4(), Zlib(), Blosc(cname="blosclz"), None)),
+    ]  # fmt: skip
+    for number, way in enumerate(ways):
+        made = zarr.create_array(parent / "zarr" / str(number), shape=X.shape, chunks=(8, 3), dtype="f8", **way)
+        made[...] = X
+    return parent / "zarr"
+
+
+def zarr_parts(parent: Path) -> list[bytes]:
+    """The files of these arrays, each behind its number."""
+    return [bytes([number]) + file.read_bytes() for number, file in enumerate(zarr_files(zarr_folder(parent)))]
+
+
+def zarr_files(folder: Path) -> list[Path]:
+    """Heads, and one chunk for each."""
+    return sorted(
+        file for file in folder.rglob("*") if file.is_file() and file.name in {"zarr.json", ".zarray", "0", "0.0"}
+    )

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import discoveries
@@ -158,6 +159,22 @@ def _guessed(path: Path) -> None:
     read_data(path, options=said[zlib.crc32(path.read_bytes()) % len(said)])
 
 
+def _zarr(path: Path) -> None:
+    """The array to which the mutant belongs, which takes the place of one of its files."""
+    number, content = path.read_bytes()[:1] or b"\0", path.read_bytes()[1:]
+    good = corpus.zarr_folder(place())
+    files = corpus.zarr_files(good)
+    file = files[number[0] % len(files)].relative_to(good)
+    folder = path.parent / file.parts[0]
+    shutil.copytree(good / file.parts[0], folder)
+    try:
+        (path.parent / file).write_bytes(content)
+        read_data(folder)
+        _shard(folder)
+    finally:
+        shutil.rmtree(folder)
+
+
 def _command(*words: str) -> Callable[[Path], None]:
     def call(path: Path) -> None:
         errors = io.StringIO()
@@ -214,3 +231,5 @@ READERS: dict[str, Reader] = {
     "units toml": Reader(".toml", corpus.units_toml, read_units),
     "units csv": Reader(".csv", corpus.units_csv, read_units),
 }  # fmt: skip
+if find_spec("zarr"):  # an extra
+    READERS["zarr"] = Reader(".part", lambda: corpus.zarr_parts(place()), _zarr)

@@ -14,7 +14,7 @@ from isthmus.errors import DataError
 from isthmus.tasks import read_table
 
 # what one input costs differs a hundredfold: those that take whole folders or run commands get fewer of the 2,000
-DEAR = {"run folder": 6, "sweep run": 12, "netcdf": 20, "xlsx": 40, "cost": 60}
+DEAR = {"run folder": 6, "sweep run": 12, "netcdf": 20, "xlsx": 40, "zarr": 40, "cost": 60}
 MOST = 100_000
 OTHERS = (2000 - sum(DEAR.values())) // (len(READERS) - len(DEAR))
 _CELLS = (

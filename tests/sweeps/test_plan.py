@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isthmus.errors import PlanError
+from isthmus.errors import DataError, PlanError
 from isthmus.sweeps import Plan
 from isthmus.sweeps.plan_check import checked_runs
 from isthmus.sweeps.task_fields import make_task
@@ -49,6 +49,22 @@ def test_equal_settings_have_equal_ids_however_they_are_written() -> None:
         grid={"network.seed": [0]},
     )
     assert base.runs()[0].id == written_out.runs()[0].id
+
+
+def test_a_zarr_is_a_file_of_data_and_known_by_what_is_in_it(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr", reason="the extra zarr is not installed")
+    x = np.random.default_rng(0).normal(size=(30, 3))
+    zarr.create_array(tmp_path / "x.zarr", data=x, chunks=(10, 3))
+    plan = Plan({"file": str(tmp_path / "x.zarr"), "target": "c3"}, NETWORK, TRAINING, grid={"seed": [0]})
+    run = plan.runs()[0]
+    assert np.array_equal(make_task(run.settings["task"], run.source).x, x[:, :2])
+    shutil.move(tmp_path / "x.zarr", tmp_path / "moved.zarr")
+    assert replace(plan, task={**plan.task, "file": str(tmp_path / "moved.zarr")}).runs()[0].id == run.id
+    shutil.move(tmp_path / "moved.zarr", tmp_path / "x.zarr")
+    shutil.copy(tmp_path / "x.zarr" / "c" / "0" / "0", tmp_path / "x.zarr" / "c" / "1" / "0")
+    with pytest.raises(DataError, match=r"x.zarr: is not the file of the plan"):
+        make_task(run.settings["task"], run.source)
+    assert plan.runs()[0].id != run.id
 
 
 @pytest.mark.parametrize(

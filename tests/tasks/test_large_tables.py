@@ -3,6 +3,7 @@
 import os
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from isthmus.errors import DataError
 from isthmus.tasks import read_table
 from isthmus.tasks.arrays import check_finite, chosen_rows, constant_columns, in_parts
-from isthmus.tasks.mapped import is_on_disk, mapped, on_disk
+from isthmus.tasks.mapped import filled_on_disk, is_on_disk, mapped, on_disk
 from isthmus.tasks.table_options import TableOptions
 from isthmus.tasks.task import Task
 
@@ -147,6 +148,24 @@ def test_a_disk_without_room_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         DataError, match=r"t: needs .* of disk in .* Take fewer rows or columns, or name another folder"
     ):
         on_disk([], (2**50, 3), "t")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems say elsewhere what is in memory")
+def test_parts_in_any_order_do_not_stay_in_memory() -> None:
+    resident: list[int] = []
+    shape = (1_000_000, 8)
+
+    def parts() -> Iterator[tuple[tuple[slice, ...], np.ndarray]]:
+        for column in range(8):
+            resident.append(int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
+            yield (slice(0, 1_000_000), slice(column, column + 1)), np.full((1_000_000, 1), float(column))
+
+    found = filled_on_disk(parts(), shape, np.dtype(np.float64), "t")
+    assert is_on_disk(found)
+    assert all((part == np.arange(8.0)).all() for part in in_parts(found))
+    assert max(resident) - resident[0] < 32e6
+    with pytest.raises(DataError, match="t: needs .* of disk"):
+        filled_on_disk([], (2**50, 3), np.dtype(np.float64), "t")
 
 
 def test_rows_on_disk_are_looked_at_and_chosen_as_rows_in_memory() -> None:

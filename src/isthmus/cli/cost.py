@@ -20,7 +20,7 @@ class CostKind(StrEnum):
 
 
 def cost(
-    matrix: Annotated[Path, typer.Argument(help="A .csv, .tsv, .npy or .npz file with one matrix.")],
+    matrix: Annotated[Path, typer.Argument(help="A .csv, .tsv, .npy, .npz or zarr with one matrix.")],
     depth: Annotated[int, typer.Option(min=1, max=2**53, help="Weight matrices, or residual blocks.")],
     kind: Annotated[CostKind, typer.Option(help="Linear networks: plain, diagonal, residual with blocks of 1 or 2.")],
     residual_weight: Annotated[float | None, typer.Option(help="Weight of the blocks in a resnet; default 1.")] = None,

@@ -15,17 +15,15 @@ from isthmus.cli.run_folder import builtin_name
 from isthmus.discovery.data.column_summary import column_summary
 from isthmus.errors import DataError, DataWarning, outside
 from isthmus.tasks import Kind, Task, builtin
+from isthmus.tasks.array_files import is_archive
 from isthmus.tasks.arrays import check_rows, counted, listing
-from isthmus.tasks.door import is_folder
 from isthmus.tasks.files import columns_beside, columns_like, read_table
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.names import names_in, quoted
-from isthmus.tasks.picture_listing import listed
+from isthmus.tasks.picture_listing import is_picture_folder, listed
 from isthmus.tasks.table_options import AS_IT_COMES, TableOptions
 from isthmus.tasks.written_units import WrittenUnits
 from isthmus.training.losses import CROSS_ENTROPY, Loss, known, loss_argument
-
-_OWN_TARGETS = (".npz",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +220,7 @@ def files_of_rows(data: str) -> tuple[str, ...]:
     Raises:
         DataError: there are no pictures in it.
     """
-    return listed(Path(data)).files if builtin_name(data) is None and is_folder(data) else ()
+    return listed(Path(data)).files if builtin_name(data) is None and is_picture_folder(data) else ()
 
 
 def builtin_task(data: str, *, seed: int = 0) -> Task | None:
@@ -313,7 +311,7 @@ def _note(data: str, choice: TargetChoice, task: Task) -> str | None:
         return f"{data}: the {shown} are the classes of the pictures; --autoencode leaves them alone."
     if task.kind is not Kind.AUTOENCODING:
         return None
-    what = "has no y" if Path(data).suffix.lower() in _OWN_TARGETS else "no --target, --classes or --autoencode given"
+    what = "has no y" if is_archive(Path(data)) else "no --target, --classes or --autoencode given"
     num = task.x.shape[1]
     what_is = "the pictures are" if task.row_names else "the one column is" if num == 1 else f"all {num} columns are"
     return f"{data}: {what}, so {what_is} autoencoded (the rank of the data themselves)."

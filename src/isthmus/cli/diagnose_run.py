@@ -32,8 +32,9 @@ from isthmus.networks.devices import device_argument
 from isthmus.reports import block_table, cut_table, report, short_layer_table, verdict_of
 from isthmus.reports.tables import TableText
 from isthmus.tasks import Kind, read_table
+from isthmus.tasks.array_files import is_archive
 from isthmus.tasks.arrays import check_same_length, counted
-from isthmus.tasks.door import is_folder
+from isthmus.tasks.picture_listing import is_picture_folder
 from isthmus.training import Limits
 from isthmus.writing.atomic import write_text
 
@@ -147,7 +148,7 @@ def diagnosis_data(data: str, model: LoadedModel, *, target: str | None, classes
         if by_name is not None:
             return DiagnosisData(by_name)
         return DiagnosisData(model_rows(data, model), whole_numbers(Path(data)))
-    if builtin_name(data) is not None or Path(data).suffix.lower() == ".npz":
+    if builtin_name(data) is not None or is_archive(Path(data)):
         if choice.target not in {(), (OWN_TARGETS,)} or choice.classes not in {None, OWN_TARGETS}:
             raise DataError(f"{data}: has its own targets, called y. Give --target y, or --classes y.")
         x, y = model_rows(data, model), _own_targets(data, as_classes=choice.classes is not None)
@@ -155,7 +156,7 @@ def diagnosis_data(data: str, model: LoadedModel, *, target: str | None, classes
         return DiagnosisData(x, whole_numbers(Path(data)), y)
     task = read_table(data, target=choice.target, classes=choice.classes, drop_constant=False)
     # pictures have the shape that the module takes, and what a table tells of them is no input
-    x = model_rows(data, model) if model.input_names or is_folder(data) else torch.from_numpy(np.array(task.x))
+    x = model_rows(data, model) if model.input_names or is_picture_folder(data) else torch.from_numpy(np.array(task.x))
     assert task.y is not None
     y = task.y.argmax(1) if task.kind is Kind.CLASSIFICATION else task.y
     return DiagnosisData(x, None, torch.from_numpy(y))

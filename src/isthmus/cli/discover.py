@@ -45,7 +45,7 @@ class DiscoverRequest:
     data: Annotated[
         str,
         typer.Argument(
-            help="A table (.csv, .tsv, .txt, .xlsx, .parquet), .npy, .npz, a folder of pictures, or builtin:NAME."
+            help="A table (.csv, .tsv, .txt, .xlsx, .parquet), .npy, .npz, zarr, a folder of pictures, or builtin:NAME."
         ),
     ]
     target: Annotated[str | None, typer.Option(help="Columns to predict as numbers: COL,COL; or a file of them.")] = (

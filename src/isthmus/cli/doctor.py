@@ -11,7 +11,7 @@ from isthmus.cli.voice import tell
 
 _PACKAGES = (
     "torch", "numpy", "scipy", "scikit-learn", "pandas", "xarray", "safetensors", "matplotlib", "typer",
-    "rich", "pyarrow", "openpyxl", "onnx", "pint", "dask",
+    "rich", "pyarrow", "openpyxl", "zarr", "onnx", "pint", "dask",
 )  # fmt: skip
 
 

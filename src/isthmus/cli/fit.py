@@ -25,7 +25,10 @@ class FitRequest:
     """
 
     data: Annotated[
-        str, typer.Argument(help="A .npy or .parquet file, whose rows each process reads for itself, or builtin:NAME.")
+        str,
+        typer.Argument(
+            help="A .npy, .parquet or zarr array, whose rows each process reads for itself, or builtin:NAME."
+        ),
     ]
     ridge: Annotated[float, typer.Option(help="Penalty of the squared norm of all parameters.")]
     target: Target = None

@@ -15,17 +15,17 @@ from isthmus.discovery.files.models import LoadedModel
 from isthmus.errors import DataError
 from isthmus.networks.copies import on_copy
 from isthmus.tasks import read_table
-from isthmus.tasks.array_files import arrays_of
+from isthmus.tasks.array_files import arrays_of, is_archive, kind_of_array
 from isthmus.tasks.arrays import check_finite
-from isthmus.tasks.door import is_folder
 from isthmus.tasks.picture_folders import picture_folder
+from isthmus.tasks.picture_listing import is_picture_folder
 
 
 def model_rows(data: str, model: LoadedModel) -> Tensor:
     """The samples of DATA, first dimension the samples, float64.
 
-    An .npy or .npz of more than two dimensions (images, sequences) keeps its shape. Pictures in a folder are numbers
-    from 0 to 1, (n, bands, height, width), or rows where the module takes rows; anything else is a table.
+    A .npy, .npz or zarr array of more than two dimensions (images, sequences) keeps its shape. Pictures in a folder are
+    numbers from 0 to 1, (n, bands, height, width), or rows where the module takes rows; anything else is a table.
 
     Raises:
         DataError: the data cannot be read, have NaN, or lack columns of the run that the model comes from.
@@ -34,7 +34,7 @@ def model_rows(data: str, model: LoadedModel) -> Tensor:
         return torch.from_numpy(np.array(rows_like(data, model.input_names, model.columns)))
     if (task := builtin_task(data)) is not None:
         return torch.from_numpy(np.array(task.x))
-    if is_folder(data):
+    if is_picture_folder(data):
         return _pictures(Path(data), model)
     array = _many_dimensions(Path(data))
     if array is not None:
@@ -47,7 +47,7 @@ def model_rows(data: str, model: LoadedModel) -> Tensor:
 def module_rows(command: str, data: str, model: LoadedModel) -> Tensor:
     """The samples of DATA in the module's own type; whole numbers as such (tokens) where it takes only those.
 
-    Of an .npz without x the array that has the name of the module's first input.
+    Of an .npz or a group of zarr without x the array that has the name of the module's first input.
 
     Raises:
         DataError: as for `model_rows`. ShapeError: fewer than 2 samples.
@@ -60,9 +60,9 @@ def module_rows(command: str, data: str, model: LoadedModel) -> Tensor:
 
 
 def named_arrays(path: Path) -> dict[str, Tensor] | None:
-    """The arrays of an .npz without x, by name; None for anything else."""
+    """The arrays of an .npz or a group of zarr without x, by name; None for anything else."""
     arrays = own_arrays(path)
-    if not arrays or path.suffix.lower() != ".npz" or "x" in arrays:
+    if not arrays or "x" in arrays or not is_archive(path):
         return None
     found: dict[str, Tensor] = {}
     for name, array in arrays.items():
@@ -95,12 +95,12 @@ def whole_numbers(path: Path) -> Tensor | None:
 
 
 def own_arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an .npy (called x) or .npz; nothing for other files, and where there is none, which `tasks` says.
+    """The arrays of a .npy (called x), .npz or zarr; nothing for other files, and where there is none: `tasks` says so.
 
     Raises:
         DataError: it cannot be read.
     """
-    return arrays_of(path) if path.suffix.lower() in {".npy", ".npz"} else {}
+    return arrays_of(path) if kind_of_array(path) in {".npy", ".npz", ".zarr"} else {}
 
 
 def _many_dimensions(path: Path) -> np.ndarray | None:

@@ -3,6 +3,7 @@
 Making and reading tasks: `tasks`. The keys of networks and training: `fields`.
 """
 
+import hashlib
 import inspect
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -15,6 +16,7 @@ from isthmus.networks.argument_fields import Field, choice, listed, optional, re
 from isthmus.sweeps.fields import Settings, canonical, shown, unknown
 from isthmus.tasks import BUILTIN, Task, builtin, read_table
 from isthmus.tasks.table_options import TableOptions
+from isthmus.tasks.zarr_folders import is_zarr
 
 _FILE: Mapping[str, Field] = {
     "file": words(),
@@ -64,9 +66,9 @@ def canonical_task(given: Mapping[str, object], *, where: str, folder: Path) -> 
 
 
 def _is_file(path: Path) -> bool:
-    """Whether it is one, and no device or folder; a name that no file can have is none."""
+    """Whether it is one, or a zarr, and no device or other folder; a name that no file can have is none."""
     try:
-        return path.is_file()
+        return path.is_file() or is_zarr(path)
     except (OSError, ValueError):
         return False
 
@@ -89,12 +91,26 @@ def _field(parameter: inspect.Parameter) -> Field:
 
 
 def _checksum(path: Path) -> str:
-    return _cached_checksum(str(path), path.stat().st_size, path.stat().st_mtime_ns)
+    files = _files(path)
+    return _cached_checksum(str(path), tuple((file.stat().st_size, file.stat().st_mtime_ns) for file in files))
 
 
 @lru_cache(maxsize=64)
-def _cached_checksum(path: str, _size: int, _changed: int) -> str:
-    return checksum(Path(path))
+def _cached_checksum(path: str, _states: tuple[tuple[int, int], ...]) -> str:
+    return _content(Path(path))
+
+
+def _files(path: Path) -> list[Path]:
+    """The file itself, or those of a zarr."""
+    return sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+
+
+def _content(path: Path) -> str:
+    """The checksum of a file, or of the names and checksums of the files of a zarr."""
+    if not path.is_dir():
+        return checksum(path)
+    lines = (f"{file.relative_to(path).as_posix()}\0{checksum(file)}\n" for file in _files(path))
+    return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def make_task(settings: Mapping[str, object], source: str | None) -> Task:
@@ -136,7 +152,7 @@ def check_source(settings: Mapping[str, object], source: str | None) -> None:
     if "sha256" not in settings:
         return
     path = Path(str(source))
-    if not path.is_file():
+    if not _is_file(path):
         raise DataError(f"{path}: no such file. Put the task's file at this path on every worker.")
-    if checksum(path) != settings["sha256"]:
+    if _content(path) != settings["sha256"]:
         raise DataError(f"{path}: is not the file of the plan, its checksum differs. Copy it again.")

@@ -1,12 +1,13 @@
-"""Arrays in .npy and .npz files, their sizes known before anything is unpacked. What they mean: `files`, `matrices`.
+"""Arrays in .npy and .npz files, their sizes known before anything is unpacked, and in zarr folders: `zarr_folders`.
 
-Nothing is ever unpickled. A header is believed only as far as the file is long enough and there is memory for it.
+Nothing is ever unpickled. A header is believed only as far as the file is long enough and there is memory for it. What
+arrays mean: `files`, `matrices`.
 """
 
 import math
 import warnings
 import zipfile
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -18,6 +19,7 @@ from isthmus.errors import DataError
 from isthmus.tasks.door import through_door
 from isthmus.tasks.memory import check_memory
 from isthmus.tasks.names import shown
+from isthmus.tasks.zarr_folders import EXTENSION, ZarrFolder, checked_data, is_array, is_zarr
 
 _ARCHIVES = (b"PK\x03\x04", b"PK\x05\x06")
 _LARGEST_SIDE = 2**62
@@ -28,7 +30,10 @@ class ArrayFile:
 
     Attributes:
         names: of the arrays in it; a .npy holds one, called x.
+        instead: what to do where an array is missing.
     """
+
+    instead = "Save x (and y) in it"
 
     def __init__(self, stream: IO[bytes], path: Path) -> None:
         self._stream, self._path = stream, path
@@ -39,11 +44,6 @@ class ArrayFile:
         self._archive = zipfile.ZipFile(stream) if start in _ARCHIVES else None
         members = ["x"] if self._archive is None else [name.removesuffix(".npy") for name in self._archive.namelist()]
         self.names = tuple(dict.fromkeys(members))
-
-    @property
-    def names_in_words(self) -> str:
-        """The first of them, as one line can say them: an archive may call its members anything."""
-        return ", ".join(map(shown, self.names[:20])) or "nothing"
 
     def read(self, name: str) -> np.ndarray:
         """The array called `name`.
@@ -61,14 +61,36 @@ class ArrayFile:
 
 
 @contextmanager
-def opened_arrays(path: Path) -> Generator[ArrayFile]:
-    """The arrays of a .npy or .npz file; inside `through_door`, which tells what goes wrong."""
-    with path.open("rb") as stream:
-        yield ArrayFile(stream, path)
+def opened_arrays(path: Path) -> Generator[ArrayFile | ZarrFolder]:
+    """The arrays of a .npy, an .npz or a zarr folder; inside `through_door`, which tells what goes wrong."""
+    if is_zarr(path):
+        yield ZarrFolder(path)
+    else:
+        with path.open("rb") as stream:
+            yield ArrayFile(stream, path)
+
+
+def is_archive(path: Path) -> bool:
+    """Whether it holds arrays by name: an .npz, or a group of zarr.
+
+    Raises:
+        DataError: a zarr folder of which neither can be said.
+    """
+    return not is_array(path) if is_zarr(path) else path.suffix.lower() == ".npz"
+
+
+def kind_of_array(path: Path) -> str:
+    """`.npy`, `.npz` or `.zarr`, which a zarr array inside a folder is too; or another extension."""
+    return EXTENSION if is_zarr(path) else path.suffix.lower()
+
+
+def names_in_words(names: Sequence[str]) -> str:
+    """The first of them, as one line can say them: an archive may call its members anything."""
+    return ", ".join(map(shown, names[:20])) or "nothing"
 
 
 def arrays_of(path: Path) -> dict[str, np.ndarray]:
-    """All arrays of a .npy (called x) or .npz.
+    """All arrays of a .npy or a zarr array (called x), of an .npz or of a group of zarr.
 
     Raises:
         DataError: the file cannot be read.
@@ -78,7 +100,7 @@ def arrays_of(path: Path) -> dict[str, np.ndarray]:
         with opened_arrays(place) as file:
             return {name: file.read(name) for name in file.names}
 
-    return through_door(path, read, kind=path.suffix.lower())
+    return through_door(path, read, kind=kind_of_array(path), check=checked_data)
 
 
 def mapped_array(path: Path) -> np.ndarray:

@@ -28,6 +28,7 @@ def through_door(
     kind: str,
     remedy: str = "Write the file again.",
     error: type[IsthmusError] = DataError,
+    check: Callable[..., Path] | None = None,
 ) -> T:
     """`read(path)`, with whatever it throws as one line that says which file, why and what to do.
 
@@ -40,11 +41,12 @@ def through_door(
         kind: what it is read as, for the error: ".csv", "netCDF".
         remedy: what to do about a file that cannot be read, a sentence.
         error: the type to raise.
+        check: what takes path and `error` in the place of `checked_file`, where a folder may be meant.
 
     Raises:
         DataError: no such file, a folder or a device, or one that cannot be read; or of the type `error`.
     """
-    place = checked_file(path, error=error)
+    place = (check or checked_file)(path, error=error)
     try:
         return read(place)
     except IsthmusError:

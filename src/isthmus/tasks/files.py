@@ -26,7 +26,6 @@ from isthmus.tasks.columns import (
     one_hot_as,
     target_columns,
 )  # fmt: skip
-from isthmus.tasks.door import is_folder
 from isthmus.tasks.formats import Content, WantedColumns, opened_content, read_content, say_unused
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.large_tables import Inputs, LargeTable
@@ -34,6 +33,7 @@ from isthmus.tasks.missing import filled
 from isthmus.tasks.names import found_names, quoted
 from isthmus.tasks.picture_folders import PictureFolder, picture_folder
 from isthmus.tasks.picture_labels import labelled_folder
+from isthmus.tasks.picture_listing import is_picture_folder
 from isthmus.tasks.table_options import AS_IT_COMES, TableOptions
 from isthmus.tasks.target_files import targets_apart, targets_of
 from isthmus.tasks.task import Kind, Task
@@ -54,19 +54,19 @@ def read_table(
 ) -> Task:
     """The data of a file, or of a folder of pictures, as a task: autoencoding unless it has targets, or some are named.
 
-    Text in input columns becomes one 0/1 column per value, and constant input columns are dropped; a `DataWarning` says
-    so. A table whose first row is all numbers has no header, and its columns are called c1, c2, ... as those of arrays
-    are (first row 0, 1, 2, ...: a header). An .npz holds `x` and may hold `y`. Of a folder every picture is a row of
-    pixels between 0 and 1; pictures that lie in several folders in it have these as classes, the column "folder", and
-    one table beside them has further columns, one of which holds their names.
+    Text in input columns becomes one 0/1 column per value, and constant input columns are dropped; a `DataWarning`
+    says so. A table whose first row is all numbers has no header, and its columns are called c1, c2, ... as those of
+    arrays are (first row 0, 1, 2, ...: a header). An .npz, or a group of zarr, holds `x` and may hold `y`. Of a
+    folder every picture is a row of pixels between 0 and 1; pictures that lie in several folders in it have these as
+    classes, the column "folder", and one table beside them has further columns, one of which holds their names.
 
     Args:
         path: .csv, .tsv, .txt or .dat, also packed (.csv.gz), .xlsx (needs openpyxl), .parquet (needs pyarrow), .npy,
-            .npz, or a folder of pictures of one size and kind.
+            .npz, a zarr folder (needs zarr), or a folder of pictures of one size and kind.
         target: the columns to predict as numbers; all others are inputs. Names that a comma had cut are put together.
             Or one file, all of whose columns are predicted: its rows are those of the data (`y.npy`); of a folder of
             pictures it is the table that tells of them.
-        classes: the one column whose values are classes to predict; `"y"` for the `y` of an .npz. Or such a file.
+        classes: the one column whose values are classes to predict; `"y"` for the `y` of an .npz or a group. Or a file.
         autoencode: reconstruct the inputs, also where the file holds a `y`.
         groups: the column of labels, numbers or text, whose rows belong together; it is no input.
         aside: columns that are neither inputs nor targets.
@@ -152,13 +152,13 @@ def _opened(
         as_classes: which of the two; None where the targets are not looked at.
         is_apart: whether targets that the file keeps apart may be meant.
     """
-    if is_folder(path):
+    if is_picture_folder(path):
         return labelled_folder(path, options, (*chosen, *others)), None
     content = opened_content(path, WantedColumns(options))
     apart = targets_apart(chosen, content.names, path, options, as_classes=as_classes)
     if apart is None:  # else the options may be those of the other file
         say_unused(path, options)
-        if isinstance(content, Content) and is_apart:
+        if is_apart:
             apart = targets_of(chosen, content.names, content.apart, path, as_classes=bool(as_classes))
     if not options.drop_missing or not isinstance(content, Content):
         return content, apart
@@ -192,7 +192,7 @@ def columns_like(
         DataError: the file cannot be read, a cell is no number where there were numbers, or a value never seen.
     """
     path = Path(path)
-    if is_folder(path):
+    if is_picture_folder(path):
         return _pixels_like(picture_folder(path), wanted, recorded)
     say_unused(path, options)
     texts = {column.column for column in recorded if column.made is Made.ONE_HOT}

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from isthmus.errors import DataError, DataWarning, outside
-from isthmus.tasks.array_files import opened_arrays
+from isthmus.tasks.array_files import is_archive, names_in_words, opened_arrays
 from isthmus.tasks.arrays import as_samples, check_same_length, counted
 from isthmus.tasks.cells import CellProblem
 from isthmus.tasks.columns import ColumnError, check_present, input_columns
 from isthmus.tasks.dialects import TEXT_EXTENSIONS
-from isthmus.tasks.door import checked_file, through_door
-from isthmus.tasks.large_tables import Inputs, LargeTable, large_table
+from isthmus.tasks.door import through_door
+from isthmus.tasks.large_tables import Inputs, LargeArray, LargeTable, large_table
 from isthmus.tasks.missing import complete_rows, filled
 from isthmus.tasks.names import checked_names, found_names
 from isthmus.tasks.parquet import read_parquet
@@ -25,6 +25,7 @@ from isthmus.tasks.spreadsheets import read_spreadsheet
 from isthmus.tasks.table_options import AS_IT_COMES, TableOptions
 from isthmus.tasks.text_lines import PACKED
 from isthmus.tasks.text_tables import Lines, read_text_table, with_plain_numbers
+from isthmus.tasks.zarr_folders import EXTENSION, checked_data, is_zarr
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +34,7 @@ class Content:
 
     Attributes:
         table: its columns.
-        apart: the targets that it keeps apart from them (`y` of an .npz).
+        apart: the targets that it keeps apart from them (`y` of an .npz, or of a group of zarr).
         lines: where its rows stand, if it is text or a sheet.
         rows: which of the rows of the file these are; None for all.
         total: how many rows the file has, where some are left out.
@@ -107,7 +108,9 @@ def _with_plain_numbers(
 
 def _array(path: Path, wanted: WantedColumns) -> Content:
     may_lack = wanted.options.drop_missing or wanted.options.impute
-    return through_door(path, lambda place: _read_arrays(place, may_lack=may_lack), kind=path.suffix.lower())
+    return through_door(
+        path, lambda place: _read_arrays(place, may_lack=may_lack), kind=extension_of(path), check=checked_data
+    )
 
 
 FORMATS: dict[str, Callable[[Path, WantedColumns], Content]] = {
@@ -115,6 +118,7 @@ FORMATS: dict[str, Callable[[Path, WantedColumns], Content]] = {
     **dict.fromkeys((extension + PACKED for extension in TEXT_EXTENSIONS), _text),
     ".xlsx": _spreadsheet,
     ".parquet": _parquet,
+    EXTENSION: _array,
     ".npy": _array,
     ".npz": _array,
 }
@@ -123,7 +127,9 @@ _HINT = "Check the path, or use builtin:NAME for data that come along."
 
 
 def extension_of(path: Path) -> str:
-    """`.csv`, or `.csv.gz` of a packed file."""
+    """`.csv`, or `.csv.gz` of a packed file; `.zarr` also of an array in a folder of any name."""
+    if is_zarr(path):
+        return EXTENSION
     return "".join(path.suffixes[-2:] if path.suffix.lower() == PACKED else path.suffixes[-1:]).lower()
 
 
@@ -137,9 +143,11 @@ def opened_content(path: Path, wanted: WantedColumns) -> Content | LargeTable:
     # which rows and values are missing, and what texts are numbers, only the whole table says
     if options.drop_missing or options.impute or (options.decimal and extension_of(path) == ".parquet"):
         return read_content(path, wanted)
-    large = large_table(checked_file(path, hint=_HINT), path.suffix.lower())
+    large = large_table(checked_data(path, hint=_HINT), extension_of(path))
     if large is None:
         return read_content(path, wanted)
+    if isinstance(large, LargeArray) and is_archive(path):
+        large.apart = through_door(path, _targets_beside, kind=EXTENSION, check=checked_data)
     left = found_names(options.leave_out, large.names)
     check_present(large.names, left, str(path))
     return large
@@ -163,12 +171,12 @@ def read_content(path: Path, wanted: WantedColumns) -> Content:
     Raises:
         DataError: it is no file of a known format, cannot be read, or has no rows.
     """
-    checked = checked_file(path, hint=_HINT)
+    checked = checked_data(path, hint=_HINT)
     extension = extension_of(path)
     if extension not in FORMATS:
         stack = " Of pictures pass the folder in which they lie." if extension in PICTURES else ""
         raise DataError(f"{path}: unknown extension {extension!r}. Use one of {', '.join(EXTENSIONS)}.{stack}")
-    if checked.stat().st_size == 0:
+    if extension != EXTENSION and checked.stat().st_size == 0:
         raise DataError(f"{path}: the file is empty. Pass a file with at least one row.")
     content = FORMATS[extension](path, wanted)
     if len(content.table) == 0:
@@ -181,16 +189,16 @@ def read_content(path: Path, wanted: WantedColumns) -> Content:
 def _read_arrays(path: Path, *, may_lack: bool) -> Content:
     with opened_arrays(path) as file:
         if "x" not in file.names:
-            raise DataError(f"{path}: holds no array x, but {file.names_in_words}. Save x (and y) in it.")
+            raise DataError(f"{path}: holds no array x, but {names_in_words(file.names)}. {file.instead}.")
         # an archive tells which of its arrays it is
         x = file.read("x")
         y = file.read("y") if "y" in file.names else None
-        if x.ndim > 2 and path.suffix.lower() != ".npz":  # noqa: PLR2004 - rows and columns; archives are of images
+        if x.ndim > 2 and not is_archive(path):  # noqa: PLR2004 - rows and columns; archives are of images
             was = (
                 f"of shape {x.shape} was flattened to {len(x)} rows of {counted(x[0].size if len(x) else 0, 'column')}"
             )
             warnings.warn(f"{path}: {was}.", DataWarning, stacklevel=outside())
-        where = f"{path}, x" if len(file.names) > 1 or path.suffix.lower() == ".npz" else str(path)
+        where = f"{path}, x" if len(file.names) > 1 or is_archive(path) else str(path)
         table = pd.DataFrame(_samples(x, where, may_lack=may_lack))
     table.columns = [f"c{i}" for i in range(1, table.shape[1] + 1)]
     return Content(table) if y is None else Content(table, _targets(y, f"{path}, y", may_lack=may_lack))
@@ -213,8 +221,14 @@ def _samples(array: np.ndarray, where: str, *, may_lack: bool) -> np.ndarray:
     return samples
 
 
+def _targets_beside(path: Path) -> pd.DataFrame | None:
+    """The array y beside an x that stays on disk."""
+    with opened_arrays(path) as file:
+        return _targets(file.read("y"), f"{path}, y", may_lack=False) if "y" in file.names else None
+
+
 def _targets(y: np.ndarray, where: str, *, may_lack: bool) -> pd.DataFrame:
-    """The array y of an .npz as columns."""
+    """The array y of an .npz, or of a group of zarr, as columns."""
     if y.dtype.kind in "US":
         if y.ndim == 0 or y.size != len(y):
             raise DataError(f"{where}: needs one text per row, got shape {y.shape}. Save it as one column.")

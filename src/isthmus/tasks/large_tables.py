@@ -1,9 +1,10 @@
-"""Tables too large for memory, .npy and .parquet, whose inputs stay on disk. Tables that fit: `formats`.
+"""Tables too large for memory, .npy, zarr and .parquet, whose inputs stay on disk. Tables that fit: `formats`.
 
-Inputs are mapped, or written as they are read to a file without a name. Targets, labels and columns of text are read
-whole, one column at a time; what is refused, and what is said, is that of a table that fits.
+Inputs are mapped, or written as they are read (zarr: unpacked) to a file without a name. Targets, labels and columns of
+text are read whole, one column at a time; what is refused, and what is said, is that of a table that fits.
 """
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.mapped import mapped, on_disk
 from isthmus.tasks.memory import check_memory, memory_limit
 from isthmus.tasks.parquet import as_series, opened_parquet, plain_columns, row_names, say_left_out
+from isthmus.tasks.zarr_folders import EXTENSION, ZarrFolder, checked_data
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -40,8 +42,10 @@ def large_table(path: Path, extension: str) -> "LargeTable | None":
     Raises:
         DataError: the file cannot be read.
     """
-    opened = {".npy": _opened_array, ".parquet": _opened_table}.get(extension)
-    return through_door(path, opened, kind=extension) if opened and path.stat().st_size else None
+    opened = {".npy": _opened_array, ".parquet": _opened_table, EXTENSION: _opened_zarr}.get(extension)
+    if not opened or not (extension == EXTENSION or path.stat().st_size):
+        return None
+    return through_door(path, opened, kind=extension, check=checked_data)
 
 
 def is_large(rows: int, columns: int) -> bool:
@@ -62,15 +66,33 @@ def _opened_array(path: Path) -> "LargeArray | None":
         return LargeArray(path, mapped(stream, found.dtype, found.shape, offset=found.offset, order=order))
 
 
-class LargeArray:
-    """A .npy of samples as rows; columns are called c1, c2, ..."""
+def _opened_zarr(path: Path) -> "LargeArray | None":
+    folder = ZarrFolder(path)
+    if "x" not in folder.names:
+        return None
+    array = folder.array("x")
+    rows, columns = array.shape[0], math.prod(array.shape[1:])
+    is_packed = math.prod(array.shape) * array.dtype.itemsize > PACKED * array.packed_size
+    if not rows or not is_large(rows, columns) or is_packed:
+        return None
+    array.say_missing()
+    return LargeArray(path, array.on_disk(), member="x" if folder.is_archive else "")
 
-    def __init__(self, path: Path, array: np.ndarray) -> None:
+
+class LargeArray:
+    """A .npy or zarr of samples as rows; columns are called c1, c2, ...
+
+    Attributes:
+        apart: the targets that it keeps apart from them.
+    """
+
+    def __init__(self, path: Path, array: np.ndarray, *, member: str = "") -> None:
+        self.apart: pd.DataFrame | None = None
         self._array = array.reshape(len(array), -1)
-        if array.ndim > _TABLE:
+        if array.ndim > _TABLE and not member:
             was = f"of shape {array.shape} was flattened to {len(array)} rows of {self._array.shape[1]} columns"
             warnings.warn(f"{path}: {was}.", DataWarning, stacklevel=outside())
-        check_finite(self._array, str(path))
+        check_finite(self._array, f"{path}, {member}" if member else str(path))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -105,7 +127,13 @@ def _opened_table(path: Path) -> "LargeParquet | None":
 
 
 class LargeParquet:
-    """A .parquet file, read by so many rows at a time."""
+    """A .parquet file, read by so many rows at a time.
+
+    Attributes:
+        apart: None, as it keeps no targets apart.
+    """
+
+    apart = None
 
     def __init__(self, path: Path, file: "ParquetFile") -> None:
         self._path, self._file = path, file

@@ -3,6 +3,7 @@
 Which tables are taken so: `large_tables`. Who goes over them part by part: `arrays`.
 """
 
+import math
 import mmap
 import platform
 import shutil
@@ -21,6 +22,7 @@ from isthmus.tasks.memory import in_words
 _KNOWN = sys.platform == "linux" and platform.machine() in {"x86_64", "aarch64"}
 _UNRESERVED: int = getattr(mmap, "MAP_NORESERVE", 0x4000 if _KNOWN else 0)
 _DISK = 0.9  # of what is free there, that a table may take
+_ZEROS = 2**23  # bytes that are written at once
 
 
 class Pages(mmap.mmap):
@@ -70,6 +72,36 @@ def _pages(array: object) -> Pages | None:
     return array if isinstance(array, Pages) else None
 
 
+def filled_on_disk(
+    parts: Iterable[tuple[tuple[slice, ...], np.ndarray]], shape: tuple[int, ...], dtype: np.dtype, where: str
+) -> np.ndarray:
+    """Numbers that come in any order, each part with its place, in a file of their own as `on_disk` makes it.
+
+    Args:
+        parts: of the array.
+        shape: of it, with one number at least.
+        dtype: of it.
+        where: what an error calls it.
+
+    Raises:
+        DataError: the disk has no room for it.
+    """
+    size = math.prod(shape) * dtype.itemsize
+    _check_disk(size, where)
+    with tempfile.TemporaryFile() as stream:
+        for start in range(0, size, _ZEROS):  # a hole that finds no room later would end the process
+            stream.write(bytes(min(_ZEROS, size - start)))
+        stream.flush()
+        found = np.ndarray(shape, dtype, Pages(stream.fileno(), 0, access=mmap.ACCESS_WRITE))
+        step = max(_ZEROS * shape[0] // size, 1)
+        for (rows, *others), values in parts:
+            for start in range(rows.start, rows.stop, step):
+                stop = min(start + step, rows.stop)
+                found[(slice(start, stop), *others)] = values[start - rows.start : stop - rows.start]
+                let_go(found)
+        return mapped(stream, dtype, shape)
+
+
 def on_disk(parts: Iterable[np.ndarray], shape: tuple[int, int], where: str) -> np.ndarray:
     """Rows as float64 in a file of their own, which is gone with the array or the process.
 
@@ -81,15 +113,19 @@ def on_disk(parts: Iterable[np.ndarray], shape: tuple[int, int], where: str) -> 
     Raises:
         DataError: the disk has no room for it.
     """
-    folder, size = tempfile.gettempdir(), 8 * shape[0] * shape[1]
-    if size > _DISK * shutil.disk_usage(folder).free:
-        raise DataError(
-            f"{where}: needs {in_words(size)} of disk in {folder} while it is worked on, which has not that much. Take "
-            "fewer rows or columns, or name another folder with TMPDIR."
-        )
+    _check_disk(8 * shape[0] * shape[1], where)
     with tempfile.TemporaryFile() as stream:
         for part in parts:
             stream.write(np.ascontiguousarray(part, dtype=np.float64).data)
             let_go(part)
         stream.flush()
         return mapped(stream, np.dtype(np.float64), shape)
+
+
+def _check_disk(size: int, where: str) -> None:
+    folder = tempfile.gettempdir()
+    if size > _DISK * shutil.disk_usage(folder).free:
+        raise DataError(
+            f"{where}: needs {in_words(size)} of disk in {folder} while it is worked on, which has not that much. Take "
+            "fewer rows or columns, or name another folder with TMPDIR."
+        )

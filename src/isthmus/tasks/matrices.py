@@ -1,4 +1,4 @@
-"""A matrix in a file: .csv, .tsv, .npy or .npz, kept as it stands. Tables of samples: `files`.
+"""A matrix in a file: .csv, .tsv, .npy, .npz or zarr, kept as it stands. Tables of samples: `files`.
 
 Nothing is ever unpickled. Every refusal is a `DataError` of one line: which file, where in it, what to do.
 """
@@ -10,23 +10,24 @@ import numpy as np
 from jaxtyping import Float64
 
 from isthmus.errors import DataError
-from isthmus.tasks.array_files import opened_arrays
+from isthmus.tasks.array_files import kind_of_array, names_in_words, opened_arrays
 from isthmus.tasks.arrays import as_samples
-from isthmus.tasks.door import checked_file, through_door
+from isthmus.tasks.door import through_door
 from isthmus.tasks.memory import check_memory
+from isthmus.tasks.zarr_folders import checked_data
 
-EXTENSIONS = (".csv", ".tsv", ".npy", ".npz")
+EXTENSIONS = (".csv", ".tsv", ".npy", ".npz", ".zarr")
 _BYTES_PER_CELL = 120  # a short text and its place in a list
 
 
 def read_matrix(path: str | Path) -> Float64[np.ndarray, "d_out d_in"]:
     """The matrix in a file, rows as they stand there.
 
-    A .csv or .tsv holds one row per line; a first line without any number is a header. An .npz holds one array, or
-    several of which one is called x. One dimension becomes one column.
+    A .csv or .tsv holds one row per line; a first line without any number is a header. An .npz, or a group
+    of zarr, holds one array, or several of which one is called x. One dimension becomes one column.
 
     Args:
-        path: .csv (commas), .tsv, .npy or .npz.
+        path: .csv (commas), .tsv, .npy, .npz or a zarr folder.
 
     Raises:
         DataError: the file cannot be read, or holds no matrix of finite real numbers; the line says what to do.
@@ -37,15 +38,15 @@ def read_matrix(path: str | Path) -> Float64[np.ndarray, "d_out d_in"]:
     (3, 3)
     """
     path = Path(path)
-    extension = path.suffix.lower()
+    extension = kind_of_array(path)
     if extension not in EXTENSIONS:
         raise DataError(f"{path}: unknown extension {extension!r}. Use one of {', '.join(EXTENSIONS)}.")
-    checked_file(path)
+    checked_data(path)
     if extension[1] in "ct":
         separator = "\t" if extension == ".tsv" else ","
         array = through_door(path, lambda place: _read_text(place, separator), kind=extension)
     else:
-        array = through_door(path, _read_array, kind=extension)
+        array = through_door(path, _read_array, kind=extension, check=checked_data)
     if array.ndim > 2:
         raise DataError(f"{path}: holds an array of shape {array.shape}. Save one matrix, of two dimensions.")
     return as_samples(array, str(path))
@@ -54,7 +55,7 @@ def read_matrix(path: str | Path) -> Float64[np.ndarray, "d_out d_in"]:
 def _read_array(path: Path) -> np.ndarray:
     with opened_arrays(path) as file:
         if len(file.names) != 1 and "x" not in file.names:
-            raise DataError(f"{path}: holds {file.names_in_words}. Save one array, or call the matrix x.")
+            raise DataError(f"{path}: holds {names_in_words(file.names)}. Save one array, or call the matrix x.")
         return file.read(file.names[0] if len(file.names) == 1 else "x")
 
 

@@ -21,7 +21,7 @@ from isthmus.tasks.picture_folders import FOLDER, PictureFolder, picture_folder
 from isthmus.tasks.picture_listing import listed
 from isthmus.tasks.table_options import TableOptions
 
-TABLES = tuple(extension for extension in FORMATS if extension not in {".npy", ".npz"})
+TABLES = tuple(extension for extension in FORMATS if extension not in {".npy", ".npz", ".zarr"})
 _SURELY = tuple(extension for extension in TABLES if not extension.startswith((".txt", ".dat")))  # notes are .txt too
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from isthmus.errors import DataError
 from isthmus.tasks.arrays import listing
-from isthmus.tasks.door import in_one_line
+from isthmus.tasks.door import in_one_line, is_folder
 from isthmus.tasks.names import quoted
 from isthmus.tasks.picture_files import PICTURES
+from isthmus.tasks.zarr_folders import is_zarr
 
 _MADE_BY_SYSTEMS = ("thumbs.db", "desktop.ini")
 _REFUSED = ("Cc", "Cs")  # kinds of characters: no line of a table holds them
@@ -36,6 +37,11 @@ class _Level:
     pictures: list[str]
     others: list[str]
     folders: list[str]
+
+
+def is_picture_folder(path: str | Path) -> bool:
+    """Whether it is a folder in which pictures are looked for: any but those of zarr."""
+    return is_folder(path) and not is_zarr(path)
 
 
 def listed(path: Path) -> Listing:

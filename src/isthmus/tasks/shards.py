@@ -1,9 +1,10 @@
-"""Tables on disk of which a process reads some rows and never the whole: .npy (memory-mapped) and .parquet.
+"""Tables on disk of which a process reads some rows and never the whole: .npy (memory-mapped), zarr and .parquet.
 
 Whole tables of every kind, with text in their columns: `files`. Who reads which rows: `training.sharded.team`.
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Protocol, cast, runtime_checkable
@@ -13,16 +14,16 @@ import pandas as pd
 from jaxtyping import Float64
 
 from isthmus.errors import DataError
-from isthmus.tasks.array_files import mapped_array
+from isthmus.tasks.array_files import kind_of_array, mapped_array, names_in_words
 from isthmus.tasks.arrays import as_samples
 from isthmus.tasks.cells import unusable_type
 from isthmus.tasks.columns import ColumnError, check_present, sortable
-from isthmus.tasks.door import checked_file, through_door
+from isthmus.tasks.door import through_door
 from isthmus.tasks.memory import check_memory
 from isthmus.tasks.names import checked_names
 from isthmus.tasks.parquet import as_series, opened_parquet
+from isthmus.tasks.zarr_folders import EXTENSION, ZarrFolder, checked_data
 
-EXTENSIONS = (".npy", ".parquet")
 ROWS_AT_ONCE = 65_536  # of a memory-mapped array: what is copied before the next pages are touched
 
 
@@ -70,6 +71,42 @@ class MappedArray:
         for low in range(rows.start, rows.stop, ROWS_AT_ONCE):
             piece = self._array[low : min(low + ROWS_AT_ONCE, rows.stop)]
             yield pd.DataFrame(np.array(piece[:, places]), columns=list(columns))
+
+
+class ZarrRows:
+    """A zarr array of samples as rows; of its chunks those are read in which wanted rows lie."""
+
+    def __init__(self, path: Path) -> None:
+        folder = ZarrFolder(path)
+        if folder.is_archive:
+            raise DataError(f"{path}: is a group of {names_in_words(folder.names)}. Name one of them: {path}/NAME.")
+        self._path, self._array = path, folder.array("x")
+        if 0 in self._array.shape:
+            raise DataError(f"{path}: is empty, shape {self._array.shape}. Pass at least one row and one column.")
+        self._array.say_missing()
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self._array.shape[0]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(f"c{i}" for i in range(1, math.prod(self._array.shape[1:]) + 1))
+
+    def pieces(self, rows: slice, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """The rows, in order, in pieces of whole chunks."""
+        places, step = [int(name[1:]) - 1 for name in columns], self._array.rows_at_once
+        for low in range(rows.start // step * step, rows.stop, step):
+            own = slice(max(low, rows.start), min(low + step, rows.stop))
+            yield through_door(
+                self._path, partial(self._piece, own, places, columns), kind=EXTENSION, check=checked_data
+            )
+
+    def _piece(self, rows: slice, places: list[int], columns: Sequence[str], _path: Path) -> pd.DataFrame:
+        piece = self._array.read(rows)
+        return pd.DataFrame(piece.reshape(len(piece), -1)[:, places], columns=list(columns))
 
 
 class ParquetRows:
@@ -128,20 +165,23 @@ class FrameRows:
         yield self._table[list(columns)].iloc[rows]
 
 
+_OPENED: dict[str, Callable[[Path], RowSource]] = {".npy": MappedArray, ".parquet": ParquetRows, EXTENSION: ZarrRows}
+
+
 def open_rows(path: Path) -> RowSource:
     """The table in a file, nothing of which is read yet but its head.
 
     Raises:
         DataError: no such file, a file of another kind, or one that cannot be read.
     """
-    checked_file(path, hint=f"Pass a file ({', '.join(EXTENSIONS)}), or builtin:NAME.")
-    if path.suffix.lower() not in EXTENSIONS:
+    checked_data(path, hint=f"Pass a file ({', '.join(_OPENED)}), or builtin:NAME.")
+    extension = kind_of_array(path)
+    if extension not in _OPENED:
         raise DataError(
-            f"{path}: a file of which each process reads its own rows is needed ({', '.join(EXTENSIONS)}), "
+            f"{path}: a file of which each process reads its own rows is needed ({', '.join(_OPENED)}), "
             f"not {path.suffix or 'one without extension'}. Save the table as one of them."
         )
-    open_as = MappedArray if path.suffix.lower() == ".npy" else ParquetRows
-    source: RowSource = through_door(path, open_as, kind=path.suffix.lower())
+    source: RowSource = through_door(path, _OPENED[extension], kind=extension, check=checked_data)
     if source.rows == 0:
         raise DataError(f"{path}: has no rows. Pass a file with at least one row.")
     return source

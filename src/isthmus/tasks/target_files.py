@@ -40,9 +40,10 @@ def targets_apart(
     Raises:
         DataError: it cannot be read or used, or has several columns where one is needed.
     """
-    if len(asked) != 1 or asked[0] in set(columns) or extension_of(Path(asked[0])) not in FORMATS:
+    if len(asked) != 1 or asked[0] in set(columns):
         return None
-    place = next((path for path in (Path(asked[0]), data.parent / asked[0]) if path.exists()), None)
+    places = (Path(asked[0]), data.parent / asked[0])
+    place = next((path for path in places if extension_of(path) in FORMATS and path.exists()), None)
     if place is None:
         return None
     plain = replace(options, leave_out=(), units=False)
@@ -65,7 +66,7 @@ def targets_apart(
 def targets_of(
     chosen: Sequence[str], columns: Sequence[str], apart: pd.DataFrame | None, path: Path, *, as_classes: bool
 ) -> pd.DataFrame | None:
-    """Those of the targets that a file keeps apart from its columns (`y` of an .npz) that are meant; None for none.
+    """Those of the targets that a file keeps apart (`y` of an .npz or of a group) that are meant; None for none.
 
     Args:
         chosen: the targets, or the column of classes: `y` for all of them; empty for what there is.
