@@ -10,11 +10,12 @@ avx2       AVX2 in all of them
 A run that is stopped goes on with the same --out; --compare prints what is there. Exit 1 where a rank differs, or more
 than one verdict does.
 
-Answer (AMD EPYC with AVX-512, two cores that much other work kept busy, teachers of and at 852e7d3, November 2026): the
-same 48 ranks under all three, 47 of them the teacher's (rank 8 of 301 rows is read 7, with no sharp rank); one verdict
-differs: rank 7 of 335 rows with 20 % of noise is confident under native and avx2 and in doubt under oldest, where one
-dimension fewer raises the objective by 2.6 % and not by 5.6. Confident are 46, 45 and 46, in 8.5, 23.8 and 7.2 s
-(medians). At f1493130, before more was done about doubts, 29 teachers had four other verdicts under avx2.
+Answer (AMD EPYC without AVX-512, two cores with other work beside, teachers of and at 431d9548, November 2026): the
+same 48 ranks under all three, all of them the teacher's; one verdict differs: rank 8 of 776 rows with 5 % of noise is
+in doubt under native and avx2 and confident under oldest. On an Intel Xeon with AVX-512 (torch 2.11) the same 48 ranks
+again, and the verdicts of native. Confident are 46, 47, 46 and 46. At 852e7d3, on an EPYC with AVX-512: the same 48
+ranks under all three, 47 of them the teacher's, and one other verdict that differed. At f1493130, before more was done
+about doubts, 29 teachers had four other verdicts under avx2.
 """
 
 import argparse
