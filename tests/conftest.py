@@ -7,6 +7,7 @@ Besides: when garbage is looked for, the browser in which pages are tested, pict
 import functools
 import gc
 import importlib
+import logging
 import os
 import shutil
 import signal
@@ -104,6 +105,24 @@ def unshifted(pytestconfig: pytest.Config) -> None:
     """For tests that compare networks made here with those of a process of its own."""
     if pytestconfig.getoption("--seed-shift"):
         pytest.skip("the other process starts its networks where it always does")
+
+
+@pytest.fixture
+def logged() -> Iterator[list[str]]:
+    """What all loggers say while a test runs, ours from the level INFO on."""
+    said: list[str] = []
+    handler, ours = logging.Handler(), logging.getLogger("isthmus")
+    handler.emit = lambda record: said.append(record.getMessage())
+    known = [logger for logger in logging.Logger.manager.loggerDict.values() if isinstance(logger, logging.Logger)]
+    ends = [logging.getLogger(), *(logger for logger in known if not logger.propagate)]  # torch prints by itself
+    for logger in ends:
+        logger.addHandler(handler)
+    level = ours.level
+    ours.setLevel(logging.INFO)
+    yield said
+    ours.setLevel(level)
+    for logger in ends:
+        logger.removeHandler(handler)
 
 
 @pytest.fixture

@@ -36,6 +36,7 @@ def test_no_level_is_written_down() -> None:
     written = [
         f"{path.relative_to(SRC)}:{call.lineno}"
         for path in sorted(SRC.rglob("*.py"))
+        if "warnings.warn" in path.read_text()  # the others need no reading
         for call in ast.walk(ast.parse(path.read_text()))
         if isinstance(call, ast.Call) and ast.unparse(call.func) == "warnings.warn"
         if [ast.unparse(word.value) for word in call.keywords if word.arg == "stacklevel"] != ["outside()"]

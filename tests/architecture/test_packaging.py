@@ -55,7 +55,8 @@ def test_every_hook_matches_a_file_and_every_workflow_runs_the_checks() -> None:
     hooks = [
         h for repo in yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"] for h in repo["hooks"]
     ]
-    files = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("*/**/*.py")]
+    places = [place for place in ROOT.iterdir() if place.is_dir() and not place.name.startswith(".")]
+    files = [path.relative_to(ROOT).as_posix() for place in places for path in place.rglob("*.py")]
     assert [hook["id"] for hook in hooks if not any(re.search(hook["files"], name) for name in files)] == []
     for workflow in (ROOT / ".github" / "workflows").glob("*.yml"):
         steps = [s for job in yaml.safe_load(workflow.read_text())["jobs"].values() for s in job["steps"]]

@@ -131,6 +131,7 @@ def test_a_disk_that_fills_up_is_one_line(
     assert "report.html: No space left on device" in line_of(capsys.readouterr().err)
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_run_writes_its_folder_and_says_its_verdict(
     table: Path, tmp_path: Path, answers: list[dict[str, object]], capsys: pytest.CaptureFixture[str]
 ) -> None:

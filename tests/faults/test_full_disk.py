@@ -5,64 +5,65 @@ Sweeps on a full disk: `test_sweep_faults`.
 
 import errno
 import os
+import resource
 import subprocess
 import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+import discoveries
 import isthmus
-from command_lines import write_table
+from command_lines import write_table as write_csv
 from damage import bits
-
-SCRIPT = """
-import resource, sys
-from pathlib import Path
-import torch, discoveries, isthmus
 from isthmus.discovery.files.netcdf import write_table
 from isthmus.discovery.files.networks import write_network
 from isthmus.training.checkpoint import save_state
-place, found = Path(sys.argv[1]), discoveries.discovery()
-writers = {
-    "state.pt": lambda path: save_state(path, {"theta": torch.zeros(1000), "history": list(range(1000))}),
-    "network.safetensors": lambda path: write_network(path, found.network),
-    "runs.nc": lambda path: write_table(path, found.runs),
-    "whole": lambda path: found.save(path),
-}
-for most in (0, 100, 500, 1000):
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, -1))
-    for name, write in writers.items():
-        try:
-            write(place / name)
-        except OSError as error:
-            sys.stderr.write(f"{name} {most} {error.errno} {Path(str(error.filename)).name}\\n")
-    # a folder holds those of its tables that were whole, and no result until all are
-    finished = {*place.glob("whole/*.nc")}
-    if leftovers := [path.name for path in place.rglob("*") if path.is_file() and path not in finished]:
-        sys.exit(f"{leftovers} after {most} bytes")
-resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))
-for name, write in writers.items():
-    write(place / name)
-"""
+
 ENVIRONMENT = os.environ | {
     "OMP_NUM_THREADS": "1",
     "PYTHONPATH": os.pathsep.join([str(Path(isthmus.__file__).parents[1]), str(Path(__file__).parents[1])]),
 }
 
 
-def test_every_writer_says_which_file_could_not_grow_and_works_again_afterwards(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path)], env=ENVIRONMENT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    lines = [line.split() for line in done.stderr.splitlines()]
-    assert len(lines) == 4 * 4
-    assert {int(line[2]) for line in lines} == {errno.EFBIG}
-    assert {(name, file) for name, _, _, file in lines} == {
-        ("state.pt", "state.pt"), ("network.safetensors", "network.safetensors"), ("runs.nc", "runs.nc"),
-        ("whole", "scree.nc"), ("whole", "runs.nc"),
-    }  # fmt: skip
+@contextmanager
+def files_up_to(most: int) -> Generator[None]:
+    """No file of this process grows beyond so many bytes."""
+    usual, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (usual, hard))
+
+
+@pytest.mark.parametrize("most", [0, 100, 500, 1000])
+def test_every_writer_says_which_file_could_not_grow_and_works_again_afterwards(most: int, tmp_path: Path) -> None:
+    found = discoveries.discovery()
+    writers: dict[str, Callable[[Path], object]] = {
+        "state.pt": lambda path: save_state(path, {"theta": torch.zeros(1000), "history": list(range(1000))}),
+        "network.safetensors": lambda path: write_network(path, found.network),
+        "runs.nc": lambda path: write_table(path, found.runs),
+        "whole": found.save,
+    }
+    failed: dict[str, OSError] = {}
+    for name, write in writers.items():
+        with files_up_to(most), pytest.raises(OSError, match="File too large") as caught:
+            write(tmp_path / name)
+        failed[name] = caught.value
+    # a folder holds those of its tables that were whole, and no result until all are
+    finished = {*tmp_path.glob("whole/*.nc")}
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and path not in finished] == []
+    assert {error.errno for error in failed.values()} == {errno.EFBIG}
+    said = {name: Path(str(error.filename)).name for name, error in failed.items()}
+    assert said.pop("whole") in {"scree.nc", "runs.nc"}
+    assert all(name == file for name, file in said.items())
+    for name, write in writers.items():
+        write(tmp_path / name)
     assert isthmus.load(tmp_path / "whole").rank == 3
 
 
@@ -72,7 +73,7 @@ def test_a_discovery_that_meets_a_limit_is_one_line_and_goes_on_to_the_same_bits
     draw = isthmus.tasks.teacher(2, d_in=9, d_out=3, latent_dim=4, num_samples=120, noise=0.05, seed=3)
     assert draw.y is not None
     names = [f"x{i}" for i in range(9)] + [f"y{i}" for i in range(3)]
-    data = write_table(tmp_path / "data.csv", names, np.hstack([draw.x, draw.y]).round(6))
+    data = write_csv(tmp_path / "data.csv", names, np.hstack([draw.x, draw.y]).round(6))
     words = [str(data), "--target", "y0,y1,y2", "--ridge", "3e-3", "--starts", "1", "--evaluations", "60"]
     command = [sys.executable, "-m", "isthmus", "discover", *words, "--no-pictures"]
     limited = ["prlimit", f"--fsize={most}", *command]

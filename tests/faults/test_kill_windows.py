@@ -92,6 +92,7 @@ def check_fit(data: Path, windows: Sequence[str], *more: str, processes: int = 0
 FIT_WINDOWS = ("isthmus.cli.fit_run:_described", "isthmus.cli.fit_run:write_bytes", "isthmus.cli.fit_run:shutil.rmtree")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unshifted")
 def test_a_fit_that_was_killed_before_its_result_stood_is_not_trained_again(
     data: Path, monkeypatch: pytest.MonkeyPatch

@@ -131,6 +131,7 @@ def test_every_place_that_starts_python_leaves_the_working_folder_out() -> None:
     assert found == {"isthmus/estimators/shell.py": {"joblib"}}
 
 
+@pytest.mark.slow
 def test_python_m_takes_no_more_modules_from_the_working_folder_than_python_does(tmp_path: Path) -> None:
     """Python itself imports some of its own library before any package is asked, and searches that folder first."""
     empty = tmp_path / "empty"

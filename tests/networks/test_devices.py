@@ -153,8 +153,9 @@ GOING_ON: dict[str, tuple[Any, tuple[int, int]]] = {
 
 
 @pytest.mark.usefixtures("away")
-@pytest.mark.parametrize("way", ["out", "home"])
+@pytest.mark.dear(3)
 @pytest.mark.parametrize("kind", GOING_ON)
+@pytest.mark.parametrize("way", ["out", "home"])
 def test_a_fit_goes_on_on_another_device_bit_for_bit(kind: str, way: str, tmp_path: Path) -> None:
     path = tmp_path / "fit.pt"
     solver, stops = GOING_ON[kind]

@@ -34,9 +34,7 @@ def test_a_copy_shares_nothing_and_sets_no_level(levels_set: list[str]) -> None:
     assert levels_set == []
 
 
-def test_no_logger_of_an_exporter_is_heard_and_few_levels_are_set(
-    levels_set: list[str], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_logger_of_an_exporter_is_heard_and_few_levels_are_set(levels_set: list[str], logged: list[str]) -> None:
     loud, quiet = logging.getLogger("torch.onnx.loud"), [logging.getLogger(f"torch.onnx.quiet{i}") for i in range(50)]
     loud.setLevel(logging.WARNING)
     levels_set.clear()
@@ -51,4 +49,4 @@ def test_no_logger_of_an_exporter_is_heard_and_few_levels_are_set(
         quiet[0].warning("and this")
     finally:
         loud.setLevel(logging.NOTSET)
-    assert [record.message for record in caplog.records] == ["heard", "heard too", "and this"]
+    assert logged == ["heard", "heard too", "and this"]

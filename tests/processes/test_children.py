@@ -27,6 +27,7 @@ assert resource_tracker._resource_tracker._pid == first, "it was started anew"
 """
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize("name", ["SIGHUP", "SIGINT", "SIGTERM"])
 def test_a_signal_to_the_group_leaves_the_tracker_as_it_was(name: str) -> None:
     program = PROGRAM.format(name=name).replace("signal.SIGHUP", f"signal.{name}")

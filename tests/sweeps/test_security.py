@@ -39,17 +39,17 @@ def addresses(client: Any) -> dict[str, str]:
     return {"scheduler": client.scheduler.address, "worker": worker, "nanny": told["nanny"]}
 
 
-def ran(places: dict[str, str], security: Security) -> list[bool]:
-    """Which of the processes run our function when somebody with these certificates asks for it."""
+def ran(places: dict[str, str], security: Security, patience: float = 10.0) -> list[bool]:
+    """Which of the processes run our function when somebody with these certificates asks and waits for it."""
 
     async def ask(role: str) -> bool:
-        async with rpc(places[role], connection_args=security.get_connection_args("client"), timeout=3) as there:
+        async with rpc(places[role], connection_args=security.get_connection_args("client"), timeout=patience) as there:
             asked = there.run_function if role == "scheduler" else there.run
             answer: Any = await asked(function=dumps(os.getpid))
         return isinstance(answer["result"], int)
 
     async def ask_all() -> list[Any]:
-        asked = (asyncio.wait_for(ask(role), 3) for role in ROLES)
+        asked = (asyncio.wait_for(ask(role), patience) for role in ROLES)
         return await asyncio.gather(*asked, return_exceptions=True)
 
     answers = asyncio.run(ask_all())
@@ -66,7 +66,7 @@ def test_only_the_driver_can_make_its_processes_run_something() -> None:
         assert ran(places, own) == [True] * 3
         plain = {role: address.replace("tls://", "tcp://") for role, address in places.items()}
         with ThreadPoolExecutor(2) as strangers:  # who wait in vain as long as they are told to
-            asked = strangers.map(ran, (plain, places), (Security(), Security.temporary()))
+            asked = strangers.map(ran, (plain, places), (Security(), Security.temporary()), (1.5, 1.5))
             assert list(asked) == [[False] * 3] * 2
         (listening,) = client.run(_listening).values()
         assert {host for host, _ in listening | _listening()} == {"127.0.0.1"}

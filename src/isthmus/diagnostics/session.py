@@ -3,9 +3,11 @@
 `open_session` finds a way to evaluate the module, `sums` streams all data, `derivatives` looks at points.
 """
 
+import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -291,5 +293,11 @@ def threads_of_torch() -> Generator[None]:
     They compute the squares of `moments`, and have a pool of their own beside torch's: the two wait for each other on
     busy cores.
     """
-    with ThreadpoolController().limit(limits=torch.get_num_threads(), user_api="blas"):
+    with _libraries(len(sys.modules)).limit(limits=torch.get_num_threads(), user_api="blas"):
         yield
+
+
+@lru_cache(maxsize=1)
+def _libraries(_num_modules: int) -> ThreadpoolController:
+    """Looked for again only after something was imported: it takes 3 to 15 ms."""
+    return ThreadpoolController()

@@ -98,6 +98,7 @@ def test_a_stop_is_heard_in_the_workers_and_the_rest_goes_on_bit_for_bit(pool: P
     assert not (tmp_path / STOP).exists()
 
 
+@pytest.mark.slow
 def test_a_unit_that_has_not_begun_is_called_back(pool: Processes, tmp_path: Path) -> None:
     place, stop = Elsewhere(pool, tmp_path), threading.Event()
     busy = [pool.submit(time.sleep, 1.0) for _ in range(2)]
@@ -116,6 +117,7 @@ def test_errors_and_warnings_of_units_come_back(pool: Processes, tmp_path: Path)
         runner(pool, tmp_path).run([Unit("thin", partial(complains, number=7), 1, "training")])
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_its_own_unit_alone(pool: Processes, tmp_path: Path) -> None:
     units = [Unit("kills", partial(kills_once, mark=tmp_path / "mark"), 60, "training"), *trainings(1)]
     here = UnitRunner(None, Tracker(silent, 100), workers=1).run([*trainings(2)[1:], *trainings(1)])
@@ -125,11 +127,13 @@ def test_a_killed_worker_costs_its_own_unit_alone(pool: Processes, tmp_path: Pat
         runner(pool, tmp_path).run([Unit("again", kills, 1, "training")])
 
 
+@pytest.mark.slow
 def test_what_cannot_be_sent_is_said(pool: Processes, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"cannot be sent to another process.*executor='threads'"):
         runner(pool, tmp_path).run([Unit("closure", lambda _session: minimum(), 1, "training")])
 
 
+@pytest.mark.slow
 def test_until_workers_are_there_units_are_computed_here(pool: Processes, tmp_path: Path) -> None:
     place = Elsewhere(pool, tmp_path, lambda: False)
     assert place(trainings(1)[0], Session(), lambda: False).seconds == os.getpid()

@@ -1,7 +1,5 @@
 """The memory of a search: known before it begins, refused in one line where it is not there."""
 
-import logging
-
 import numpy as np
 import pytest
 
@@ -30,10 +28,9 @@ def test_more_rows_columns_and_workers_take_more() -> None:
         assert search_memory(problem, settings, workers=workers) > base
 
 
-def test_the_estimate_stands_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, logger="isthmus"):
-        announce_memory(posed(40, 30), Settings(), workers=1)
-    assert "40 rows, 30 inputs and 30 outputs: about" in caplog.text
+def test_the_estimate_stands_in_the_log(logged: list[str]) -> None:
+    announce_memory(posed(40, 30), Settings(), workers=1)
+    assert any("40 rows, 30 inputs and 30 outputs: about" in line for line in logged)
 
 
 def test_a_search_beyond_the_memory_is_refused_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
