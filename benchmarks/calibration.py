@@ -28,7 +28,7 @@ from isthmus.theory import Verdict
 HERE = Path(__file__).parent
 TABLE = HERE / "measured" / "calibration.csv"
 FITTED = HERE.parent / "src" / "isthmus" / "discovery" / "evidence" / "calibration.json"
-READINGS = ("objective_rank", "scree_rank", "jacobian_rank", "sharpness", "scree_margin", "resample_share")
+READINGS = ("objective_rank", "scree_rank", "jacobian_rank", "sharpness", "scree_margin", "resample_share", "rows")
 AUTOENCODED = {"planes", "pictures", "flows", "kuramoto"}
 BINS = (0.0, 0.5, 0.8, 0.9, 0.95, 1.0)
 Line = dict[str, Any]
@@ -42,7 +42,7 @@ def lines_of(path: Path) -> list[Line]:
         truth = int(name.split("rank=")[1].split(" ")[0])
         if truth < 0:  # nothing depends on anything, but for what has the spectrum of pictures
             truth = None if "activation=surrogate " in name else 0
-        read = {key: row[key] for key in READINGS}
+        read = {key: row[key] for key in READINGS if key in row}
         own = {"suite": suite, "kind": f"rank, {task_of(suite, name)}", "case": name, "truth": truth}
         found.append(own | {"rank": row["rank"], "verdict": row["verdict"], "measured_at": row["measured_at"]} | read)
     return found
@@ -57,7 +57,9 @@ def task_of(suite: str, name: str) -> str:
 
 def found_in(line: Line) -> tuple[int, Verdict, dict[str, float | None]]:
     """Rank, verdict and readings."""
-    readings = {key: None if pd.isna(line[key]) else float(line[key]) for key in READINGS}
+    readings = {key: None if pd.isna(line[key]) else float(line[key]) for key in READINGS if key in line}
+    if readings.get("rows") is None:  # older answers do not say: four fifths were trained on
+        readings["rows"] = 0.8 * int(line["case"].split("num_samples=")[1].split(" ")[0])
     return int(line["rank"]), Verdict[line["verdict"]], readings
 
 

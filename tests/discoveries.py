@@ -225,6 +225,7 @@ def discovery(*, control: bool = False, verdict: Verdict = Verdict.CONFIDENT, **
             "scree_margin": 1.9,
             "jacobian_rank": 3,
             "heldout_error": float(scree["heldout_error"].sel(rank=RANK)),
+            "rows": 240,
             "linear_rank": None,
             "one_fewer": 101.25,
             "ridge": 1e-3,

@@ -237,6 +237,17 @@ def few_targets(rng: np.random.Generator) -> list[Case]:
     return found
 
 
+def few_rows(rng: np.random.Generator) -> list[Case]:
+    """60 teachers of rank 1..5 at three noises, 20 to 200 rows: tables that may say too little."""
+    found: list[Case] = []
+    for rank, noise in [(r, e) for _ in range(4) for r in range(1, 6) for e in NOISES]:
+        latent = int(rng.integers(rank, rank + 5))
+        columns = int(rng.integers(2 * latent + 1, 31)), int(rng.integers(max(2, rank), 21))
+        rows = round(float(np.exp(rng.uniform(np.log(20), np.log(200)))))
+        found.append(Teacher(rank, noise, latent, *columns, rows, int(rng.integers(2**31))))
+    return found
+
+
 def large(rng: np.random.Generator) -> list[Case]:
     """21 ReLU teachers of rank 9..15 at three noises, 4000 rows; up to 4 more latent coordinates than the rank."""
     found: list[Case] = []
@@ -310,6 +321,7 @@ SUITES: dict[str, Callable[[np.random.Generator], list[Case]]] = {
     "issue6": issue,
     "bijection": bijections,
     "targets": few_targets,
+    "few": few_rows,
     "large": large,
     "kuramoto": snapshots,
     "classes": mixtures,

@@ -137,6 +137,7 @@ def test_a_rank_that_still_moves_with_depth_is_believed_only_where_coordinates_f
     search.scree, search.readings, search.decision = {}, FLAT, shallow
     monkeypatch.setattr(Search, "_held_out", lambda *_: HeldOutCurve.__new__(HeldOutCurve))
     monkeypatch.setattr(HeldOutCurve, "errors", lambda *_: [1.0, 0.5, 0.01])
+    monkeypatch.setattr(HeldOutCurve, "train_errors", lambda *_: {2: 0.008})
     monkeypatch.setattr(Search, "_medians", lambda *_: {2: 0.7})
     monkeypatch.setattr(Search, "filled", lambda *_: around)
     path = DepthPath.of(path_table([[9.0, 9.0, 9.0], [2.0, 3.0 if moves else 1.0, 1.0], [1.0, 2.0, 3.0]]))
@@ -144,7 +145,7 @@ def test_a_rank_that_still_moves_with_depth_is_believed_only_where_coordinates_f
     assert search.believe(path, {2: minimum(rank=2)}, name="deep") == is_believed
     assert (search.decision is shallow, search.over_depth is None) == (not is_believed, not is_believed)
     assert not (moves and is_believed) or "still moves with depth" in search.decision.reasons[0]
-    assert search.readings.medians == {2: 0.7}
+    assert (search.readings.medians, search.readings.train_error) == ({2: 0.7}, {2: 0.008})
     assert search.scree == halves, "its halves may still be the better ones"
 
 

@@ -226,6 +226,8 @@ def _readings(findings: Findings, rank: int) -> dict[str, float | int | None]:
         "scree_margin": r.scree.sharpness,
         "jacobian_rank": r.jacobian_rank,
         "heldout_error": here,
+        "train_error": r.train_error.get(rank),
+        "rows": r.rows,
         "linear_rank": linear_rank_for(here, r.linear_error),
         "one_fewer": error_ratio(errors, rank),
         "resample_share": None if np.isnan(findings.shares.resamples) else findings.shares.resamples,

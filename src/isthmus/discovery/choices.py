@@ -48,6 +48,7 @@ ROWS_ENOUGH, ROWS_FOR_EACH = 10_000, 10  # rows that are searched, in all and fo
 MORE_ROWS = 4  # times as many rows are searched where a sample leaves doubts
 MORE_STARTS = 2  # random starts more at each ridge where minima are in doubt
 FEW_ROWS, FEW_FOR_EACH = 50, 2  # rows, in all and for each column, below which no success proves nothing
+UNLEARNT = 0.15  # of the variance, lost of unseen rows beyond those trained on: few rows leave so much open
 FEW_COLUMNS = 8  # from which columns that differ in their numbers alone may be pixels of a picture
 UNEQUAL = 4.0  # largest over smallest variance from which one scale for all columns is another question
 SPREAD_COLUMNS = 0.1  # share of the columns that must hold the variance together: else one may be in other units

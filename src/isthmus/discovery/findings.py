@@ -31,6 +31,7 @@ class Readings:
         widest: largest rank that the curves cover.
         heldout_error: through `rank` coordinates, by rank (index 0 is the best constant).
         linear_error: of the reduced-rank linear baseline, by rank.
+        train_error: of the same networks as `heldout_error` on the rows they were trained on, by rank; those there are.
         most: rank that no map of these inputs to these targets exceeds, None: that of the linear baseline.
         columns: how many there are to autoencode, None for other targets.
         deep: the rank of the deepest networks, None where depth was not varied.
@@ -74,6 +75,7 @@ class Readings:
     compared: Comparison = by_ratio
     errors_compared: Comparison = by_ratio
     gains: Mapping[int, Gain] = field(default_factory=dict[int, Gain])
+    train_error: Mapping[int, float] = field(default_factory=dict[int, float])
     medians: Mapping[int, float] = field(default_factory=dict[int, float])
     fills: float = math.nan
 

@@ -63,7 +63,9 @@ class Discovery(Shown):
         readings: the numbers behind the verdict by name: `objective_rank`, `sharpness` (under a loss in nats twice
             these), `spread` (logarithm of the least objective of a trained start over the least of all), `scree_rank`,
             `scree_margin`, `jacobian_rank`, `linear_rank` (components that PCA or reduced-rank regression needs for the
-            same error, or None), `one_fewer` (error through one dimension fewer over the error at the rank), `ridge`,
+            same error, or None), `heldout_error` and `train_error` (through `rank` dimensions, of rows held out and
+            trained on), `rows` (that were trained on), `one_fewer` (error through one dimension fewer over the error at
+            the rank), `ridge`,
             `resample_share` (share of 200 resamples of the held-out rows whose scree curve reads `rank`), `start_share`
             (share of the starts at the chosen ridge and its neighbours whose Jacobian has that rank). The two are shown
             and do not decide. Of a sample of many rows `unseen_error`, through `rank` dimensions on the others, on

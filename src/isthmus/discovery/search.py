@@ -240,7 +240,9 @@ class Search:
         rank, flat = path.deep_rank, self.decision.rank
         held = self._held_out(self.scree)
         errors = tuple(held.errors(self.readings.heldout_error[0]))
-        self.readings = replace(self.readings, heldout_error=errors, medians=self._medians(held))
+        self.readings = replace(
+            self.readings, heldout_error=errors, train_error=held.train_errors(), medians=self._medians(held)
+        )
         # what still moves says nothing yet, unless coordinates of regressions fill as many dimensions
         moves = path.moves and (self.problem.autoencoding or not abs(around - rank) < FILLED)
         if rank not in deepest or rank not in self.scree or moves:
@@ -278,6 +280,7 @@ class Search:
             widest=max(curves[ridge]),
             heldout_error=tuple(errors),
             linear_error=tuple(linear),
+            train_error=held.train_errors(),
             most=self.size.family.most_rank,
             columns=problem.d_in if problem.autoencoding else None,
             straight=self.size.settings.rank_kind is not RANK,

@@ -17,7 +17,7 @@ from isthmus.errors import SweepError
 from isthmus.figures.part_progress import PartProgress
 from isthmus.figures.parts import Part
 from isthmus.processes.children import deaf_to, safe_path, start_tracker
-from isthmus.sweeps.telling import Telling, telling
+from isthmus.sweeps.telling import Telling, telling_callback
 
 _PATIENCE = 5.0  # seconds that a worker has to end after it was told to
 
@@ -134,7 +134,7 @@ def _serve(pipe: Connection, root: Path, device: str | None) -> None:
         except EOFError:
             return
         try:
-            part.compute(root, telling(part.id, pipe.send), device)
+            part.compute(root, telling_callback(part.id, pipe.send), device)
             pipe.send("")
         except Exception:  # the other end says it and stops
             pipe.send(traceback.format_exc())

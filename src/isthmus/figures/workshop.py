@@ -29,7 +29,7 @@ from isthmus.sweeps.setup import prepared
 from isthmus.sweeps.store import run_folder
 from isthmus.sweeps.sweep_progress import SweepListener
 from isthmus.sweeps.sweeping import run_plan
-from isthmus.sweeps.telling import telling
+from isthmus.sweeps.telling import telling_callback
 
 RUNS, PARTS = "runs", "parts"
 
@@ -151,7 +151,7 @@ class Workshop:
             made_side_by_side(missing, root, workers=workers, hears=hears, device=self.choice.device)
             return
         for part in missing:
-            part.compute(root, telling(part.id, hears.told), self.choice.device)
+            part.compute(root, telling_callback(part.id, hears.told), self.choice.device)
             hears.finished(part.id)
 
     def parts(self, wanted: Sequence[Part]) -> list[xr.Dataset]:

@@ -66,6 +66,8 @@ _READINGS = {
     "scree_margin": "margin of the held-out rule",
     "jacobian_rank": "rank by the gap of the Jacobian",
     "heldout_error": "held-out error through that many dimensions",
+    "train_error": "error of the rows trained on",
+    "rows": "rows trained on",
     "linear_rank": "rank a linear map needs for the same error",
     "one_fewer": "error with one dimension fewer / error",
     "ridge": "ridge chosen",

@@ -21,7 +21,7 @@ class Telling:
     rank: int | None
 
 
-def telling(
+def telling_callback(
     job: str, tell: Callable[[Telling], None], stop: Callable[[], bool] = lambda: False
 ) -> Callable[[FitEvent], bool]:
     """The callback of a training that tells how far this job is, and ends it where `stop` says so."""

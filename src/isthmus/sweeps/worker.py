@@ -27,7 +27,7 @@ from isthmus.sweeps.run_files import RESULT, read_files, read_result, write_run
 from isthmus.sweeps.runs import SCHEMA
 from isthmus.sweeps.setup import Sections
 from isthmus.sweeps.store import checkpoint_path, run_folder, set_aside
-from isthmus.sweeps.telling import Telling, telling
+from isthmus.sweeps.telling import Telling, telling_callback
 from isthmus.training import FitEvent
 from isthmus.writing.atomic import write_bytes
 from isthmus.writing.checksums import opened_json
@@ -129,7 +129,7 @@ def execute(job: Job, *, scratch: Path, tell: Callable[[Telling], None], stop: C
         checkpoint = checkpoint_path(place, job.id)
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
         _log(place, job.id, "begin")
-        computed, note = _computed(job, checkpoint, place, telling(job.id, tell, stop))
+        computed, note = _computed(job, checkpoint, place, telling_callback(job.id, tell, stop))
         if computed is None:
             return Report(job.id, Ending.INTERRUPTED)
         write_run(finished, job.settings, computed)

@@ -21,7 +21,7 @@ from isthmus.discovery.evidence.probability import (
 from isthmus.reports import verdict_of
 from isthmus.theory import Verdict
 
-READ = {"objective_rank": 3, "scree_rank": 4, "jacobian_rank": 3, "sharpness": 0.2, "scree_margin": None}
+READ = {"objective_rank": 3, "scree_rank": 4, "jacobian_rank": 3, "sharpness": 0.2, "scree_margin": None, "rows": 240}
 
 
 def test_all_features_lie_between_0_and_1_and_follow_the_readings() -> None:
@@ -29,10 +29,11 @@ def test_all_features_lie_between_0_and_1_and_follow_the_readings() -> None:
     assert tuple(found) == FEATURES
     assert found == {
         "confident": 0.0, "doubtful": 1.0, "agreement": pytest.approx(2 / 3), "sharpness": 0.2, "margin": 1.0,
-        "resamples": 0.7,
+        "resamples": 0.7, "rows": 1.0,
     }  # fmt: skip
-    extreme = features(3, Verdict.CONFIDENT, {"sharpness": 99.0, "scree_margin": -1.0})
-    assert (extreme["sharpness"], extreme["margin"], extreme["agreement"]) == (1.0, 0.0, 0.0)
+    extreme = features(3, Verdict.CONFIDENT, {"sharpness": 99.0, "scree_margin": -1.0, "rows": 16})
+    assert (extreme["sharpness"], extreme["margin"], extreme["agreement"], extreme["rows"]) == (1.0, 0.0, 0.0, 0.0)
+    assert 0.4 < features(3, Verdict.CONFIDENT, READ | {"rows": 62})["rows"] < 0.6
 
 
 def test_sets_grow_around_all_readings() -> None:
@@ -90,12 +91,14 @@ def test_what_ships_says_more_where_more_speaks_for_an_answer() -> None:
     assert known is not None
     assert set(known.weights) == set(FEATURES)
     assert min(known.weights.values()) >= 0
-    low = known.probability(3, Verdict.NO_SHARP_RANK, {"objective_rank": 9})
+    low = known.probability(3, Verdict.NO_SHARP_RANK, {"objective_rank": 9, "rows": 16})
     high = known.probability(3, Verdict.CONFIDENT, dict.fromkeys(READ, 3.0) | {"resample_share": 1.0})
     assert 0 < low < high < 1
     assert set(known.steps) == {verdict.name for verdict in Verdict}
     assert calibration("of something else", "regression", READ) is None
     assert calibration("rank", "regression", {"objective_rank": 3}) is None
+    for rows in (None, 15):  # of fewer than any task that was measured, or of nobody knows how many
+        assert calibration("rank", "regression", READ | {"rows": rows}) is None
 
 
 def test_sets_stay_within_what_ranks_there_are() -> None:

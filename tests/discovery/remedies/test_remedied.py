@@ -88,6 +88,16 @@ def test_twenty_rows_of_noise_are_too_few() -> None:
     assert "Too few data" in verdict_of(found).headline
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("rows", "seed"), [(30, 2), (30, 3), (30, 5), (24, 2), (40, 3)])
+def test_of_few_rows_no_rank_is_wrong_without_a_doubt(rows: int, seed: int) -> None:
+    """Maps through 3 dimensions were read as 2 without one, at 99 %: the third changes little that 24 rows tell."""
+    task = tasks.teacher(3, d_in=12, d_out=8, num_samples=rows, noise=0.02, seed=seed)
+    found = isthmus.discover(task.x, task.y, workers=1)
+    assert found.rank == 3 or found.verdict is not Verdict.CONFIDENT, found.reasons
+    assert found.rank == 3 or (found.probability or 0) < 0.8
+
+
 def test_an_unknown_effort_is_refused() -> None:
     with pytest.raises(ValueError, match="effort"):
         isthmus.discover(arc(), effort="much")

@@ -136,6 +136,10 @@ class HeldOutCurve:
         known = {rank: constant if m.collapsed else m.heldout_error for rank, m in self.halves.items()}
         return with_gaps_filled({0: constant} | known, self.family.problem.errors_compared)
 
+    def train_errors(self) -> dict[int, float]:
+        """Of the rows that the halves were trained on, by those ranks that do not lead to a constant."""
+        return {rank: minimum.train_error for rank, minimum in self.halves.items() if not minimum.collapsed}
+
     def reading(self, errors: Sequence[float]) -> CurveReading:
         """By where they become flat, or by their largest bend; rank 0, not sharp, where there are no halves."""
         family, compared = self.family, self.family.problem.errors_compared

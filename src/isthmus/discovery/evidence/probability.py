@@ -19,7 +19,8 @@ import numpy as np
 
 from isthmus.theory import Verdict
 
-FEATURES = ("confident", "doubtful", "agreement", "sharpness", "margin", "resamples")
+FEATURES = ("confident", "doubtful", "agreement", "sharpness", "margin", "resamples", "rows")
+FEW, ENOUGH_ROWS = 16, 240  # rows trained on: the least of any task that was measured; more change nothing from here on
 MOST_SHARP = 1.0  # sharpness and margin beyond which nothing more is learnt
 ENOUGH_TASKS = 100  # fewer tell nothing: fitted to one suite of 20, another was told .25 where all were right
 CURVES = ("objective_rank", "scree_rank", "jacobian_rank")
@@ -62,7 +63,13 @@ def features(rank: int, verdict: Verdict, readings: Readings) -> dict[str, float
         "sharpness": _share(readings.get("sharpness")),
         "margin": _share(readings.get("scree_margin")),
         "resamples": float(readings.get("resample_share") or 0.0),
+        "rows": _between(math.log(max(float(readings["rows"] or 0), 1)), math.log(FEW), math.log(ENOUGH_ROWS)),
     }
+
+
+def _between(value: float, low: float, high: float) -> float:
+    """From 0 at `low` and below it to 1 at `high` and above."""
+    return min(max((value - low) / (high - low), 0.0), 1.0)
 
 
 def _share(value: float | None) -> float:
@@ -96,8 +103,12 @@ def enough_steps(steps: list[int], share: float = 0.95) -> int:
 
 
 def calibration(kind: str, task: str, readings: Readings) -> Calibration | None:
-    """Of a kind of rank and of task; None where too few were measured, or the curves of this answer are not known."""
-    return calibration_of_kind(f"{kind}, {task}") if readings.keys() >= {*CURVES} else None
+    """Of a kind of rank and of task; None where too few were measured, or not all is known that it asks of an answer.
+
+    Of tasks of fewer rows than any that was measured nothing is known either.
+    """
+    known = readings.keys() >= {*CURVES, "rows"} and float(readings["rows"] or 0) >= FEW
+    return calibration_of_kind(f"{kind}, {task}") if known else None
 
 
 @cache
