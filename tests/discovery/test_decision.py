@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 
 from isthmus.discovery.assembly import error_ratio, linear_rank_for
-from isthmus.discovery.choices import AS_READ, CLEAR_MARGIN, OUTVOTES, SHARP, UNEVEN, UNEVEN_ERROR, UNLEARNT
+from isthmus.discovery.choices import (
+    AS_READ,
+    CLEAR_MARGIN,
+    OUTVOTES,
+    SHARP,
+    UNEVEN,
+    UNEVEN_ERROR,
+    UNLEARNT,
+    UNLEARNT_ALONE,
+)
 from isthmus.discovery.decision import decide
 from isthmus.discovery.findings import Readings
 from isthmus.discovery.halves import INDEX, MODE, RANK, RankKind
@@ -128,13 +137,18 @@ def test_a_larger_ridge_that_predicts_worse_and_reads_fewer_is_no_doubt_where_a_
 
 def test_what_unseen_rows_lose_beyond_those_trained_on_is_a_doubt_but_not_what_both_lose() -> None:
     errors = (1.0, 0.8, 0.7, 0.4, 0.4, 0.4)
-    noisy = replace(CLEAR, heldout_error=errors, linear_error=(1.0, 0.9, 0.9, 0.8, 0.8, 0.7, 0.7))
+    noisy = replace(
+        CLEAR, heldout_error=errors, linear_error=(1.0, 0.9, 0.9, 0.8, 0.8, 0.7, 0.7), start_ranks=(4, 3, 4, 5)
+    )
     for train in ({}, {3: 0.38}, {3: 0.41 - UNLEARNT}, {2: 0.0, 4: 0.0}):
         assert decide(replace(noisy, train_error=train)).verdict is Verdict.CONFIDENT
     doubtful = decide(replace(noisy, train_error={3: 0.39 - UNLEARNT}))
     assert (doubtful.rank, doubtful.verdict) == (3, Verdict.DOUBTFUL)
     [reason] = doubtful.reasons
     assert "3 dimensions 40 % of the variance is missed on held-out rows, 24 % on those trained on" in reason
+    agreeing = replace(noisy, start_ranks=(4, 3, 3, 5), train_error={3: 0.39 - UNLEARNT})
+    assert decide(agreeing).verdict is Verdict.CONFIDENT
+    assert decide(replace(agreeing, train_error={3: 0.39 - UNLEARNT_ALONE})).verdict is Verdict.DOUBTFUL
     assert decide(replace(noisy, train_error={3: 0.0}, classes=True)).verdict is Verdict.CONFIDENT
     useless = decide(replace(noisy, train_error={3: 0.0}, heldout_error=(1.0, 2.0, 1.5, 1.01, 1.0, 1.0)))
     assert len(useless.reasons) == 1, "that it is no better than the mean says it"

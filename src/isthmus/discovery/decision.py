@@ -23,6 +23,7 @@ from isthmus.discovery.choices import (
     UNEVEN,
     UNEVEN_ERROR,
     UNLEARNT,
+    UNLEARNT_ALONE,
 )
 from isthmus.discovery.findings import Decision, Readings
 from isthmus.tasks.arrays import counted
@@ -179,11 +180,13 @@ def gain_that_counts(readings: Readings, rank: int) -> Gain | None:
 def unlearnt(readings: Readings, rank: int) -> list[str]:
     """Whether unseen rows lose much that those trained on do not, where a further dimension may hide.
 
-    Of 30 rows of a map through 3 dimensions, 2 leave .9 % of those trained on and 31 % of the others, and everything
-    else agrees on 2. What is lost of both alike is noise. Of classes, sureness is lost, which says nothing of this.
+    Of 30 rows of a map through 3 dimensions, 2 leave .9 % of those trained on and 31 % of the others, and all readings
+    are 2; but most starts keep more, as they do where the rank is wrong. What is lost of both alike is noise. Of
+    classes, sureness is lost, which says nothing of this.
     """
     known, error = readings.train_error.get(rank), readings.heldout_error[min(rank, len(readings.heldout_error) - 1)]
-    if readings.classes or known is None or error >= 1 or error - known <= UNLEARNT:
+    agree = 2 * readings.start_ranks.count(rank) >= len(readings.start_ranks)
+    if readings.classes or known is None or error >= 1 or error - known <= (UNLEARNT_ALONE if agree else UNLEARNT):
         return []
     seen, unseen = (f"{100 * share:.2g} %" for share in (known, error))
     return [

@@ -47,6 +47,7 @@ class Readings:
         kind: which rank is read, for the words of the reasons.
         compared, errors_compared: how objectives and errors are compared.
         gains: of a linear half, by rank what the best network of more dimensions saves of its held-out error.
+        start_ranks: rank of the Jacobian of each start at the chosen ridge and its neighbours.
         medians: of what is autoencoded, by rank the median loss of held-out rows over their mean.
         fills: dimension that the rows fill with their neighbours, where a linear map predicts best; else NaN.
     """
@@ -76,6 +77,7 @@ class Readings:
     errors_compared: Comparison = by_ratio
     gains: Mapping[int, Gain] = field(default_factory=dict[int, Gain])
     train_error: Mapping[int, float] = field(default_factory=dict[int, float])
+    start_ranks: tuple[int, ...] = ()
     medians: Mapping[int, float] = field(default_factory=dict[int, float])
     fills: float = math.nan
 

@@ -281,6 +281,7 @@ class Search:
             heldout_error=tuple(errors),
             linear_error=tuple(linear),
             train_error=held.train_errors(),
+            start_ranks=tuple(start.jacobian_rank for ridge in curves for start in trained.starts[ridge]),
             most=self.size.family.most_rank,
             columns=problem.d_in if problem.autoencoding else None,
             straight=self.size.settings.rank_kind is not RANK,
