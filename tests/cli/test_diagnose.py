@@ -239,7 +239,10 @@ def entries(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name != "__pycache__")
 
 
-@pytest.mark.parametrize("case", BAD)
+DEAR = "a program that runs code"  # a program is exported for it: seconds
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, marks=pytest.mark.slow) if case == DEAR else case for case in BAD])
 def test_bad_input_is_one_line_and_nothing_is_written(
     here: Path, capsys: pytest.CaptureFixture[str], case: str
 ) -> None:
@@ -251,7 +254,7 @@ def test_bad_input_is_one_line_and_nothing_is_written(
     torch.save({"x": crafted_files.Payload(here / "marker")}, "evil.pt")
     torch.save(nn.LayerNorm(5).state_dict(), "norm.pt")
     (here / "make_norm.py").write_text("import torch\n\ndef make():\n    return torch.nn.LayerNorm(5)\n")
-    if case == "a program that runs code":
+    if case == DEAR:
         change = crafted_files.attacks(here / "marker", here)["sample inputs"]
         crafted_files.rewritten(crafted_files.program(here / "good.pt2"), here / "evil.pt2", change)
     np.save("nan.npy", np.where(np.arange(200).reshape(40, 5) == 7, np.nan, 1.0))

@@ -59,6 +59,7 @@ def until_ready() -> None:
 
 @pytest.fixture(scope="module")
 def usual() -> list[bytes]:
+    nursery()  # it is made ready meanwhile
     return bits(found(executor="threads", workers=1))
 
 

@@ -224,6 +224,7 @@ def with_biases(pattern: tuple[bool, ...], slope: float) -> nn.Sequential:
 PATTERNS = [pattern for depth in (1, 2, 3) for pattern in itertools.product((False, True), repeat=depth)]
 
 
+@pytest.mark.dear(14)
 @pytest.mark.parametrize("slope", [0.0, -0.4])
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_a_bias_counts_in_the_tangent_kernel_where_it_is_a_parameter(pattern: tuple[bool, ...], slope: float) -> None:
