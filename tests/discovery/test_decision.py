@@ -11,7 +11,9 @@ from isthmus.discovery.assembly import error_ratio, linear_rank_for
 from isthmus.discovery.choices import (
     AS_READ,
     CLEAR_MARGIN,
+    LOST_UNSEEN,
     OUTVOTES,
+    ROWS_TO_SEE,
     SHARP,
     UNEVEN,
     UNEVEN_ERROR,
@@ -152,6 +154,24 @@ def test_what_unseen_rows_lose_beyond_those_trained_on_is_a_doubt_but_not_what_b
     assert decide(replace(noisy, train_error={3: 0.0}, classes=True)).verdict is Verdict.CONFIDENT
     useless = decide(replace(noisy, train_error={3: 0.0}, heldout_error=(1.0, 2.0, 1.5, 1.01, 1.0, 1.0)))
     assert len(useless.reasons) == 1, "that it is no better than the mean says it"
+
+
+def test_few_rows_tell_no_combinations_from_noise() -> None:
+    errors, linear = (1.0, 0.8, 0.5, math.nextafter(LOST_UNSEEN, 1), 0.1, 0.1), (1.0, 0.9, 0.9, 0.8, 0.8, 0.7, 0.7)
+    few = replace(CLEAR, straight=True, kind=INDEX, rows=ROWS_TO_SEE - 1, heldout_error=errors, linear_error=linear)
+    doubtful = decide(few)
+    assert (doubtful.rank, doubtful.verdict) == (3, Verdict.DOUBTFUL)
+    assert doubtful.reasons[0].startswith(
+        "Of 99 rows 10 % of the variance is missed through 3 combinations: further comb"
+    )
+    seen = replace(few, heldout_error=(*errors[:3], LOST_UNSEEN, *errors[4:]))
+    for other in (
+        replace(few, rows=ROWS_TO_SEE),
+        replace(few, straight=False, kind=RANK),
+        replace(few, rows=None),
+        seen,
+    ):
+        assert decide(other).verdict is Verdict.CONFIDENT
 
 
 def test_agreement_everywhere_is_confident() -> None:

@@ -50,6 +50,7 @@ MORE_STARTS = 2  # random starts more at each ridge where minima are in doubt
 FEW_ROWS, FEW_FOR_EACH = 50, 2  # rows, in all and for each column, below which no success proves nothing
 UNLEARNT = 0.15  # of the variance, lost of unseen rows beyond those trained on, where most starts read another rank
 UNLEARNT_ALONE = 0.3  # and where they agree; teachers of 3 to 5 from 30 to 44 rows that read fewer lose .18 to .74 so
+ROWS_TO_SEE, LOST_UNSEEN = 100, 0.1  # rows trained on, below which combinations lost in more than this look like noise
 FEW_COLUMNS = 8  # from which columns that differ in their numbers alone may be pixels of a picture
 UNEQUAL = 4.0  # largest over smallest variance from which one scale for all columns is another question
 SPREAD_COLUMNS = 0.1  # share of the columns that must hold the variance together: else one may be in other units
