@@ -20,7 +20,7 @@ import numpy as np
 SRC = Path(os.environ.get("ISTHMUS_SRC", str(Path(__file__).parents[1] / "src")))
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 ENDED = {0, 3}  # done, or done and doubtful
-OPTIONS = ["--target", "c", "--ridge", "3e-3", "--starts", "1", "--evaluations", "20", "--seed", "1"]
+OPTIONS = ["--target", "c", "--ridge", "3e-3", "--starts", "1", "--seed", "1"]
 LONGEST = 300.0
 
 
@@ -41,12 +41,13 @@ def write_data(path: Path) -> Path:
     return path
 
 
-def started(data: Path, folder: Path, *options: str) -> subprocess.Popen[str]:
+def started(data: Path, folder: Path, *options: str, evaluations: int = 20) -> subprocess.Popen[str]:
     """A discovery in a process of its own."""
     where = ["--resume", str(folder)] if folder.exists() else ["--out", str(folder)]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONPATH": str(SRC)}
     return subprocess.Popen(
-        [sys.executable, "-m", "isthmus", "discover", str(data), *OPTIONS, *where, *options],
+        [sys.executable, "-m", "isthmus", "discover", str(data), *OPTIONS, *where, *options,
+         "--evaluations", str(evaluations)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
     )  # fmt: skip
 

@@ -209,7 +209,7 @@ def test_kills_at_random_moments_change_nothing(undisturbed: tuple[Path, Discove
     folder, kills = tmp_path / "run", 0
     while not (folder / "result.json").exists():
         begin = time.monotonic()
-        wait = float(rng.uniform(2.0, 6.0 + kills))  # longer and longer: a slow machine must get to the end too
+        wait = float(rng.uniform(2.0, 6.0 * 1.15**kills))  # longer and longer: a slow machine must get to the end too
         options = ["--resume" if (folder / "work").exists() else "--out", str(folder)]
         over = kill_when(
             start(data, *options), folder, lambda _: time.monotonic() - begin > wait, signum=signal.SIGKILL  # noqa: B023

@@ -88,14 +88,14 @@ def test_the_second_signal_ends_at_once_without_a_traceback(block: str) -> None:
 def test_two_signals_of_one_wish_are_one(tmp_path: Path) -> None:
     """A terminal that closes sends its signal twice: what runs is saved and said all the same."""
     folder = tmp_path / "run"
-    process = started(write_data(tmp_path / "data.csv"), folder, "--evaluations", "4000")
+    process = started(write_data(tmp_path / "data.csv"), folder, evaluations=4000)
     deadline = time.monotonic() + 120
     while not list(folder.glob("work/belongs.pt")) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
     process.send_signal(signal.SIGHUP)
     process.send_signal(signal.SIGHUP)
     _, err = process.communicate(timeout=120)
-    assert process.returncode == 130
+    assert process.returncode == 130, err
     assert f"--resume {folder}" in err.splitlines()[-1]
 
 

@@ -69,7 +69,7 @@ from pathlib import Path
 from isthmus.figures.processes import _Worker
 if __name__ == "__main__":
     before = dict(os.environ)
-    worker = _Worker(Path())
+    worker = _Worker(Path(), None)
     worker.pipe.close()
     worker.process.join()
     assert worker.process.exitcode == 0

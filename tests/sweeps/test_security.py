@@ -193,7 +193,7 @@ def others(folder: Path, *options: str) -> Generator[str]:
                "--scheduler-file", str(file), *options])
     ]  # fmt: skip
     try:
-        until(file.exists)
+        until(lambda: file.exists() and file.read_text().endswith("}"))  # it is seen before it is written
         processes.append(
             start([*python, "distributed.cli.dask_worker", "--scheduler-file", str(file), "--nthreads", "1",
                    "--no-dashboard", "--local-directory", str(folder), *options])
