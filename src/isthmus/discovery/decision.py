@@ -184,7 +184,7 @@ def unlearnt(readings: Readings, rank: int) -> list[str]:
     """Whether so few rows leave open what else matters; of classes sureness is lost, which says nothing of this.
 
     Of 30 rows of a map through 3 dimensions, networks through 2 leave .9 % of those trained on and 31 % of the others,
-    in which a third has room; what is lost of both alike is noise. All readings are 2, but five starts of six keep more.
+    in which a third has room; what is lost of both alike is noise. All readings are 2, but most starts keep more.
     """
     if readings.classes or rank == 0:
         return []
