@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SRC = Path(__file__).parents[1] / "src" / "isthmus"
 # in a process of its own: while tests run, checkers of types stand between a function and its caller
 CALLS = """
@@ -23,6 +25,7 @@ print([(warning.category.__name__, warning.filename) for warning in said])
 """
 
 
+@pytest.mark.slow
 def test_a_warning_points_at_the_line_that_called(tmp_path: Path) -> None:
     paths = f"import sys; sys.path[:0] = {[str(SRC.parent), str(Path(__file__).parent)]!r}\n"
     done = subprocess.run(

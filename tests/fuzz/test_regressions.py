@@ -189,6 +189,7 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.dear(1)
 @pytest.mark.parametrize(("file", "make"), BOMBS.values(), ids=list(BOMBS))
 def test_what_unpacks_to_more_than_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, make: Callable[[], bytes]
