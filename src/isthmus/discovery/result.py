@@ -65,10 +65,10 @@ class Discovery(Shown):
             `scree_margin`, `jacobian_rank`, `linear_rank` (components that PCA or reduced-rank regression needs for the
             same error, or None), `heldout_error` and `train_error` (through `rank` dimensions, of rows held out and
             trained on), `rows` (that were trained on), `one_fewer` (error through one dimension fewer over the error at
-            the rank), `ridge`,
-            `resample_share` (share of 200 resamples of the held-out rows whose scree curve reads `rank`), `start_share`
-            (share of the starts at the chosen ridge and its neighbours whose Jacobian has that rank). The two are shown
-            and do not decide. Of a sample of many rows `unseen_error`, through `rank` dimensions on the others, on
+            the rank), `ridge`, `resample_share` (share of 200 resamples of the held-out rows whose scree curve reads
+            `rank`), `start_share` (share of the starts at the chosen ridge and its neighbours whose Jacobian has that
+            rank). The first is shown and does not decide; a small second is a doubt where rows are few. Of a sample
+            of many rows `unseen_error`, through `rank` dimensions on the others, on
             which nothing was fitted or chosen. Of classes `accuracy_rank`, the least through which as many are told
             apart as through any, within one standard error, from `accuracy_rank_low` to `accuracy_rank_high` on 95 % of
             resampled rows (`discovery.held_out_once`). Of a leaky network also what its energies say, see

@@ -20,7 +20,7 @@ import numpy as np
 from isthmus.theory import Verdict
 
 FEATURES = ("confident", "doubtful", "agreement", "sharpness", "margin", "resamples", "rows")
-FEW, ENOUGH_ROWS = 16, 240  # rows trained on: the least of any task that was measured; more change nothing from here on
+FEW, ENOUGH_ROWS = 16, 240  # rows trained on: the least of the tasks that were measured; from where more change nothing
 MOST_SHARP = 1.0  # sharpness and margin beyond which nothing more is learnt
 ENOUGH_TASKS = 100  # fewer tell nothing: fitted to one suite of 20, another was told .25 where all were right
 CURVES = ("objective_rank", "scree_rank", "jacobian_rank")
