@@ -7,6 +7,7 @@ issue6     216 of the same kind, ReLU, leaky (slope 0.3) and tanh
 bijection  80 matrices of rank 1..8 between leaky ReLU bijections of 10..20 columns, 300..2000 samples
 targets    52 teachers of rank 1..4 with as many targets, one more or two more, 3 to 20 columns
 few        60 ReLU teachers of rank 1..5 with 20 to 200 rows, latent dimension up to 4 more, up to 30 columns
+few-kinds  72 tables of 20 to 200 rows: one target of 1..3 combinations, classes, curved planes, none (noise, permuted)
 large      21 ReLU teachers of rank 9..15, 4000 samples
 kuramoto   5 trajectories of the Kuramoto-Sivashinsky equation, 2500 snapshots of 64 points: 8
 planes     40 curved planes of dimension 2..8 in 10 to 40 columns, 500 to 3000 rows: x from x

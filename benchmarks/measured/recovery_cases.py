@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from isthmus import tasks
-from isthmus.tasks import Activation, Kind, Task
+from isthmus.tasks import Activation, Kind, Link, Task
 from isthmus.tasks.scenes import SCENES
 
 RANKS, NOISES = range(1, 9), (0.0, 0.05, 0.2)
@@ -55,6 +55,27 @@ class Bijection:
         return tasks.bijective_rank(
             self.rank, d_in=self.d_in, d_out=self.d_out, num_samples=self.num_samples, seed=self.seed
         )
+
+
+@dataclass(frozen=True)
+class Combinations:
+    """One target of `rank` combinations of the inputs; the activation is the kind of link."""
+
+    rank: int
+    noise: float
+    d_in: int
+    num_samples: int
+    seed: int
+    activation: str
+    d_out: int = 1
+    latent_dim: int = 0
+
+    def task(self) -> Task:
+        """Its data."""
+        return tasks.multi_index(
+            self.rank, d_in=self.d_in, num_samples=self.num_samples, noise=self.noise, link=Link(self.activation),
+            seed=self.seed,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -193,7 +214,7 @@ class NoRank:
         return Task(drawn.x, None, None, "surrogate", Kind.AUTOENCODING)
 
 
-Case = Teacher | Bijection | Snapshots | Mixture | Plane | Pictures | Flow | NoRank
+Case = Teacher | Bijection | Combinations | Snapshots | Mixture | Plane | Pictures | Flow | NoRank
 
 
 def name_of(case: Case) -> str:
@@ -243,9 +264,39 @@ def few_rows(rng: np.random.Generator) -> list[Case]:
     for rank, noise in [(r, e) for _ in range(4) for r in range(1, 6) for e in NOISES]:
         latent = int(rng.integers(rank, rank + 5))
         columns = int(rng.integers(2 * latent + 1, 31)), int(rng.integers(max(2, rank), 21))
-        rows = round(float(np.exp(rng.uniform(np.log(20), np.log(200)))))
-        found.append(Teacher(rank, noise, latent, *columns, rows, int(rng.integers(2**31))))
+        found.append(Teacher(rank, noise, latent, *columns, drawn_length(rng, 20, 200), int(rng.integers(2**31))))
     return found
+
+
+def few_rows_of_all_kinds(rng: np.random.Generator) -> list[Case]:
+    """72 tables of 20 to 200 rows: one target of 1..3 combinations, classes, curved planes, and what has no rank."""
+    ranks = range(1, 4)
+
+    def seed() -> int:
+        return int(rng.integers(2**31))
+
+    def columns() -> int:
+        return int(rng.integers(5, 21))
+
+    found: list[Case] = [
+        Combinations(rank, noise, columns(), drawn_length(rng, 20, 200), seed(), str(rng.choice([*Link])))
+        for _ in range(3) for rank in ranks for noise in NOISES
+    ]  # fmt: skip
+    found += [
+        Mixture(rank, overlap, int(rng.integers(17, 31)), int(rng.integers(rank + 1, 2 * rank + 3)),
+                drawn_length(rng, 40, 200), seed())
+        for _ in range(2) for overlap in (0.0, 0.1) for rank in ranks
+    ]  # fmt: skip
+    found += [
+        Plane(rank, int(rng.integers(max(6, 2 * rank), 21)), drawn_length(rng, 20, 200), seed())
+        for _ in range(3)
+        for rank in range(1, 6)
+    ]
+    names = ("noise", "permuted", "permuted index")
+    return found + [
+        NoRank(name, int(rng.integers(17, 31)), int(rng.integers(3, 11)), drawn_length(rng, 20, 200), seed())
+        for _ in range(6) for name in names
+    ]  # fmt: skip
 
 
 def large(rng: np.random.Generator) -> list[Case]:
@@ -322,6 +373,7 @@ SUITES: dict[str, Callable[[np.random.Generator], list[Case]]] = {
     "bijection": bijections,
     "targets": few_targets,
     "few": few_rows,
+    "few-kinds": few_rows_of_all_kinds,
     "large": large,
     "kuramoto": snapshots,
     "classes": mixtures,
@@ -348,6 +400,6 @@ def drawn_teacher(  # noqa: PLR0913
     return Teacher(rank, noise, latent, d_in, d_out, samples, int(rng.integers(2**31)), activation.value)
 
 
-def drawn_length(rng: np.random.Generator) -> int:
-    """300 to 2000 rows, uniform in the logarithm."""
-    return round(float(np.exp(rng.uniform(np.log(300), np.log(2000)))))
+def drawn_length(rng: np.random.Generator, least: int = 300, most: int = 2000) -> int:
+    """So many rows, uniform in the logarithm."""
+    return round(float(np.exp(rng.uniform(np.log(least), np.log(most)))))

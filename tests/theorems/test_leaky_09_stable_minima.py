@@ -64,7 +64,7 @@ def test_the_constant_costs_at_most_one(seed: int) -> None:
     cost = torch.linalg.lstsq(S, ONE, driver="gelsd").solution.square().sum()
     rounding = 32 * torch.finfo(torch.float64).eps * float(torch.linalg.cond(S))
     assert_at_most(cost, 1.0, slack=rounding)
-    # relu(A) spans 1, by an identity beside it (a row without a positive entry among 12 comes once in a thousand draws):
+    # relu(A) spans 1, by an identity beside it (one draw in a thousand has a row without a positive entry among 12):
     # strictly less than one, c / (1 + c) with c = 1^T (relu(A) relu(A)^T + I)^-1 1 <= 4
     inside = torch.cat([normal(seed, 4, 12), torch.eye(4, dtype=torch.float64)], 1)
     assert_at_most(ONE.mT @ kernel_inverse(inside, bias=True) @ ONE, 0.8, slack=1e-12)
