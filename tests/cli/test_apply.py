@@ -4,11 +4,14 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import discoveries
 from command_lines import line_of
+from isthmus.cli.data import rows_like
 from isthmus.cli.main import run
+from isthmus.tasks.mapped import is_on_disk
 
 
 def applied(text: str) -> list[list[str]]:
@@ -68,3 +71,64 @@ def test_apply_refuses_in_one_line(
     shutil.copytree(saved, "run")
     assert run(["apply", *arguments]) == 2
     assert message in line_of(capsys.readouterr().err)
+
+
+def test_apply_writes_arrays_and_parquet(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A .npy has the numbers alone, in the order of the rows."""
+    pytest.importorskip("pyarrow")
+    found = discoveries.discovery(task="classification")
+    found.save(tmp_path / "run")
+    arguments = ["apply", str(tmp_path / "run"), str(table), "--what", "prediction", "--out"]
+    for name in ("p.npy", "p.parquet"):
+        assert run([*arguments, str(tmp_path / name)]) == 0
+    assert capsys.readouterr() == ("", "")
+    expected = found.predict(discoveries.inputs())
+    np.testing.assert_array_equal(np.load(tmp_path / "p.npy"), expected)
+    written = pd.read_parquet(tmp_path / "p.parquet")
+    np.testing.assert_array_equal(written.drop(columns="class").to_numpy(), expected)
+    assert written["class"].tolist() == [discoveries.TARGETS[i] for i in expected.argmax(axis=1)]
+    assert run([*arguments, str(tmp_path / "p.npy")]) == 2
+    assert "Add --replace" in line_of(capsys.readouterr().err)
+    assert run([*arguments, str(tmp_path / "p.xlsx")]) == 2
+    assert "Use .csv or .parquet or .npy" in line_of(capsys.readouterr().err)
+
+
+@pytest.mark.filterwarnings("ignore:.*has no column names:isthmus.errors.DataWarning")
+@pytest.mark.parametrize("name", ["rows.npy", "columns.npy", "single.npy", "rows.parquet"])
+def test_rows_too_large_for_memory_stay_on_disk(
+    name: str, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    x, found = discoveries.inputs(), discoveries.discovery()
+    path = tmp_path / name
+    if path.suffix == ".parquet":
+        pd.DataFrame(x, columns=list(found.input_names)).assign(other="text").to_parquet(path)
+    else:
+        np.save(path, np.asfortranarray(x) if name == "columns.npy" else x.astype("f4") if name == "single.npy" else x)
+    whole = rows_like(str(path), found.input_names, found.columns)
+    assert not is_on_disk(whole)
+    monkeypatch.setattr("isthmus.tasks.large_tables.FITS", 100)
+    parts = rows_like(str(path), found.input_names, found.columns)
+    assert is_on_disk(parts)
+    np.testing.assert_array_equal(parts, whole)
+    monkeypatch.setattr("isthmus.discovery.data.new_rows.NUMBERS_AT_ONCE", 100)  # some rows at a time
+    assert run(["apply", str(saved), str(path), "--out", str(tmp_path / "z.npy")]) == 0
+    np.testing.assert_allclose(np.load(tmp_path / "z.npy"), found.transform(whole), rtol=1e-12)
+    assert run(["interpret", str(saved), str(path)]) == 0
+
+
+def test_a_column_that_became_text_is_told_on_disk_as_in_memory(
+    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pyarrow")
+    found, path = discoveries.discovery(), tmp_path / "text.parquet"
+    rows = pd.DataFrame(discoveries.inputs(), columns=list(found.input_names))
+    told: list[str] = []
+    for fits in (2**27, 100):
+        monkeypatch.setattr("isthmus.tasks.large_tables.FITS", fits)
+        for odd in (rows.assign(**{found.input_names[1]: "warm"}), rows.iloc[:, 1:]):
+            odd.to_parquet(path)
+            assert run(["apply", str(saved), str(path)]) == 2
+            told.append(capsys.readouterr().err.splitlines()[-1])
+    assert told[:2] == told[2:]
+    assert "lacks 1 of the 5 input columns" in told[1]

@@ -12,7 +12,7 @@ import pytest
 
 from isthmus.errors import DataError, DataWarning
 from isthmus.tasks import Kind, read_table
-from isthmus.tasks.files import columns_like
+from isthmus.tasks.files import inputs_like
 from isthmus.tasks.input_columns import InputColumn, Made, columns_of, recorded
 from isthmus.tasks.table_options import TableOptions
 
@@ -281,8 +281,9 @@ def test_nameless_numbers_with_gaps_are_left_out_aloud(tmp_path: Path) -> None:
         assert read_table(path).x_names == ("a", "b", "c")
     # an older run that has them as an input still finds them
     columns = [InputColumn("Unnamed: 0"), InputColumn("a")]
-    found = columns_like(path, lambda _names: columns, recorded=columns)
-    assert found["Unnamed: 0"][:2].tolist() == [5, 8]
+    names, x = inputs_like(path, lambda _names: columns, recorded=columns)
+    assert names == ("Unnamed: 0", "a")
+    assert x[:2, 0].tolist() == [5, 8]
     frame().set_axis(RNG.normal(size=30)).to_csv(path)  # a measurement whose name was forgotten
     assert read_table(path).x_names == ("Unnamed: 0", "a", "b", "c")
 
@@ -352,11 +353,11 @@ def test_blanks_around_text_make_no_other_value(tmp_path: Path) -> None:
     groups = read_table(path, groups="s").groups
     assert groups is not None
     assert len(set(groups.tolist())) == 2
-    made = columns_like(path, lambda _names: task.x_columns, recorded=task.x_columns)
-    np.testing.assert_array_equal(np.column_stack(list(made.values())), task.x)
+    _names, made = inputs_like(path, lambda _names: task.x_columns, recorded=task.x_columns)
+    np.testing.assert_array_equal(made, task.x)
     older = [InputColumn(f"s={value}", Made.ONE_HOT, "s", value) for value in ("A", "A ", "\tB", "B")]
-    made = columns_like(path, lambda _names: older, recorded=older)  # a run from before
-    assert [values.sum() for values in made.values()] == [8, 8, 8, 8]
+    _names, made = inputs_like(path, lambda _names: older, recorded=older)  # a run from before
+    assert made.sum(0).tolist() == [8, 8, 8, 8]
 
 
 def test_texts_that_a_spreadsheet_makes_one_are_not_merged(tmp_path: Path) -> None:

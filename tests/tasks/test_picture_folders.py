@@ -14,7 +14,7 @@ from PIL import Image
 
 from isthmus.errors import DataError, DataWarning
 from isthmus.tasks import Kind, TableOptions, Task, read_table
-from isthmus.tasks.files import columns_beside, columns_like
+from isthmus.tasks.files import columns_beside, inputs_like
 from isthmus.tasks.input_columns import columns_of, recorded
 from isthmus.tasks.picture_folders import picture_folder
 from isthmus.tasks.picture_listing import listed
@@ -211,8 +211,8 @@ def test_what_lacks_a_partner_is_left_out_only_where_that_is_asked_for(tmp_path:
 def test_new_pictures_need_the_size_and_kind_of_those_of_the_run(tmp_path: Path) -> None:
     columns = read(film(tmp_path / "old")).x_columns
     new = film(tmp_path / "new", count=3)
-    found = columns_like(new, lambda _: columns, recorded=columns)
-    np.testing.assert_array_equal(np.column_stack(list(found.values())), GREY[:3].reshape(3, 12) / 255)
+    _names, pixels = inputs_like(new, lambda _: columns, recorded=columns)
+    np.testing.assert_array_equal(pixels, GREY[:3].reshape(3, 12) / 255)
     for odd, words in ((GREY[:3, :, :3], "3 x 3 pixels, 8-bit grey"), (COLOUR[:3], "4 x 3 pixels, 8-bit colour")):
         folder = tmp_path / words[:20]
         for i, picture in enumerate(odd):
@@ -220,9 +220,9 @@ def test_new_pictures_need_the_size_and_kind_of_those_of_the_run(tmp_path: Path)
         with pytest.raises(
             DataError, match=rf"holds pictures of {words}; the run was made of those of 4 x 3 pixels, 8-b"
         ):
-            columns_like(folder, lambda _: columns, recorded=columns)
+            inputs_like(folder, lambda _: columns, recorded=columns)
     with pytest.raises(DataError, match="other data than pictures"):
-        columns_like(new, lambda names: (), recorded=())
+        inputs_like(new, lambda names: (), recorded=())
 
 
 def test_pixels_that_never_change_keep_their_place(tmp_path: Path) -> None:

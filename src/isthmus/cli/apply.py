@@ -38,29 +38,33 @@ class NewRows:
 @with_options(NewRows)
 def apply(
     request: NewRows,
-    out: Annotated[Path | None, typer.Option(help="File for the table (.csv); the terminal unless given.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File for the table (.csv, .parquet, .npy); the terminal unless given.")
+    ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace an older file at --out.")] = False,
 ) -> int:
-    """Coordinates or predictions of new rows, as a .csv table; text like a formula gets an apostrophe."""
+    """Coordinates or predictions of new rows, as a table; text like a formula gets an apostrophe in a .csv.
+
+    A .npy holds the numbers alone. Rows in a .npy, .parquet or zarr too large for memory are gone through by parts.
+    """
     from isthmus.cli.output_file import checked_output
+    from isthmus.cli.output_tables import KINDS, save_table
 
     if out is not None:
-        checked_output(out, kinds=[".csv"], inputs=[request.run_dir, request.data], replace=replace)
+        checked_output(out, kinds=list(KINDS), inputs=[request.run_dir, request.data], replace=replace)
     from isthmus.cli.interrupts import warnings_as_lines
     from isthmus.cli.terminal import notes
     from isthmus.discovery import load
     from isthmus.tasks.csv_cells import csv_text
-    from isthmus.writing.atomic import write_text
 
     found = load(request.run_dir)
     with warnings_as_lines(notes()):
         table = applied(found, request)
     tell(columns=list(table.columns), **({"out": str(out)} if out else {"rows": table.to_numpy(dtype=object)}))
-    text = csv_text(table)
     if out is not None:
-        write_text(out, text)
+        save_table(out, table)
     elif not voice().as_json:
-        typer.echo(text, nl=False)
+        typer.echo(csv_text(table), nl=False)
     return 0
 
 

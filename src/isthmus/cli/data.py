@@ -17,7 +17,7 @@ from isthmus.errors import DataError, DataWarning, outside
 from isthmus.tasks import Kind, Task, builtin
 from isthmus.tasks.array_files import is_archive
 from isthmus.tasks.arrays import check_rows, counted, listing
-from isthmus.tasks.files import columns_beside, columns_like, read_table
+from isthmus.tasks.files import columns_beside, inputs_like, read_table
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.names import names_in, quoted
 from isthmus.tasks.picture_listing import is_picture_folder, listed
@@ -171,7 +171,8 @@ def rows_like(
     """The inputs called `names` among the columns of DATA, in that order, for an encoder that knows them.
 
     Names x0, x1, ... are those of data without names and are taken by position, and so are the columns of a file
-    without names where there are as many. A value of a column of text that no row has is a 0/1 column of zeros.
+    without names where there are as many. A value of a column of text that no row has is a 0/1 column of zeros. What is
+    too large for memory stays on disk.
 
     Args:
         data: a file, or "builtin:NAME".
@@ -197,21 +198,22 @@ def rows_like(
         return _assumed(data, names, own) if columns is None else columns
 
     if (task := builtin_task(data)) is not None:
-        found = dict(zip(task.x_names or [f"c{i + 1}" for i in range(task.x.shape[1])], task.x.T, strict=True))
+        found, x = task.x_names or tuple(f"c{i + 1}" for i in range(task.x.shape[1])), task.x
         in_order = not task.x_names
     else:
-        found = columns_like(data, wanted, recorded=columns or (), options=options)
+        found, x = inputs_like(data, wanted, recorded=columns or (), options=options)
     if in_order and unnamed and len(found) == len(names):
-        return np.column_stack(list(found.values()))
+        return x
     if in_order and not (unnamed or _are_made_up(names)):
         _check_positions(data, len(found), names, columns)
-        return np.column_stack(list(found.values()))
+        return x
     if lost := [name for name in names if name not in found]:
         source = {column.name: column.source for column in columns or ()}  # of text one column gives several inputs
         lost, needed = (list(dict.fromkeys(source.get(name, name) for name in of)) for of in (lost, names))
         shown = ", ".join(quoted(name) for name in lost[:5]) + (", ..." if len(lost) > 5 else "")
         raise DataError(f"{data}: lacks {len(lost)} of the {len(needed)} input columns of the run: {shown}.")
-    return np.column_stack([found[name] for name in names])
+    places = [found.index(name) for name in names]
+    return x if places == list(range(x.shape[1])) else x[:, places]
 
 
 def files_of_rows(data: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from isthmus.cli.output_file import checked_output
+from isthmus.cli.output_tables import save_table
 from isthmus.cli.terminal import terminal
 from isthmus.cli.voice import tell
 from isthmus.errors import DataError, SweepError
@@ -96,18 +97,9 @@ def write_table(folder: Path, path: Path, *, replace: bool = False) -> int:
     """
     import pandas as pd
 
-    from isthmus.tasks.csv_cells import csv_text
-
     checked_output(path, kinds=[".csv", ".parquet"], inputs=[folder], replace=replace)
     table = pd.DataFrame(run_columns(rows_of(SweepFolder(folder))))
-    with atomic_path(path) as temporary:
-        if path.suffix.lower() == ".csv":
-            temporary.write_text(csv_text(table), encoding="utf-8", newline="")
-        else:
-            try:
-                table.to_parquet(temporary, index=False, engine="pyarrow")
-            except ImportError:
-                raise DataError(f"--out {path}: needs pyarrow. Install isthmus[tables], or write a .csv.") from None
+    save_table(path, table)
     tell(out=path, runs=len(table))
     _say(f"{path}: {len(table)} run{'s' * (len(table) != 1)}")
     return 0

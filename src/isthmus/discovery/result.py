@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 import xarray as xr
 from numpy.typing import NDArray
 
 from isthmus.diagnostics import Diagnosis
-from isthmus.discovery.data.new_rows import new_rows
+from isthmus.discovery.data.new_rows import applied, new_rows
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.evidence.probability import Calibration, calibration
 from isthmus.discovery.files.storage import CONTROL, read_fields, write_fields
@@ -210,7 +209,7 @@ class Discovery(Shown):
 
     def transform(self, x: object) -> NDArray[np.float64]:
         """The `rank` coordinates of samples in the user's units, shape (n, rank)."""
-        return _apply(self.encoder, self.inputs_of(x))
+        return applied(self.encoder, self.inputs_of(x))
 
     def predict(self, x: object) -> NDArray[np.float64]:
         """Predictions (n, d_out) in the user's units through `rank` dimensions, or logits, or log rates.
@@ -219,7 +218,7 @@ class Discovery(Shown):
         into expected targets, `loss.spreads` into standard deviations where the loss knows any.
         """
         rows = self.in_order(x)
-        found = _apply(self.decoder, _apply(self.encoder, self._as_inputs(rows)))
+        found = applied(self.decoder, applied(self.encoder, self._as_inputs(rows)))
         return found if self.powers is None else self.powers.restored(rows, found)
 
     def in_order(self, x: object) -> NDArray[np.float64]:
@@ -239,7 +238,7 @@ class Discovery(Shown):
         Of a target that was divided by powers of the inputs, the pure number.
         """
         rows = new_rows(coordinates, (), self.decoder.dimensions[0], called="coordinates")
-        found, powers = _apply(self.decoder, rows), self.powers
+        found, powers = applied(self.decoder, rows), self.powers
         return found if powers is None else replace(powers, target_exponents=None).restored(found, found)
 
     def _as_inputs(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -281,8 +280,3 @@ def load(folder: str | os.PathLike[str]) -> Discovery:
     found, has_control, others = read_fields(folder)
     control = load(Path(folder) / CONTROL) if has_control else None
     return Discovery(**found, control=control, others={name: load(Path(folder) / name) for name in others})
-
-
-def _apply(network: FullyConnected, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    with torch.no_grad():
-        return network(torch.from_numpy(np.array(rows))).numpy()  # a copy: a part of a file on disk may be read-only

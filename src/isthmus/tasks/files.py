@@ -170,13 +170,13 @@ def _without(names: Sequence[str], left: Sequence[str]) -> list[str]:
     return [name for name in names if name not in set(left)]
 
 
-def columns_like(
+def inputs_like(
     path: str | Path,
     wanted: Callable[[Sequence[str]], Sequence[InputColumn]],
     *,
     recorded: Sequence[InputColumn] = (),
     options: TableOptions = AS_IT_COMES,
-) -> dict[str, np.ndarray]:
+) -> tuple[tuple[str, ...], np.ndarray]:
     """Those of the wanted columns that a file has, made as they were when they were recorded.
 
     Args:
@@ -186,7 +186,8 @@ def columns_like(
         options: how the table is written.
 
     Returns:
-        Numbers by the names of the columns; where a column of text is missing, all of its values are.
+        Their names and their numbers (n, columns), on disk where they are too large to be read whole and none was text;
+        where a column of text is missing, all of its values are.
 
     Raises:
         DataError: the file cannot be read, a cell is no number where there were numbers, or a value never seen.
@@ -198,9 +199,31 @@ def columns_like(
     texts = {column.column for column in recorded if column.made is Made.ONE_HOT}
     sign = next((column.decimal for column in recorded if column.decimal), None)
     options = replace(options, usual_decimal=sign)
-    content = read_content(path, WantedColumns(options, as_text=texts, keep={column.source for column in recorded}))
+    reading = WantedColumns(options, as_text=texts, keep={column.source for column in recorded})
+    content = read_content(path, reading) if texts else opened_content(path, reading)
+    columns = wanted(content.names)
+    if not isinstance(content, Content):
+        if (found := _on_disk_like(content, columns, str(path))) is not None:
+            return found
+        content = read_content(path, reading)
     content = content.complete(str(path)) if options.drop_missing else content
-    columns = wanted(tuple(str(name) for name in content.table.columns))
+    return _columns_like(content, columns, path)
+
+
+def _on_disk_like(
+    content: LargeTable, columns: Sequence[InputColumn], where: str
+) -> tuple[tuple[str, ...], np.ndarray] | None:
+    """Columns of numbers that stay on disk; None where some are made of text, or have become something else."""
+    there = {column.name: column for column in columns if column.source in content.names}
+    problems: list[CellProblem] = []
+    if not there or any(column.made is Made.ONE_HOT for column in there.values()):
+        return None
+    x, made = content.inputs([column.source for column in there.values()], where, problems, impute=False)
+    is_same = [column.made for column in made] == [column.made for column in there.values()]
+    return (tuple(there), x) if is_same and not problems else None
+
+
+def _columns_like(content: Content, columns: Sequence[InputColumn], path: Path) -> tuple[tuple[str, ...], np.ndarray]:
     found: dict[str, np.ndarray] = {}
     try:
         for column in columns:
@@ -215,22 +238,22 @@ def columns_like(
                 found[column.name] = numeric_as(cells, str(path))
     except ColumnError as error:
         raise DataError(_located(error, content)) from error
-    return found
+    return tuple(found), np.column_stack(list(found.values())) if found else np.empty((len(content.table), 0))
 
 
 def _pixels_like(
     pictures: PictureFolder,
     wanted: Callable[[Sequence[str]], Sequence[InputColumn]],
     recorded: Sequence[InputColumn],
-) -> dict[str, np.ndarray]:
+) -> tuple[tuple[str, ...], np.ndarray]:
     forms = {column.column for column in recorded if column.made is Made.PIXEL}
     if forms != {pictures.form.words}:
         raise DataError(
             f"{pictures.path}: holds pictures of {pictures.form.words}; the run was made of "
             f"{f'those of {forms.pop()}' if forms else 'other data than pictures'}. Pass what it was made of."
         )
-    names = [column.name for column in wanted(pictures.form.names)]
-    return dict(zip(names, pictures.pixels(names).T, strict=True))
+    names = tuple(column.name for column in wanted(pictures.form.names))
+    return names, pictures.pixels(names)
 
 
 def columns_beside(

@@ -95,6 +95,27 @@ def test_what_discover_takes_is_taken_of_new_rows(found: isthmus.Discovery) -> N
     np.testing.assert_allclose(found.transform(torch.from_numpy(x).float()), expected, atol=1e-5)
 
 
+def test_hidden_layers_hold_some_of_the_rows_at_a_time(
+    found: isthmus.Discovery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a million rows all hidden layers at once took ten times their memory."""
+    seen: list[int] = []
+    x = np.repeat(discoveries.inputs(), 5, axis=0)
+    whole = found.transform(x), found.predict(x)
+    hooks = [
+        h.register_forward_hook(lambda *args: seen.append(len(args[1][0]))) for h in (found.encoder, found.decoder)
+    ]
+    most = 7 * max(*found.encoder.dimensions, *found.decoder.dimensions)
+    monkeypatch.setattr("isthmus.discovery.data.new_rows.NUMBERS_AT_ONCE", most)
+    parts = found.transform(x), found.predict(x)
+    for hook in hooks:
+        hook.remove()
+    np.testing.assert_allclose(parts[0], whole[0], rtol=1e-12)
+    np.testing.assert_allclose(parts[1], whole[1], rtol=1e-12)
+    assert 0 < max(seen) * max(found.encoder.dimensions) <= most
+    assert sum(seen) == 3 * len(x)
+
+
 def test_what_is_no_array_of_rows_is_called_what_it_is() -> None:
     x = discoveries.inputs()
     assert checked_data(x, pd.Series(x[:, 0], name="u"), None).target_names == ("u",)

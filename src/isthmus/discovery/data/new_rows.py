@@ -1,5 +1,7 @@
 """New samples for a discovery that is there: checked as those of a search are, their columns brought into its order.
 
+What its halves make of them, some at a time: `applied`.
+
 The rows of a search itself: `checking`. New rows in files: `cli.data`.
 """
 
@@ -8,13 +10,16 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from isthmus.errors import DataError, DataWarning, ShapeError, outside
+from isthmus.networks import FullyConnected
 from isthmus.networks.arguments import tensor_argument
-from isthmus.tasks.arrays import as_samples, counted, listing
+from isthmus.tasks.arrays import NUMBERS_AT_ONCE, as_samples, counted, listing
 from isthmus.tasks.foreign import in_memory
+from isthmus.tasks.mapped import let_go
 from isthmus.tasks.names import checked_names, quoted
 
 
@@ -50,6 +55,18 @@ def new_rows(x: object, names: Sequence[str], width: int, *, called: str = "x") 
         what = "input columns" if names else "columns"
         raise ShapeError(f"{called}: needs the {width} {what} of the run, got {samples.shape[1]}.{one}")
     return samples
+
+
+def applied(network: FullyConnected, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What a network makes of rows, some at a time: of a million, hidden layers would take many times their memory."""
+    found = np.empty((len(rows), network.dimensions[-1]))
+    at_once = max(NUMBERS_AT_ONCE // max(network.dimensions), 1)
+    for start in range(0, len(rows), at_once):
+        part = rows[start : start + at_once]
+        with torch.no_grad():  # of a copy, as a part of a file on disk may be read-only
+            found[start : start + at_once] = network(torch.from_numpy(np.array(part))).numpy()
+        let_go(part)
+    return found
 
 
 def _in_order(x: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:

@@ -11,12 +11,13 @@ import torch
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from isthmus.discovery.data.new_rows import applied
 from isthmus.discovery.data.scaling import CONSTANT, Scaling
 from isthmus.discovery.factors import Factorisation
 from isthmus.discovery.result import Discovery
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected, jacobians
-from isthmus.tasks.arrays import as_samples, check_same_length
+from isthmus.tasks.arrays import as_samples, check_same_length, in_parts
 from isthmus.theory.home import at_home
 
 ROWS = 1000  # rows at most for Jacobians and pairs of distances, drawn with a fixed seed
@@ -103,18 +104,18 @@ def errors_saved(decoder: FullyConnected, coordinates: Array, *, columns_alike: 
 
     With `columns_alike` every output that varies counts the same, whatever its units.
     """
-    z = torch.from_numpy(coordinates)
     with torch.no_grad():
-        outputs = decoder(z)
+        outputs = torch.from_numpy(applied(decoder, coordinates))
         variances = (outputs - outputs.mean(0)).square().mean(0)
         varying = variances.sqrt() > CONSTANT * outputs.abs().amax(0)
         weights = varying / torch.where(varying, variances, 1.0) if columns_alike else torch.ones_like(variances)
         total = float((weights * variances).sum())
         saved: list[float] = []
-        for c in range(z.shape[1]):
-            held = z.clone()
-            held[:, c] = z[:, c].mean()
-            saved.append(float(((decoder(held) - outputs).square() @ weights).mean()) / (total or 1.0))
+        for c in range(coordinates.shape[1]):
+            held = coordinates.copy()
+            held[:, c] = coordinates[:, c].mean()
+            worse = torch.from_numpy(applied(decoder, held)) - outputs
+            saved.append(float((worse.square() @ weights).mean()) / (total or 1.0))
     return np.array(saved)
 
 
@@ -137,11 +138,11 @@ def by_error_saved(halves: Factorisation[FullyConnected], x: torch.Tensor) -> Fa
 def attributions(encoder: FullyConnected, x: Array) -> Array:
     """Mean size of the derivatives, times the spread of the input over that of the coordinate (rank, d_in)."""
     rows = torch.from_numpy(x[drawn_rows(len(x))])
-    with torch.no_grad():
-        spread = encoder(torch.from_numpy(x)).std(0, correction=0).numpy()
+    spread, mean = applied(encoder, x).std(0), sum(part.sum(0) for part in in_parts(x)) / len(x)
+    variance = sum(np.square(part - mean).sum(0) for part in in_parts(x)) / len(x)
     at_once = max(1, AT_ONCE // (max(encoder.dimensions[1:]) * encoder.dimensions[0]))
     slopes = torch.stack([jacobians(encoder, part).abs().sum(0) for part in rows.split(at_once)]).sum(0) / len(rows)
-    return slopes.numpy() * x.std(0) / np.where(spread > 0, spread, 1.0)[:, None]
+    return slopes.numpy() * np.sqrt(variance) / np.where(spread > 0, spread, 1.0)[:, None]
 
 
 def distance_correlation(a: ArrayLike, b: ArrayLike) -> float:

@@ -1,0 +1,50 @@
+"""Tables that a command writes to --out: how each kind of file is written, in one registry. Which paths: `output_file`.
+
+No library is imported before a table is written, so that commands can name the kinds while they start.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from isthmus.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def _as_text(table: "pd.DataFrame", path: Path) -> None:
+    from isthmus.tasks.csv_cells import csv_text
+
+    path.write_text(csv_text(table), encoding="utf-8", newline="")
+
+
+def _as_parquet(table: "pd.DataFrame", path: Path) -> None:
+    table.to_parquet(path, index=False, engine="pyarrow")
+
+
+def _as_array(table: "pd.DataFrame", path: Path) -> None:
+    import numpy as np
+
+    with path.open("wb") as stream:  # np.save adds an extension to a name without one
+        np.save(stream, table.select_dtypes("number").to_numpy(), allow_pickle=False)
+
+
+KINDS: dict[str, Callable[["pd.DataFrame", Path], None]] = {
+    ".csv": _as_text, ".parquet": _as_parquet, ".npy": _as_array,
+}  # fmt: skip
+
+
+def save_table(path: Path, table: "pd.DataFrame") -> None:
+    """Write a table, whole or not at all; a .npy gets its columns of numbers alone.
+
+    Raises:
+        DataError: .parquet, and pyarrow is missing.
+    """
+    from isthmus.writing.atomic import atomic_path
+
+    with atomic_path(path) as temporary:
+        try:
+            KINDS.get(path.suffix.lower(), _as_text)(table, temporary)  # a stream has no extension
+        except ImportError:
+            raise DataError(f"--out {path}: needs pyarrow. Install isthmus[tables], or write a .csv.") from None
