@@ -8,6 +8,7 @@ bijection  80 matrices of rank 1..8 between leaky ReLU bijections of 10..20 colu
 targets    52 teachers of rank 1..4 with as many targets, one more or two more, 3 to 20 columns
 few        60 ReLU teachers of rank 1..5 with 20 to 200 rows, latent dimension up to 4 more, up to 30 columns
 few-kinds  72 tables of 20 to 200 rows: one target of 1..3 combinations, classes, curved planes, none (noise, permuted)
+index      90 tables of one target of 1..5 combinations of 6 to 30 inputs, 240 to 1200 rows
 large      21 ReLU teachers of rank 9..15, 4000 samples
 kuramoto   5 trajectories of the Kuramoto-Sivashinsky equation, 2500 snapshots of 64 points: 8
 planes     40 curved planes of dimension 2..8 in 10 to 40 columns, 500 to 3000 rows: x from x
@@ -100,6 +101,7 @@ def measure(case: Case, *, surrogate: bool) -> Row:
         beside = {"surrogate": other.verdict.name, "surrogate_rank": other.rank}
     return {
         "rank": found.rank, "verdict": found.verdict.name, "seconds": seconds, **beside, **found.readings,
+        "kind": f"{found.kind}, {found.task}",
         "reasons": list(found.reasons), "remedies": list(found.remedies),
         "scree": found.scree["heldout_error"].values.tolist(),
         "train": found.scree["train_error"].values.tolist(),

@@ -268,6 +268,15 @@ def few_rows(rng: np.random.Generator) -> list[Case]:
     return found
 
 
+def combinations(rng: np.random.Generator) -> list[Case]:
+    """90 tables of one target of 1..5 combinations of 6 to 30 inputs at three noises, 240 to 1200 rows."""
+    return [
+        Combinations(rank, noise, int(rng.integers(max(6, rank + 2), 31)), drawn_length(rng, 240, 1200),
+                     int(rng.integers(2**31)), str(rng.choice([*Link])))
+        for _ in range(6) for rank in range(1, 6) for noise in NOISES
+    ]  # fmt: skip
+
+
 def few_rows_of_all_kinds(rng: np.random.Generator) -> list[Case]:
     """72 tables of 20 to 200 rows: one target of 1..3 combinations, classes, curved planes, and what has no rank."""
     ranks = range(1, 4)
@@ -374,6 +383,7 @@ SUITES: dict[str, Callable[[np.random.Generator], list[Case]]] = {
     "targets": few_targets,
     "few": few_rows,
     "few-kinds": few_rows_of_all_kinds,
+    "index": combinations,
     "large": large,
     "kuramoto": snapshots,
     "classes": mixtures,
