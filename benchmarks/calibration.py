@@ -38,22 +38,26 @@ Line = dict[str, Any]
 def lines_of(path: Path) -> list[Line]:
     """The tasks of one file of rank_recovery.py."""
     found: list[Line] = []
-    suite = path.stem.removeprefix("rows_")
+    suite = path.stem.removeprefix("rows_").removesuffix("_anew")
     for name, row in json.loads(path.read_text())["rows"].items():
         truth = int(name.split("rank=")[1].split(" ")[0])
         if truth < 0:  # nothing depends on anything, but for what has the spectrum of pictures
             truth = None if "activation=surrogate " in name else 0
         read = {key: row[key] for key in READINGS if key in row}
-        own = {"suite": suite, "kind": f"rank, {task_of(suite, name)}", "case": name, "truth": truth}
+        own = {"suite": suite, "kind": row.get("kind") or kind_of(suite, name), "case": name, "truth": truth}
         found.append(own | {"rank": row["rank"], "verdict": row["verdict"], "measured_at": row["measured_at"]} | read)
     return found
 
 
-def task_of(suite: str, name: str) -> str:
-    """As `Discovery.task` says it."""
-    if suite == "classes":
-        return "classification"
-    return "autoencoding" if suite in AUTOENCODED or "activation=surrogate " in name else "regression"
+def kind_of(suite: str, name: str) -> str:
+    """Kinds of rank and task, of answers from before they said so themselves."""
+    made = name.split("activation=")[1]
+    if made.startswith("classes"):
+        return "rank, classification"
+    if made.startswith("permuted index") or " d_out=1 " in name:
+        return "index, regression"
+    is_alone = suite in AUTOENCODED or made.startswith(("plane", "surrogate"))
+    return f"rank, {'autoencoding' if is_alone else 'regression'}"
 
 
 def found_in(line: Line) -> tuple[int, Verdict, dict[str, float | None]]:
