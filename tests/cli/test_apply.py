@@ -9,7 +9,7 @@ import pytest
 
 import discoveries
 from command_lines import line_of
-from isthmus.cli.data import rows_like
+from isthmus.cli.data_of_run import rows_like
 from isthmus.cli.main import run
 from isthmus.tasks.mapped import is_on_disk
 

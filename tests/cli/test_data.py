@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import isthmus
-from isthmus.cli.data import TargetChoice, choice_of, read_rows, rows_like
+from isthmus.cli.data import TargetChoice, choice_of, read_rows
+from isthmus.cli.data_of_run import rows_like
 from isthmus.cli.discover import DiscoverRequest
 from isthmus.cli.main import run
 from isthmus.cli.shared_options import TableReading

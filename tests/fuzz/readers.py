@@ -15,7 +15,7 @@ from pathlib import Path
 import discoveries
 from fuzz import corpus
 from isthmus.cli.apply import NewRows, What, applied
-from isthmus.cli.data import rows_like
+from isthmus.cli.data_of_run import rows_like
 from isthmus.cli.main import run
 from isthmus.cli.model_data import own_arrays
 from isthmus.discovery import Discovery, load

@@ -76,7 +76,7 @@ def applied(found: "Discovery", request: NewRows) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    from isthmus.cli.data import files_of_rows, rows_like
+    from isthmus.cli.data_of_run import files_of_rows, rows_like
 
     x = rows_like(request.data, found.input_names, found.columns, request.reading.options())
     if request.what is What.COORDINATES:

@@ -32,7 +32,7 @@ def interpret(request: InterpretRequest) -> int:
 
     Exit codes: 0 done, 2 bad input.
     """
-    from isthmus.cli.data import rows_like
+    from isthmus.cli.data_of_run import rows_like
     from isthmus.cli.interrupts import warnings_as_lines
     from isthmus.cli.terminal import labelled, notes, terminal
     from isthmus.discovery import interpret as meaning_of

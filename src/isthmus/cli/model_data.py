@@ -1,6 +1,6 @@
 """DATA for a MODEL that was made anywhere: rows of a table, or an array with more dimensions as the module takes it.
 
-The columns of a saved discovery are found by name: `cli.data`. Reading files: `tasks`.
+The columns of a saved discovery are found by name: `cli.data_of_run`. Reading files: `tasks`.
 """
 
 from pathlib import Path
@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isthmus.cli.data import builtin_task, rows_like
+from isthmus.cli.data import builtin_task
+from isthmus.cli.data_of_run import rows_like
 from isthmus.discovery.chains.module_input import checked_input
 from isthmus.discovery.files.models import LoadedModel
 from isthmus.errors import DataError

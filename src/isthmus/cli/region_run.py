@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isthmus.cli.data import builtin_task, rows_like
+from isthmus.cli.data import builtin_task
+from isthmus.cli.data_of_run import rows_like
 from isthmus.cli.terminal import labelled, terminal
 from isthmus.cli.voice import tell
 from isthmus.constructions import merged_composition

@@ -2,7 +2,7 @@
 
 What its halves make of them, some at a time: `applied`.
 
-The rows of a search itself: `checking`. New rows in files: `cli.data`.
+The rows of a search itself: `checking`. New rows in files: `cli.data_of_run`.
 """
 
 import warnings
