@@ -16,6 +16,7 @@ from isthmus.theory.comparison import Comparison, by_ratio
 from isthmus.theory.curve_readings import CurveReading, Gain
 
 Starts = dict[float, list[Minimum]]
+CUT_SHORT = "The time limit cut the search short; give more seconds for a sharper answer."
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,9 @@ from isthmus.discovery.data.new_rows import applied, new_rows
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.evidence.probability import Calibration, calibration
 from isthmus.discovery.files.storage import CONTROL, read_fields, write_fields
+from isthmus.discovery.findings import CUT_SHORT
 from isthmus.discovery.groups.powers import Powers
-from isthmus.discovery.halves import INDEX, RANK, Side, rank_kind
+from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS, Side, rank_kind
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.networks.network import Network
@@ -151,8 +152,13 @@ class Discovery(Shown):
 
     @property
     def calibration(self) -> Calibration | None:
-        """What tasks of known rank say of such an answer; None where too few of this kind were measured, or it is 0."""
-        return None if self.rank == 0 else calibration(self.kind, self.task, self.readings)
+        """What tasks of known rank say of such an answer; None where too few of this kind were measured, or it is 0.
+
+        Nothing is known under another loss than the usual one, nor of a search that the time limit cut short.
+        """
+        usual = usual_loss(classes=self.task == "classification").name
+        is_as_measured = self.loss.name == usual and CUT_SHORT not in self.warnings
+        return calibration(self.kind, self.task, self.readings) if self.rank and is_as_measured else None
 
     @property
     def probability(self) -> float | None:
@@ -166,7 +172,8 @@ class Discovery(Shown):
     @property
     def rank_set(self) -> tuple[int, ...]:
         """The ranks that hold the truth of 95 of 100 tasks like this one; empty where too few were."""
-        known, most = self.calibration, min(len(self.input_names), len(self.target_names))
+        known = self.calibration
+        most = RANK_KINDS[self.kind].most(self.encoder.dimensions[0], self.decoder.dimensions[-1])
         return known.ranks(self.rank, self.verdict, self.readings, most=most) if known else ()
 
     @property

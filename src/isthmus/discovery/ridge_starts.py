@@ -9,7 +9,7 @@ from functools import partial
 
 from isthmus.discovery.choices import SLACK, next_ridge, ridges_at_once, ridges_beside
 from isthmus.discovery.data.problem import Problem
-from isthmus.discovery.findings import Starts
+from isthmus.discovery.findings import CUT_SHORT, Starts
 from isthmus.discovery.halves import RANK
 from isthmus.discovery.kinds import family_of
 from isthmus.discovery.kinds.family import WARMER
@@ -49,9 +49,8 @@ class Workbench:
 
     def say_out_of_time(self) -> None:
         """Complain once."""
-        text = "The time limit cut the search short; give more seconds for a sharper answer."
-        if text not in self.warnings:
-            self.warnings.append(text)
+        if CUT_SHORT not in self.warnings:
+            self.warnings.append(CUT_SHORT)
 
     def unit(self, phase: Phase, compute: Callable[[Session], Minimum], ridge: float, index: int, *, cost: int) -> Unit:
         """A unit of work of this size, known by its phase, ridge and number."""

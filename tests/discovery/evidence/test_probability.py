@@ -18,6 +18,7 @@ from isthmus.discovery.evidence.probability import (
     hull,
     steps_to,
 )
+from isthmus.discovery.findings import CUT_SHORT
 from isthmus.reports import verdict_of
 from isthmus.theory import Verdict
 
@@ -116,3 +117,29 @@ def test_a_discovery_says_its_probability_and_its_set() -> None:
     assert f"{found.rank_set[0]}" in line
     bare = replace(found, readings={})
     assert (bare.probability, bare.rank_set) == (None, ())
+
+
+@pytest.mark.usefixtures("measured")
+def test_nothing_is_said_of_what_no_task_was_measured_like() -> None:
+    """Under another loss, or where the time was over, the odds of the tasks that were measured do not hold."""
+    found = discoveries.discovery(readings=READ)
+    assert found.probability is not None
+    for changes in (
+        {"settings": {**found.settings, "loss": "gaussian"}},
+        {"settings": {**found.settings, "loss": "poisson"}},
+        {"warnings": (*found.warnings, CUT_SHORT)},
+    ):
+        odd = replace(found, **changes)
+        assert (odd.calibration, odd.probability, odd.rank_set) == (None, None, ())
+        assert all(line.label != "Probability" for line in verdict_of(odd).lines)
+
+
+def test_a_set_holds_the_rank_of_whatever_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index rank is not bounded by the number of targets, as it was once cut."""
+    every = Calibration(0.0, dict.fromkeys(FEATURES, 0.0), {verdict.name: 1 for verdict in Verdict}, 100)
+    monkeypatch.setattr("isthmus.discovery.result.calibration", lambda *_: every)
+    found = discoveries.discovery(readings=READ | {"scree_rank": 3})
+    one = replace(found, target_names=("y",), settings={**found.settings, "encoder_side": "linear"})
+    assert one.kind == "index"
+    for answer in (found, one):
+        assert answer.rank_set == (3,)
