@@ -1,5 +1,6 @@
 import csv
 import io
+import json
 import shutil
 from pathlib import Path
 
@@ -87,6 +88,8 @@ def test_apply_writes_arrays_and_parquet(table: Path, tmp_path: Path, capsys: py
     written = pd.read_parquet(tmp_path / "p.parquet")
     np.testing.assert_array_equal(written.drop(columns="class").to_numpy(), expected)
     assert written["class"].tolist() == [discoveries.TARGETS[i] for i in expected.argmax(axis=1)]
+    assert run([*arguments, str(tmp_path / "p.npy"), "--replace", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["columns"]) == expected.shape[1]
     assert run([*arguments, str(tmp_path / "p.npy")]) == 2
     assert "Add --replace" in line_of(capsys.readouterr().err)
     assert run([*arguments, str(tmp_path / "p.xlsx")]) == 2

@@ -37,10 +37,11 @@ def rows_of(folder: Path) -> tuple[Any, Any]:
     return pd.DataFrame(rows.x, columns=list(rows.names)), rows.y
 
 
-def resumed(folder: Path, starts: int | None) -> Discovery:
+def resumed(folder: Path, starts: int | None, *, loss: str | None = None, shift: float = 0.0) -> Discovery:
     rows = read_rows(str(folder / "d.npz"), choice_of(None, None, autoencode=False))
     request = DiscoverRequest(str(folder / "d.npz"), starts=starts, **OPTIONS)
-    return finished(folder / "run", rows, request, checked_data(rows.x, rows.y, rows.loss, columns=rows.made))
+    data = checked_data(rows.x + shift, rows.y, loss or rows.loss, columns=rows.made)
+    return finished(folder / "run", rows, request, data)
 
 
 def rewritten(folder: Path, starts: list[str], *, older: bool) -> None:
@@ -60,6 +61,14 @@ def test_a_run_is_taken_for_what_was_asked_for_and_nothing_else(run: Path) -> No
     for other in (None, 1, 3):
         with pytest.raises(DataError, match=r"the finished run there has other starts\. Give another folder"):
             resumed(run, other)
+
+
+def test_another_loss_is_called_so_and_other_data_too(run: Path) -> None:
+    rewritten(run, [RANDOM, RANDOM], older=False)
+    with pytest.raises(DataError, match=r"has other loss\. Give"):
+        resumed(run, 2, loss="gaussian")
+    with pytest.raises(DataError, match=r"has other data\. Give"):
+        resumed(run, 2, shift=0.5)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def apply(
     A .npy holds the numbers alone. Rows in a .npy, .parquet or zarr too large for memory are gone through by parts.
     """
     from isthmus.cli.output_file import checked_output
-    from isthmus.cli.output_tables import KINDS, save_table
+    from isthmus.cli.output_tables import KINDS, save_table, writable
 
     if out is not None:
         checked_output(out, kinds=list(KINDS), inputs=[request.run_dir, request.data], replace=replace)
@@ -60,6 +60,8 @@ def apply(
     found = load(request.run_dir)
     with warnings_as_lines(notes()):
         table = applied(found, request)
+    if out is not None:
+        table = writable(out, table)
     tell(columns=list(table.columns), **({"out": str(out)} if out else {"rows": table.to_numpy(dtype=object)}))
     if out is not None:
         save_table(out, table)

@@ -129,7 +129,7 @@ def _page(
 ) -> Path | None:
     """Pictures and page, of no more rows than one can see; nothing once the time is over."""
     if (deadline.left() or 0.0) < 0:
-        again = f"{request.command} --resume {shlex.quote(str(folder))}"
+        again = f"{dataclasses.replace(request, max_seconds=None).command} --resume {shlex.quote(str(folder))}"
         say(f"The time is over: pictures and page are left out, as if by --no-pictures; {again} makes them.")
         return None
     some = rows.thinned(SHOWN)

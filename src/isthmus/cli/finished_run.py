@@ -51,7 +51,9 @@ def finished(folder: Path, rows: Rows, request: DiscoverRequest, data: CheckedDa
     if settings.rank_kind is not RANK and _began_otherwise(folder, stored, request.starts):
         del asked["starts"]
     other = [name for name, value in asked.items() if stored[name] != value]
-    if found.settings.get("data") not in {None, data.fingerprint()}:
+    if found.loss.name != data.loss.name:  # of which the fingerprint speaks too
+        other = ["loss", *other]
+    elif found.settings.get("data") not in {None, data.fingerprint()}:
         other = ["data", *other]
     total = len(rows.x)
     if request.rows is not None and found.settings.get("first_rows", total) != min(request.rows, total):

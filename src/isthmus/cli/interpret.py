@@ -10,6 +10,7 @@ from isthmus.cli.shared_options import TableReading, with_options
 from isthmus.cli.voice import tell
 
 if TYPE_CHECKING:
+    import numpy as np
     import xarray as xr
 
     from isthmus.discovery import Discovery
@@ -22,6 +23,9 @@ class InterpretRequest:
     run_dir: Annotated[Path, typer.Argument(help="Folder that discover wrote.")]
     data: Annotated[
         str | None, typer.Argument(help="Rows to judge by: a file, or builtin:NAME; default what the run stored.")
+    ] = None
+    candidates: Annotated[
+        str | None, typer.Option(help="Columns of DATA to compare the coordinates with, separated by commas.")
     ] = None
     reading: TableReading = field(default_factory=TableReading)
 
@@ -43,12 +47,13 @@ def interpret(request: InterpretRequest) -> int:
     found = load(request.run_dir)
     if found.rank < 1:
         raise DataError(f"{request.run_dir}: has rank {found.rank}, and so no coordinates that could mean something.")
+    candidates = _candidates(request)
     if request.data is None:
         meaning = _stored(request.run_dir, found)
     else:
         with warnings_as_lines(notes()):
             x = rows_like(request.data, found.input_names, found.columns, request.reading.options())
-        meaning = meaning_of(found, x)
+            meaning = meaning_of(found, x, candidates=candidates)
     table = meaning_table(meaning)
     rows = [dict(zip(table.headings, row, strict=True)) for row in table.rows]
     tell(
@@ -64,14 +69,39 @@ def interpret(request: InterpretRequest) -> int:
     return 0
 
 
+def _candidates(request: InterpretRequest) -> "dict[str, np.ndarray]":
+    """The columns that --candidates names.
+
+    Raises:
+        DataError: it names nothing, or what DATA does not have.
+    """
+    from isthmus.cli.run_folder import builtin_name
+    from isthmus.errors import DataError
+    from isthmus.tasks.files import columns_beside
+    from isthmus.tasks.names import names_in
+
+    if request.candidates is None:
+        return {}
+    if not (names := names_in(request.candidates)):
+        raise DataError("--candidates: names no column. Give one or several, separated by commas.")
+    if request.data is None or builtin_name(request.data) is not None:
+        raise DataError("--candidates: needs DATA, a file that has these columns.")
+    return columns_beside(request.data, names, request.reading.options())
+
+
 def _plain_rows(meaning: "xr.Dataset") -> list[dict[str, object]]:
     """The rows as numbers and whole names."""
     names = [str(name) for name in meaning["input"].values]
     columns = (meaning[name].values.tolist() for name in ("coordinate", "order", "error_saved", "attribution"))
-    return [
+    found: list[dict[str, object]] = [
         {"coordinate": number, "order": order, "error_saved": saved, "attribution": dict(zip(names, row, strict=True))}
         for number, order, saved, row in zip(*columns, strict=True)
     ]
+    if "distance_correlation" in meaning:
+        others = [str(name) for name in meaning["candidate"].values]
+        for one, row in zip(found, meaning["distance_correlation"].values.tolist(), strict=True):
+            one["distance_correlation"] = dict(zip(others, row, strict=True))
+    return found
 
 
 def _stored(folder: Path, found: "Discovery") -> "xr.Dataset":

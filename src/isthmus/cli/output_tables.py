@@ -27,16 +27,22 @@ def _as_array(table: "pd.DataFrame", path: Path) -> None:
     import numpy as np
 
     with path.open("wb") as stream:  # np.save adds an extension to a name without one
-        np.save(stream, table.select_dtypes("number").to_numpy(), allow_pickle=False)
+        np.save(stream, table.to_numpy(dtype=np.float64), allow_pickle=False)
 
 
+ARRAY = ".npy"
 KINDS: dict[str, Callable[["pd.DataFrame", Path], None]] = {
-    ".csv": _as_text, ".parquet": _as_parquet, ".npy": _as_array,
+    ".csv": _as_text, ".parquet": _as_parquet, ARRAY: _as_array,
 }  # fmt: skip
 
 
+def writable(path: Path, table: "pd.DataFrame") -> "pd.DataFrame":
+    """What of a table that kind of file holds: a .npy the columns of numbers alone."""
+    return table.select_dtypes("number") if path.suffix.lower() == ARRAY else table
+
+
 def save_table(path: Path, table: "pd.DataFrame") -> None:
-    """Write a table, whole or not at all; a .npy gets its columns of numbers alone.
+    """Write a table, whole or not at all.
 
     Raises:
         DataError: .parquet, and pyarrow is missing.

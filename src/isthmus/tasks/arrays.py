@@ -227,8 +227,8 @@ def drop_constant_columns(
     return np.ascontiguousarray(x[:, ~constant]), kept
 
 
-def check_rows(num_rows: int, *, name: str = "x", refuse: bool = False) -> None:
-    """Warn (DataWarning), or raise DataError where asked to `refuse`, about fewer than 20 rows.
+def check_rows(num_rows: int, *, name: str = "x", what: str = "a rank needs", refuse: bool = False) -> None:
+    """Warn (DataWarning), or raise DataError where asked to `refuse`, about fewer than 20 rows for `what` needs more.
 
     >>> try:
     ...     tasks.check_rows(12, refuse=True)
@@ -239,9 +239,7 @@ def check_rows(num_rows: int, *, name: str = "x", refuse: bool = False) -> None:
     """
     if num_rows >= LEAST_ROWS:
         return
-    sentence = (
-        f"{name}: has {counted(num_rows, 'row')}; a rank needs at least {LEAST_ROWS} to be told from noise. Add rows."
-    )
+    sentence = f"{name}: has {counted(num_rows, 'row')}; {what} at least {LEAST_ROWS} to be told from noise. Add rows."
     if refuse:
         raise DataError(sentence)
     warnings.warn(sentence, DataWarning, stacklevel=outside())

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 
 import numpy as np
+import pandas as pd
 import torch
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
@@ -15,9 +16,9 @@ from isthmus.discovery.data.new_rows import applied
 from isthmus.discovery.data.scaling import CONSTANT, Scaling
 from isthmus.discovery.factors import Factorisation
 from isthmus.discovery.result import Discovery
-from isthmus.errors import ShapeError
+from isthmus.errors import DataError, ShapeError
 from isthmus.networks import FullyConnected, jacobians
-from isthmus.tasks.arrays import as_samples, check_same_length, in_parts
+from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, counted, in_parts
 from isthmus.theory.home import at_home
 
 ROWS = 1000  # rows at most for Jacobians and pairs of distances, drawn with a fixed seed
@@ -32,7 +33,7 @@ def interpret(
     found: Discovery,
     x: ArrayLike,
     *,
-    candidates: Mapping[str, ArrayLike] | None = None,
+    candidates: Mapping[str, ArrayLike] | pd.DataFrame | None = None,
     transforms: Mapping[str, Transform] | None = None,
 ) -> xr.Dataset:
     """What each coordinate of a discovery means, on given samples.
@@ -48,7 +49,7 @@ def interpret(
     Args:
         found: of rank at least 1.
         x: samples (n, d_in) in the user's units; Jacobians and distances use at most 1000 of them (seeded choice).
-        candidates: variables (n,) or (n, k) by name that a coordinate may stand for.
+        candidates: variables (n,) or (n, k) by name that a coordinate may stand for; a data frame has its columns.
         transforms: maps of samples (n, d_in) by name under which the task may be invariant, such as a permutation of
             the columns or a change of sign.
 
@@ -62,7 +63,11 @@ def interpret(
     Raises:
         ValueError: the rank is 0.
         ShapeError: `x` has other columns than the discovery, or transformed samples another shape than the samples.
-        DataError: values that are not finite, or a candidate of another length than `x`.
+        DataError: values that are not finite, rows that all have the same coordinates, or a candidate of another length
+            than `x`.
+
+    Warns:
+        DataWarning: fewer than 20 rows.
 
     Source: distance correlation of Szekely, Rizzo and Bakirov (2007), in its biased form. Test:
     discovery/test_interpretation.
@@ -74,6 +79,12 @@ def interpret(
         raise ValueError("interpret(found): a discovery of rank 0 has no coordinates; nothing is to be said of them.")
     samples = found.in_order(x)
     coordinates = found.transform(samples)
+    if (np.ptp(coordinates, axis=0) <= CONSTANT * np.abs(coordinates).max(axis=0)).all():
+        raise DataError(
+            f"x: has {counted(len(samples), 'row')}, and the coordinates do not vary: nothing can be said of what they "
+            "mean. Pass rows that differ."
+        )
+    check_rows(len(samples), what="what coordinates mean needs")
     one_unit = found.settings.get("scaling") != Scaling.COLUMN.value and found.loss.per_target == 1
     alike = found.loss.standardised and not one_unit
     saved = errors_saved(found.decoder, coordinates, columns_alike=alike)
@@ -89,8 +100,8 @@ def interpret(
         },
         coords={"coordinate": numbers, "input": list(found.input_names)},
     )
-    if candidates:
-        columns = [_correlations(name, values, coordinates) for name, values in candidates.items()]
+    if candidates is not None and len(candidates):
+        columns = [_correlations(str(name), values, coordinates) for name, values in candidates.items()]
         table = table.assign_coords(candidate=list(candidates))
         table["distance_correlation"] = (("coordinate", "candidate"), np.stack(columns, 1))
     if transforms:
