@@ -221,6 +221,8 @@ def test_a_short_time_ends_the_search_with_what_it_has() -> None:
 def test_weights_are_heard_and_checked(regressor: BottleneckRegressor) -> None:
     half = (np.arange(len(X)) % 2).astype(float)
     weighted = BottleneckRegressor(**SMALL).fit(X, Y, sample_weight=half)
+    labelled = pd.Series(half, index=np.arange(len(X))[::-1])  # by whatever labels, it goes row for row
+    assert BottleneckRegressor(**SMALL).fit(X, Y, sample_weight=labelled).rank_ == weighted.rank_
     alone = BottleneckRegressor(**SMALL).fit(X[1::2], Y[1::2], sample_weight=np.ones(len(X) // 2))
     np.testing.assert_array_equal(weighted.predict(X), alone.predict(X))
     assert not np.array_equal(weighted.predict(X), regressor.predict(X))

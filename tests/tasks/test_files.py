@@ -364,3 +364,21 @@ def test_texts_that_a_spreadsheet_makes_one_are_not_merged(tmp_path: Path) -> No
     (tmp_path / "d.csv").write_text("a,s\n" + "1,=A\n2,'=A\n3,B\n" * 8)
     with pytest.raises(DataError, match="""'s' holds "'=A" and '=A', which are one text to a spreadsheet"""):
         read_table(tmp_path / "d.csv")
+
+
+@pytest.mark.parametrize(
+    ("asked", "roles"),
+    [
+        ({"target": ["b"], "options": TableOptions(leave_out=("b",))}, "both left out and a target"),
+        ({"target": ["b"], "groups": "b"}, "both the groups and a target"),
+        ({"classes": "b", "aside": ["b"]}, "both kept aside and the classes"),
+    ],
+)
+def test_a_column_that_is_asked_for_as_two_things_is_refused_as_such(
+    tmp_path: Path, asked: dict[str, Any], roles: str
+) -> None:
+    """That the file had no such column was said."""
+    path = tmp_path / "d.csv"
+    frame().to_csv(path, index=False)
+    with pytest.raises(DataError, match=rf"column 'b' cannot be {roles}\. Name it once"):
+        read_table(path, **asked)

@@ -52,7 +52,7 @@ class DiscoverRequest:
         None
     )
     autoencode: Annotated[bool, typer.Option("--autoencode", help="Reconstruct the data themselves.")] = False
-    classes: Annotated[str | None, typer.Option(help="The column whose values are classes to predict.")] = None
+    classes: Annotated[str | None, typer.Option(help="The column whose values are classes, or a file of them.")] = None
     seed: Annotated[int, typer.Option(min=0, help="Of builtin data, the split and the starts.")] = 0
     max_seconds: Annotated[
         float | None, typer.Option(help="End after so many seconds, reading and pictures included.")

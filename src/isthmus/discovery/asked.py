@@ -29,6 +29,7 @@ from isthmus.discovery.work.elsewhere import Where, executor_argument
 from isthmus.discovery.work.progress import ProgressListener, silent
 from isthmus.errors import DataError
 from isthmus.networks.devices import CPU, device_argument
+from isthmus.tasks.foreign import check_row_labels
 from isthmus.tasks.input_columns import InputColumn
 from isthmus.training import Limits
 from isthmus.training.losses import Loss
@@ -75,6 +76,7 @@ class Asked:
         began, network = time.monotonic(), self.network
         if self.workers is not None and self.workers < 1:
             raise ValueError(f"discover(workers={self.workers}): needs at least one, or None for one on each core.")
+        check_row_labels(x, y=y, sample_weight=self.sample_weight, groups=self.groups)
         data = with_powers(checked_data(x, y, self.loss, self.sample_weight, self.columns), self.log, self.units)
         groups, scaling = groups_of_rows(self.groups, self.sample_weight), Scaling(self.scaling)
         settings = base_settings(network, self.seed, ordered=self.ordered, scaling=scaling)

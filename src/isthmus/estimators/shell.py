@@ -97,7 +97,7 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             starts=_whole(self.starts),
             scaling=self.scaling,
             effort=self.effort,
-            sample_weight=sample_weight,
+            sample_weight=None if sample_weight is None else np.asarray(sample_weight),  # row for row, as in sklearn
             seed=self._seed(),
             limits=Limits(seconds=self.max_seconds, evaluations=_whole(self.evaluations)),
             progress=VerboseLines(type(self).__name__) if self.verbose else None,

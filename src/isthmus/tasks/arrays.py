@@ -124,6 +124,8 @@ def _real(array: np.ndarray, name: str) -> np.ndarray:
         if all(v is None or isinstance(v, int | float | np.number | np.bool_) for v in array.flat):
             return array.astype(np.float64)
         odd = next(v for v in array.flat if not (v is None or isinstance(v, int | float | np.number | np.bool_)))
+        if all(isinstance(v, str) for v in array.flat):
+            raise DataError(f"{name}: holds text, not numbers. Encode it as numbers or drop it.")
         raise DataError(f"{name}: holds {type(odd).__name__} ({str(odd)[:40]!r}) beside numbers. Pass numbers only.")
     raise DataError(f"{name}: holds {array.dtype}, not numbers. Encode it as numbers or drop it.")
 

@@ -117,7 +117,9 @@ def target_columns(
         numbers = column_numbers(column)
         if numbers is None:
             numbers = quantities_in(column) or CellProblem(
-                f"target column {quoted(column.name)} holds text", "To predict classes name it as classes (--classes)."
+                f"target column {quoted(column.name)} holds text",
+                "To predict classes name it as classes "
+                "(--classes), or of a file of targets the file, its other columns left out (--leave-out).",
             )
         if isinstance(numbers, CellProblem):
             problems.append(numbers)

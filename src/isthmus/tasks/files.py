@@ -3,7 +3,7 @@
 Nothing is ever unpickled. Every refusal is a `DataError` of one line: which file, where in it, what to do.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -89,6 +89,10 @@ def read_table(
     target = (target,) if isinstance(target, str) else tuple(target)
     if bool(target) + (classes is not None) + autoencode > 1:
         raise DataError(f"{path}: target, classes and autoencode exclude each other. Pass one of them.")
+    _check_roles(path, {
+        "left out": options.leave_out, "the groups": (groups,), "kept aside": aside, "a target": target,
+        "the classes": (classes,),
+    })  # fmt: skip
     others = (*filter(None, [groups]), *aside)
     chosen = (classes,) if classes is not None else target
     content, apart = _opened(path, options, others, chosen, as_classes=classes is not None, is_apart=not autoencode)
@@ -164,6 +168,15 @@ def _opened(
         return content, apart
     content = replace(content, apart=apart).complete(str(path))
     return content, content.apart
+
+
+def _check_roles(path: Path, roles: Mapping[str, Sequence[str | None]]) -> None:
+    """Refuse (DataError) a column that is asked for as two things."""
+    taken: dict[str, str] = {}
+    for role, names in roles.items():
+        for name in filter(None, names):
+            if taken.setdefault(name, role) != role:
+                raise DataError(f"{path}: column {quoted(name)} cannot be both {taken[name]} and {role}. Name it once.")
 
 
 def _without(names: Sequence[str], left: Sequence[str]) -> list[str]:

@@ -53,6 +53,45 @@ def in_memory(x: object, y: object = None, *, name: str = "x") -> tuple[ArrayLik
     return found, None if y is None else _converted(y, "y")
 
 
+def check_row_labels(x: object, **beside: object) -> None:
+    """Compare the row labels (index) of data frames and series that are taken row for row.
+
+    Args:
+        x: the inputs; of what has no labels nothing is known.
+        beside: what belongs to their rows, by name.
+
+    Raises:
+        DataError: the labels are those of `x` in another order.
+
+    Warns:
+        DataWarning: they are others, and on neither side mere numbers of rows.
+    """
+    rows = _row_labels(x)
+    for name, other in beside.items():
+        labels = _row_labels(other)
+        if rows is None or labels is None or len(rows) != len(labels) or rows.equals(labels):
+            continue
+        if rows.is_unique and labels.is_unique and labels.isin(rows).all():
+            raise DataError(
+                f"{name}: has the row labels (index) of x in another order. Pass {name}.loc[x.index], or both after "
+                "reset_index(drop=True) if the rows belong together as they stand."
+            )
+        if not (_are_numbers_of_rows(rows) or _are_numbers_of_rows(labels)):
+            warnings.warn(
+                f"{name}: has other row labels (index) than x; rows are taken as they stand, the first with the first.",
+                DataWarning,
+                stacklevel=outside(),
+            )
+
+
+def _row_labels(x: object) -> "pd.Index | None":
+    return x.index if isinstance(x, pd.DataFrame | pd.Series) else None
+
+
+def _are_numbers_of_rows(labels: pd.Index) -> bool:
+    return isinstance(labels, pd.RangeIndex) and (labels.start, labels.step) == (0, 1)
+
+
 def _converted(x: Any, name: str) -> Any:  # noqa: ANN401 - whatever came
     return next((convert(x, name) for is_one, convert in _KINDS if is_one(x)), x)
 

@@ -11,7 +11,7 @@ import xarray as xr
 
 import discoveries
 import isthmus
-from isthmus.discovery.data.checking import checked_data
+from isthmus.discovery.data.checking import checked_data, groups_of_rows
 from isthmus.errors import DataError, DataWarning, ShapeError
 
 NAMES = list(discoveries.INPUTS)
@@ -132,3 +132,23 @@ def test_coordinates_that_are_decoded_are_checked_as_rows_are(found: isthmus.Dis
         found.decode(coordinates[:, 1:])
     with pytest.raises(DataError, match="coordinates: .* missing value or NaN in rows 1, 2"):
         found.decode(np.full((2, 3), np.nan))
+
+
+@pytest.mark.parametrize("kind", ["array", "list", "series", "categorical", "objects"])
+def test_text_to_predict_is_told_how_classes_are_asked_for(kind: str) -> None:
+    """To encode it as numbers, as was advised, would have made a regression of it."""
+    x, y = np.random.default_rng(0).normal(size=(30, 3)), np.array(["p", "q", "r"] * 10)
+    of = {
+        "array": y, "list": y.tolist(), "series": pd.Series(y), "categorical": pd.Categorical(y),
+        "objects": y.astype(object),
+    }  # fmt: skip
+    with pytest.raises(DataError, match=r"^y: .*not numbers.* To predict classes pass loss='cross_entropy'\.$"):
+        checked_data(x, of[kind], None)
+    assert checked_data(x, of[kind], "cross_entropy").target_names == ("p", "q", "r")
+
+
+def test_rows_without_a_group_are_named() -> None:
+    with pytest.raises(DataError, match=r"groups=\.\.\.\): has no label in row 3\."):
+        groups_of_rows([1.0, 2.0, np.nan, 2.0], None)
+    with pytest.raises(DataError, match="has no label in rows 1, 2"):
+        groups_of_rows(np.array([None, None, "a"], dtype=object), [1.0, 1.0, 1.0])

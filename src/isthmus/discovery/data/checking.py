@@ -36,7 +36,7 @@ from isthmus.tasks.memory import check_memory
 from isthmus.tasks.names import checked_names, quoted
 from isthmus.training import Limits
 from isthmus.training.limits import limits_argument
-from isthmus.training.losses import SQUARED, Loss, loss_argument
+from isthmus.training.losses import CROSS_ENTROPY, SQUARED, Loss, loss_argument
 from isthmus.training.losses.squared import Squared
 
 Array = NDArray[np.float64]
@@ -130,7 +130,7 @@ def checked_data(
             present, labels = np.unique(labels[kept], return_inverse=True)
             labels, classes = labels.astype(np.float64), tuple(classes[int(c)] for c in present)
         return CheckedData(samples, labels, kind, "classification", inputs, classes, weight, made)
-    targets = as_samples(y, "y")
+    targets = _numbers_to_predict(y)
     check_same_length(len(everything), len(targets))
     kind.check(torch.from_numpy(targets), "discover(y)")
     names = _names(y, targets.shape[1], "y")
@@ -184,8 +184,21 @@ def _weights_and_rows(sample_weight: ArrayLike | None, num_rows: int) -> tuple[A
     return (None, slice(None)) if weights is None else (weights[weights > 0], weights > 0)
 
 
+def _numbers_to_predict(y: object) -> Array:
+    """The targets of a regression; of text it is said how classes are predicted."""
+    try:
+        return as_samples(y, "y")
+    except DataError as error:
+        if not any(isinstance(value, str) for value in np.asarray(y, dtype=object).flat):
+            raise
+        raise DataError(f"{error} To predict classes pass loss={CROSS_ENTROPY.name!r}.") from error
+
+
 def groups_of_rows(groups: ArrayLike | None, sample_weight: ArrayLike | None) -> ArrayLike | None:
     """The group labels of the rows that `checked_data` keeps."""
+    if groups is not None and len(missing := np.atleast_1d(pd.isna(np.asarray(groups))).nonzero()[0]):
+        rows = listing((missing + 1).tolist(), "row")
+        raise DataError(f"discover(groups=...): has no label in {rows}. Give one to each row, or drop these rows.")
     if groups is None or sample_weight is None:
         return groups
     labels, weights = np.asarray(groups), np.asarray(sample_weight)
