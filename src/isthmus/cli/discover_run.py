@@ -29,7 +29,7 @@ from isthmus.cli.workplace import Workplace
 from isthmus.discovery import Discovery, discover, interpret
 from isthmus.discovery.data.checking import CheckedData, checked_data, with_powers
 from isthmus.discovery.data.scaling import Scaling
-from isthmus.discovery.files.storage import INTERPRETATION, write_beside
+from isthmus.discovery.files.storage import INTERPRETATION, PAGE, write_beside
 from isthmus.discovery.remedies.remedy import Effort
 from isthmus.discovery.work.progress import Progress
 from isthmus.errors import DataError, IsthmusError
@@ -241,7 +241,7 @@ def write_outputs(
     if meaning is not None:
         write_beside(folder, INTERPRETATION, meaning)
     pictures = write_pictures(found, folder / "plots", x, meaning, y)
-    page = folder / "report.html"
+    page = folder / PAGE
     report(found, page, x=x, command=command, pictures=pictures, meaning=meaning, y=y)
     return page
 

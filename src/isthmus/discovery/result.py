@@ -15,7 +15,7 @@ from isthmus.diagnostics import Diagnosis
 from isthmus.discovery.data.new_rows import applied, new_rows
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.evidence.probability import Calibration, calibration
-from isthmus.discovery.files.storage import CONTROL, read_fields, write_fields
+from isthmus.discovery.files.storage import CONTROL, PAGE, RESULT, read_fields, write_fields
 from isthmus.discovery.findings import CUT_SHORT
 from isthmus.discovery.groups.powers import Powers
 from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS, Side, rank_kind
@@ -255,12 +255,17 @@ class Discovery(Shown):
         """Write the discovery into `folder`, made if missing; `isthmus.load` gives it back bit for bit.
 
         result.json is written last: where it stands, the folder is complete. Nothing is pickled. Lists and tensors in
-        `settings` and in evidence come back as tuples and arrays.
+        `settings` and in evidence come back as tuples and arrays. An older discovery that was saved there is replaced.
 
         Raises:
+            DataError: a run with its page stands there, which would be the page of another discovery.
             OSError: the folder cannot be written.
             TypeError: a setting, reading or piece of evidence has no plain form.
         """
+        if (Path(folder) / RESULT).exists() and (Path(folder) / PAGE).exists():
+            raise DataError(
+                f"{folder}: holds a finished run, and {PAGE} would tell of another than is saved. Give another folder."
+            )
         beside = {**self.others, **({CONTROL: self.control} if self.control is not None else {})}
         for name, other in beside.items():
             other.save(Path(folder) / name)

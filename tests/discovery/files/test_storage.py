@@ -291,3 +291,17 @@ def test_a_folder_without_a_run_says_so(tmp_path: Path) -> None:
 
 def test_the_result_is_a_discovery(run_folder: Path) -> None:
     assert isinstance(load(run_folder), Discovery)
+
+
+def test_a_run_with_a_page_is_not_overwritten_by_another_discovery(tmp_path: Path) -> None:
+    """Its page and pictures would have told of the other one."""
+    found = discoveries.discovery()
+    found.save(tmp_path)
+    found.save(tmp_path)  # a discovery alone is replaced
+    (tmp_path / "report.html").write_text("page")
+    before = (tmp_path / "result.json").read_bytes()
+    with pytest.raises(DataError, match=r"holds a finished run, and report\.html would tell of another"):
+        discoveries.discovery(rank=2).save(tmp_path)
+    assert (tmp_path / "result.json").read_bytes() == before
+    (tmp_path / "result.json").unlink()  # of a run that was stopped nothing is told
+    found.save(tmp_path)

@@ -28,6 +28,7 @@ from isthmus.writing.regular import contents, regular
 T = TypeVar("T")
 FORMAT, FORMAT_VERSION = "isthmus discovery", 2
 RESULT, WORK = "result.json", "work"
+PAGE = "report.html"  # which the command line writes beside
 SWEEP_HEAD = "sweep.json"  # what `sweeps`, to the right of here, writes into a folder of its own
 TABLES = ("scree", "objective_curve", "runs", "layers")
 DEPTH = "depth_path"
