@@ -34,8 +34,11 @@ def copied_module(module: M) -> M:
 
 
 def on_copy(module: Callable[[Tensor], T], x: Tensor) -> T:
-    """What a module gives for samples: it gets a copy of them, since it may work in place."""
-    return module(x.clone())
+    """What a module gives for samples: it gets a copy of them, since it may work in place.
+
+    What one part of a chain hands to the next may be several tensors, in whatever holds them.
+    """
+    return module(_pytree.tree_map_only(Tensor, Tensor.clone, x))
 
 
 def plain_copy(module: nn.Module) -> nn.Module:

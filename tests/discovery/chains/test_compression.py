@@ -395,6 +395,36 @@ def test_planted_ranks_inside_a_module_that_cannot_be_traced_come_down() -> None
     assert relative_error(found.module, module, x) <= rounding(size=300)
 
 
+class Halved(nn.Module):
+    """A part hands two tensors on, as gates of `chunk`, recurrent layers and attention do."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        made = {
+            "chunk": nn.Linear(5, 16),
+            "lstm": nn.LSTM(5, 8, batch_first=True),
+            "gru": nn.GRU(5, 8, batch_first=True),
+        }
+        self.kind, self.inner, self.out = kind, made[kind], nn.Linear(8, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        first, second = self.inner(x).chunk(2, -1) if self.kind == "chunk" else self.inner(x)
+        return self.out(first * torch.sigmoid(second) if self.kind == "chunk" else first[:, -1])
+
+
+@pytest.mark.parametrize("kind", ["chunk", "lstm", "gru"])
+def test_parts_that_hand_several_tensors_on_are_compressed_or_left_alone(kind: str) -> None:
+    x = samples(*((60, 5) if kind == "chunk" else (60, 4, 5)))
+    before = [nn.Linear(5, 12), nn.ReLU(), nn.Linear(12, 5)]
+    with torch.no_grad():  # neurons that are doubled
+        before[0].weight[6:], before[0].bias[6:] = before[0].weight[:6], before[0].bias[:6]
+    module = nn.Sequential(*before, Halved(kind))
+    found = isthmus.compress(module, x, tolerance=1e-5, allow_slower=True)
+    assert sum(p.numel() for p in found.module.parameters()) < sum(p.numel() for p in module.parameters())
+    assert torch.allclose(found.module(x), module(x), atol=1e-5)
+    assert isthmus.compress(Halved(kind), x, tolerance=1e-7).is_unchanged
+
+
 class Many(nn.Module):
     """Six parts one behind the other, each of falling singular values."""
 

@@ -122,7 +122,7 @@ def test_the_folded_decoder_gives_the_users_units_and_constants(magnitude: float
 
 def test_constant_columns_are_named_and_left_out() -> None:
     values = columns()
-    with pytest.warns(DataWarning, match=r"^1 constant input column left out: 'd'\.$"):
+    with pytest.warns(DataWarning, match=r"^1 constant input column not used: 'd'\.$"):
         Standardiser.of(values).warn_of_constants("input", tuple("abcde"))
     assert Standardiser.of(values[:, :3]).warn_of_constants("input", tuple("abc")) is None
 

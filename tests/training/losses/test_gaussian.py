@@ -229,7 +229,7 @@ def test_constant_targets_are_said_and_predicted() -> None:
     found = discover(SPREAD.x, np.full((1000, 1), 7.0), loss="gaussian", effort="quick")
     assert found.rank == 0
     assert found.loss.means(found.predict(SPREAD.x[:2])).tolist() == [[7.0], [7.0]]
-    with pytest.warns(DataWarning, match="1 constant target column left out"):
+    with pytest.warns(DataWarning, match="1 constant target column not used"):
         beside = discover(
             SPREAD.x, y, loss="gaussian", ridge=1e-2, starts=1, limits=Limits(evaluations=40), effort="quick"
         )

@@ -112,14 +112,14 @@ class Standardiser:
         return [self.kept[list(of)].tolist() for of in sorted(sets)]
 
     def warn_of_constants(self, what: str, names: tuple[str, ...]) -> str | None:
-        """Warn that constant columns were left out; returns the sentence."""
+        """Warn that constant columns are not used; returns the sentence."""
         constant = sorted(set(range(len(self.mean))) - set(self.kept.tolist()))
         if not constant:
             return None
         listed = ", ".join(quoted(names[i]) if names else str(i) for i in constant[:8]) + (
             ", ..." if len(constant) > 8 else ""
         )
-        text = f"{counted(len(constant), f'constant {what} column')} left out: {listed}."
+        text = f"{counted(len(constant), f'constant {what} column')} not used: {listed}."
         warnings.warn(text, DataWarning, stacklevel=outside())
         return text
 
