@@ -270,6 +270,29 @@ def test_a_kink_certifies_nothing() -> None:
     assert value(certificates(zero, beside), "jacobian_rank_lower_bound") == 0
 
 
+def test_what_is_of_all_samples_is_an_estimate_where_some_lie_on_kinks() -> None:
+    """Rows of zeros lie on all kinks of a network without biases: without them the sharpness is twice what it is."""
+    torch.manual_seed(5)
+    network = nn.Sequential(nn.Linear(3, 5, bias=False), nn.ReLU(), nn.Linear(5, 3, bias=False)).double()
+    x = torch.randn(8, 3, dtype=torch.float64)
+    whole = certificates(network, x).set_index("name")
+    padded = torch.cat([0 * x[:2], x[2:]])
+    table = certificates(network, padded).set_index("name")
+    for name in ("sharpness", "tangent_kernel_trace", "spectral_gap_ratios", "nonlinearity_impact"):
+        assert (whole.kind[name], whole.reason[name]) == ("exact", "")
+        assert (table.kind[name], bool(table.applies[name])) == ("estimate", True)
+        assert table.reason[name] == "of the 6 of 8 samples off kinks alone; on kinks lie those of rows 1, 2"
+    assert table.kind["trailing_singular_value_bound"] == "estimate"
+    assert table.kind["schatten_lower_bound"] == "lower"  # more samples can only better it
+
+
+def test_what_is_no_number_does_not_apply() -> None:
+    row = certificates(lambda z: z * 1e200, torch.randn(5, 4, dtype=torch.float64)).set_index("name")
+    assert not row.applies["idempotency_defect"]
+    assert "float64 cannot hold" in row.reason["idempotency_defect"]
+    assert not (row.value.isna() & row.applies).any()
+
+
 def test_rounding_near_a_kink_is_counted() -> None:
     """x - 1e8 + 1e8 by two layers: at x = 1e-9 rounding alone decides on which side it lies."""
     shift = torch.tensor([1e8], dtype=torch.float64)

@@ -45,17 +45,18 @@ def _at(network: FullyConnected, x: Tensor | None, **parts: Any) -> NetworkFacts
     return NetworkFacts(x, network(x), found.values, found.error, chain, **parts)
 
 
-def _off_kinks(network: FullyConnected, x: Tensor | None) -> Tensor | None:
-    """The samples whose Jacobians are certainly those of the function."""
+def _off_kinks(network: FullyConnected, x: Tensor | None) -> tuple[Tensor | None, tuple[int, ...]]:
+    """The samples whose Jacobians are certainly those of the function, and which the others are."""
     if x is None:
-        return None
+        return None, ()
+    x = x.double()
     certain = enclosed_jacobians(network, x).certain
     if not bool(certain.any()):
         raise ValueError(
             f"certificates: needs a sample where the function has a derivative; all {len(x)} lie on kinks as far as "
             "float64 can tell. Move them a little."
         )
-    return x[certain]
+    return x[certain], tuple((~certain).nonzero()[:, 0].tolist())
 
 
 def _connected(
@@ -65,7 +66,7 @@ def _connected(
     if why := departure(network, FullyConnected):
         return _as_function(network, x, why)
     own = _double(network)
-    x = _off_kinks(own, None if x is None else x.double())
+    x, passed_over = _off_kinks(own, x)
     layers = ConnectedLayers(
         penalty=float(own.penalty()),
         weights=_weights(own),
@@ -75,7 +76,7 @@ def _connected(
         activated=tuple(own.is_activated(l) for l in range(1, own.depth)),
         **_states(own, x),
     )
-    return _at(own, x, layers=layers)
+    return _at(own, x, layers=layers, passed_over=passed_over)
 
 
 def _states(network: FullyConnected, x: Tensor | None) -> dict[str, tuple[Tensor, ...]]:
@@ -95,10 +96,10 @@ def _residual(network: ResNet, x: Tensor | None) -> NetworkFacts:
         return _as_function(network, x, why)
     own = _double(network)
     chain = as_fully_connected(own)
-    x = _off_kinks(chain, None if x is None else x.double())
+    x, passed_over = _off_kinks(chain, x)
     blocks = ResidualBlocks(float(own.penalty()), own.residual_weight, own.depth, own.block_depth, own.linear)
     # no theorem knows of a waist; and that the chain is the network up to rounding is not proved
-    return replace(_at(chain, x, blocks=None if own.waist else blocks), error=None)
+    return replace(_at(chain, x, blocks=None if own.waist else blocks, passed_over=passed_over), error=None)
 
 
 def _leaky(network: LeakyResNet, x: Tensor | None) -> NetworkFacts:
@@ -106,10 +107,10 @@ def _leaky(network: LeakyResNet, x: Tensor | None) -> NetworkFacts:
         return _as_function(network, x, why)
     own = _double(network)
     chain = as_fully_connected(own)
-    x = _off_kinks(chain, None if x is None else x.double())
+    x, passed_over = _off_kinks(chain, x)
     activations = None if x is None else torch.stack([state.activation for state in walk(own, x)[:-1]])
     stream = LeakyStream(float(own.penalty()), own.effective_depth, own.has_bias, activations)
-    return replace(_at(chain, x, stream=stream), error=None)
+    return replace(_at(chain, x, stream=stream, passed_over=passed_over), error=None)
 
 
 def _sequential(network: nn.Sequential, x: Tensor | None) -> NetworkFacts:

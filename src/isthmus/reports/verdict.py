@@ -81,7 +81,9 @@ def _headline(found: Discovery) -> str:
     if found.verdict is Verdict.DOUBTFUL and found.rank == 0:
         if bend := int(found.readings.get("scree_rank") or 0):
             through = _counted(found, bend)
-            return f"Probably no {kind.noun}, but this is doubtful: held-out data are predicted better through {through}."
+            return (
+                f"Probably no {kind.noun}, but this is doubtful: held-out data are predicted better through {through}."
+            )
         return f"No {kind.noun} was found to help on held-out data, but this is doubtful."
     if found.rank == 0:
         return f"{_counted(found, 0)}: the targets do not depend on the inputs."

@@ -44,8 +44,9 @@ def certificates(network: Callable[..., object], x: Tensor) -> pd.DataFrame:
     Args:
         network: a network of this library, an `nn.Sequential` of linear layers and relus, or any other module or
             function of rows of tensors: of these only f(x) and Jf(x) are known, so what rests on layers does not apply.
-        x: samples as rows; any of the domain, each more can only better a bound. Samples so near to a kink that float64
-            cannot tell its side are passed over.
+        x: samples as rows; any of the domain, each more can only better a lower bound. Samples so near to a kink that
+            float64 cannot tell its side are passed over; what is of all samples together is then an estimate, of the
+            others alone, and its reason names their rows.
 
     Returns:
         One row per statement: id of docs/theorems.md, name of the function here, value, kind (exact, lower, upper,

@@ -16,6 +16,7 @@ from isthmus.theory.network_facts import NetworkFacts
 Need = Callable[[NetworkFacts], str]
 """Why a statement does not apply; empty if it does."""
 Row = tuple[str, str, float, str, str, bool, str]
+BEYOND = "float64 cannot hold what it is computed from"
 UNPROVED = "the rounding of these Jacobians is not proved"
 
 
@@ -36,6 +37,7 @@ class Entry:
         needs: what must hold, in the order in which it is asked.
         by_jacobians: whether the value is a bound only where the rounding of the Jacobians is proved.
         unsure: why the value is an estimate here, empty where it is what `kind` says.
+        over_samples: whether it is of all samples together, so that it is an estimate where some were passed over.
     """
 
     id: str
@@ -46,6 +48,7 @@ class Entry:
     needs: tuple[Need, ...] = ()
     by_jacobians: bool = False
     unsure: Need = _never
+    over_samples: bool = False
 
     def row(self, found: NetworkFacts) -> Row:
         """The row for one network; a number that cannot be had leaves its reason."""
@@ -54,11 +57,13 @@ class Entry:
         if not reason:
             try:
                 value = float(self.value(found))
+                reason = BEYOND if math.isnan(value) else ""
             except ValueError as error:
                 reason = str(error)
         if reason:
             return self.id, self.name, value, self.kind, self.of, False, reason
         doubt = UNPROVED if self.by_jacobians and found.error is None else self.unsure(found)
+        doubt = doubt or (found.told_passed_over if self.over_samples else "")
         return self.id, self.name, value, "estimate" if doubt else self.kind, self.of, True, doubt
 
 

@@ -189,7 +189,7 @@ OF_JACOBIANS = (
           lambda found: bottleneck_rank_upper_bound(found.chain), (needs_chain,), unsure=_by_widths),
     Entry("FC-13", "schatten_lower_bound", "lower", _NORM, _schatten, (needs_layers,), by_jacobians=True),
     Entry("FC-20", "trailing_singular_value_bound", "upper", "largest second singular value at the samples",
-          _second_value, (needs_layers, needs_rank), by_jacobians=True),
+          _second_value, (needs_layers, needs_rank), by_jacobians=True, over_samples=True),
     Entry("FC-22", "spanning_tree_certificate", "lower", "bottleneck rank on the hull of the samples", _tree,
           (needs_layers, _samples)),
     Entry("FC-22", "rank1_cost_lower_bound", "lower", "penalty of a network of rank 1 with these values",
@@ -207,7 +207,7 @@ OF_JACOBIANS = (
     Entry("FC-42", "curvature_lower_bound", "lower", "norm of the mixed derivative of the tangent kernel", _curvature,
           (needs_layers, needs_rank, _curved), by_jacobians=True),
     Entry("FC-46", "idempotency_defect", "exact", "largest |J J - J| over the samples",
-          lambda found: idempotency_defect(jacobians_of(found)).max(), (_square,)),
+          lambda found: idempotency_defect(jacobians_of(found)).max(), (_square,), over_samples=True),
     Entry("RES-12", "resnet_jacobian_lower_bound", "lower", "cost of every such network with these Jacobians", _blocks,
           (needs_blocks, _has_blocks), by_jacobians=True),
 )  # fmt: skip

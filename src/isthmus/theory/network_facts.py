@@ -82,6 +82,7 @@ class NetworkFacts:
         blocks: if a residual network.
         stream: if a leaky one.
         departure: what lets a network compute something else than its weights say, which then are not read.
+        passed_over: which of the samples that were given are not among these: they lie on kinks.
     """
 
     x: Tensor | None = None
@@ -93,6 +94,16 @@ class NetworkFacts:
     blocks: ResidualBlocks | None = None
     stream: LeakyStream | None = None
     departure: str = ""
+    passed_over: tuple[int, ...] = ()
+
+    @property
+    def told_passed_over(self) -> str:
+        """Which samples these are not, in words; nothing where they are all."""
+        if self.x is None or not self.passed_over:
+            return ""
+        rows = ", ".join(str(row + 1) for row in self.passed_over[:8]) + (", ..." if len(self.passed_over) > 8 else "")
+        total = len(self.x) + len(self.passed_over)
+        return f"of the {len(self.x)} of {total} samples off kinks alone; on kinks lie those of rows {rows}"
 
 
 @singledispatch
