@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -5,6 +6,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from isthmus.theory import linear_cost, linear_path_cost
+from isthmus.theory.linear_costs import SUMMED
 from theorem_checks import assert_at_most, assert_close
 
 pytestmark = pytest.mark.theorem("FC-30")
@@ -41,3 +43,25 @@ def test_the_weights_of_the_path_have_this_norm() -> None:
 
     cost = sum(torch.trace(kernel(l / depth) @ torch.linalg.inv(kernel((l - 1) / depth))) for l in range(1, depth + 1))
     assert_close(linear_path_cost(torch.linalg.svdvals(matrix), depth=depth), torch.as_tensor(cost))
+
+
+@pytest.mark.parametrize("value", [1e-150, 1e-8, 1e-3, 0.1, 0.9, 1.0, 1 + 1e-7, 5.0, 1e3, 1e8, 1e150])
+def test_of_more_layers_than_are_summed_it_is_bounded_as_tightly(value: float) -> None:
+    """A depth of 2^50 had asked for nine petabytes."""
+    depth = SUMMED + 1
+    layer, square = np.arange(depth, dtype=np.longdouble), np.longdouble(value) ** 2
+    exceeds = ((square - 1) / (depth - layer + layer * square)).sum()
+    found = linear_path_cost(torch.tensor([value], dtype=torch.float64), depth=depth)
+    assert_at_most(float(depth + exceeds), found, slack=0)
+    assert_at_most(found, float(depth + exceeds), slack=2e-7 / depth + 1e-12)
+    with pytest.raises(AssertionError):
+        assert_at_most(found, depth * (1 - 1e-9) + exceeds, slack=0)
+
+
+def test_the_deepest_path_has_reached_its_limit() -> None:
+    values = torch.tensor([5.0, 2.0, 0.25], dtype=torch.float64)
+    deep = linear_path_cost(values, depth=2**40) - 3 * 2**40
+    assert_close(deep, 2 * values.log().sum(), relative=0, absolute=0.02)  # rounding is counted
+    assert_limit(values, 2 * values.log().sum())
+    empty = torch.zeros(0, dtype=torch.float64)
+    assert float(linear_path_cost(empty, depth=2**45)) == 0

@@ -160,6 +160,17 @@ def test_a_checkpoint_that_takes_long_is_written_less_often(
     assert pause or len(written) >= 6
 
 
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), 1e39])
+@pytest.mark.parametrize("which", ["x", "y"])
+def test_numbers_that_are_not_finite_are_refused_by_name(which: str, bad: float) -> None:
+    """The optimiser was blamed: diverged, use a smaller step."""
+    network = FullyConnected(3, 2, width=4, depth=2, seed=0, dtype=torch.float32)  # which has no 1e39
+    data = {"x": torch.randn(9, 3, dtype=torch.float64), "y": torch.randn(9, 2, dtype=torch.float64)}
+    data[which][2, 1] = bad
+    with pytest.raises(DataError, match=rf"1 entries of {which} are NaN or infinite"):
+        fit(network, data["x"], data["y"], ridge=0.1, solver=Adam(6))
+
+
 def test_a_checkpoint_of_another_fit_is_refused(tmp_path: Path) -> None:
     network, x, y = small()
     path = tmp_path / "fit.pt"

@@ -41,7 +41,7 @@ EXAMPLES: dict[Callable[..., int], str] = {
     compress: "isthmus compress network.safetensors --data rows.npy --tolerance 0.01",
     region: "isthmus region runs/price --data table.csv --slice area,age --out slice.png",
     cost: "isthmus cost matrix.csv --depth 10 --kind connected",
-    fit: "isthmus fit table.csv --target price --ridge 1e-3",
+    fit: "isthmus fit table.parquet --target price --ridge 1e-3",
     figure: "isthmus figure all --preset tiny",
     doctor: "isthmus doctor",
 }

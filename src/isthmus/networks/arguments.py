@@ -75,7 +75,7 @@ def tensor_argument(value: object, where: str) -> Tensor:
     return tensor
 
 
-def check_finite(x: Tensor, where: str) -> None:
+def check_finite(x: Tensor, where: str, called: str = "x") -> None:
     """Refuse NaN and infinity.
 
     Raises:
@@ -83,7 +83,8 @@ def check_finite(x: Tensor, where: str) -> None:
     """
     if x.is_floating_point() and not bool(torch.isfinite(x).all()):
         count = int((~torch.isfinite(x)).sum())
-        raise DataError(f"{where}: {count} entries of x are NaN or infinite, shape {tuple(x.shape)}. Remove them.")
+        what = f"{count} entries of {called} are NaN or infinite, shape {tuple(x.shape)}"
+        raise DataError(f"{where}: {what}. Remove them.")
 
 
 def whole_numbers(tensors: Iterable[Tensor]) -> str:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from isthmus.errors import DataError, ShapeError
-from isthmus.networks.arguments import check_ridge, module_argument, seed_argument, tensor_argument
+from isthmus.networks.arguments import check_finite, check_ridge, module_argument, seed_argument, tensor_argument
 from isthmus.networks.devices import device_argument, lying_on, usual_device
 from isthmus.networks.network import Network
 from isthmus.tasks.arrays import counted
@@ -64,7 +64,8 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
         tried once more from the same start with a gentler warm-up; what is returned is the better end.
 
     Raises:
-        TypeError: no network, or one of TorchScript. DataError: x or y is no array of numbers.
+        TypeError: no network, or one of TorchScript.
+        DataError: x or y is no array of numbers, or holds some that are not finite.
         ShapeError: x and y of different length, or not matching the network.
         ValueError: ridge < 0, an unknown loss, negative weights, adaptive steps that no solver moves, a
             device that torch does not see.
@@ -119,6 +120,8 @@ def checked_data(
         raise ShapeError(
             f"fit(network, x, y): the network takes rows of {network.d_in}, x has shape {tuple(inputs.shape)}."
         )
+    check_finite(inputs, "fit(network, x, y)")
+    check_finite(targets.to(dtype) if targets.is_floating_point() else targets, "fit(network, x, y)", "y")
     loss.check(targets, "fit(network, x, y): y")
     targets = loss.targets(targets, dtype)
     if len(inputs) != len(targets) or len(inputs) == 0:
