@@ -147,6 +147,7 @@ def test_what_a_kill_left_half_written_does_not_stop_the_end(data: Path, tmp_pat
         (["--ridge", "1", "--slope", "1"], "--slope 1: needs a number above -1"),
         (["--ridge", "1", "--dtype", "int"], "--dtype int: needs float32 or float64"),
         (["--ridge", "1", "--target", "c9"], "has no column 'c9'"),
+        (["--ridge", "1", "--target", __file__], "fit takes targets from columns of"),
         (["--ridge", "1", "--target", "c1", "--autoencode"], "--target and --autoencode exclude each other"),
         (["--ridge", "1", "--classes", "c1"], "has 300 different values in 300 rows"),
         (["--ridge", "1", "--target", "c1,c2,c3,c4,c5,c6,c7"], "no column is left as input"),

@@ -1,5 +1,6 @@
 """`isthmus sweep` and its subcommands: what they say, what they write, the exit codes, and every refusal."""
 
+import json
 import shutil
 import sys
 from dataclasses import dataclass
@@ -46,6 +47,8 @@ def test_status(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with SweepFolder(finished).locked():
         assert run(["sweep", "status", str(finished)]) == 0
         assert capsys.readouterr().out == f"{finished}: 4 done; a sweep is at work\n"
+    assert run(["sweep", "status", str(finished), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["command"] == "sweep status"
 
 
 def test_nothing_is_left_beside_the_index(finished: Path) -> None:

@@ -262,6 +262,25 @@ def test_a_narrow_place_counts_where_the_outputs_lose_less() -> None:
     )
 
 
+def test_what_the_readings_suggest_is_not_said_twice() -> None:
+    cuts = xr.Dataset(
+        {
+            "rank": (("place", "loss"), [[2.0], [3.0]]),
+            "lost": (("place", "loss"), [[0.06], [0.0]]),
+            "width": ("place", [64, 3]),
+            "lost_at_suggested": ("place", [0.06, 0.17]),
+        },
+        coords={"layer": ("place", [3, 4]), "loss": [0.1]},
+        attrs={"widest": 64, "judges": 20, "left_out": [], "suggested": 2},
+    )
+    found = replace(diagnosed([7, 3, 3, 3], 3), cuts=cuts)
+    found = replace(found, rank=replace(found.rank, estimate=None, missing="no gap", lower=1, upper=3))
+    said = verdict_of(found).headline
+    assert said == "Through 2 dimensions, which its readings suggest, 6 % of the output is lost."
+    cuts.attrs["suggested"] = 3
+    assert verdict_of(found).headline.startswith("Through 2 dimensions 6 % of the output is lost")
+
+
 def test_more_directions_than_there_are_outputs_are_no_narrow_place() -> None:
     """Through 2 of 3 outputs 17 % is lost, behind a layer of width 64 through 4 directions 6 %."""
     cuts = xr.Dataset(

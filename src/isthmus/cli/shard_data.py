@@ -75,6 +75,8 @@ def read_shard(
         raise DataError(f"{data}: has {counted(source.rows, 'row')}; a fit needs at least {LEAST_ROWS}. Add rows.")
     target_names = found_names(choice.target, source.names)
     chosen = (*target_names, *(() if choice.classes is None else (choice.classes,)))
+    if files := [name for name in chosen if name not in source.names and Path(name).is_file()]:
+        raise DataError(f"{files[0]}: fit takes targets from columns of {data} alone. Put them into one table.")
     inputs = tuple(name for name in source.names if name not in chosen)
     if not inputs:
         raise DataError(f"{data}: no column is left as input. Name fewer targets.")

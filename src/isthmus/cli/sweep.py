@@ -4,6 +4,7 @@ The sweep itself: `sweeps`. How progress looks: `progress_bar`. What stands in a
 """
 
 from dataclasses import replace as changed
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,8 +41,11 @@ _EXAMPLES = {
 _Folder = Annotated[Path, typer.Argument(help="The folder of a sweep.")]
 
 
+_speaking = partial(speaking, group="sweep")
+
+
 @app.command(epilog=_EXAMPLES["run"], cls=Command)
-@speaking
+@_speaking
 def run(
     plan: Annotated[Path, typer.Argument(help="A TOML file: task, network, training, grid.")],
     out: Annotated[Path | None, typer.Option(help="Folder of the sweep; default runs/PLAN.")] = None,
@@ -106,7 +110,7 @@ def _carried_out(path: Path, folder: Path, choice: Any, *, retries: int, most_ru
 
 
 @app.command(epilog=_EXAMPLES["status"], cls=Command)
-@speaking
+@_speaking
 def status(folder: _Folder) -> int:
     """How many runs are done, waiting and failed, and why."""
     from isthmus.cli.sweep_folder import print_status
@@ -115,7 +119,7 @@ def status(folder: _Folder) -> int:
 
 
 @app.command(epilog=_EXAMPLES["table"], cls=Command)
-@speaking
+@_speaking
 def table(
     folder: _Folder,
     out: Annotated[Path | None, typer.Option(help="Write all columns to this .csv or .parquet file.")] = None,
@@ -128,7 +132,7 @@ def table(
 
 
 @app.command(epilog=_EXAMPLES["plot"], cls=Command)
-@speaking
+@_speaking
 def plot(
     folder: _Folder,
     axis: Annotated[
@@ -146,7 +150,7 @@ def plot(
 
 
 @app.command(epilog=_EXAMPLES["report"], cls=Command)
-@speaking
+@_speaking
 def report(
     folder: _Folder,
     out: Annotated[Path | None, typer.Option(help="The page, .html; default DIR/report.html.")] = None,
@@ -159,7 +163,7 @@ def report(
 
 
 @app.command(epilog=_EXAMPLES["reindex"], cls=Command)
-@speaking
+@_speaking
 def reindex(folder: _Folder) -> int:
     """Make the index again from the folders of the runs; damaged runs are set aside."""
     from isthmus.cli.sweep_folder import reindex as again

@@ -68,7 +68,7 @@ def announce(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def speaking(carry_out: Callable[..., int]) -> Callable[..., int]:
+def speaking(carry_out: Callable[..., int], *, group: str = "") -> Callable[..., int]:
     """A command with the options --json, -q and -v beside its own."""
 
     def command(*, as_json: bool, quiet: bool, verbose: bool, **given: object) -> int:
@@ -82,7 +82,7 @@ def speaking(carry_out: Callable[..., int]) -> Callable[..., int]:
         try:
             code = carry_out(**given)
             if as_json:
-                content = {"command": carry_out.__name__, "exit_code": int(code), **voice().facts}
+                content = {"command": f"{group} {carry_out.__name__}".strip(), "exit_code": int(code), **voice().facts}
                 typer.echo(json.dumps(plain_value(content), ensure_ascii=False, allow_nan=False))
             return code
         except KeyboardInterrupt:  # typer would end without a word

@@ -49,8 +49,11 @@ def _headline(found: Diagnosis) -> str:
             return said
         ending = "" if inside else "; no narrow place"
         return f"{said.rstrip('.')}: {_percent(min(inside, default=least))} of the output is lost there{ending}."
-    through = f"through {dimensions(k)}, which its readings suggest, {_percent(least)}"
+    suggested = f"{dimensions(k)}, which its readings suggest,"
+    through = f"through {suggested} {_percent(least)}"
     if here := _of_cuts(found):
+        if here == _lost_sentence(k, least):
+            return here.replace(dimensions(k), suggested)
         return f"{here.rstrip('.')}; {through} is." if told else here
     return f"No narrow place: {through} of the output is lost." if told else said
 
@@ -98,7 +101,11 @@ def _of_cuts(found: Diagnosis) -> str:
     if not narrow:
         return ""
     k, place = min(narrow)
-    return f"Through {dimensions(k)} {_percent(float(cuts['lost'].sel(loss=MUCH_LOST)[place]))} of the output is lost."
+    return _lost_sentence(k, float(cuts["lost"].sel(loss=MUCH_LOST)[place]))
+
+
+def _lost_sentence(k: int, share: float) -> str:
+    return f"Through {dimensions(k)} {_percent(share)} of the output is lost."
 
 
 def _is_narrow(found: Diagnosis, place: int, rank: int) -> bool:

@@ -415,10 +415,10 @@ class Halved(nn.Module):
 @pytest.mark.parametrize("kind", ["chunk", "lstm", "gru"])
 def test_parts_that_hand_several_tensors_on_are_compressed_or_left_alone(kind: str) -> None:
     x = samples(*((60, 5) if kind == "chunk" else (60, 4, 5)))
-    before = [nn.Linear(5, 12), nn.ReLU(), nn.Linear(12, 5)]
-    with torch.no_grad():  # neurons that are doubled
-        before[0].weight[6:], before[0].bias[6:] = before[0].weight[:6], before[0].bias[:6]
-    module = nn.Sequential(*before, Halved(kind))
+    doubled = nn.Linear(5, 12)
+    with torch.no_grad():
+        doubled.weight[6:], doubled.bias[6:] = doubled.weight[:6], doubled.bias[:6]
+    module = nn.Sequential(doubled, nn.ReLU(), nn.Linear(12, 5), Halved(kind))
     found = isthmus.compress(module, x, tolerance=1e-5, allow_slower=True)
     assert sum(p.numel() for p in found.module.parameters()) < sum(p.numel() for p in module.parameters())
     assert torch.allclose(found.module(x), module(x), atol=1e-5)
