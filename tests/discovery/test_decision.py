@@ -11,9 +11,12 @@ from isthmus.discovery.assembly import error_ratio, linear_rank_for
 from isthmus.discovery.choices import (
     AS_READ,
     CLEAR_MARGIN,
+    KEPT,
+    LOST_KEPT,
     LOST_UNSEEN,
     OUTVOTES,
     ROWS_FOR_STARTS,
+    ROWS_TO_KEEP,
     ROWS_TO_SEE,
     SHARP,
     UNEVEN,
@@ -175,6 +178,26 @@ def test_few_rows_tell_no_combinations_from_noise() -> None:
         replace(few, straight=False, kind=RANK),
         replace(few, rows=None),
         seen,
+    ):
+        assert decide(other).verdict is Verdict.CONFIDENT
+
+
+def test_combinations_that_few_starts_keep_are_doubted_while_rows_are_few() -> None:
+    errors, linear = (1.0, 0.8, 0.5, math.nextafter(LOST_KEPT, 1), 0.08, 0.08), (1.0, 0.9, 0.9, 0.8, 0.8, 0.7, 0.7)
+    few = replace(
+        CLEAR, straight=True, kind=INDEX, rows=ROWS_TO_KEEP - 1, heldout_error=errors, linear_error=linear,
+        start_ranks=(3, 4, 4),
+    )  # fmt: skip
+    assert 1 / 3 < KEPT < 2 / 3
+    doubtful = decide(few)
+    assert (doubtful.rank, doubtful.verdict) == (3, Verdict.DOUBTFUL)
+    assert "further combinations cannot be told from noise" in doubtful.reasons[0]
+    for other in (
+        replace(few, rows=ROWS_TO_KEEP),
+        replace(few, start_ranks=(3, 4, 3)),
+        replace(few, start_ranks=()),
+        replace(few, heldout_error=(*errors[:3], LOST_KEPT, *errors[4:])),
+        replace(few, straight=False, kind=RANK),
     ):
         assert decide(other).verdict is Verdict.CONFIDENT
 
