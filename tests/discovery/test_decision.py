@@ -11,13 +11,13 @@ from isthmus.discovery.assembly import error_ratio, linear_rank_for
 from isthmus.discovery.choices import (
     AS_READ,
     CLEAR_MARGIN,
-    KEPT,
     LOST_KEPT,
     LOST_UNSEEN,
     OUTVOTES,
     ROWS_FOR_STARTS,
     ROWS_TO_KEEP,
     ROWS_TO_SEE,
+    SHARE_KEPT,
     SHARP,
     UNEVEN,
     UNEVEN_ERROR,
@@ -188,7 +188,7 @@ def test_combinations_that_few_starts_keep_are_doubted_while_rows_are_few() -> N
         CLEAR, straight=True, kind=INDEX, rows=ROWS_TO_KEEP - 1, heldout_error=errors, linear_error=linear,
         start_ranks=(3, 4, 4),
     )  # fmt: skip
-    assert 1 / 3 < KEPT < 2 / 3
+    assert 1 / 3 < SHARE_KEPT < 2 / 3
     doubtful = decide(few)
     assert (doubtful.rank, doubtful.verdict) == (3, Verdict.DOUBTFUL)
     assert "further combinations cannot be told from noise" in doubtful.reasons[0]

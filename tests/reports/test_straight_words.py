@@ -100,8 +100,8 @@ def test_a_linear_half_is_counted_in_its_own_words() -> None:
     assert verdict_of(unsharp).headline.startswith("No sharp rank: no number of modes stands out")
     nothing = discoveries.replace(ONE, rank=0, verdict=Verdict.DOUBTFUL)
     assert verdict_of(nothing).headline == (
-        "Probably no combination, but this is doubtful: held-out data are predicted better through 3 combinations of the "
-        "inputs."
+        "Probably no combination, but this is doubtful: held-out data are predicted better through 3 combinations of "
+        "the inputs."
     )
     flat = discoveries.replace(nothing, readings={**nothing.readings, "scree_rank": 0})
     assert verdict_of(flat).headline.startswith("No combination was found to help")

@@ -17,7 +17,6 @@ from isthmus.discovery.choices import (
     FEW_ROWS,
     FEW_STARTS,
     FILLED,
-    KEPT,
     LINEAR_GAIN,
     LOST_KEPT,
     LOST_UNSEEN,
@@ -26,6 +25,7 @@ from isthmus.discovery.choices import (
     ROWS_FOR_STARTS,
     ROWS_TO_KEEP,
     ROWS_TO_SEE,
+    SHARE_KEPT,
     SHARP,
     UNEVEN,
     UNEVEN_ERROR,
@@ -218,13 +218,13 @@ def _kept_by_few_starts(readings: Readings, rank: int) -> list[str]:
 def _unseen_combinations(readings: Readings, rank: int) -> list[str]:
     """Whether so few rows are explained so badly that further combinations cannot be told from noise.
 
-    Targets of 2 and 3 combinations in 30 to 79 rows read 1, all agreeing, where 13 % of the variance was missed; those of
-    3 to 5 in 418 to 481 rows 2 to 4, where 9 to 29 % was and most starts kept other numbers.
+    Targets of 2 and 3 combinations in 30 to 79 rows read 1, all agreeing, where 13 % of the variance was missed; those
+    of 3 to 5 in 418 to 481 rows 2 to 4, where 9 to 29 % was and most starts kept other numbers.
     """
     error = readings.heldout_error[min(rank, len(readings.heldout_error) - 1)]
     if not readings.straight or readings.rows is None or error >= 1:
         return []
-    is_kept = readings.start_ranks.count(rank) >= KEPT * len(readings.start_ranks)
+    is_kept = readings.start_ranks.count(rank) >= SHARE_KEPT * len(readings.start_ranks)
     noisy = readings.rows < ROWS_TO_SEE and error > LOST_UNSEEN
     scattered = readings.rows < ROWS_TO_KEEP and error > LOST_KEPT and not is_kept
     if not (noisy or scattered):
