@@ -10,8 +10,8 @@ out in turn.
 
 Answer (November 2026, curved rank of regressions, 489 tasks of five suites, 468 right): each suite left out in turn,
 expected calibration error .020, sets hold .988; of the 20 told .8 to .95, 14 were right. Teachers of 20 to 200 rows,
-left out, are told .92 where .73 are right: how many rows there are is learnt from them alone. Of autoencoding 39 tasks
-were measured, too few to say anything: planes, left out, are told .17 where 94 % are right.
+left out, are told .92 where .73 are right: how many rows there are is learnt from them alone. Of autoencoding 59 tasks
+were measured, too few to say anything: planes, left out, are told .75 where 95 % are right. Of classes 12.
 """
 
 import argparse
