@@ -28,6 +28,9 @@ def test_classes_are_told_apart_and_columns_predicted() -> None:
     assert column_summary(x, columns, ("owl", "cat"), are_classes=True) == [
         "30 rows of 1 input column, to tell apart 2 classes, 'owl', 'cat'."
     ]
+    assert column_summary(x, columns, tuple("abcdef"), are_classes=True) == [
+        "30 rows of 1 input column, to tell apart 6 classes, 'a', 'b', 'c', 'd', 'e' and 1 more."
+    ]
     assert column_summary(x, columns, ("owl", "cat")) == ["30 rows of 1 input column, to predict columns 'owl', 'cat'."]
 
 

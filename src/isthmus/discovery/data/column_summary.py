@@ -14,6 +14,7 @@ from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.names import quoted
 
 HEAVY = 20.0  # excess kurtosis above which a few rows hold most of a variance; that of an exponential law is 6
+_LISTED = 5  # classes by name
 _FLAT = 1e-24  # of the largest number squared: a variance of rounding
 _TAILS = "heavy tails, a few rows hold most of the variance"
 _LIGHTER = 0.25  # of that, which logarithms may leave for them to be advised
@@ -46,7 +47,9 @@ def column_summary(
     sources = dict.fromkeys(column.source for column in columns)
     made = f" as {counted(len(columns), 'input')}" if len(sources) != len(columns) else ""
     aim = f"predict {listing(map(quoted, targets), 'column')}" if targets else "reconstruct them"
-    aim = f"tell apart {len(targets)} classes, {', '.join(map(quoted, targets[:5]))}" if are_classes else aim
+    more = len(targets) - _LISTED
+    classes = ", ".join(map(quoted, targets[:_LISTED])) + (f" and {more} more" if more > 0 else "")
+    aim = f"tell apart {len(targets)} classes, {classes}" if are_classes else aim
     said = [f"{counted(len(x), 'row')} of {counted(len(sources), 'input column')}{made}, to {aim}."]
 
     def note(places: Iterable[int], what: str) -> None:
