@@ -49,6 +49,11 @@ targets    drawn from and at 14452e1, the 32 smallest of 52, on an EPYC without 
 few        drawn from 4e2a1099, on an EPYC: 44 of 60 right, 32 confident, median 15.1 s; at that commit 4 of the 26
            smallest were wrong without a warning. Thresholds were chosen by these, so every second was drawn anew from
            be323ec9 and measured there: 23 of 30 right, 21 confident, none wrong without a warning, median 8.4 s
+few-kinds  drawn from fb67d123: of 54 with a rank 33 right and 19 confident (one target 18 of 27 and 12, planes 12 of 15
+           and 6, classes 3 of 12 and 1), none wrong without a warning, none of the 18 without a rank confident, 12.7 s
+index      the smaller of two draws, from fb67d123 and d0856573: 94 of 105 right, 85 confident, three wrong without a
+           warning, each one too few, 418 to 481 rows, 19.1 s; the three are in doubt since 168d0483. Drawn anew from
+           that and measured there: 47 of 54 right, 39 confident, none wrong without a warning, 21.6 s
 large      at f3f32f2: 20 of 21 right, 6 confident (ranks 9 to 11), median 181 s; 13 for 14 has no sharp rank
 kuramoto   drawn from 010bf03, on the other Xeon: 5 of 5 right, all confident, median 36.8 s (35.5 to 40.6); the
            surrogate has no sharp rank on any (12 by most readings)
