@@ -121,8 +121,8 @@ def checked_data(
             f"fit(network, x, y): the network takes rows of {network.d_in}, x has shape {tuple(inputs.shape)}."
         )
     check_finite(inputs, "fit(network, x, y)")
+    loss.check(targets, "fit(network, x, y): y")  # which may name the row of what it refuses
     check_finite(targets.to(dtype) if targets.is_floating_point() else targets, "fit(network, x, y)", "y")
-    loss.check(targets, "fit(network, x, y): y")
     targets = loss.targets(targets, dtype)
     if len(inputs) != len(targets) or len(inputs) == 0:
         raise ShapeError(f"fit(network, x, y): needs as many rows in x as in y, got {len(inputs)} and {len(targets)}.")
