@@ -1,5 +1,6 @@
 """The rows of DATA that belong to this process, standardised by the statistics of all rows, in torch's terms."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,12 +75,7 @@ def read_shard(
     if source.rows < LEAST_ROWS:
         raise DataError(f"{data}: has {counted(source.rows, 'row')}; a fit needs at least {LEAST_ROWS}. Add rows.")
     target_names = found_names(choice.target, source.names)
-    chosen = (*target_names, *(() if choice.classes is None else (choice.classes,)))
-    if files := [name for name in chosen if name not in source.names and Path(name).is_file()]:
-        raise DataError(f"{files[0]}: fit takes targets from columns of {data} alone. Put them into one table.")
-    inputs = tuple(name for name in source.names if name not in chosen)
-    if not inputs:
-        raise DataError(f"{data}: no column is left as input. Name fewer targets.")
+    inputs = _inputs_beside((*target_names, *filter(None, [choice.classes])), source.names, data)
     rows = team.rows(source.rows)
     x = team.together_own(lambda: read_numbers(source, rows, inputs, data))
     input_scaling = shared_standardiser(x, rows=source.rows, team=team)
@@ -100,6 +96,16 @@ def read_shard(
         torch.from_numpy(input_scaling.apply(x)).to(dtype), named.targets(targets, dtype), source.rows, named,
         width, inputs, outputs, input_scaling, output_scaling,
     )  # fmt: skip
+
+
+def _inputs_beside(chosen: Sequence[str], names: Sequence[str], data: str) -> tuple[str, ...]:
+    """The columns that are not predicted."""
+    if files := [name for name in chosen if name not in names and Path(name).is_file()]:
+        raise DataError(f"{files[0]}: fit takes targets from columns of {data} alone. Put them into one table.")
+    inputs = tuple(name for name in names if name not in chosen)
+    if not inputs:
+        raise DataError(f"{data}: no column is left as input. Name fewer targets.")
+    return inputs
 
 
 def _opened(data: str, choice: TargetChoice, loss: str | None, seed: int) -> tuple[RowSource, TargetChoice, Loss]:
