@@ -35,3 +35,18 @@ def test_the_coordinate_that_saves_most_error_comes_first_though_it_varies_least
     assert abs(float(covariance[0, 1])) < 1e-6 * float(covariance[1, 1])
     axes = halves.decoder.weights[0].detach()
     assert bool((axes.gather(0, axes.abs().argmax(0, keepdim=True)) > 0).all())
+
+
+def test_through_no_coordinate_it_is_the_constant_whose_error_is_told() -> None:
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(60, 3)), rng.exponential(size=(60, 2))
+    problem = problem_of(x, y)
+    family = connected(SETTINGS, problem)
+    network = family.new(seed=0)
+    curve = {1: minimum(theta=flat_parameters(network), rank=1)}
+    halves = halves_of(family, curve, {}, 0)
+    with torch.no_grad():
+        outputs = halves.decoder(halves.encoder(problem.x_held.double()))
+    assert halves.encoder.dimensions[-1] == 0
+    assert torch.equal(outputs, problem.best_constant().expand_as(outputs))
+    assert problem.loss_of(outputs, problem.y_held) == problem.heldout_error_of_constant()

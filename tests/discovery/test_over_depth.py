@@ -2,7 +2,7 @@
 
 import math
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +15,7 @@ from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.evidence.confidence import HeldOutCurve
 from isthmus.discovery.findings import Decision, Readings
 from isthmus.discovery.over_depth import OverDepth, decide_over_depth, held_against, held_against_rows
-from isthmus.discovery.search import Search
+from isthmus.discovery.search import Search, SearchState
 from isthmus.theory import Verdict
 from isthmus.theory.curve_readings import CurveReading
 from minima import minimum, problem_of
@@ -152,3 +152,40 @@ def test_a_rank_that_still_moves_with_depth_is_believed_only_where_coordinates_f
 def test_complaints_of_the_search_are_kept() -> None:
     decision = decide_over_depth(replace(FLAT, complaints=("It was cut short.",)), replace(CLEAR, sure=False))
     assert decision.reasons[-1] == "It was cut short."
+
+
+@pytest.mark.parametrize("autoencoding", [False, True])
+@pytest.mark.parametrize(("around", "verdict"), [(1.9, Verdict.DOUBTFUL), (2.9, Verdict.CONFIDENT)])
+def test_to_ask_for_a_depth_path_takes_back_no_doubt(
+    autoencoding: bool, around: float, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever followed the advice of the doubt, without work on doubts, was told that all was sure."""
+    readings = Readings(
+        ridge=1e-3, objective=CurveReading(3, 0.3), neighbours=((3e-3, CurveReading(3, 0.2)),),
+        scree=CurveReading(3, 0.5), jacobian_rank=3, widest=5, heldout_error=(1.0, 0.5, 0.2, 0.01, 0.0099),
+        linear_error=(1.0, 0.6, 0.4, 0.3, 0.2, 0.1, 0.05),
+    )  # fmt: skip
+    search = Search.__new__(Search)
+    runner: Any = SimpleNamespace(tracker=SimpleNamespace(rank=0))
+    search.problem, search.runner = replace(problem_of(np.eye(6), np.eye(6)), autoencoding=autoencoding), runner
+    search.trained, search.scree, search.in_doubt = None, {}, True  # type: ignore[assignment] # pyright: ignore
+    monkeypatch.setattr(Search, "_read", lambda *_: readings)
+    monkeypatch.setattr(Search, "filled", lambda *_: around)
+    search._decide()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    assert search.decision.verdict is verdict
+    path = DepthPath.of(path_table([[9.0, 9.0, 9.0], [2.0, 1.0, 1.0], [1.0, 2.0, 3.0]]))
+    search.beside(path)
+    assert (search.decision.verdict, search.readings.deep) == (verdict, path.deep_rank)
+    assert not any("--depth-path" in reason for reason in search.decision.reasons), "it was asked for"
+
+
+def test_to_go_back_takes_back_what_depth_said() -> None:
+    search = Search.__new__(Search)
+    for one in fields(SearchState):
+        setattr(search, one.name, None)
+    before = search.state
+    for one in fields(SearchState):
+        setattr(search, one.name, "something else")
+    search.state = before
+    assert [getattr(search, one.name) for one in fields(SearchState)] == [None] * len(fields(SearchState))
+    assert {"over_depth", "deepest", "deep_scree"} <= {one.name for one in fields(SearchState)}

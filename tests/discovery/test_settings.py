@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+import torch
 
 from isthmus.discovery.settings import Settings
 
@@ -29,3 +30,13 @@ def test_the_depth_counts_the_layers_of_both_halves_and_of_the_middle() -> None:
     assert settings.encoder.widths == settings.decoder.widths == [7, 7]
     assert settings.depth == 2 + 3 + 2 + 1
     assert Settings().depth == 11
+
+
+@pytest.mark.parametrize("seed", [0, 1, 123, 2**55, 2**63 - 1])
+def test_every_seed_that_is_taken_draws_numbers_of_its_own(seed: int) -> None:
+    settings = Settings(seed=seed)
+    drawn = [settings.seed_of(number) for number in (0, 1, 999)]
+    assert all(0 <= one < 2**63 for one in drawn)
+    assert len({*drawn}) == 3
+    assert settings.seed_of(7) == 1000 * seed + 7 or seed > 2**53
+    torch.Generator().manual_seed(drawn[2])

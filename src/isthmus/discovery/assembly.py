@@ -78,8 +78,8 @@ def assemble(
 
 def against_unseen(found: Discovery, findings: Findings, sample: Sample) -> Discovery:
     """With the error on the rows that a sample left out; where it is clearly larger than on held-out rows, in doubt."""
-    here = findings.scree.get(found.rank)
-    if here is None:
+    here, count = findings.scree.get(found.rank), int(sample.unseen.sum())
+    if here is None or not count:
         return found
     family = findings.family
     unseen = sample.unseen_error(family.problem, findings.whole or family.network_of(here))
@@ -89,7 +89,7 @@ def against_unseen(found: Discovery, findings: Findings, sample: Sample) -> Disc
         return found
     return _in_doubt(
         found,
-        f"On the {sample.num_unseen:,} rows that were not searched the error is {unseen:.2%}, on held-out ones "
+        f"On the {count:,} rows that were not searched the error is {unseen:.2%}, on held-out ones "
         f"{heldout:.2%}: the sample lacks what they hold; search more rows.",
     )
 
@@ -174,12 +174,22 @@ def halves_of(
     if whole is not None:  # of two layers where it is linear
         halves = by_error_saved(cut_network(whole, x, rank, layer=min(family.middle, whole.depth - 1)), x)
         return replace(halves, decoder=merge_linear_runs(halves.decoder))
-    if rank == 0 or not scree:
+    if rank == 0:
+        return _constant(family.problem, layer=family.middle)
+    if not scree:
         return cut_network(family.written(family.network_of(curve[min(curve)])), x, rank, layer=family.middle)
     known = scree[rank if rank in scree else max(r for r in scree if r <= max(rank, min(scree)))]
     least = min(rank, known.dimensions)  # beyond it the curve is one network
     whole = family.written(family.network_of(known))
     return by_error_saved(cut_network(whole, x, least, layer=family.middle), x)
+
+
+def _constant(problem: Problem, *, layer: int) -> Factorisation[FullyConnected]:
+    """No coordinate, and the constant whose error is that of rank 0."""
+    value, nothing = problem.best_constant(), torch.zeros(0, dtype=torch.float64)
+    encoder = FullyConnected.from_layers([nothing.new_zeros(0, problem.d_in)], [nothing])
+    decoder = FullyConnected.from_layers([nothing.new_zeros(len(value), 0)], [value])
+    return Factorisation(encoder, decoder, 0, layer, relative_error=1.0)
 
 
 def _scree_table(findings: Findings) -> xr.Dataset:

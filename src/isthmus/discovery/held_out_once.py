@@ -5,7 +5,7 @@ are told apart as through any:
 
     accuracy rank = least k such that  mean(d_k) <= s_k / sqrt(n),   d_ki = [right through best] - [right through k]
 
-with d over all n rows, each predicted by networks that were neither fitted nor chosen on it, s_k its standard
+with d over all n rows, each predicted by networks that were not fitted to it, s_k its standard
 deviation, and "best" the rank that tells most apart: the rule of one standard error, for differences of the same rows.
 The rank of the least minimum, which the rest of `discovery` asks for, counts what lowers the loss, and classes often
 lack one. Of few rows accuracy asks for more dimensions than the classes lie in: centres in 3 dimensions, 1,176 rows,
@@ -17,11 +17,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from isthmus.discovery.data.problem import Numbers
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.evidence.confidence import Array, bends, row_losses
 from isthmus.discovery.search import Search
 from isthmus.errors import NotConverged
-from isthmus.theory.curve_readings import CurveReading, Gain, RowLosses, gain_beyond, plateau_reading
+from isthmus.theory.curve_readings import CurveReading, Gain, RowLosses, gain_beyond, plateau_reading, standard_error
 
 FOLDS = 5
 RESAMPLES, SEED = 400, 11
@@ -36,10 +37,11 @@ def planned_evaluations(search: Search) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fold:
-    """A search over the other rows, and the weights of those that it held out."""
+    """A search over the other rows, and of those that it held out the weights, and which belong together."""
 
     search: Search
     weight: Array
+    together: Numbers | None = None
 
 
 def held_out_once(sample: Sample, search: Search, ridge: float | None = None) -> list[Fold] | None:
@@ -59,17 +61,18 @@ def held_out_once(sample: Sample, search: Search, ridge: float | None = None) ->
         if search.runner.out_of_time():  # this part was cut short
             return None
         weight = part.data.weight
-        done.append(Fold(fold, np.ones(len(problem.x_held)) if weight is None else weight[part.held]))
+        share = np.ones(len(problem.x_held)) if weight is None else weight[part.held]
+        done.append(Fold(fold, share, problem.together_held))
     return done
 
 
 def scree_of(folds: Sequence[Fold]) -> CurveReading:
     """The reading of the held-out error of all rows; a rank that a fold did not train is as the one below it."""
-    losses, weight = _of_all_rows(folds)
+    losses, weight, together = _of_all_rows(folds)
     family, compared = folds[0].search.size.family, folds[0].search.problem.errors_compared
     ranks = range(len(losses))
     if family.settings.rank_kind.plateau:
-        return plateau_reading(losses, ranks=ranks, weight=weight, compared=compared)
+        return plateau_reading(losses, ranks=ranks, weight=weight, together=together, compared=compared)
     return bends(losses, weight=weight, ranks=ranks, complete=ranks[-1] >= family.most_rank, compared=compared)
 
 
@@ -79,20 +82,29 @@ def gains_of(parts: Sequence[Sequence[Fold]]) -> dict[int, Gain]:
     Args:
         parts: folds of the same rows, of one ridge each; empty: nothing is known.
     """
-    networks, weight = list[RowLosses](), None
+    networks, weight, together = list[RowLosses](), None, None
     for folds in parts:
-        losses, weight = _of_all_rows(folds)
+        losses, weight, together = _of_all_rows(folds)
         networks += [RowLosses(rank, folds[0].search.trained.ridge, of) for rank, of in enumerate(losses)]
-    found = {one.rank: gain_beyond(one.rank, networks, weight=weight) for one in networks}
+    found = {one.rank: gain_beyond(one.rank, networks, weight=weight, together=together) for one in networks}
     return {rank: gain for rank, gain in found.items() if gain is not None}
 
 
-def _of_all_rows(folds: Sequence[Fold]) -> tuple[Array, Array]:
-    """The losses of all rows through 0, 1, ... dimensions, and the weights of these rows."""
+def _of_all_rows(folds: Sequence[Fold]) -> tuple[Array, Array, Numbers | None]:
+    """The losses of all rows through 0, 1, ... dimensions, the weights of these rows, and which belong together."""
     searches = [fold.search for fold in folds]
     most = max(max(search.scree, default=0) for search in searches)
     losses = np.concatenate([_losses(search, most) for search in searches], axis=1)
-    return losses, np.concatenate([fold.weight for fold in folds])
+    return losses, np.concatenate([fold.weight for fold in folds]), _together([fold.together for fold in folds])
+
+
+def _together(parts: Sequence[Numbers | None]) -> Numbers | None:
+    """Numbers of the rows of all parts, of which no two share one: no group and no stretch is in two."""
+    known = [np.unique(part, return_inverse=True)[1] for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    first = np.cumsum([0, *(int(numbers.max()) + 1 for numbers in known)])
+    return np.concatenate([numbers + start for numbers, start in zip(known, first, strict=False)])
 
 
 def _losses(search: Search, most: int) -> Array:
@@ -140,7 +152,10 @@ class AccuracyRank:
 def accuracy_rank(sample: Sample, search: Search) -> AccuracyRank | None:
     """By searches that hold out every row once; None where time ran out."""
     folds = held_out_once(sample, search)
-    return None if folds is None else read([right_by_rank(f.search) for f in folds], [f.weight for f in folds])
+    if folds is None:
+        return None
+    together = _together([fold.together for fold in folds])
+    return read([right_by_rank(fold.search) for fold in folds], [fold.weight for fold in folds], together)
 
 
 def right_by_rank(search: Search) -> Right:
@@ -153,25 +168,32 @@ def right_by_rank(search: Search) -> Right:
     return np.stack(rows)
 
 
-def read(found: Sequence[Right], weights: Sequence[Array]) -> AccuracyRank:
-    """The rank from what each part of the rows says; a rank beyond those of a part is as its largest."""
+def read(found: Sequence[Right], weights: Sequence[Array], together: Numbers | None = None) -> AccuracyRank:
+    """The rank from what each part of the rows says; a rank beyond those of a part is as its largest.
+
+    Args:
+        found: of each part.
+        weights: of its rows.
+        together: a number of each row of all parts, the same for rows that are right or wrong together.
+    """
     most = max(len(right) for right in found)
     right = np.concatenate([np.pad(part, ((0, most - len(part)), (0, 0)), mode="edge") for part in found], axis=1)
     weight = np.concatenate(weights)
     weight = weight / weight.sum()
     rng, n = np.random.default_rng(SEED), len(weight)
-    again = [_rank(right, weight * np.bincount(rng.integers(0, n, n), minlength=n)) for _ in range(RESAMPLES)]
+    number = np.arange(n) if together is None else together
+    m = int(number.max()) + 1
+    drawn = (np.bincount(rng.integers(0, m, m), minlength=m)[number] for _ in range(RESAMPLES))
+    again = [_rank(right, weight * times, together) for times in drawn]
     low, high = np.quantile(again, [0.025, 0.975], method="inverted_cdf").astype(int).tolist()
     accuracy = right @ weight
-    error = np.sqrt(((right - accuracy[:, None]) ** 2) @ weight**2)
-    return AccuracyRank(_rank(right, weight), low, high, accuracy, error)
+    error = standard_error(right, weight, together)
+    return AccuracyRank(_rank(right, weight, together), low, high, accuracy, error)
 
 
-def _rank(right: Right, weight: Array) -> int:
+def _rank(right: Right, weight: Array, together: Numbers | None) -> int:
     """The least rank within one standard error of the best."""
     share = weight / weight.sum()
     means = right @ share
     lost = right[means.argmax()] - right
-    mean = lost @ share
-    error = np.sqrt(((lost - mean[:, None]) ** 2) @ share**2)
-    return int(np.flatnonzero(mean <= error)[0])
+    return int(np.flatnonzero(lost @ share <= standard_error(lost, share, together))[0])

@@ -212,9 +212,9 @@ class OneSize(Workbench):
             for n in range(HALVES)
         ])  # fmt: skip
 
-    def on_all_rows(self, base: Minimum, cut: Minimum) -> Minimum | None:
+    def on_all_rows(self, base: Minimum) -> Minimum | None:
         """A refined minimum trained on with the held-out rows too, if that ended well."""
         cost = self.settings.refine_evaluations
         self.runner.tracker.foresee(self.runner.tracker.left() + cost)
-        compute = partial(self.family.on_all_rows, base=base, cut=cut)
+        compute = partial(self.family.on_all_rows, base=base)
         return next(iter(self.run([self.unit(ALL_ROWS, compute, base.ridge, base.dimensions, cost=cost)])), None)

@@ -1,5 +1,6 @@
 """A discovery whose arguments were checked: data posed, work planned, stages run, the control beside."""
 
+import hashlib
 import platform
 import time
 import warnings
@@ -15,8 +16,6 @@ from isthmus.discovery.constant import constant_discovery
 from isthmus.discovery.data.checking import CheckedData
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.data.sample import Sample
-from isthmus.discovery.decision import decide
-from isthmus.discovery.depth.between_rows import local_dimension
 from isthmus.discovery.depth.path import DepthPath, DepthSearch, planned_depth_evaluations
 from isthmus.discovery.depth.units import DepthSettings
 from isthmus.discovery.findings import Findings
@@ -127,9 +126,8 @@ class Request:
         if self.depth_path and path is None:
             path = self._depth_path(case.search.problem, findings, runner)
             if path is not None and not runner.out_of_time():
-                local = local_dimension(case.search.problem)
-                readings = replace(findings.readings, deep=path.deep_rank, deep_sure=path.is_sure, local=local)
-                findings = replace(findings, readings=readings, decision=decide(readings))
+                case.search.beside(path)
+                findings = replace(findings, readings=case.search.readings, decision=case.search.decision)
         if self.depth_path and runner.out_of_time():
             told = (*told, "The time limit cut the depth path short; give more seconds for straight lines.")
         found = self._assembled(findings, case.sample, told=told)
@@ -193,8 +191,10 @@ class Request:
         return check_same_run(work, {"data": problem.fingerprint() + self._rest(), "settings": asked})
 
     def _rest(self) -> str:
-        """What tells apart runs that search the same sample of other data."""
-        return self.data.fingerprint() if self.sample.num_unseen else ""
+        """What tells apart runs that search the same sample of other data, or of rows in other groups."""
+        groups = self.sample.groups
+        labels = "" if groups is None else hashlib.sha256(repr(groups.tolist()).encode()).hexdigest()
+        return (self.data.fingerprint() if self.sample.num_unseen else "") + labels
 
     def _depth_path(self, problem: Problem, findings: Findings, runner: UnitRunner) -> DepthPath | None:
         afterwards = foreseen(problem, self.settings) * self.control
@@ -206,9 +206,7 @@ class Request:
         """The same search on the Gaussian surrogate of the same covariance, its doubts worked on as long."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the same columns are constant, which was said already
-            # of the rows that were searched, and no more: what would check it is not drawn
-            surrogate = replace(self.sample, data=_surrogate(self.sample.data))
-            surrogate = replace(surrogate, everything=surrogate.data, taken=np.ones(len(surrogate.held), dtype=bool))
+            surrogate = self.sample.of_others(_surrogate(self.sample.data))
             problem = surrogate.posed(self.settings)
         assert problem is not None
         case = self._treated(surrogate, Search(problem, self.settings, runner, name="control"), passes=passes)
@@ -240,7 +238,8 @@ class Request:
         if self.device != CPU:
             about["device"] = self.device.type
         if sample.num_unseen:
-            about["unseen_rows"] = sample.num_unseen
+            about["unseen_rows"] = int(sample.unseen.sum())
+            about["rows_in_all"] = len(sample.taken)
         if self.sample.num_unseen:
             about["first_rows"] = len(self.sample.held)
         return about if self.data.weight is None else about | {"weighted": True}

@@ -12,14 +12,14 @@ networks of a kind are trained: `kinds`. Every training is a unit of work that c
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import torch
 
 from isthmus.discovery.choices import CLOSE, FILLED, HALVES, MANY, is_full, leaves_room
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.decision import decide, is_linear
-from isthmus.discovery.depth.between_rows import filled_dimension, near_dimension
+from isthmus.discovery.depth.between_rows import filled_dimension, local_dimension, near_dimension
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.evidence.baseline import linear_errors, linear_network
 from isthmus.discovery.evidence.confidence import HeldOutCurve, Shares, start_share
@@ -49,6 +49,9 @@ class SearchState:
     readings: Readings
     decision: Decision
     scree_of_all: OfAllRows | None
+    over_depth: OverDepth | None
+    deepest: Curve
+    deep_scree: Curve
 
 
 class Search:
@@ -87,17 +90,18 @@ class Search:
             self._decide()
 
     def _decide(self) -> None:
-        self.readings = self._read(self.trained, self.scree)
-        decision = decide(self.readings)
+        self._decide_by(self._read(self.trained, self.scree))
+
+    def _decide_by(self, readings: Readings) -> None:
+        decision, asked = decide(readings), self.over_depth is not None or readings.deep is not None
         if self.over_depth is not None:
-            decision = held_against(decision, self.readings, self.over_depth)
+            decision = held_against(decision, readings, self.over_depth)
         if not self.problem.autoencoding:
-            around, asked = self.filled(decision.rank), self.over_depth is not None
-            decision = held_against_rows(decision, around, who=COORDINATES, asked=asked)
+            decision = held_against_rows(decision, self.filled(decision.rank), who=COORDINATES, asked=asked)
         elif self.in_doubt and self.over_depth is None:
-            decision = held_against_rows(decision, self.filled(decision.rank))
-        self.decision = decision
-        self.runner.tracker.rank = self.decision.rank
+            decision = held_against_rows(decision, self.filled(decision.rank), asked=asked)
+        self.readings, self.decision = readings, decision
+        self.runner.tracker.rank = decision.rank
 
     def filled(self, rank: int) -> float:
         """Dimensions that rows fill with their neighbours, NaN where that is not known or coordinates do not curve.
@@ -146,7 +150,7 @@ class Search:
             return linear_network(self.problem.on_all_rows() if is_index else self.problem, rank)
         if not is_index or rank not in self.scree:
             return None
-        found = self.size.on_all_rows(self.scree[rank], self.trained.curve[rank])
+        found = self.size.on_all_rows(self.scree[rank])
         return None if found is None else family.written(family.network_of(found))
 
     def _wide_enough(self) -> SizeFindings:
@@ -185,12 +189,12 @@ class Search:
     @property
     def state(self) -> SearchState:
         """What is believed, to go back to it."""
-        return SearchState(self.size, self.trained, self.scree, self.readings, self.decision, self.scree_of_all)
+        return SearchState(**{one.name: getattr(self, one.name) for one in fields(SearchState)})
 
     @state.setter
     def state(self, state: SearchState) -> None:
-        self.size, self.trained, self.scree = state.size, state.trained, state.scree
-        self.readings, self.decision, self.scree_of_all = state.readings, state.decision, state.scree_of_all
+        for one in fields(state):
+            setattr(self, one.name, getattr(state, one.name))
 
     def replace_curves(self, curves: Curves, *, name: str) -> None:
         """Go on with these; halves are refined anew where the curve at the chosen ridge changed.
@@ -257,6 +261,11 @@ class Search:
         self.over_depth, self.deepest, self.decision = deep, deepest, decide_over_depth(self.readings, deep)
         self.runner.tracker.rank = rank
         return True
+
+    def beside(self, path: DepthPath) -> None:
+        """Decide again, knowing what networks of several depths keep that were only asked for; other doubts stand."""
+        local = local_dimension(self.problem)
+        self._decide_by(replace(self.readings, deep=path.deep_rank, deep_sure=path.is_sure, local=local))
 
     def _untrained(self) -> set[int]:
         """The ranks in gaps that are read, or lie beside one that is."""

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from isthmus.discovery.halves import RANK, Half, RankKind, Side, rank_kind
 
+SEEDS = 2**63  # that a generator takes
 CONNECTED = "connected"  # the kind of network that is trained unless another is asked for
 
 
@@ -141,6 +142,10 @@ class Settings:
     def descent_evaluations(self) -> int:
         """Gradient evaluations of L-BFGS after them: data in sheets are unrolled late in training."""
         return 5 * self.lbfgs_evaluations
+
+    def seed_of(self, number: int) -> int:
+        """That of what is drawn as number `number`, from 0 to 999, of its kind."""
+        return (1000 * self.seed + number) % SEEDS
 
     def wider(self, most: int) -> "Settings":
         """A middle at least twice as wide; at once for rank `most` if that is up to three times.

@@ -184,8 +184,10 @@ def _rows(found: Discovery) -> str:
     error = found.readings.get("unseen_error")
     if not isinstance(searched, int) or not isinstance(left, int) or error is None:
         return ""
+    in_all = found.settings.get("rows_in_all", searched + left)
+    others = f"{left:,} of the others, between held-out ones" if found.settings.get("ordered") else "the others"
     return (
-        f"{searched:,} of {searched + left:,} were searched; on the others, on which nothing was fitted or chosen, "
+        f"{searched:,} of {in_all:,} were searched; on {others}, on which nothing was fitted or chosen, "
         f"the error is {percent(error)}."
     )
 

@@ -127,6 +127,7 @@ def plateau_reading(
     *,
     ranks: Sequence[int],
     weight: NDArray[np.float64] | None = None,
+    together: NDArray[np.int64] | None = None,
     slack: float = PLATEAU,
     compared: Comparison = by_ratio,
 ) -> CurveReading:
@@ -142,6 +143,7 @@ def plateau_reading(
         losses: of each row (columns) through so many dimensions (rows), (len(ranks), n), n >= 2.
         ranks: 0 and those that were measured, ascending.
         weight: of each row, any common factor; None: all the same.
+        together: a number of each row, the same for rows that are off together, see `standard_error`.
         slack: factor allowed on the error whatever the noise.
         compared: how errors are compared.
 
@@ -157,7 +159,7 @@ def plateau_reading(
     errors = losses @ share
     excess = losses - losses[int(errors.argmin())]
     mean = excess @ share
-    noise = np.sqrt(np.square((excess - mean[:, None]) * share).sum(1))
+    noise = standard_error(excess, share, together)
     best = float(errors.min())
     enough = mean <= np.maximum(NOISE * noise, compared.raised(best, slack) - best)
     i = int(np.flatnonzero(enough)[0])
@@ -204,7 +206,37 @@ class RowLosses:
     values: NDArray[np.float64]
 
 
-def gain_beyond(rank: int, networks: Sequence[RowLosses], *, weight: NDArray[np.float64] | None = None) -> Gain | None:
+def standard_error(
+    values: NDArray[np.float64], share: NDArray[np.float64], together: NDArray[np.int64] | None = None
+) -> NDArray[np.float64]:
+    """Of weighted means over rows, of which some may be off together: those of one number count as one.
+
+        SE^2 = sum over g (sum over i in g of w_i (v_i - sum_j w_j v_j))^2,   w >= 0 with sum 1
+
+    Args:
+        values: (..., n).
+        share: w.
+        together: the number of the g of each row, n; None: each row is one of its own.
+
+    Returns:
+        (...), at least what it would be of rows that have nothing to do with each other: few numbers say little.
+    """
+    off = (values - (values @ share)[..., None]) * share
+    alone = np.sqrt(np.square(off).sum(-1))
+    if together is None:
+        return alone
+    numbers = np.unique(together, return_inverse=True)[1]
+    of_each = off @ (numbers[:, None] == np.arange(numbers.max() + 1)).astype(np.float64)
+    return np.maximum(alone, np.sqrt(np.square(of_each).sum(-1)))
+
+
+def gain_beyond(
+    rank: int,
+    networks: Sequence[RowLosses],
+    *,
+    weight: NDArray[np.float64] | None = None,
+    together: NDArray[np.int64] | None = None,
+) -> Gain | None:
     """The best network of more dimensions against the best of at most `rank`, row by row.
 
         saved = mean_i (l_i - l'_i),   noise = SE_i (l_i - l'_i)
@@ -215,6 +247,7 @@ def gain_beyond(rank: int, networks: Sequence[RowLosses], *, weight: NDArray[np.
         rank: how many dimensions.
         networks: of any numbers of dimensions, their losses of the same rows.
         weight: of each row, any common factor; None: all the same.
+        together: a number of each row, the same for rows that are off together.
 
     Returns:
         None where there is nothing on one of the two sides.
@@ -227,8 +260,7 @@ def gain_beyond(rank: int, networks: Sequence[RowLosses], *, weight: NDArray[np.
     share = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
     own, best = (min(side, key=lambda one: float(one.values @ share)) for side in (fewer, larger))
     difference = own.values - best.values
-    saved = float(difference @ share)
-    noise = float(np.sqrt(np.square((difference - saved) * share).sum()))
+    saved, noise = float(difference @ share), float(standard_error(difference, share, together))
     return Gain(best.rank, float(best.values @ share), saved, noise, best.ridge)
 
 

@@ -42,6 +42,20 @@ def test_a_sample_of_all_rows_is_the_data_themselves() -> None:
     assert small.y is small.x
 
 
+def test_other_rows_in_their_place_keep_the_split_and_the_groups() -> None:
+    """The surrogate of a sample with groups could not be cut into fifths, hours after the search began."""
+    labels = np.arange(1000) // 10
+    found = Sample.of(data(), SETTINGS, groups=labels, most=300)
+    others = found.of_others(checked_data(RNG.normal(size=(300, 3)), None, None))
+    assert others.num_unseen == 0
+    assert len(others.folds(SETTINGS, 5)) == 5
+    assert [part.held.tolist() for part in others.folds(SETTINGS, 5)] == [
+        part.held.tolist() for part in found.folds(SETTINGS, 5)
+    ]
+    assert others.groups is not None
+    assert others.groups.tolist() == labels[found.taken].tolist()
+
+
 def test_a_larger_sample_holds_the_smaller_one() -> None:
     small = Sample.of(data(), SETTINGS, most=100)
     large = small.larger(4, SETTINGS)
@@ -90,6 +104,52 @@ def test_the_error_of_unseen_rows_is_that_of_one_pass_over_all_of_them(
     assert found.unseen_error(problem, network) == pytest.approx(whole, rel=1e-12)
     plain = problem.with_held(X[left], found.everything.y[left], None).heldout_error(network)
     assert abs(plain - whole) > 1e-6 * whole
+
+
+def test_of_a_series_only_rows_between_held_out_ones_check_the_answer() -> None:
+    """The others lie beside a row that was fitted: what resembles its neighbours is predicted by them."""
+    settings = dataclasses.replace(SETTINGS, ordered=True)
+    found = Sample.of(data(), settings, most=200)
+    trained, held = (np.flatnonzero(found.taken)[part] for part in (~found.held, found.held))
+    checked = np.flatnonzero(found.unseen)
+    assert 0 < len(checked) < found.num_unseen
+    for row in checked:
+        assert {row - row % 5, row - row % 5 + 5} <= set(held.tolist())
+    assert np.abs(checked[:, None] - trained).min() > 5, "a fitted row is farther off than the step of the sample"
+    beside = np.flatnonzero(~found.taken & ~found.unseen)
+    assert np.abs(beside[:, None] - trained).min() < 5, "control"
+    assert Sample.of(data(), SETTINGS, most=200).unseen.sum() == 800
+    assert not Sample.of(data(), settings, most=1000).unseen.any()
+
+
+def test_a_series_whose_held_out_rows_have_nothing_between_them_is_not_checked() -> None:
+    settings = dataclasses.replace(SETTINGS, ordered=True)
+    found = Sample.of(data(), settings, most=20)
+    assert len(np.flatnonzero(found.held)) == 4
+    assert found.unseen.sum() == 49 * int((np.diff(np.flatnonzero(found.held)) == 1).sum())
+
+
+@pytest.mark.parametrize("most", [200, None])
+def test_rows_keep_their_numbers_where_others_are_left_out(most: int | None) -> None:
+    weight = np.where(np.arange(1000) % 3 == 0, 0.0, 1.0)
+    problem = Sample.of(data(X[:, :2], weight=weight), SETTINGS, most=most).posed(SETTINGS)
+    assert problem is not None
+    given = problem.inputs.restore(problem.x.double().numpy())
+    np.testing.assert_allclose(given, X[list(problem.rows)], rtol=1e-4, atol=1e-6)
+    assert list(problem.rows) != list(range(len(problem.rows))), "control"
+
+
+def test_all_rows_together_keep_the_weights_that_were_given() -> None:
+    weight = np.where(np.arange(1000) < 500, 1.0, 1000.0)
+    sample = Sample.of(data(X[:, :2], weight=weight), SETTINGS)
+    problem = sample.posed(SETTINGS)
+    assert problem is not None
+    whole = problem.on_all_rows()
+    assert whole.weight is not None
+    order = np.concatenate([np.flatnonzero(~sample.held), np.flatnonzero(sample.held)])
+    np.testing.assert_allclose(whole.weight.numpy(), weight[order] / weight.sum(), rtol=1e-12)
+    by_number = len(problem.x) / 1000
+    assert abs(problem.trained_share - by_number) > 1e-3, "control: rows held out weigh another share"  # pyright: ignore
 
 
 def test_rows_given_anew_are_posed_as_the_held_out_ones_were() -> None:

@@ -112,3 +112,9 @@ def test_rows_of_one_group_stay_on_one_side(seed: int) -> None:
 def test_groups_that_cannot_be_split_are_refused(groups: np.ndarray, ordered: bool, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         heldout_rows(10, seed=0, groups=groups, ordered=ordered)
+
+
+@pytest.mark.parametrize("seed", [0, 2**32, 2**40, 2**63 - 1])
+def test_every_seed_splits_groups(seed: int) -> None:
+    mask = heldout_rows(40, seed=seed, groups=np.arange(40) // 4)
+    assert mask.sum() == 8

@@ -1,15 +1,20 @@
 """Shares of resamples: certain where the bend is clear, split where two rows decide, and by blocks where rows go on."""
 
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from isthmus.discovery.choices import UNEVEN
-from isthmus.discovery.evidence.confidence import HeldOutCurve, bends, scree_share, start_share
-from isthmus.discovery.kinds.connected import Connected
-from isthmus.discovery.kinds.family import Family
+from isthmus.discovery.evidence.confidence import (
+    HeldOutCurve,
+    bends,
+    scree_share,
+    start_share,
+    weighted_median,
+)
 from minima import minimum
 
 
@@ -40,8 +45,20 @@ def test_a_bend_owed_to_one_row_comes_back_as_often_as_the_row() -> None:
 
 def test_neighbours_are_drawn_together_where_rows_go_on() -> None:
     # four rows of one block of ten: .651; drawn one by one .985 would have at least one of them
-    assert share(losses(decisive=4), 2, ordered=True) == pytest.approx(1 - 0.9**10, abs=4 * 0.034)
+    assert share(losses(decisive=4), 2, together=np.arange(40) // 4) == pytest.approx(1 - 0.9**10, abs=4 * 0.034)
     assert share(losses(decisive=4), 2) > 0.9
+
+
+def test_the_median_row_is_that_of_weighted_rows() -> None:
+    rng = np.random.default_rng(0)
+    for n in (4, 5, 41):
+        values, times = rng.exponential(size=n), rng.integers(1, 4, size=n)
+        assert weighted_median(values, np.ones(n)) == pytest.approx(np.median(values), rel=1e-15)
+        repeated = np.repeat(values, times)
+        assert weighted_median(values, np.array(times, dtype=np.float64)) == pytest.approx(
+            np.median(repeated), rel=1e-15
+        )
+        assert n < 41 or np.median(values) != np.median(repeated)
 
 
 def test_a_row_of_little_weight_decides_nothing() -> None:
@@ -84,7 +101,8 @@ def test_the_median_tells_loss_on_few_rows_from_noise_on_all(monkeypatch: pytest
     few = np.where(rng.random(20_000) < 0.1, 1.0, 0.01)
     noise = [np.square(rng.normal(size=(20_000, m))).sum(1) for m in (1, 2)]
     monkeypatch.setattr(HeldOutCurve, "row_losses", lambda _: np.stack([*noise, few]))
-    curve = HeldOutCurve(family=Family.__new__(Connected), halves={1: minimum(), 2: minimum()})
+    family: Any = SimpleNamespace(problem=SimpleNamespace(weight_held=None))
+    curve = HeldOutCurve(family=family, halves={1: minimum(), 2: minimum()})
     found = curve.medians()
     assert found == pytest.approx({0: 0.455, 1: 0.694, 2: 0.01 / 0.109}, rel=0.05)
     assert found[2] < UNEVEN < found[0]

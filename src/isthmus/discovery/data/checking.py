@@ -59,6 +59,7 @@ class CheckedData:
     weight: Array | None = None  # of each row, > 0
     columns: tuple[InputColumn, ...] = ()  # how the inputs were made
     powers: Powers | None = None  # what has become of inputs and targets already
+    numbers: NDArray[np.int64] | None = None  # of each row, in what the caller gave; None: as they stand
 
     @property
     def num_targets(self) -> int | None:
@@ -79,7 +80,9 @@ class CheckedData:
             return self
         x = chosen_rows(self.x, which)
         y = x if self.y is self.x else chosen_rows(self.y, which)
-        return replace(self, x=x, y=y, weight=None if self.weight is None else self.weight[which])
+        numbers = np.arange(len(self.x)) if self.numbers is None else self.numbers
+        weight = None if self.weight is None else self.weight[which]
+        return replace(self, x=x, y=y, weight=weight, numbers=numbers[which])
 
     def fingerprint(self) -> str:
         """Hash of the data, by which a finished run knows its own."""
@@ -109,7 +112,7 @@ def checked_data(
     x, y = in_memory(x, y)
     everything = as_samples(x, "x")
     weight, kept = _weights_and_rows(sample_weight, len(everything))
-    samples = everything[kept]
+    samples, numbers = everything[kept], None if weight is None else np.arange(len(everything))[kept]
     is_told = columns is not None and isinstance(x, np.ndarray) and len(columns) == samples.shape[1]
     told = [column.name for column in columns or ()] if is_told else None
     inputs = checked_names(told, "discover(columns)") if told else _names(x, samples.shape[1], "x")
@@ -122,20 +125,20 @@ def checked_data(
         raise DataError(f"discover(loss={kind.name!r}): needs class labels y; leave out loss to autoencode x.")
     if y is None:
         kind.check(torch.from_numpy(samples), "discover(x)")
-        return CheckedData(samples, samples, kind, "autoencoding", inputs, inputs, weight, made)
+        return CheckedData(samples, samples, kind, "autoencoding", inputs, inputs, weight, made, numbers=numbers)
     if kind.classes:
         labels, classes = _classes(y)
         check_same_length(len(everything), len(labels))
         if weight is not None:
             present, labels = np.unique(labels[kept], return_inverse=True)
             labels, classes = labels.astype(np.float64), tuple(classes[int(c)] for c in present)
-        return CheckedData(samples, labels, kind, "classification", inputs, classes, weight, made)
+        return CheckedData(samples, labels, kind, "classification", inputs, classes, weight, made, numbers=numbers)
     targets = _numbers_to_predict(y)
     check_same_length(len(everything), len(targets))
     kind.check(torch.from_numpy(targets), "discover(y)")
     names = _names(y, targets.shape[1], "y")
     _check_spread(targets, names, "y")
-    return CheckedData(samples, targets[kept], kind, "regression", inputs, names, weight, made)
+    return CheckedData(samples, targets[kept], kind, "regression", inputs, names, weight, made, numbers=numbers)
 
 
 def _check_spread(samples: Array, names: Sequence[str], where: str) -> None:
@@ -294,7 +297,7 @@ def adapted_settings(
     for name, count in (("depth", depth), ("starts", starts)):
         if count is not None and not isinstance(count, Integral):
             raise ValueError(f"discover({name}={str(count)[:40]}): needs a whole number, or None for the default.")
-    limits = limits_argument(limits, "discover")
+    limits = limits_argument(limits, "discover", heeds=("seconds", "evaluations"))
     if ridge is not None:
         settings = replace(settings, ridges=_ridges(ridge))
     if starts is not None:
@@ -316,4 +319,8 @@ def _ridges(ridge: float | Sequence[float]) -> tuple[float, ...]:
         raise ValueError(
             f"discover(ridge={str(ridge)[:60]!r}): needs positive ridges: one number, or several in a list."
         )
-    return tuple(sorted(ridges, reverse=True))
+    if len({f"{value:g}" for value in ridges}) < len({*ridges}):  # by which units of work know each other
+        raise ValueError(
+            f"discover(ridge={str(ridge)[:60]!r}): needs ridges that differ in their first six digits: leave out one."
+        )
+    return tuple(sorted({*ridges}, reverse=True))

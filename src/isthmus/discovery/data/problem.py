@@ -16,6 +16,7 @@ from isthmus.training.losses import DataLoss, Loss, weighted_mean
 from isthmus.training.steps.memory_step import in_float64
 
 Array = NDArray[np.float64]
+Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +34,9 @@ class Problem:
         weight, weight_held: of the training and of the held-out rows, each with sum 1; None: all rows count the same.
         rows: numbers, in the user's data from 0, of the training rows.
         shift: added to outputs in the user's units, where targets are not standardised; see `Loss.reduced`.
+        trained_share: of all weight, that of the training rows; None: by their number.
+        together, together_held: a number of each training and each held-out row, the same for rows of one group or of
+            one stretch of a series, which resemble each other; None: rows are independent.
     """
 
     x: Tensor
@@ -49,6 +53,9 @@ class Problem:
     weight_held: Tensor | None = None
     rows: tuple[int, ...] = ()
     shift: float = 0.0
+    trained_share: float | None = None
+    together: Numbers | None = None
+    together_held: Numbers | None = None
 
     @property
     def d_in(self) -> int:
@@ -78,16 +85,19 @@ class Problem:
     def on_all_rows(self) -> "Problem":
         """The same with the held-out rows among the training rows: for directions, never for errors."""
         x, y = torch.cat([self.x, self.x_held]), torch.cat([self.y, self.y_held])
+        whole = replace(self, x=x, y=y, rows=(), together=None)  # which row stands where was the training rows' alone
         if self.weight is None or self.weight_held is None:
-            return replace(self, x=x, y=y)
-        # each part has sum 1: they count by their numbers of rows
-        weight = torch.cat([self.weight * len(self.x), self.weight_held * len(self.x_held)]) / len(x)
-        return replace(self, x=x, y=y, weight=weight)
+            return whole
+        share = len(self.x) / len(x) if self.trained_share is None else self.trained_share
+        weight = torch.cat([self.weight * share, self.weight_held * (1 - share)])  # each part has sum 1
+        return replace(whole, weight=weight)
 
     def at_rows(self, rows: Tensor) -> "Problem":
         """The same with these of the training rows alone, given by their numbers."""
         weight = None if self.weight is None else self.weight[rows] / self.weight[rows].sum()
-        return replace(self, x=self.x[rows], y=self.y[rows], weight=weight)
+        numbers = tuple(self.rows[i] for i in rows.tolist()) if self.rows else ()
+        together = None if self.together is None else self.together[rows.numpy()]
+        return replace(self, x=self.x[rows], y=self.y[rows], weight=weight, rows=numbers, together=together)
 
     def with_held(self, x: Array, y: Array, weight: Array | None) -> "Problem":
         """The same with other held-out rows, given in the user's units."""
@@ -95,7 +105,8 @@ class Problem:
         values = y / math.exp(self.shift) if self.targets is None else self.targets.apply(y)
         y_held = self.loss.targets(torch.from_numpy(values), self.x.dtype)
         shares = None if weight is None else _shares(weight)
-        return replace(self, x_held=torch.from_numpy(self.inputs.apply(x)).float(), y_held=y_held, weight_held=shares)
+        x_held = torch.from_numpy(self.inputs.apply(x)).float()
+        return replace(self, x_held=x_held, y_held=y_held, weight_held=shares, together_held=None)
 
     def train_error(self, network: nn.Module) -> float:
         """Data loss on the training rows relative to that of the best constant."""
@@ -172,10 +183,23 @@ def pose(  # noqa: PLR0913
     inputs: Standardiser,
     targets: Standardiser | None,
     weight: Array | None = None,
+    together: Numbers | None = None,
+    numbers: Numbers | None = None,
 ) -> Problem:
     """Standardise and split; y is class numbers (n,) where the loss takes classes, else (n, d_out) in the user's units.
 
     Weights, all positive, count in losses and errors; the standardisation leaves them aside.
+
+    Args:
+        x: all rows.
+        y: theirs.
+        held: which are held out.
+        loss: see `Problem`.
+        inputs: see `Problem`.
+        targets: see `Problem`.
+        weight: of each row.
+        together: a number of each row, the same for rows that resemble each other.
+        numbers: of each row, in the user's data; None: as they stand.
     """
     z = torch.from_numpy(inputs.apply(x)).float()
     values, shift = loss.reduced(y, weight) if targets is None else (targets.apply(y), 0.0)
@@ -185,6 +209,7 @@ def pose(  # noqa: PLR0913
     x_train, y_train, x_held, y_held = (p.contiguous() for p in parts)
     same = y is x
     weights = (None, None) if weight is None else (_shares(weight[~held]), _shares(weight[held]))
+    rows = np.arange(len(held)) if numbers is None else numbers
     return Problem(
         x_train,
         y_train,
@@ -197,8 +222,10 @@ def pose(  # noqa: PLR0913
         loss.unit(values, weight),
         same,
         *weights,
-        tuple(np.flatnonzero(~held).tolist()),
+        tuple(rows[~held].tolist()),
         shift,
+        None if weight is None else float(weight[~held].sum() / weight.sum()),
+        *((None, None) if together is None else (together[~held], together[held])),
     )
 
 

@@ -13,7 +13,7 @@ from isthmus.discovery.choices import ROWS_ENOUGH, ROWS_FOR_EACH, ROWS_TO_WHITEN
 from isthmus.discovery.data.checking import CheckedData
 from isthmus.discovery.data.problem import Problem, pose
 from isthmus.discovery.data.scaling import Scaling, Standardiser, targets_among_inputs
-from isthmus.discovery.data.splitting import folds, heldout_rows
+from isthmus.discovery.data.splitting import folds, heldout_rows, stretches
 from isthmus.discovery.halves import INDEX
 from isthmus.discovery.settings import Settings
 from isthmus.errors import DataWarning, outside
@@ -32,6 +32,7 @@ class Sample:
         everything: all rows.
         taken: which of all rows these are.
         groups: a label of each of all rows, whose rows stay together; or None.
+        ordered: whether the rows are a time series.
     """
 
     data: CheckedData
@@ -39,6 +40,7 @@ class Sample:
     everything: CheckedData
     taken: NDArray[np.bool_]
     groups: NDArray[np.generic] | None = None
+    ordered: bool = False
 
     @classmethod
     def of(
@@ -59,7 +61,7 @@ class Sample:
         held = heldout_rows(
             int(taken.sum()), seed=settings.seed, fraction=settings.heldout, groups=of_these, ordered=settings.ordered
         )
-        return cls(data.rows(taken), held, data, taken, labels)
+        return cls(data.rows(taken), held, data, taken, labels, settings.ordered)
 
     def folds(self, settings: Settings, count: int) -> list["Sample"]:
         """The same rows, each of them held out in one of so many parts; groups and blocks of a series stay whole."""
@@ -71,10 +73,33 @@ class Sample:
         """With so many times as many rows, or all there are."""
         return Sample.of(self.everything, settings, groups=self.groups, most=times * len(self.held))
 
+    def of_others(self, data: CheckedData) -> "Sample":
+        """Other rows in the place of these, as many; of what would check them nothing is known."""
+        groups = None if self.groups is None else self.groups[self.taken]
+        return replace(self, data=data, everything=data, taken=np.ones(len(self.held), dtype=bool), groups=groups)
+
     @property
     def num_unseen(self) -> int:
         """Rows that are left."""
         return len(self.taken) - len(self.held)
+
+    @property
+    def unseen(self) -> NDArray[np.bool_]:
+        """Which of all rows check the answer: those that are left; of a series those between two that are held out.
+
+        Beside a row that was fitted, one of a series tells nothing: it is nearly that row.
+        """
+        if not self.ordered:
+            return ~self.taken
+        held, before = np.append(self.held, False), np.cumsum(self.taken) - 1
+        return ~self.taken & held[before] & held[before + 1]
+
+    @property
+    def together(self) -> NDArray[np.int64] | None:
+        """A number of each row of the sample, the same for rows that resemble each other: see `Problem`."""
+        if self.groups is not None:
+            return np.unique(self.groups[self.taken], return_inverse=True)[1].astype(np.int64)
+        return stretches(self.held) if self.ordered else None
 
     def posed(self, settings: Settings) -> Problem | None:
         """The problem in standardised units; None where the targets do not vary."""
@@ -94,7 +119,10 @@ class Sample:
             told = targets_among_inputs(data.x, data.y, (data.input_names, data.target_names))
             if told and settings.rank_kind is INDEX:  # else to pass an input on is a task like others
                 warnings.warn(told, DataWarning, stacklevel=outside())
-        return pose(data.x, data.y, self.held, loss=data.loss, inputs=inputs, targets=targets, weight=data.weight)
+        return pose(
+            data.x, data.y, self.held, loss=data.loss, inputs=inputs, targets=targets, weight=data.weight,
+            together=self.together, numbers=data.numbers,
+        )  # fmt: skip
 
     def posed_again(self, settings: Settings) -> Problem | None:
         """The same without a word on constant columns, which was said when the data were posed first."""
@@ -103,7 +131,11 @@ class Sample:
             return self.posed(settings)
 
     def unseen_error(self, problem: Problem, network: nn.Module) -> float:
-        """`Problem.heldout_error` of the rows that are left, on which nothing was fitted, chosen or scaled."""
+        """`Problem.heldout_error` of the `unseen` rows, on which nothing was fitted, chosen or scaled.
+
+        Raises:
+            ZeroDivisionError: there are none.
+        """
         total, weight = 0.0, 0.0
         for part in self._unseen():
             of_part = float(part.weight.sum()) if part.weight is not None else float(len(part.x))
@@ -112,7 +144,7 @@ class Sample:
         return total / weight
 
     def _unseen(self) -> Iterator[CheckedData]:
-        left = np.flatnonzero(~self.taken)
+        left = np.flatnonzero(self.unseen)
         for start in range(0, len(left), AT_ONCE):
             yield self.everything.rows(left[start : start + AT_ONCE])
 

@@ -7,6 +7,8 @@ from isthmus.errors import DataError
 
 MOST_OF_FEW = 100  # rows that report where that is more than a fifth
 BLOCKS = 20  # an ordered data set is cut into this many blocks, a fifth of which are held out
+STRETCHES = 10  # and each side of the split into so many that are drawn whole: neighbours resemble each other
+MOST_SEED = 2**32 - 1  # that scikit-learn takes
 
 
 def heldout_rows(
@@ -36,6 +38,15 @@ def heldout_rows(
     blocks = min(BLOCKS, num_rows)
     block = np.arange(num_rows) * blocks // num_rows
     return np.isin(block, rng.choice(blocks, _share(fraction, blocks), replace=False))
+
+
+def stretches(held: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """A number of each row of a series: the same for neighbours on one side of the split, ten stretches on each."""
+    number = np.empty(len(held), dtype=np.int64)
+    for side, first in ((~held, 0), (held, STRETCHES)):
+        count = int(side.sum())
+        number[side] = first + np.arange(count) * STRETCHES // max(count, 1)
+    return number
 
 
 def folds(
@@ -101,7 +112,7 @@ def _whole_groups(groups: NDArray[np.generic], num_rows: int, fraction: float, s
         raise DataError("discover(groups=...): needs at least two different labels, else nothing can be held out.")
     from sklearn.model_selection import GroupShuffleSplit  # slow to import, and only groups need it
 
-    splitter = GroupShuffleSplit(n_splits=1, test_size=fraction, random_state=seed)
+    splitter = GroupShuffleSplit(n_splits=1, test_size=fraction, random_state=seed & MOST_SEED)
     mask = np.zeros(num_rows, dtype=bool)
     mask[next(splitter.split(np.zeros(num_rows), groups=groups))[1]] = True
     return mask

@@ -18,6 +18,7 @@ from isthmus.discovery.halves import Half
 from isthmus.discovery.kinds.connected import RATE, Connected
 from isthmus.discovery.kinds.family import DESCENDED
 from isthmus.discovery.minimum import Minimum
+from isthmus.discovery.settings import SEEDS
 from isthmus.discovery.work.unit import Session
 from isthmus.networks import FullyConnected, rebalance
 from isthmus.networks.folding import with_linear_run
@@ -73,7 +74,7 @@ def ranked_start(
         network = with_linear_run(family.network_of(base), rank=rank, middle=middle)
         solver = (ExactMoves(), lbfgs)
     elif kind is RankStart.RANDOM:
-        network = family.narrow(rank, middle=middle, seed=1000 * settings.seed + number)
+        network = family.narrow(rank, middle=middle, seed=settings.seed_of(number))
         solver = (family.adam(settings.adam_steps, RATE), lbfgs)
     else:
         network = geodesic_network(family, rank=rank, middle=middle, ridge=ridge, session=session)
@@ -145,7 +146,7 @@ def geodesic_network(family: Connected, *, rank: int, middle: int, ridge: float,
     problem, settings = family.problem, family.settings
     coordinates = geodesic_coordinates(problem.y, rank, seed=settings.seed)
     encoder = _half(settings.encoder, problem.d_in, rank, seed=settings.seed)
-    decoder = _half(settings.decoder, rank, problem.d_out, seed=settings.seed + 1)
+    decoder = _half(settings.decoder, rank, problem.d_out, seed=(settings.seed + 1) % SEEDS)
     for half, x, y, loss in (
         (encoder, problem.x, coordinates, SQUARED),
         (decoder, coordinates, problem.y, problem.loss),

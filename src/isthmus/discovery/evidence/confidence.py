@@ -31,7 +31,7 @@ from isthmus.theory.curve_readings import (
 )
 
 RESAMPLES = 200
-BLOCKS = 10  # held-out rows of a time series are drawn in so many blocks, for neighbours resemble each other
+ROUNDING = 1e-9  # of sums of weights
 Array = NDArray[np.float64]
 Read = Callable[..., CurveReading]  # of losses, with `weight` of the rows
 
@@ -68,7 +68,7 @@ def scree_share(
     *,
     read: Read,
     weight: Array | None = None,
-    ordered: bool = False,
+    together: NDArray[np.int64] | None = None,
     seed: int = 0,
 ) -> float:
     """Share of bootstrap resamples of the held-out rows whose scree curve reads `rank`.
@@ -78,7 +78,7 @@ def scree_share(
         rank: the reading in question.
         read: how the curve is read, given the weights of the rows; `bends`, or `plateau_reading`.
         weight: of each row, any common factor.
-        ordered: rows are a time series: blocks of neighbours are drawn.
+        together: a number of each row, the same for rows that are drawn together; None: each by itself.
         seed: of the resamples, 200.
 
     Raises:
@@ -87,7 +87,7 @@ def scree_share(
     if losses.shape[0] < 2 or losses.shape[1] < 1:
         raise ValueError(f"scree_share(losses): needs at least two ranks and one row, got shape {losses.shape}.")
     rng, n = np.random.default_rng(seed), losses.shape[1]
-    block = np.arange(n) * BLOCKS // n if ordered else np.arange(n)
+    block = np.arange(n) if together is None else np.unique(together, return_inverse=True)[1]
     num_blocks = int(block.max()) + 1
     share = np.ones(n) if weight is None else weight
     hits = 0
@@ -111,6 +111,14 @@ def bends(
     """
     errors = dict(zip(ranks, (losses @ weight / weight.sum()).tolist(), strict=True))
     return scree_reading(with_gaps_filled(errors, compared), complete=complete, compared=compared)
+
+
+def weighted_median(values: Array, weight: Array) -> float:
+    """The mean of the least and the largest value with at most half of the weight on either side."""
+    order = np.argsort(values)
+    below = np.cumsum(weight[order]) / weight.sum()
+    low, high = np.searchsorted(below, [0.5 - ROUNDING, 0.5 + ROUNDING])
+    return float(values[order[low]] + values[order[min(high, len(order) - 1)]]) / 2
 
 
 def start_share(starts: Mapping[float, Sequence[Minimum]], ridges: Sequence[float], rank: int) -> float:
@@ -154,14 +162,17 @@ class HeldOutCurve:
         problem, made, ranks = self.family.problem, self.family.network_of, self._ranks()
         networks = [RowLosses(rank, ridge, losses) for rank, losses in zip(ranks, self.row_losses(), strict=True)]
         networks += [RowLosses(m.dimensions, m.ridge, row_losses(problem, made(m))) for m in beside]
-        found = {rank: gain_beyond(rank, networks, weight=self._weight) for rank in ranks}
+        found = {
+            rank: gain_beyond(rank, networks, weight=self._weight, together=problem.together_held) for rank in ranks
+        }
         return {rank: gain for rank, gain in found.items() if gain is not None}
 
     def medians(self) -> dict[int, float]:
         """By rank, the median loss of held-out rows over their mean: small where few rows lose most of it."""
-        losses = self.row_losses()
+        losses, weight = self.row_losses(), self._weight
+        share = np.ones(losses.shape[1]) if weight is None else weight
         return {
-            rank: float(np.median(row) / max(row.mean(), 1e-300))
+            rank: weighted_median(row, share) / max(float(np.average(row, weights=share)), 1e-300)
             for rank, row in zip(self._ranks(), losses, strict=True)
         }
 
@@ -170,7 +181,8 @@ class HeldOutCurve:
         settings = self.family.settings
         losses, weight = self.row_losses(), self._weight
         return scree_share(
-            losses, rank, read=self._read(), weight=weight, ordered=settings.ordered, seed=settings.seed
+            losses, rank, read=self._read(), weight=weight, together=self.family.problem.together_held,
+            seed=settings.seed,
         )  # fmt: skip
 
     def row_losses(self) -> Array:
@@ -186,7 +198,8 @@ class HeldOutCurve:
         """How the losses of rows are read."""
         family, ranks, compared = self.family, self._ranks(), self.family.problem.errors_compared
         if family.settings.rank_kind.plateau:
-            return partial(plateau_reading, ranks=ranks, compared=compared)
+            together = family.problem.together_held
+            return partial(plateau_reading, ranks=ranks, together=together, compared=compared)
         return partial(bends, ranks=ranks, complete=ranks[-1] >= family.most_rank, compared=compared)
 
     @property

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Generic, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -28,6 +29,7 @@ from isthmus.training.solvers.solver import LBFGS, Adam, Solver
 JACOBIAN_POINTS = 64
 WARMER = 4  # a warm-up at another ridge, going on from one, takes a part of its steps
 DESCENDED = "descended"  # kind of a minimum that was led down from one of more dimensions
+UNREFINED = "unrefined"  # of halves that were left as they were cut, because refining lost more of held-out rows
 N = TypeVar("N", bound=nn.Module)
 M = TypeVar("M", bound=nn.Module)
 
@@ -152,7 +154,7 @@ class Family(ABC, Generic[N]):
         """The untrained network of a start."""
         kinds = self.settings.starts
         kind = StartKind(kinds[number]) if number < len(kinds) else StartKind.RANDOM
-        network = self.new(seed=1000 * self.settings.seed + number)
+        network = self.new(seed=self.settings.seed_of(number))
         if kind is StartKind.LINEAR:
             self.start_linear(network)
         return network, kind
@@ -199,7 +201,10 @@ class Family(ABC, Generic[N]):
     def refined(self, session: Session, *, base: Minimum) -> Minimum:
         """Refine both sides of a truncated network, see `refine`."""
         network = self.halves_of(base)
-        end = self.refine(network, base.ridge, session)
+        began, end = flat_parameters(network), self.refine(network, base.ridge, session)
+        if torch.equal(began, flat_parameters(network)):  # however the training ended that was undone
+            end = replace(end, outcome=base.outcome)
+            return self.measured(network, end, ridge=base.ridge, rank=base.rank, middle=1, kind=UNREFINED)
         return self.measured(network, end, ridge=base.ridge, rank=base.rank, middle=1)
 
     def refine(self, network: N, ridge: float, session: Session) -> FitResult:
@@ -217,9 +222,14 @@ class Family(ABC, Generic[N]):
         return end
 
     def half_of_rows(self, number: int) -> Tensor:
-        """Numbers of a random half of the training rows, ascending."""
-        count, drawn = len(self.problem.x), torch.Generator().manual_seed(1000 * self.settings.seed + number)
-        return torch.randperm(count, generator=drawn)[: count // 2].sort().values
+        """Numbers of a random half of the training rows, ascending; of rows that belong together all or none."""
+        together, drawn = self.problem.together, torch.Generator().manual_seed(self.settings.seed_of(number))
+        if together is None:
+            count = len(self.problem.x)
+            return torch.randperm(count, generator=drawn)[: count // 2].sort().values
+        labels = np.unique(together)
+        half = labels[torch.randperm(len(labels), generator=drawn)[: max(len(labels) // 2, 1)].numpy()]
+        return torch.from_numpy(np.flatnonzero(np.isin(together, half)))
 
     def on_half(self, session: Session, *, base: Minimum, number: int) -> Minimum:
         """A refined network trained on with a random half of the training rows, see `refine`."""
@@ -231,20 +241,18 @@ class Family(ABC, Generic[N]):
         end = half.trained(network, base.ridge * self.settings.refine_ridge, solver, session)
         return self.measured(network, end, ridge=base.ridge, rank=base.rank, middle=1)
 
-    def on_all_rows(self, session: Session, *, base: Minimum, cut: Minimum) -> Minimum:
+    def on_all_rows(self, session: Session, *, base: Minimum) -> Minimum:
         """A refined network trained on with the held-out rows too, at the ridge at which refining left it.
 
         Args:
             session: where it runs.
             base: the refined network.
-            cut: the truncated one that it was made of.
 
         Returns:
             The network; of the held-out rows nothing is known any more.
         """
         network = self.network_of(base)
-        was_refined = not torch.equal(flat_parameters(self.halves_of(cut)), base.theta)
-        ridge = base.ridge * (self.settings.refine_ridge if was_refined else 1.0)
+        ridge = base.ridge * (1.0 if base.kind == UNREFINED else self.settings.refine_ridge)
         whole = type(self)(self.problem.on_all_rows(), self.settings)
         end = whole.trained(network, ridge, LBFGS(self.settings.refine_evaluations), session)
         minimum = whole.measured(network, end, ridge=base.ridge, rank=base.rank, middle=1)

@@ -86,7 +86,9 @@ class MiniBatches:
         size = min(self.batch, count)
         while True:
             epoch, place = divmod(t, count // size)
-            order = torch.randperm(count, generator=torch.Generator().manual_seed(self.seed * 1_000_003 + epoch))
+            order = torch.randperm(
+                count, generator=torch.Generator().manual_seed((self.seed * 1_000_003 + epoch) % 2**63)
+            )
             for start in range(place * size, count // size * size, size):
                 yield order[start : start + size]
                 t += 1
