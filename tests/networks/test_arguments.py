@@ -89,6 +89,11 @@ SIZES: dict[str, Callable[[], object]] = {
     "ridge": lambda: isthmus.discover(X, Y, ridge=float("nan"), effort="quick"),
     "endless ridge": lambda: isthmus.fit(OURS, X, Y, ridge=float("inf")),
     "limits": lambda: isthmus.discover(X, Y, limits=5, effort="quick"),  # pyright: ignore[reportArgumentType]
+    "memory of a discovery": lambda: isthmus.discover(X, Y, limits=isthmus.Limits(memory=10**9), effort="quick"),
+    "rows of a discovery": lambda: isthmus.discover(X, Y, limits=isthmus.Limits(rows=10), effort="quick"),
+    "rows of a fit": lambda: isthmus.fit(OURS, X, Y, ridge=1e-3, limits=isthmus.Limits(rows=10)),
+    "gradients of a diagnosis": lambda: isthmus.diagnose(OURS, X, limits=isthmus.Limits(evaluations=10)),
+    "ridges that look the same": lambda: isthmus.discover(X, Y, ridge=[1e-2, 1.0000001e-2], effort="quick"),
     "limits of a fit": lambda: isthmus.fit(OURS, X, Y, ridge=1e-3, limits=5),  # pyright: ignore[reportArgumentType]
     "seconds": lambda: isthmus.Limits(seconds=float("nan")),
     "seconds in words": lambda: isthmus.Limits(seconds="soon"),  # pyright: ignore[reportArgumentType]

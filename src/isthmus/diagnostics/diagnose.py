@@ -127,7 +127,7 @@ def diagnose(
     True
     """
     network = on_device(_as_module(module), device_argument(device, f"diagnose(device={str(device)!r})"))
-    limits = limits_argument(limits, "diagnose")
+    limits = limits_argument(limits, "diagnose", heeds=("seconds", "memory", "rows"))
     hear = _heard(progress)
     _check_asked(jacobians, limits, checkpoint, is_read_once=is_stream(x), has_targets=y is not None)
     file = None if checkpoint is None else Path(checkpoint)

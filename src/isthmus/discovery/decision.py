@@ -286,7 +286,8 @@ def is_linear(readings: Readings, rank: int) -> bool:
         return False
     if linear[rank] <= NOTHING_LEFT:
         return min(linear[:rank]) > NOTHING_LEFT
-    if error[rank - 1] <= LINEAR_GAIN * linear[rank - 1] or any(map(operator.lt, error[rank:], linear[rank:])):
+    clearly_less = readings.errors_compared.raised(linear[rank - 1], LINEAR_GAIN)
+    if error[rank - 1] <= clearly_less or any(map(operator.lt, error[rank:], linear[rank:])):
         return False
     bend = scree_reading(linear, compared=readings.errors_compared)
     is_read = bend.rank == rank and bend.sharpness >= OUTVOTES

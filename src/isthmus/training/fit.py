@@ -79,7 +79,7 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
     kind = loss_argument(loss, "fit")
     module_argument(network, "fit(network, x, y)")
     check_ridge(ridge, "fit")
-    limits = limits_argument(limits, "fit")
+    limits = limits_argument(limits, "fit", heeds=("seconds", "evaluations", "memory"))
     if seed is not None:
         _reseed(network, seed_argument(seed, "fit(seed=...)"))
     place = device_argument(device, f"fit(device={str(device)!r})") or usual_device()

@@ -1,9 +1,11 @@
 """How long a computation may take, the clock that says when it is over, and how long it still will."""
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from numbers import Real
 
+BOUNDS = ("seconds", "evaluations", "memory", "rows")
 FIRST_SECONDS = 2.0  # before which nothing is foretold
 
 
@@ -28,7 +30,7 @@ class Limits:
     rows: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("seconds", "evaluations", "memory", "rows"):
+        for name in BOUNDS:
             value = getattr(self, name)
             if value is None:
                 continue
@@ -36,15 +38,27 @@ class Limits:
                 raise ValueError(f"Limits({name}={value}): needs a positive number, or None for no bound.")
 
 
-def limits_argument(limits: object, call: str) -> Limits:
+def limits_argument(limits: object, call: str, *, heeds: Collection[str]) -> Limits:
     """The limits themselves, or none.
+
+    Args:
+        limits: what was given.
+        call: whose.
+        heeds: the bounds that it keeps to.
 
     Raises:
         TypeError: something else, such as a number of seconds.
+        ValueError: a bound that the call would not keep to.
     """
     if limits is not None and not isinstance(limits, Limits):
         raise TypeError(f"{call}(limits=...): needs isthmus.Limits(seconds=...), got {type(limits).__name__}.")
-    return limits or Limits()
+    limits = limits or Limits()
+    for name in BOUNDS:
+        if getattr(limits, name) is not None and name not in heeds:
+            *others, last = [bound for bound in BOUNDS if bound in heeds]
+            listed = f"{', '.join(others)} and {last}"
+            raise ValueError(f"{call}(limits=Limits({name}=...)): it keeps to {listed} alone; leave out {name}.")
+    return limits
 
 
 @dataclass(slots=True)

@@ -14,14 +14,21 @@ from isthmus.discovery.remedies.remedy import Case
 from isthmus.discovery.remedies.training import AnotherRidge, OneFewer
 from isthmus.discovery.search import Search
 from isthmus.theory import Verdict
-from isthmus.theory.comparison import by_ratio
+from isthmus.theory.comparison import Comparison, by_ratio, in_nats
 from isthmus.theory.curve_readings import CurveReading
 
 BLUNT, CLEAR = SHARP / 2, 2 * SHARP
 
 
 def is_answered(
-    *, chosen: CurveReading, beside: CurveReading, error: float, scree: int = 0, far: CurveReading | None = None
+    *,
+    chosen: CurveReading,
+    beside: CurveReading,
+    error: float,
+    scree: int = 0,
+    far: CurveReading | None = None,
+    least: float = 0.2,
+    compared: Comparison = by_ratio,
 ) -> bool:
     """Whether the ridge beside the chosen one, with so many times its held-out error, is looked at.
 
@@ -33,10 +40,10 @@ def is_answered(
     )  # fmt: skip
     errors = {
         ridge: [Minimum(objective=1.0, theta=torch.zeros(0), ridge=ridge, heldout_error=value)]
-        for ridge, value in ((1.0, 0.2), (0.1, 0.2 * error), (10.0, 0.9))
+        for ridge, value in ((1.0, least), (0.1, compared.raised(least, error)), (10.0, 0.9))
     }
     trained = SimpleNamespace(ridge=1.0, starts=errors)
-    search: Any = SimpleNamespace(trained=trained, readings=readings)
+    search: Any = SimpleNamespace(trained=trained, readings=readings, problem=SimpleNamespace(errors_compared=compared))
     case = Case.__new__(Case)
     case.search = search
     return AnotherRidge().answers(case)
@@ -53,6 +60,15 @@ def is_answered(
 def test_a_ridge_that_may_settle_it_is_looked_at_up_to_an_error(beside: CurveReading, scree: int, most: float) -> None:
     for error, answered in ((most - 0.01, True), (most + 0.01, False)):
         assert is_answered(chosen=CurveReading(5, BLUNT), beside=beside, error=error, scree=scree) is answered
+
+
+@pytest.mark.parametrize("least", [0.2, 0.0, -3.0])
+def test_errors_in_nats_are_compared_by_their_difference(least: float) -> None:
+    """A ratio of log losses means nothing, and below zero it turns round."""
+    beside = CurveReading(4, BLUNT)
+    for error, answered in ((CLOSE - 0.01, True), (CLOSE + 0.01, False)):
+        how: dict[str, Any] = {"error": error, "least": least, "compared": in_nats}
+        assert is_answered(chosen=CurveReading(5, BLUNT), beside=beside, **how) is answered
 
 
 def test_one_that_reads_the_same_settles_nothing_where_it_is_blunt_or_the_chosen_one_sharp() -> None:

@@ -260,12 +260,13 @@ class AnotherRidge(Remedy):
     def _other(self, case: Case) -> float | None:
         trained, readings = case.search.trained, case.search.readings
         errors = {ridge: least(minima).heldout_error for ridge, minima in trained.starts.items()}
+        raised = case.search.problem.errors_compared.raised
         chosen, beside = readings.objective, readings.counted_neighbours
         unsettled = not readings.is_sharp or any(reading.rank != chosen.rank for _, reading in beside)
         able: list[tuple[float, float]] = []
         for ridge, reading in beside:
             steadier = unsettled and reading.rank == chosen.rank and reading.sharpness >= SHARP
             close = AS_READ if steadier or reading.rank == readings.scree.rank else CLOSE
-            if (steadier or reading.rank != chosen.rank) and errors[ridge] <= close * errors[trained.ridge]:
+            if (steadier or reading.rank != chosen.rank) and errors[ridge] <= raised(errors[trained.ridge], close):
                 able.append((errors[ridge], ridge))
         return min(able)[1] if able else None
