@@ -13,11 +13,14 @@ from isthmus.discovery.choices import (
     AS_LINEAR,
     AS_READ,
     CLEAR_MARGIN,
+    FAINT_FOR_EACH,
     FEW_FOR_EACH,
     FEW_ROWS,
     FEW_STARTS,
     FILLED,
+    KEPT_FOR_EACH,
     LINEAR_GAIN,
+    LOST_FAINT,
     LOST_KEPT,
     LOST_UNSEEN,
     NOTHING_LEFT,
@@ -32,6 +35,7 @@ from isthmus.discovery.choices import (
     UNLEARNT,
 )
 from isthmus.discovery.findings import Decision, Readings
+from isthmus.discovery.halves import INDEX
 from isthmus.tasks.arrays import counted
 from isthmus.theory import Verdict
 from isthmus.theory.curve_readings import Gain, scree_reading
@@ -219,18 +223,21 @@ def _unseen_combinations(readings: Readings, rank: int) -> list[str]:
     """Whether so few rows are explained so badly that further combinations cannot be told from noise.
 
     Targets of 2 and 3 combinations in 30 to 79 rows read 1, all agreeing, where 13 % of the variance was missed; those
-    of 3 to 5 in 418 to 481 rows 2 to 4, where 9 to 29 % was and most starts kept other numbers.
+    of 3 to 5 in 418 to 734 rows 2 to 4, where 9 to 29 % was and most starts kept other numbers.
     """
     error = readings.heldout_error[min(rank, len(readings.heldout_error) - 1)]
     if not readings.straight or readings.rows is None or error >= 1:
         return []
     is_kept = readings.start_ranks.count(rank) >= SHARE_KEPT * len(readings.start_ranks)
+    most = readings.most if readings.kind is INDEX and readings.most else 0  # the columns that are combined
     noisy = readings.rows < ROWS_TO_SEE and error > LOST_UNSEEN
-    scattered = readings.rows < ROWS_TO_KEEP and error > LOST_KEPT and not is_kept
-    if not (noisy or scattered):
+    faint = readings.rows < FAINT_FOR_EACH * most and error > LOST_FAINT
+    scattered = readings.rows < max(ROWS_TO_KEEP, KEPT_FOR_EACH * most) and error > LOST_KEPT and not is_kept
+    if not (noisy or faint or scattered):
         return []
+    columns = f" of {counted(most, 'column')}" if most else ""
     return [
-        f"Of {readings.rows} rows {100 * error:.2g} % of the variance is missed through "
+        f"Of {readings.rows} rows{columns} {100 * error:.2g} % of the variance is missed through "
         f"{counted(rank, readings.noun)}: further {readings.noun}s cannot be told from noise by so few; more "
         "rows would tell."
     ]
