@@ -160,6 +160,19 @@ class Problem:
         return digest.hexdigest()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RowLabels:
+    """Which rows some are.
+
+    Attributes:
+        numbers: of each in the user's data; None: as they stand.
+        together: a number of each, the same for rows that resemble each other; None: each by itself.
+    """
+
+    numbers: Numbers | None = None
+    together: Numbers | None = None
+
+
 class HeldOutRises:
     """Whether the held-out error of a network lies above what it was."""
 
@@ -183,8 +196,7 @@ def pose(  # noqa: PLR0913
     inputs: Standardiser,
     targets: Standardiser | None,
     weight: Array | None = None,
-    together: Numbers | None = None,
-    numbers: Numbers | None = None,
+    labels: RowLabels | None = None,
 ) -> Problem:
     """Standardise and split; y is class numbers (n,) where the loss takes classes, else (n, d_out) in the user's units.
 
@@ -198,8 +210,7 @@ def pose(  # noqa: PLR0913
         inputs: see `Problem`.
         targets: see `Problem`.
         weight: of each row.
-        together: a number of each row, the same for rows that resemble each other.
-        numbers: of each row, in the user's data; None: as they stand.
+        labels: which rows these are; None: as they stand, each by itself.
     """
     z = torch.from_numpy(inputs.apply(x)).float()
     values, shift = loss.reduced(y, weight) if targets is None else (targets.apply(y), 0.0)
@@ -209,6 +220,7 @@ def pose(  # noqa: PLR0913
     x_train, y_train, x_held, y_held = (p.contiguous() for p in parts)
     same = y is x
     weights = (None, None) if weight is None else (_shares(weight[~held]), _shares(weight[held]))
+    numbers, together = (None, None) if labels is None else (labels.numbers, labels.together)
     rows = np.arange(len(held)) if numbers is None else numbers
     return Problem(
         x_train,

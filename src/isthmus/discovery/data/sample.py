@@ -11,7 +11,7 @@ from torch import nn
 
 from isthmus.discovery.choices import ROWS_ENOUGH, ROWS_FOR_EACH, ROWS_TO_WHITEN
 from isthmus.discovery.data.checking import CheckedData
-from isthmus.discovery.data.problem import Problem, pose
+from isthmus.discovery.data.problem import Problem, RowLabels, pose
 from isthmus.discovery.data.scaling import Scaling, Standardiser, targets_among_inputs
 from isthmus.discovery.data.splitting import folds, heldout_rows, stretches
 from isthmus.discovery.halves import INDEX
@@ -121,7 +121,7 @@ class Sample:
                 warnings.warn(told, DataWarning, stacklevel=outside())
         return pose(
             data.x, data.y, self.held, loss=data.loss, inputs=inputs, targets=targets, weight=data.weight,
-            together=self.together, numbers=data.numbers,
+            labels=RowLabels(data.numbers, self.together),
         )  # fmt: skip
 
     def posed_again(self, settings: Settings) -> Problem | None:
