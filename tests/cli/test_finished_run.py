@@ -11,7 +11,7 @@ from isthmus.cli.discover import DiscoverRequest
 from isthmus.cli.finished_run import finished
 from isthmus.discovery import Discovery, discover
 from isthmus.discovery.data.checking import checked_data
-from isthmus.errors import DataError
+from isthmus.errors import DataError, DataWarning
 from isthmus.training import Limits
 from isthmus.writing.checksums import opened_json, sealed_json
 
@@ -86,3 +86,28 @@ def test_a_run_of_an_older_version_is_known_by_the_starts_that_it_made(
     if asked is not None:
         with pytest.raises(DataError, match="has other starts"):
             resumed(run, asked)
+
+
+def test_a_run_of_rows_that_repeat_others_knows_its_data_again(tmp_path: Path) -> None:
+    x = np.tile(np.random.default_rng(0).normal(size=(40, 3)), (3, 1))
+    np.savez(tmp_path / "d.npz", x=x, y=np.sin(x[:, :2].sum(1, keepdims=True)))
+    rows = read_rows(str(tmp_path / "d.npz"), choice_of(None, None, autoencode=False))
+    with pytest.warns(DataWarning, match="80 of 120 rows repeat others"):
+        found = discover(
+            *rows_of(tmp_path),
+            encoder="linear",
+            starts=1,
+            ridge=1e-2,
+            effort="quick",
+            limits=Limits(evaluations=12),
+            out=tmp_path / "run",
+            rows=100,
+        )
+    assert (found.settings["rows"], found.settings["copies"]) == (40, 80)
+    assert any("80 of 120 rows repeat others" in warning for warning in found.warnings)
+    request = DiscoverRequest(str(tmp_path / "d.npz"), starts=1, rows=100, **OPTIONS)
+    data = checked_data(rows.x, rows.y, rows.loss, columns=rows.made)
+    assert finished(tmp_path / "run", rows, request, data).rank == found.rank
+    once = data.rows(np.arange(40))
+    with pytest.raises(DataError, match="has other data"):
+        finished(tmp_path / "run", rows, request, once)

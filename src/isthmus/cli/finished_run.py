@@ -55,7 +55,7 @@ def finished(folder: Path, rows: Rows, request: DiscoverRequest, data: CheckedDa
         other = ["loss", *other]
     elif found.settings.get("data") not in {None, data.fingerprint()}:
         other = ["data", *other]
-    total = len(rows.x)
+    total = len(rows.x) - int(str(found.settings.get("copies", 0)))
     if request.rows is not None and found.settings.get("first_rows", total) != min(request.rows, total):
         other.append("rows")
     if request.ranks and len(found.ranks) == 1 and found.scree.sizes["rank"]:

@@ -242,6 +242,8 @@ class Request:
             about["rows_in_all"] = len(sample.taken)
         if self.sample.num_unseen:
             about["first_rows"] = len(self.sample.held)
+        if self.data.num_copies:
+            about["copies"] = self.data.num_copies
         return about if self.data.weight is None else about | {"weighted": True}
 
 

@@ -56,6 +56,43 @@ def test_other_rows_in_their_place_keep_the_split_and_the_groups() -> None:
     assert others.groups.tolist() == labels[found.taken].tolist()
 
 
+def test_rows_that_repeat_others_are_one_row_by_the_weight_of_all() -> None:
+    """Noise in 40 rows, each about 15 times, was 3 dimensions with confidence: copies of fitted rows were held out."""
+    rows, own = RNG.integers(0, 40, 600), RNG.uniform(0.5, 2.0, size=600)
+    x, y = X[rows], np.sin(X[rows])
+    for weight in (None, own):
+        sample = Sample.of(checked_data(x, y, None, weight), SETTINGS)
+        assert (len(sample.held), sample.data.num_copies) == (40, 560)
+        total = np.bincount(rows, weights=weight, minlength=40)
+        assert sample.data.weight is not None
+        for row, value, number in zip(sample.data.x, sample.data.weight, sample.data.numbers, strict=True):  # type: ignore[arg-type]  # pyright: ignore
+            assert value == pytest.approx(total[rows[number]])
+            assert (row == x[number]).all()
+        assert sample.data.weight.sum() == pytest.approx(600 if weight is None else own.sum())
+        assert "560 of 600 rows repeat others: the 40 that differ" in sample.everything.notes()[0]
+    kept = Sample.of(checked_data(x, y, None), dataclasses.replace(SETTINGS, ordered=True))
+    grouped = Sample.of(checked_data(x, y, None), SETTINGS, groups=rows)
+    assert len(kept.held) == len(grouped.held) == 600, "control: there the split itself keeps them together"
+    assert not Sample.of(data(), SETTINGS).data.num_copies
+
+
+def test_losses_of_copies_are_those_of_the_rows_they_repeat() -> None:
+    rows = RNG.integers(0, 40, 600)
+    x, y = X[rows], np.sin(X[rows])
+    whole = Sample.of(checked_data(x, y, None), SETTINGS).posed(SETTINGS)
+    assert whole is not None
+    network = torch.nn.Linear(3, 3, dtype=torch.float64)
+    everything = whole.on_all_rows()
+    assert everything.weight is not None
+    with torch.no_grad():
+        each = (network(everything.x.double()) - everything.y.double()).square().sum(1)
+        mean = float(each @ everything.weight)
+        z = torch.from_numpy(whole.inputs.apply(x)).float().double()
+        assert whole.targets is not None
+        t = torch.from_numpy(whole.targets.apply(y)).float().double()
+        assert mean == pytest.approx(float((network(z) - t).square().sum(1).mean()), rel=1e-6)
+
+
 def test_a_larger_sample_holds_the_smaller_one() -> None:
     small = Sample.of(data(), SETTINGS, most=100)
     large = small.larger(4, SETTINGS)

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from isthmus.discovery.data.splitting import BLOCKS, folds, heldout_rows, three_parts
+from isthmus.discovery.choices import REPEATED
+from isthmus.discovery.data import splitting
+from isthmus.discovery.data.splitting import BLOCKS, copies, folds, heldout_rows, three_parts
 
 
 @pytest.mark.parametrize("ordered", [False, True])
@@ -118,3 +120,65 @@ def test_groups_that_cannot_be_split_are_refused(groups: np.ndarray, ordered: bo
 def test_every_seed_splits_groups(seed: int) -> None:
     mask = heldout_rows(40, seed=seed, groups=np.arange(40) // 4)
     assert mask.sum() == 8
+
+
+RNG = np.random.default_rng(5)
+X, Y = RNG.normal(size=(200, 3)), RNG.normal(size=(200, 2))
+
+
+@pytest.mark.parametrize("order", ["one after the other", "the whole again", "shuffled"])
+def test_copies_of_rows_are_found_wherever_they_stand(order: str) -> None:
+    rows = {
+        "one after the other": np.repeat(np.arange(200), 3),
+        "the whole again": np.tile(np.arange(200), 3),
+        "shuffled": RNG.integers(0, 200, 600),
+    }[order]
+    for y in (Y, None):
+        x = X[rows]
+        found = copies(x, x if y is None else y[rows])
+        assert found is not None
+        expected = [int(np.flatnonzero(rows == row)[0]) for row in rows]
+        assert found.tolist() == expected
+
+
+def test_rows_with_other_targets_are_no_copies_and_zero_has_no_sign() -> None:
+    x = np.tile(X, (3, 1))
+    assert copies(x, RNG.normal(size=(600, 2))) is None
+    signed = np.where(RNG.random((200, 3)) < 0.1, 0.0, X)
+    both = np.concatenate([signed, np.where(signed == 0, -0.0, signed)])
+    assert copies(both, both) is not None
+    swapped = np.concatenate([np.hstack([X, Y[:, :1]]), np.hstack([Y[:, :1], X])])
+    assert copies(swapped[:, :1].copy(), swapped[:, 1:].copy()) is None
+
+
+def test_a_few_copies_are_let_be() -> None:
+    few = int(REPEATED * 200)
+    for count, found in ((few, False), (2 * few + 1, True)):
+        x = np.concatenate([X, X[:count]])
+        assert (copies(x, x) is not None) is found
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.array(np.meshgrid([0.0, 1.0], [0.0, 1.0])).reshape(2, 4).T,
+        np.array(np.meshgrid(range(3), range(3), range(3))).reshape(3, 27).T.astype(float),
+        RNG.integers(0, 10, size=(400, 1)).astype(float),
+        RNG.integers(0, 4, size=(400, 4)).astype(float),
+    ],
+    ids=["truth table", "factorial design", "counts", "categories"],
+)
+def test_columns_of_few_values_repeat_themselves_by_chance(x: np.ndarray) -> None:
+    rows = np.tile(x, (20, 1))[RNG.permutation(20 * len(x))[:400]]
+    assert len(np.unique(rows, axis=0)) < (1 - REPEATED) * len(rows), "rows are repeated"
+    assert copies(rows, rows.sum(1, keepdims=True)) is None
+
+
+def test_copies_are_found_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.tile(X, (2, 1))
+    whole = copies(x, x)
+    assert whole is not None
+    monkeypatch.setattr(splitting, "in_parts", lambda rows: (rows[i : i + 7] for i in range(0, len(rows), 7)))
+    parts = copies(x, x)
+    assert parts is not None
+    assert parts.tolist() == whole.tolist()

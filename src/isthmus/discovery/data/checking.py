@@ -60,6 +60,8 @@ class CheckedData:
     columns: tuple[InputColumn, ...] = ()  # how the inputs were made
     powers: Powers | None = None  # what has become of inputs and targets already
     numbers: NDArray[np.int64] | None = None  # of each row, in what the caller gave; None: as they stand
+    num_copies: int = 0  # rows that were left out because they repeat others, which weigh more instead,
+    given: str = ""  # and the fingerprint with them
 
     @property
     def num_targets(self) -> int | None:
@@ -71,6 +73,12 @@ class CheckedData:
     def notes(self) -> list[str]:
         """Sentences for the user: what has become of the columns, and which targets few rows decide."""
         made = [self.powers.sentence] if self.powers and self.powers.sentence else []
+        if self.num_copies:
+            n, m = len(self.x) + self.num_copies, len(self.x)
+            made.append(
+                f"{self.num_copies:,} of {n:,} rows repeat others: the {m:,} that differ are searched, each by the "
+                "weight of its copies. Rows of a time series are kept with ordered=True (--ordered)."
+            )
         squared = isinstance(self.loss, Squared) and self.y is not self.x
         return [*made, *(target_tails(self.y, self.target_names) if squared else [])]
 
@@ -82,10 +90,12 @@ class CheckedData:
         y = x if self.y is self.x else chosen_rows(self.y, which)
         numbers = np.arange(len(self.x)) if self.numbers is None else self.numbers
         weight = None if self.weight is None else self.weight[which]
-        return replace(self, x=x, y=y, weight=weight, numbers=numbers[which])
+        return replace(self, x=x, y=y, weight=weight, numbers=numbers[which], given="")
 
     def fingerprint(self) -> str:
         """Hash of the data, by which a finished run knows its own."""
+        if self.given:
+            return self.given
         digest = hashlib.sha256(f"{self.loss.name} {self.task} {self.input_names} {self.target_names}".encode())
         for array in (self.x, self.y, np.zeros(0) if self.weight is None else self.weight):
             digest.update(f"{array.shape}".encode())

@@ -13,7 +13,7 @@ from isthmus.discovery.choices import ROWS_ENOUGH, ROWS_FOR_EACH, ROWS_TO_WHITEN
 from isthmus.discovery.data.checking import CheckedData
 from isthmus.discovery.data.problem import Problem, RowLabels, pose
 from isthmus.discovery.data.scaling import Scaling, Standardiser, targets_among_inputs
-from isthmus.discovery.data.splitting import folds, heldout_rows, stretches
+from isthmus.discovery.data.splitting import copies, folds, heldout_rows, stretches
 from isthmus.discovery.halves import INDEX
 from isthmus.discovery.settings import Settings
 from isthmus.errors import DataWarning, outside
@@ -49,10 +49,13 @@ class Sample:
         """At most so many rows, as even as can be: classes by their shares, whole groups, a time series thinned.
 
         The same rows for the same seed; those of a smaller sample are among those of a larger one, except of a series.
+        Rows that repeat others are one row, which weighs as many: see `with_copies_counted`.
 
         Raises:
             DataError: groups that do not fit the rows.
         """
+        if groups is None and not settings.ordered:
+            data = with_copies_counted(data)
         labels = None if groups is None else np.asarray(groups)
         taken = np.ones(len(data.x), dtype=bool)
         if most is not None and len(data.x) > most and (labels is None or labels.shape == taken.shape):
@@ -147,6 +150,22 @@ class Sample:
         left = np.flatnonzero(self.unseen)
         for start in range(0, len(left), AT_ONCE):
             yield self.everything.rows(left[start : start + AT_ONCE])
+
+
+def with_copies_counted(data: CheckedData) -> CheckedData:
+    """The data with each of its rows once, by the weight of all its copies; themselves where rows hardly repeat others.
+
+    Losses are the same. But a copy of a row that was trained on would be held out: noise in 40 rows of 600, each about
+    15 times, was 3 dimensions, confidently, with .06 % lost of held-out rows and 2.7 times the variance of fresh ones.
+    """
+    first = copies(data.x, data.y)
+    if first is None:
+        return data
+    kept, weight = np.unique(first), np.ones(len(first)) if data.weight is None else data.weight
+    return replace(
+        data.rows(kept), weight=np.bincount(first, weights=weight)[kept], num_copies=len(first) - len(kept),
+        given=data.fingerprint(),
+    )  # fmt: skip
 
 
 def _taken(

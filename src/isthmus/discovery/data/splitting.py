@@ -1,13 +1,20 @@
 """Held-out rows: a seeded split that keeps groups together and, for ordered rows, holds out whole blocks."""
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import Any
 
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from pandas.util import hash_pandas_object
+
+from isthmus.discovery.choices import BY_CHANCE, REPEATED
 from isthmus.errors import DataError
+from isthmus.tasks.arrays import in_parts
 
 MOST_OF_FEW = 100  # rows that report where that is more than a fifth
 BLOCKS = 20  # an ordered data set is cut into this many blocks, a fifth of which are held out
 STRETCHES = 10  # and each side of the split into so many that are drawn whole: neighbours resemble each other
+HASHED_FIRST = np.uint64(0x9E3779B97F4A7C15)  # odd, so that inputs and targets change places with another hash
 MOST_SEED = 2**32 - 1  # that scikit-learn takes
 
 
@@ -47,6 +54,35 @@ def stretches(held: NDArray[np.bool_]) -> NDArray[np.int64]:
         count = int(side.sum())
         number[side] = first + np.arange(count) * STRETCHES // max(count, 1)
     return number
+
+
+def copies(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.int64] | None:
+    """The first of the rows that each one is equal to, in inputs and targets; None where rows hardly repeat others.
+
+    Columns of few values are equal by chance in as many pairs as below, if they are independent; they are no copies.
+
+        n (n - 1) / 2  prod_j sum_v p_jv^2,   p_jv the share of the rows with value v in column j
+    """
+    keys = np.concatenate([_keys(part) for part in in_parts(x)])
+    if y is not x:
+        keys = keys * HASHED_FIRST + np.concatenate([_keys(part) for part in in_parts(y)])
+    _, first, number, times = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    n, pairs = len(keys), float((times * (times - 1.0)).sum())
+    if n - len(first) <= REPEATED * n:
+        return None
+    by_chance = n * (n - 1.0)
+    for column in range(x.shape[1]):
+        by_chance *= float(np.square(np.unique(x[:, column], return_counts=True)[1] / n).sum())
+        if pairs > BY_CHANCE * by_chance:
+            return first[number].astype(np.int64)
+    return None
+
+
+def _keys(rows: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """A hash of each row, the same for equal ones."""
+    values = pd.DataFrame(rows.reshape(len(rows), -1) + 0.0)  # which makes 0 of -0
+    hashed: Any = hash_pandas_object  # its stubs know it as an object
+    return hashed(values, index=False).to_numpy()
 
 
 def folds(
