@@ -11,6 +11,7 @@ from isthmus.discovery.assembly import error_ratio, linear_rank_for
 from isthmus.discovery.choices import (
     AS_READ,
     CLEAR_MARGIN,
+    ENDED,
     FAINT_FOR_EACH,
     KEPT_FOR_EACH,
     LOST_FAINT,
@@ -45,6 +46,7 @@ CLEAR = Readings(
 )
 BELOW_SHARP, BELOW_CLEAR = math.nextafter(SHARP, 0), math.nextafter(CLEAR_MARGIN, 0)
 LARGER, SMALLER = CLEAR.neighbours
+FALLS_ON = (1.0, 0.5, 0.2, 0.01, 0.007, 0.005)
 UNSHARP = replace(CLEAR, objective=CurveReading(3, 0.03))
 
 # what is changed, and the doubt that it must raise
@@ -60,7 +62,7 @@ DOUBTS = {
         {"objective": CurveReading(3, BELOW_SHARP)},
         "One dimension fewer than 3 raises the objective by 5.1 % o",
     ),
-    "unclear": ({"scree": CurveReading(3, BELOW_CLEAR)}, "no clear bend"),
+    "unclear": ({"scree": CurveReading(3, BELOW_CLEAR), "heldout_error": FALLS_ON}, "no clear bend"),
     "widest": ({"widest": 3}, r"the largest that was tried \(3\)"),
     "linear": (
         {"linear_error": (1.0, 0.6, 0.4, 0.0097, 0.2, 0.1, 0.05)},
@@ -235,6 +237,31 @@ def test_many_columns_ask_for_more_rows_before_combinations_are_sure() -> None:
         replace(faint, straight=False, kind=RANK),
     ):
         assert decide(other).verdict is Verdict.CONFIDENT
+
+
+def test_a_bend_of_many_dimensions_is_clear_where_the_fall_ends() -> None:
+    """Each of eleven saves a fifth, so that no bend can stand out; after the last nothing more is saved."""
+    steady = [1.0 * math.exp(-0.19 * rank) for rank in range(12)]
+    blunt = CurveReading(11, BELOW_CLEAR)
+    many = replace(
+        CLEAR, objective=CurveReading(11, 0.18), neighbours=((3e-3, CurveReading(11, 0.1)),), scree=blunt,
+        jacobian_rank=11, widest=14, linear_error=(*[1.0] * 12, 0.9, 0.9, 0.9),
+        heldout_error=(*steady, steady[-1], 1.01 * steady[-1]),
+    )  # fmt: skip
+    assert decide(many).verdict is Verdict.CONFIDENT
+    least = steady[-1] * math.exp(-0.19 * ENDED)
+    edge = replace(many, heldout_error=(*steady, 1.0000001 * least, 0.5))
+    assert decide(edge).verdict is Verdict.CONFIDENT
+    falls_on = [math.exp(-0.19 * 11 - 0.12 * more) for more in range(1, 4)]
+    little = [*steady[:11], steady[10] * math.exp(-0.99 * SHARP), steady[10]]
+    for other in (
+        replace(many, heldout_error=(*steady, 0.9999 * least, 0.5)),
+        replace(many, heldout_error=(*steady, *falls_on)),
+        replace(many, heldout_error=tuple(little)),
+        replace(many, heldout_error=tuple(steady)),
+        replace(many, straight=True, kind=INDEX),
+    ):
+        assert decide(other).verdict is Verdict.DOUBTFUL, "control"
 
 
 def test_agreement_everywhere_is_confident() -> None:

@@ -160,7 +160,7 @@ def _weaknesses(readings: Readings, rank: int) -> list[str]:
         doubts.append(f"One {readings.noun} fewer than {readings.objective.rank} raises the objective by {rise} only.")
     if rank == readings.scree.rank == 0:
         doubts.append("Nothing predicts held-out rows better than their mean; more data would tell if anything can.")
-    elif readings.scree.sharpness < CLEAR_MARGIN:
+    elif not readings.bends_clearly:
         doubts.append(f"The held-out error {readings.kind.held_out_blunt}; more data would sharpen it.")
     most = len(readings.linear_error) - 1 if readings.most is None else readings.most
     if rank >= readings.widest > 1 and rank == readings.objective.rank and readings.widest < most:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from isthmus.discovery.choices import CLEAR_MARGIN, FEW_COLUMNS, MORE_ROWS, SPREAD_COLUMNS, UNEQUAL
+from isthmus.discovery.choices import FEW_COLUMNS, MORE_ROWS, SPREAD_COLUMNS, UNEQUAL
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.decision import gain_that_counts
@@ -82,7 +82,7 @@ class EveryRowHeldOut(Remedy):
         search = case.search
         readings, rank = search.readings, search.decision.rank
         trained = readings.objective.rank == readings.jacobian_rank == rank > 0 and readings.is_sharp
-        blunt = readings.scree.rank != rank or readings.scree.sharpness < CLEAR_MARGIN
+        blunt = readings.scree.rank != rank or not readings.bends_clearly
         doubted = blunt or gain_that_counts(readings, rank) is not None
         return trained and doubted and search.over_depth is None and not readings.classes and not case.sample.num_unseen
 
