@@ -1,6 +1,7 @@
 """Data of other libraries become the same numbers, or a sentence."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -83,7 +84,41 @@ def test_polars() -> None:
             as_samples(found)
 
 
+@pytest.mark.parametrize("kind", ["DataArray", "Dataset"])
+def test_rows_of_xarray_are_paired_by_their_coordinates_or_refused(kind: str) -> None:
+    """Shuffled targets were paired by position, so that nothing was predicted, without a word."""
+    case = np.array([f"run {i}" for i in range(30)])
+    order = RNG.permutation(30)
+    x = xr.DataArray(X, dims=("case", "p"), coords={"case": case})
+    y = xr.DataArray(Y, dims=("case", "q"), coords={"case": case})
+    if kind == "Dataset":
+        y = y.to_dataset(name="y")
+    check_row_labels(x, y=y)
+    with pytest.raises(DataError, match=r"y: has the row labels \(index\) of x in another order"):
+        check_row_labels(x, y=y.isel(case=order))
+    with pytest.raises(DataError, match="in another order"):
+        check_row_labels(pd.DataFrame(X, index=case), y=y.isel(case=order))
+    check_row_labels(x.drop_vars("case"), y=y.isel(case=order))  # of what has no labels nothing is known
+
+
+def test_columns_of_xarray_have_the_names_of_their_coordinates() -> None:
+    x = xr.DataArray(X, dims=("t", "p"), coords={"p": ["u", "v", "w"]})
+    found: Any = in_memory(x)[0]
+    assert list(found.columns) == ["u", "v", "w"]
+    number: Any = in_memory(x.assign_coords(p=[0.5, 1.0, 2.0]))[0]
+    assert list(number.columns) == ["p=0.5", "p=1.0", "p=2.0"]
+    fit: dict[str, Any] = {"ridge": 1e-2, "starts": 1, "effort": "quick", "limits": isthmus.Limits(evaluations=5)}
+    run = isthmus.discover(x, Y, **fit)
+    assert run.input_names == ("u", "v", "w")
+    np.testing.assert_array_equal(run.transform(x.isel(p=[2, 0, 1])), run.transform(x))
+    with pytest.raises(DataError):
+        run.transform(x.assign_coords(p=["u", "v", "z"]))
+
+
 def test_more_dimensions_are_flattened_aloud() -> None:
+    with pytest.warns(DataWarning, match=r"y: of shape \(30, 2, 1\) was flattened to 30 rows of 2 columns"):
+        flat: Any = in_memory(X, Y.reshape(30, 2, 1))[1]
+        assert flat.shape == (30, 2)
     with pytest.warns(DataWarning, match=r"x: of shape \(30, 3, 1\) was flattened to 30 rows of 3 columns"):
         found, _ = in_memory(X.reshape(30, 3, 1))
     np.testing.assert_array_equal(np.asarray(found), X)

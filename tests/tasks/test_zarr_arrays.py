@@ -122,6 +122,47 @@ def test_however_it_is_packed(way: str, tmp_path: Path, monkeypatch: pytest.Monk
     read_by_both(tmp_path, monkeypatch, target=("c6",))
 
 
+@pytest.mark.parametrize("kind", [".npz", ".zarr"])
+@pytest.mark.parametrize("memory", ["1G", "100K"])
+def test_the_coordinates_of_a_grid_are_not_taken_for_the_samples(
+    kind: str, memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A field with its axes x and y, as simulations are written, was read as "predict y from x", with confidence."""
+    monkeypatch.setenv("ISTHMUS_MEMORY", memory)
+    line, field, path = np.linspace(0, 1, 32), np.ones((40, 32, 32)), tmp_path / f"sim{kind}"
+    arrays: dict[str, Any] = {"x": line, "y": line, "time": np.arange(40.0), "u": field}
+    if kind == ".npz":
+        np.savez(path, **arrays)
+    else:
+        group(path, zarr_format=3, **arrays)
+    instead = r"Pass .*sim.zarr/u" if kind == ".zarr" else "Save it alone, or call it x"
+    with pytest.raises(DataError, match=rf"x is a line of 32 numbers beside u of shape \(40, 32, 32\).*{instead}"):
+        read_table(path)
+
+
+def test_a_line_of_samples_beside_others_is_read_and_what_is_left_out_is_said(tmp_path: Path) -> None:
+    line = np.linspace(0, 1, 40)
+    np.savez(tmp_path / "lines.npz", x=line, y=line**2, error=0.1 * line, names=np.array(["a", None], dtype=object))
+    with pytest.warns(DataWarning, match=r"x and y are used of it; it holds error, names too\."):
+        found = read_table(tmp_path / "lines.npz")
+    assert found.x.shape == (40, 1)
+    np.savez(tmp_path / "alone.npz", x=line[:, None], y=line)
+    read_table(tmp_path / "alone.npz")  # nothing is said
+
+
+@pytest.mark.parametrize("kind", [".npz", ".zarr"])
+def test_arrays_of_more_dimensions_are_flattened_aloud_in_archives_too(kind: str, tmp_path: Path) -> None:
+    path, x = tmp_path / f"f{kind}", np.arange(240.0).reshape(20, 3, 4)
+    if kind == ".npz":
+        np.savez(path, x=x, y=2 * x)
+    else:
+        group(path, zarr_format=3, x=x, y=2 * x)
+    with pytest.warns(DataWarning, match=r"of shape \(20, 3, 4\) was flattened") as caught:
+        found = read_table(path)
+    assert [str(one.message).split(": of")[0][-3:] for one in caught] == [", x", ", y"]
+    assert found.x.shape == (20, 12)
+
+
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_a_group_is_read_as_a_npz_and_its_arrays_by_their_paths(
     zarr_format: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -132,7 +173,8 @@ def test_a_group_is_read_as_a_npz_and_its_arrays_by_their_paths(
     npz = read_table(tmp_path / "g.npz")
     for memory in ("1G", "100K"):  # an x that stays on disk has its targets too
         monkeypatch.setenv("ISTHMUS_MEMORY", memory)
-        found = read_table(tmp_path / "g.zarr", target="y1")
+        with pytest.warns(DataWarning, match=r"g.zarr: x and y are used of it; it holds other too\."):
+            found = read_table(tmp_path / "g.zarr", target="y1")
         assert found.y is not None
         assert npz.y is not None
         assert np.array_equal(found.x, npz.x)

@@ -15,7 +15,8 @@ from typing import IO
 import numpy as np
 from numpy.lib import format as npy_format
 
-from isthmus.errors import DataError
+from isthmus.errors import DataError, DataWarning, outside
+from isthmus.tasks.arrays import counted
 from isthmus.tasks.door import through_door
 from isthmus.tasks.memory import check_memory
 from isthmus.tasks.names import shown
@@ -52,12 +53,29 @@ class ArrayFile:
             DataError: its header is damaged, or names more than the file holds or memory takes.
             ValueError: it holds Python objects; and whatever zipfile and the methods of compression raise.
         """
+        with self._opened(name) as (stream, size, where):
+            return _read_array(stream, size, where)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """That of the array called `name`, as its header says.
+
+        Raises:
+            DataError: the header is damaged.
+            ValueError: it holds Python objects, or is no array.
+        """
+        with self._opened(name) as (stream, size, where):
+            return checked_header(stream, size, where)[0]
+
+    @contextmanager
+    def _opened(self, name: str) -> "Generator[tuple[IO[bytes] | zipfile.ZipExtFile, int, str]]":
+        """What holds an array, its size in bytes, and where that is in words."""
         if self._archive is None:
-            return _read_array(self._stream, self._path.stat().st_size, str(self._path))
+            yield self._stream, self._path.stat().st_size, str(self._path)
+            return
         known = self._archive.namelist()
         member = self._archive.getinfo(f"{name}.npy" if f"{name}.npy" in known else name)
         with self._archive.open(member) as stream:
-            return _read_array(stream, member.file_size, f"{self._path}, {name[:80]}")
+            yield stream, member.file_size, f"{self._path}, {name[:80]}"
 
 
 @contextmanager
@@ -87,6 +105,48 @@ def kind_of_array(path: Path) -> str:
 def names_in_words(names: Sequence[str]) -> str:
     """The first of them, as one line can say them: an archive may call its members anything."""
     return ", ".join(map(shown, names[:20])) or "nothing"
+
+
+def check_what_is_left(file: ArrayFile | ZarrFolder, path: Path) -> None:
+    """Look at the arrays beside x and y, which are not used.
+
+    Raises:
+        DataError: x is a line of numbers beside an array of more dimensions, as the coordinates of a grid are.
+
+    Warns:
+        DataWarning: there are some.
+    """
+    others = [name for name in file.names if name not in {"x", "y"}]
+    if not others or "x" not in file.names:
+        return
+    fields = [name for name in others if len(_shape_of(file, name)) > 1] if len(_shape_of(file, "x")) == 1 else []
+    if fields:
+        field = shown(fields[0])
+        pass_it = f"Pass {path}/{field}" if is_zarr(path) else "Save it alone, or call it x"
+        raise DataError(
+            f"{path}: x is a line of {_shape_of(file, 'x')[0]} numbers beside {field} of shape "
+            f"{_shape_of(file, fields[0])}, as the coordinates of a grid are. {pass_it}; samples of one number each "
+            "are an x of shape (n, 1)."
+        )
+    used = "x and y are" if "y" in file.names else "x alone is"
+    text = f"{path}: {used} used of it; it holds {names_in_words(others)} too."
+    warnings.warn(text, DataWarning, stacklevel=outside())
+
+
+def _shape_of(file: ArrayFile | ZarrFolder, name: str) -> tuple[int, ...]:
+    """That of an array, or of none where it is damaged or of objects, which matters to nobody who does not read it."""
+    try:
+        return file.shape(name)
+    except (DataError, ValueError):
+        return ()
+
+
+def say_flattened(shape: Sequence[int], where: str) -> None:
+    """Say (DataWarning) that an array of more than two dimensions was taken as rows, by its first."""
+    if len(shape) > 2:  # noqa: PLR2004 - rows and columns
+        rows = f"{shape[0]} rows of {counted(math.prod(shape[1:]) if shape[0] else 0, 'column')}"
+        text = f"{where}: of shape {tuple(shape)} was flattened to {rows}."
+        warnings.warn(text, DataWarning, stacklevel=outside())
 
 
 def arrays_of(path: Path) -> dict[str, np.ndarray]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from isthmus.errors import DataError, IsthmusError
+from isthmus.errors import DataError, DataWarning, IsthmusError
 from isthmus.tasks.memory import check_memory
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ def through_door(
     place = (check or checked_file)(path, error=error)
     try:
         return read(place)
-    except IsthmusError:
+    except (IsthmusError, DataWarning):  # the latter where warnings are errors
         raise
     except MemoryError as reason:
         raise error(f"{place}: needs more memory than there is, read as {kind}. Take a part of it.") from reason

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from isthmus.errors import DataError, DataWarning, outside
-from isthmus.tasks.arrays import counted
+from isthmus.tasks.array_files import say_flattened
 from isthmus.tasks.memory import check_memory
 
 _PAIR = 2  # inputs and targets
@@ -28,7 +28,7 @@ def in_memory(x: object, y: object = None, *, name: str = "x") -> tuple[ArrayLik
 
     Args:
         x: the inputs; of three dimensions and more it is flattened to rows, and a DataWarning says so.
-        y: the targets, None for none.
+        y: the targets, likewise; None for none.
         name: what errors call `x`.
 
     Raises:
@@ -40,17 +40,13 @@ def in_memory(x: object, y: object = None, *, name: str = "x") -> tuple[ArrayLik
         if targets is not None and y is not None:
             raise DataError(f"{name}: brings its own targets. Leave out y.")
         x, y = rows, targets if y is None else y
-    found: Any = _converted(x, name)
+    return _as_rows(_converted(x, name), name), None if y is None else _as_rows(_converted(y, "y"), "y")
+
+
+def _as_rows(found: Any, name: str) -> Any:  # noqa: ANN401
     shape = [int(size) for size in getattr(found, "shape", ())]
-    if len(shape) > _PAIR:
-        warnings.warn(
-            f"{name}: of shape {tuple(shape)} was flattened to {shape[0]} rows of "
-            f"{counted(int(np.prod(shape[1:])), 'column')}.",
-            DataWarning,
-            stacklevel=outside(),
-        )
-        found = found.reshape(shape[0], int(np.prod(shape[1:])))
-    return found, None if y is None else _converted(y, "y")
+    say_flattened(shape, name)
+    return found.reshape(shape[0], int(np.prod(shape[1:]))) if len(shape) > _PAIR else found
 
 
 def check_row_labels(x: object, **beside: object) -> None:
@@ -85,6 +81,9 @@ def check_row_labels(x: object, **beside: object) -> None:
 
 
 def _row_labels(x: object) -> "pd.Index | None":
+    if isinstance(x, xr.DataArray | xr.Dataset):
+        first = x if isinstance(x, xr.DataArray) else next(iter(x.data_vars.values()), None)
+        return None if first is None or not first.dims else x.indexes.get(first.dims[0])
     return x.index if isinstance(x, pd.DataFrame | pd.Series) else None
 
 
@@ -124,7 +123,16 @@ def _of_dataset(x: xr.Dataset, name: str) -> pd.DataFrame:
         values = variable.transpose(sample, ...).values.reshape(x.sizes[sample], -1)
         wide = values.shape[1] > 1
         columns |= {f"{key}[{i}]" if wide else str(key): values[:, i] for i in range(values.shape[1])}
-    return pd.DataFrame(columns)
+    return pd.DataFrame(columns, index=x.indexes.get(sample))
+
+
+def _of_labelled(x: xr.DataArray, _name: str) -> object:
+    """A table of samples and named columns where the second dimension has names; else its values."""
+    if x.ndim != _PAIR or x.dims[1] not in x.indexes:
+        return x.values
+    names = x.indexes[x.dims[1]]
+    columns = [str(name) if isinstance(name, str) else f"{x.dims[1]}={name}" for name in names.tolist()]
+    return pd.DataFrame(x.values, index=x.indexes.get(x.dims[0]), columns=columns)
 
 
 def _of_sparse(x: Any, name: str) -> np.ndarray:  # noqa: ANN401
@@ -172,6 +180,6 @@ def _is_sparse(x: object) -> bool:
 _KINDS: tuple[tuple[Callable[[object], bool], Callable[[Any, str], object]], ...] = (
     (_is_polars, _of_polars),
     (lambda x: isinstance(x, xr.Dataset), _of_dataset),
-    (lambda x: isinstance(x, xr.DataArray), lambda x, _name: x.values),
+    (lambda x: isinstance(x, xr.DataArray), _of_labelled),
     (_is_sparse, _of_sparse),
 )

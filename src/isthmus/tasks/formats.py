@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from isthmus.errors import DataError, DataWarning, outside
-from isthmus.tasks.array_files import is_archive, names_in_words, opened_arrays
-from isthmus.tasks.arrays import as_samples, check_same_length, counted
+from isthmus.tasks.array_files import check_what_is_left, is_archive, names_in_words, opened_arrays, say_flattened
+from isthmus.tasks.arrays import as_samples, check_same_length
 from isthmus.tasks.cells import CellProblem
 from isthmus.tasks.columns import ColumnError, check_present, input_columns
 from isthmus.tasks.dialects import TEXT_EXTENSIONS
@@ -190,15 +190,12 @@ def _read_arrays(path: Path, *, may_lack: bool) -> Content:
     with opened_arrays(path) as file:
         if "x" not in file.names:
             raise DataError(f"{path}: holds no array x, but {names_in_words(file.names)}. {file.instead}.")
+        check_what_is_left(file, path)
         # an archive tells which of its arrays it is
         x = file.read("x")
         y = file.read("y") if "y" in file.names else None
-        if x.ndim > 2 and not is_archive(path):  # noqa: PLR2004 - rows and columns; archives are of images
-            was = (
-                f"of shape {x.shape} was flattened to {len(x)} rows of {counted(x[0].size if len(x) else 0, 'column')}"
-            )
-            warnings.warn(f"{path}: {was}.", DataWarning, stacklevel=outside())
         where = f"{path}, x" if len(file.names) > 1 or is_archive(path) else str(path)
+        say_flattened(x.shape, where)
         table = pd.DataFrame(_samples(x, where, may_lack=may_lack))
     table.columns = [f"c{i}" for i in range(1, table.shape[1] + 1)]
     return Content(table) if y is None else Content(table, _targets(y, f"{path}, y", may_lack=may_lack))
@@ -224,6 +221,7 @@ def _samples(array: np.ndarray, where: str, *, may_lack: bool) -> np.ndarray:
 def _targets_beside(path: Path) -> pd.DataFrame | None:
     """The array y beside an x that stays on disk."""
     with opened_arrays(path) as file:
+        check_what_is_left(file, path)
         return _targets(file.read("y"), f"{path}, y", may_lack=False) if "y" in file.names else None
 
 
@@ -235,6 +233,7 @@ def _targets(y: np.ndarray, where: str, *, may_lack: bool) -> pd.DataFrame:
         texts = [str(text) for text in y.reshape(-1).tolist()]
         checked_names(sorted(set(texts)), where, what="class")
         return pd.DataFrame({"y": pd.Series(texts, dtype=object)})
+    say_flattened(y.shape, where)
     y = _samples(y, where, may_lack=may_lack)
     names = ["y"] if y.shape[1] == 1 else [f"y{i}" for i in range(1, y.shape[1] + 1)]
     return pd.DataFrame(y, columns=names)

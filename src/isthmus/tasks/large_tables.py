@@ -5,7 +5,6 @@ text are read whole, one column at a time; what is refused, and what is said, is
 """
 
 import math
-import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -13,8 +12,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import pandas as pd
 
-from isthmus.errors import DataWarning, outside
-from isthmus.tasks.array_files import checked_header, mapped_array
+from isthmus.tasks.array_files import checked_header, mapped_array, say_flattened
 from isthmus.tasks.arrays import NUMBERS_AT_ONCE, check_finite, in_parts
 from isthmus.tasks.cells import CellProblem, as_numbers
 from isthmus.tasks.columns import made_column, one_hot_as, said_columns
@@ -89,10 +87,9 @@ class LargeArray:
     def __init__(self, path: Path, array: np.ndarray, *, member: str = "") -> None:
         self.apart: pd.DataFrame | None = None
         self._array = array.reshape(len(array), -1)
-        if array.ndim > _TABLE and not member:
-            was = f"of shape {array.shape} was flattened to {len(array)} rows of {self._array.shape[1]} columns"
-            warnings.warn(f"{path}: {was}.", DataWarning, stacklevel=outside())
-        check_finite(self._array, f"{path}, {member}" if member else str(path))
+        where = f"{path}, {member}" if member else str(path)
+        say_flattened(array.shape, where)
+        check_finite(self._array, where)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 from isthmus.errors import DataError
 from isthmus.tasks.door import checked_file, file_inside, is_folder, read_json
 from isthmus.tasks.zarr_arrays import ZarrArray
-from isthmus.tasks.zarr_heads import HEADS
+from isthmus.tasks.zarr_heads import HEADS, read_head
 
 EXTENSION = ".zarr"
 _GROUP = ".zgroup"
@@ -76,10 +76,21 @@ class ZarrFolder:
         Raises:
             DataError: it is a link to a folder, or cannot be read.
         """
+        return ZarrArray(self._place(name))
+
+    def _place(self, name: str) -> Path:
         place = self._folder / name if self.is_archive else self._folder
         if self.is_archive and place.is_symlink():
             raise DataError(f"{place}: is a link to a folder. Name the array itself.")
-        return ZarrArray(place)
+        return place
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """That of the array called `name`, as its head says.
+
+        Raises:
+            DataError: it is a link to a folder, or no array of numbers.
+        """
+        return read_head(self._place(name)).shape
 
     def read(self, name: str) -> np.ndarray:
         """All of the array called `name`.
