@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from isthmus.training.sharded.row_step import ShardedStep
-from isthmus.training.solvers.solver import Solver, State, gentler
+from isthmus.training.solvers.solver import Settling, Solver, State, gentler
 from isthmus.training.steps.step import Step, step_of
 
 BURST = 32  # iterations between two returns to the precision of the network
@@ -45,6 +45,12 @@ class InPrecision:
                 break
             self.solver.advance(lowered, inner)
         state.update(self._kept(step, lowered, inner))
+
+    def settle(self, step: Step, state: State) -> None:
+        """Put back what the solver had reached."""
+        if isinstance(self.solver, Settling):
+            self.solver.settle(lowered := rounded(step, self.dtype), state["inner"])
+            step.theta.copy_(lowered.theta)
 
     def iterations(self) -> int:
         """About how many gradient evaluations the phase takes, for time estimates."""

@@ -63,7 +63,8 @@ class RankTrials:
     """Change the rank of the middle matrices as long as that lowers the objective.
 
     From the current minimum: change the rank by one (truncate, unless another attempt is given), polish, keep and go on
-    if the objective is lower; otherwise put the parameters back and stop.
+    if the objective is lower; otherwise put the parameters back and stop. Where a limit ends the fit within a trial,
+    the lower of it and the best is kept.
 
     Attributes:
         polish: the solver run after each change.
@@ -113,6 +114,12 @@ class RankTrials:
         step.theta.copy_(state["best"])
         state["value"], state["done"] = step(), True
         state["evaluations"] += 1
+
+    def settle(self, step: Step, state: State) -> None:
+        """Put the best back where the trial that is under way lies above it, or is no number."""
+        inner: State | None = state["inner"]
+        if inner is not None and not inner["value"] < state["best_value"]:
+            step.theta.copy_(state["best"])
 
     def iterations(self) -> int:
         """About how many gradient evaluations the phase takes, for time estimates."""
