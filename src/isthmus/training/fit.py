@@ -1,5 +1,6 @@
 """`fit`: run a schedule of solvers to a minimum of the penalised objective, and say how it ended."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
         ridge: total coefficient of the penalty, >= 0 (the paper's lambda / L for fully connected networks).
         loss: by name, "squared" or "cross_entropy" (of logits) among others, or an object of `training.losses`.
         solver: a solver or a tuple of them, run one after the other; see `training.solvers.schedule` for the default.
-        sample_weight: non-negative weights (n,); normalised to sum 1.
+        sample_weight: finite weights >= 0 (n,), up to a common factor; normalised to sum 1.
         seed: new initial weights of a `FullyConnected`; None keeps the weights that it has.
         limits: seconds, gradient evaluations, and bytes: rows whose activations need more are gone over in runs.
         checkpoint: a file that is written every few seconds; if it is there already, the fit goes on from it, bit for
@@ -67,8 +68,8 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
         TypeError: no network, or one of TorchScript.
         DataError: x or y is no array of numbers, or holds some that are not finite.
         ShapeError: x and y of different length, or not matching the network.
-        ValueError: ridge < 0, an unknown loss, negative weights, adaptive steps that no solver moves, a
-            device that torch does not see.
+        ValueError: ridge < 0, an unknown loss, weights that are negative or not finite, adaptive steps that no solver
+            moves, a device that torch does not see.
         DataError: the checkpoint is damaged, or belongs to another fit. OSError: it cannot be written.
 
     >>> net = isthmus.FullyConnected(4, 2, width=6, depth=2, seed=0, dtype=torch.float64)
@@ -103,7 +104,7 @@ def checked_data(
 
     Raises:
         ShapeError: x and y of different length, or not matching the network.
-        ValueError: negative weights.
+        ValueError: weights that are negative, not finite, or all zero.
     """
     like = next(network.parameters(), None)
     if like is None:
@@ -136,10 +137,22 @@ def checked_data(
         )
     if weight is None:
         return inputs, DataLoss(loss, targets)
-    weights = tensor_argument(weight, "fit(sample_weight=...)").to(device, dtype).reshape(-1)
-    if len(weights) != len(inputs) or not bool((weights >= 0).all()) or not float(weights.sum()) > 0:
+    return inputs, DataLoss(loss, targets, _shares(weight, len(inputs)).to(device, dtype))
+
+
+def _shares(weight: ArrayLike | Tensor, rows: int) -> Tensor:
+    """The weights over their sum, float64: in the precision of a network they may all be infinite, or all 0."""
+    weights = tensor_argument(weight, "fit(sample_weight=...)").double().reshape(-1)
+    if len(wrong := (~weights.isfinite()).nonzero()):
+        raise ValueError(
+            f"fit(sample_weight=...): {len(wrong)} of {len(weights)} weights are NaN or infinite, the first in row "
+            f"{int(wrong[0]) + 1}. Leave those rows out, or give them finite weights."
+        )
+    if len(weights) != rows or not bool((weights >= 0).all()) or not float(weights.max()) > 0:
         raise ValueError("fit(sample_weight=...): needs one non-negative weight per row, not all zero.")
-    return inputs, DataLoss(loss, targets, weights / weights.sum())
+    # a power of two, which rounds nothing: the sum of what is left neither overflows nor vanishes
+    weights = weights / math.ldexp(1.0, math.frexp(float(weights.max()))[1] - 1)
+    return weights / weights.sum()
 
 
 def _reseed(network: nn.Module, seed: int) -> None:
