@@ -5,7 +5,7 @@ Held by every solver that goes from one point to a lower one of the same objecti
     Adam, GradientDescent   what they note is the objective before the step
     MiniBatches             what it notes is the mean over batches
     AdaptiveSteps           the last minimum is put back; what came after it had other steps
-    PreconditionedLBFGS     of several widths: the last width is put back; what was noted had the width of its stage
+    PreconditionedLBFGS     of several widths: the last one is put in; what was noted had the width of its stage
     a second attempt        its first phase has a tenth of the ridge
 """
 
