@@ -8,7 +8,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from isthmus.errors import DataError, ShapeError
+from isthmus.errors import ShapeError
 from isthmus.networks.arguments import check_finite, check_ridge, module_argument, seed_argument, tensor_argument
 from isthmus.networks.devices import device_argument, lying_on, usual_device
 from isthmus.networks.network import Network
@@ -22,6 +22,7 @@ from isthmus.training.sharded.row_step import step_within
 from isthmus.training.sharded.team import Team
 from isthmus.training.solvers.schedule import Schedule, check_steps_move, default_schedule, on_all_rows
 from isthmus.training.solvers.solver import Solver
+from isthmus.training.steps.memory_step import check_trainable
 
 
 def fit(  # noqa: PLR0913 - the arguments are a public contract
@@ -44,7 +45,8 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
         data_loss = sum_i w_i loss(f(x_i), y_i)   (w_i = 1/n unless given),   squared error: loss(f, y) = |f - y|^2
 
     Args:
-        network: any module; `FullyConnected` has a step written by hand. Its parameters are changed.
+        network: any module; `FullyConnected` has a step written by hand. Its parameters are changed, but those with
+            `requires_grad=False`: then autograd takes the gradient, and moves and rank trials are left out.
         x: inputs (n, d_in), converted to the network's precision and device.
         y: targets (n, d_out), or class numbers (n,) for cross-entropy.
         ridge: total coefficient of the penalty, >= 0 (the paper's lambda / L for fully connected networks).
@@ -66,10 +68,10 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
 
     Raises:
         TypeError: no network, or one of TorchScript.
-        DataError: x or y is no array of numbers, or holds some that are not finite.
+        DataError: x or y is no array of numbers, or holds some that are not finite; nothing to train.
         ShapeError: x and y of different length, or not matching the network.
         ValueError: ridge < 0, an unknown loss, weights that are negative or not finite, adaptive steps that no solver
-            moves, a device that torch does not see.
+            moves, a solver of leaky networks for one that is frozen in part, a device that torch does not see.
         DataError: the checkpoint is damaged, or belongs to another fit. OSError: it cannot be written.
 
     >>> net = isthmus.FullyConnected(4, 2, width=6, depth=2, seed=0, dtype=torch.float64)
@@ -106,9 +108,8 @@ def checked_data(
         ShapeError: x and y of different length, or not matching the network.
         ValueError: weights that are negative, not finite, or all zero.
     """
-    like = next(network.parameters(), None)
-    if like is None:
-        raise DataError("fit(network, x, y): the network has no parameters; there is nothing to train.")
+    check_trainable(network, "fit(network, x, y)")
+    like = next(network.parameters())
     dtype, device = like.dtype, like.device
     inputs = tensor_argument(x, "fit(network, x, y): x").to(device, dtype).contiguous()
     targets = tensor_argument(y, "fit(network, x, y): y").to(device)

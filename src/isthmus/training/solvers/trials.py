@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from isthmus.training.moves import Move, in_sequence, least_norm, middle_rank, rebalancing, truncate_middle
+from isthmus.training.moves import Move, least_norm, middle_rank, movable, rebalancing, truncate_middle
 from isthmus.training.solvers.solver import LBFGS, State
 from isthmus.training.steps.step import Step
 
@@ -50,8 +50,8 @@ Attempt = Callable[[Step], bool]  # changes the rank of the middle matrices in p
 
 
 def lower_rank(step: Step) -> bool:
-    """Truncate the middle matrices to one rank less; nothing is below rank 1."""
-    network = in_sequence(step.network)
+    """Truncate the middle matrices to one rank less; nothing is below rank 1, nor done where a part is frozen."""
+    network = movable(step.network)
     if network is None or (rank := middle_rank(network)) <= 1:
         return False
     truncate_middle(network, rank - 1)
@@ -78,7 +78,7 @@ class RankTrials:
 
     def start(self, step: Step) -> State:
         """The state before the first iteration."""
-        network, value = in_sequence(step.network), step()
+        network, value = movable(step.network), step()
         usable = network is not None and network.depth > 2
         state: State = {"done": not usable, "reason": "", "value": value, "evaluations": 1, "trials": 0, "inner": None}
         return state | {"best": step.theta.clone(), "best_value": value}
