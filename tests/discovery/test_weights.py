@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from isthmus import FullyConnected, discover, fit
+from isthmus.discovery.data.checking import checked_weights
 from isthmus.discovery.data.problem import Problem, pose
 from isthmus.discovery.data.scaling import Standardiser
 from isthmus.discovery.evidence.baseline import linear_errors
@@ -94,3 +95,15 @@ def test_groups_follow_the_rows_that_have_weight() -> None:
     assert some.settings["rows"] == 30
     with pytest.raises(DataError, match="one label per row, 40; got shape"):
         discover(X, Y, sample_weight=weight, groups=groups[:30], **quick, effort="quick")
+
+
+@pytest.mark.parametrize("factor", [5e307, 1e-46, 5e-324])
+def test_weights_count_up_to_a_common_factor(factor: float) -> None:
+    maps: dict[str, Any] = {"inputs": Standardiser.of(X), "targets": Standardiser.of(Y, total=True)}
+    weight, scaled = (checked_weights(WEIGHT * one, N) for one in (1.0, factor))
+    assert np.array_equal(np.asarray(weight), WEIGHT)  # those of every day are left as they are
+    found = [pose(X, Y, HELD, loss=SQUARED, weight=one, **maps) for one in (weight, scaled)]
+    assert found[0].unit == pytest.approx(found[1].unit, rel=rounding(size=N))
+    assert found[0].weight is not None
+    assert found[1].weight is not None
+    assert torch.allclose(found[0].weight, found[1].weight, rtol=1e-12, atol=0)

@@ -22,6 +22,7 @@ from isthmus.diagnostics.recording import Listener
 from isthmus.diagnostics.samples import Samples
 from isthmus.diagnostics.session import DiagnosisSession
 from isthmus.theory.spectra import energy_rank
+from isthmus.theory.spread_rows import spread_rows
 
 WIDEST_PLACE = 16_384  # numbers per sample, above which a place is not cut
 MOST_PLACES = 3  # that are cut, those of the fewest directions first
@@ -166,7 +167,7 @@ def narrow_places(
     if not plan.places:
         return None
     chosen = min(samples.num, MOST_ROWS)
-    rows = torch.linspace(0, samples.num - 1, chosen).long()
+    rows = spread_rows(samples.num, chosen)
     rows = rows[torch.randperm(chosen, generator=torch.Generator().manual_seed(0))]
     trial = _Trial(session, samples, rows[: plan.judges].split(plan.judged))
     spectra = trial.leaving(plan.places, rows[plan.judges : plan.judges + plan.rows].split(plan.batch))

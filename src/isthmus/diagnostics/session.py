@@ -37,6 +37,7 @@ from isthmus.errors import DataError, IsthmusError
 from isthmus.networks import FullyConnected
 from isthmus.networks.arguments import whole_numbers
 from isthmus.networks.kinds import of_class
+from isthmus.theory.spread_rows import spread_rows
 from isthmus.training.steps.live_bytes import LiveBytes
 
 POINTS = 64  # data points at which Jacobians are taken, at most
@@ -169,7 +170,7 @@ class DiagnosisSession:
 
     def derivatives(self, num_points: int, size: int) -> Derivatives:
         """Derivatives at points spread evenly over the data."""
-        rows = torch.linspace(0, self.samples.num - 1, num_points).long()
+        rows = spread_rows(self.samples.num, num_points)
         if self._in_closed_form is not None:
             points = self.samples.at(rows, torch.float64, self.exact.device)
             with torch.no_grad():

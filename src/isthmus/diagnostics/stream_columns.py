@@ -24,6 +24,7 @@ from isthmus.networks import LeakyResNet, walk
 from isthmus.theory import features, layer_gamma, relaxed_norm
 from isthmus.theory.inputs import Real
 from isthmus.theory.spectra import energy_rank
+from isthmus.theory.spread_rows import spread_rows
 
 COST_SAMPLES = 256
 SHARE = 0.99
@@ -122,7 +123,7 @@ def add_stream_columns(
     if not blocks:
         return
     rows = [max(block.layers) for block in blocks]
-    few = torch.linspace(0, session.samples.num - 1, min(COST_SAMPLES, batch, session.samples.num)).long()
+    few = spread_rows(session.samples.num, min(COST_SAMPLES, batch))
     costs = stream_costs(session.exact, session.samples.at(few, session.exact.dtype, session.exact.device), blocks)
     columns: dict[str, Sequence[float]] = {
         "cost_of_identity": costs.cost_of_identity,

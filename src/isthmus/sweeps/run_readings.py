@@ -21,6 +21,7 @@ from isthmus.networks.kinds import of_class
 from isthmus.sweeps.run_table import READINGS
 from isthmus.sweeps.setup import Prepared
 from isthmus.theory.spectra import spectral_gap_rank
+from isthmus.theory.spread_rows import spread_rows
 
 POINTS = 64  # data points at which Jacobians are taken
 Numbers = dict[str, object]
@@ -49,7 +50,7 @@ def _of_outputs(network: nn.Module, start: Prepared, _ridge: float) -> tuple[Num
 
 
 def _slopes(network: nn.Module, x: Tensor) -> Tensor:
-    points = torch.linspace(0, len(x) - 1, min(POINTS, len(x))).long()
+    points = spread_rows(len(x), POINTS)
     return output_jacobians(network, x[points])
 
 

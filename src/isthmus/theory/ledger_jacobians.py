@@ -34,6 +34,7 @@ from isthmus.theory.network_facts import ConnectedLayers, NetworkFacts
 from isthmus.theory.nonplanarity import nonplanarity_bound
 from isthmus.theory.norm_bounds import trailing_singular_value_bound
 from isthmus.theory.representations import idempotency_defect
+from isthmus.theory.spread_rows import spread_rows
 from isthmus.theory.tangent_kernels import curvature_lower_bound
 from isthmus.theory.topology import spanning_tree_certificate
 from isthmus.theory.travelling_salesman import rank1_cost_lower_bound
@@ -76,7 +77,7 @@ def _last_matrix(found: NetworkFacts) -> Tensor:
 
 def _nonplanarity(found: NetworkFacts) -> float:
     J = jacobians_of(found)
-    chosen = torch.linspace(0, len(J) - 1, min(FEW, len(J))).long()
+    chosen = spread_rows(len(J), FEW)
     error = None if found.error is None else found.error[chosen]
     return nonplanarity_bound(J[chosen], rank=certain_rank(found), error=error, sweeps=SWEEPS).value
 

@@ -1,5 +1,6 @@
 """`fit`: run a schedule of solvers to a minimum of the penalised objective, and say how it ended."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from isthmus.errors import DataError, ShapeError
+from isthmus.errors import ShapeError
 from isthmus.networks.arguments import check_finite, check_ridge, module_argument, seed_argument, tensor_argument
 from isthmus.networks.devices import device_argument, lying_on, usual_device
 from isthmus.networks.network import Network
@@ -21,6 +22,7 @@ from isthmus.training.sharded.row_step import step_within
 from isthmus.training.sharded.team import Team
 from isthmus.training.solvers.schedule import Schedule, check_steps_move, default_schedule, on_all_rows
 from isthmus.training.solvers.solver import Solver
+from isthmus.training.steps.memory_step import check_trainable
 
 
 def fit(  # noqa: PLR0913 - the arguments are a public contract
@@ -43,13 +45,14 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
         data_loss = sum_i w_i loss(f(x_i), y_i)   (w_i = 1/n unless given),   squared error: loss(f, y) = |f - y|^2
 
     Args:
-        network: any module; `FullyConnected` has a step written by hand. Its parameters are changed.
+        network: any module; `FullyConnected` has a step written by hand. Its parameters are changed, but those with
+            `requires_grad=False`: then autograd takes the gradient, and moves and rank trials are left out.
         x: inputs (n, d_in), converted to the network's precision and device.
         y: targets (n, d_out), or class numbers (n,) for cross-entropy.
         ridge: total coefficient of the penalty, >= 0 (the paper's lambda / L for fully connected networks).
         loss: by name, "squared" or "cross_entropy" (of logits) among others, or an object of `training.losses`.
         solver: a solver or a tuple of them, run one after the other; see `training.solvers.schedule` for the default.
-        sample_weight: non-negative weights (n,); normalised to sum 1.
+        sample_weight: finite weights >= 0 (n,), up to a common factor; normalised to sum 1.
         seed: new initial weights of a `FullyConnected`; None keeps the weights that it has.
         limits: seconds, gradient evaluations, and bytes: rows whose activations need more are gone over in runs.
         checkpoint: a file that is written every few seconds; if it is there already, the fit goes on from it, bit for
@@ -65,10 +68,10 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
 
     Raises:
         TypeError: no network, or one of TorchScript.
-        DataError: x or y is no array of numbers, or holds some that are not finite.
+        DataError: x or y is no array of numbers, or holds some that are not finite; nothing to train.
         ShapeError: x and y of different length, or not matching the network.
-        ValueError: ridge < 0, an unknown loss, negative weights, adaptive steps that no solver moves, a
-            device that torch does not see.
+        ValueError: ridge < 0, an unknown loss, weights that are negative or not finite, adaptive steps that no solver
+            moves, a solver of leaky networks for one that is frozen in part, a device that torch does not see.
         DataError: the checkpoint is damaged, or belongs to another fit. OSError: it cannot be written.
 
     >>> net = isthmus.FullyConnected(4, 2, width=6, depth=2, seed=0, dtype=torch.float64)
@@ -103,11 +106,10 @@ def checked_data(
 
     Raises:
         ShapeError: x and y of different length, or not matching the network.
-        ValueError: negative weights.
+        ValueError: weights that are negative, not finite, or all zero.
     """
-    like = next(network.parameters(), None)
-    if like is None:
-        raise DataError("fit(network, x, y): the network has no parameters; there is nothing to train.")
+    check_trainable(network, "fit(network, x, y)")
+    like = next(network.parameters())
     dtype, device = like.dtype, like.device
     inputs = tensor_argument(x, "fit(network, x, y): x").to(device, dtype).contiguous()
     targets = tensor_argument(y, "fit(network, x, y): y").to(device)
@@ -136,10 +138,22 @@ def checked_data(
         )
     if weight is None:
         return inputs, DataLoss(loss, targets)
-    weights = tensor_argument(weight, "fit(sample_weight=...)").to(device, dtype).reshape(-1)
-    if len(weights) != len(inputs) or not bool((weights >= 0).all()) or not float(weights.sum()) > 0:
+    return inputs, DataLoss(loss, targets, _shares(weight, len(inputs)).to(device, dtype))
+
+
+def _shares(weight: ArrayLike | Tensor, rows: int) -> Tensor:
+    """The weights over their sum, float64: in the precision of a network they may all be infinite, or all 0."""
+    weights = tensor_argument(weight, "fit(sample_weight=...)").double().reshape(-1)
+    if len(wrong := (~weights.isfinite()).nonzero()):
+        raise ValueError(
+            f"fit(sample_weight=...): {len(wrong)} of {len(weights)} weights are NaN or infinite, the first in row "
+            f"{int(wrong[0]) + 1}. Leave those rows out, or give them finite weights."
+        )
+    if len(weights) != rows or not bool((weights >= 0).all()) or not float(weights.max()) > 0:
         raise ValueError("fit(sample_weight=...): needs one non-negative weight per row, not all zero.")
-    return inputs, DataLoss(loss, targets, weights / weights.sum())
+    # a power of two, which rounds nothing: the sum of what is left neither overflows nor vanishes
+    weights = weights / math.ldexp(1.0, math.frexp(float(weights.max()))[1] - 1)
+    return weights / weights.sum()
 
 
 def _reseed(network: nn.Module, seed: int) -> None:

@@ -180,7 +180,7 @@ class Fitting:
         self.step.refresh()
 
     def _settle(self) -> None:
-        """Where a limit ended the fit between two minima of its solver, go back to the last one."""
+        """Where a limit ended the fit between two minima of its solver, or in a trial, go back to what it had."""
         run = self.run_state
         solver = self.schedule[run.phase] if run.phase < len(self.schedule) else None
         if isinstance(solver, Settling) and run.state is not None:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from isthmus.networks import FullyConnected, min_norm_projection
 from isthmus.networks.departures import departure
 from isthmus.networks.rebalancing import balance_sweep
+from isthmus.training.steps.memory_step import frozen
 from isthmus.training.steps.step import Step
 
 Move = Callable[[Step], None]  # changes `step.theta` in place between two iterations
@@ -18,6 +19,11 @@ def in_sequence(network: nn.Module) -> FullyConnected | None:
     return network if isinstance(network, FullyConnected) and not departure(network, FullyConnected) else None
 
 
+def movable(network: nn.Module) -> FullyConnected | None:
+    """The same of a network that is trained as a whole: moves change every layer, frozen ones too."""
+    return None if frozen(network) else in_sequence(network)
+
+
 def take_over(network: nn.Module, other: nn.Module) -> None:
     """Give a network the parameters of another of its shape, in place."""
     with torch.no_grad():
@@ -26,8 +32,8 @@ def take_over(network: nn.Module, other: nn.Module) -> None:
 
 
 def rebalancing(step: Step) -> None:
-    """One sweep of neuron rebalancing: exact, the penalty never rises (FC-23). No-op for other networks."""
-    if network := in_sequence(step.network):
+    """One sweep of neuron rebalancing: exact, the penalty never rises (FC-23). No-op for all but `movable` ones."""
+    if network := movable(step.network):
         with torch.no_grad():
             balance_sweep(network)
 
@@ -35,9 +41,10 @@ def rebalancing(step: Step) -> None:
 def least_norm(step: Step) -> None:
     """Drop what the weights do outside the span of the training activations: exact on the training data.
 
-    Changes nothing where the activations span their space; the penalty never rises. No-op for other networks.
+    Changes nothing where the activations span their space; the penalty never rises. No-op for other networks, and
+    where a part is frozen.
     """
-    if network := in_sequence(step.network):
+    if network := movable(step.network):
         take_over(network, min_norm_projection(network, step.x))
 
 

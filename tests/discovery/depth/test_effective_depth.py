@@ -1,14 +1,19 @@
 import math
+from importlib import import_module
+from typing import Any
 
 import pytest
 import torch
 import xarray as xr
 from torch import Tensor
 
-from isthmus import EffectiveDepth, LeakyResNet, Limits, effective_depth, tasks
+from isthmus import EffectiveDepth, FitResult, LeakyResNet, Limits, effective_depth, fit, tasks
 from isthmus.discovery.depth.effective_depth import drawn_out, narrowed, readings_at
+from isthmus.training.solvers.preconditioned import PreconditionedLBFGS
 from leaky_networks import RIDGE, random_leaky, small_data
 from theorem_checks import assert_close, normal
+
+module = import_module("isthmus.discovery.depth.effective_depth")  # the room's name is that of its function
 
 
 def tiny() -> LeakyResNet:
@@ -148,3 +153,30 @@ def test_readings_of_a_local_minimum_are_not_believed() -> None:
     assert float(last["objective"]) < 0.65
     assert abs(float(last["cost_of_identity"]) - 2) < 0.2
     assert found.table["objective"].values[-2] < 0.55, "both rows are those of the lower one"
+
+
+def test_every_fit_gets_what_is_left_of_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    (x, y), ends, asked = small_data(), list[FitResult](), list[Limits]()
+
+    def heard(*args: Any, limits: Limits | None = None, **arguments: Any) -> FitResult:
+        ends.append(fit(*args, limits=limits, **arguments))
+        asked.append(limits or Limits())
+        return ends[-1]
+
+    monkeypatch.setattr(module, "fit", heard)
+    solver = PreconditionedLBFGS(smoothing=(0.05,), tolerance=1e-30, evaluations=400)
+    limits = Limits(seconds=1000.0, evaluations=20, memory=10**8)
+    effective_depth(tiny(), x, y, ridge=RIDGE, most=6.0, factor=1.5, solver=solver, limits=limits)
+    assert len(ends) == 2
+    assert all(20 <= end.gradient_evaluations < 30 for end in ends)
+    left = [one.seconds or 0.0 for one in asked]
+    assert 1000 > left[0] > left[1] > 0
+    assert all(one.memory == 10**8 for one in asked)
+
+
+def test_it_ends_within_a_fit_when_its_time_is_over() -> None:
+    (x, y), solver = small_data(), PreconditionedLBFGS(smoothing=(0.05,), tolerance=1e-30, evaluations=10**6)
+    found = effective_depth(tiny(), x, y, ridge=RIDGE, solver=solver, limits=Limits(seconds=1e-3))
+    assert found.rank is None
+    assert found.table.sizes["effective_depth"] == 1
+    assert found.reason.startswith("The time was used up before the network was at a critical point (relative station")

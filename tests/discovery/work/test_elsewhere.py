@@ -5,10 +5,11 @@ import pickle
 import threading
 import time
 from collections.abc import Generator
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -79,6 +80,20 @@ def test_what_is_under_way_is_heard(pool: Processes, tmp_path: Path) -> None:
     runner(pool, tmp_path, tracker=Tracker(heard.append, 120)).run(trainings(2, pause=0.02))
     assert any(0 < progress.step < 60 for progress in heard)
     assert not list(tmp_path.glob("*.heard"))
+
+
+@pytest.mark.parametrize("kind", [ValueError, CancelledError])
+def test_what_a_listener_raises_arrives_as_itself(kind: type[Exception], tmp_path: Path) -> None:
+    def listen(progress: Progress) -> None:
+        if progress.step > 0:
+            raise kind("the window is closed")
+
+    where: dict[str, Any] = {"tracker": Tracker(listen, 60)}
+    with pytest.raises(kind, match="the window is closed"):
+        UnitRunner(None, workers=1, **where).run(trainings(1, pause=0.02))
+    with ThreadPoolExecutor(1) as threads, pytest.raises(kind, match="the window is closed"):
+        runner(threads, tmp_path, **where).run(trainings(1, pause=0.02))
+    assert (tmp_path / STOP).exists()  # the worker heard of it
 
 
 @pytest.mark.slow

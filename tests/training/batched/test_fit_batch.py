@@ -11,6 +11,7 @@ from isthmus.training.batched.batch_step import BatchedStep
 from isthmus.training.batched.fit_batch import WIDEST, BatchSchedule, batching_pays, fit_batch, fit_many
 from isthmus.training.losses import LOSSES, SQUARED, DataLoss, Loss
 from isthmus.training.moves import least_norm, rebalancing
+from isthmus.training.solvers.prospect import Prospect
 from isthmus.training.solvers.solver import LBFGS, Adam
 from isthmus.training.solvers.trials import ExactMoves
 from isthmus.training.steps.connected_step import FullyConnectedStep
@@ -119,6 +120,21 @@ def test_a_network_that_diverges_leaves_the_others_alone() -> None:
     assert [result.outcome is Outcome.DIVERGED for result in batch] == [True, False, False]
     for together, alone in zip(batch[1:], separately([0.01] * 3, SHORT)[1:], strict=True):
         assert together.objective == pytest.approx(alone.objective, rel=1e-12)
+
+
+@pytest.mark.parametrize("prospect", [Prospect(goal=0.05, every=5, first=5), Prospect(worth=0.02, every=5, first=5)])
+def test_descents_without_prospects_end_where_they_do_alone(prospect: Prospect) -> None:
+    x, y = data_of(SQUARED)
+    solver = (Adam(20), LBFGS(40, prospect=prospect))
+    batch = fit_batch(networks(), x, y, ridges=RIDGES, solver=solver)
+    alone = separately(RIDGES, solver)
+    unbound = fit_batch(networks(), x, y, ridges=RIDGES, solver=(Adam(20), LBFGS(40)))
+    assert [r.gradient_evaluations for r in batch] == [r.gradient_evaluations for r in alone]
+    assert [r.outcome for r in batch] == [r.outcome for r in alone]
+    shorter = [r.gradient_evaluations < s.gradient_evaluations for r, s in zip(batch, unbound, strict=True)]
+    assert any(shorter)
+    for together, other in zip(batch, alone, strict=True):
+        assert together.objective == pytest.approx(other.objective, rel=1e-9)
 
 
 def test_the_width_decides_how_many_are_trained() -> None:

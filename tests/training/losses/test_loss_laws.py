@@ -136,6 +136,20 @@ def test_the_best_constant_has_an_error_of_one(loss: Loss, weighted: bool) -> No
     assert problem.constant_loss() / problem.unit == pytest.approx(1.0, rel=single)
 
 
+@pytest.mark.parametrize("weight", [None, torch.full((3000,), 1 / 3000)], ids=["uniform", "weights in float32"])
+@pytest.mark.parametrize("name", ["squared", "gaussian"])
+def test_targets_far_from_0_have_the_spread_that_they_have_there(name: str, weight: Tensor | None) -> None:
+    loss, y = loss_argument(name, "test"), normal(3000, 2)
+    near = loss.constant_loss(y, weight, 2 * loss.per_target)
+    assert loss.constant_loss(y + 1e8, weight, 2 * loss.per_target) == pytest.approx(near, rel=1e-7)
+
+
+def test_outputs_that_are_one_number_far_from_0_are_called_constant() -> None:
+    outputs, y = torch.full((3001, 1), 1e6 / 7), normal(3001, 1).float() + 1e6 / 7
+    assert variance(outputs) == 0
+    assert is_constant(outputs, DataLoss(loss_argument("squared", "test"), y))
+
+
 @every_loss
 def test_targets_keep_their_values_in_another_precision(loss: Loss) -> None:
     y = loss.targets(targets_of(loss, normal(N, D)), torch.float32)

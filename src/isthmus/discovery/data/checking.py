@@ -1,6 +1,7 @@
 """The arguments of `discover` turned into checked data and settings, before any work begins."""
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -44,6 +45,7 @@ Array = NDArray[np.float64]
 # object with its gradient and the 20 pairs of L-BFGS, a start as a name and a future
 BYTES_OF_LAYER, BYTES_OF_START = 200_000, 2_000
 MOST = 2**62  # a count that is compared as a float
+TINY, HUGE = 1e-250, 1e250  # weights, between which no sum of them vanishes or overflows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -239,7 +241,9 @@ def checked_weights(sample_weight: ArrayLike | None, num_rows: int) -> Array | N
         raise DataError(
             "discover(sample_weight=...): every weight is zero, so that no row is left. Give some rows a weight."
         )
-    return weights
+    # divided by a power of two, which rounds nothing, where sums of them would overflow or vanish
+    largest = float(weights.max())
+    return weights if TINY < largest < HUGE else weights / math.ldexp(1.0, math.frexp(largest)[1] - 1)
 
 
 def _classes(y: ArrayLike) -> tuple[Array, tuple[str, ...]]:

@@ -5,10 +5,9 @@ The readings: `theory.leaky` and `diagnostics`. The rank of a task from data alo
 
 import copy
 import math
-import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -22,12 +21,14 @@ from isthmus.networks import LeakyResNet, walk
 from isthmus.networks.devices import device_of
 from isthmus.theory.inputs import Real, check_positive
 from isthmus.training import Limits, fit
+from isthmus.training.limits import Clock
 from isthmus.training.solvers.adaptive_steps import read_at
 from isthmus.training.solvers.preconditioned import PreconditionedLBFGS
 
 LEAK = 0.25  # rho Lt of every layer: half of it changes the Hamiltonian's reading by 0.1 to 0.2 on the small net
 TOLERANCE = 0.2
 CRITICAL = 1e-2  # stationarity above which a reading does not count: 1/ridge amplifies every residual
+MOMENT = 1e-3  # seconds
 LOWER = 1e-3  # relative fall of the objective that counts: the same minimum trained again differed by 1e-5
 Row = dict[str, float]
 READINGS = ("rank_from_hamiltonian", "cost_of_identity", "rank_from_slope")
@@ -82,7 +83,7 @@ def effective_depth(  # noqa: PLR0913
         most: largest Lt.
         factor: between one Lt and the next, > 1.
         solver: of every Lt; the default stops at a relative stationarity of 1e-4 with the relu smoothed by 0.05.
-        limits: seconds for everything, gradient evaluations at each Lt.
+        limits: seconds for everything, gradient evaluations of each training, also with a solver of yours.
 
     Returns:
         The rank and where it was read, or neither and the reason.
@@ -104,14 +105,14 @@ def effective_depth(  # noqa: PLR0913
     _check_range(network.effective_depth, most, factor)
     limits = limits or Limits()
     chosen = solver or PreconditionedLBFGS(smoothing=(0.05,), tolerance=1e-4, evaluations=limits.evaluations or 4000)
-    began, rows = time.monotonic(), list[Row]()
+    clock, rows = Clock(), list[Row]()
 
     def read(network: LeakyResNet, known: list[Row]) -> Row:
-        objective = fit(network, x, y, ridge=float(ridge), solver=chosen).objective
+        objective = fit(network, x, y, ridge=float(ridge), solver=chosen, limits=_left(limits, clock)).objective
         return readings_at(network, objective, _energies(network, x, y, float(ridge)), float(ridge), known)
 
     def late() -> bool:
-        return limits.seconds is not None and time.monotonic() - began > limits.seconds
+        return limits.seconds is not None and clock.seconds() > limits.seconds
 
     before = now = drawn_out(network, network.effective_depth)
     while True:
@@ -127,7 +128,7 @@ def effective_depth(  # noqa: PLR0913
         if rank is not None or following > most or late():
             break
         before, now = now, drawn_out(now, following)
-    reason = _reason(rows[-1], rank, late=following <= most and rank is None)
+    reason = _reason(rows[-1], rank, late=late() and following <= most)
     return EffectiveDepth(rank, None if rank is None else now.effective_depth, reason, _table(rows), now)
 
 
@@ -138,6 +139,13 @@ def _check_range(first: float, most: Real, factor: Real) -> None:
             f"effective_depth(factor={factor:g}, most={most:g}): needs a factor > 1 and most >= {first:g}, the Lt that "
             "the network starts with."
         )
+
+
+def _left(limits: Limits, clock: Clock) -> Limits:
+    """What one fit may take; a moment where nothing is left, in which it makes one iteration."""
+    if limits.seconds is None:
+        return limits
+    return replace(limits, seconds=max(limits.seconds - clock.seconds(), MOMENT))
 
 
 def _energies(network: LeakyResNet, x: Tensor, y: Tensor, ridge: float) -> xr.Dataset:
@@ -244,6 +252,8 @@ def _reason(row: Row, rank: int | None, *, late: bool) -> str:
         return f"All within {TOLERANCE:g} of {rank}: {read}."
     if not row["stationarity"] <= CRITICAL:
         far = f"relative stationarity {row['stationarity']:.2g}, more than {CRITICAL:g}"
+        if late:
+            return f"The time was used up before the network was at a critical point ({far}): {read}."
         return f"The network is not at a critical point ({far}), so that its readings do not count: {read}."
     why = "the time was used up" if late else "the largest Lt was reached"
     return f"No integer is within {TOLERANCE:g} of all three before {why}: {read}."

@@ -22,6 +22,7 @@ from isthmus.networks.jacobians import WIDE
 from isthmus.recheck import check
 from isthmus.tasks.arrays import counted
 from isthmus.theory import RankEstimate
+from isthmus.theory.spread_rows import spread_rows
 
 CERTIFIED = 1e-9  # relative size of a Jacobian singular value, in float64, that is beyond rounding
 POINTS = 64  # rows at which Jacobians are taken
@@ -49,7 +50,7 @@ def certified_interval(
         The interval, with the certificates as plain numbers in its evidence; `isthmus verify` checks them.
     """
     encoder, decoder = halves
-    chosen = torch.linspace(0, len(problem.x) - 1, min(POINTS, len(problem.x))).long()
+    chosen = spread_rows(len(problem.x), POINTS)
     points = problem.inputs.restore(problem.x[chosen].double().numpy())
     slopes = Slopes(
         *_standardised(halves, torch.from_numpy(points), problem),

@@ -21,6 +21,7 @@ from isthmus.discovery.settings import Settings, StartKind
 from isthmus.discovery.work.unit import Session
 from isthmus.networks import FullyConnected, reduced_jacobians
 from isthmus.theory.spectra import spectral_gap_rank
+from isthmus.theory.spread_rows import spread_rows
 from isthmus.training import FitResult, Limits, Outcome, fit
 from isthmus.training.solvers.looked_at import LookedAt
 from isthmus.training.solvers.prospect import NONE_NEEDED, Prospect
@@ -295,7 +296,7 @@ class Family(ABC, Generic[N]):
 
 def spread_jacobians(network: FullyConnected, x: Tensor) -> Tensor:
     """The network's Jacobians at spread data points, in float64, up to orthonormal maps of many inputs and outputs."""
-    points = x[torch.linspace(0, len(x) - 1, min(JACOBIAN_POINTS, len(x))).long()]
+    points = x[spread_rows(len(x), JACOBIAN_POINTS)]
     exact = network.rewritten(*network.written_layers()).double()
     return reduced_jacobians(exact, points.double()).values
 

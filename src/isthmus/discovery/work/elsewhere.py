@@ -101,7 +101,7 @@ class Elsewhere:
         """The result of a unit.
 
         Raises:
-            ProcessLost: the executor or its workers are gone. Stopped: as the run is.
+            ProcessLost: the executor or its workers are gone. Stopped: as the run is. What units and listeners raise.
         """
         if not self.ready():
             return computed(unit, session)
@@ -110,14 +110,11 @@ class Elsewhere:
             unit.key, _pickled(unit), str(self.folder), until, session.checkpoint is not None, session.device
         )
         try:
-            reply = self._awaited(self.executor.submit(carried_out, parcel), unit.key, session, stopped)
-        except (Stopped, CancelledError):
-            raise Stopped(unit.key) from None
-        except Exception as error:  # its own errors: those of units come in the reply
-            raise ProcessLost(
-                f"discover: the executor lost a worker or cannot go on ({type(error).__name__}: {error}). The same "
-                "call goes on from what the folder of the run holds, if one was given."
-            ) from error
+            with _errors_of_executor(unit.key):
+                future = self.executor.submit(carried_out, parcel)
+            self._await(future, unit.key, session, stopped)
+            with _errors_of_executor(unit.key):
+                reply = future.result()
         finally:
             (self.folder / f"{unit.key}.{HEARD}").unlink(missing_ok=True)
         for category, text in reply.told:
@@ -127,8 +124,11 @@ class Elsewhere:
         found: Minimum = pickle.loads(reply.minimum)
         return found
 
-    def _awaited(self, future: Future[Reply], key: str, session: Session, stopped: Callable[[], bool]) -> Reply:
-        """The reply; what the worker tells meanwhile is heard, and it is told of a stop."""
+    def _await(self, future: Future[Reply], key: str, session: Session, stopped: Callable[[], bool]) -> None:
+        """Until the reply is there; what the worker tells meanwhile is heard, and it is told of a stop.
+
+        An error of whoever hears it stops the worker too, and is no error of the executor.
+        """
         try:
             while not wait([future], timeout=EVERY).done:
                 if (event := _last_word(self.folder / f"{key}.{HEARD}")) is not None:
@@ -140,7 +140,20 @@ class Elsewhere:
             if not future.cancel():
                 wait([future], timeout=PATIENCE)
             raise
-        return future.result()
+
+
+@contextmanager
+def _errors_of_executor(key: str) -> Generator[None]:
+    """Say what the executor itself raises inside the block: errors of units come in the reply."""
+    try:
+        yield
+    except CancelledError:
+        raise Stopped(key) from None
+    except Exception as error:
+        raise ProcessLost(
+            f"discover: the executor lost a worker or cannot go on ({type(error).__name__}: {error}). The same "
+            "call goes on from what the folder of the run holds, if one was given."
+        ) from error
 
 
 def partial_of(folder: Path, key: str) -> Path:

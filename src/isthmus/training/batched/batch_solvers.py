@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from isthmus.training.batched.batch_step import BatchedStep
+from isthmus.training.checkpoint import State
 from isthmus.training.ending import default_tolerance
 from isthmus.training.fit_result import StopReason
 from isthmus.training.solvers.line_search import Point, wolfe_steps
@@ -32,6 +33,7 @@ class Member:
         evaluations: gradient evaluations of this solver.
         history: (evaluations before and in this solver, objective) after each iteration.
         before: evaluations of earlier solvers.
+        looked: what the prospect of the solver was last asked with.
     """
 
     index: int
@@ -43,6 +45,7 @@ class Member:
     count: int = 0
     failures: int = 0
     past: list[float] = field(default_factory=list[float])
+    looked: State = field(default_factory=dict)
     history: list[tuple[int, float]] = field(default_factory=list[tuple[int, float]])
     search: Search | None = None
     length: float = 0.0
@@ -53,7 +56,7 @@ class Member:
         """Before another solver: what the last one used is spent."""
         self.before += self.evaluations
         self.reason, self.done, self.evaluations = StopReason.STEPS_MADE, False, 0
-        self.count, self.failures, self.past = 0, 0, []
+        self.count, self.failures, self.past, self.looked = 0, 0, [], {}
 
     def end(self, reason: StopReason) -> None:
         """The solver has nothing left to do for this network."""
@@ -201,8 +204,12 @@ class BatchedLBFGS:
                 member.end(StopReason.PLATEAU)
         if stationarity <= (settings.tolerance or default_tolerance(self.origin.dtype)):
             member.end(StopReason.CONVERGED)
-        elif member.evaluations >= settings.evaluations:
+        elif member.evaluations >= settings.evaluations or self._lacks_prospect(member):
             member.end(member.reason or StopReason.LIMIT)
+
+    def _lacks_prospect(self, member: Member) -> bool:
+        member.looked |= {"evaluations": member.evaluations, "value": member.value}
+        return self.settings.prospect.looks_at(member.looked, allowed=self.settings.evaluations)
 
     def _remember(self, rows: list[int], moved: Tensor, change: Tensor) -> None:
         if not rows:

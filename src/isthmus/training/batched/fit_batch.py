@@ -24,6 +24,7 @@ from isthmus.training.losses import SQUARED, Loss, loss_argument
 from isthmus.training.moves import middle_rank, rebalancing
 from isthmus.training.solvers.solver import LBFGS, Adam
 from isthmus.training.steps.connected_step import FullyConnectedStep
+from isthmus.training.steps.memory_step import frozen
 
 BatchSchedule = tuple[Adam | LBFGS, ...]
 DEFAULT: BatchSchedule = (Adam(1000, moves=(rebalancing,), move_every=10), LBFGS(2700))
@@ -59,9 +60,14 @@ def fit_batch(
 
     Raises:
         ShapeError: networks of different shapes, or data that do not match them.
-        ValueError: no network, not one ridge >= 0 for each, or a solver that does not run on batches.
+        ValueError: no network, not one ridge >= 0 for each, a solver that does not run on batches, or parameters
+            that are frozen.
     """
     _check(networks, ridges, solver)
+    if any(map(frozen, networks)):
+        raise ValueError(
+            "fit_batch(networks): trains all parameters, but some are frozen (requires_grad=False). Use fit."
+        )
     inputs, data = checked_data(networks[0], x, y, loss_argument(loss, "fit_batch"), None)
     began = time.monotonic()
     with torch.no_grad():
@@ -96,7 +102,7 @@ def fit_many(
 ) -> list[FitResult]:
     """`fit_batch` where `batching_pays`, else `fit` for one network after the other; arguments and results as there."""
     _check(networks, ridges, solver)
-    if len(networks) > 1 and batching_pays(networks[0]):
+    if len(networks) > 1 and batching_pays(networks[0]) and not any(map(frozen, networks)):
         return fit_batch(networks, x, y, ridges=ridges, loss=loss, solver=solver)
     pairs = zip(networks, ridges, strict=True)
     return [fit(network, x, y, ridge=ridge, loss=loss, solver=tuple(solver)) for network, ridge in pairs]

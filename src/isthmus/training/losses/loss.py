@@ -178,10 +178,12 @@ class Loss(ABC):
 def weighted_mean(values: Tensor, weight: Tensor | None) -> Tensor:
     """Mean of the rows in float64, by weights that sum to 1."""
     values = values.double()
-    return values.mean(0) if weight is None else weight.double() @ values
+    return values.mean(0) if weight is None else shares_of(len(values), weight) @ values
 
 
 def shares_of(rows: int, weight: Tensor | None) -> Tensor:
-    """The weights, or 1/n for each row, in float64."""
-    share = weight if weight is not None else torch.full((rows,), 1.0 / rows)
-    return share.double()
+    """The weights, or 1/n for each row, in float64; those of a float32 sum to 1 only up to a rounding of theirs."""
+    if weight is None:
+        return torch.full((rows,), 1.0 / rows, dtype=torch.float64)
+    share = weight.double()
+    return share / share.sum()

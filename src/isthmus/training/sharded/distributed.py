@@ -24,6 +24,7 @@ from isthmus.training.sharded.layer_step import LayerwiseStep
 from isthmus.training.sharded.row_step import ShardedStep
 from isthmus.training.sharded.team import Team
 from isthmus.training.solvers.schedule import Schedule, default_schedule, on_all_rows
+from isthmus.training.steps.memory_step import check_trainable, frozen
 
 
 def fit_shards(  # noqa: PLR0913 - the arguments of `fit`, and whose rows they are
@@ -72,12 +73,14 @@ def fit_shards(  # noqa: PLR0913 - the arguments of `fit`, and whose rows they a
 
     Raises:
         ShapeError: x and y are not the rows of this process.
-        ValueError: ridge < 0, another network than a `FullyConnected` is to be split, or among more than 64 processes.
-        DataError: fewer parts of rows than processes, or a checkpoint of another fit.
+        ValueError: ridge < 0, another network than a `FullyConnected`, or one that is frozen in part, is to be split,
+            or among more than 64 processes.
+        DataError: nothing to train, fewer parts of rows than processes, or a checkpoint of another fit.
         ProcessLost: another process died or fell silent.
     """
     if not ridge >= 0:
         raise ValueError(f"fit_shards(ridge={ridge}): needs a ridge >= 0.")
+    check_trainable(network, "fit_shards(network, x, y)")
     rows = team.rows(total)
     if not len(x) == len(y) == rows.stop - rows.start:
         raise ShapeError(
@@ -107,5 +110,10 @@ def _splittable(network: nn.Module, team: Team) -> FullyConnected:
         raise ValueError(
             f"fit_shards(network, split_parameters=True): needs a FullyConnected, got {type(network).__name__}. "
             "Leave split_parameters out."
+        )
+    if names := frozen(network):
+        raise ValueError(
+            f"fit_shards(network, split_parameters=True): trains all parameters, but {', '.join(names)} are frozen "
+            "(requires_grad=False). Leave split_parameters out."
         )
     return connected

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from isthmus.networks import FullyConnected
 from isthmus.networks.min_norm import layer_inputs, projected_on
-from isthmus.training.moves import in_sequence, take_over
+from isthmus.training.moves import movable, take_over
 from isthmus.training.sharded.row_step import ShardedStep
 from isthmus.training.steps.step import Step
 
@@ -15,7 +15,7 @@ from isthmus.training.steps.step import Step
 def sharded_least_norm(step: Step) -> None:
     """`moves.least_norm` on the rows of all processes; no process holds the activations of more than its own."""
     assert isinstance(step, ShardedStep)
-    if network := in_sequence(step.network):
+    if network := movable(step.network):
         take_over(network, projected_on(network, input_factors(step, network)))
 
 

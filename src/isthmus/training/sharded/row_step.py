@@ -14,6 +14,7 @@ from isthmus.training.losses import CONSTANT, DataLoss, Digest
 from isthmus.training.sharded.coordinates import Coordinates, SharedCoordinates, Split
 from isthmus.training.sharded.shared_rows import ROWS_AT_ONCE, SharedRows
 from isthmus.training.sharded.team import Team
+from isthmus.training.steps.memory_step import frozen
 from isthmus.training.steps.products import Products
 from isthmus.training.steps.step import Step, maker_of, step_of
 
@@ -56,6 +57,7 @@ class ShardedStep:
         self.network, self.data = network, data
         self.theta, self.curvature = self._inner.theta, self._inner.curvature
         self.theta.copy_(team.shared(self.theta))  # one start for all, whatever each process was given
+        self._apart = _penalty_apart(network, self.theta)
         self.gradient = torch.zeros_like(self.theta)
         self.ridge, self.data_value = ridge, float("nan")
         self.coordinates: Coordinates = SharedCoordinates(Split(len(self.theta), team))
@@ -92,7 +94,7 @@ class ShardedStep:
         self.data_value = float(rows.added(values))
         pull = self.theta * self.curvature
         self.gradient.add_(pull, alpha=self.ridge)
-        return self.data_value + self.ridge * float(torch.dot(pull, self.theta)) / 2
+        return self.data_value + self.ridge * (float(torch.dot(pull, self.theta)) / 2 + self._apart)
 
     def in_float64(self) -> tuple[float, float]:
         """Data loss and penalty, both computed in float64."""
@@ -118,6 +120,17 @@ class ShardedStep:
         """Add the training data, and the shapes of the parameters, to a digest."""
         digest.update(str([tuple(p.shape) for p in self.network.parameters()]).encode())
         self.rows.identify(digest)
+
+
+def _penalty_apart(network: nn.Module, theta: Tensor) -> float:
+    """The penalty of what is frozen: that which is left where all that is trained is 0."""
+    if not frozen(network):
+        return 0.0
+    kept = theta.clone()
+    theta.zero_()
+    apart = float(penalty_of(network))
+    theta.copy_(kept)
+    return apart
 
 
 def step_within(network: nn.Module, x: Tensor, data: DataLoss, ridge: float, *, memory: int | None) -> Step:

@@ -82,7 +82,8 @@ class AdaptiveSteps:
         return self.rounds * self.round_evaluations + self.solver.iterations()
 
     def settle(self, step: Step, state: State) -> None:
-        """Put the last minimum back, if there was one: what came after it is not trained."""
+        """Put the last minimum back, if there was one: what came after it is not trained. Else leave the last width."""
+        self.solver.settle(step, state["inner"])
         if minimum := state.get("minimum"):
             network = leaky_network(step.network, "AdaptiveSteps")
             step.theta.copy_(minimum["theta"])

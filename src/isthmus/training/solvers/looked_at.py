@@ -10,7 +10,7 @@ from torch import nn
 
 from isthmus.training.checkpoint import State
 from isthmus.training.fit_result import StopReason
-from isthmus.training.solvers.solver import Solver, end
+from isthmus.training.solvers.solver import Settling, Solver, end
 from isthmus.training.steps.step import Step
 
 
@@ -40,6 +40,12 @@ class LookedAt:
         state["looked"] = True
         if self.fails(step.network):
             end(state, StopReason.LIMIT)
+            self.settle(step, state)
+
+    def settle(self, step: Step, state: State) -> None:
+        """Put back what the other solver had reached."""
+        if isinstance(self.solver, Settling):
+            self.solver.settle(step, state)
 
     def iterations(self) -> int:
         """About how many gradient evaluations the phase takes, for time estimates."""

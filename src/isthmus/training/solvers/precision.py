@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from isthmus.training.sharded.row_step import ShardedStep
-from isthmus.training.solvers.solver import Solver, State, gentler
+from isthmus.training.solvers.solver import Settling, Solver, State, gentler
 from isthmus.training.steps.step import Step, step_of
 
 BURST = 32  # iterations between two returns to the precision of the network
@@ -46,6 +46,12 @@ class InPrecision:
             self.solver.advance(lowered, inner)
         state.update(self._kept(step, lowered, inner))
 
+    def settle(self, step: Step, state: State) -> None:
+        """Put back what the solver had reached."""
+        if isinstance(self.solver, Settling):
+            self.solver.settle(lowered := rounded(step, self.dtype), state["inner"])
+            _take_over(step, lowered)
+
     def iterations(self) -> int:
         """About how many gradient evaluations the phase takes, for time estimates."""
         return self.solver.iterations()
@@ -56,9 +62,20 @@ class InPrecision:
 
     @staticmethod
     def _kept(step: Step, lowered: Step, inner: State) -> State:
-        """Take over the parameters, which the higher precision holds exactly; what the fit asks for, and the state."""
-        step.theta.copy_(lowered.theta)
+        """Take over what the higher precision holds exactly; what the fit asks for, and the state."""
+        _take_over(step, lowered)
         return {name: inner[name] for name in ("done", "reason", "value", "evaluations")} | {"inner": inner}
+
+
+def _take_over(step: Step, lowered: Step) -> None:
+    """Parameters, and what a solver moves besides: the width of a smoothed relu, steps. What it left is not rounded."""
+    step.theta.copy_(lowered.theta)
+    buffers = dict(step.network.named_buffers())
+    moved = {n: b for n, b in lowered.network.named_buffers() if not torch.equal(b, buffers[n].to(b.dtype))}
+    for name, buffer in moved.items():
+        buffers[name].copy_(buffer)
+    if moved:
+        step.refresh()
 
 
 def rounded(step: Step, dtype: torch.dtype) -> Step:

@@ -35,7 +35,8 @@ SAMPLED_REFRESH = 2  # a sampled kernel serves so many times as long
 class PreconditionedLBFGS:
     """L-BFGS whose first guess of the inverse curvature is that of ridge + J^T J at a recent point.
 
-    It leaves the network with the last `smoothing`: stationarity is that of the smoothed network. A last value of 0
+    It leaves the network with the last `smoothing`, also where a limit ends it at an earlier one, whose weights stay:
+    stationarity is that of the smoothed network. A last value of 0
     after others, as in `TO_RELU`, puts the relu itself in the place of the narrowest smoothed one, without a step:
     minima sit on kinks, where what vanishes is a gradient with slopes between 0 and 1, which the smoothed relu has and
     no derivative of the relu does. The stationarity is then that of the derivative and stays far from 0; that of the
@@ -151,6 +152,10 @@ class PreconditionedLBFGS:
             self, smoothing=self.smoothing[self._last_descent() :], evaluations=max(self.evaluations - spent, 1)
         )
 
+    def settle(self, step: Step, state: State) -> None:  # noqa: ARG002 - whatever it had reached
+        """Leave the network with the last width."""
+        leaky_network(step.network, "PreconditionedLBFGS").smoothing.fill_(self.smoothing[-1])
+
     def _open_stage(self, step: Step, state: State) -> None:
         leaky_network(step.network, "PreconditionedLBFGS").smoothing.fill_(self.smoothing[state["stage"]])
         state |= {**no_pairs(), "anchor": None}
@@ -191,6 +196,9 @@ class PreconditionedLBFGS:
             self._close_stage(step, state, StopReason.PLATEAU)
         elif state["evaluations"] >= self.evaluations:
             end(state, StopReason.LIMIT)
+            if state["stage"] + 1 < len(self.smoothing):
+                state["stage"] = len(self.smoothing) - 1
+                self._open_stage(step, state)
 
     def _last_descent(self) -> int:
         """Number of the last stage that makes steps: one of width 0 after others makes none."""

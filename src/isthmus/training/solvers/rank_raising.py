@@ -10,7 +10,7 @@ from torch import Tensor
 from isthmus.networks import FullyConnected
 from isthmus.networks.folding import merge_linear_runs, with_linear_run
 from isthmus.training.losses import DataLoss
-from isthmus.training.moves import best_of_rank, in_sequence, middle_rank, take_over
+from isthmus.training.moves import best_of_rank, middle_rank, movable, take_over
 from isthmus.training.steps.step import Step
 
 SIZES = (0.03, 0.1, 0.3, 1.0)  # of the new singular value, relative to the largest of the product
@@ -25,9 +25,9 @@ def raise_rank(step: Step) -> bool:
         step: of a `FullyConnected` with one run of linear hidden layers.
 
     Returns:
-        False, with nothing changed, where there is no such run or no neuron left for another rank.
+        False, with nothing changed, where there is no such run, no neuron left for another rank, or a part is frozen.
     """
-    network = in_sequence(step.network)
+    network = movable(step.network)
     if network is None or not network.linear:
         return False
     first, last = min(network.linear), max(network.linear)

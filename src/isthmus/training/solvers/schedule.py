@@ -15,6 +15,7 @@ from isthmus.training.solvers.minibatches import BATCH, MiniBatches
 from isthmus.training.solvers.preconditioned import PreconditionedLBFGS
 from isthmus.training.solvers.solver import LBFGS, Adam, GradientDescent, Solver, gentler
 from isthmus.training.solvers.trials import ExactMoves, RankTrials
+from isthmus.training.steps.memory_step import frozen
 
 Schedule = tuple[Solver, ...]
 USUAL = 3700  # gradients
@@ -51,9 +52,11 @@ def default_schedule(
 ) -> Schedule:
     """The solvers for networks of this class, see `SCHEDULES`; of any other module, Adam and L-BFGS.
 
-    Above 20,000 rows Adam goes over batches of 1024, as many as it else takes steps, but an epoch at least.
+    So it is where a part is frozen. Above 20,000 rows Adam goes over batches of 1024, as many as it else takes steps,
+    but an epoch at least.
     """
-    return of_class(SCHEDULES, network, _descent)(network, Wanted(evaluations, ridge, rows, memory))
+    chosen = _descent if frozen(network) else of_class(SCHEDULES, network, _descent)
+    return chosen(network, Wanted(evaluations, ridge, rows, memory))
 
 
 def papers_schedule(adam: int = 20_000, descent: int = 10_000) -> Schedule:

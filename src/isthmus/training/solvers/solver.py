@@ -59,10 +59,10 @@ def gentler(solver: Solver, rate: float) -> Solver:
 
 @runtime_checkable
 class Settling(Protocol):
-    """A solver that goes from one minimum to the next."""
+    """A solver that leaves what it has reached on its way to the next: from minimum to minimum, in trials."""
 
     def settle(self, step: Step, state: State) -> None:
-        """Put the last minimum back, if there was one."""
+        """Put back what it had reached; asked where a limit ends the fit, after the state is saved."""
 
 
 class Decay(Enum):

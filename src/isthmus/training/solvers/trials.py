@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from isthmus.training.moves import Move, in_sequence, least_norm, middle_rank, rebalancing, truncate_middle
+from isthmus.training.moves import Move, least_norm, middle_rank, movable, rebalancing, truncate_middle
 from isthmus.training.solvers.solver import LBFGS, State
 from isthmus.training.steps.step import Step
 
@@ -50,8 +50,8 @@ Attempt = Callable[[Step], bool]  # changes the rank of the middle matrices in p
 
 
 def lower_rank(step: Step) -> bool:
-    """Truncate the middle matrices to one rank less; nothing is below rank 1."""
-    network = in_sequence(step.network)
+    """Truncate the middle matrices to one rank less; nothing is below rank 1, nor done where a part is frozen."""
+    network = movable(step.network)
     if network is None or (rank := middle_rank(network)) <= 1:
         return False
     truncate_middle(network, rank - 1)
@@ -63,7 +63,8 @@ class RankTrials:
     """Change the rank of the middle matrices as long as that lowers the objective.
 
     From the current minimum: change the rank by one (truncate, unless another attempt is given), polish, keep and go on
-    if the objective is lower; otherwise put the parameters back and stop.
+    if the objective is lower; otherwise put the parameters back and stop. Where a limit ends the fit within a trial,
+    the lower of it and the best is kept.
 
     Attributes:
         polish: the solver run after each change.
@@ -77,7 +78,7 @@ class RankTrials:
 
     def start(self, step: Step) -> State:
         """The state before the first iteration."""
-        network, value = in_sequence(step.network), step()
+        network, value = movable(step.network), step()
         usable = network is not None and network.depth > 2
         state: State = {"done": not usable, "reason": "", "value": value, "evaluations": 1, "trials": 0, "inner": None}
         return state | {"best": step.theta.clone(), "best_value": value}
@@ -113,6 +114,12 @@ class RankTrials:
         step.theta.copy_(state["best"])
         state["value"], state["done"] = step(), True
         state["evaluations"] += 1
+
+    def settle(self, step: Step, state: State) -> None:
+        """Put the best back where the trial that is under way lies above it, or is no number."""
+        inner: State | None = state["inner"]
+        if inner is not None and not inner["value"] < state["best_value"]:
+            step.theta.copy_(state["best"])
 
     def iterations(self) -> int:
         """About how many gradient evaluations the phase takes, for time estimates."""

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from isthmus.networks import LeakyResNet
 from isthmus.training.losses import DataLoss
 from isthmus.training.steps.captured import Captured
-from isthmus.training.steps.memory_step import MemoryStep, views
+from isthmus.training.steps.memory_step import MemoryStep, frozen, views
 from isthmus.training.steps.products import Products, added, product
 
 
@@ -18,10 +18,16 @@ def leaky_network(network: nn.Module, solver: str) -> LeakyResNet:
 
     Raises:
         TypeError: it is no leaky one, for which alone the solver is.
+        ValueError: a part of it is frozen, for which the curvature is not taken apart.
     """
     if not isinstance(network, LeakyResNet):
         raise TypeError(
             f"{solver}: needs a LeakyResNet, got {type(network).__name__}. Use isthmus.training.solvers.solver.LBFGS."
+        )
+    if names := frozen(network):
+        raise ValueError(
+            f"{solver}: trains all parameters of a LeakyResNet, but frozen (requires_grad=False): {', '.join(names)}. "
+            "Leave solver= out, use isthmus.training.solvers.solver.LBFGS, or thaw them with requires_grad_(True)."
         )
     return network
 
@@ -38,7 +44,8 @@ class LeakyStep(MemoryStep[LeakyResNet]):
     def __init__(
         self, network: LeakyResNet, x: Tensor, data: DataLoss, ridge: float, products: Products | None = None
     ) -> None:
-        parameters = [p for p in network.parameters() if p.requires_grad]
+        learned = network.maps == "learned"
+        parameters = [p for name, p in network.named_parameters() if learned or name == "weights"]
         super().__init__(network, parameters, ridge, products or Products())
         gradients = views(self.gradient, parameters)
         self._W, self._E, self._U = network.weights.data, network.embedding.data, network.unembedding.data

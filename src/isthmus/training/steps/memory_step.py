@@ -11,12 +11,15 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
+from isthmus.errors import DataError
+from isthmus.networks import LeakyResNet
 from isthmus.networks.network import Network, penalty_of
 from isthmus.training.losses import DataLoss, Digest, identify, is_constant
 from isthmus.training.sharded.coordinates import AllCoordinates, Coordinates
 from isthmus.training.steps.products import Products
 
 ROWS_AT_ONCE = 128  # float64 activations of 1024 rows were the largest thing in a fit of 50 layers, four times the rest
+MAPS_OF_LEAKY = ("embedding", "unembedding")
 N = TypeVar("N", bound=nn.Module)
 
 
@@ -73,6 +76,27 @@ class MemoryStep(ABC, Generic[N]):
     def identify(self, digest: Digest) -> None:
         """Add the training data to a digest."""
         identify(digest, self.x, self.data)
+
+
+def frozen(network: nn.Module) -> list[str]:
+    """Names of the parameters that the caller holds where they are; fixed maps of a leaky network are none."""
+    fixed = MAPS_OF_LEAKY if isinstance(network, LeakyResNet) and network.maps == "fixed" else ()
+    return [name for name, p in network.named_parameters() if not p.requires_grad and name not in fixed]
+
+
+def check_trainable(network: nn.Module, call: str) -> None:
+    """Refuse a network with nothing to train.
+
+    Raises:
+        DataError: it has no parameters, or all are frozen.
+    """
+    if not any(True for _ in network.parameters()):
+        raise DataError(f"{call}: the network has no parameters; there is nothing to train.")
+    if not any(p.requires_grad for p in network.parameters()):
+        raise DataError(
+            f"{call}: all parameters of the network are frozen (requires_grad=False); there is nothing to train. Thaw "
+            "those that are to be trained with requires_grad_(True)."
+        )
 
 
 def flatten_parameters(parameters: Sequence[nn.Parameter]) -> tuple[Tensor, Tensor]:

@@ -18,7 +18,7 @@ from isthmus.training.sharded.coordinates import Coordinates
 from isthmus.training.steps.connected_step import FullyConnectedStep
 from isthmus.training.steps.leaky_step import LeakyStep
 from isthmus.training.steps.live_bytes import bytes_of_row
-from isthmus.training.steps.memory_step import MemoryStep, views
+from isthmus.training.steps.memory_step import MemoryStep, frozen, views
 from isthmus.training.steps.products import Products
 
 
@@ -139,8 +139,8 @@ STEPS: dict[type[nn.Module], StepMaker] = {FullyConnected: FullyConnectedStep, L
 
 
 def maker_of(network: nn.Module) -> StepMaker:
-    """The fastest exact step for networks of this class."""
-    return of_class(STEPS, network, AutogradStep)
+    """The fastest exact step for networks of this class; those by hand take the gradient of all parameters."""
+    return AutogradStep if frozen(network) else of_class(STEPS, network, AutogradStep)
 
 
 def step_of(
