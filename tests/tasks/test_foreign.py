@@ -118,7 +118,7 @@ def test_columns_of_xarray_have_the_names_of_their_coordinates() -> None:
 def test_more_dimensions_are_flattened_aloud() -> None:
     with pytest.warns(DataWarning, match=r"y: of shape \(30, 2, 1\) was flattened to 30 rows of 2 columns"):
         flat: Any = in_memory(X, Y.reshape(30, 2, 1))[1]
-        assert flat.shape == (30, 2)
+    assert flat.shape == (30, 2)
     with pytest.warns(DataWarning, match=r"x: of shape \(30, 3, 1\) was flattened to 30 rows of 3 columns"):
         found, _ = in_memory(X.reshape(30, 3, 1))
     np.testing.assert_array_equal(np.asarray(found), X)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from isthmus.discovery.assembly import against_leftovers, against_unseen, assemble, in_order
+from isthmus.discovery.assembly import against_leftovers, against_short_blocks, against_unseen, assemble, in_order
 from isthmus.discovery.constant import constant_discovery
 from isthmus.discovery.data.checking import CheckedData
 from isthmus.discovery.data.problem import Problem
@@ -214,6 +214,8 @@ class Request:
 
     def _assembled(self, findings: Findings, sample: Sample, *, told: tuple[str, ...]) -> Discovery:
         found = assemble(findings, sample.data, warnings=told, about=self._about(sample))
+        if sample.everything is self.data:  # rows of a surrogate are independent
+            found = against_short_blocks(found, sample)
         if sample.groups is None:  # rows of one group may be off together
             found = against_leftovers(found, findings)
         return against_unseen(found, findings, sample) if sample.num_unseen else found

@@ -154,10 +154,11 @@ class Discovery(Shown):
     def calibration(self) -> Calibration | None:
         """What tasks of known rank say of such an answer; None where too few of this kind were measured, or it is 0.
 
-        Nothing is known under another loss than the usual one, nor of a search that the time limit cut short.
+        Nothing is known under another loss than the usual one, of a search that the time limit cut short, nor of a
+        series: the tasks had independent rows.
         """
         usual = usual_loss(classes=self.task == "classification").name
-        is_as_measured = self.loss.name == usual and CUT_SHORT not in self.warnings
+        is_as_measured = self.loss.name == usual and CUT_SHORT not in self.warnings and not self.settings.get("ordered")
         return calibration(self.kind, self.task, self.readings) if self.rank and is_as_measured else None
 
     @property

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.ndimage import gaussian_filter1d
 
 from isthmus.discovery.choices import REPEATED
 from isthmus.discovery.data import splitting
-from isthmus.discovery.data.splitting import BLOCKS, copies, folds, heldout_rows, three_parts
+from isthmus.discovery.data.splitting import BLOCKS, copies, folds, heldout_rows, memory_of, three_parts
 
 
 @pytest.mark.parametrize("ordered", [False, True])
@@ -182,3 +183,23 @@ def test_copies_are_found_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = copies(x, x)
     assert parts is not None
     assert parts.tolist() == whole.tolist()
+
+
+@pytest.mark.parametrize("lag", [1, 3, 10, 40])
+def test_the_memory_of_a_series_is_that_of_its_correlation(lag: int) -> None:
+    """rho(l) = exp(-(l / 2 s)^2) of white noise smoothed over s rows, which falls below 1/e at 2 s."""
+    series = gaussian_filter1d(np.random.default_rng(0).normal(size=(20_000, 2)), lag, axis=0)
+    assert memory_of(series) == pytest.approx(2 * lag, rel=0.1, abs=1)
+    assert memory_of(np.random.default_rng(0).permutation(series)) == 1, "control: their order is what counts"
+
+
+def test_the_slowest_column_counts_and_what_does_not_vary_has_no_memory() -> None:
+    time, noise = np.arange(300.0)[:, None], np.random.default_rng(0).normal(size=(300, 3))
+    assert memory_of(noise) == 1
+    assert memory_of(np.hstack([noise, time])) > 50
+    assert memory_of(np.ones((300, 2))) == 0
+    assert memory_of(np.hstack([np.ones((300, 1)), noise])) == 1
+    wide = np.hstack([noise] * 100)
+    assert memory_of(wide) == 1
+    assert memory_of(1e200 * time) == memory_of(time)
+    assert memory_of(time[:, 0]) == memory_of(time)

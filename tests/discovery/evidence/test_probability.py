@@ -128,6 +128,7 @@ def test_nothing_is_said_of_what_no_task_was_measured_like() -> None:
         {"settings": {**found.settings, "loss": "gaussian"}},
         {"settings": {**found.settings, "loss": "poisson"}},
         {"warnings": (*found.warnings, CUT_SHORT)},
+        {"settings": {**found.settings, "ordered": True}},
     ):
         odd = replace(found, **changes)
         assert (odd.calibration, odd.probability, odd.rank_set) == (None, None, ())

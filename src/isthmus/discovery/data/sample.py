@@ -13,7 +13,7 @@ from isthmus.discovery.choices import ROWS_ENOUGH, ROWS_FOR_EACH, ROWS_TO_WHITEN
 from isthmus.discovery.data.checking import CheckedData
 from isthmus.discovery.data.problem import Problem, RowLabels, pose
 from isthmus.discovery.data.scaling import Scaling, Standardiser, targets_among_inputs
-from isthmus.discovery.data.splitting import copies, folds, heldout_rows, stretches
+from isthmus.discovery.data.splitting import BLOCKS, copies, folds, heldout_rows, memory_of, stretches
 from isthmus.discovery.halves import INDEX
 from isthmus.discovery.settings import Settings
 from isthmus.errors import DataWarning, outside
@@ -96,6 +96,13 @@ class Sample:
             return ~self.taken
         held, before = np.append(self.held, False), np.cumsum(self.taken) - 1
         return ~self.taken & held[before] & held[before + 1]
+
+    @property
+    def resemblance(self) -> tuple[int, int]:
+        """Of a series, over how many rows both inputs and targets resemble each other; and of a held-out block."""
+        same = self.data.y is self.data.x
+        lags = [memory_of(part) for part in ((self.data.x,) if same else (self.data.x, self.data.y))]
+        return min(lags), len(self.held) // BLOCKS
 
     @property
     def together(self) -> NDArray[np.int64] | None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.signal
 from numpy.typing import ArrayLike, NDArray
 from pandas.util import hash_pandas_object
 
@@ -15,6 +16,8 @@ MOST_OF_FEW = 100  # rows that report where that is more than a fifth
 BLOCKS = 20  # an ordered data set is cut into this many blocks, a fifth of which are held out
 STRETCHES = 10  # and each side of the split into so many that are drawn whole: neighbours resemble each other
 HASHED_FIRST = np.uint64(0x9E3779B97F4A7C15)  # odd, so that inputs and targets change places with another hash
+LEAST = 1e-300  # that is divided by
+COLUMNS_OF_SERIES = 64  # at most, that are asked for how long its rows resemble each other
 MOST_SEED = 2**32 - 1  # that scikit-learn takes
 
 
@@ -54,6 +57,29 @@ def stretches(held: NDArray[np.bool_]) -> NDArray[np.int64]:
         count = int(side.sum())
         number[side] = first + np.arange(count) * STRETCHES // max(count, 1)
     return number
+
+
+def memory_of(series: NDArray[np.float64]) -> int:
+    """Lag from which the rows of a series resemble each other no longer, in its slowest column; 0 where none does.
+
+        least l with  rho(l) < 1/e,   rho(l) = (1 / (n - l)) sum_t z_t z_{t+l},   z standardised;   n if there is none
+
+    Of many columns so many spread over them are looked at.
+    """
+    rows = series.reshape(len(series), -1)
+    columns = np.unique(np.linspace(0, rows.shape[1] - 1, min(rows.shape[1], COLUMNS_OF_SERIES)).astype(np.int64))
+    longest, n = 0, len(rows)
+    for column in columns:
+        z = np.asarray(rows[:, column], dtype=np.float64)
+        z = z / max(float(np.abs(z).max()), LEAST)  # squares of large numbers overflow
+        z = z - z.mean()
+        if not (spread := float(z.std())) > 0:
+            continue
+        z, overlap = z / spread, np.arange(n, 0, -1)
+        rho = scipy.signal.correlate(z, z, mode="full", method="fft")[n - 1 :] / overlap
+        apart = np.flatnonzero(rho < np.exp(-1.0))
+        longest = max(longest, int(apart[0]) if len(apart) else n)
+    return longest
 
 
 def copies(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.int64] | None:
