@@ -22,7 +22,7 @@ from isthmus.training.sharded.row_step import step_within
 from isthmus.training.sharded.team import Team
 from isthmus.training.solvers.schedule import Schedule, check_steps_move, default_schedule, on_all_rows
 from isthmus.training.solvers.solver import Solver
-from isthmus.training.steps.memory_step import check_trainable
+from isthmus.training.steps.memory_step import check_repeatable, check_trainable, left_in_place
 
 
 def fit(  # noqa: PLR0913 - the arguments are a public contract
@@ -45,7 +45,8 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
         data_loss = sum_i w_i loss(f(x_i), y_i)   (w_i = 1/n unless given),   squared error: loss(f, y) = |f - y|^2
 
     Args:
-        network: any module; `FullyConnected` has a step written by hand. Its parameters are changed, but those with
+        network: any module, in the mode (train, eval) in which it is; `FullyConnected` has a step written by hand. Its
+            parameters are changed in place, but those with
             `requires_grad=False`: then autograd takes the gradient, and moves and rank trials are left out.
         x: inputs (n, d_in), converted to the network's precision and device.
         y: targets (n, d_out), or class numbers (n,) for cross-entropy.
@@ -68,7 +69,8 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
 
     Raises:
         TypeError: no network, or one of TorchScript.
-        DataError: x or y is no array of numbers, or holds some that are not finite; nothing to train.
+        DataError: x or y is no array of numbers, or holds some that are not finite; nothing to train; a module that
+            gives something else each time it is called.
         ShapeError: x and y of different length, or not matching the network.
         ValueError: ridge < 0, an unknown loss, weights that are negative or not finite, adaptive steps that no solver
             moves, a solver of leaky networks for one that is frozen in part, a device that torch does not see.
@@ -86,8 +88,9 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
     if seed is not None:
         _reseed(network, seed_argument(seed, "fit(seed=...)"))
     place = device_argument(device, f"fit(device={str(device)!r})") or usual_device()
-    with lying_on(network, place), torch.no_grad():
+    with left_in_place(network), lying_on(network, place), torch.no_grad():
         inputs, data = checked_data(network, x, y, kind, sample_weight)
+        check_repeatable(network, inputs, "fit(network, x, y)")
         schedule = solver if isinstance(solver, tuple) else (solver,) if solver else None
         chosen = schedule or default_schedule(
             network, evaluations=limits.evaluations, ridge=ridge, rows=len(inputs), memory=limits.memory

@@ -72,4 +72,5 @@ def identify(digest: Digest, x: Tensor, data: DataLoss) -> None:
     """Add samples, targets and weights to a digest."""
     for tensor in (x, data.y, data.weight):
         if tensor is not None:
-            digest.update(f"{tuple(tensor.shape)}".encode() + tensor.detach().cpu().contiguous().numpy().tobytes())
+            flat = tensor.detach().cpu().contiguous().reshape(-1)  # numpy has no bfloat16
+            digest.update(f"{tuple(tensor.shape)}".encode() + flat.view(torch.uint8).numpy().tobytes())

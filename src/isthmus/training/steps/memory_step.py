@@ -5,7 +5,8 @@ The steps themselves: `connected_step`, `leaky_step`, `step`. Rows in runs or in
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 import torch
@@ -96,6 +97,42 @@ def check_trainable(network: nn.Module, call: str) -> None:
         raise DataError(
             f"{call}: all parameters of the network are frozen (requires_grad=False); there is nothing to train. Thaw "
             "those that are to be trained with requires_grad_(True)."
+        )
+
+
+@contextmanager
+def left_in_place(network: nn.Module) -> Generator[None]:
+    """A module that is not ours has its own storages and gradients again after the block, with what was learnt in them.
+
+    What shares its weights (another process, a tensor kept beside) follows, and a later `backward` adds to nothing of
+    ours.
+    """
+    before = [] if isinstance(network, Network) else [(p, p.data, p.grad) for p in network.parameters()]
+    try:
+        yield
+    finally:
+        for parameter, own, gradient in before:
+            if parameter.data is not own:
+                own.copy_(parameter.data)
+                parameter.data = own
+            parameter.grad = gradient
+
+
+def check_repeatable(network: nn.Module, x: Tensor, call: str) -> None:
+    """Refuse a module that gives something else each time, which has no minimum to be trained to.
+
+    Raises:
+        DataError: it does.
+    """
+    if isinstance(network, Network):
+        return
+    tried = copy.deepcopy(network)  # a row through the network itself would count in its running averages
+    with torch.random.fork_rng(devices=[x.device] if x.is_cuda else []):
+        first, second = (tried(x[:ROWS_AT_ONCE]) for _ in range(2))
+    if isinstance(first, Tensor) and not torch.equal(first.nan_to_num(), second.nan_to_num()):
+        raise DataError(
+            f"{call}: the module gives something else each time it is called, as dropout does while it trains; that "
+            "has no minimum. Call network.eval() first."
         )
 
 
