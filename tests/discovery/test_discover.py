@@ -65,6 +65,8 @@ def test_a_linear_table_is_answered_at_once(noise: float) -> None:
     np.testing.assert_allclose(linear.predict(new), regressed(new), rtol=0, atol=1e-6)  # data are float32 in a search
     lost = np.square((y - linear.predict(x))[held] / scale).mean()  # of columns of variance 1
     np.testing.assert_allclose(linear.heldout_error, lost, rtol=1e-6, atol=1e-13)
+    known = np.square((y - linear.predict(x))[~held] / scale).mean()
+    np.testing.assert_allclose(linear.readings["train_error"], known, rtol=1e-6, atol=1e-13)  # of the same map
 
 
 @pytest.mark.slow

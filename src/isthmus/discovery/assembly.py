@@ -17,6 +17,7 @@ from isthmus.discovery.data.checking import CheckedData
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.data.scaling import shifted
+from isthmus.discovery.evidence.baseline import linear_network
 from isthmus.discovery.evidence.certificates import certified_interval
 from isthmus.discovery.evidence.interpretation import by_error_saved
 from isthmus.discovery.evidence.leftovers import leftover
@@ -242,7 +243,8 @@ def _runs_table(findings: Findings) -> xr.Dataset:
 
 def _readings(findings: Findings, rank: int) -> dict[str, float | int | None]:
     r, errors = findings.readings, findings.errors
-    here = errors[min(rank, len(errors) - 1)]
+    here, problem = errors[min(rank, len(errors) - 1)], findings.family.problem
+    known = problem.train_error(linear_network(problem, rank)) if findings.linear else r.train_error.get(rank)
     return {
         "ridge": r.ridge,
         "objective_rank": r.objective.rank,
@@ -252,7 +254,7 @@ def _readings(findings: Findings, rank: int) -> dict[str, float | int | None]:
         "scree_margin": r.scree.sharpness,
         "jacobian_rank": r.jacobian_rank,
         "heldout_error": here,
-        "train_error": r.train_error.get(rank),
+        "train_error": known,
         "rows": r.rows,
         "linear_rank": linear_rank_for(here, r.linear_error),
         "one_fewer": error_ratio(errors, rank),
