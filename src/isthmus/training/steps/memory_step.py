@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from isthmus.errors import DataError
 from isthmus.networks import LeakyResNet
 from isthmus.networks.network import Network, penalty_of
+from isthmus.theory.undisturbed import chance_kept
 from isthmus.training.losses import DataLoss, Digest, identify, is_constant
 from isthmus.training.sharded.coordinates import AllCoordinates, Coordinates
 from isthmus.training.steps.products import Products
@@ -127,7 +128,7 @@ def check_repeatable(network: nn.Module, x: Tensor, call: str) -> None:
     if isinstance(network, Network):
         return
     tried = copy.deepcopy(network)  # a row through the network itself would count in its running averages
-    with torch.random.fork_rng(devices=[x.device] if x.is_cuda else []):
+    with chance_kept(x.device):
         first, second = (tried(x[:ROWS_AT_ONCE]) for _ in range(2))
     if isinstance(first, Tensor) and not torch.equal(first.nan_to_num(), second.nan_to_num()):
         raise DataError(
