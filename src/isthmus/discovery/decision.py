@@ -12,12 +12,14 @@ from isthmus.discovery.choices import (
     AROUND,
     AS_LINEAR,
     AS_READ,
+    BY_LUCK,
     CLEAR_MARGIN,
     FAINT_FOR_EACH,
     FEW_FOR_EACH,
     FEW_ROWS,
     FEW_STARTS,
     FILLED,
+    HARDLY,
     KEPT_FOR_EACH,
     LINEAR_GAIN,
     LOST_FAINT,
@@ -165,7 +167,7 @@ def _weaknesses(readings: Readings, rank: int) -> list[str]:
     most = len(readings.linear_error) - 1 if readings.most is None else readings.most
     if rank >= readings.widest > 1 and rank == readings.objective.rank and readings.widest < most:
         doubts.append(_largest_tried(readings))
-    doubts += _beyond(readings, rank)
+    doubts += [*_beyond(readings, rank), *_by_luck(readings, rank)]
     if is_linear(readings, rank):
         return doubts
     return doubts + unlearnt(readings, rank) + unevenly_lost(readings, rank) + _against_simpler_maps(readings, rank)
@@ -254,6 +256,18 @@ def unevenly_lost(readings: Readings, rank: int) -> list[str]:
     return [
         f"Through {counted(rank, 'dimension')} half of the held-out rows lose less than {100 * median:.0f} % of the "
         "mean: few rows lose most of it, where sheets of the data meet, or where they need more dimensions than others."
+    ]
+
+
+def _by_luck(readings: Readings, rank: int) -> list[str]:
+    """Whether so little more than the constant is predicted that held-out rows may show it by chance."""
+    error = readings.heldout_error[min(rank, len(readings.heldout_error) - 1)]
+    known = readings.beyond_chance.get(rank, math.inf)
+    if rank == 0 or not HARDLY < error < 1 or known >= BY_LUCK:
+        return []
+    return [
+        f"Held-out rows lose {100 * error:.0f} % of what the best constant loses, {max(known, 0.0):.1f} standard "
+        "errors below it: that may be chance. Give more rows."
     ]
 
 

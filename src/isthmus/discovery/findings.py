@@ -50,6 +50,7 @@ class Readings:
         gains: of a linear half, by rank what the best network of more dimensions saves of its held-out error.
         start_ranks: rank of the Jacobian of each start at the chosen ridge and its neighbours.
         medians: of what is autoencoded, by rank the median loss of held-out rows over their mean.
+        beyond_chance: by rank how many standard errors less than the constant loses of held-out rows.
         fills: dimension that the rows fill with their neighbours, where a linear map predicts best; else NaN.
     """
 
@@ -80,6 +81,7 @@ class Readings:
     train_error: Mapping[int, float] = field(default_factory=dict[int, float])
     start_ranks: tuple[int, ...] = ()
     medians: Mapping[int, float] = field(default_factory=dict[int, float])
+    beyond_chance: Mapping[int, float] = field(default_factory=dict[int, float])
     fills: float = math.nan
 
     @property

@@ -306,6 +306,7 @@ class Search:
             fills=near_dimension(problem) if min(linear) < min(errors) else math.nan,
             gains=self._gains(held, ridge, beside),
             medians=self._medians(held),
+            beyond_chance=held.beyond_chance() if scree else {},
         )
 
     def _gains(self, held: HeldOutCurve, ridge: float, beside: Sequence[Minimum]) -> Mapping[int, Gain]:

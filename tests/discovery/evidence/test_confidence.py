@@ -106,3 +106,18 @@ def test_the_median_tells_loss_on_few_rows_from_noise_on_all(monkeypatch: pytest
     found = curve.medians()
     assert found == pytest.approx({0: 0.455, 1: 0.694, 2: 0.01 / 0.109}, rel=0.05)
     assert found[2] < UNEVEN < found[0]
+
+
+def test_how_far_beyond_chance_is_counted_in_paired_standard_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    constant = rng.exponential(size=400)
+    table = np.stack([constant, constant - 0.05 + 0.3 * rng.normal(size=400), constant])
+    monkeypatch.setattr(HeldOutCurve, "row_losses", lambda _: table)
+    family: Any = SimpleNamespace(problem=SimpleNamespace(weight_held=None, together_held=None))
+    found = HeldOutCurve(family=family, halves={1: minimum(), 2: minimum()}).beyond_chance()
+    off = table[0] - table[1]
+    assert found == {0: 0.0, 1: pytest.approx(off.mean() / (off.std() / 20)), 2: 0.0}
+    assert off.mean() / (constant.std() / 20) < 0.5 * found[1], "what is hard about a row is no noise of the difference"
+    family.problem.together_held = np.arange(400) // 40
+    grouped = HeldOutCurve(family=family, halves={1: minimum(), 2: minimum()}).beyond_chance()
+    assert grouped[1] <= found[1]

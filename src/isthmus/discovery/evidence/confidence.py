@@ -27,6 +27,7 @@ from isthmus.theory.curve_readings import (
     gain_beyond,
     plateau_reading,
     scree_reading,
+    standard_error,
     with_gaps_filled,
 )
 
@@ -175,6 +176,15 @@ class HeldOutCurve:
             rank: weighted_median(row, share) / max(float(np.average(row, weights=share)), 1e-300)
             for rank, row in zip(self._ranks(), losses, strict=True)
         }
+
+    def beyond_chance(self) -> dict[int, float]:
+        """By rank, how many standard errors less than the constant the halves lose of held-out rows; 0 if none is."""
+        losses, weight = self.row_losses(), self._weight
+        share = np.full(losses.shape[1], 1.0 / losses.shape[1]) if weight is None else weight
+        saved = losses[0] - losses
+        error = standard_error(saved, share, self.family.problem.together_held)
+        known = (saved @ share) / np.where(error > 0, error, np.inf)
+        return dict(zip(self._ranks(), known.tolist(), strict=True))
 
     def share(self, rank: int) -> float:
         """Share of resampled held-out rows that read this rank."""
