@@ -6,7 +6,6 @@ The readings: `theory.leaky` and `diagnostics`. The rank of a task from data alo
 import copy
 import math
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ from isthmus.diagnostics import leaky_diagnosis
 from isthmus.errors import NumericalWarning
 from isthmus.networks import LeakyResNet, walk
 from isthmus.networks.devices import device_of
+from isthmus.processes.shared_state import silenced
 from isthmus.theory.inputs import Real, check_positive
 from isthmus.training import Limits, fit
 from isthmus.training.solvers.adaptive_steps import read_at
@@ -141,8 +141,7 @@ def _check_range(first: float, most: Real, factor: Real) -> None:
 
 
 def _energies(network: LeakyResNet, x: Tensor, y: Tensor, ridge: float) -> xr.Dataset:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NumericalWarning)  # the stationarity stands in the table
+    with silenced(NumericalWarning):  # the stationarity stands in the table
         return leaky_diagnosis(network, x, y, ridge=ridge)
 
 
