@@ -166,7 +166,7 @@ def narrow_places(
     if not plan.places:
         return None
     chosen = min(samples.num, MOST_ROWS)
-    rows = torch.linspace(0, samples.num - 1, chosen).long()
+    rows = torch.linspace(0, samples.num - 1, chosen, dtype=torch.float32).long()
     rows = rows[torch.randperm(chosen, generator=torch.Generator().manual_seed(0))]
     trial = _Trial(session, samples, rows[: plan.judges].split(plan.judged))
     spectra = trial.leaving(plan.places, rows[plan.judges : plan.judges + plan.rows].split(plan.batch))

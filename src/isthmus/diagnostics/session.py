@@ -169,7 +169,7 @@ class DiagnosisSession:
 
     def derivatives(self, num_points: int, size: int) -> Derivatives:
         """Derivatives at points spread evenly over the data."""
-        rows = torch.linspace(0, self.samples.num - 1, num_points).long()
+        rows = torch.linspace(0, self.samples.num - 1, num_points, dtype=torch.float32).long()
         if self._in_closed_form is not None:
             points = self.samples.at(rows, torch.float64, self.exact.device)
             with torch.no_grad():

@@ -121,7 +121,9 @@ def add_stream_columns(
     if not blocks:
         return
     rows = [max(block.layers) for block in blocks]
-    few = torch.linspace(0, session.samples.num - 1, min(COST_SAMPLES, batch, session.samples.num)).long()
+    few = torch.linspace(
+        0, session.samples.num - 1, min(COST_SAMPLES, batch, session.samples.num), dtype=torch.float32
+    ).long()
     costs = stream_costs(session.exact, session.samples.at(few, session.exact.dtype, session.exact.device), blocks)
     columns: dict[str, Sequence[float]] = {
         "cost_of_identity": costs.cost_of_identity,

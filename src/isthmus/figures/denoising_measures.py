@@ -55,7 +55,7 @@ def _trained(case: RankOneStart, checkpoint: Path, hear: Hear) -> xr.Dataset:
     assert made.latent is not None
     x = torch.from_numpy(made.x)
     along = torch.from_numpy(made.latent)[:, 0].argsort()
-    knots = x[along[torch.linspace(0, len(x) - 1, KNOTS).round().long()]]
+    knots = x[along[torch.linspace(0, len(x) - 1, KNOTS, dtype=torch.float32).round().long()]]
     network = widened(rank_one_interpolator(knots, knots, depth=case.depth).network, case.width, noise=ADDED)
     result = fit(
         network, x, x, ridge=case.ridge, solver=LBFGS(case.evaluations), checkpoint=checkpoint, callback=hear

@@ -49,7 +49,7 @@ def _of_outputs(network: nn.Module, start: Prepared, _ridge: float) -> tuple[Num
 
 
 def _slopes(network: nn.Module, x: Tensor) -> Tensor:
-    points = torch.linspace(0, len(x) - 1, min(POINTS, len(x))).long()
+    points = torch.linspace(0, len(x) - 1, min(POINTS, len(x)), dtype=torch.float32).long()
     return output_jacobians(network, x[points])
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks.arguments import check_finite, check_ridge, module_argument, seed_argument, tensor_argument
-from isthmus.networks.devices import device_argument, lying_on, usual_device
+from isthmus.networks.devices import device_argument, lying_on, made_on_cpu, usual_device
 from isthmus.networks.network import Network
 from isthmus.tasks.arrays import counted
 from isthmus.training.fit_checkpoint import CheckpointFile
@@ -23,6 +23,7 @@ from isthmus.training.solvers.schedule import Schedule, check_steps_move, defaul
 from isthmus.training.solvers.solver import Solver
 
 
+@made_on_cpu
 def fit(  # noqa: PLR0913 - the arguments are a public contract
     network: nn.Module,
     x: ArrayLike | Tensor,

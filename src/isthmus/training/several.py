@@ -17,6 +17,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
+from isthmus.networks.devices import made_on_cpu
 from isthmus.training.culling import Culling, Race
 from isthmus.training.fit import fit
 from isthmus.training.fit_result import FitResult
@@ -40,6 +41,7 @@ class Starts:
     best: int
 
 
+@made_on_cpu
 def fit_several(
     networks: Sequence[nn.Module],
     x: ArrayLike | Tensor,

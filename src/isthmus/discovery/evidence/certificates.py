@@ -49,7 +49,7 @@ def certified_interval(
         The interval, with the certificates as plain numbers in its evidence; `isthmus verify` checks them.
     """
     encoder, decoder = halves
-    chosen = torch.linspace(0, len(problem.x) - 1, min(POINTS, len(problem.x))).long()
+    chosen = torch.linspace(0, len(problem.x) - 1, min(POINTS, len(problem.x)), dtype=torch.float32).long()
     points = problem.inputs.restore(problem.x[chosen].double().numpy())
     slopes = Slopes(
         *_standardised(halves, torch.from_numpy(points), problem),

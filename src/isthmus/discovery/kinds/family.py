@@ -295,7 +295,7 @@ class Family(ABC, Generic[N]):
 
 def spread_jacobians(network: FullyConnected, x: Tensor) -> Tensor:
     """The network's Jacobians at spread data points, in float64, up to orthonormal maps of many inputs and outputs."""
-    points = x[torch.linspace(0, len(x) - 1, min(JACOBIAN_POINTS, len(x))).long()]
+    points = x[torch.linspace(0, len(x) - 1, min(JACOBIAN_POINTS, len(x)), dtype=torch.float32).long()]
     exact = network.rewritten(*network.written_layers()).double()
     return reduced_jacobians(exact, points.double()).values
 
