@@ -111,3 +111,19 @@ def test_a_strangers_module_elsewhere_keeps_the_default_device() -> None:
     with torch.device("meta"):
         assert usual(nn.Linear(1, 1)) == "meta"
         assert usual(nn.Linear(1, 1, device="cpu")) == usual(network()) == "cpu"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_diagnosis_within_inference_mode_has_its_derivatives(dtype: torch.dtype) -> None:
+    def module() -> tuple[nn.Module, torch.Tensor]:
+        return FullyConnected(4, 2, width=8, depth=3, seed=0, dtype=dtype), torch.from_numpy(X).to(dtype)
+
+    usual, given = diagnose(*module()), module()
+    with torch.inference_mode():
+        made_there = module()
+        for net, x in (given, made_there, (chain(made_there[0]), made_there[1].clone())):  # pyright: ignore[reportArgumentType]
+            found = diagnose(net, x)
+            assert found.warnings == usual.warnings
+            slopes = [d.layers["jacobian_singular_values"].values for d in (found, usual)]
+            np.testing.assert_allclose(*slopes, rtol=1e-6, atol=1e-9)
+        assert torch.is_inference_mode_enabled()

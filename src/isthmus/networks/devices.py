@@ -80,6 +80,19 @@ def made_on_cpu(call: Callable[P, R]) -> Callable[P, R]:
     return called
 
 
+def with_gradients(call: Callable[P, R]) -> Callable[P, R]:
+    """A function that takes derivatives also where it is called within `torch.inference_mode`."""
+
+    @functools.wraps(call)
+    def called(*arguments: P.args, **named: P.kwargs) -> R:
+        if not torch.is_inference_mode_enabled():
+            return call(*arguments, **named)
+        with torch.inference_mode(False):
+            return call(*arguments, **named)
+
+    return called
+
+
 def _relies_on_it(*given: object) -> bool:
     """Whether one is a stranger's module on another device, which may make tensors where torch makes them."""
     return any(
