@@ -243,3 +243,9 @@ def test_isthmus_does_not_import_scikit_learn() -> None:
     code = "import sys, isthmus; assert not {'sklearn', 'torch'} & set(sys.modules), sorted(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert "BottleneckRegressor" in isthmus.__all__
+
+
+def test_counts_that_are_none_are_refused_by_name() -> None:
+    for name in ("depth", "starts", "evaluations"):
+        with pytest.raises(TypeError, match=f"{name}=2.5: needs a whole number"):
+            BottleneckRegressor(**{name: 2.5}).fit(X, Y)

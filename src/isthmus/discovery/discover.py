@@ -18,7 +18,7 @@ from isthmus.tasks.input_columns import InputColumn
 from isthmus.training import Limits
 from isthmus.training.losses import Loss
 from isthmus.writing.atomic import remove_leftovers
-from isthmus.writing.folder_lock import only_writer
+from isthmus.writing.folder_lock import folder_made, only_writer
 
 
 @made_on_cpu
@@ -144,7 +144,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     folder = request.folder
     if folder is None:
         return request.answered()
-    with only_writer(folder):
+    with folder_made(folder, "discover(out=...)"), only_writer(folder):
         for place in (folder, folder / "work"):
             if place.is_dir():
                 remove_leftovers(place)

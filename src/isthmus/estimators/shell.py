@@ -92,14 +92,14 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             encoder=self.encoder,
             decoder=self.decoder,
             loss=loss,
-            depth=_whole(self.depth),
+            depth=_whole(self.depth, "depth"),
             ridge=None if self.ridge is None else np.ravel(self.ridge).tolist(),
-            starts=_whole(self.starts),
+            starts=_whole(self.starts, "starts"),
             scaling=self.scaling,
             effort=self.effort,
             sample_weight=None if sample_weight is None else np.asarray(sample_weight),  # row for row, as in sklearn
             seed=self._seed(),
-            limits=Limits(seconds=self.max_seconds, evaluations=_whole(self.evaluations)),
+            limits=Limits(seconds=self.max_seconds, evaluations=_whole(self.evaluations, "evaluations")),
             progress=VerboseLines(type(self).__name__) if self.verbose else None,
             workers=_num_threads(self.n_jobs),
             device=self.device,
@@ -137,9 +137,16 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return tags
 
 
-def _whole(number: Any) -> int | None:
-    """Plain Python of an integer, also of one that a search drew with numpy."""
-    return None if number is None else index(number)
+def _whole(number: Any, said: str) -> int | None:
+    """Plain Python of an integer, also of one that a search drew with numpy; `said` names the argument.
+
+    Raises:
+        TypeError: no whole number.
+    """
+    try:
+        return None if number is None else index(number)
+    except TypeError:
+        raise TypeError(f"{said}={str(number)[:40]}: needs a whole number, or None for the default.") from None
 
 
 def _num_threads(n_jobs: Any) -> int:
