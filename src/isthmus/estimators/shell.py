@@ -49,6 +49,7 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         n_jobs: Argument = None,
         verbose: Argument = False,
         device: Argument = None,
+        ordered: Argument = False,
     ) -> None:
         self.encoder = encoder
         self.decoder = decoder
@@ -64,6 +65,7 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.device = device
+        self.ordered = ordered
 
     def transform(self, X: Samples) -> Array:
         """The coordinates of samples (n, rank): centred and decorrelated on the training data, signs fixed.
@@ -79,7 +81,9 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         rows = self._rows(X)
         return self.discovery_.transform(rows).astype(rows.dtype)
 
-    def _discover(self, X: Samples, y: Samples, sample_weight: Samples, *, classes: bool = False) -> Discovery:
+    def _discover(
+        self, X: Samples, y: Samples, sample_weight: Samples, groups: Samples, *, classes: bool = False
+    ) -> Discovery:
         """Run `discover` on checked data and keep the discovery with its rank and its curve."""
         loss = usual_loss(classes=classes) if self.loss is None else loss_argument(self.loss, type(self).__name__)
         if loss.classes != classes:
@@ -98,6 +102,8 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             scaling=self.scaling,
             effort=self.effort,
             sample_weight=None if sample_weight is None else np.asarray(sample_weight),  # row for row, as in sklearn
+            groups=None if groups is None else np.asarray(groups),
+            ordered=self.ordered,
             seed=self._seed(),
             limits=Limits(seconds=self.max_seconds, evaluations=_whole(self.evaluations, "evaluations")),
             progress=VerboseLines(type(self).__name__) if self.verbose else None,
