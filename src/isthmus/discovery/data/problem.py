@@ -99,6 +99,18 @@ class Problem:
         together = None if self.together is None else self.together[rows.numpy()]
         return replace(self, x=self.x[rows], y=self.y[rows], weight=weight, rows=numbers, together=together)
 
+    def of_rows(self, held: NDArray[np.bool_], *, together: Numbers | None, numbers: Numbers | None) -> "Problem":
+        """The same of rows that have other numbers, or that resemble each other.
+
+        Args:
+            held: which of all rows are held out.
+            together: a number of each row, the same for rows that resemble each other.
+            numbers: of each row, in the user's data; None: as they stand.
+        """
+        rows = self.rows if numbers is None else tuple(numbers[~held].tolist())
+        train, others = (None, None) if together is None else (together[~held], together[held])
+        return replace(self, rows=rows, together=train, together_held=others)
+
     def with_held(self, x: Array, y: Array, weight: Array | None) -> "Problem":
         """The same with other held-out rows, given in the user's units."""
         # targets that are not standardised are at most divided by what outputs are short of, see `Loss.reduced`
@@ -183,8 +195,6 @@ def pose(  # noqa: PLR0913
     inputs: Standardiser,
     targets: Standardiser | None,
     weight: Array | None = None,
-    together: Numbers | None = None,
-    numbers: Numbers | None = None,
 ) -> Problem:
     """Standardise and split; y is class numbers (n,) where the loss takes classes, else (n, d_out) in the user's units.
 
@@ -198,8 +208,6 @@ def pose(  # noqa: PLR0913
         inputs: see `Problem`.
         targets: see `Problem`.
         weight: of each row.
-        together: a number of each row, the same for rows that resemble each other.
-        numbers: of each row, in the user's data; None: as they stand.
     """
     z = torch.from_numpy(inputs.apply(x)).float()
     values, shift = loss.reduced(y, weight) if targets is None else (targets.apply(y), 0.0)
@@ -209,7 +217,6 @@ def pose(  # noqa: PLR0913
     x_train, y_train, x_held, y_held = (p.contiguous() for p in parts)
     same = y is x
     weights = (None, None) if weight is None else (_shares(weight[~held]), _shares(weight[held]))
-    rows = np.arange(len(held)) if numbers is None else numbers
     return Problem(
         x_train,
         y_train,
@@ -222,10 +229,9 @@ def pose(  # noqa: PLR0913
         loss.unit(values, weight),
         same,
         *weights,
-        tuple(rows[~held].tolist()),
+        tuple(np.flatnonzero(~held).tolist()),
         shift,
         None if weight is None else float(weight[~held].sum() / weight.sum()),
-        *((None, None) if together is None else (together[~held], together[held])),
     )
 
 

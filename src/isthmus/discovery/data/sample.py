@@ -120,10 +120,10 @@ class Sample:
             told = targets_among_inputs(data.x, data.y, (data.input_names, data.target_names))
             if told and settings.rank_kind is INDEX:  # else to pass an input on is a task like others
                 warnings.warn(told, DataWarning, stacklevel=outside())
-        return pose(
-            data.x, data.y, self.held, loss=data.loss, inputs=inputs, targets=targets, weight=data.weight,
-            together=self.together, numbers=data.numbers,
+        problem = pose(
+            data.x, data.y, self.held, loss=data.loss, inputs=inputs, targets=targets, weight=data.weight
         )  # fmt: skip
+        return problem.of_rows(self.held, together=self.together, numbers=data.numbers)
 
     def posed_again(self, settings: Settings) -> Problem | None:
         """The same without a word on constant columns, which was said when the data were posed first."""
