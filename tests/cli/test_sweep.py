@@ -48,7 +48,9 @@ def test_status(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["sweep", "status", str(finished)]) == 0
         assert capsys.readouterr().out == f"{finished}: 4 done; a sweep is at work\n"
     assert run(["sweep", "status", str(finished), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["command"] == "sweep status"
+    told = json.loads(capsys.readouterr().out)
+    counts = {"done": 4, "running": 0, "waiting": 0, "failed": 0}
+    assert told == {"command": "sweep status", "exit_code": 0, "at_work": False, "failures": [], **counts}
 
 
 def test_nothing_is_left_beside_the_index(finished: Path) -> None:

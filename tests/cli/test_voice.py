@@ -224,3 +224,28 @@ def test_a_switch_may_be_thrown_twice(capsys: pytest.CaptureFixture[str]) -> Non
     code, _out, err = said(capsys, "verify", "nowhere", "-q", "-q")
     assert code == 2
     assert "given 2 times" not in err
+
+
+@pytest.mark.parametrize("is_json", [True, False])
+def test_what_was_interrupted_prints_no_object(
+    is_json: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A discovery, and a sweep, whose sentence then goes to stderr."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    table = write_table(tmp_path / "t.csv", ["a", "b", "y"], np.random.default_rng(0).normal(size=(60, 3)))
+    monkeypatch.setattr("isthmus.cli.discover_run._search", interrupted)
+    monkeypatch.setattr("isthmus.sweeps.sweeping.run_plan", interrupted)
+    plan = tmp_path / "plan.toml"
+    plan.write_text((Path(__file__).parents[2] / "examples" / "depth_sweep.toml").read_text())
+    asked = [
+        ["discover", table, "--target", "y", "--out", tmp_path / "run", *QUICK],
+        ["sweep", "run", plan, "--out", tmp_path / "sweep"],
+    ]
+    for words in asked:
+        code, out, err = said(capsys, *words, *(["--json"] if is_json else []))
+        assert code == 130
+        assert "interrupted" in (err if is_json else out + err)
+        assert out == "" or not is_json

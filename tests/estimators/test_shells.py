@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -243,3 +244,46 @@ def test_isthmus_does_not_import_scikit_learn() -> None:
     code = "import sys, isthmus; assert not {'sklearn', 'torch'} & set(sys.modules), sorted(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert "BottleneckRegressor" in isthmus.__all__
+
+
+def test_counts_that_are_none_are_refused_by_name() -> None:
+    for name in ("depth", "starts", "evaluations"):
+        with pytest.raises(TypeError, match=f"{name}=2.5: needs a whole number"):
+            BottleneckRegressor(**{name: 2.5}).fit(X, Y)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_groups_and_the_order_of_samples_reach_the_search(kind: type[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: dict[str, Any] = {}
+
+    class Heard(Exception):
+        """Nothing is searched."""
+
+    def asked(*_: object, **arguments: object) -> None:
+        heard.update(arguments)
+        raise Heard
+
+    monkeypatch.setattr("isthmus.estimators.shell.discover", asked)
+    labels = np.arange(len(X)) // 4
+    copied: Any = clone(kind(ordered=True))
+    with pytest.raises(Heard):
+        copied.fit(X, TARGETS[kind], groups=labels.tolist())
+    assert heard["ordered"] is True
+    np.testing.assert_array_equal(heard["groups"], labels)
+    with pytest.raises(Heard):
+        kind().fit(X, TARGETS[kind])
+    assert (heard["ordered"], heard["groups"]) == (False, None)
+
+
+def test_scikit_learn_routes_groups_to_the_fit() -> None:
+    class Heard(BottleneckRegressor):
+        """Notes its groups."""
+
+        def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "Heard":
+            self.heard_ = groups
+            return self
+
+    labels = np.arange(len(X)) // 4
+    with config_context(enable_metadata_routing=True):
+        routed: Any = make_pipeline(StandardScaler(), Heard().set_fit_request(groups=True)).fit(X, Y, groups=labels)
+    np.testing.assert_array_equal(routed[-1].heard_, labels)

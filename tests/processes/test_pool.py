@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import isthmus
 from isthmus.processes.pool import MOST_DEATHS, Processes
 
 
@@ -77,3 +78,35 @@ def test_workers_end_with_the_process_that_started_them() -> None:
         assert all(map(is_there, others))
         parent.kill()
     assert all(map(gone, others))
+
+
+# begins the nursery and is through before that has imported anything
+IN_A_CHILD = """
+import multiprocessing, sys
+from isthmus.processes.pool import nursery
+
+def work():
+    print(nursery()._process.pid, flush=True)
+
+if __name__ == "__main__":
+    child = multiprocessing.get_context("forkserver").Process(target=work)
+    child.start()
+    child.join()
+    sys.exit(child.exitcode)
+"""
+
+
+def test_a_child_of_multiprocessing_ends_without_a_traceback(tmp_path: Path) -> None:
+    """It runs no functions of atexit, so that the nursery found its door closed when it was ready."""
+    (tmp_path / "script.py").write_text(IN_A_CHILD)
+    environment = os.environ | {"PYTHONPATH": str(Path(isthmus.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(  # until the nursery too has let go of stderr
+        [sys.executable, tmp_path / "script.py"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert gone(int(done.stdout))

@@ -62,7 +62,7 @@ def test_a_column_of_such_a_name_is_a_column(folder: Path) -> None:
     ("options", "words"),
     [
         ({"target": "short.npy"}, "x has 30 rows and y has 29"),
-        ({"target": "odd.npy"}, r"odd\.npy: columns 1, 2 holds a missing value or NaN in rows 1, 2"),
+        ({"target": "odd.npy"}, r"odd\.npy: columns 1, 2 hold a missing value or NaN in rows 1, 2"),
         ({"target": "kinds.csv"}, r"kinds\.csv: target column 'kind' holds text"),
         ({"classes": "y.csv"}, r"y\.csv: has columns 'heat', 'drag', and classes are one"),
         ({"target": "gone.npy"}, "has no column 'gone.npy'"),

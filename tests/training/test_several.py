@@ -104,6 +104,12 @@ def test_a_late_winner_is_kept_and_a_settled_loser_is_not() -> None:
     assert any(marks([0.365] * 5, 0.35, Culling(margin=0.0)))
 
 
+def test_one_network_is_no_two_starts() -> None:
+    network = FullyConnected(3, 2, width=4, depth=2, seed=0)
+    with pytest.raises(ValueError, match="holds one network twice"):
+        fit_several([network, network], torch.ones(4, 3), torch.ones(4, 2), ridge=1e-2)
+
+
 def test_an_error_in_one_start_ends_all_and_is_told() -> None:
     mixed = [*starts()[:2], FullyConnected(5, 2, width=4, depth=3, seed=0, dtype=torch.float64)]
     with pytest.raises(ShapeError, match="the network has 2 outputs"):

@@ -51,6 +51,8 @@ def rows_like(
     def wanted(own: Sequence[str]) -> Sequence[InputColumn]:
         nonlocal in_order
         in_order = set(own) != set(names) and (_are_made_up(own) or (unnamed and not set(names) & set(own)))
+        if in_order and len(own) != len(names) and not (unnamed or _are_made_up(names)):
+            _check_positions(data, len(own), names, columns)  # before cells are read: those of others may hold anything
         if in_order:
             return [InputColumn(name) for name in own]
         return _assumed(data, names, own) if columns is None else columns

@@ -51,7 +51,8 @@ def run_figures(name: str, preset: str, folder: Path, choice: EngineChoice, mnis
             workshop = Workshop(folder, choice, listener=heard_again(listener, stop_again), say=say)
             found = gallery(figures, Preset(preset), workshop, command=command)
     except KeyboardInterrupt:
-        say("interrupted: the state was saved; the same command goes on")
+        text = "isthmus: interrupted: the state was saved; the same command goes on"
+        terminal(stderr=True, always=True).print(text, soft_wrap=True)
         return ExitCode.INTERRUPTED
     except SweepError as error:
         say(str(error))

@@ -31,7 +31,7 @@ from isthmus.cli.run_folder import (
 )
 from isthmus.cli.shard_data import ShardData, read_shard
 from isthmus.cli.terminal import notes, terminal
-from isthmus.cli.voice import tell
+from isthmus.cli.voice import tell, voice
 from isthmus.discovery.files.json_values import plain
 from isthmus.discovery.files.networks import write_network
 from isthmus.discovery.work.progress import Progress, ProgressListener, silent
@@ -150,7 +150,8 @@ def _train(request: FitRequest, folder: Path, shard: ShardData, team: Team, came
                 notes()(f"{str(error).partition(';')[0]}. The fit starts over.")
             result = _fitted(request, shard, team, checkpoint, hear)
     if result.outcome is Outcome.INTERRUPTED:
-        _say(team, f"isthmus: interrupted. Go on with the same command and --resume {shlex.quote(str(folder))}")
+        text = f"isthmus: interrupted. Go on with the same command and --resume {shlex.quote(str(folder))}"
+        _say(team, text, on_stderr=voice().as_json)
         return ExitCode.INTERRUPTED
     assert isinstance(result.network, FullyConnected)
     whole = brought_together(result.network, team)
@@ -258,6 +259,6 @@ def _code(outcome: Outcome, team: Team) -> ExitCode:
     return ExitCode.DONE if converged or team.size > 1 else ExitCode.DOUBTFUL
 
 
-def _say(team: Team, text: str) -> None:
+def _say(team: Team, text: str, *, on_stderr: bool = False) -> None:
     if team.rank == 0:
-        terminal().print(text, soft_wrap=True)
+        terminal(stderr=on_stderr, always=on_stderr).print(text, soft_wrap=True)

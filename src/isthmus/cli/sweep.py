@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from isthmus.cli.shared_options import Workers
 from isthmus.cli.typed import Command
-from isthmus.cli.voice import speaking, tell
+from isthmus.cli.voice import speaking, tell, voice
 from isthmus.cli.workplace import CaFile, Certificate, Device, Key, certificates_of
 
 
@@ -104,7 +104,8 @@ def _carried_out(path: Path, folder: Path, choice: Any, *, retries: int, most_ru
     tell(folder=folder, computed=summary.computed, found=summary.found, failed=list(summary.failed))
     tell(outcome=summary.outcome.name)
     counts = f"{summary.computed} computed, {summary.found} found, {len(summary.failed)} failed"
-    terminal().print(f"{folder}: {counts}. {summary.outcome.value}", soft_wrap=True)
+    is_stopped = summary.outcome is SweepOutcome.INTERRUPTED and voice().as_json  # no object says it then
+    terminal(stderr=is_stopped, always=is_stopped).print(f"{folder}: {counts}. {summary.outcome.value}", soft_wrap=True)
     codes = {SweepOutcome.DONE: ExitCode.DONE, SweepOutcome.INTERRUPTED: ExitCode.INTERRUPTED}
     return codes.get(summary.outcome, ExitCode.DOUBTFUL)
 

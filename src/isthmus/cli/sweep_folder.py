@@ -46,7 +46,8 @@ def print_status(path: Path) -> int:
     rows, driven = rows_of(folder), folder.is_driven()
     counts = {status: sum(row.status is status for row in rows) for status in Status}
     if not driven:  # a driver that was killed cannot say that its runs no longer run
-        counts[Status.WAITING] += counts.pop(Status.RUNNING)
+        counts[Status.WAITING] += counts[Status.RUNNING]
+        counts[Status.RUNNING] = 0
     told = ", ".join(f"{count} {status.value}" for status, count in counts.items() if count)
     _say(f"{path}: {told}; {'a sweep is at work' if driven else 'no sweep is at work'}")
     failed = [row for row in rows if row.status is Status.FAILED]

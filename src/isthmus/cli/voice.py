@@ -81,7 +81,7 @@ def speaking(carry_out: Callable[..., int], *, group: str = "") -> Callable[...,
             logger.setLevel(logging.DEBUG)
         try:
             code = carry_out(**given)
-            if as_json:
+            if as_json and code != ExitCode.INTERRUPTED:  # of which stderr says all
                 content = {"command": f"{group} {carry_out.__name__}".strip(), "exit_code": int(code), **voice().facts}
                 typer.echo(json.dumps(plain_value(content), ensure_ascii=False, allow_nan=False))
             return code

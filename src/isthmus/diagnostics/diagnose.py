@@ -23,7 +23,7 @@ from isthmus.diagnostics.whole_table import fewest_numbers, gaps_in, skipped, un
 from isthmus.diagnostics.with_derivatives import Given, with_derivatives
 from isthmus.errors import DataError
 from isthmus.networks.arguments import module_argument
-from isthmus.networks.devices import device_argument, on_device
+from isthmus.networks.devices import device_argument, made_on_cpu, on_device, with_gradients
 from isthmus.networks.network import penalised
 from isthmus.theory.inputs import Real
 from isthmus.training.limits import Limits, limits_argument
@@ -34,6 +34,8 @@ LEAST_ROWS = 2  # of which a spectrum can be taken
 SMALL_MODULE = 50_000  # parameters below which derivatives are always taken
 
 
+@made_on_cpu
+@with_gradients
 def diagnose(
     module: nn.Module | ExportedProgram,
     x: Inputs | Iterable[object],

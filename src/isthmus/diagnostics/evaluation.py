@@ -1,7 +1,6 @@
 """One evaluation of a module under a listener: by its functions, or for a leaky network by its own layers."""
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +15,7 @@ from isthmus.diagnostics.samples import Samples
 from isthmus.errors import DataError, IsthmusError
 from isthmus.networks import LeakyResNet, walk
 from isthmus.networks.kinds import of_class
+from isthmus.processes.shared_state import silenced
 from isthmus.theory.representation_costs import lifted
 
 
@@ -72,8 +72,8 @@ def _is_finite(output: Tensor) -> bool:
 
 def record(replica: Replica, names: Names, samples: Samples, listener: Listener) -> Tensor:
     """The answer of a module, (n, ...), while a listener hears of every function that runs."""
-    with warnings.catch_warnings(), names.watching(), Recorder(names, listener) as recorder:
-        warnings.simplefilter("ignore")  # what a foreign module says about itself was said when its owner ran it
+    # what a foreign module says about itself was said when its owner ran it
+    with silenced(), names.watching(), Recorder(names, listener) as recorder:
         output = replica(samples)
         recorder.finish()
     return output

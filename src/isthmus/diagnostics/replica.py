@@ -1,6 +1,5 @@
 """The network that is evaluated: a float64 copy in evaluation mode, or the module itself, put back as it was."""
 
-import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from isthmus.errors import DataError
 from isthmus.networks.arguments import answer_of, other_answers
 from isthmus.networks.copies import copied_module
 from isthmus.networks.devices import device_of
+from isthmus.processes.shared_state import silenced
 from isthmus.tasks.arrays import counted
 from isthmus.theory.undisturbed import chance_kept
 
@@ -75,8 +75,7 @@ def float_type_of(module: nn.Module) -> torch.dtype | None:
 def float64_copy(module: nn.Module) -> Replica | None:
     """A float64 copy; None where the module cannot be copied."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch warns about its own copies of exported programs
+        with silenced():  # torch warns about its own copies of exported programs
             twin = copied_module(module)
     except Exception:  # noqa: BLE001 - whatever a foreign __deepcopy__ raises: the module itself is used then
         return None

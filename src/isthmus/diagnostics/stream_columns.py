@@ -5,7 +5,6 @@ weight layer.
 """
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -21,6 +20,7 @@ from isthmus.diagnostics.session import DiagnosisSession
 from isthmus.diagnostics.stream_costs import block_penalty, gate_derivatives, stream_costs
 from isthmus.errors import NumericalWarning
 from isthmus.networks import LeakyResNet, walk
+from isthmus.processes.shared_state import heard
 from isthmus.theory import features, layer_gamma, relaxed_norm
 from isthmus.theory.inputs import Real
 from isthmus.theory.spectra import energy_rank
@@ -52,12 +52,11 @@ def add_leaky_columns(
     if y is None or ridge is None or not network.effective_depth:  # energies are those of a leak
         _put(table, "cost_of_identity", np.array(_identity_costs(network, x)))
         return []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with heard() as told:
         energies = leaky_diagnosis(network, x, y, ridge=ridge)
     for name in _LEAKY:
         _put(table, name, energies[name].values)
-    return [str(w.message) for w in caught if issubclass(w.category, NumericalWarning)]
+    return [text for category, text in told if issubclass(category, NumericalWarning)]
 
 
 def _identity_costs(network: LeakyResNet, x: Tensor) -> list[float]:

@@ -5,8 +5,10 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 
+import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
@@ -66,6 +68,25 @@ class Asked:
     device: torch.device | str | None = None
     columns: Sequence[InputColumn] | None = None
 
+    def _check_plain(self) -> None:
+        """Refuse what is no count, no function and neither True nor False before it is taken for one.
+
+        Raises:
+            ValueError: says which argument. TypeError: `progress` cannot be called.
+        """
+        if self.workers is not None and not (isinstance(self.workers, Integral) and self.workers >= 1):
+            raise ValueError(
+                f"discover(workers={str(self.workers)[:40]}): needs a whole number of at least one, or None for one on "
+                "each core."
+            )
+        for name in ("ranks", "ordered", "control", "depth_path"):
+            if not isinstance(value := getattr(self, name), bool | np.bool_):
+                raise ValueError(f"discover({name}={str(value)[:40]!r}): needs True or False.")
+        if self.progress is not None and not callable(self.progress):
+            raise TypeError(
+                f"discover(progress={str(self.progress)[:40]!r}): needs a function that takes a Progress, or None."
+            )
+
     def request(self, x: object, y: object) -> Request:
         """What is to be done with these data.
 
@@ -74,8 +95,7 @@ class Asked:
             ValueError: an unknown option.
         """
         began, network = time.monotonic(), self.network
-        if self.workers is not None and self.workers < 1:
-            raise ValueError(f"discover(workers={self.workers}): needs at least one, or None for one on each core.")
+        self._check_plain()
         check_row_labels(x, y=y, sample_weight=self.sample_weight, groups=self.groups)
         data = with_powers(checked_data(x, y, self.loss, self.sample_weight, self.columns), self.log, self.units)
         groups, scaling = groups_of_rows(self.groups, self.sample_weight), Scaling(self.scaling)
@@ -95,7 +115,7 @@ class Asked:
                 f"discover(depth_path=True, network={network!r}): a depth path adds linear layers to a fully connected "
                 "network; leave out one of the two."
             )
-        folder = Path(self.out) if self.out is not None else None
+        folder = _folder(self.out)
         if folder is not None and (folder / RESULT).exists():
             raise DataError(
                 f"discover(out={folder}): holds a finished run; load it with isthmus.load, or give another folder."
@@ -109,6 +129,19 @@ class Asked:
             executor=executor_argument(self.executor) or Where.THREADS,
             device=device_argument(self.device, f"discover(device={str(self.device)!r})") or CPU,
         )  # fmt: skip
+
+
+def _folder(out: str | os.PathLike[str] | None) -> Path | None:
+    """The folder of a run.
+
+    Raises:
+        ValueError: an empty name, which would be the folder where Python runs.
+    """
+    if out is None:
+        return None
+    if not os.fspath(out):
+        raise ValueError("discover(out=''): needs the name of a folder, or None to keep nothing. '.' is this folder.")
+    return Path(out)
 
 
 def with_halves(

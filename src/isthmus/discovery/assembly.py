@@ -1,7 +1,6 @@
 """From findings to a `Discovery`: both halves in the user's units, the certified interval, tables, a diagnosis."""
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -30,6 +29,7 @@ from isthmus.discovery.result import Discovery
 from isthmus.errors import NumericalWarning
 from isthmus.networks import FullyConnected, LeakyResNet
 from isthmus.networks.folding import merge_linear_runs
+from isthmus.processes.shared_state import silenced
 from isthmus.theory import RankEstimate, Verdict
 from isthmus.theory.curve_readings import running_minimum
 
@@ -288,8 +288,7 @@ def diagnosed(network: nn.Module, problem: Problem, ridge: float) -> tuple[Diagn
     found = diagnose(network, problem.x, problem.y, ridge=ridge)
     if not network.effective_depth:
         return found, {"identity_rank": _finite(np.nanmin(found.layers["cost_of_identity"].values))}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NumericalWarning)  # the diagnosis says it already, in words
+    with silenced(NumericalWarning):  # the diagnosis says it already, in words
         table = leaky_diagnosis(network, problem.x, problem.y, ridge=ridge)
     Lt = network.effective_depth
     return found, {

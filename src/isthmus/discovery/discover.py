@@ -13,13 +13,15 @@ from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.remedies.remedy import Effort
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.work.progress import ProgressListener
+from isthmus.networks.devices import made_on_cpu
 from isthmus.tasks.input_columns import InputColumn
 from isthmus.training import Limits
 from isthmus.training.losses import Loss
 from isthmus.writing.atomic import remove_leftovers
-from isthmus.writing.folder_lock import only_writer
+from isthmus.writing.folder_lock import folder_made, only_writer
 
 
+@made_on_cpu
 def discover(  # noqa: PLR0913 - the arguments are a public contract
     x: object,
     y: object = None,
@@ -142,7 +144,7 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
     folder = request.folder
     if folder is None:
         return request.answered()
-    with only_writer(folder):
+    with folder_made(folder, "discover(out=...)"), only_writer(folder):
         for place in (folder, folder / "work"):
             if place.is_dir():
                 remove_leftovers(place)

@@ -18,6 +18,7 @@ from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected, walk
 from isthmus.networks.arguments import module_argument
 from isthmus.networks.departures import departure
+from isthmus.networks.devices import made_on_cpu
 from isthmus.networks.residual_rewriting import as_fully_connected, stream_departure
 from isthmus.networks.residual_stream import ResidualStream
 from isthmus.theory.spectra import spectral_gap_rank
@@ -39,6 +40,7 @@ def factorise(
 ) -> Factorisation[nn.Module]: ...  # fmt: skip
 
 
+@made_on_cpu
 def factorise(
     module: nn.Module, x: Samples, rank: int | None = None, *, layer: int | str | None = None,
     heldout: Tensor | None = None,

@@ -36,6 +36,7 @@ from isthmus.discovery.work.runner import Tracker, UnitRunner, check_same_run
 from isthmus.discovery.work.search_memory import Foresight, announce_memory
 from isthmus.errors import DataWarning, outside
 from isthmus.networks.devices import CPU
+from isthmus.processes.shared_state import heard, silenced
 from isthmus.tasks import covariance_surrogate
 from isthmus.tasks.input_columns import recorded
 from isthmus.training.threads import one_thread_each
@@ -84,13 +85,12 @@ class Request:
 
     def answered(self) -> Discovery:
         """The discovery; warnings of constant columns are given and kept in it."""
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with heard() as told:
             for note in self.data.notes():
                 warnings.warn(note, DataWarning, stacklevel=outside())
             problem = self.sample.posed(self.settings)
-        for warning in caught:
-            warnings.warn(str(warning.message), warning.category, stacklevel=outside())
+        for category, text in told:
+            warnings.warn(text, category, stacklevel=outside())
         if problem is None:
             data = self.data
             found = constant_discovery(
@@ -102,7 +102,7 @@ class Request:
                 loss=data.loss,
             )
             return replace(found, settings={**found.settings, "input_columns": recorded(data.columns)})
-        return self._searched(problem, tuple(str(w.message) for w in caught))
+        return self._searched(problem, tuple(text for _, text in told))
 
     def _searched(self, problem: Problem, told: tuple[str, ...]) -> Discovery:
         with one_thread_each():  # between units too, where many small products wait for each other on a busy machine
@@ -204,8 +204,7 @@ class Request:
 
     def _control(self, runner: UnitRunner, *, passes: float) -> Discovery:
         """The same search on the Gaussian surrogate of the same covariance, its doubts worked on as long."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the same columns are constant, which was said already
+        with silenced():  # the same columns are constant, which was said already
             surrogate = self.sample.of_others(_surrogate(self.sample.data))
             problem = surrogate.posed(self.settings)
         assert problem is not None

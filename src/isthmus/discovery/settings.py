@@ -89,7 +89,11 @@ class Settings:
         if not self.starts:
             raise ValueError("discover(starts=0): needs at least one start.")
         if self.linear_layers < 1:
-            raise ValueError(f"discover(depth=...): needs at least one linear middle layer, got {self.linear_layers}.")
+            curved = self.encoder.layers + self.decoder.layers
+            raise ValueError(
+                f"discover(depth={curved + self.linear_layers + 1}): needs at least {curved + 2}, so that there is at "
+                f"least one linear middle layer between {curved} curved ones and the last."
+            )
         if self.stream_layers < 2:
             raise ValueError(f"discover(depth={self.stream_layers}): needs at least 2 residual layers, for a middle.")
         if not 0 < self.heldout < 1:

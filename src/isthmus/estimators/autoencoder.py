@@ -25,19 +25,22 @@ class BottleneckAutoencoder(Bottleneck):
     (True, (25, 2))
     """
 
-    def fit(self, X: Samples, y: Samples = None, sample_weight: Samples = None) -> "BottleneckAutoencoder":
+    def fit(
+        self, X: Samples, y: Samples = None, sample_weight: Samples = None, groups: Samples = None
+    ) -> "BottleneckAutoencoder":
         """Find the dimension of the data and the two halves.
 
         Args:
             X: samples (n, d).
             y: ignored.
             sample_weight: a weight >= 0 for each sample.
+            groups: a label for each sample; those of one group are held out together.
 
         Returns:
             Itself.
         """
         rows = validate_data(self, X, dtype=FLOATS, ensure_min_samples=2)
-        self.n_components_: int = self._discover(rows, None, sample_weight).rank
+        self.n_components_: int = self._discover(rows, None, sample_weight, groups).rank
         return self
 
     def inverse_transform(self, X: Samples) -> Array:

@@ -28,13 +28,16 @@ class BottleneckClassifier(ClassifierMixin, Bottleneck):
     (60, 2)
     """
 
-    def fit(self, X: Samples, y: Samples, sample_weight: Samples = None) -> "BottleneckClassifier":
+    def fit(
+        self, X: Samples, y: Samples, sample_weight: Samples = None, groups: Samples = None
+    ) -> "BottleneckClassifier":
         """Find the rank and the two halves.
 
         Args:
             X: samples (n, d_in).
             y: labels (n,).
             sample_weight: a weight >= 0 for each sample.
+            groups: a label for each sample; those of one group are held out together.
 
         Returns:
             Itself.
@@ -44,7 +47,7 @@ class BottleneckClassifier(ClassifierMixin, Bottleneck):
         labels = column_or_1d(labels, warn=True)
         weights = checked_weights(sample_weight, len(labels))
         self.classes_: NDArray[Any] = np.unique(labels if weights is None else labels[weights > 0])
-        self._discover(rows, labels, weights, classes=True)
+        self._discover(rows, labels, weights, groups, classes=True)
         return self
 
     def predict_proba(self, X: Samples) -> Array:

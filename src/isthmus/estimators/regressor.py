@@ -31,6 +31,7 @@ class BottleneckRegressor(RegressorMixin, Bottleneck):
         n_jobs: threads that train side by side, as in scikit-learn: None is 1, -1 all cores.
         verbose: write a line on standard error for each tenth of the work.
         device: where networks are trained: None or "cpu", "cuda", or "auto" for a GPU where there is one.
+        ordered: whether samples are a time series, of which whole stretches are held out.
 
     Attributes:
         rank_: number of coordinates.
@@ -42,13 +43,16 @@ class BottleneckRegressor(RegressorMixin, Bottleneck):
     True
     """
 
-    def fit(self, X: Samples, y: Samples, sample_weight: Samples = None) -> "BottleneckRegressor":
+    def fit(
+        self, X: Samples, y: Samples, sample_weight: Samples = None, groups: Samples = None
+    ) -> "BottleneckRegressor":
         """Find the rank and the two halves.
 
         Args:
             X: samples (n, d_in).
             y: targets (n,) or (n, d_out).
             sample_weight: a weight >= 0 for each sample.
+            groups: a label for each sample; those of one group are held out together.
 
         Returns:
             Itself.
@@ -56,7 +60,7 @@ class BottleneckRegressor(RegressorMixin, Bottleneck):
         rows, targets = validate_data(self, X, y, dtype=FLOATS, multi_output=True, y_numeric=True, ensure_min_samples=2)
         values, names = np.asarray(targets), getattr(y, "columns", None)
         self._is_single_ = values.ndim == 1
-        self._discover(rows, values if names is None else pd.DataFrame(values, columns=names), sample_weight)
+        self._discover(rows, values if names is None else pd.DataFrame(values, columns=names), sample_weight, groups)
         return self
 
     def predict(self, X: Samples) -> Array:

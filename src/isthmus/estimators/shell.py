@@ -49,6 +49,7 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         n_jobs: Argument = None,
         verbose: Argument = False,
         device: Argument = None,
+        ordered: Argument = False,
     ) -> None:
         self.encoder = encoder
         self.decoder = decoder
@@ -64,6 +65,7 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.device = device
+        self.ordered = ordered
 
     def transform(self, X: Samples) -> Array:
         """The coordinates of samples (n, rank): centred and decorrelated on the training data, signs fixed.
@@ -79,7 +81,9 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         rows = self._rows(X)
         return self.discovery_.transform(rows).astype(rows.dtype)
 
-    def _discover(self, X: Samples, y: Samples, sample_weight: Samples, *, classes: bool = False) -> Discovery:
+    def _discover(
+        self, X: Samples, y: Samples, sample_weight: Samples, groups: Samples, *, classes: bool = False
+    ) -> Discovery:
         """Run `discover` on checked data and keep the discovery with its rank and its curve."""
         loss = usual_loss(classes=classes) if self.loss is None else loss_argument(self.loss, type(self).__name__)
         if loss.classes != classes:
@@ -92,14 +96,16 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             encoder=self.encoder,
             decoder=self.decoder,
             loss=loss,
-            depth=_whole(self.depth),
+            depth=_whole(self.depth, "depth"),
             ridge=None if self.ridge is None else np.ravel(self.ridge).tolist(),
-            starts=_whole(self.starts),
+            starts=_whole(self.starts, "starts"),
             scaling=self.scaling,
             effort=self.effort,
             sample_weight=None if sample_weight is None else np.asarray(sample_weight),  # row for row, as in sklearn
+            groups=None if groups is None else np.asarray(groups),
+            ordered=self.ordered,
             seed=self._seed(),
-            limits=Limits(seconds=self.max_seconds, evaluations=_whole(self.evaluations)),
+            limits=Limits(seconds=self.max_seconds, evaluations=_whole(self.evaluations, "evaluations")),
             progress=VerboseLines(type(self).__name__) if self.verbose else None,
             workers=_num_threads(self.n_jobs),
             device=self.device,
@@ -137,9 +143,16 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return tags
 
 
-def _whole(number: Any) -> int | None:
-    """Plain Python of an integer, also of one that a search drew with numpy."""
-    return None if number is None else index(number)
+def _whole(number: Any, said: str) -> int | None:
+    """Plain Python of an integer, also of one that a search drew with numpy; `said` names the argument.
+
+    Raises:
+        TypeError: no whole number.
+    """
+    try:
+        return None if number is None else index(number)
+    except TypeError:
+        raise TypeError(f"{said}={str(number)[:40]}: needs a whole number, or None for the default.") from None
 
 
 def _num_threads(n_jobs: Any) -> int:

@@ -5,10 +5,11 @@ files or handed to a caller lies in the memory of the CPU, so that a machine wit
 """
 
 import copy
-from collections.abc import Generator
+import functools
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import torch
 from torch import nn
@@ -16,6 +17,8 @@ from torch import nn
 from isthmus.theory.home import CPU as CPU
 
 M = TypeVar("M", bound=nn.Module)
+P = ParamSpec("P")
+R = TypeVar("R")
 _usual: ContextVar[torch.device | None] = ContextVar("usual device", default=None)
 
 
@@ -61,6 +64,56 @@ def on_device(module: M, device: torch.device | None) -> M:
     if device is None or device_of(module) == device:
         return module
     return copy.deepcopy(module).to(device)
+
+
+def made_on_cpu(call: Callable[P, R]) -> Callable[P, R]:
+    """A function that makes its tensors on the CPU whatever `torch.set_default_device` says, and draws them there."""
+
+    @functools.wraps(call)
+    def called(*arguments: P.args, **named: P.kwargs) -> R:
+        # a device that is set costs time in every call of torch
+        if torch.get_default_device() == CPU or _relies_on_it(*arguments, *named.values()):
+            return call(*arguments, **named)
+        with CPU:
+            return call(*arguments, **named)
+
+    return called
+
+
+def with_gradients(call: Callable[P, R]) -> Callable[P, R]:
+    """A function that takes derivatives also where it is called within `torch.inference_mode`."""
+
+    @functools.wraps(call)
+    def called(*arguments: P.args, **named: P.kwargs) -> R:
+        if not torch.is_inference_mode_enabled():
+            return call(*arguments, **named)
+        with torch.inference_mode(False):
+            return call(*arguments, **named)
+
+    return called
+
+
+def _relies_on_it(*given: object) -> bool:
+    """Whether one is a stranger's module on another device, which may make tensors where torch makes them."""
+    return any(
+        isinstance(one, nn.Module) and device_of(one) != CPU and not type(one).__module__.startswith("isthmus.")
+        for one in given
+    )
+
+
+def drawn_on_cpu(init: Callable[Concatenate[M, P], None]) -> Callable[Concatenate[M, P], None]:
+    """A module's `__init__` that draws on the CPU, the same for a seed, and puts weights where torch would."""
+
+    @functools.wraps(init)
+    def called(module: M, /, *arguments: P.args, **named: P.kwargs) -> None:
+        if (usual := torch.get_default_device()) == CPU:
+            return init(module, *arguments, **named)
+        with CPU:
+            init(module, *arguments, **named)
+        module.to(usual)
+        return None
+
+    return called
 
 
 @contextmanager

@@ -5,9 +5,10 @@ Nothing else is silenced: a warning about the user's module passes.
 
 import io
 import logging
-import warnings
 from collections.abc import Generator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+
+from isthmus.processes.shared_state import held_in_common, silenced
 
 _MESSAGES = (
     # torch 2.13 copies and compares its own tree specifications through the name that it deprecates
@@ -24,27 +25,33 @@ _LOGGERS = ("torch.fx", "torch.export", "torch._export", "torch.onnx", "onnxscri
 @contextmanager
 def without_deprecations() -> Generator[None]:
     """None of the exporters' own code inside the block."""
-    with warnings.catch_warnings():
+    with ExitStack() as stack:
         for category, message in _MESSAGES:
-            warnings.filterwarnings("ignore", message, category)
+            stack.enter_context(silenced(category, message))
         yield
 
 
 @contextmanager
 def without_export_noise() -> Generator[None]:
     """No deprecations of the exporters' own code, no log lines and no prints inside the block."""
+    with without_deprecations(), _unsaid():
+        yield
+
+
+@held_in_common
+@contextmanager
+def _unsaid() -> Generator[None]:
     loggers = _loggers_with_levels()
     levels = [logger.level for logger in loggers]
-    with without_deprecations():
-        for logger in loggers:
-            logger.setLevel(logging.CRITICAL)
-        try:
-            # a failing export prints the graph it had so far
-            with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-                yield
-        finally:
-            for logger, level in zip(loggers, levels, strict=True):
-                logger.setLevel(level)
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        # a failing export prints the graph it had so far
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def _loggers_with_levels() -> list[logging.Logger]:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from isthmus.errors import ShapeError
 from isthmus.networks.departures import check_as_written
+from isthmus.networks.devices import drawn_on_cpu
 from isthmus.networks.layers import LayerState, activation, check_features
 from isthmus.networks.network import Network
 
@@ -42,6 +43,7 @@ class FullyConnected(Network):
     ((4, 6, 6, 2), torch.Size([5, 2]))
     """
 
+    @drawn_on_cpu
     def __init__(  # noqa: PLR0913 - the arguments are a public contract
         self,
         d_in: int,

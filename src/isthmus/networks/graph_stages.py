@@ -5,8 +5,10 @@ own, anything else (parallel branches, a layer on the shortcut) opaque.
 """
 
 import re
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
 from operator import attrgetter
+from typing import Any
 
 import torch
 from torch import fx, nn
@@ -19,14 +21,36 @@ from isthmus.networks.stage_kinds import NOTHING, ResidualSum, Stage, barrier_re
 
 _CALLS = {"call_module", "call_function", "call_method"}
 _SUMS = {"add", "iadd"}
+_ONE_AT_A_TIME = threading.RLock()  # one that is traced tries its parts first
 
 
 class PatientTracer(fx.Tracer):
-    """Traces like `fx.Tracer`, and takes a submodule whose forward cannot be traced as one call."""
+    """Traces like `fx.Tracer`, and takes a submodule whose forward cannot be traced as one call.
+
+    While torch traces, the calls of all modules of the process come here: those of other threads go their usual way.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.known: dict[int, bool] = {}
+        self.thread = threading.get_ident()
+
+    def trace(self, root: nn.Module | Callable[..., Any], concrete_args: Any = None) -> fx.Graph:
+        """The graph; torch puts back what it found, and of two at once the later one would find the first's."""
+        with _ONE_AT_A_TIME:
+            return super().trace(root, concrete_args)
+
+    def call_module(self, m: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """What a call inside a module becomes."""
+        if self.thread != threading.get_ident():
+            return forward(*args, **kwargs)
+        return super().call_module(m, forward, args, kwargs)
+
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: Any) -> Any:
+        """What a parameter that is asked for becomes."""
+        if self.thread != threading.get_ident():
+            return attr_val
+        return super().getattr(attr, attr_val, parameter_proxy_cache)
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         """Whether the module becomes one call: a layer of torch, one of ours, or one that cannot be traced."""

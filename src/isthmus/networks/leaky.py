@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from isthmus.networks.devices import drawn_on_cpu
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.layers import LayerState, check_features
 from isthmus.networks.leaky_steps import SCHEMES, check_leak, step_sizes
@@ -66,6 +67,7 @@ class LeakyResNet(ResidualStream):
     smoothing: Tensor
     steps: Tensor
 
+    @drawn_on_cpu
     def __init__(  # noqa: PLR0913 - the arguments are a public contract
         self,
         d_in: int,

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from isthmus.errors import ShapeError
+from isthmus.networks.devices import drawn_on_cpu
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.layers import LayerState, check_features
 from isthmus.networks.residual_rewriting import Map, chained, narrowed
@@ -51,6 +52,7 @@ class ResNet(ResidualStream):
     torch.Size([5, 2])
     """
 
+    @drawn_on_cpu
     def __init__(  # noqa: PLR0913 - the arguments are a public contract
         self,
         d_in: int,

@@ -3,6 +3,7 @@
 No data here. Each colour has a light and a dark form; `reports` swaps them in pages that follow the reader's scheme.
 """
 
+import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import cache, wraps
@@ -65,6 +66,9 @@ _RC: dict[str, object] = {
 }
 
 
+_ONE_AT_A_TIME = threading.RLock()  # settings are those of all threads, and matplotlib draws in one
+
+
 @contextmanager
 def own_settings(settings: Mapping[str, object] | None = None) -> Generator[None]:
     """Matplotlib as if there were no matplotlibrc, and some settings of ours, while something is drawn or saved.
@@ -73,7 +77,7 @@ def own_settings(settings: Mapping[str, object] | None = None) -> Generator[None
     pictures would not be the same for everybody. rc_context itself keeps the backend.
     """
     defaults = {name: value for name, value in matplotlib.rcParamsDefault.items() if name != "backend"}
-    with matplotlib.rc_context({**defaults, **(settings or {})}):  # pyright: ignore[reportArgumentType] - stubs list the keys
+    with _ONE_AT_A_TIME, matplotlib.rc_context({**defaults, **(settings or {})}):  # pyright: ignore[reportArgumentType] - stubs list the keys
         yield
 
 

@@ -1,1 +1,1 @@
-"""Processes of Python that this one starts: what they see of the working folder, and an executor of them."""
+"""Processes of Python that this one starts, an executor of them, and what the threads of this one share."""

@@ -10,10 +10,13 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 
+from isthmus.processes.shared_state import held_in_common
+
 _VARIABLE = "PYTHONSAFEPATH"
 SAFE_LINE = f"export {_VARIABLE}=1"  # the same in a job's script
 
 
+@held_in_common
 @contextmanager
 def safe_path() -> Generator[None]:
     """While it lasts, Python that this process starts leaves the working folder out of its path.

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from multiprocessing.util import Finalize
 from typing import Any, TypeVar
 
 import isthmus
@@ -99,6 +100,7 @@ class Nursery:
             )  # fmt: skip
         self._is_ready, self._lock = False, threading.Lock()
         atexit.register(self.close)
+        Finalize(None, self.close, exitpriority=0)  # children of multiprocessing end without atexit
 
     def is_alive(self) -> bool:
         """Whether it is there, and ours: a forked child must not share the processes of its parent."""
@@ -143,7 +145,10 @@ def bring_up(number: int) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system buries them
     isthmus.provided(PRELOADED).load()
     door = socket.socket(fileno=number)
-    door.send(READY)
+    try:
+        door.send(READY)
+    except OSError:  # whoever began this one is through
+        os._exit(0)
     while True:
         word, files, _, _ = socket.recv_fds(door, 1, 1)
         if not word:

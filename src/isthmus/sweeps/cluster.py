@@ -8,7 +8,6 @@ import queue
 import sys
 import time
 import uuid
-import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -18,6 +17,7 @@ from distributed import CancelledError, Client, Future
 from distributed.scheduler import KilledWorker
 
 from isthmus.errors import SweepError
+from isthmus.processes.shared_state import silenced
 from isthmus.sweeps.engine import WorkersLost
 from isthmus.sweeps.on_worker import check_workers, drop_delivered, said, stop_session, topic, work
 from isthmus.sweeps.runs import SweepRun
@@ -177,8 +177,7 @@ class Cluster:
                 future.release()
 
     def _fresh_client(self) -> Client:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # versions are compared by `check`, with words of our own
+        with silenced():  # versions are compared by `check`, with words of our own
             client = self._connect()
         client.subscribe_topic(topic(self._session), self._hear)
         return client

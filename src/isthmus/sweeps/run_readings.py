@@ -4,7 +4,6 @@ The tables: `diagnostics`. How a rank is read off a spectrum: `theory.spectra`. 
 """
 
 import math
-import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +17,7 @@ from isthmus.diagnostics import diagnose, leaky_diagnosis
 from isthmus.discovery.halves import INDEX, MODE, RANK
 from isthmus.networks import FullyConnected, LeakyResNet
 from isthmus.networks.kinds import of_class
+from isthmus.processes.shared_state import heard
 from isthmus.sweeps.run_table import READINGS
 from isthmus.sweeps.setup import Prepared
 from isthmus.theory.spectra import spectral_gap_rank
@@ -91,7 +91,6 @@ def output_jacobians(network: nn.Module, x: Float[Tensor, "n d_in"]) -> Float[Te
 def heard_warnings() -> Generator[list[str]]:
     """A list that holds, after the block, its warnings as sentences, each once; they reach nobody else."""
     sentences: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with heard() as told:
         yield sentences
-    sentences.extend(dict.fromkeys(" ".join(str(w.message).split()) for w in caught))
+    sentences.extend(dict.fromkeys(" ".join(text.split()) for _, text in told))

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from isthmus.errors import DataError, DataWarning, outside
+from isthmus.processes.shared_state import silenced
 from isthmus.tasks.arrays import counted
 from isthmus.tasks.door import through_door
 from isthmus.tasks.memory import check_memory
@@ -175,8 +176,7 @@ def mapped_array(path: Path) -> np.ndarray:
             _, dtype = checked_header(stream, place.stat().st_size, str(place))
         if dtype.kind not in "biuf":
             raise DataError(f"{place}: holds {dtype}, not numbers. Save an array of numbers.")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what numpy thinks of a header of Python 2
+        with silenced():  # what numpy thinks of a header of Python 2
             return np.load(place, mmap_mode="r", allow_pickle=False)
 
     return through_door(path, read, kind=".npy")
@@ -188,8 +188,7 @@ def _read_array(stream: IO[bytes] | zipfile.ZipExtFile, size: int, where: str) -
     # numbers of other types are turned into float64, beside what was read
     check_memory(count * (dtype.itemsize + (8 if dtype != np.float64 else 0)), where)
     stream.seek(0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with silenced():
         return np.asarray(npy_format.read_array(stream, allow_pickle=False))
 
 
@@ -200,8 +199,7 @@ def checked_header(stream: IO[bytes] | zipfile.ZipExtFile, size: int, where: str
         DataError: it says what cannot be, or more than there is.
         ValueError: it is no header, or one of Python objects.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what Python thinks of a damaged header, and numpy of one of Python 2
+    with silenced():  # what Python thinks of a damaged header, and numpy of one of Python 2
         version = npy_format.read_magic(stream)
         if version == (1, 0):
             shape, _, dtype = npy_format.read_array_header_1_0(stream)

@@ -143,13 +143,15 @@ def check_finite(
     places = np.concatenate([of[1] for of in found])
     value = samples[rows[0], places[0]]
     where = listing(sorted({first_row + int(r) + 1 for r in rows}), "row")
-    named = listing([repr(columns[p]) if columns else str(p + 1) for p in sorted(set(places.tolist()))], "column")
+    wrong = sorted(set(places.tolist()))
+    named = listing([repr(columns[p]) if columns else str(p + 1) for p in wrong], "column")
+    named += " holds" if len(wrong) == 1 else " hold"
     if np.isfinite(value):
         raise DataError(
-            f"{name}: {named} holds {value:.3g} in {where}; numbers above {LARGEST:g} overflow. Rescale or remove them."
+            f"{name}: {named} {value:.3g} in {where}; numbers above {LARGEST:g} overflow. Rescale or remove them."
         )
     what = "a missing value or NaN" if np.isnan(value) else "infinity"
-    raise DataError(f"{name}: {named} holds {what} in {where}. Fill in or remove these rows.")
+    raise DataError(f"{name}: {named} {what} in {where}. Fill in or remove these rows.")
 
 
 def listing(items: Iterable[object], noun: str, *, shown: int = 5) -> str:

@@ -5,7 +5,6 @@ is memory for what its head says.
 """
 
 import os
-import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from jaxtyping import Float64
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from isthmus.errors import DataError
+from isthmus.processes.shared_state import held_in_common, raised, silenced
 from isthmus.tasks.door import through_door
 from isthmus.tasks.memory import check_memory
 
@@ -87,9 +87,7 @@ def read_picture(path: Path) -> tuple[Float64[np.ndarray, "height width bands"],
 
 
 def _read(path: Path) -> tuple[np.ndarray, Form]:
-    with warnings.catch_warnings(), _libtiff_silent():
-        warnings.simplefilter("ignore")  # what Pillow thinks of odd tags
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
+    with silenced(), raised(Image.DecompressionBombWarning), _libtiff_silent():  # of odd tags nothing is said
         try:
             opened = Image.open(path, formats=_FORMATS)
         except UnidentifiedImageError:
@@ -109,6 +107,7 @@ def _read(path: Path) -> tuple[np.ndarray, Form]:
     return pixels, form
 
 
+@held_in_common
 @contextmanager
 def _libtiff_silent() -> Generator[None]:
     """Below Python libtiff writes what it thinks of a damaged file, where one line of ours says it."""

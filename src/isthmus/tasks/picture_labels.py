@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from isthmus.errors import DataError, DataWarning, outside
+from isthmus.processes.shared_state import silenced
 from isthmus.tasks.arrays import counted, listing
 from isthmus.tasks.formats import FORMATS, WantedColumns, extension_of, read_content
 from isthmus.tasks.missing import complete_rows
@@ -59,8 +60,7 @@ def _only_table(path: Path) -> Path | None:
 def _joined(pictures: PictureFolder, place: Path, options: TableOptions) -> PictureFolder:
     plain = replace(options, leave_out=(), drop_missing=False, impute=False)
     table = read_content(place, WantedColumns(plain)).table
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what was guessed has been said
+    with silenced():  # what was guessed has been said
         texts = read_content(place, WantedColumns(plain, as_text=list(map(str, table.columns)))).table  # 0001 is no 1
     key, named = _naming_column(pictures, texts, place)
     table = table.drop(columns=[key, *(name for name in options.leave_out if name in table.columns)])

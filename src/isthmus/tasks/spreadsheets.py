@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from isthmus.errors import DataError, DataWarning, outside
+from isthmus.processes.shared_state import silenced
 from isthmus.tasks.arrays import listing
 from isthmus.tasks.door import through_door
 from isthmus.tasks.first_rows import has_header, unit_row, units_in_words
@@ -104,8 +105,8 @@ def _cells(path: Path, *, as_formulas: bool = False) -> tuple[list[str], int, li
         def read_chartsheet(self, sheet: object, rel: object) -> None:
             """Nothing: it holds no cells, and openpyxl stumbles over it."""
 
-    with path.open("rb") as file, warnings.catch_warnings():  # openpyxl leaves its own file open where it fails,
-        warnings.simplefilter("ignore")  # and tells what it leaves out (rules of entry, pictures): no cells
+    # openpyxl leaves its own file open where it fails, and tells what it leaves out (rules, pictures): no cells
+    with path.open("rb") as file, silenced():
         reader = Reader(file, read_only=True, data_only=not as_formulas, keep_links=False)
         reader.read()
         sheets = reader.wb.worksheets

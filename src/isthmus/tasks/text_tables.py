@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from isthmus.errors import DataError, DataWarning, outside
+from isthmus.processes.shared_state import raised
 from isthmus.tasks.arrays import listing
 from isthmus.tasks.cells import CellProblem, as_number, as_numbers
 from isthmus.tasks.csv_cells import as_written, unguarded
@@ -148,8 +149,7 @@ def _check_usual(path: Path, found: str | None, options: TableOptions) -> None:
 def _parsed(lines: TextLines, texts: Mapping[int, type], width: int, decimal: str | None, where: Lines) -> pd.DataFrame:
     """What pandas makes of the lines, with numbers for names."""
     options: Any = {"names": range(width), "dtype": texts or None, **_EXACT}
-    with warnings.catch_warnings(), lines.open() as stream:
-        warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header would be cut
+    with raised(pd.errors.ParserWarning), lines.open() as stream:  # rows longer than the header would be cut
         try:
             return pd.read_csv(
                 stream, sep=lines.separator, header=0 if where.has_header else None, index_col=False,

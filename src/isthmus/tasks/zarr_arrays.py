@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from isthmus.errors import DataError, DataWarning, outside
+from isthmus.processes.shared_state import silenced
 from isthmus.tasks.door import in_one_line
 from isthmus.tasks.mapped import filled_on_disk
 from isthmus.tasks.memory import check_memory
@@ -113,8 +114,7 @@ class ZarrArray:
             if (content := chunk_content(self._folder / key, self._head)) is not None:
                 self._store[key] = self._as_buffer(content)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what zarr thinks of what it is shown
+            with silenced():  # what zarr thinks of what it is shown
                 return np.asarray(self._array[region])
         except (DataError, MemoryError):
             raise

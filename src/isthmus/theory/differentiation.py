@@ -4,7 +4,6 @@ Of networks of ours in closed form: `networks.jacobians`, which calls this for e
 while a stranger's function is called: `undisturbed`.
 """
 
-import warnings
 from collections.abc import Callable, Iterable
 from typing import cast
 
@@ -13,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.errors import ShapeError
+from isthmus.processes.shared_state import silenced
 from isthmus.theory.inputs import check_tensor
 from isthmus.theory.undisturbed import left_as_found
 
@@ -186,8 +186,7 @@ def _forward(function: Function, x: Tensor) -> Tensor:
     for j in range(x[0].numel()):
         tangent = torch.zeros_like(x).flatten(1)
         tangent[:, j] = 1
-        with warnings.catch_warnings():  # torch compiles its own rules for tangents with a call that it deprecates
-            warnings.simplefilter("ignore", DeprecationWarning)
+        with silenced(DeprecationWarning):  # torch compiles its own rules for tangents with a call that it deprecates
             moved = torch.func.jvp(lambda x: function(x.clone()), (x.detach(),), (tangent.reshape(x.shape),))[1]
         columns.append(moved.reshape(len(x), -1))
     return torch.stack(columns, 2).detach()

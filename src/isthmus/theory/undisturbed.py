@@ -7,11 +7,13 @@ import functools
 import inspect
 import random
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import torch
 from torch import nn
+
+from isthmus.processes.shared_state import held_in_common
 
 
 @contextmanager
@@ -21,10 +23,35 @@ def chance_kept(*devices: torch.device) -> Generator[None]:
     Args:
         devices: of which random numbers may be drawn, besides the CPU.
     """
+    cuda = [device for device in devices if device.type == "cuda"]
+    with ExitStack() as stack:
+        for device in [None, *cuda]:  # after blocks of several threads chance is as the first of them found it
+            stack.enter_context(_kept_for_all(device))
+        stack.enter_context(_kept())
+        stack.enter_context(torch.random.fork_rng(devices=cuda))
+        yield
+
+
+@held_in_common
+@contextmanager
+def _kept_for_all(device: torch.device | None) -> Generator[None]:
+    """Chance of one device, or of the CPU and all libraries."""
+    if device is None:
+        with _kept(), torch.random.fork_rng(devices=[]):
+            yield
+    else:
+        state = torch.cuda.get_rng_state(device)
+        try:
+            yield
+        finally:
+            torch.cuda.set_rng_state(state, device)
+
+
+@contextmanager
+def _kept() -> Generator[None]:
     python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002 - foreign modules may draw from it
     try:
-        with torch.random.fork_rng(devices=[device for device in devices if device.type == "cuda"]):
-            yield
+        yield
     finally:
         random.setstate(python)
         np.random.set_state(legacy)  # noqa: NPY002

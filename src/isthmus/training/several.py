@@ -17,6 +17,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
+from isthmus.networks.devices import made_on_cpu
 from isthmus.training.culling import Culling, Race
 from isthmus.training.fit import fit
 from isthmus.training.fit_result import FitResult
@@ -40,6 +41,7 @@ class Starts:
     best: int
 
 
+@made_on_cpu
 def fit_several(
     networks: Sequence[nn.Module],
     x: ArrayLike | Tensor,
@@ -71,11 +73,16 @@ def fit_several(
         arguments: as those of `fit`, but for seed, checkpoint and callback.
 
     Raises:
-        ValueError: no network, culling by an executor, whose workers do not hear of each other, or what `fit` refuses.
+        ValueError: no network or one twice, culling by an executor, whose workers do not hear of each other, or what
+            `fit` refuses.
         ShapeError: as `fit`.
     """
     if not networks:
         raise ValueError("fit_several(networks): needs at least one start, got none. Give one network for each start.")
+    if len({id(network) for network in networks}) < len(networks):
+        raise ValueError(
+            "fit_several(networks): holds one network twice, which two starts would train at once. Give each its own."
+        )
     if executor is not None:
         if culling:
             raise ValueError(

@@ -71,6 +71,27 @@ def only_writer(folder: str | os.PathLike[str], *, name: str = LOCK, keep: bool 
                 made.rmdir()
 
 
+@contextmanager
+def folder_made(folder: Path, said: str) -> Generator[None]:
+    """The folder is there while the block runs; folders that were made here and stay empty go with it.
+
+    Raises:
+        DataError: it is a file, or cannot be made there; `said` is what the caller wrote.
+    """
+    missing = [above for above in (folder, *folder.parents) if not above.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = "it is a file" if folder.is_file() else error.strerror
+        raise DataError(f"{said}: no folder can be made at {folder} ({reason}). Give another one.") from error
+    try:
+        yield
+    finally:
+        for made in missing:
+            with suppress(OSError):  # not empty: it holds what was written
+                made.rmdir()
+
+
 def is_bookkeeping(path: Path) -> bool:
     """Whether a file is only there because somebody works, or worked, in its folder."""
     return path.name in {LOCK, Path(LOCK).with_suffix(".owner").name}

@@ -1,5 +1,8 @@
 """Any module in two halves: exact at the rank of the layer, wrong below it, and refused where something passes by."""
 
+from functools import partial
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -44,6 +47,24 @@ def test_exact_through_the_rank_of_a_layer_and_not_below(layer: str | int | None
     assert halves.relative_error == pytest.approx(error, rel=1e-9, abs=rounding(size=80))
     assert halves.relative_error <= rounding(size=80, condition=10.0)
     assert isthmus.factorise(module, x, RANK - 1, layer="2.0").relative_error > 1e-3
+
+
+class ByName(nn.Module):
+    """Takes its input by name alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+
+    def forward(self, *, x: Tensor) -> Tensor:
+        return self.layer(x)
+
+
+@pytest.mark.parametrize("x", [torch.ones(9, 3), {"x": torch.ones(9, 3)}])
+def test_a_module_that_takes_its_input_by_name_is_refused_with_a_remedy(x: Any) -> None:
+    for call in (isthmus.factorise, partial(isthmus.compress, tolerance=0.1)):
+        with pytest.raises(DataError, match="ByName takes its inputs by name alone. Wrap it"):
+            call(ByName(), x)
 
 
 def test_coordinates_are_centred_decorrelated_and_ordered() -> None:

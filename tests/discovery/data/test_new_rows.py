@@ -152,3 +152,10 @@ def test_rows_without_a_group_are_named() -> None:
         groups_of_rows([1.0, 2.0, np.nan, 2.0], None)
     with pytest.raises(DataError, match="has no label in rows 1, 2"):
         groups_of_rows(np.array([None, None, "a"], dtype=object), [1.0, 1.0, 1.0])
+
+
+def test_other_columns_are_said_before_what_stands_in_them(found: isthmus.Discovery) -> None:
+    with pytest.raises(ShapeError, match="needs the 5 input columns of the run, got 4"):
+        found.predict(np.full((6, 4), np.nan))
+    with pytest.raises(DataError, match="columns 1, 2, 3, 4, 5 hold a missing value or NaN"):
+        found.predict(np.full((6, 5), np.nan))

@@ -46,6 +46,16 @@ def _only_input(x: Mapping[str, object], where: str, module: nn.Module) -> objec
     return value
 
 
+def _check_positional(call: str, module: nn.Module) -> None:
+    """Refuse a forward that takes its tensors by name alone."""
+    kinds = [parameter.kind for parameter in inspect.signature(module.forward).parameters.values()]
+    if kinds and kinds[0] is inspect.Parameter.KEYWORD_ONLY:
+        raise DataError(
+            f"{call}(module, x): the forward of {type(module).__name__} takes its inputs by name alone. Wrap it in a "
+            "module whose forward takes a single tensor."
+        )
+
+
 def _named(x: object) -> str:
     return f" ({', '.join(map(str, x))})" if isinstance(x, Mapping) and x else ""
 
@@ -55,8 +65,9 @@ def checked_input(call: str, module: nn.Module, x: object, *, least_rows: int) -
 
     Raises:
         ShapeError: fewer than `least_rows` samples.
-        DataError: NaN or infinite entries.
+        DataError: NaN or infinite entries, or a module that takes its inputs by name alone.
     """
+    _check_positional(call, module)
     x = samples_argument(x, f"{call}(module, x): x", module).detach()
     if x.ndim < 2 or len(x) < least_rows:
         raise ShapeError(

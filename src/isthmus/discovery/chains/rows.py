@@ -73,7 +73,7 @@ def reach(x: Tensor, reporting: NDArray[np.intp]) -> float:
     if apart is None:
         return 1.0
     rows = _standardised(x)
-    drawn = torch.randn(len(rows), len(rows), generator=torch.Generator().manual_seed(0))
+    drawn = torch.randn(len(rows), len(rows), generator=torch.Generator().manual_seed(0), dtype=rows.dtype)
     usual = float(_distances(drawn @ rows / len(rows) ** 0.5).max())
     beyond = int((apart[reporting] > usual).sum())
     return max(1.0, float(apart.max()) / usual / beyond**0.5) if usual > 0 and beyond else 1.0

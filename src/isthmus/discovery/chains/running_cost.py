@@ -2,9 +2,8 @@
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -14,6 +13,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from isthmus.networks.copies import on_copy
+from isthmus.processes.shared_state import held_in_common, silenced
 
 LEAST_ROUNDS, MOST_ROUNDS = 7, 400
 SECONDS, PATIENCE = 0.7, 6.0  # of a race that is decided, and of one that is not
@@ -42,25 +42,36 @@ def flops(module: nn.Module, x: Tensor) -> int:
 
 
 def _flops_of(module: nn.Module, x: Tensor) -> int:
-    with _written_out(), FlopCounterMode(display=False) as counter, torch.no_grad():
+    counter = FlopCounterMode(display=False)
+    counter.mod_tracker = _OneForAll()  # pyright: ignore[reportAttributeAccessIssue] - a stand-in
+    with _written_out(), counter, torch.no_grad():
         on_copy(module, x)
     return int(counter.get_total_flops())
 
 
+class _OneForAll(AbstractContextManager[None]):
+    """In the place of torch's tracker of modules, which hooks into all modules of the process."""
+
+    parents = frozenset({"Global"})
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+
+@held_in_common
 @contextmanager
 def _written_out() -> Generator[None]:
     """Nothing goes through kernels for whole layers: torch counts none in those of LSTMs, attention and encoders."""
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # flags of oneDNN speak of accelerators that nobody asked for
-            with (
-                sdpa_kernel(SDPBackend.MATH),
-                torch.backends.mkldnn.flags(enabled=False),
-                torch.backends.cudnn.flags(enabled=False),
-            ):
-                yield
+        with (
+            silenced(),  # flags of oneDNN speak of accelerators that nobody asked for
+            sdpa_kernel(SDPBackend.MATH),
+            torch.backends.mkldnn.flags(enabled=False),
+            torch.backends.cudnn.flags(enabled=False),
+        ):
+            yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
 

@@ -27,6 +27,7 @@ from isthmus.tasks.arrays import (
     check_same_length,
     chosen_rows,
     constant_columns,
+    counted,
     in_parts,
     listing,
 )  # fmt: skip
@@ -44,6 +45,7 @@ Array = NDArray[np.float64]
 # the least that one takes, so that what can never fit is refused before a list is made of it: a layer of 24 x 24 as an
 # object with its gradient and the 20 pairs of L-BFGS, a start as a name and a future
 BYTES_OF_LAYER, BYTES_OF_START = 200_000, 2_000
+LEAST_ROWS = 3
 MOST = 2**62  # a count that is compared as a float
 TINY, HUGE = 1e-250, 1e250  # weights, between which no sum of them vanishes or overflows
 
@@ -131,6 +133,11 @@ def checked_data(
     made = _made(x, inputs, columns)
     if bool(constant_columns(samples).all()):
         raise DataError(f"discover(x): all {len(samples)} rows of x are identical; there is nothing to learn from.")
+    if len(samples) < LEAST_ROWS:
+        raise DataError(
+            f"discover(x): has {counted(len(samples), 'row')}; needs at least {LEAST_ROWS}, two to train on and one to "
+            "hold out. Add rows."
+        )
     check_rows(len(samples))
     _check_spread(samples, inputs, "x")
     if y is None and kind.classes:

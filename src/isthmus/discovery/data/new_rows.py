@@ -49,12 +49,19 @@ def new_rows(x: object, names: Sequence[str], width: int, *, called: str = "x") 
         x = _in_order(x, names)
     if width == 0 and np.shape(x)[1:] == (0,):  # coordinates of rank 0
         return np.zeros(np.shape(x))
+    shape = tuple(getattr(x, "shape", ()))
+    if len(shape) == 2:  # before cells are looked at: those of other columns may hold anything
+        _check_width(shape, shape[1], names, width, called)
     samples = as_samples(x, called)
-    if samples.shape[1] != width:
-        one = f" Pass {called}[None], of shape (1, {width}), for one sample." if np.shape(x) == (width,) else ""
-        what = "input columns" if names else "columns"
-        raise ShapeError(f"{called}: needs the {width} {what} of the run, got {samples.shape[1]}.{one}")
+    _check_width(np.shape(x), samples.shape[1], names, width, called)
     return samples
+
+
+def _check_width(shape: tuple[int, ...], found: int, names: Sequence[str], width: int, called: str) -> None:
+    if found != width:
+        one = f" Pass {called}[None], of shape (1, {width}), for one sample." if shape == (width,) else ""
+        what = "input columns" if names else "columns"
+        raise ShapeError(f"{called}: needs the {width} {what} of the run, got {found}.{one}")
 
 
 def applied(network: FullyConnected, rows: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -17,6 +17,7 @@ from isthmus.discovery.data.splitting import BLOCKS, copies, folds, heldout_rows
 from isthmus.discovery.halves import INDEX
 from isthmus.discovery.settings import Settings
 from isthmus.errors import DataWarning, outside
+from isthmus.processes.shared_state import silenced
 
 LEAST_ROWS = 20  # of a sample
 AT_ONCE = 10_000  # rows that a network goes over at once where the rest are looked at
@@ -136,8 +137,7 @@ class Sample:
 
     def posed_again(self, settings: Settings) -> Problem | None:
         """The same without a word on constant columns, which was said when the data were posed first."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)
+        with silenced(DataWarning):
             return self.posed(settings)
 
     def unseen_error(self, problem: Problem, network: nn.Module) -> float:

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import NoReturn
 
 import numpy as np
 import torch
@@ -36,6 +37,11 @@ class Scaling(Enum):
     COLUMN = "column"
     GLOBAL = "global"
     AUTO = "auto"
+
+    @classmethod
+    def _missing_(cls, value: object) -> NoReturn:
+        known = ", ".join(repr(one.value) for one in cls)
+        raise ValueError(f"discover(scaling={str(value)[:40]!r}): needs one of {known}.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

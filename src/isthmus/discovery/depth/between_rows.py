@@ -103,7 +103,7 @@ class LinesBetweenRows:
         begin, end = self.begin[self.asked], self.end[self.asked]
         worst = 0.0
         with torch.no_grad():
-            for t in torch.linspace(0, 1, STEPS + 1).tolist():
+            for t in torch.linspace(0, 1, STEPS + 1, dtype=torch.float32).tolist():
                 between, target = (torch.lerp(v[begin], v[end], t) for v in (self.x, self.y))
                 error = (network(between.to(network.weights[0].dtype)) - target).square().sum(1).max()
                 worst = max(worst, float(error))

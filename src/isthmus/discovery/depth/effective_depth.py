@@ -5,7 +5,6 @@ The readings: `theory.leaky` and `diagnostics`. The rank of a task from data alo
 
 import copy
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -19,6 +18,7 @@ from isthmus.diagnostics import leaky_diagnosis
 from isthmus.errors import NumericalWarning
 from isthmus.networks import LeakyResNet, walk
 from isthmus.networks.devices import device_of
+from isthmus.processes.shared_state import silenced
 from isthmus.theory.inputs import Real, check_positive
 from isthmus.training import Limits, fit
 from isthmus.training.limits import Clock
@@ -149,8 +149,7 @@ def _left(limits: Limits, clock: Clock) -> Limits:
 
 
 def _energies(network: LeakyResNet, x: Tensor, y: Tensor, ridge: float) -> xr.Dataset:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NumericalWarning)  # the stationarity stands in the table
+    with silenced(NumericalWarning):  # the stationarity stands in the table
         return leaky_diagnosis(network, x, y, ridge=ridge)
 
 

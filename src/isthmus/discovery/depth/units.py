@@ -3,7 +3,6 @@
 The order of the units and what is read off them: `depth.path`. Starts without a prescribed rank: `kinds.connected`.
 """
 
-import warnings
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -22,6 +21,7 @@ from isthmus.discovery.settings import SEEDS
 from isthmus.discovery.work.unit import Session
 from isthmus.networks import FullyConnected, rebalance
 from isthmus.networks.folding import with_linear_run
+from isthmus.processes.shared_state import silenced
 from isthmus.training import Limits, fit
 from isthmus.training.losses import SQUARED
 from isthmus.training.moves import truncate_middle
@@ -170,8 +170,7 @@ def geodesic_coordinates(y: Tensor, rank: int, *, seed: int) -> Tensor:
 
     rows = y.double().numpy()
     chosen = np.random.default_rng(seed).permutation(len(rows))[:GEODESIC_ROWS]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a graph in pieces is joined by its shortest edges, which is what we want
+    with silenced():  # a graph in pieces is joined by its shortest edges, which is what we want
         model = Isomap(n_neighbors=min(NEIGHBOURS, len(chosen) - 1), n_components=rank).fit(rows[chosen])
         found = np.nan_to_num(np.asarray(model.transform(rows)))
     spread = float(np.sqrt(found.var(0).sum() / rank))

@@ -14,7 +14,6 @@ import os
 import re
 import subprocess
 import sys
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ import xarray as xr
 
 from isthmus.discovery.files.json_values import plain, restored
 from isthmus.processes.children import safe_path
+from isthmus.processes.shared_state import raised
 from isthmus.writing.atomic import write_bytes
 from isthmus.writing.regular import contents
 
@@ -71,9 +71,7 @@ def read_table(path: Path, name: str = "") -> xr.Dataset:
         return _read_older(path, name)
     if content[:3] != b"CDF":
         raise ValueError("no classic netCDF")
-    with warnings.catch_warnings():
-        for category in (UserWarning, RuntimeWarning):  # what overflows, or has a dimension twice, is damaged
-            warnings.simplefilter("error", category)
+    with raised(UserWarning), raised(RuntimeWarning):  # what overflows, or has a dimension twice, is damaged
         return _read_classic(_Metered(content))
 
 

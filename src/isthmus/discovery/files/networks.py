@@ -17,7 +17,7 @@ from torch import Tensor
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.networks.departures import departure, refuse
-from isthmus.networks.kinds import class_named, kinds
+from isthmus.networks.kinds import GROUP, class_named, kinds
 from isthmus.networks.network import Network
 from isthmus.writing.atomic import write_bytes
 from isthmus.writing.checksums import Damaged, check_tensors, sealed_tensors
@@ -53,11 +53,14 @@ def network_from(description: Mapping[str, Any], name: str, tensors: Mapping[str
     """The network that `architecture` and `tensors_of` described.
 
     Raises:
-        ValueError: the class is unknown, or the tensors do not fit the dimensions.
+        DataError: no kind of network is called so. ValueError: the tensors do not fit the dimensions.
     """
     found = class_named(description["class"])
     if found is None:
-        raise ValueError(f"unknown network class {description['class']!r}")
+        raise DataError(
+            f"{str(description['class'])[:80]!r} is no kind of network here. Import the module that registers it, or "
+            f"have its package announce it by the entry point {GROUP}."
+        )
     own = {key.removeprefix(f"{name}."): tensor for key, tensor in tensors.items() if key.startswith(f"{name}.")}
     return found.from_description(description, own, name)
 
@@ -99,6 +102,8 @@ def read_network(path: str | os.PathLike[str]) -> FullyConnected:
         raise DataError(f"{path}: does not say which network it holds. Give the folder of the run, or save it again.")
     try:
         network = network_from(json.loads(metadata[METADATA]), "network", tensors)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
     except (ValueError, KeyError, TypeError, RuntimeError) as error:
         raise DataError(f"{path}: its tensors do not fit its description ({' '.join(str(error).split())}).") from error
     if not isinstance(network, FullyConnected):

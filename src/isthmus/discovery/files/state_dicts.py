@@ -3,7 +3,6 @@
 The modules that they belong to: `files.models`. What a pickle may name: `files.pickles`.
 """
 
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from isthmus.discovery.files.pickles import is_torchscript, odd_global
 from isthmus.errors import DataError
+from isthmus.processes.shared_state import silenced
 from isthmus.tasks.door import checked_file, in_one_line, through_door
 from isthmus.tasks.names import quoted, shown
 from isthmus.writing.checksums import Damaged, check_tensors, opened_json
@@ -67,8 +67,7 @@ def unpickled_tensors(place: Path, *, key: str | None = None) -> Unpickled:
         DataError: it is damaged, holds more than tensors and plain values, or no state dict there.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what torch and pickletools think of a file that is then refused
+        with silenced():  # what torch and pickletools think of a file that is then refused
             content = _unpickled(place)
     except DataError:
         raise

@@ -79,7 +79,9 @@ class Connected(Family[FullyConnected]):
         linear = range(len(before) + 1, len(before) + len(widths) + 1)
         layers = [*before, *widths, *after]
         d_in, d_out = self.problem.d_in, self.problem.d_out
-        return FullyConnected(d_in, d_out, width=layers, depth=len(layers) + 1, linear=linear, seed=seed)
+        return FullyConnected(
+            d_in, d_out, width=layers, depth=len(layers) + 1, linear=linear, seed=seed, dtype=torch.float32
+        )
 
     def start_linear(self, network: FullyConnected) -> None:
         """B = C V^T of y ~ x B, from the SVD of the fitted values: C^T in the encoder, identities, V in the decoder."""

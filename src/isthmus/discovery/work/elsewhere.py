@@ -32,6 +32,7 @@ from isthmus.discovery.work.unit import Session, Stopped, Unit, computed
 from isthmus.errors import ProcessLost, outside
 from isthmus.networks.devices import CPU
 from isthmus.processes.pool import CAN_FORK, Processes
+from isthmus.processes.shared_state import heard
 from isthmus.training import FitEvent
 from isthmus.training.several import num_cores
 from isthmus.training.steps.products import kept_choices
@@ -163,12 +164,12 @@ def partial_of(folder: Path, key: str) -> Path:
 
 def carried_out(parcel: Parcel) -> Reply:
     """Compute a unit: what a worker is asked to do. Nothing is thrown but interrupts."""
-    with warnings.catch_warnings(record=True) as caught:
+    with heard(unless_filtered=True) as told:
         try:
             found, error, text = pickle.dumps(_computed(parcel)), b"", ""
         except Exception as thrown:
             found, error, text = b"", _as_bytes(thrown), "".join(traceback.format_exception(thrown))
-    return Reply(found, error, text, [(warning.category, str(warning.message)) for warning in caught])
+    return Reply(found, error, text, told)
 
 
 def _computed(parcel: Parcel) -> Minimum:

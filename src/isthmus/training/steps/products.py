@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from filelock import FileLock
 from torch import Tensor
 
 from isthmus.errors import CheckpointError, DataWarning, outside
+from isthmus.networks.devices import CPU
 from isthmus.training.checkpoint import load_twice, save_twice
 
 FEWEST = 2_000_000  # multiplications; below, oneDNN was slower at every shape: a call of it takes some 30 us longer
@@ -248,9 +249,10 @@ _SHARED: list[Path] = []  # those of `_KEPT` that other processes write too
 
 
 def _measured(shape: Shape) -> bool:
-    left = torch.ones(shape.inner, shape.rows).t() if shape.left_turned else torch.ones(shape.rows, shape.inner)
-    right = torch.ones(shape.columns, shape.inner).t() if shape.right_turned else torch.ones(shape.inner, shape.columns)
-    out = torch.empty(shape.rows, shape.columns)
+    ones = partial(torch.ones, dtype=torch.float32, device=CPU)
+    left = ones(shape.inner, shape.rows).t() if shape.left_turned else ones(shape.rows, shape.inner)
+    right = ones(shape.columns, shape.inner).t() if shape.right_turned else ones(shape.inner, shape.columns)
+    out = ones(shape.rows, shape.columns)
     seconds: dict[bool, list[float]] = {True: [], False: []}
     try:
         for _ in range(ROUNDS):  # in turns: what else runs on the machine slows both alike
