@@ -66,7 +66,7 @@ def test_a_linear_table_is_answered_at_once(noise: float) -> None:
     lost = np.square((y - linear.predict(x))[held] / scale).mean()  # of columns of variance 1
     np.testing.assert_allclose(linear.heldout_error, lost, rtol=1e-6, atol=1e-13)
     known = np.square((y - linear.predict(x))[~held] / scale).mean()
-    np.testing.assert_allclose(linear.readings["train_error"], known, rtol=1e-6, atol=1e-13)  # of the same map
+    assert linear.readings["train_error"] == pytest.approx(known, rel=1e-6, abs=1e-13)  # of the same map
 
 
 @pytest.mark.slow

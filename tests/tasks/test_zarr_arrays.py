@@ -288,7 +288,7 @@ def test_missing_chunks_are_what_the_array_says_and_it_is_said(tmp_path: Path, m
 @pytest.mark.filterwarnings("ignore:.* chunk is missing")
 def test_missing_chunks_of_an_array_without_a_number_for_them_are_missing_values(tmp_path: Path) -> None:
     place = without(written(tmp_path / "x.zarr", X, fill_value=float("nan")), "1/0")
-    with pytest.raises(DataError, match=r"x.zarr: columns 1, 2, 3, 4 holds a missing value or NaN in rows 301, 302"):
+    with pytest.raises(DataError, match=r"x.zarr: columns 1, 2, 3, 4 hold a missing value or NaN in rows 301, 302"):
         read_table(place)
     with pytest.warns(DataWarning, match="300"):
         assert np.array_equal(
