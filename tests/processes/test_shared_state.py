@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from PIL import Image
+from sklearn.utils.parallel import Parallel, delayed
 
 from isthmus.networks.export_noise import without_export_noise
 from isthmus.processes.children import safe_path
@@ -159,3 +160,19 @@ def test_pictures_read_in_several_threads_leave_the_stream_of_errors_open(tmp_pa
     for thread in threads:
         thread.join()
     assert os.path.samestat(os.fstat(2), before)
+
+
+def test_others_may_copy_the_filters_of_their_caller() -> None:
+    """scikit-learn hands them on to its workers, as texts and classes."""
+    jobs = [delayed(warnings.warn)("from within", UserWarning) for _ in range(3)]
+    with silenced():
+        Parallel(n_jobs=1)(jobs)
+    with raised(UserWarning), pytest.raises(UserWarning, match="from within"):
+        Parallel(n_jobs=1)(jobs)
+    with heard() as told, pytest.warns(UserWarning, match="from within"):
+        Parallel(n_jobs=1)(jobs)
+    assert told == [], "a copy is asked without the text"
+    before = list(warnings.filters)
+    with silenced(RuntimeWarning, "no such"), pytest.warns(UserWarning, match="from within"):
+        Parallel(n_jobs=1)(jobs)
+    assert list(warnings.filters) == before

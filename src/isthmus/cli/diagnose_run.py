@@ -27,8 +27,9 @@ from isthmus.diagnostics.rank_budgets import rank_budgets
 from isthmus.diagnostics.samples import Inputs
 from isthmus.discovery.chains.running_cost import num_parameters
 from isthmus.discovery.files.models import LoadedModel, read_model_file
-from isthmus.errors import DataError, IsthmusError
+from isthmus.errors import DataError, DataWarning, IsthmusError
 from isthmus.networks.devices import device_argument
+from isthmus.processes.shared_state import silenced
 from isthmus.reports import block_table, cut_table, report, short_layer_table, verdict_of
 from isthmus.reports.tables import TableText
 from isthmus.tasks import Kind, read_table
@@ -169,7 +170,8 @@ def _own_targets(data: str, *, as_classes: bool) -> Tensor:
             raise DataError(f"{data}: has no targets. Leave out --target and --classes.")
         y = task.y.argmax(1) if as_classes and task.kind is Kind.CLASSIFICATION else task.y
     else:
-        read_table(data, autoencode=True, drop_constant=False)  # whatever is wrong with the file, it says
+        with silenced(DataWarning, ".* was flattened"):  # images keep their shape here
+            read_table(data, autoencode=True, drop_constant=False)  # whatever is wrong with the file, it says
         y = own_arrays(Path(data)).get(OWN_TARGETS)
         if y is None:
             raise DataError(f"{data}: holds no array y. Leave out --target and --classes, or save y in it.")

@@ -14,7 +14,6 @@ from isthmus.discovery.choices import (
     AS_READ,
     BY_LUCK,
     CLEAR_MARGIN,
-    FAINT_FOR_EACH,
     FEW_FOR_EACH,
     FEW_ROWS,
     FEW_STARTS,
@@ -190,19 +189,20 @@ def gain_that_counts(readings: Readings, rank: int) -> Gain | None:
 
 
 def unlearnt(readings: Readings, rank: int) -> list[str]:
-    """Whether so few rows leave open what else matters; of classes sureness is lost, which says nothing of this.
+    """Whether so few rows leave open what else matters; of classes sureness is lost too, of many rows that alone.
 
     Of 30 rows of a map through 3 dimensions, networks through 2 leave .9 % of those trained on and 31 % of the others,
     in which a third has room; what is lost of both alike is noise. All readings are 2, but most starts keep more.
     """
-    if readings.classes or rank == 0:
+    if rank == 0 or (readings.classes and not readings.has_few_for_each):
         return []
     known, error = readings.train_error.get(rank), readings.heldout_error[min(rank, len(readings.heldout_error) - 1)]
-    found = [*_unseen_combinations(readings, rank), *_kept_by_few_starts(readings, rank)]
+    of_starts = [*_unseen_combinations(readings, rank), *_kept_by_few_starts(readings, rank)]
+    found, what = ([], "loss of the best constant") if readings.classes else (of_starts, "variance")
     if known is not None and error < 1 and error - known > UNLEARNT:
         seen, unseen = (f"{100 * share:.2g} %" for share in (known, error))
         found.append(
-            f"Through {counted(rank, readings.noun)} {unseen} of the variance is missed on held-out rows, {seen} on "
+            f"Through {counted(rank, readings.noun)} {unseen} of the {what} is missed on held-out rows, {seen} on "
             "those trained on: so little is known of the map between rows that more dimensions may matter there; more "
             "rows would tell."
         )
@@ -231,9 +231,9 @@ def _unseen_combinations(readings: Readings, rank: int) -> list[str]:
     if not readings.straight or readings.rows is None or error >= 1:
         return []
     is_kept = readings.start_ranks.count(rank) >= SHARE_KEPT * len(readings.start_ranks)
-    most = readings.most if readings.kind is INDEX and readings.most else 0  # the columns that are combined
+    most = (readings.inputs or 0) if readings.kind is INDEX else 0  # the columns that are combined
     noisy = readings.rows < ROWS_TO_SEE and error > LOST_UNSEEN
-    faint = readings.rows < FAINT_FOR_EACH * most and error > LOST_FAINT
+    faint = bool(most) and readings.has_few_for_each and error > LOST_FAINT
     scattered = readings.rows < max(ROWS_TO_KEEP, KEPT_FOR_EACH * most) and error > LOST_KEPT and not is_kept
     if not (noisy or faint or scattered):
         return []

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from isthmus.discovery.choices import CLEAR_MARGIN, ENDED, SHARP, SLACK
+from isthmus.discovery.choices import CLEAR_MARGIN, ENDED, FAINT_FOR_EACH, SHARED_BY, SHARP, SLACK
 from isthmus.discovery.evidence.confidence import Shares
 from isthmus.discovery.halves import RANK, RankKind
 from isthmus.discovery.kinds.family import Family
@@ -45,6 +45,7 @@ class Readings:
         straight: whether one half is linear: the index or the mode rank.
         useless: neighbouring ridges where what was trained predicts clearly worse than at the chosen one.
         rows: that were trained on, None: enough.
+        inputs: how many columns they have, None: few.
         kind: which rank is read, for the words of the reasons.
         compared, errors_compared: how objectives and errors are compared.
         gains: of a linear half, by rank what the best network of more dimensions saves of its held-out error.
@@ -74,6 +75,7 @@ class Readings:
     straight: bool = False
     useless: tuple[float, ...] = ()
     rows: int | None = None
+    inputs: int | None = None
     kind: RankKind = RANK
     compared: Comparison = by_ratio
     errors_compared: Comparison = by_ratio
@@ -102,6 +104,11 @@ class Readings:
         return tuple(pair for pair in pairs if pair[0] not in hidden & {*self.useless})
 
     @property
+    def has_few_for_each(self) -> bool:
+        """Whether there are fewer than `FAINT_FOR_EACH` rows for each column of the inputs."""
+        return self.rows is not None and self.rows < FAINT_FOR_EACH * (self.inputs or 0)
+
+    @property
     def bends_clearly(self) -> bool:
         """Whether the held-out error leaves no other rank: by the margin of its bend, or because its fall ends there.
 
@@ -111,7 +118,7 @@ class Readings:
         if self.scree.sharpness >= CLEAR_MARGIN:
             return True
         errors, rank, rise = self.heldout_error, self.scree.rank, self.errors_compared.rise
-        if self.straight or not 0 < rank < len(errors) - 1:
+        if self.straight or not SHARED_BY <= rank < len(errors) - 1:
             return False
         saved, more = rise(errors[rank - 1], errors[rank]), rise(errors[rank], min(errors[rank + 1 :]))
         return saved >= SHARP and more <= ENDED * saved

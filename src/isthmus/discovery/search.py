@@ -301,6 +301,7 @@ class Search:
             spread=compared.rise(least(trained.starts[ridge]).objective, best.objective),
             classes=problem.classes,
             rows=len(problem.x),
+            inputs=problem.d_in,
             compared=compared,
             errors_compared=problem.errors_compared,
             fills=near_dimension(problem) if min(linear) < min(errors) else math.nan,

@@ -47,15 +47,27 @@ def held_in_common(block: Callable[_P, AbstractContextManager[Any]]) -> Callable
     return functools.wraps(block)(shared)
 
 
-class _Heed:
-    """Stands in `warnings.filters`, as text and as category, for warnings of one thread; to others it matches nothing.
+class _HeededKind(type):
+    """Of the category of a filter: another is a kind of it where its heed says so."""
 
-    Python asks a filter `match` for the text first, then whether the category is a subclass of its own.
+    heed: "_Heed"
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return cls.heed.takes(subclass)
+
+
+class _Heed:
+    """Stands in `warnings.filters`, as text and by its kind, for warnings of one thread; to others it matches nothing.
+
+    Python asks a filter `match` for the text first, then whether the category is a subclass of its own. Others copy
+    filters (scikit-learn those of its caller): they want a `pattern` and a class.
     """
 
     def __init__(self, category: type[Warning], message: str, heard: list[Told] | None) -> None:
         self.thread, self.text, self.is_over = threading.get_ident(), "", False
         self.category, self.message, self.heard = category, re.compile(message, re.IGNORECASE), heard
+        self.pattern = message
+        self.kind = _HeededKind("Heeded", (Warning,), {"heed": self})
 
     def match(self, text: str) -> bool:
         if not self._is_here():
@@ -63,11 +75,14 @@ class _Heed:
         self.text = text
         return self.message.match(text) is not None
 
-    def __subclasscheck__(self, category: type[Warning]) -> bool:
+    def takes(self, category: type) -> bool:
         matches = self._is_here() and issubclass(category, self.category)
-        if matches and self.heard is not None:
-            self.heard.append((category, self.text))
-        return matches
+        if not matches or self.heard is None:
+            return matches
+        text, self.text = self.text, ""
+        if text:  # else it was a copy of this filter that was asked: nobody knows what there would be to hear
+            self.heard.append((category, text))
+        return bool(text)
 
     def _is_here(self) -> bool:
         return not self.is_over and self.thread == threading.get_ident()
@@ -76,10 +91,10 @@ class _Heed:
 @contextmanager
 def _heeded(action: Literal["ignore", "error"], heed: _Heed, *, last: bool = False) -> Generator[None]:
     filters: Any = warnings.filters  # a list, which its type does not promise
-    whole = (action, heed, heed, None, 0)
-    warnings.simplefilter(action, heed)  # pyright: ignore[reportArgumentType] - so what was told once is told again
+    whole = (action, heed, heed.kind, None, 0)
+    warnings.simplefilter(action, heed.kind)  # so what was told once is told again
     with suppress(ValueError):
-        filters.remove((action, None, heed, None, 0))
+        filters.remove((action, None, heed.kind, None, 0))
     filters.insert(len(filters) if last else 0, whole)
     try:
         yield
