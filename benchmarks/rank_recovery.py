@@ -51,10 +51,18 @@ few        drawn from 4e2a1099, on an EPYC: 44 of 60 right, 32 confident, median
            be323ec9 and measured there: 23 of 30 right, 21 confident, none wrong without a warning, median 8.4 s
 few-kinds  drawn from fb67d123: of 54 with a rank 33 right and 19 confident (one target 18 of 27 and 12, planes 12 of 15
            and 6, classes 3 of 12 and 1), none wrong without a warning, none of the 18 without a rank confident, 12.7 s
+           Drawn from and at 94a1476: 33 of 54 right, 14 confident (one target 18 of 27 and 8, planes 12 of 15 and 3,
+           classes 3 of 12 and 3), two tables of classes wrong without a warning, which are in doubt since
 index      the smaller of two draws, from fb67d123 and d0856573: 94 of 105 right, 85 confident, three wrong without a
            warning, each one too few, 418 to 481 rows, 19.1 s; the three are in doubt since 168d0483. Drawn anew from
            that and measured there: 47 of 54 right, 39 confident, none wrong without a warning, 21.6 s
+           All 90 drawn from 55c5b2a: 73 right, 63 confident, four wrong without a warning (231 to 734 rows of 26 to
+           30 columns), which are in doubt since 5f1e2b2. All 90 drawn from that, at it: 83 right, 71 confident, none
+           wrong without a warning, 8.8 s
 large      at f3f32f2: 20 of 21 right, 6 confident (ranks 9 to 11), median 181 s; 13 for 14 has no sharp rank
+           Drawn from and at 55c5b2a, nine of 21, on an EPYC: 9 right, 4 confident (9 and 10), 34 to 470 s; four in
+           doubt for the bend of the held-out error alone. Drawn from and at 94a1476, where a fall that ends is a
+           bend, seven of 21: 7 right, 5 confident (10 to 13); 12 in doubt, 15 without a sharp rank
 kuramoto   drawn from 010bf03, on the other Xeon: 5 of 5 right, all confident, median 36.8 s (35.5 to 40.6); the
            surrogate has no sharp rank on any (12 by most readings)
            Drawn from a3c47d0, at 44c0e31, on an EPYC: 5 of 5, all confident, median 56.8 s (one fewer trained long too)

@@ -12,7 +12,7 @@ from isthmus.theory.comparison import Comparison, by_ratio
 SLACK = 0.01  # relative rise of the objective at which a rank is enough: above theirs teachers are flat to less
 SHARP = 0.05  # log rise one rank below that is sharp: Kuramoto-Sivashinsky .23 to .29, its surrogate .02 to .03
 CLEAR_MARGIN = 0.2  # margin of the scree curve from which its bend is clear; plays the same part there
-ENDED = 0.1  # of what a rank saves, the most that more may save where the fall ends: .04 of 11 to 15 hidden numbers
+ENDED = 0.1  # of what a rank saves, the most that more may where the fall ends: of 13 teachers of 9 to 15 at most .04
 SHARED_BY = 8  # dimensions from which that is asked: fewer bend by CLEAR_MARGIN, and one of 56 rows read 1 for 3 so
 OUTVOTES = 1.0  # margin of the scree curve above a blunt objective: a plane of 8 reads 9 by 3.7 %, its error 8 by 1.8
 FILLED = 0.5  # dimensions that rows may seem to lack locally and still fill all columns: it is an estimate
