@@ -29,14 +29,14 @@ def test_a_network_comes_back_bit_for_bit(tmp_path: Path) -> None:
 def test_files_that_are_refused(tmp_path: Path) -> None:
     (tmp_path / "text.safetensors").write_text("weights")
     save_file(network().state_dict(), tmp_path / "bare.safetensors")
-    bold = {"isthmus": json.dumps({"class": "GatedResNet"})}
+    bold = {"isthmus": json.dumps({"class": "Unheard"})}
     save_file(network().state_dict(), tmp_path / "unknown.safetensors", metadata=bold)
     described = {"class": "FullyConnected", "dimensions": [3, 2], "negative_slope": 0, "linear": [], "bias": True}
     save_file(network().state_dict(), tmp_path / "other.safetensors", metadata={"isthmus": json.dumps(described)})
     for name, message in (
         ("none", "no such file"), ("text", "cannot be read as safetensors"), ("bare", "does not say which network"),
         ("other", "do not fit its description"),
-        ("unknown", r"'GatedResNet' is no kind of network here. Import the module.*entry point isthmus\.kinds"),
+        ("unknown", r"'Unheard' is no kind of network here. Import the module.*entry point isthmus\.kinds"),
     ):  # fmt: skip
         with pytest.raises(DataError, match=message):
             read_network(tmp_path / f"{name}.safetensors")

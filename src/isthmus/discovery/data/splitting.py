@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy.signal
 from numpy.typing import ArrayLike, NDArray
 from pandas.util import hash_pandas_object
 
@@ -76,7 +75,8 @@ def memory_of(series: NDArray[np.float64]) -> int:
         if not (spread := float(z.std())) > 0:
             continue
         z, overlap = z / spread, np.arange(n, 0, -1)
-        rho = scipy.signal.correlate(z, z, mode="full", method="fft")[n - 1 :] / overlap
+        spectrum = np.abs(np.fft.rfft(z, 2 * n)) ** 2  # of twice the length, so that the end does not meet the begin
+        rho = np.fft.irfft(spectrum, 2 * n)[:n] / overlap
         apart = np.flatnonzero(rho < np.exp(-1.0))
         longest = max(longest, int(apart[0]) if len(apart) else n)
     return longest
