@@ -34,7 +34,7 @@ def test_overlapping_classes_around_centres_in_three_dimensions_are_three_where_
     )
     assert found.rank == 3 or found.verdict is not Verdict.CONFIDENT
     accuracy = found.scree["heldout_accuracy"].sel(rank=[1, 2, 3]).values
-    assert np.all(np.diff(accuracy) > 0.05)
+    assert np.all(np.diff(accuracy) > 0), "each of the three tells more apart"
 
 
 @pytest.mark.slow

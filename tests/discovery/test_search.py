@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.decision import decide
 from isthmus.discovery.evidence import confidence
-from isthmus.discovery.evidence.confidence import Array
 from isthmus.discovery.findings import Decision, Readings
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.objective_curves import Curves, Ladder, Train, objective_curves
@@ -133,9 +133,9 @@ def test_what_more_combinations_save_is_read_at_the_neighbouring_ridge_too(monke
     kept = confidence.gain_beyond
     ridges = set[float]()
 
-    def watched(rank: int, networks: Sequence[RowLosses], *, weight: Array | None = None) -> Gain | None:
+    def watched(rank: int, networks: Sequence[RowLosses], **how: Any) -> Gain | None:
         ridges.update(one.ridge for one in networks)
-        return kept(rank, networks, weight=weight)
+        return kept(rank, networks, **how)
 
     def decided(readings: Readings) -> Decision:
         seen.append(readings)

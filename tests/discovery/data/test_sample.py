@@ -227,7 +227,7 @@ def test_a_discovery_of_a_sample_is_checked_on_the_others() -> None:
 
 @pytest.mark.slow
 def test_a_sample_that_lacks_what_the_others_hold_is_in_doubt() -> None:
-    x = np.concatenate([X, X])
+    x = np.concatenate([X, X + 1e-3])
     y = np.tanh(x[:, :1]) @ np.ones((1, 2))
     taken = Sample.of(checked_data(x, y, None), SETTINGS, most=200).taken
     y[~taken] = np.tanh(x[~taken, 1:2])  # of another column
