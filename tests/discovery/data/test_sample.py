@@ -76,6 +76,16 @@ def test_rows_that_repeat_others_are_one_row_by_the_weight_of_all() -> None:
     assert not Sample.of(data(), SETTINGS).data.num_copies
 
 
+@pytest.mark.parametrize("differ", [2, 3])
+def test_fewer_than_three_rows_that_differ_are_refused_in_words(differ: int) -> None:
+    x = np.tile(RNG.normal(size=(differ, 20)), (100, 1))
+    if differ > 2:
+        assert len(Sample.of(checked_data(x, x[:, :2], None), SETTINGS).held) == differ
+        return
+    with pytest.raises(DataError, match=r"has 2 rows that differ, of 200; needs at least 3"):
+        Sample.of(checked_data(x, x[:, :2], None), SETTINGS)
+
+
 def test_losses_of_copies_are_those_of_the_rows_they_repeat() -> None:
     rows = RNG.integers(0, 40, 600)
     x, y = X[rows], np.sin(X[rows])

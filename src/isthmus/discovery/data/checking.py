@@ -133,11 +133,7 @@ def checked_data(
     made = _made(x, inputs, columns)
     if bool(constant_columns(samples).all()):
         raise DataError(f"discover(x): all {len(samples)} rows of x are identical; there is nothing to learn from.")
-    if len(samples) < LEAST_ROWS:
-        raise DataError(
-            f"discover(x): has {counted(len(samples), 'row')}; needs at least {LEAST_ROWS}, two to train on and one to "
-            "hold out. Add rows."
-        )
+    check_enough(len(samples))
     check_rows(len(samples))
     _check_spread(samples, inputs, "x")
     if y is None and kind.classes:
@@ -158,6 +154,19 @@ def checked_data(
     names = _names(y, targets.shape[1], "y")
     _check_spread(targets, names, "y")
     return CheckedData(samples, targets[kept], kind, "regression", inputs, names, weight, made, numbers=numbers)
+
+
+def check_enough(rows: int, *, that: str = "") -> None:
+    """Refuse rows of which none could be held out.
+
+    Raises:
+        DataError: there are fewer than three.
+    """
+    if rows < LEAST_ROWS:
+        raise DataError(
+            f"discover(x): has {counted(rows, 'row')}{that}; needs at least {LEAST_ROWS}, two to train on and one to "
+            "hold out. Add rows."
+        )
 
 
 def _check_spread(samples: Array, names: Sequence[str], where: str) -> None:
