@@ -226,8 +226,8 @@ def standard_error(
     if together is None:
         return alone
     numbers = np.unique(together, return_inverse=True)[1]
-    of_each = off @ (numbers[:, None] == np.arange(numbers.max() + 1)).astype(np.float64)
-    return np.maximum(alone, np.sqrt(np.square(of_each).sum(-1)))
+    of_each = np.stack([np.bincount(numbers, weights=row) for row in off.reshape(-1, off.shape[-1])])
+    return np.maximum(alone, np.sqrt(np.square(of_each).sum(-1)).reshape(alone.shape))
 
 
 def gain_beyond(

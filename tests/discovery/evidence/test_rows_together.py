@@ -45,6 +45,14 @@ def test_the_standard_error_of_copies_is_that_of_the_rows() -> None:
     np.testing.assert_allclose(standard_error(LOSSES, equal), LOSSES.std(axis=1) / 40**0.5, rtol=1e-12)
 
 
+def test_as_many_groups_as_rows_take_no_more_memory_than_the_rows() -> None:
+    """A table of rows by groups would be 320 GB."""
+    n = 200_000
+    values, share = np.random.default_rng(0).normal(size=(2, n)), np.full(n, 1 / n)
+    np.testing.assert_allclose(standard_error(values, share, np.arange(n)[::-1]), standard_error(values, share), 1e-12)
+    assert standard_error(values[0], share, np.arange(n)).shape == ()
+
+
 def test_few_groups_never_say_more_than_rows_that_are_independent() -> None:
     share = np.full(40, 1 / 40)
     for numbers in (np.zeros(40, dtype=np.int64), np.arange(40) % 2):
