@@ -12,7 +12,7 @@ from command_lines import line_of, write_table
 from isthmus.cli.main import run
 from isthmus.discovery import Discovery
 from isthmus.discovery.files.networks import write_network
-from isthmus.discovery.groups.log_coordinates import LogCoordinates
+from isthmus.discovery.groups.logarithms import LogCoordinates
 from isthmus.discovery.groups.powers import Powers
 from isthmus.networks import FullyConnected
 from isthmus.writing.atomic import write_bytes

@@ -8,7 +8,8 @@ from scipy.ndimage import gaussian_filter1d
 
 import discoveries
 from isthmus.discovery import Discovery
-from isthmus.discovery.assembly import against_short_blocks, halves_of
+from isthmus.discovery.answer_doubts import against_short_blocks
+from isthmus.discovery.assembly import halves_of
 from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.minimum import flat_parameters

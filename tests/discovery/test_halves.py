@@ -10,8 +10,8 @@ import torch
 
 import isthmus
 from isthmus import Limits, Verdict
-from isthmus.discovery.asked import with_halves
-from isthmus.discovery.data.checking import adapted_settings, base_settings, checked_data
+from isthmus.discovery.asked import adapted_settings, base_settings, with_halves
+from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.halves import INDEX, MODE, RANK, RANK_KINDS, RankKind, rank_kind

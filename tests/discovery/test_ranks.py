@@ -12,7 +12,7 @@ import discoveries
 import isthmus
 from isthmus import Limits, Verdict
 from isthmus.discovery import Discovery, search
-from isthmus.discovery.assembly import in_order
+from isthmus.discovery.answer_doubts import in_order
 from isthmus.discovery.findings import Decision
 from isthmus.discovery.work.progress import Progress
 from isthmus.errors import DataError

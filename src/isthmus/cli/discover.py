@@ -247,7 +247,7 @@ def discover(
     """
     if dry_run:
         announce(f"reading {request.data} ...")
-        from isthmus.cli.foresee_run import say_beforehand  # torch and the rest, as below
+        from isthmus.cli.discover_run import say_beforehand  # torch and the rest, as below
 
         return say_beforehand(request, place)
     folder = chosen_folder(request.default_folder, out, resume, replace=replace)

@@ -26,7 +26,7 @@ from isthmus.cli.run_folder import ROWS, FolderState, check_free, clear, state_o
 from isthmus.cli.terminal import notes, print_headed, terminal
 from isthmus.cli.voice import tell
 from isthmus.cli.workplace import Workplace
-from isthmus.discovery import Discovery, discover, interpret
+from isthmus.discovery import Discovery, discover, foresee, interpret
 from isthmus.discovery.data.checking import CheckedData, checked_data, with_powers
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.files.storage import INTERPRETATION, PAGE, write_beside
@@ -218,6 +218,33 @@ def search_options(rows: Rows, request: DiscoverRequest) -> Mapping[str, Any]:
         "effort": request.effort or Effort.DEFAULT,
         "scaling": request.scaling or Scaling.AUTO,
     }
+
+
+def say_beforehand(request: DiscoverRequest, place: Workplace) -> int:
+    """Say what the request would take; returns the exit code.
+
+    Raises:
+        DataError: the data cannot be used, or need more memory than there is.
+    """
+    say = notes()
+    with warnings_as_lines(say), place.opened() as (workers, executor):
+        place.check_device()
+        rows = rows_of(request, say)
+        limits = Limits(request.max_seconds, request.evaluations)
+        found = foresee(
+            rows.x,
+            rows.y,
+            **search_options(rows, request),
+            limits=limits,
+            workers=workers,
+            executor=executor,
+            device=place.device,
+        )
+    for line in rows.summary():
+        say(line)
+    tell(**found.to_dict())
+    print_headed(terminal(), found.headline, found.lines, style="bold")
+    return ExitCode.DONE
 
 
 def exit_code(verdict: Verdict) -> int:

@@ -13,8 +13,8 @@ from isthmus.cli.data import Rows
 from isthmus.cli.discover import DiscoverRequest
 from isthmus.cli.run_folder import RESULT, WORK
 from isthmus.discovery import Discovery, load
-from isthmus.discovery.asked import with_halves
-from isthmus.discovery.data.checking import CheckedData, adapted_settings, base_settings
+from isthmus.discovery.asked import adapted_settings, base_settings, with_halves
+from isthmus.discovery.data.checking import CheckedData
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.halves import RANK, Side
 from isthmus.discovery.settings import Settings, StartKind

@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
 
@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike
 
 from isthmus.discovery.data.checking import (
     CheckedData,
-    adapted_settings,
-    base_settings,
     checked_data,
     groups_of_rows,
     with_powers,
@@ -24,17 +22,26 @@ from isthmus.discovery.data.sample import Sample, rows_argument
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.files.storage import RESULT
 from isthmus.discovery.halves import MODE, RANK_KINDS, RankKind, Side, rank_kind
+from isthmus.discovery.kinds import family_class, kind_of
 from isthmus.discovery.remedies.remedy import Effort
 from isthmus.discovery.request import Request
-from isthmus.discovery.settings import CONNECTED, Settings, with_sides
+from isthmus.discovery.settings import CONNECTED, Settings, start_kinds, with_sides
 from isthmus.discovery.work.elsewhere import Where, executor_argument
 from isthmus.discovery.work.progress import ProgressListener, silent
 from isthmus.errors import DataError
+from isthmus.networks.arguments import seed_argument
 from isthmus.networks.devices import CPU, device_argument
 from isthmus.tasks.foreign import check_row_labels
 from isthmus.tasks.input_columns import InputColumn
+from isthmus.tasks.memory import check_memory
 from isthmus.training import Limits
+from isthmus.training.limits import limits_argument
 from isthmus.training.losses import Loss
+
+# the least that one takes, so that what can never fit is refused before a list is made of it: a layer of 24 x 24 as an
+# object with its gradient and the 20 pairs of L-BFGS, a start as a name and a future
+BYTES_OF_LAYER, BYTES_OF_START = 200_000, 2_000
+MOST = 2**62  # a count that is compared as a float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -177,3 +184,60 @@ def ranks_beside(kind: RankKind, data: CheckedData) -> tuple[RankKind, ...]:
     """The other ranks that a task has: of one output, modes say nothing; a mean and a spread are two."""
     one = data.num_targets is not None and data.num_targets * data.loss.per_target == 1
     return tuple(k for k in RANK_KINDS.values() if k is not kind and not (k is MODE and one))
+
+
+def base_settings(network: str | None, seed: int, *, ordered: bool, scaling: Scaling) -> Settings:
+    """The defaults of a kind of network.
+
+    Raises:
+        ValueError: there is no such kind, or the seed is no whole number in range.
+    """
+    seed = seed_argument(seed, "discover(seed=...)")
+    first = Scaling.COLUMN if scaling is Scaling.AUTO else scaling
+    return Settings(seed=seed, ordered=ordered, scaling=first.value, network=kind_of(network))
+
+
+def adapted_settings(
+    settings: Settings,
+    *,
+    depth: int | None,
+    ridge: float | Sequence[float] | None,
+    starts: int | None,
+    limits: Limits | None,
+) -> Settings:
+    """The settings with what the caller chose.
+
+    Raises:
+        ValueError: counts that are no whole numbers or too small, ridges that are not positive.
+        DataError: more starts or layers than the memory can hold.
+    """
+    for name, count in (("depth", depth), ("starts", starts)):
+        if count is not None and not isinstance(count, Integral):
+            raise ValueError(f"discover({name}={str(count)[:40]}): needs a whole number, or None for the default.")
+    limits = limits_argument(limits, "discover", heeds=("seconds", "evaluations"))
+    if ridge is not None:
+        settings = replace(settings, ridges=_ridges(ridge))
+    if starts is not None:
+        check_memory(min(starts, MOST) * BYTES_OF_START, f"discover(starts={str(starts)[:40]})")
+        settings = replace(settings, starts=start_kinds(settings.rank_kind, starts))
+    kind = family_class(settings.network)
+    settings = kind.adapted(settings, depth)
+    check_memory(min(kind.num_layers(settings), MOST) * BYTES_OF_LAYER, f"discover(depth={str(depth)[:40]})")
+    return settings if limits.evaluations is None else settings.scaled_to(limits.evaluations)
+
+
+def _ridges(ridge: float | Sequence[float]) -> tuple[float, ...]:
+    """The ridges, largest first."""
+    try:
+        ridges = (float(ridge),) if isinstance(ridge, int | float) else tuple(map(float, ridge))
+    except (TypeError, ValueError):
+        ridges = ()
+    if not ridges or isinstance(ridge, str) or not all(0 < value < float("inf") for value in ridges):
+        raise ValueError(
+            f"discover(ridge={str(ridge)[:60]!r}): needs positive ridges: one number, or several in a list."
+        )
+    if len({f"{value:g}" for value in ridges}) < len({*ridges}):  # by which units of work know each other
+        raise ValueError(
+            f"discover(ridge={str(ridge)[:60]!r}): needs ridges that differ in their first six digits: leave out one."
+        )
+    return tuple(sorted({*ridges}, reverse=True))

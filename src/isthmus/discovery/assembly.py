@@ -10,19 +10,16 @@ import xarray as xr
 from torch import nn
 
 from isthmus.diagnostics import Diagnosis, diagnose, leaky_diagnosis
-from isthmus.discovery.choices import AS_READ, LEFT_OVER_ERROR
 from isthmus.discovery.combinations import combinations_of
 from isthmus.discovery.data.checking import CheckedData
 from isthmus.discovery.data.problem import Problem
-from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.data.scaling import shifted
 from isthmus.discovery.evidence.baseline import linear_network
 from isthmus.discovery.evidence.certificates import certified_interval
 from isthmus.discovery.evidence.interpretation import by_error_saved
-from isthmus.discovery.evidence.leftovers import leftover
 from isthmus.discovery.factorisation import Factorisation, cut_network
 from isthmus.discovery.findings import Findings
-from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS, RankKind
+from isthmus.discovery.halves import INDEX
 from isthmus.discovery.kinds.family import Family
 from isthmus.discovery.objective_curves import Curve
 from isthmus.discovery.result import Discovery
@@ -30,7 +27,7 @@ from isthmus.errors import NumericalWarning
 from isthmus.networks import FullyConnected, LeakyResNet
 from isthmus.networks.folding import merge_linear_runs
 from isthmus.processes.shared_state import silenced
-from isthmus.theory import RankEstimate, Verdict
+from isthmus.theory import RankEstimate
 from isthmus.theory.curve_readings import running_minimum
 
 RUN_COLUMNS = ("ridge", "start", "kind", "objective", "data_loss", "heldout_error", "jacobian_rank", "activation_rank",
@@ -75,93 +72,6 @@ def assemble(
         readings={**_readings(findings, rank), **energies},
         combinations=combinations_of(findings, data, halves) if family.settings.rank_kind is INDEX and rank else None,
     )
-
-
-def against_unseen(found: Discovery, findings: Findings, sample: Sample) -> Discovery:
-    """With the error on the rows that a sample left out; where it is clearly larger than on held-out rows, in doubt."""
-    here, count = findings.scree.get(found.rank), int(sample.unseen.sum())
-    if here is None or not count:
-        return found
-    family = findings.family
-    unseen = sample.unseen_error(family.problem, findings.whole or family.network_of(here))
-    found = replace(found, readings={**found.readings, "unseen_error": unseen})
-    heldout = found.heldout_error
-    if unseen <= family.problem.errors_compared.raised(heldout, AS_READ):
-        return found
-    return _in_doubt(
-        found,
-        f"On the {count:,} rows that were not searched the error is {unseen:.2%}, on held-out ones "
-        f"{heldout:.2%}: the sample lacks what they hold; search more rows.",
-    )
-
-
-def against_short_blocks(found: Discovery, sample: Sample) -> Discovery:
-    """Of a series, in doubt where held-out blocks are shorter than what resembles each other.
-
-    Two series of 300 rows, smoothed over 30 and without anything in common, left .03 % of held-out rows: what lies
-    between fitted rows is interpolated.
-    """
-    lag, block = sample.resemblance if sample.ordered and found.rank else (0, 0)
-    if lag <= block:
-        return found
-    return _in_doubt(
-        found,
-        f"Rows resemble each other over {lag:,} rows, and blocks of {block:,} are held out: what is missed there says "
-        "little, as it lies between fitted ones. Give a longer series, or several with groups.",
-    )
-
-
-def against_leftovers(found: Discovery, findings: Findings) -> Discovery:
-    """Of an index rank by squares; in doubt where what it leaves over depends on other combinations, as none should."""
-    family, here = findings.family, findings.scree.get(found.rank)
-    problem, settings = family.problem, family.settings
-    exchangeable = problem.weight is None and not settings.ordered
-    asked = settings.rank_kind is INDEX and problem.loss.is_quadratic and not problem.autoencoding
-    if here is None or not asked or not exchangeable or found.heldout_error < LEFT_OVER_ERROR:
-        return found
-    x, y = (torch.cat(parts).double() for parts in ((problem.x, problem.x_held), (problem.y, problem.y_held)))
-    network = (findings.whole or family.written(family.network_of(here))).double()
-    with torch.no_grad():
-        residuals = y - network(x)
-    other = leftover(x.numpy(), network.weights[0].detach().numpy(), residuals.numpy(), seed=settings.seed)
-    if other is None or not other.counts:
-        return found
-    return _in_doubt(
-        found,
-        f"What is left over depends on other combinations of the inputs too ({other.share:.1%} of it, "
-        f"{other.deviations:.0f} standard deviations above chance): there are more, weak ones.",
-    )
-
-
-def in_order(found: Discovery) -> Discovery:
-    """The ranks of one task held against their order; where it is broken, who may be wrong says so and is in doubt.
-
-        rank <= min(index rank, mode rank)
-
-    An answer that was sure stays so where the other was not. How much the least of the other ranks is stands among the
-    readings of the rank, so that its own answer is known beside `Discovery.ranks`.
-    """
-    everything = {found.kind: found, **found.others}
-    own, straight = everything.get(RANK.name), {k: one for k, one in everything.items() if k != RANK.name}
-    if own is None or not straight:
-        return found
-    bound = min(one.rank for one in straight.values())
-    told = {RANK.name: replace(own, readings={**own.readings, "bound": bound})}
-    for kind, one in straight.items():
-        if own.rank > one.rank:
-            text = against_bound(own.rank, RANK_KINDS[kind], one.rank, proved=own.interval.lower)
-            told[RANK.name] = _in_doubt(told[RANK.name], text)
-            if own.verdict is Verdict.CONFIDENT or one.verdict is not Verdict.CONFIDENT:
-                told[kind] = _in_doubt(one, text)
-    others = {kind: told.get(kind, one) for kind, one in found.others.items()}
-    return replace(told.get(found.kind, found), others=others)
-
-
-def _in_doubt(found: Discovery, text: str) -> Discovery:
-    """With one more reason; of what spoke for an answer that was sure nothing is left."""
-    sure = found.verdict is Verdict.CONFIDENT
-    reasons = (text,) if sure else (*found.reasons, text)
-    return replace(found, reasons=reasons, verdict=Verdict.DOUBTFUL if sure else found.verdict)
 
 
 def _with_shares(interval: RankEstimate, findings: Findings) -> RankEstimate:
@@ -301,24 +211,6 @@ def diagnosed(network: nn.Module, problem: Problem, ridge: float) -> tuple[Diagn
 
 def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
-
-
-def against_bound(own: int, kind: RankKind, bound: int, *, proved: int) -> str:
-    """What to say where the rank was read larger than one that bounds it.
-
-        rank <= min(index rank, mode rank), for a half that is linear is one that may be curved
-
-    Args:
-        own: the rank as its own search read it.
-        kind: which of the others is less,
-        bound: and how much it is.
-        proved: directions that the network behind `own` surely has.
-    """
-    sure = f", {proved} of them proved of its network" if proved > bound else ""
-    return (
-        f"With both halves curved {RANK.counted(own)} were found{sure}, with one linear {kind.counted(bound)}: no more "
-        "can be needed where both may be curved, so one of the two answers is wrong, as a rule the larger one."
-    )
 
 
 def error_ratio(errors: Sequence[float], rank: int) -> float | None:

@@ -1,7 +1,7 @@
 """From the readings to a rank and a verdict with reasons: pure functions, no training.
 
 Three readings of the rank (objective curve, scree curve, Jacobian gap) are compared with each other, along the ridge,
-and with a linear baseline. What they mean and where they fail: docs/notes/decision.md.
+and with a linear baseline; what rows leave open: `row_doubts`. What all that means: docs/notes/decision.md.
 """
 
 import math
@@ -12,34 +12,20 @@ from isthmus.discovery.choices import (
     AROUND,
     AS_LINEAR,
     AS_READ,
-    BY_LUCK,
     CLEAR_MARGIN,
     FEW_FOR_EACH,
     FEW_ROWS,
-    FEW_STARTS,
     FILLED,
-    HARDLY,
-    KEPT_FOR_EACH,
     LINEAR_GAIN,
-    LOST_FAINT,
-    LOST_KEPT,
-    LOST_UNSEEN,
     NOTHING_LEFT,
     OUTVOTES,
-    ROWS_FOR_STARTS,
-    ROWS_TO_KEEP,
-    ROWS_TO_SEE,
-    SHARE_KEPT,
     SHARP,
-    UNEVEN,
-    UNEVEN_ERROR,
-    UNLEARNT,
 )
 from isthmus.discovery.findings import Decision, Readings
-from isthmus.discovery.halves import INDEX
+from isthmus.discovery.row_doubts import by_luck, hidden_by_noise, unevenly_lost, unlearnt
 from isthmus.tasks.arrays import counted
 from isthmus.theory import Verdict
-from isthmus.theory.curve_readings import Gain, scree_reading
+from isthmus.theory.curve_readings import scree_reading
 
 
 def decide(readings: Readings) -> Decision:
@@ -166,109 +152,10 @@ def _weaknesses(readings: Readings, rank: int) -> list[str]:
     most = len(readings.linear_error) - 1 if readings.most is None else readings.most
     if rank >= readings.widest > 1 and rank == readings.objective.rank and readings.widest < most:
         doubts.append(_largest_tried(readings))
-    doubts += [*_beyond(readings, rank), *_by_luck(readings, rank)]
+    doubts += [*hidden_by_noise(readings, rank), *by_luck(readings, rank)]
     if is_linear(readings, rank):
         return doubts
     return doubts + unlearnt(readings, rank) + unevenly_lost(readings, rank) + _against_simpler_maps(readings, rank)
-
-
-def _beyond(readings: Readings, rank: int) -> list[str]:
-    """Whether more dimensions may have been hidden by the noise of few rows."""
-    gain, compared = gain_that_counts(readings, rank), readings.errors_compared
-    if gain is None:
-        return []
-    more, noise = (compared.said(compared.rise(gain.error + d, gain.error)) for d in (gain.saved, gain.noise))
-    larger = f"The held-out error is {more} larger than through {counted(gain.rank, readings.noun)}"
-    return [f"{larger} (standard error {noise}): more data would tell whether there are more."]
-
-
-def gain_that_counts(readings: Readings, rank: int) -> Gain | None:
-    """What more dimensions save of the held-out error, if that is more than training leaves between equal ranks."""
-    gain = readings.gains.get(rank)
-    return gain if gain is not None and gain.counts(readings.errors_compared) else None
-
-
-def unlearnt(readings: Readings, rank: int) -> list[str]:
-    """Whether so few rows leave open what else matters; of classes sureness is lost too, of many rows that alone.
-
-    Of 30 rows of a map through 3 dimensions, networks through 2 leave .9 % of those trained on and 31 % of the others,
-    in which a third has room; what is lost of both alike is noise. All readings are 2, but most starts keep more.
-    """
-    if rank == 0 or (readings.classes and not readings.has_few_for_each):
-        return []
-    known, error = readings.train_error.get(rank), readings.heldout_error[min(rank, len(readings.heldout_error) - 1)]
-    of_starts = [*_unseen_combinations(readings, rank), *_kept_by_few_starts(readings, rank)]
-    found, what = ([], "loss of the best constant") if readings.classes else (of_starts, "variance")
-    if known is not None and error < 1 and error - known > UNLEARNT:
-        seen, unseen = (f"{100 * share:.2g} %" for share in (known, error))
-        found.append(
-            f"Through {counted(rank, readings.noun)} {unseen} of the {what} is missed on held-out rows, {seen} on "
-            "those trained on: so little is known of the map between rows that more dimensions may matter there; more "
-            "rows would tell."
-        )
-    return found
-
-
-def _kept_by_few_starts(readings: Readings, rank: int) -> list[str]:
-    """Whether few rows were read at a rank that hardly any start keeps when none is imposed on it."""
-    count, kept = len(readings.start_ranks), readings.start_ranks.count(rank)
-    if readings.rows is None or readings.rows >= ROWS_FOR_STARTS or kept >= FEW_STARTS * count:
-        return []
-    most = Counter(readings.start_ranks).most_common(1)[0][0]
-    return [
-        f"Of {count} starts on {readings.rows} rows {kept} keep {counted(rank, readings.noun)}, most {most}: by so few "
-        "rows these are as good; more rows would tell."
-    ]
-
-
-def _unseen_combinations(readings: Readings, rank: int) -> list[str]:
-    """Whether so few rows are explained so badly that further combinations cannot be told from noise.
-
-    Targets of 2 and 3 combinations in 30 to 79 rows read 1, all agreeing, where 13 % of the variance was missed; those
-    of 3 to 5 in 418 to 734 rows 2 to 4, where 9 to 29 % was and most starts kept other numbers.
-    """
-    error = readings.heldout_error[min(rank, len(readings.heldout_error) - 1)]
-    if not readings.straight or readings.rows is None or error >= 1:
-        return []
-    is_kept = readings.start_ranks.count(rank) >= SHARE_KEPT * len(readings.start_ranks)
-    most = (readings.inputs or 0) if readings.kind is INDEX else 0  # the columns that are combined
-    noisy = readings.rows < ROWS_TO_SEE and error > LOST_UNSEEN
-    faint = bool(most) and readings.has_few_for_each and error > LOST_FAINT
-    scattered = readings.rows < max(ROWS_TO_KEEP, KEPT_FOR_EACH * most) and error > LOST_KEPT and not is_kept
-    if not (noisy or faint or scattered):
-        return []
-    columns = f" of {counted(most, 'column')}" if most else ""
-    return [
-        f"Of {readings.rows} rows{columns} {100 * error:.2g} % of the variance is missed through "
-        f"{counted(rank, readings.noun)}: further {readings.noun}s cannot be told from noise by so few; more "
-        "rows would tell."
-    ]
-
-
-def unevenly_lost(readings: Readings, rank: int) -> list[str]:
-    """Whether few rows lose most of what data lose that are autoencoded: noise and misfit lie on all of them.
-
-    A chain of six Lorenz systems reads two dimensions for each, .2 % lost: where sheets meet, nothing tells them apart.
-    """
-    median = readings.medians.get(rank, 1.0)
-    if median >= UNEVEN or not readings.heldout_error[rank] > UNEVEN_ERROR:
-        return []
-    return [
-        f"Through {counted(rank, 'dimension')} half of the held-out rows lose less than {100 * median:.0f} % of the "
-        "mean: few rows lose most of it, where sheets of the data meet, or where they need more dimensions than others."
-    ]
-
-
-def _by_luck(readings: Readings, rank: int) -> list[str]:
-    """Whether so little more than the constant is predicted that held-out rows may show it by chance."""
-    error = readings.heldout_error[min(rank, len(readings.heldout_error) - 1)]
-    known = readings.beyond_chance.get(rank, math.inf)
-    if rank == 0 or not HARDLY < error < 1 or known >= BY_LUCK:
-        return []
-    return [
-        f"Held-out rows lose {100 * error:.0f} % of what the best constant loses, {max(known, 0.0):.1f} standard "
-        "errors below it: that may be chance. Give more rows."
-    ]
 
 
 def _largest_tried(readings: Readings) -> str:

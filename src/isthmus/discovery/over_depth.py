@@ -7,8 +7,8 @@ import math
 from dataclasses import dataclass
 
 from isthmus.discovery.choices import AROUND, CLOSELY, CURVED_GAIN, FILLED, LOST, LOST_RATIO, SHARP
-from isthmus.discovery.decision import unevenly_lost
 from isthmus.discovery.findings import Decision, Readings
+from isthmus.discovery.row_doubts import unevenly_lost
 from isthmus.tasks.arrays import counted
 from isthmus.theory import Verdict
 

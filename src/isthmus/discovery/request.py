@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from isthmus.discovery.assembly import against_leftovers, against_short_blocks, against_unseen, assemble, in_order
+from isthmus.discovery.answer_doubts import against_leftovers, against_short_blocks, against_unseen, in_order
+from isthmus.discovery.assembly import assemble
 from isthmus.discovery.constant import constant_discovery
 from isthmus.discovery.data.checking import CheckedData
 from isthmus.discovery.data.problem import Problem

@@ -3,7 +3,7 @@ import pytest
 
 from isthmus.discovery.groups.column_units import units_of_mapping
 from isthmus.discovery.groups.dimensional_analysis import dimensionless_space
-from isthmus.discovery.groups.log_coordinates import LogCoordinates, log_coordinates
+from isthmus.discovery.groups.logarithms import LogCoordinates, log_coordinates
 from isthmus.errors import DataError, ShapeError
 from tolerances import rounding
 

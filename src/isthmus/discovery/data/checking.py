@@ -4,7 +4,6 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from isthmus.discovery.data.column_summary import target_tails
-from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.groups.powers import Powers, powers_argument
-from isthmus.discovery.kinds import family_class, kind_of
-from isthmus.discovery.settings import Settings, start_kinds
 from isthmus.errors import DataError
-from isthmus.networks.arguments import seed_argument, tensor_argument
+from isthmus.networks.arguments import tensor_argument
 from isthmus.tasks.arrays import (
     LEAST_SPREAD,
     as_samples,
@@ -36,17 +32,11 @@ from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.mapped import is_on_disk
 from isthmus.tasks.memory import check_memory
 from isthmus.tasks.names import checked_names, quoted
-from isthmus.training import Limits
-from isthmus.training.limits import limits_argument
 from isthmus.training.losses import CROSS_ENTROPY, SQUARED, Loss, loss_argument
 from isthmus.training.losses.squared import Squared
 
 Array = NDArray[np.float64]
-# the least that one takes, so that what can never fit is refused before a list is made of it: a layer of 24 x 24 as an
-# object with its gradient and the 20 pairs of L-BFGS, a start as a name and a future
-BYTES_OF_LAYER, BYTES_OF_START = 200_000, 2_000
 LEAST_ROWS = 3
-MOST = 2**62  # a count that is compared as a float
 TINY, HUGE = 1e-250, 1e250  # weights, between which no sum of them vanishes or overflows
 
 
@@ -297,60 +287,3 @@ def _made(x: object, names: Sequence[str], columns: Sequence[InputColumn] | None
     dtypes = getattr(x, "dtypes", None)
     kinds = [getattr(dtype, "kind", "f") for dtype in dtypes] if isinstance(dtypes, pd.Series) else ["f"] * len(names)
     return tuple(InputColumn(n, Made.BOOLEAN if k == "b" else Made.NUMERIC) for n, k in zip(names, kinds, strict=True))
-
-
-def base_settings(network: str | None, seed: int, *, ordered: bool, scaling: Scaling) -> Settings:
-    """The defaults of a kind of network.
-
-    Raises:
-        ValueError: there is no such kind, or the seed is no whole number in range.
-    """
-    seed = seed_argument(seed, "discover(seed=...)")
-    first = Scaling.COLUMN if scaling is Scaling.AUTO else scaling
-    return Settings(seed=seed, ordered=ordered, scaling=first.value, network=kind_of(network))
-
-
-def adapted_settings(
-    settings: Settings,
-    *,
-    depth: int | None,
-    ridge: float | Sequence[float] | None,
-    starts: int | None,
-    limits: Limits | None,
-) -> Settings:
-    """The settings with what the caller chose.
-
-    Raises:
-        ValueError: counts that are no whole numbers or too small, ridges that are not positive.
-        DataError: more starts or layers than the memory can hold.
-    """
-    for name, count in (("depth", depth), ("starts", starts)):
-        if count is not None and not isinstance(count, Integral):
-            raise ValueError(f"discover({name}={str(count)[:40]}): needs a whole number, or None for the default.")
-    limits = limits_argument(limits, "discover", heeds=("seconds", "evaluations"))
-    if ridge is not None:
-        settings = replace(settings, ridges=_ridges(ridge))
-    if starts is not None:
-        check_memory(min(starts, MOST) * BYTES_OF_START, f"discover(starts={str(starts)[:40]})")
-        settings = replace(settings, starts=start_kinds(settings.rank_kind, starts))
-    kind = family_class(settings.network)
-    settings = kind.adapted(settings, depth)
-    check_memory(min(kind.num_layers(settings), MOST) * BYTES_OF_LAYER, f"discover(depth={str(depth)[:40]})")
-    return settings if limits.evaluations is None else settings.scaled_to(limits.evaluations)
-
-
-def _ridges(ridge: float | Sequence[float]) -> tuple[float, ...]:
-    """The ridges, largest first."""
-    try:
-        ridges = (float(ridge),) if isinstance(ridge, int | float) else tuple(map(float, ridge))
-    except (TypeError, ValueError):
-        ridges = ()
-    if not ridges or isinstance(ridge, str) or not all(0 < value < float("inf") for value in ridges):
-        raise ValueError(
-            f"discover(ridge={str(ridge)[:60]!r}): needs positive ridges: one number, or several in a list."
-        )
-    if len({f"{value:g}" for value in ridges}) < len({*ridges}):  # by which units of work know each other
-        raise ValueError(
-            f"discover(ridge={str(ridge)[:60]!r}): needs ridges that differ in their first six digits: leave out one."
-        )
-    return tuple(sorted({*ridges}, reverse=True))

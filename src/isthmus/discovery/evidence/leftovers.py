@@ -1,7 +1,7 @@
 """Whether what an index rank leaves over still depends on the inputs otherwise than through its combinations.
 
 A weak combination among many columns saves less on held-out rows than finding it costs, so that no error shows it; all
-rows together still do. Who asks, and what is said of it: `assembly.against_leftovers`.
+rows together still do. Who asks, and what is said of it: `answer_doubts`.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Dimensional analysis: which powers of columns have no unit, and what takes the unit from a target. Exact fractions.
 
-Units themselves: `column_units`; logarithms of the columns: `log_coordinates`.
+Units themselves: `column_units`; logarithms of the columns: `logarithms`.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""Which columns get a logarithm, and what is said of it. What the logarithms are then made of: `log_coordinates`."""
+"""Which columns get a logarithm and what is said of it; inputs as a search sees them then, and directions back.
+
+Which powers of them have no unit: `dimensional_analysis`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +10,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from isthmus.discovery.groups.column_units import ColumnUnits
-from isthmus.errors import DataError
+from isthmus.discovery.groups.dimensional_analysis import DimensionlessSpace, dimensionless_space
+from isthmus.errors import DataError, ShapeError
 from isthmus.tasks.arrays import listing
 from isthmus.tasks.columns import check_present
 from isthmus.tasks.names import quoted
@@ -100,3 +104,95 @@ def _sentence(columns: Sequence[str], wide: Sequence[str], with_units: Sequence[
         *(["they have units" if set(columns) == set(with_units) else "some have units"] if with_units else []),
     ]
     return f"Logarithms were taken of {listed}{': ' if reasons else ''}{', and '.join(reasons)}."
+
+
+@dataclass(frozen=True, slots=True)
+class LogCoordinates:
+    """What inputs become: z = t(x) M, where t takes logarithms of some columns, and M drops what has a unit.
+
+        M = N on columns with logarithms (the orthonormal basis of `DimensionlessSpace`; the identity without units),
+        the identity on the others;  directions A' of z are the rows A' M^T of t(x)
+
+    Attributes:
+        columns: names of the inputs.
+        logged: names of those that get a logarithm.
+        space: their groups without dimensions; None without units.
+    """
+
+    columns: tuple[str, ...]
+    logged: tuple[str, ...]
+    space: DimensionlessSpace | None = None
+
+    def __post_init__(self) -> None:
+        if self.space is not None and self.space.columns != self.logged:
+            raise ValueError("LogCoordinates: needs the space of the columns with logarithms, in their order.")
+
+    @property
+    def is_logged(self) -> tuple[bool, ...]:
+        """For each column whether it gets a logarithm."""
+        return tuple(name in set(self.logged) for name in self.columns)
+
+    @property
+    def matrix(self) -> Float64[np.ndarray, "d_in coordinates"]:
+        """M, with orthonormal columns: those of the groups first, then the columns without a logarithm."""
+        identity, mask = np.eye(len(self.columns)), np.array(self.is_logged, dtype=bool)
+        if self.space is None:
+            return identity
+        groups = np.zeros((len(self.columns), self.space.num_groups))
+        groups[mask] = self.space.orthonormal
+        return np.hstack([groups, identity[:, ~mask]])
+
+    def transformed(self, x: Float64[np.ndarray, "n d_in"]) -> Float64[np.ndarray, "n d_in"]:
+        """t(x): the same columns, some as natural logarithms.
+
+        Raises:
+            ShapeError: another number of columns.
+            DataError: a column that gets a logarithm is not positive; the line names the row, from 1, and the value.
+        """
+        if x.ndim != 2 or x.shape[1] != len(self.columns):
+            raise ShapeError(f"logarithms: need rows of {len(self.columns)} columns, got shape {x.shape}.")
+        found = np.array(x, dtype=np.float64)
+        for place in np.flatnonzero(self.is_logged):
+            wrong = np.flatnonzero(~(found[:, place] > 0))
+            if len(wrong):
+                rows = listing((int(row) + 1 for row in wrong), "row")
+                raise DataError(
+                    f"x: column {quoted(self.columns[place])} holds {found[wrong[0], place]:g} in {rows}; its "
+                    "logarithm was taken, which needs numbers above 0. Leave these rows out."
+                )
+            found[:, place] = np.log(found[:, place])
+        return found
+
+    def coordinates(self, x: Float64[np.ndarray, "n d_in"]) -> Float64[np.ndarray, "n coordinates"]:
+        """New rows as z = t(x) M; errors as `transformed`."""
+        return self.transformed(x) @ self.matrix
+
+    def directions(self, rows: Float64[np.ndarray, "k coordinates"]) -> Float64[np.ndarray, "k d_in"]:
+        """Directions of z as rows over t(x): A' M^T; orthonormal rows stay so."""
+        return rows @ self.matrix.T
+
+
+def log_coordinates(columns: Sequence[str], logged: Sequence[str], units: ColumnUnits | None = None) -> LogCoordinates:
+    """The coordinates of a search.
+
+    Args:
+        columns: names of the inputs.
+        logged: names of those that get a logarithm, in the same order (`logarithms.log_columns`).
+        units: of all columns, or None.
+
+    Raises:
+        DataError: a column has a unit and gets no logarithm, or nothing without a unit can be made of the inputs.
+    """
+    if units is None:
+        return LogCoordinates(tuple(columns), tuple(logged))
+    left = [name for name in columns if name not in set(logged) and not units.is_pure(name)]
+    if left:
+        raise DataError(
+            f"units: column {quoted(left[0])} is in {units.in_words(left[0])} and gets no logarithm, so that its unit "
+            "cannot be taken away. Take its logarithm too, or leave the column out."
+        )
+    found = LogCoordinates(tuple(columns), tuple(logged), dimensionless_space(units, logged))
+    if found.matrix.shape[1] == 0:
+        listed = listing([f"{quoted(name)} ({units.in_words(name)})" for name in logged], "column", shown=10)
+        raise DataError(f"units: no powers of the {listed} are a pure number. Add an input that shares their units.")
+    return found

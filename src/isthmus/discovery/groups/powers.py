@@ -1,6 +1,6 @@
 """A table as a search with logarithms sees it, and predictions back: which columns, what takes units away, both ways.
 
-Which columns: `logarithms`; coordinates: `log_coordinates`; units: `column_units`, `dimensional_analysis`.
+Logarithms: `logarithms`; units: `column_units`, `dimensional_analysis`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from isthmus.discovery.groups.column_units import ColumnUnits
 from isthmus.discovery.groups.dimensional_analysis import target_exponents
 from isthmus.discovery.groups.group_words import made_dimensionless
-from isthmus.discovery.groups.log_coordinates import LogCoordinates, log_coordinates
-from isthmus.discovery.groups.logarithms import ALL, log_columns
+from isthmus.discovery.groups.logarithms import ALL, LogCoordinates, log_columns, log_coordinates
 from isthmus.discovery.groups.rational_rows import Row
 from isthmus.discovery.groups.unit_files import units_argument
 from isthmus.errors import DataError

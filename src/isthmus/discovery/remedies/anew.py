@@ -10,9 +10,9 @@ import numpy as np
 from isthmus.discovery.choices import FEW_COLUMNS, MORE_ROWS, SPREAD_COLUMNS, UNEQUAL
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.data.scaling import Scaling
-from isthmus.discovery.decision import gain_that_counts
 from isthmus.discovery.held_out_once import FOLDS, gains_of, held_out_once, planned_evaluations, scree_of
 from isthmus.discovery.remedies.remedy import Case, Remedy, sureness
+from isthmus.discovery.row_doubts import gain_that_counts
 from isthmus.discovery.search import Search
 
 
