@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import discoveries
+import isthmus
 from command_lines import line_of
 from isthmus.cli.data_of_run import rows_like
 from isthmus.cli.main import run
@@ -94,6 +95,20 @@ def test_apply_writes_arrays_and_parquet(table: Path, tmp_path: Path, capsys: py
     assert "Add --replace" in line_of(capsys.readouterr().err)
     assert run([*arguments, str(tmp_path / "p.xlsx")]) == 2
     assert "Use .csv or .parquet or .npy" in line_of(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("name", ["none.parquet", "none.npy"])
+def test_no_coordinate_is_said_and_loses_no_row(
+    name: str, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A .parquet without columns held no row: what is joined to it later was lost."""
+    x = pd.read_csv(table)[list(discoveries.INPUTS)]
+    isthmus.discover(x, np.ones(len(x))).save(tmp_path / "run")
+    out = tmp_path / name
+    assert run(["apply", str(tmp_path / "run"), str(table), "--out", str(out)]) == 0
+    assert "the rank is 0" in line_of(capsys.readouterr().err)
+    written = pd.read_parquet(out) if out.suffix == ".parquet" else np.load(out)
+    assert written.shape == (len(x), 0)
 
 
 @pytest.mark.filterwarnings("ignore:.*has no column names:isthmus.errors.DataWarning")

@@ -58,8 +58,11 @@ def apply(
     from isthmus.tasks.csv_cells import csv_text
 
     found = load(request.run_dir)
-    with warnings_as_lines(notes()):
+    say = notes()
+    with warnings_as_lines(say):
         table = applied(found, request)
+    if not found.rank and request.what is What.COORDINATES:
+        say("the rank is 0, so that there are no coordinates; --what prediction gives the constant.")
     if out is not None:
         table = writable(out, table)
     tell(columns=list(table.columns), **({"out": str(out)} if out else {"rows": table.to_numpy(dtype=object)}))

@@ -20,7 +20,8 @@ def _as_text(table: "pd.DataFrame", path: Path) -> None:
 
 
 def _as_parquet(table: "pd.DataFrame", path: Path) -> None:
-    table.to_parquet(path, index=False, engine="pyarrow")
+    # rows without a column, as of rank 0, are counted by their index alone
+    table.to_parquet(path, index=table.columns.empty, engine="pyarrow")
 
 
 def _as_array(table: "pd.DataFrame", path: Path) -> None:
