@@ -12,7 +12,7 @@ import pytest
 
 from isthmus.errors import DataError, DataWarning
 from isthmus.tasks import Kind, read_table
-from isthmus.tasks.files import inputs_like
+from isthmus.tasks.files_alike import inputs_like
 from isthmus.tasks.input_columns import InputColumn, Made, columns_of, recorded
 from isthmus.tasks.table_options import TableOptions
 

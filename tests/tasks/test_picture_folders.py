@@ -14,7 +14,8 @@ from PIL import Image
 
 from isthmus.errors import DataError, DataWarning
 from isthmus.tasks import Kind, TableOptions, Task, read_table
-from isthmus.tasks.files import columns_beside, inputs_like
+from isthmus.tasks.files import columns_beside
+from isthmus.tasks.files_alike import inputs_like
 from isthmus.tasks.input_columns import columns_of, recorded
 from isthmus.tasks.picture_folders import picture_folder
 from isthmus.tasks.picture_listing import listed

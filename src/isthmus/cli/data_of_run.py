@@ -13,7 +13,7 @@ from isthmus.cli.data import builtin_task
 from isthmus.cli.run_folder import builtin_name
 from isthmus.errors import DataError, DataWarning, outside
 from isthmus.tasks.arrays import counted, listing
-from isthmus.tasks.files import inputs_like
+from isthmus.tasks.files_alike import inputs_like
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.names import quoted
 from isthmus.tasks.picture_listing import is_picture_folder, listed

@@ -3,15 +3,12 @@
 `open_session` finds a way to evaluate the module, `sums` streams all data, `derivatives` looks at points.
 """
 
-import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import torch
-from threadpoolctl import ThreadpoolController
 from torch import Tensor, nn
 
 from isthmus.diagnostics.budget import Budget, budget_for, give_back
@@ -39,6 +36,7 @@ from isthmus.networks.arguments import whole_numbers
 from isthmus.networks.kinds import of_class
 from isthmus.theory.spread_rows import spread_rows
 from isthmus.training.steps.live_bytes import LiveBytes
+from isthmus.training.threads import threads_of_torch
 
 POINTS = 64  # data points at which Jacobians are taken, at most
 FEW_POINTS = 8
@@ -285,20 +283,3 @@ def _of_one_size(error: BaseException | None) -> str:
 
 def _one_line(error: BaseException | None) -> str:
     return " ".join(str(error).split())[:300]
-
-
-@contextmanager
-def threads_of_torch() -> Generator[None]:
-    """Hold the libraries of numpy and scipy to `torch.get_num_threads()`; what they had before comes back.
-
-    They compute the squares of `moments`, and have a pool of their own beside torch's: the two wait for each other on
-    busy cores.
-    """
-    with _libraries(len(sys.modules)).limit(limits=torch.get_num_threads(), user_api="blas"):
-        yield
-
-
-@lru_cache(maxsize=1)
-def _libraries(_num_modules: int) -> ThreadpoolController:
-    """Looked for again only after something was imported: it takes 3 to 15 ms."""
-    return ThreadpoolController()

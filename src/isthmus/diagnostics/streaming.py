@@ -19,11 +19,12 @@ from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.narrow_places import CutPlan, plan_cuts
 from isthmus.diagnostics.rank import NO_LAYER, UpperBound, upper_bound
 from isthmus.diagnostics.samples import Samples
-from isthmus.diagnostics.session import DiagnosisSession, threads_of_torch
+from isthmus.diagnostics.session import DiagnosisSession
 from isthmus.errors import CheckpointError, DataError
 from isthmus.tasks.arrays import counted
 from isthmus.theory import RankEstimate
 from isthmus.training.limits import Limits
+from isthmus.training.threads import threads_of_torch
 
 LEAST = 2  # rows, by which a module is looked at
 # read ahead of the passes, for cuts: 32 rows that judge, and as many that choose directions as are enough

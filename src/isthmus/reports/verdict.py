@@ -1,6 +1,7 @@
 """What a discovery or a diagnosis says, in words that a scientist understands: pure functions to sentences.
 
-The command line prints these sentences and the page shows them; how the verdict is reached: `discovery`.
+The command line prints these sentences and the page shows them; how the verdict is reached: `discovery`; how sure it
+is, in words: `sureness_words`.
 """
 
 import math
@@ -14,19 +15,26 @@ from isthmus.discovery import Discovery
 from isthmus.discovery.evidence.straight_halves import straight_halves
 from isthmus.discovery.groups.group_words import before_rounding, groups_in_words
 from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS
-from isthmus.discovery.remedies.anew import EveryRowHeldOut
-from isthmus.discovery.remedies.training import OneFewer
 from isthmus.reports.depth_words import depth_sentence
 from isthmus.reports.diagnosis_verdict import verdict_of_diagnosis
 from isthmus.reports.steepest_words import has_steepest, steepest_line
 from isthmus.reports.straight_words import short_line
+from isthmus.reports.sureness_words import (
+    accuracy_rank_sentence,
+    accuracy_sentence,
+    counted_ones,
+    interval_sentence,
+    probability_sentence,
+    remedies_sentence,
+    stability_sentence,
+    sureness,
+)
 from isthmus.reports.words import Line, VerdictText, dimensions, percent, sentence
-from isthmus.theory import RankEstimate, Verdict
+from isthmus.theory import Verdict
 
 ENDS = ("measured", "low", "high")  # of an exponent
 _SAME = 1.02
 _NO_RATIO = 1e4  # from here on hardly anything is lost through the rank, and what is lost through one fewer is said
-_MOST_SHARES = 8  # ranks whose accuracy is told in words; `Discovery.scree` has all
 FAR = 1e-3  # relative stationarity beyond which energies are rough
 
 
@@ -46,9 +54,9 @@ def verdict_of(result: Discovery | Diagnosis, x: ArrayLike | None = None, y: Arr
 
 
 def _verdict_of_discovery(found: Discovery, halves: Sequence[xr.Dataset]) -> VerdictText:
-    lines = [Line("How sure", _how_sure(found)), Line("Why", " ".join(found.reasons))]
+    lines = [Line("How sure", sureness(found)), Line("Why", " ".join(found.reasons))]
     if found.verdict is not Verdict.NO_SHARP_RANK:  # of tasks that have a rank: where none stands out it says nothing
-        lines.append(Line("Probability", _probability(found)))
+        lines.append(Line("Probability", probability_sentence(found)))
     lines.append(Line("Ranks", ranks_sentence(found)))
     lines += map(short_line, halves)
     lines += [steepest_line(half) for half in halves if has_steepest(half)]
@@ -56,13 +64,13 @@ def _verdict_of_discovery(found: Discovery, halves: Sequence[xr.Dataset]) -> Ver
     lines.append(Line("Groups", _groups(found)))
     lines.append(Line("Error", _error(found)))
     lines.append(Line("Rows", _rows(found)))
-    lines.append(Line("Accuracy", _accuracy(found)))
-    lines.append(Line("For accuracy", _accuracy_rank(found)))
+    lines.append(Line("Accuracy", accuracy_sentence(found)))
+    lines.append(Line("For accuracy", accuracy_rank_sentence(found)))
     lines.append(Line("One fewer", _one_fewer(found)))
-    lines.append(Line("How stable", _stability(found)))
+    lines.append(Line("How stable", stability_sentence(found)))
     lines.append(Line("PCA" if found.task == "autoencoding" else "Linear maps", _linear(found)))
     lines.append(Line("Energies", energies_of(found.readings)))
-    lines.append(Line("Proved", _interval(found.interval)))
+    lines.append(Line("Proved", interval_sentence(found.interval)))
     if found.depth_path is not None:
         lines.append(Line("Depth", depth_sentence(found.depth_path)))
     if found.remedies:
@@ -80,32 +88,16 @@ def _headline(found: Discovery) -> str:
         return f"No sharp rank: no number of {kind.noun}s stands out (best single reading: {found.rank})."
     if found.verdict is Verdict.DOUBTFUL and found.rank == 0:
         if bend := int(found.readings.get("scree_rank") or 0):
-            through = _counted(found, bend)
+            through = counted_ones(found, bend)
             return (
                 f"Probably no {kind.noun}, but this is doubtful: held-out data are predicted better through {through}."
             )
         return f"No {kind.noun} was found to help on held-out data, but this is doubtful."
     if found.rank == 0:
-        return f"{_counted(found, 0)}: the targets do not depend on the inputs."
+        return f"{counted_ones(found, 0)}: the targets do not depend on the inputs."
     if found.verdict is Verdict.DOUBTFUL:
-        return f"Probably {_counted(found, found.rank)}, but this is doubtful."
-    return f"This task needs {_counted(found, found.rank)}."
-
-
-def _probability(found: Discovery) -> str:
-    """How often such an answer was right on tasks of known rank."""
-    known, share, ranks = found.calibration, found.probability, found.rank_set
-    if known is None or share is None or not ranks:
-        return ""
-    among = f"{ranks[0]}" if len(ranks) == 1 else f"among {ranks[0]} to {ranks[-1]}"
-    return (
-        f"{percent(share)} that this is right, by {known.tasks} tasks of known rank (estimate); in 95 of 100 such "
-        f"tasks the truth was {among}."
-    )
-
-
-def _counted(found: Discovery, count: int) -> str:
-    return RANK_KINDS[found.kind].counted(count)
+        return f"Probably {counted_ones(found, found.rank)}, but this is doubtful."
+    return f"This task needs {counted_ones(found, found.rank)}."
 
 
 def ranks_sentence(found: Discovery) -> str:
@@ -171,7 +163,7 @@ def _error(found: Discovery) -> str:
     error = found.heldout_error
     if not math.isfinite(error):
         return ""
-    text = f"through {_counted(found, found.rank)}, {percent(error)} of {found.loss.words.left} on held-out data"
+    text = f"through {counted_ones(found, found.rank)}, {percent(error)} of {found.loss.words.left} on held-out data"
     if found.kind != INDEX.name or not found.loss.is_quadratic or not 0 < error < 1:
         return f"{text}."
     # E |y - f|^2 >= E Var(y | A x) for every f, so that more combinations cannot save more than all of the error
@@ -192,67 +184,16 @@ def _rows(found: Discovery) -> str:
     )
 
 
-def _accuracy(found: Discovery) -> str:
-    """How many held-out classes are right through 1, 2, ... dimensions, up to the rank of the last change."""
-    if "heldout_accuracy" not in found.scree or not found.scree.sizes["rank"]:
-        return ""
-    ranks, shares = found.scree["rank"].values.tolist(), found.scree["heldout_accuracy"].values.tolist()
-    last = max((i for i in range(1, len(shares)) if shares[i] != shares[i - 1]), default=0)
-    shown = min(last, _MOST_SHARES - 1) + 1
-    first = f"{percent(shares[0])} of the held-out classes are right through {_counted(found, ranks[0])}"
-    return ", ".join([first, *(f"{percent(shares[i])} through {ranks[i]}" for i in range(1, shown))])
-
-
-def _how_sure(found: Discovery) -> str:
-    """The verdict in words; what is sure for another reason than that the readings agree says no more than that."""
-    read = {found.readings.get(f"{name}_rank", found.rank) for name in ("objective", "scree", "jacobian")}
-    is_other = found.verdict is Verdict.CONFIDENT and read != {found.rank}
-    return "confident, though not all readings agree: see why" if is_other else found.verdict.value
-
-
-def _accuracy_rank(found: Discovery) -> str:
-    """Through how many dimensions as many classes are right as through any; another question than the rank."""
-    rank, low, high = (found.readings.get(f"accuracy_rank{end}") for end in ("", "_low", "_high"))
-    if rank is None or low is None or high is None or "fold_accuracy" not in found.scree:
-        return ""
-    rank, low, high = int(rank), int(low), int(high)
-    between = f"{low}" if low == high else f"{low} to {high}"
-    told = ""
-    if rank in found.scree["rank"].values:
-        share, error = (float(found.scree[name].sel(rank=rank)) for name in ("fold_accuracy", "fold_accuracy_error"))
-        told = f", {share:.1%} +- {error:.1%}"
-    return (
-        f"through {_counted(found, rank)} as many classes are right as through any{told}, each row predicted by "
-        f"networks that were trained without it ({between} on 95 % of resampled rows). Few rows ask for more "
-        "dimensions: this is about the prediction, the number above about the task."
-    )
-
-
 def _one_fewer(found: Discovery) -> str:
     ratio = found.readings.get("one_fewer")
     if ratio is None or not math.isfinite(ratio) or found.rank < 1:
         return ""
-    fewer = _counted(found, found.rank - 1) if found.rank > 1 else "none"
+    fewer = counted_ones(found, found.rank - 1) if found.rank > 1 else "none"
     if ratio < _SAME:
         return f"with {fewer} the error is not larger."
     if ratio > _NO_RATIO:
         return f"with {fewer} {percent(ratio * found.heldout_error)} of {found.loss.words.left}."
     return f"with {fewer} the error is {_times(ratio)} as large."
-
-
-def _stability(found: Discovery) -> str:
-    """How often the rank comes back on resampled held-out rows and over the starts."""
-    rows, starts = found.readings.get("resample_share"), found.readings.get("start_share")
-    if rows is None or starts is None or found.rank < 1:
-        return ""
-    read = RANK_KINDS[found.kind].held_out_reads.format(found.rank)
-    # what all rows read, where each was held out, stands among the doubts: these are those of the first split alone
-    is_first = any(one["name"] == EveryRowHeldOut.name for one in found.remedies)
-    which = "the rows that were held out first" if is_first else "the held-out rows"
-    return (
-        f"the held-out error {read} in {percent(rows)} of the resamples of {which}, and "
-        f"{percent(starts)} of the starts have a Jacobian of that rank."
-    )
 
 
 def _linear(found: Discovery) -> str:
@@ -262,11 +203,13 @@ def _linear(found: Discovery) -> str:
     name = words.autoencoder if found.task == "autoencoding" else words.linear
     needed = found.readings["linear_rank"]
     if found.is_linear:
-        return f"{name} predicts better than networks through {_counted(found, found.rank)}, and is what is returned."
+        return (
+            f"{name} predicts better than networks through {counted_ones(found, found.rank)}, and is what is returned."
+        )
     if needed is None:
-        most = _counted(found, int(found.scree["rank"].max()))
+        most = counted_ones(found, int(found.scree["rank"].max()))
         return f"{name} does not reach this error with any rank tried, up to {most}."
-    return f"{name} needs {_counted(found, int(needed))} for the same error."
+    return f"{name} needs {counted_ones(found, int(needed))} for the same error."
 
 
 def energies_of(readings: Mapping[str, float | int | None]) -> str:
@@ -283,21 +226,6 @@ def energies_of(readings: Mapping[str, float | int | None]) -> str:
         f"{below:.2f} dimensions and its least cost of identity is {above:.2f}; both close in on the rank with depth"
     )
     return f"{text}." if far <= FAR else f"{text} (read off the critical point, relative stationarity {far:.2g})."
-
-
-def remedies_sentence(found: Discovery) -> str:
-    """What was done about doubts, in one sentence."""
-    parts = list[str]()
-    for one in found.remedies:
-        verdict = Verdict[str(one["verdict"])].value.partition(":")[0]
-        parts.append(f"{one['words']} ({one['rank']}, {verdict})")
-    was = "sure, and held against one dimension fewer" if found.remedies[0]["name"] == OneFewer.name else "in doubt"
-    return f"the first answer was {was}, so the search {'; then '.join(parts)}."
-
-
-def _interval(estimate: RankEstimate) -> str:
-    lower = f"at least {estimate.lower} ({estimate.lower_reason})"
-    return f"for the network found: {lower}, at most {estimate.upper} ({estimate.upper_reason})."
 
 
 def _control(control: Discovery) -> str:

@@ -23,7 +23,7 @@ from isthmus.training.fit import fit
 from isthmus.training.fit_result import FitResult
 from isthmus.training.fitting import FitEvent
 from isthmus.training.steps.products import kept_choices
-from isthmus.training.threads import one_thread_each
+from isthmus.training.threads import one_thread_each, one_thread_here
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def fit_several(
             if race:
                 race.ended(number, value)
 
-    with one_thread_each(), ThreadPoolExecutor(len(networks)) as pool:
+    with one_thread_each(), ThreadPoolExecutor(len(networks), initializer=one_thread_here) as pool:
         results = tuple(pool.map(one, range(len(networks))))
     return _best(results, race.culled if race else {})
 

@@ -26,7 +26,7 @@ from isthmus.training.checkpoint import load_state, load_twice, save_state, save
 from isthmus.training.limits import FIRST_SECONDS
 from isthmus.training.several import num_cores
 from isthmus.training.steps.products import kept_choices
-from isthmus.training.threads import one_thread_each
+from isthmus.training.threads import one_thread_each, one_thread_here
 
 ENDING = 2000  # gradients that an answer takes once time is over: ranks are cut and read, however little trained
 
@@ -169,7 +169,7 @@ class UnitRunner:
     def _results(self, units: Sequence[Unit]) -> list[Minimum]:
         folder = self.elsewhere.folder if self.elsewhere else self.folder
         choices = kept_choices(folder / CHOICES if folder else None, shared=self.elsewhere is not None)
-        with one_thread_each(), choices, ThreadPoolExecutor(self.workers) as pool:
+        with one_thread_each(), choices, ThreadPoolExecutor(self.workers, initializer=one_thread_here) as pool:
             futures: list[Future[Minimum]] = []
             try:  # an interrupt may come while units are handed out: those that began must hear of it
                 for unit in units:
