@@ -18,6 +18,7 @@ from isthmus.discovery.choices import (
     KEPT_FOR_EACH,
     LOST_FAINT,
     LOST_KEPT,
+    LOST_READ,
     LOST_UNSEEN,
     OUTVOTES,
     ROWS_FOR_STARTS,
@@ -240,6 +241,24 @@ def test_many_columns_ask_for_more_rows_before_combinations_are_sure() -> None:
         replace(faint, straight=False, kind=RANK),
     ):
         assert decide(other).verdict is Verdict.CONFIDENT
+
+
+def test_of_few_rows_for_each_column_a_ridge_that_reads_more_counts_though_it_predicts_worse() -> None:
+    """By eight held-out rows none surely does: 2 combinations in 41 rows of 10 columns were 1 with confidence."""
+    errors = (*CLEAR.heldout_error[:3], math.nextafter(LOST_READ, 1), LOST_READ, LOST_READ)
+    few = replace(
+        CLEAR, straight=True, kind=INDEX, rows=41, inputs=10, start_ranks=(3, 3, 3), heldout_error=errors,
+        neighbours=((3e-3, CurveReading(4, 0.2)),), useless=(3e-3,),
+    )  # fmt: skip
+    doubtful = decide(few)
+    assert (doubtful.rank, doubtful.verdict) == (3, Verdict.DOUBTFUL)
+    assert doubtful.reasons[-1].startswith("Of 41 rows of 10 columns 2 % of the variance is missed")
+    for other in (
+        replace(few, rows=10 * FAINT_FOR_EACH),
+        replace(few, neighbours=((3e-3, CurveReading(3, 0.2)),)),
+        replace(few, heldout_error=(*errors[:3], LOST_READ, LOST_READ, LOST_READ)),
+    ):
+        assert "variance is missed" not in " ".join(decide(other).reasons)
 
 
 def test_a_bend_of_many_dimensions_is_clear_where_the_fall_ends() -> None:

@@ -61,6 +61,7 @@ ROWS_TO_SEE = 100  # rows trained on, below which combinations lost in more than
 LOST_UNSEEN = 0.1  # share of the variance: targets of 2 and 3 combinations in 30 to 79 rows read 1, .13 was missed
 FAINT_FOR_EACH = 10  # rows for each column, below which they look like noise where this share is missed:
 LOST_FAINT = 0.04  # 3 in 231 rows of 27 columns read 2, .051 was missed; of 63 sure answers no other had so few
+LOST_READ = 0.02  # the same where another ridge reads more: 2 in 41 rows of 10 columns read 1, .036 was missed
 ROWS_TO_KEEP = 400  # rows trained on, below which the same holds of combinations that fewer starts keep than this,
 KEPT_FOR_EACH = 30  # or so many for each column: 4 and 5 in 461 to 734 rows of 26 to 30 columns read one or two less
 SHARE_KEPT = 0.4  # of 152 sure answers 6 were wrong so, kept by 0 to .33 of the starts; 4 right ones too

@@ -13,6 +13,7 @@ from isthmus.discovery.choices import (
     KEPT_FOR_EACH,
     LOST_FAINT,
     LOST_KEPT,
+    LOST_READ,
     LOST_UNSEEN,
     ROWS_FOR_STARTS,
     ROWS_TO_KEEP,
@@ -89,7 +90,9 @@ def _unseen_combinations(readings: Readings, rank: int) -> list[str]:
     is_kept = readings.start_ranks.count(rank) >= SHARE_KEPT * len(readings.start_ranks)
     most = (readings.inputs or 0) if readings.kind is INDEX else 0  # the columns that are combined
     noisy = readings.rows < ROWS_TO_SEE and error > LOST_UNSEEN
-    faint = bool(most) and readings.has_few_for_each and error > LOST_FAINT
+    # by so few held-out rows none of the ridges clearly predicts worse
+    reads_more = any(one.rank > rank for _, one in readings.neighbours)
+    faint = bool(most) and readings.has_few_for_each and error > (LOST_READ if reads_more else LOST_FAINT)
     scattered = readings.rows < max(ROWS_TO_KEEP, KEPT_FOR_EACH * most) and error > LOST_KEPT and not is_kept
     if not (noisy or faint or scattered):
         return []
