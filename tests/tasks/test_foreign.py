@@ -115,6 +115,33 @@ def test_columns_of_xarray_have_the_names_of_their_coordinates() -> None:
         run.transform(x.assign_coords(p=["u", "v", "z"]))
 
 
+@pytest.mark.filterwarnings("ignore:.*was flattened to:isthmus.errors.DataWarning")
+@pytest.mark.parametrize("labels", ["none", "ascending"])
+@pytest.mark.parametrize("as_dataset", [False, True])
+def test_fields_of_xarray_are_known_again_whichever_way_they_lie(labels: str, *, as_dataset: bool) -> None:
+    """A field with its axes swapped, or from north to south, has as many columns: all of them were mistaken."""
+    y, x = np.linspace(0, 1, 4), np.linspace(0, 2, 5)
+    coords = {"y": y, "x": x} if labels == "ascending" else {}
+    waves = np.sin(y)[:, None] * RNG.normal(size=(40, 1, 1)) + np.cos(x) * RNG.normal(size=(40, 1, 1))
+    field = xr.DataArray(waves, dims=("t", "y", "x"), coords=coords, name="u")
+    fit: dict[str, Any] = {"ridge": 1e-2, "starts": 1, "effort": "quick", "limits": isthmus.Limits(evaluations=5)}
+
+    def given(one: xr.DataArray) -> xr.DataArray | xr.Dataset:
+        return one.to_dataset() if as_dataset else one
+
+    run = isthmus.discover(given(field), **fit)
+    assert len(run.input_names) == 20
+    assert run.input_names[1] == {
+        (False, "none"): "x=1 y=0", (False, "ascending"): "x=0.5 y=0.0",
+        (True, "none"): "u[x=1 y=0]", (True, "ascending"): "u[x=0.5 y=0.0]",
+    }[as_dataset, labels]  # fmt: skip
+    expected = run.transform(given(field))
+    np.testing.assert_array_equal(run.transform(given(field.transpose("t", "x", "y"))), expected)
+    if coords:
+        np.testing.assert_array_equal(run.transform(given(field.isel(y=slice(None, None, -1)))), expected)
+    np.testing.assert_array_equal(run.transform(field.values), expected)
+
+
 def test_more_dimensions_are_flattened_aloud() -> None:
     with pytest.warns(DataWarning, match=r"y: of shape \(30, 2, 1\) was flattened to 30 rows of 2 columns"):
         flat: Any = in_memory(X, Y.reshape(30, 2, 1))[1]

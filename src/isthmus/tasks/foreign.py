@@ -3,6 +3,8 @@
 None of these libraries is imported for it. What arrays and data frames become then: `arrays`.
 """
 
+import itertools
+import math
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -120,19 +122,33 @@ def _of_dataset(x: xr.Dataset, name: str) -> pd.DataFrame:
             raise DataError(
                 f"{name}: variable {str(key)!r} lacks the dimension {str(sample)!r} of the samples. Drop it."
             )
-        values = variable.transpose(sample, ...).values.reshape(x.sizes[sample], -1)
-        wide = values.shape[1] > 1
-        columns |= {f"{key}[{i}]" if wide else str(key): values[:, i] for i in range(values.shape[1])}
+        rows = variable.transpose(sample, ...)
+        values = rows.values.reshape(x.sizes[sample], math.prod(rows.shape[1:]))
+        names = [f"{key}[{entry}]" for entry in _entries(rows)] if values.shape[1] != 1 else [str(key)]
+        columns |= {name: values[:, i] for i, name in enumerate(names)}
     return pd.DataFrame(columns, index=x.indexes.get(sample))
 
 
-def _of_labelled(x: xr.DataArray, _name: str) -> object:
-    """A table of samples and named columns where the second dimension has names; else its values."""
-    if x.ndim != _PAIR or x.dims[1] not in x.indexes:
+def _of_labelled(x: xr.DataArray, name: str) -> object:
+    """A table of samples and named columns; the values where a second dimension has no labels."""
+    if x.ndim < _PAIR or (x.ndim == _PAIR and x.dims[1] not in x.indexes):
         return x.values
-    names = x.indexes[x.dims[1]]
-    columns = [str(name) if isinstance(name, str) else f"{x.dims[1]}={name}" for name in names.tolist()]
-    return pd.DataFrame(x.values, index=x.indexes.get(x.dims[0]), columns=columns)
+    say_flattened(x.shape, name)
+    values = x.values.reshape(len(x), math.prod(x.shape[1:]))
+    return pd.DataFrame(values, index=x.indexes.get(x.dims[0]), columns=_entries(x))
+
+
+def _entries(x: xr.DataArray) -> list[str]:
+    """The entries behind the first dimension by their labels: the same names in whatever order dimensions stand."""
+    dims = x.dims[1:]
+    if len(dims) == 1:
+        labels = x.indexes[dims[0]].tolist() if dims[0] in x.indexes else None
+        if labels is None:
+            return [str(i) for i in range(x.shape[1])]
+        return [label if isinstance(label, str) else f"{dims[0]}={label}" for label in labels]
+    labels = [x.indexes[dim].tolist() if dim in x.indexes else range(x.sizes[dim]) for dim in dims]
+    order = sorted(range(len(dims)), key=lambda i: str(dims[i]))
+    return [" ".join(f"{dims[i]}={entry[i]}" for i in order) for entry in itertools.product(*labels)]
 
 
 def _of_sparse(x: Any, name: str) -> np.ndarray:  # noqa: ANN401
