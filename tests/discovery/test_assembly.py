@@ -1,20 +1,11 @@
 """From trained networks to the two halves, on a network written down. The whole of `discover`: test_discover."""
 
-from dataclasses import replace
-
 import numpy as np
 import torch
-from scipy.ndimage import gaussian_filter1d
 
-import discoveries
-from isthmus.discovery import Discovery
-from isthmus.discovery.answer_doubts import against_short_blocks
 from isthmus.discovery.assembly import halves_of
-from isthmus.discovery.data.checking import checked_data
-from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.minimum import flat_parameters
 from isthmus.discovery.settings import Settings
-from isthmus.theory import Verdict
 from minima import connected, minimum, problem_of
 
 SETTINGS = Settings(relu_layers=1, linear_layers=1, width=4)
@@ -59,22 +50,3 @@ def test_through_no_coordinate_it_is_the_constant_whose_error_is_told() -> None:
     assert halves.encoder.dimensions[-1] == 0
     assert torch.equal(outputs, problem.best_constant().expand_as(outputs))
     assert problem.loss_of(outputs, problem.y_held) == problem.heldout_error_of_constant()
-
-
-def test_a_series_that_resembles_itself_for_longer_than_its_blocks_is_in_doubt() -> None:
-    rng, settings = np.random.default_rng(0), Settings(ordered=True)
-    slow, fast = gaussian_filter1d(rng.normal(size=(300, 4)), 30, axis=0), rng.normal(size=(300, 2))
-    sure = replace(discoveries.discovery(), rank=1, verdict=Verdict.CONFIDENT, reasons=("They agree.",))
-
-    def decided(x: np.ndarray, y: np.ndarray | None, settings: Settings = settings) -> Discovery:
-        return against_short_blocks(sure, Sample.of(checked_data(x, y, None), settings))
-
-    for x, y in ((slow, None), (slow[:, :2], slow[:, 2:])):
-        found = decided(x, y)
-        assert found.verdict is Verdict.DOUBTFUL
-        assert found.reasons[0].startswith("Rows resemble each other over ")
-        assert "blocks of 15 are held out" in found.reasons[0]
-    for x, y, how in ((fast, None, settings), (slow, fast, settings), (fast, slow, settings), (slow, None, SETTINGS)):
-        assert decided(x, y, how) is sure, "control"
-    nothing = replace(sure, rank=0)
-    assert against_short_blocks(nothing, Sample.of(checked_data(slow, None, None), settings)) is nothing

@@ -58,7 +58,10 @@ class DiscoverRequest:
         float | None, typer.Option(help="End after so many seconds, reading and pictures included.")
     ] = None
     ordered: Annotated[bool, typer.Option("--ordered", help="Rows are a time series: hold out blocks.")] = False
-    groups: Annotated[str | None, typer.Option(help="Column of labels; rows of one label stay together.")] = None
+    groups: Annotated[
+        str | None,
+        typer.Option(help="Column of labels; rows of one label stay together, by default those of equal inputs."),
+    ] = None
     control: Annotated[bool, typer.Option("--control", help="Also run on random data of the same covariance.")] = False
     ridge: Annotated[str | None, typer.Option(help="Penalties to try, largest first: 1e-2,1e-3.")] = None
     starts: Annotated[int | None, typer.Option(min=1, help="Starts at each ridge.")] = None

@@ -13,6 +13,8 @@ from isthmus.discovery.evidence.leftovers import leftover
 from isthmus.discovery.findings import Findings
 from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS, RankKind
 from isthmus.discovery.result import Discovery
+from isthmus.tasks.arrays import listing
+from isthmus.tasks.names import quoted
 from isthmus.theory import Verdict
 
 
@@ -47,6 +49,24 @@ def against_short_blocks(found: Discovery, sample: Sample) -> Discovery:
         found,
         f"Rows resemble each other over {lag:,} rows, and blocks of {block:,} are held out: what is missed there says "
         "little, as it lies between fitted ones. Give a longer series, or several with groups.",
+    )
+
+
+def against_sets_of_rows(found: Discovery, sample: Sample) -> Discovery:
+    """In doubt where columns keep their values together in sets of rows that stand on both sides of the split.
+
+    Five visits of each of 60 patients, whose age and weight tell them apart: .04 of the variance was missed of visits
+    held out, 1.3 of it of other patients.
+    """
+    sets = sample.sets if found.rank else None
+    if sets is None:
+        return found
+    names, count = listing([quoted(name) for name in sets[0]], "column"), sets[1]
+    return _in_doubt(
+        found,
+        f"The {names} keep their values together in {count:,} sets of rows, "
+        "as of one subject, run or place each, and rows of one set are fitted and held out: of other sets more may be "
+        "missed. Give groups (--groups) that name the sets.",
     )
 
 

@@ -48,6 +48,7 @@ LONGER = 4  # times the polish that a rank in dispute is trained on: bijections 
 UNMOVED = 2  # remedies in a row that leave rank and verdict, after which none follows: 20 of 20 had settled before
 REPEATED = 0.05  # share of the rows that may repeat others: copies on both sides of the split are held out of nothing
 BY_CHANCE = 10.0  # pairs of equal inputs over those expected of columns of few values, up to which they are no copies
+SHARE_TOGETHER = 0.5  # of the columns are the same in each set of rows, from which a set is on one side of the split
 ROWS_ENOUGH, ROWS_FOR_EACH = 10_000, 10  # rows that are searched, in all and for each column: the rest check it
 MORE_ROWS = 4  # times as many rows are searched where a sample leaves doubts
 MORE_STARTS = 2  # random starts more at each ridge where minima are in doubt

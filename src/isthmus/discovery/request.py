@@ -11,7 +11,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from isthmus.discovery.answer_doubts import against_leftovers, against_short_blocks, against_unseen, in_order
+from isthmus.discovery.answer_doubts import (
+    against_leftovers,
+    against_sets_of_rows,
+    against_short_blocks,
+    against_unseen,
+    in_order,
+)
 from isthmus.discovery.assembly import assemble
 from isthmus.discovery.constant import constant_discovery
 from isthmus.discovery.data.checking import CheckedData
@@ -87,7 +93,7 @@ class Request:
     def answered(self) -> Discovery:
         """The discovery; warnings of constant columns are given and kept in it."""
         with heard() as told:
-            for note in self.data.notes():
+            for note in self.sample.notes():
                 warnings.warn(note, DataWarning, stacklevel=outside())
             problem = self.sample.posed(self.settings)
         for category, text in told:
@@ -215,7 +221,7 @@ class Request:
     def _assembled(self, findings: Findings, sample: Sample, *, told: tuple[str, ...]) -> Discovery:
         found = assemble(findings, sample.data, warnings=told, about=self._about(sample))
         if sample.everything is self.data:  # rows of a surrogate are independent
-            found = against_short_blocks(found, sample)
+            found = against_sets_of_rows(against_short_blocks(found, sample), sample)
         if sample.groups is None:  # rows of one group may be off together
             found = against_leftovers(found, findings)
         return against_unseen(found, findings, sample) if sample.num_unseen else found

@@ -6,7 +6,17 @@ from scipy.ndimage import gaussian_filter1d
 
 from isthmus.discovery.choices import REPEATED
 from isthmus.discovery.data import splitting
-from isthmus.discovery.data.splitting import BLOCKS, copies, folds, heldout_rows, memory_of, three_parts
+from isthmus.discovery.data.splitting import (
+    BLOCKS,
+    LEVELS,
+    copies,
+    folds,
+    heldout_rows,
+    memory_of,
+    sets_of_rows,
+    settings_of,
+    three_parts,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("ordered", [False, True])
@@ -203,3 +213,60 @@ def test_the_slowest_column_counts_and_what_does_not_vary_has_no_memory() -> Non
     assert memory_of(wide) == 1
     assert memory_of(1e200 * time) == memory_of(time)
     assert memory_of(time[:, 0]) == memory_of(time)
+
+
+def test_rows_measured_under_the_same_inputs_are_found_and_designs_let_be() -> None:
+    rng = np.random.default_rng(0)
+    x, shuffled = np.repeat(rng.normal(size=(50, 3)), 4, axis=0), rng.permutation(200)
+    found = settings_of(x[shuffled])
+    assert found is not None
+    assert len(np.unique(found)) == 50
+    np.testing.assert_array_equal(x[shuffled][found], x[shuffled])
+    assert settings_of(rng.normal(size=(200, 3))) is None
+    levels = rng.integers(0, LEVELS, size=(40, 3)).astype(np.float64)
+    assert settings_of(np.repeat(levels, 5, axis=0)) is None, "a design"
+    assert settings_of(np.vstack([x[:4], rng.normal(size=(200, 3))])) is None, "a few"
+
+
+PLACES = np.repeat(np.arange(40), 6)
+
+
+def of_places(width: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(40, width))[PLACES]
+
+
+@pytest.mark.parametrize("kind", ["as it stands", "shuffled", "with rows alone", "far numbers"])
+def test_columns_that_keep_together_tell_sets_of_rows(kind: str) -> None:
+    rng = np.random.default_rng(3)
+    sex = rng.integers(0, 2, size=40).astype(np.float64)[PLACES]
+    x = np.column_stack([rng.normal(size=(240, 2)), of_places(2), sex]).astype(np.float64)
+    number = PLACES
+    if kind == "with rows alone":
+        x, number = np.vstack([x, rng.normal(size=(30, 5))]), np.append(PLACES, 40 + np.arange(30))
+    if kind == "far numbers":
+        x = x * 1e300
+    order = np.arange(len(x)) if kind == "as it stands" else rng.permutation(len(x))
+    found = sets_of_rows(np.asarray(x[order], dtype=np.float64))
+    assert found is not None
+    assert found.columns.tolist() == [2, 3, 4]
+    same = number[order][:, None] == number[order]
+    np.testing.assert_array_equal(found.labels[:, None] == found.labels, same)
+
+
+def test_what_is_made_of_one_column_or_is_rarely_other_than_zero_tells_no_sets() -> None:
+    rng = np.random.default_rng(4)
+    age = rng.integers(18, 90, size=500).astype(np.float64)
+    hour = rng.integers(0, 24, size=500) * (np.pi / 12)
+    sparse = np.zeros((500, 6))
+    sparse[rng.integers(0, 500, size=6), np.arange(6)] = 1
+    grid = np.stack(np.meshgrid(np.linspace(0, 1, 25), np.linspace(0, 1, 25)), -1).reshape(-1, 2)
+    for x in (
+        np.column_stack([age, age**2, age // 10, np.abs(age - 50), rng.normal(size=500)]),
+        np.column_stack([hour, np.sin(hour), np.cos(hour), rng.normal(size=500)]),
+        np.column_stack([np.sin(hour), np.cos(hour), rng.normal(size=500)]),
+        np.column_stack([age, sparse]),
+        grid,
+        rng.integers(0, 256, size=(500, 16)).astype(float),
+        rng.normal(size=(240, 3)),
+    ):
+        assert sets_of_rows(np.asarray(x, dtype=np.float64)) is None

@@ -9,11 +9,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
-from isthmus.discovery.choices import ROWS_ENOUGH, ROWS_FOR_EACH, ROWS_TO_WHITEN
+from isthmus.discovery.choices import ROWS_ENOUGH, ROWS_FOR_EACH, ROWS_TO_WHITEN, SHARE_TOGETHER
 from isthmus.discovery.data.checking import CheckedData, check_enough
 from isthmus.discovery.data.problem import Problem, RowLabels, pose
 from isthmus.discovery.data.scaling import Scaling, Standardiser, targets_among_inputs
-from isthmus.discovery.data.splitting import BLOCKS, copies, folds, heldout_rows, memory_of, stretches
+from isthmus.discovery.data.splitting import (
+    BLOCKS,
+    copies,
+    folds,
+    heldout_rows,
+    memory_of,
+    sets_of_rows,
+    settings_of,
+    stretches,
+)
 from isthmus.discovery.halves import INDEX
 from isthmus.discovery.settings import Settings
 from isthmus.errors import DataWarning, outside
@@ -34,6 +43,7 @@ class Sample:
         taken: which of all rows these are.
         groups: a label of each of all rows, whose rows stay together; or None.
         ordered: whether the rows are a time series.
+        by_inputs: whether nobody gave the groups: they are rows of equal inputs, or of equal values in most columns.
     """
 
     data: CheckedData
@@ -42,6 +52,7 @@ class Sample:
     taken: NDArray[np.bool_]
     groups: NDArray[np.generic] | None = None
     ordered: bool = False
+    by_inputs: bool = False
 
     @classmethod
     def of(
@@ -50,14 +61,21 @@ class Sample:
         """At most so many rows, as even as can be: classes by their shares, whole groups, a time series thinned.
 
         The same rows for the same seed; those of a smaller sample are among those of a larger one, except of a series.
-        Rows that repeat others are one row, which weighs as many: see `with_copies_counted`.
+        Rows that repeat others are one row, which weighs as many: see `with_copies_counted`. Rows of equal inputs and
+        other targets stay together, and sets whose rows are equal in most columns: what they share beside the inputs
+        would be predicted of those held out.
 
         Raises:
             DataError: groups that do not fit the rows.
         """
+        labels, found = None if groups is None else np.asarray(groups), False
         if groups is None and not settings.ordered:
             data = with_copies_counted(data)
-        labels = None if groups is None else np.asarray(groups)
+            labels = None if data.y is data.x else settings_of(data.x)
+            sets = sets_of_rows(data.x) if labels is None else None
+            if sets is not None and len(sets.columns) >= SHARE_TOGETHER * data.x.shape[1]:
+                labels = sets.labels
+            found = labels is not None
         taken = np.ones(len(data.x), dtype=bool)
         if most is not None and len(data.x) > most and (labels is None or labels.shape == taken.shape):
             taken = _taken(data, labels, most, ordered=settings.ordered, seed=settings.seed)
@@ -65,7 +83,7 @@ class Sample:
         held = heldout_rows(
             int(taken.sum()), seed=settings.seed, fraction=settings.heldout, groups=of_these, ordered=settings.ordered
         )
-        return cls(data.rows(taken), held, data, taken, labels, settings.ordered)
+        return cls(data.rows(taken), held, data, taken, labels, settings.ordered, found)
 
     def folds(self, settings: Settings, count: int) -> list["Sample"]:
         """The same rows, each of them held out in one of so many parts; groups and blocks of a series stay whole."""
@@ -81,6 +99,20 @@ class Sample:
         """Other rows in the place of these, as many; of what would check them nothing is known."""
         groups = None if self.groups is None else self.groups[self.taken]
         return replace(self, data=data, everything=data, taken=np.ones(len(self.held), dtype=bool), groups=groups)
+
+    def notes(self) -> list[str]:
+        """Sentences for the user: what has become of the data, and which rows stay together though nobody said so."""
+        if not self.by_inputs or self.groups is None:
+            return self.data.notes()
+        _, first, number = np.unique(self.groups, return_index=True, return_inverse=True)
+        x, count = self.everything.x, len(first)
+        equal = bool((x == x[first][number]).all())
+        rows = f"{len(x):,} rows have {count:,} different inputs" if equal else f"The inputs are {count:,} sets of rows"
+        return [
+            *self.data.notes(),
+            f"{rows}{'' if equal else ' whose values are the same in most columns'}: such rows are held out together "
+            "and count as one in every standard error. Other sets, or each row by itself: groups (--groups).",
+        ]
 
     @property
     def num_unseen(self) -> int:
@@ -104,6 +136,16 @@ class Sample:
         same = self.data.y is self.data.x
         lags = [memory_of(part) for part in ((self.data.x,) if same else (self.data.x, self.data.y))]
         return min(lags), len(self.held) // BLOCKS
+
+    @property
+    def sets(self) -> tuple[tuple[str, ...], int] | None:
+        """Columns that keep their values together in sets of rows of which nothing is known, and how many sets."""
+        if self.groups is not None or self.ordered:
+            return None
+        found = sets_of_rows(self.data.x)
+        if found is None:
+            return None
+        return tuple(self.data.input_names[column] for column in found.columns), len(np.unique(found.labels))
 
     @property
     def together(self) -> NDArray[np.int64] | None:

@@ -1,6 +1,6 @@
 """Held-out rows: a seeded split that keeps groups together and, for ordered rows, holds out whole blocks."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,8 @@ STRETCHES = 10  # and each side of the split into so many that are drawn whole: 
 HASHED_FIRST = np.uint64(0x9E3779B97F4A7C15)  # odd, so that inputs and targets change places with another hash
 LEAST = 1e-300  # that is divided by
 COLUMNS_OF_SERIES = 64  # at most, that are asked for how long its rows resemble each other
+LEVELS, TURNS = 20, 5  # values of a column, up to which it is one of a design; ups and downs of none made of another
+LEAST_TOGETHER = 3  # columns; two are also the sine and the cosine of one angle
 MOST_SEED = 2**32 - 1  # that scikit-learn takes
 
 
@@ -102,6 +104,56 @@ def copies(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.int64] 
         if pairs > BY_CHANCE * by_chance:
             return first[number].astype(np.int64)
     return None
+
+
+def settings_of(x: NDArray[np.float64]) -> NDArray[np.int64] | None:
+    """The first of the rows with the same inputs, for each row; None where hardly any repeat, or by their few values.
+
+    What was measured several times under the same inputs may share what else was the same then. A table none of whose
+    columns has more than `LEVELS` values is a design or a truth table, whose every combination is wanted.
+    """
+    first = copies(x, x)
+    many = first is not None and any(len(np.unique(x[:, column])) > LEVELS for column in range(x.shape[1]))
+    return first if many else None
+
+
+class SetsOfRows(NamedTuple):
+    """Rows that belong together, as of one subject or run: columns that tell the sets, and the set of each row."""
+
+    columns: NDArray[np.intp]
+    labels: NDArray[np.int64]
+
+
+def sets_of_rows(x: NDArray[np.float64]) -> SetsOfRows | None:
+    """Columns that keep their values together in sets of rows, and these sets; None where none do.
+
+    The values of a column with more than `LEVELS` of them make sets, if most rows share one. It takes two more columns
+    that are the same within each, and none of them may be what the others are made of, as squares, waves or classes
+    of its values: along one that is, all others go up and down less than `TURNS` times. Of many columns so many spread
+    over them are looked at.
+    """
+    n = len(x)
+    looked = np.unique(np.linspace(0, x.shape[1] - 1, min(x.shape[1], COLUMNS_OF_SERIES)).astype(np.intp))
+    values = np.asarray(x[:, looked], dtype=np.float64)
+    for place in range(len(looked)):
+        _, number, times = np.unique(values[:, place], return_inverse=True, return_counts=True)
+        shared = np.flatnonzero(times[number] > 1)  # what is one row is the same within its set whatever it is
+        if not LEVELS < len(times) <= n / 2 or len(shared) <= n / 2:
+            continue
+        order = shared[np.argsort(number[shared], kind="stable")]
+        within = np.diff(number[order]) == 0
+        kept = ~(np.diff(values[order], axis=0)[within] != 0).any(axis=0)
+        sets = values[order[np.append(True, ~within)]][:, kept]
+        if kept.sum() >= LEAST_TOGETHER and all(_most_turns(sets, along) >= TURNS for along in range(sets.shape[1])):
+            return SetsOfRows(looked[kept], number.astype(np.int64))
+    return None
+
+
+def _most_turns(sets: NDArray[np.float64], along: int) -> int:
+    """How often the column that does so most goes up and then down, or down and then up, as one of them rises."""
+    signs = np.sign(np.diff(sets[np.argsort(sets[:, along], kind="stable")], axis=0))
+    moves = (column[column != 0] for column in signs.T)
+    return max(int((one[1:] != one[:-1]).sum()) for one in moves)
 
 
 def _keys(rows: NDArray[np.float64]) -> NDArray[np.uint64]:

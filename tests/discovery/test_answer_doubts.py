@@ -1,0 +1,55 @@
+"""What an answer is held against once it is there; the order of several ranks: test_ranks."""
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.ndimage import gaussian_filter1d
+
+import discoveries
+from isthmus.discovery import Discovery
+from isthmus.discovery.answer_doubts import against_sets_of_rows, against_short_blocks
+from isthmus.discovery.data.checking import checked_data
+from isthmus.discovery.data.sample import Sample
+from isthmus.discovery.settings import Settings
+from isthmus.theory import Verdict
+
+
+def test_a_series_that_resembles_itself_for_longer_than_its_blocks_is_in_doubt() -> None:
+    rng, settings = np.random.default_rng(0), Settings(ordered=True)
+    slow, fast = gaussian_filter1d(rng.normal(size=(300, 4)), 30, axis=0), rng.normal(size=(300, 2))
+    sure = replace(discoveries.discovery(), rank=1, verdict=Verdict.CONFIDENT, reasons=("They agree.",))
+
+    def decided(x: np.ndarray, y: np.ndarray | None, settings: Settings = settings) -> Discovery:
+        return against_short_blocks(sure, Sample.of(checked_data(x, y, None), settings))
+
+    for x, y in ((slow, None), (slow[:, :2], slow[:, 2:])):
+        found = decided(x, y)
+        assert found.verdict is Verdict.DOUBTFUL
+        assert found.reasons[0].startswith("Rows resemble each other over ")
+        assert "blocks of 15 are held out" in found.reasons[0]
+    for x, y, how in ((fast, None, settings), (slow, fast, settings), (fast, slow, settings), (slow, None, Settings())):
+        assert decided(x, y, how) is sure, "control"
+    nothing = replace(sure, rank=0)
+    assert against_short_blocks(nothing, Sample.of(checked_data(slow, None, None), settings)) is nothing
+
+
+def test_rows_of_one_subject_on_both_sides_of_the_split_are_a_doubt() -> None:
+    """Three of ten columns are those of a place: what is the same there would be predicted of rows beside it."""
+    rng = np.random.default_rng(0)
+    place = np.repeat(np.arange(40), 8)
+    x = np.hstack([rng.normal(size=(40, 3))[place], rng.normal(size=(320, 7))])
+    y, sure = rng.normal(size=(320, 2)), replace(discoveries.discovery(), rank=1, verdict=Verdict.CONFIDENT)
+    found = against_sets_of_rows(sure, Sample.of(checked_data(x, y, None), Settings()))
+    assert found.verdict is Verdict.DOUBTFUL
+    assert found.reasons[0].startswith(
+        "The columns 'x0', 'x1', 'x2' keep their values together in 40 sets of rows, as of one subject, run or place"
+    )
+    for sample in (
+        Sample.of(checked_data(x, y, None), Settings(), groups=place),
+        Sample.of(checked_data(x, y, None), Settings(ordered=True)),
+        Sample.of(checked_data(x[:, 1:], rng.normal(size=(320, 2)), None), Settings(), groups=np.arange(320)),
+        Sample.of(checked_data(x[:, [0, 3, 4, 5]], y, None), Settings()),
+    ):
+        assert against_sets_of_rows(sure, sample) is sure, "control"
+    nothing = replace(sure, rank=0)
+    assert against_sets_of_rows(nothing, Sample.of(checked_data(x, y, None), Settings())) is nothing
