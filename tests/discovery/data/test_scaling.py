@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from isthmus.discovery.data.checking import checked_data
+from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.data.scaling import Scaling, Standardiser, targets_among_inputs
+from isthmus.discovery.settings import Settings
 from isthmus.errors import DataWarning
 from isthmus.networks import FullyConnected
 from isthmus.tasks.input_columns import InputColumn, Made
@@ -208,3 +211,46 @@ def test_a_target_that_is_an_input_is_named_with_it() -> None:
     many = (tuple(f"x{i}" for i in range(9)), tuple(f"y{i}" for i in range(9)))
     x = rng.standard_normal((50, 9))
     assert "the input 'x4' and 4 more, but" in targets_among_inputs(x, x, many)
+
+
+@pytest.mark.parametrize("magnitude", [1e-150, 1.0, 1e150])
+def test_wild_values_set_no_robust_scale(magnitude: float) -> None:
+    rng = np.random.default_rng(5)
+    tame = magnitude * rng.normal(size=(500, 3)) * [1.0, 5.0, 0.1]
+    wild = np.where(rng.random(tame.shape) < 0.02, tame + 30 * tame.std(0) * rng.normal(size=tame.shape), tame)
+    clean, robust, plain = (
+        Standardiser.of(tame), Standardiser.of(wild, robust=True), Standardiser.of(wild)
+    )  # fmt: skip
+    np.testing.assert_allclose(robust.scale, clean.scale, rtol=0.15)
+    np.testing.assert_allclose(robust.mean, clean.mean, atol=0.1 * float(clean.scale.max()))
+    assert bool((plain.scale > 1.5 * clean.scale).all()), "control"
+
+
+def test_values_that_are_not_wild_keep_their_scale() -> None:
+    rng = np.random.default_rng(6)
+    values = np.stack(
+        [rng.uniform(size=400), rng.choice([-1.0, 1.0], size=400), rng.binomial(1, 0.1, size=400), np.arange(400) % 7],
+        axis=1,
+        dtype=np.float64,
+        casting="unsafe",
+    )
+    robust, plain = Standardiser.of(values, robust=True), Standardiser.of(values)
+    np.testing.assert_array_equal(robust.scale, plain.scale)
+    np.testing.assert_array_equal(robust.mean, plain.mean)
+
+
+@pytest.mark.parametrize(("loss", "as_clean"), [("huber", True), (None, False)])
+def test_the_huber_loss_measures_targets_by_the_tame_ones(loss: str | None, *, as_clean: bool) -> None:
+    """Of wild targets it was the squared error: all of them lay within its delta, and nothing was found."""
+    rng = np.random.default_rng(7)
+    x, y = rng.normal(size=(300, 4)), rng.normal(size=(300, 2))
+    wild = y.copy()
+    wild[::50] += 40 * rng.normal(size=(6, 2))
+    settings = Settings()
+    scales: list[np.ndarray] = []
+    for targets in (y, wild):
+        problem = Sample.of(checked_data(x, targets, loss), settings).posed(settings)
+        assert problem is not None
+        assert problem.outputs is not None
+        scales.append(problem.outputs.scale)
+    assert np.allclose(*scales, rtol=0.15) is as_clean

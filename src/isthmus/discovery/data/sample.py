@@ -164,7 +164,9 @@ class Sample:
         elif settings.rank_kind is INDEX and data.y is not data.x and len(data.x) >= ROWS_TO_WHITEN * len(inputs.kept):
             inputs = inputs.whitened(data.x)
             inputs.warn_of_dependences(data.columns)
-        targets = Standardiser.of(data.y, scaling=scaling, total=True) if data.loss.standardised else None
+        targets = None
+        if data.loss.standardised:
+            targets = Standardiser.of(data.y, scaling=scaling, total=True, robust=data.loss.robust)
         if not (len(targets.kept) if targets else bool((data.y != data.y[0]).any())):
             return None
         if targets and data.y is not data.x:

@@ -17,7 +17,8 @@ class Huber(LossInUnits, LossByEntry):
     """r^2 for |r| <= delta, 2 delta |r| - delta^2 beyond, r = f_ij - y_ij, summed over outputs, averaged over samples.
 
     Attributes:
-        delta: > 0, in the units of the targets; in a discovery these are standardised to a total variance of 1.
+        delta: > 0, in the units of the targets; in a discovery these are standardised to a total variance of 1, without
+            what lies farther than three deviations out.
 
     Source: Huber (1964), twice his form, so that it is the squared error here for large delta.
     """
@@ -25,6 +26,7 @@ class Huber(LossInUnits, LossByEntry):
     delta: float = 1.0
 
     kind: ClassVar[str] = "huber"
+    robust: ClassVar[bool] = True
     words: ClassVar[Words] = Words(
         left="the Huber loss of the best constant is left",
         unit="the Huber loss of the best constant",

@@ -53,6 +53,7 @@ class Loss(ABC):
         classes: whether targets are class numbers (n,) and outputs are scores of the classes; else targets are (n, d)
             and outputs (n, per_target * d).
         standardised: whether a discovery standardises the targets, so that outputs have their units.
+        robust: whether a few wild targets count little, so that they must not set the scale of the others either.
         is_quadratic: whether it is the squared error, for which alone some formulas and solvers hold.
         unseen: dimensions of the outputs that it does not see; scores of classes count up to a common shift.
         compared: how a discovery compares objectives and errors: by ratios, where 0 is an exact prediction.
@@ -62,6 +63,7 @@ class Loss(ABC):
     words: ClassVar[Words]
     classes: ClassVar[bool] = False
     standardised: ClassVar[bool] = False
+    robust: ClassVar[bool] = False
     is_quadratic: ClassVar[bool] = False
     unseen: ClassVar[int] = 0
     compared: ClassVar[Comparison] = by_ratio
