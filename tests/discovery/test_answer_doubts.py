@@ -1,16 +1,22 @@
 """What an answer is held against once it is there; the order of several ranks: test_ranks."""
 
+import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import pytest
 from scipy.ndimage import gaussian_filter1d
 
 import discoveries
+import isthmus
 from isthmus.discovery import Discovery
 from isthmus.discovery.answer_doubts import against_sets_of_rows, against_short_blocks
 from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.settings import Settings
+from isthmus.errors import DataWarning
 from isthmus.theory import Verdict
 
 
@@ -53,3 +59,20 @@ def test_rows_of_one_subject_on_both_sides_of_the_split_are_a_doubt() -> None:
         assert against_sets_of_rows(sure, sample) is sure, "control"
     nothing = replace(sure, rank=0)
     assert against_sets_of_rows(nothing, Sample.of(checked_data(x, y, None), Settings())) is nothing
+
+
+def test_a_target_that_nothing_predicts_is_named_and_costs_no_sureness() -> None:
+    """Four targets through two dimensions and one of noise were one, and nothing said which target was lost."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(200, 3))
+    y = np.column_stack([x[:, 0], 2 * x[:, 1], x[:, 0] - x[:, 1], rng.normal(size=200), np.ones(200)])
+    quick: dict[str, Any] = {"effort": "quick", "starts": 1, "ridge": 1e-2, "limits": isthmus.Limits(evaluations=60)}
+    table = pd.DataFrame(y, columns=["a", "b", "c", "noise", "same"])
+    with pytest.warns(DataWarning, match="same"):
+        found = isthmus.discover(x, table, **quick)
+    (told,) = [reason for reason in found.reasons if "hardly predicted" in reason]
+    assert re.match(r"The target 'noise' \((9|1[0-3])\d%\) is hardly predicted|The target 'noise' \(1\d\d%\) is", told)
+    known = isthmus.discover(x, table[["a", "b", "c"]], **quick)
+    assert not any("hardly predicted" in reason for reason in known.reasons)
+    nothing = isthmus.discover(x, rng.normal(size=(200, 2)), **quick)
+    assert not any("hardly predicted" in reason for reason in nothing.reasons), "all are lost"

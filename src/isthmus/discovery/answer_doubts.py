@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import torch
 
-from isthmus.discovery.choices import AS_READ, LEFT_OVER_ERROR
+from isthmus.discovery.choices import AS_READ, HARDLY, LEFT_OVER_ERROR
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.evidence.leftovers import leftover
 from isthmus.discovery.findings import Findings
@@ -16,6 +16,7 @@ from isthmus.discovery.result import Discovery
 from isthmus.tasks.arrays import listing
 from isthmus.tasks.names import quoted
 from isthmus.theory import Verdict
+from isthmus.training.losses import weighted_mean
 
 
 def against_unseen(found: Discovery, findings: Findings, sample: Sample) -> Discovery:
@@ -90,6 +91,32 @@ def against_leftovers(found: Discovery, findings: Findings) -> Discovery:
         f"What is left over depends on other combinations of the inputs too ({other.share:.1%} of it, "
         f"{other.deviations:.0f} standard deviations above chance): there are more, weak ones.",
     )
+
+
+def naming_lost_targets(found: Discovery, findings: Findings) -> Discovery:
+    """With the targets that are hardly predicted while others are, as a reason: their noise hides what others need.
+
+    Four targets through two dimensions and one of noise were one dimension, .6 of the variance missed.
+    """
+    problem, here = findings.family.problem, findings.scree.get(found.rank)
+    if here is None or problem.targets is None or not problem.loss.is_quadratic or problem.autoencoding:
+        return found
+    network = (findings.whole or findings.family.network_of(here)).double()
+    y, weight = problem.y_held.double(), problem.weight_held
+    with torch.no_grad():
+        missed = weighted_mean((network(problem.x_held.double()) - y).square(), weight)
+    spread = weighted_mean((y - weighted_mean(problem.y.double(), problem.weight)).square(), weight)
+    shares = torch.where(spread > 0, missed / spread, 0.0).tolist()
+    names = [found.target_names[column] for column in problem.targets.kept]
+    lost = [f"{quoted(name)} ({share:.0%})" for name, share in zip(names, shares, strict=True) if share > HARDLY]
+    if not lost or len(lost) == len(names):
+        return found
+    are, them = ("is", "it") if len(lost) == 1 else ("are", "them")
+    text = (
+        f"The {listing(lost, 'target')} {are} hardly predicted, by the share of the variance that is missed on "
+        f"held-out rows: without {them} more dimensions may show."
+    )
+    return replace(found, reasons=(*found.reasons, text))
 
 
 def in_order(found: Discovery) -> Discovery:

@@ -17,6 +17,7 @@ from isthmus.discovery.answer_doubts import (
     against_short_blocks,
     against_unseen,
     in_order,
+    naming_lost_targets,
 )
 from isthmus.discovery.assembly import assemble
 from isthmus.discovery.constant import constant_discovery
@@ -224,6 +225,7 @@ class Request:
             found = against_sets_of_rows(against_short_blocks(found, sample), sample)
         if sample.groups is None:  # rows of one group may be off together
             found = against_leftovers(found, findings)
+        found = naming_lost_targets(found, findings)
         return against_unseen(found, findings, sample) if sample.num_unseen else found
 
     def _about(self, sample: Sample) -> dict[str, object]:
