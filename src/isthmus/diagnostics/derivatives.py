@@ -6,15 +6,15 @@ networks in closed form, where it is 1. By the network's input only: `networks.j
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
-from isthmus.diagnostics.matrix_calls import MatrixCall
-from isthmus.diagnostics.recording import Listener, Reading
+from isthmus.diagnostics.listener import Listener, Reading
+from isthmus.diagnostics.matrix_calls import MatrixCall, memories_of, memory_of
 from isthmus.networks import FullyConnected, LayerState, walk
 from isthmus.networks.jacobians import without_excess
 from isthmus.networks.layers import activation_derivative
@@ -85,6 +85,15 @@ class Taps(Listener):
         entering, leaving = get_gradient_edge(reading.enters), get_gradient_edge(reading.z)
         self.taps.append(Tap(reading.call, entering, leaving, reading.enters.detach()))
 
+    def overwriting(self, targets: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:
+        """Keep what entered layers before, of which the gradients by their matrices are made."""
+        del inputs
+        places = memories_of(targets)
+        for tap in self.taps:
+            if memory_of(tap.x) in places:
+                tap.x = tap.x.clone()
+                tap.call = replace(tap.call, x=tap.x)
+
 
 def sample_axes(shapes: list[tuple[torch.Size, torch.Size]], sizes: tuple[int, int]) -> list[int | None]:
     """Which axis counts samples, from the shapes that a tensor has for two numbers of samples; None if none does."""
@@ -148,9 +157,11 @@ def derivatives_at(
 
 
 def _gradients(value: Tensor, edges: list[GradientEdge], leaves: list[Tensor]) -> Sequence[Tensor | None]:
-    return torch.autograd.grad(
-        value, [*edges, *map(get_gradient_edge, leaves)], retain_graph=True, allow_unused=True, materialize_grads=False
-    )
+    places = [*edges, *map(get_gradient_edge, leaves)]
+    try:
+        return torch.autograd.grad(value, places, retain_graph=True, allow_unused=True, materialize_grads=False)
+    except RuntimeError as error:  # a function without a derivative, or one whose result was overwritten
+        raise GradientsStop(f"it cannot be differentiated ({' '.join(str(error).split())[:120]})") from error
 
 
 class _Tangent:

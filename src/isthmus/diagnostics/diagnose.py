@@ -91,7 +91,7 @@ def diagnose(
         - identity_defect, root mean square of s_i - 1 over the singular values of W_l on the principal subspace of its
           centred input: 0 where the layer only rotates it (of a convolution, on at most 2,048 patches);
         - balance_residual, largest | |W_l[i, :]|^2 + b_l[i]^2 - |W_{l+1}[:, i]|^2 | over the neurons relative to the
-          mean; NaN unless the next matrix follows through nothing, a ReLU or a leaky ReLU (FC-23);
+          mean; NaN unless the next matrix follows through nothing, a ReLU or a leaky ReLU, scaled or not (FC-23);
         - jacobian_singular_values, median over points of those of the outputs by the whole input of the layer;
         - tangent_kernel_trace, mean over points of |df/dW_l|_F^2 + |df/db_l|^2 summed over outputs (FC-38);
         - above 128 outputs both are *estimates* from 64 random combinations of them, with

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm  # pyright: ignore[reportPrivateUsage] - of one and more axes
 
 from isthmus.diagnostics.evaluation import record
+from isthmus.diagnostics.listener import Listener, Reading
 from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.objective import LossOverData
-from isthmus.diagnostics.recording import Listener, Reading
 from isthmus.diagnostics.replica import random_state_kept
 from isthmus.diagnostics.samples import Inputs, Samples, row_ranges
 from isthmus.diagnostics.session import DiagnosisSession, open_session

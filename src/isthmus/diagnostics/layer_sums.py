@@ -4,16 +4,16 @@ The accumulators: `moments`. What is read off the sums: `readings`. Derivatives:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from isthmus.diagnostics.budget import HOLES, give_back, unfolded_bytes
 from isthmus.diagnostics.data_flow import IMAGES, ResidualBlock
+from isthmus.diagnostics.listener import Listener, Reading
 from isthmus.diagnostics.matrix_calls import Convolution, MatrixCall
 from isthmus.diagnostics.moments import SOME_ROWS, Moments, SomeRows, moments_for, moments_of, state_of
-from isthmus.diagnostics.recording import Listener, Reading
 from isthmus.diagnostics.recurrences import Recurrence
 from isthmus.diagnostics.samples import Samples
 from isthmus.training.checkpoint import State
@@ -85,7 +85,7 @@ class LayerSums:
     twin: int | None
     is_bent: bool = False
     is_homogeneous: bool = True
-    functions: list[str] = field(default_factory=list[str])
+    functions: tuple[str, ...] = ()
     rows: int = 0
     entered: Moments | None = None
     left: Moments | None = None

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from isthmus.diagnostics.evaluation import evaluate
 from isthmus.diagnostics.gaps import gap_integer
+from isthmus.diagnostics.listener import Listener, Reading
 from isthmus.diagnostics.logging_writer import LoggingWriter, log_layer
 from isthmus.diagnostics.module_names import Names
-from isthmus.diagnostics.recording import Listener, Reading
 from isthmus.diagnostics.replica import lent, random_state_kept
 from isthmus.diagnostics.samples import Inputs, Samples
 from isthmus.errors import DataError, IsthmusError

@@ -10,8 +10,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from isthmus.diagnostics.evaluation import evaluate
+from isthmus.diagnostics.listener import Listener, Reading
 from isthmus.diagnostics.module_names import Names
-from isthmus.diagnostics.recording import Listener, Reading
 from isthmus.diagnostics.replica import random_state_kept, replica_of
 from isthmus.diagnostics.samples import Inputs, Samples
 from isthmus.errors import ShapeError

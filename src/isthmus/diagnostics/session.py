@@ -26,8 +26,8 @@ from isthmus.diagnostics.derivatives import (
 from isthmus.diagnostics.derivatives import sample_axes as axes_of
 from isthmus.diagnostics.evaluation import checked_answer, evaluate, record
 from isthmus.diagnostics.layer_sums import LayerSums, SumOverData
+from isthmus.diagnostics.listener import Listener
 from isthmus.diagnostics.module_names import Names
-from isthmus.diagnostics.recording import Listener
 from isthmus.diagnostics.replica import Replica, float64_copy, lent
 from isthmus.diagnostics.samples import Samples, row_ranges
 from isthmus.errors import DataError, IsthmusError
