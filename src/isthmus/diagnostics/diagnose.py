@@ -3,18 +3,20 @@
 import logging
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 from torch.export import ExportedProgram
 
+from isthmus.diagnostics.budget import LARGEST_BATCH
 from isthmus.diagnostics.derivatives import GradientsStop
 from isthmus.diagnostics.diagnosis import Diagnosis, warnings_of
 from isthmus.diagnostics.judged_rank import judged
 from isthmus.diagnostics.narrow_places import narrow_places
 from isthmus.diagnostics.objective import LossOverData
+from isthmus.diagnostics.recording import OtherCalls
 from isthmus.diagnostics.replica import random_state_kept
 from isthmus.diagnostics.samples import Inputs, Samples
 from isthmus.diagnostics.session import open_session
@@ -116,7 +118,8 @@ def diagnose(
 
     Raises:
         TypeError: neither a module nor an exported program, or x holds something that is no tensor.
-        DataError: x has NaN or infinity, or fewer than 2 rows; the module fails on it; `limits.memory` is too small.
+        DataError: x has NaN or infinity, or fewer than 2 rows; the module fails on it; `limits.memory` is too small;
+            which layers run depends on the rows, and these do not come at once.
         CheckpointError: the checkpoint is damaged, or of other data or weights.
         ShapeError: x or y does not fit. ValueError: no weight matrix is used, or an unknown loss.
 
@@ -138,21 +141,47 @@ def diagnose(
         with random_state_kept(network):  # loaders draw from it
             return _by_forward_passes(network, Stream.of_batches(x, limits), limits, hear, file)
     samples = Samples.of(x)
-    if jacobians is False:
-        return _by_forward_passes(network, Stream.of_samples(samples), limits, hear, file)
-    few, targets, said = _first_rows(samples, y, limits.rows)
-    why = _without(network, few, limits) if jacobians is None else ""
+    named = None if loss is None else loss_argument(loss, "diagnose")
+    asked = _Asked(y, jacobians, ridge, named)
+    try:
+        return _of_samples(network, samples, asked, limits, hear, file)
+    except OtherCalls:
+        if file is not None or samples.num > LARGEST_BATCH:
+            raise
+        return _of_samples(network, samples, replace(asked, at_once=True), limits, hear)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is asked for beside a table; `at_once` where which layers run depends on the rows."""
+
+    y: Tensor | None
+    jacobians: bool | None
+    ridge: Real | None
+    loss: Loss | None
+    at_once: bool = False
+
+
+def _of_samples(
+    network: nn.Module, samples: Samples, asked: _Asked, limits: Limits, hear: Callable[[str], None],
+    file: Path | None = None,
+) -> Diagnosis:  # fmt: skip
+    """The diagnosis of data in memory."""
+    stream = Stream.of_samples(samples)
+    if asked.jacobians is False:
+        return _by_forward_passes(network, stream, limits, hear, file, at_once=asked.at_once)
+    few, targets, said = _first_rows(samples, asked.y, limits.rows)
+    why = _without(network, few, limits) if asked.jacobians is None else ""
     if not why:
-        named = None if loss is None else loss_argument(loss, "diagnose")
-        over_data = None if targets is None else LossOverData(targets, few.num, named)
+        over_data = None if targets is None else LossOverData(targets, few.num, asked.loss)
         try:
-            given = Given(few, targets, ridge, over_data, penalised(network))
+            given = Given(few, targets, asked.ridge, over_data, penalised(network), asked.at_once)
             found = with_derivatives(network, given, limits, hear)
             return replace(found, warnings=(*said, *found.warnings))
         except GradientsStop as error:
             why = str(error)
-    hear(f"diagnose: {why}; forward passes alone.{' Pass jacobians=True for all of it.' * (jacobians is None)}")
-    found = _by_forward_passes(network, Stream.of_samples(samples), limits, hear)
+    hear(f"diagnose: {why}; forward passes alone.{' Pass jacobians=True for all of it.' * (asked.jacobians is None)}")
+    found = _by_forward_passes(network, stream, limits, hear, at_once=asked.at_once)
     return replace(found, warnings=(f"No Jacobians: {why}.", *found.warnings))
 
 
@@ -226,9 +255,10 @@ def _too_dear(network: nn.Module, samples: Samples, limits: Limits) -> str:
 
 
 def _by_forward_passes(
-    network: nn.Module, stream: Stream, limits: Limits, hear: Callable[[str], None], checkpoint: Path | None = None
-) -> Diagnosis:
-    with random_state_kept(network), open_session(network, stream.first, exact=False) as session:
+    network: nn.Module, stream: Stream, limits: Limits, hear: Callable[[str], None], checkpoint: Path | None = None,
+    *, at_once: bool = False,
+) -> Diagnosis:  # fmt: skip
+    with random_state_kept(network), open_session(network, stream.first, exact=False, at_once=at_once) as session:
         found = streamed(session, stream, limits, progress=hear, checkpoint=checkpoint)
         table = whole_table(session, network, found.layers, None)
         table.attrs |= {"cost": found.cost, "precision": session.precision, "samples": found.num}

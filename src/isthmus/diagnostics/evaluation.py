@@ -72,9 +72,13 @@ def _is_finite(output: Tensor) -> bool:
 
 
 def record(replica: Replica, names: Names, samples: Samples, listener: Listener) -> Tensor:
-    """The answer of a module, (n, ...), while a listener hears of every function that runs."""
+    """The answer of a module, (n, ...), while a listener hears of every function that runs.
+
+    Raises:
+        OtherCalls: other matrices are called than the replica's.
+    """
     # what a foreign module says about itself was said when its owner ran it
-    with silenced(), names.watching(), Recorder(names, listener) as recorder:
+    with silenced(), names.watching(), Recorder(names, listener, replica.calls) as recorder:
         output = replica(samples)
         recorder.finish()
     return output

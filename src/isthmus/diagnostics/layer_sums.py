@@ -132,6 +132,8 @@ class SumOverData(Listener):
         expected, real = self._expected(rows_out), self._real_rows(reading, len(rows_out))
         rows_out = rows_out if real is None else rows_out[real]
         layer.rows += len(rows_out)
+        if not len(rows_out):  # an expert that no sample was sent to
+            return
         if layer.twin is None and not self._has_inputs_of_source(layer):
             layer.entered = layer.entered or _input_moments(reading, expected)
             _add_inputs(layer.entered, call, len(rows_out), real)
@@ -156,7 +158,7 @@ class SumOverData(Listener):
         layer = self.layers[reading.index]
         layer.is_bent, layer.is_homogeneous = reading.is_bent, reading.is_homogeneous
         layer.functions = reading.functions
-        if not reading.is_bent or reading.before is None or reading.after is None:
+        if not reading.is_bent or reading.before is None or reading.after is None or not len(reading.z):
             return
         before, after = reading.before.detach(), reading.after.detach().reshape(reading.before.shape)
         rows = reading.call.rows_out(reading.activation.detach().reshape(reading.z.shape))
@@ -178,7 +180,7 @@ class SumOverData(Listener):
         """Take moments of the stream right behind a block."""
         del inputs, reading
         (k, block), self._summed = self._summed or (0, None), None
-        if block is None or not outputs:
+        if block is None or not outputs or not outputs[0].numel():
             return
         rows, layer = rows_of_stream(outputs[0].detach(), self._real), self.layers[max(block.layers)]
         if layer.stream is None:
@@ -193,6 +195,8 @@ class SumOverData(Listener):
             layer, rows = self.layers[index], part.states.detach().reshape(-1, part.states.shape[-1])
             if self._real is not None and len(rows) == self._real.numel():
                 rows = rows[self._real.reshape(-1).nonzero()[:, 0]]
+            if not len(rows):
+                continue
             if layer.recurrent is None:
                 moments = moments_for(self._expected(rows), rows.shape[1])
                 layer.recurrent = StateSums(part.hidden.detach().double(), part.gates, moments)

@@ -21,6 +21,10 @@ from isthmus.errors import DataError
 _LEAST_OF_RECURRENCE = 7  # arguments: input, states, weights, biases or not, layers, dropout, training, directions
 
 
+class OtherCalls(DataError):
+    """Some rows call other matrices than the first ones."""
+
+
 class Recorder(TorchFunctionMode):
     """Tells a listener about every torch function that runs while it is active.
 
@@ -62,7 +66,7 @@ class Recorder(TorchFunctionMode):
         """Close what is still open, at the end of the evaluation.
 
         Raises:
-            DataError: there were fewer calls than there must be.
+            OtherCalls: there were fewer calls than there must be.
         """
         if self._index < len(self._expected):
             self._refuse(f"did not call {self._expected[self._index]!r}")
@@ -112,7 +116,7 @@ class Recorder(TorchFunctionMode):
         """The name of the call that comes next.
 
         Raises:
-            DataError: another one must come.
+            OtherCalls: another one must come.
         """
         name = self.names.of(call.weight)
         self._counts[name] = self._counts.get(name, 0) + 1
@@ -122,7 +126,7 @@ class Recorder(TorchFunctionMode):
         return name
 
     def _refuse(self, what: str) -> None:
-        raise DataError(
+        raise OtherCalls(
             f"diagnose(module, x): which layers of {type(self.names.module).__name__} run depends on the data: some "
             f"rows {what}, and the first rows did otherwise. Diagnose rows that take one way each on their own, or let "
             "the module call every layer for all rows (on none of them, where no row takes it)."

@@ -26,12 +26,14 @@ class Replica:
         dtype: that of floating-point inputs; None leaves them as the user gave them.
         device: where inputs must be.
         noted: what it returned beside its answer, in sentences.
+        calls: names of the calls of weight matrices that every evaluation must make; empty until they are known.
     """
 
     module: nn.Module
     dtype: torch.dtype | None
     device: torch.device
     noted: set[str] = field(default_factory=set[str], compare=False)
+    calls: list[str] = field(default_factory=list[str], compare=False)
 
     def __call__(self, samples: Samples) -> Tensor:
         """The first floating-point tensor that the module returns, and that is more than one number (a loss)."""
