@@ -262,8 +262,12 @@ class SumOverData(Listener):
 
 def rows_of_stream(tensor: Tensor, real: Tensor | None) -> Tensor:
     """Samples and tokens that are no padding as rows, features last; channels are the features of images."""
-    features_last = tensor.movedim(1, -1) if tensor.ndim > IMAGES else tensor
-    rows = features_last.reshape(-1, features_last.shape[-1])
+    return rows_of_tokens(tensor.movedim(1, -1) if tensor.ndim > IMAGES else tensor, real)
+
+
+def rows_of_tokens(tensor: Tensor, real: Tensor | None) -> Tensor:
+    """The same, features last as they come; tokens may come before samples."""
+    rows = tensor.reshape(-1, tensor.shape[-1])
     if real is None or len(rows) != real.numel():
         return rows
     tokens_first = tensor.ndim == IMAGES and tensor.shape[:2] == real.mT.shape != real.shape
