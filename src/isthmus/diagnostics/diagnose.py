@@ -24,7 +24,7 @@ from isthmus.diagnostics.streaming import Stream, is_stream, rank_without_jacobi
 from isthmus.diagnostics.whole_table import fewest_numbers, gaps_in, skipped, uncut, whole_table
 from isthmus.diagnostics.with_derivatives import Given, with_derivatives
 from isthmus.errors import DataError
-from isthmus.networks.arguments import module_argument
+from isthmus.networks.arguments import check_ridge, module_argument
 from isthmus.networks.devices import device_argument, made_on_cpu, on_device, with_gradients
 from isthmus.networks.network import penalised
 from isthmus.theory.inputs import Real
@@ -70,7 +70,8 @@ def diagnose(
             within a limit of seconds.
         y: targets; with them the data loss stands in the table's attributes.
         ridge: with it the objective stands there too: data loss + ridge * module.penalty(), or ridge times the sum of
-            squares of all trainable parameters (of all, where none is), as `fit` has it.
+            squares of all trainable parameters (of all, where none is), as `fit` has it; what is divided by it (see
+            below) needs one above 0.
         loss: of the training, by name or as an object; None: squared error, or cross-entropy for whole numbers.
         limits: `memory` bounds the bytes of working memory beyond the data and the module, 2 GiB unless given.
         checkpoint: a file in which forward passes keep their sums, once a minute and where a limit ends them: the same
@@ -121,7 +122,7 @@ def diagnose(
         DataError: x has NaN or infinity, or fewer than 2 rows; the module fails on it; `limits.memory` is too small;
             which layers run depends on the rows, and these do not come at once.
         CheckpointError: the checkpoint is damaged, or of other data or weights.
-        ShapeError: x or y does not fit. ValueError: no weight matrix is used, or an unknown loss.
+        ShapeError: x or y does not fit. ValueError: no weight matrix is used, an unknown loss, or a ridge below 0.
 
     Accuracy: float64, by a copy of the module where it can be copied; above 1e10 samples times parameters batches run
         in the module's own precision, with float64 sums. Spectra of activations are exact to rounding where samples *
@@ -133,6 +134,8 @@ def diagnose(
     """
     network = on_device(_as_module(module), device_argument(device, f"diagnose(device={str(device)!r})"))
     limits = limits_argument(limits, "diagnose", heeds=("seconds", "memory", "rows"))
+    if ridge is not None:
+        check_ridge(ridge, "diagnose")
     hear = _heard(progress)
     _check_asked(jacobians, limits, checkpoint, is_read_once=is_stream(x), has_targets=y is not None)
     file = None if checkpoint is None else Path(checkpoint)
@@ -142,7 +145,7 @@ def diagnose(
             return _by_forward_passes(network, Stream.of_batches(x, limits), limits, hear, file)
     samples = Samples.of(x)
     named = None if loss is None else loss_argument(loss, "diagnose")
-    asked = _Asked(y, jacobians, ridge, named)
+    asked = _Asked(y, jacobians, None if ridge is None else float(ridge), named)
     try:
         return _of_samples(network, samples, asked, limits, hear, file)
     except OtherCalls:
