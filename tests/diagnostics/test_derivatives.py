@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from isthmus.diagnostics.derivatives import layer_jacobians
+from isthmus.diagnostics.layer_jacobians import layer_jacobians
 from isthmus.networks import FullyConnected, jacobians, walk
 from tolerances import rounding
 

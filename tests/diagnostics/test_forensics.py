@@ -172,3 +172,23 @@ def test_no_row_is_left_alone_where_rows_are_normalised_together(rows: int) -> N
     x = samples(rows, 4)
     assert np.isfinite(isthmus.forensics(module, x, targets(x)).loss)
     assert isthmus.compress(module, x, tolerance=0.5, heldout=samples(1025, 4, seed=1)).flops_before > 0
+
+
+@pytest.mark.parametrize("in_place", [nn.ReLU(inplace=True), nn.SiLU(inplace=True), nn.Hardtanh(inplace=True)])
+def test_what_is_overwritten_behind_a_matrix_changes_nothing(in_place: nn.Module) -> None:
+    """The bound on the tail of a matrix is made of gradients by what it gave, not by what was written over it."""
+
+    def read(*, is_in_place: bool) -> dict[str, np.ndarray]:
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            module = nn.Sequential(nn.Linear(4, 8), in_place, nn.Linear(8, 3))
+        vars(in_place)["inplace"] = is_in_place
+        x = samples(60, 4)
+        own = module(x).detach().argmax(1)  # the loss pulls the weights out, as where a ridge holds them
+        table = isthmus.forensics(module, x, own).parameters
+        return {str(name): column.values for name, column in table.data_vars.items()}
+
+    expected, found = read(is_in_place=False), read(is_in_place=True)
+    assert np.isfinite(expected["tail_bound"]).any()
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-9, err_msg=name)

@@ -57,3 +57,33 @@ def test_a_transposed_convolution_of_planted_rank_is_read() -> None:
     values = table["frequency_singular_values"].values[1][:16, :4]
     assert np.allclose(np.sort(values.ravel()), np.sort(wanted.numpy().ravel()), atol=1e-6)
     assert np.isfinite(table["tangent_kernel_trace"].values[1])
+
+
+class Added(nn.Module):
+    """addmm with factors, and of two parameters: no layer as it stands."""
+
+    def __init__(self, alpha: float, beta: float) -> None:
+        super().__init__()
+        self.alpha, self.beta = alpha, beta
+        self.weight, self.bias = nn.Parameter(samples(6, 4)), nn.Parameter(samples(4))
+        self.down, self.up = nn.Parameter(samples(4, 2)), nn.Parameter(samples(2, 3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.first(x) @ (self.down @ self.up)
+
+    def first(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.addmm(self.bias, x, self.weight, alpha=self.alpha, beta=self.beta)
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(0.1, 1.0), (1.0, 0.0), (2.0, 0.5), (1.0, 1.0)])
+def test_a_product_with_factors_is_read_right_or_not_at_all(alpha: float, beta: float) -> None:
+    module, x = Added(alpha, beta).double(), samples(50, 6, dtype=DOUBLE)
+    if (alpha, beta) != (1.0, 1.0):
+        with pytest.raises(ValueError, match="needs a module that multiplies by weight matrices"):
+            isthmus.diagnose(module, x)
+        return
+    found = isthmus.diagnose(module, x).layers
+    assert [str(name) for name in found["name"].values] == ["weight"]
+    z = module.first(x).detach()
+    values = torch.linalg.svdvals(z - z.mean(0)).numpy() / 50**0.5
+    assert np.allclose(found["preactivation_singular_values"].values[0][:4], values)

@@ -14,6 +14,7 @@ import isthmus
 from foreign_modules import Images, Residual, samples, seeded
 from isthmus.diagnostics import LoggingWriter, Monitor, lightning_callback, log_diagnosis, transformers_callback
 from isthmus.errors import DataError
+from shape_checks import own_shape_checks
 
 
 def mlp(width: int = 64) -> nn.Sequential:
@@ -84,8 +85,9 @@ def test_training_on_three_directions_is_seen_in_the_history() -> None:
 def test_numbers_of_the_loop_are_recorded_once_and_bad_arguments_refused() -> None:
     monitor = Monitor(mlp(), samples(50, 20), every=5)
     assert [monitor.step(k) for k in (4, 5, 5, 6, 10)] == [False, True, False, False, True]
-    with pytest.raises(ValueError, match="needs every >= 1"):
-        Monitor(mlp(), samples(50, 20), every=0)
+    for wrong in ({"every": 0}, {"every": 1.5}, {"num_samples": 10.0}, {"num_samples": "10"}, {"num_samples": 1}):
+        with own_shape_checks(), pytest.raises(ValueError, match="needs every >= 1, num_samples >= 2, whole numbers"):
+            Monitor(mlp(), samples(50, 20), **wrong)  # pyright: ignore[reportArgumentType]
     with pytest.raises(DataError, match="80 entries of x are NaN or infinite"):
         Monitor(mlp(), torch.full((4, 20), torch.nan))
     with pytest.raises(DataError, match=r"Monitor\.record\(1\): running Sequential on its samples failed"):
@@ -145,3 +147,100 @@ def test_a_transformers_trainer_records() -> None:
 def test_without_lightning_its_callback_says_what_to_do() -> None:
     with pytest.raises(ImportError, match="needs lightning or pytorch_lightning, which is not installed"):
         lightning_callback(Monitor(mlp(), samples(50, 20)))
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_a_training_that_diverges_goes_on_and_is_recorded_as_such(value: float) -> None:
+    module, writer = mlp(), Written()
+    monitor = Monitor(module, samples(50, 20), every=1, writer=writer)
+    monitor.step()
+    with torch.no_grad():
+        module[2].weight[0, 0] = value  # pyright: ignore[reportIndexIssue]
+    assert monitor.step()
+    for name in ("dimension_activation", "dimension_participation", "nonlinearity_impact"):
+        of_layers = monitor.history[name].sel(step=2).values
+        assert np.isnan(of_layers[1:]).all(), name
+        if name != "dimension_activation":
+            assert np.isfinite(of_layers[0])
+    assert all(np.isfinite(v) for v in writer.scalars.values())
+
+
+class Written:
+    """Keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.scalars, self.histograms = dict[str, float](), dict[str, int]()
+
+    def add_scalar(self, tag: str, scalar_value: float, global_step: int, /) -> None:
+        del global_step
+        self.scalars[tag] = scalar_value
+
+    def add_histogram(self, tag: str, values: Tensor, global_step: int, /) -> None:
+        del global_step
+        self.histograms[tag] = values.numel()
+
+
+class Tokens(nn.Module):
+    """A transformer layer on tokens, of which a mask calls some padding; samples or tokens come first."""
+
+    def __init__(self, *, are_samples_first: bool) -> None:
+        super().__init__()
+        self.are_samples_first = are_samples_first
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            self.table = nn.Embedding(20, 8)
+            self.layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=are_samples_first)
+            self.head = nn.Linear(8, 3)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        hidden = self.table(input_ids)
+        hidden = hidden if self.are_samples_first else hidden.transpose(0, 1)
+        hidden = self.layer(hidden, src_key_padding_mask=attention_mask == 0)
+        hidden = torch.relu(self.head(hidden))
+        return hidden if self.are_samples_first else hidden.transpose(0, 1)
+
+
+@pytest.mark.parametrize("are_samples_first", [True, False])
+def test_padding_is_no_activation(are_samples_first: bool) -> None:
+    module = Tokens(are_samples_first=are_samples_first).eval()
+    drawn = torch.Generator().manual_seed(0)
+    tokens = torch.randint(1, 20, (30, 7), generator=drawn)
+    mask = (torch.arange(7) < torch.randint(2, 8, (30, 1), generator=drawn)).long()
+    x = {"input_ids": tokens * mask, "attention_mask": mask}
+    records, layers = Monitor(module, x).record(0), isthmus.diagnose(module, x, jacobians=False).layers
+    assert [layer.name for layer in records] == layers["name"].values.tolist()
+    for name in ("dimension_participation", "nonlinearity_impact", "dimension_activation"):
+        found = [float(getattr(layer, name)) for layer in records]
+        np.testing.assert_allclose(found, layers[name].values, rtol=1e-3, atol=1e-6, err_msg=name)
+
+
+def test_a_written_diagnosis_has_each_number_where_it_belongs() -> None:
+    """Columns of lookup tables under these, of heads as numbers; what is a spectrum is written as one."""
+    module = Tokens(are_samples_first=True).eval()
+    tokens = torch.randint(1, 20, (30, 7), generator=torch.Generator().manual_seed(0))
+    found = isthmus.diagnose(module, {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}, jacobians=False)
+    writer = Written()
+    log_diagnosis(writer, found, 3)
+    tags = {*writer.scalars, *writer.histograms}
+    assert {tag for tag in tags if "/embedding_" in tag} == {
+        f"isthmus/table/{name}" for name, column in found.layers.data_vars.items() if "embedding" in column.dims
+    }
+    out = "isthmus/layer.self_attn.out_proj"
+    heads = found.layers.isel(layer=found.layers["name"].values.tolist().index("layer.self_attn.out_proj"))
+    for head in (1, 2):
+        assert writer.scalars[f"{out}/qk_rank/head_{head}"] == float(heads["qk_rank"].sel(head=head))
+        assert writer.histograms[f"{out}/qk_singular_values/head_{head}"] == 4
+    assert not any(tag.rpartition("/")[2].endswith(("rank", "rank_99", "gap")) for tag in writer.histograms)
+    lstm = isthmus.diagnose(Recurrent(), samples(20, 6, 4), jacobians=False)
+    log_diagnosis(writer, lstm, 4)
+    assert len([tag for tag in writer.scalars if "/gate_rank/side_" in tag]) == 2 * 4
+    assert len([tag for tag in writer.histograms if "/gate_singular_values/side_" in tag]) == 2 * 4
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.LSTM(4, 5, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x)[0]

@@ -6,6 +6,7 @@ from torch import nn
 from foreign_modules import samples
 from isthmus.diagnostics import reconstruction_arrows, representation_path
 from isthmus.errors import ShapeError
+from shape_checks import own_shape_checks
 
 DOUBLE = torch.float64
 
@@ -59,3 +60,17 @@ def test_arrows_of_more_dimensions_lie_in_the_plane_of_the_samples() -> None:
     steps = (found["end"] - found["start"]).values
     total = (module(x) - x).detach().norm(dim=1).numpy()
     np.testing.assert_allclose(np.linalg.norm(steps, axis=1), total, rtol=1e-9)
+
+
+def test_arrows_start_at_the_samples_however_they_are_given() -> None:
+    module, x = nn.Linear(5, 5), samples(20, 5)
+    expected = reconstruction_arrows(module, x)
+    with own_shape_checks():
+        found = reconstruction_arrows(module, {"input": x})  # pyright: ignore[reportArgumentType]
+        assert found.identical(expected)
+        with pytest.raises(ShapeError, match="needs outputs of the shape of x"):
+            reconstruction_arrows(nn.Linear(5, 4), {"input": x})  # pyright: ignore[reportArgumentType]
+    images = samples(20, 1, 3, 3)
+    with own_shape_checks():
+        flat = reconstruction_arrows(nn.Identity(), images.flatten(1))
+        assert reconstruction_arrows(nn.Identity(), images).identical(flat)

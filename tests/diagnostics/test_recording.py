@@ -5,8 +5,8 @@ from torch import Tensor, nn
 
 from diagnostics.architectures import numbers
 from isthmus.diagnostics.evaluation import record
+from isthmus.diagnostics.listener import Listener, Reading
 from isthmus.diagnostics.module_names import Names
-from isthmus.diagnostics.recording import Listener, Reading
 from isthmus.diagnostics.replica import lent
 from isthmus.diagnostics.samples import Samples
 

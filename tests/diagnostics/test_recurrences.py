@@ -14,8 +14,8 @@ import isthmus
 from foreign_modules import samples
 from isthmus.diagnostics import rank_budgets
 from isthmus.diagnostics.evaluation import record
+from isthmus.diagnostics.listener import Listener
 from isthmus.diagnostics.module_names import Names
-from isthmus.diagnostics.recording import Listener
 from isthmus.diagnostics.replica import lent
 from isthmus.diagnostics.samples import Samples
 

@@ -1,5 +1,8 @@
 """Inputs by name: masks keep padding out of the statistics, labels are no input, and a loss is no answer."""
 
+from collections import OrderedDict, UserDict
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -230,3 +233,14 @@ def test_a_diagnosis_on_another_device_leaves_the_module_where_it_is() -> None:
     with pytest.raises(ValueError, match="needs cpu, cuda"):
         isthmus.diagnose(module, x, device="meta")
     assert next(module.parameters()).device.type == "cpu"
+
+
+@pytest.mark.parametrize("kind", [dict, UserDict, MappingProxyType, OrderedDict])
+def test_inputs_by_name_come_in_any_mapping(kind: Callable[[dict[str, Tensor]], Mapping[str, Tensor]]) -> None:
+    """What tokenizers give is no dict."""
+    module, x = ByToken(flat=False), samples(30, 5, 4, dtype=DOUBLE)
+    given = {"x": x, "attention_mask": torch.ones(30, 5)}
+    expected, found = isthmus.diagnose(module, given), isthmus.diagnose(module, kind(given))
+    assert found.layers.identical(expected.layers)
+    records = isthmus.Monitor(module, kind(given)).record(0)
+    assert [layer.name for layer in records] == ["layers.0", "layers.2"]

@@ -1,5 +1,7 @@
 """The residual stream behind each block, with derivatives and without."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ import isthmus
 from diagnostics.architectures import gpt
 from foreign_modules import Residual, ResidualImages, samples, seeded
 from isthmus.reports import block_table
+from shape_checks import own_shape_checks
 
 DOUBLE = torch.float64
 COLUMNS = ("block", "position", "stream_dimension", "stream_rank_99", "stream_singular_values")
@@ -74,3 +77,26 @@ def test_padding_is_not_in_the_stream() -> None:
     ]  # fmt: skip
     assert np.isfinite(spectra[0]).any(1).sum() == 4
     assert np.allclose(*spectra, equal_nan=True)
+
+
+@pytest.mark.parametrize("ridge", [-1, math.nan, math.inf, "a", -1e-9, [1.0, 2.0]])
+def test_a_ridge_that_is_none_is_refused(ridge: object) -> None:
+    module, x = seeded(Residual), samples(30, 5)
+    with own_shape_checks(), pytest.raises(ValueError, match="needs a finite number >= 0"):
+        isthmus.diagnose(module, x, module(x).detach(), ridge=ridge)  # pyright: ignore[reportArgumentType]
+
+
+def test_without_a_ridge_there_is_an_objective_and_no_hamiltonian() -> None:
+    """It is divided by the ridge: it had been infinite."""
+    module, x = seeded(Residual), samples(30, 5)
+    y = torch.zeros_like(module(x))
+    for ridge in (0, 0.0, np.float64(0)):
+        found = isthmus.diagnose(module, x, y, ridge=float(ridge)).layers
+        assert found.attrs["objective"] == found.attrs["data_loss"] > 0
+        assert "hamiltonian" not in found
+        assert np.isfinite(found["cost_of_identity"].values).any()
+    assert np.isfinite(isthmus.diagnose(module, x, y, ridge=1e-2).layers["hamiltonian"].values).any()
+    leaky = isthmus.LeakyResNet(5, 2, width=6, depth=3, effective_depth=2.0, seed=0)
+    found = isthmus.diagnose(leaky, x.double(), torch.zeros(30, 2), ridge=0.0).layers
+    assert "hamiltonian" not in found
+    assert np.isfinite(found["cost_of_identity"].values[1:-1]).all()

@@ -16,8 +16,8 @@ from torch import float64, nn
 from isthmus.diagnostics.covariance_factor import EXACT_WORK, PRODUCT_ROWS
 from isthmus.diagnostics.data_flow import ResidualBlock
 from isthmus.diagnostics.derivatives import EXACT_OUTPUTS, PROJECTIONS
+from isthmus.diagnostics.listener import Reading
 from isthmus.diagnostics.moments import SOME_ROWS, WIDEST
-from isthmus.diagnostics.recording import Reading
 from isthmus.errors import DataError
 from isthmus.tasks.arrays import counted
 

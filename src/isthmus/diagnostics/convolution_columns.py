@@ -12,8 +12,8 @@ import xarray as xr
 from torch import Tensor
 
 from isthmus.diagnostics.layer_sums import LayerSums
+from isthmus.diagnostics.listener import Reading
 from isthmus.diagnostics.matrix_calls import Convolution
-from isthmus.diagnostics.recording import Reading
 from isthmus.theory.convolutions import frequency_singular_values
 from isthmus.theory.spectra import energy_rank
 

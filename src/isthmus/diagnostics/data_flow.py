@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from isthmus.diagnostics.recording import Listener, Reading
+from isthmus.diagnostics.listener import Listener, Reading
+from isthmus.diagnostics.matrix_calls import memories_of, memory_of
 from isthmus.diagnostics.recurrences import Recurrence
 
 IMAGES = 3  # axes above which channels come second
@@ -44,6 +45,9 @@ class Provenance(Listener):
     Args:
         module: whose parameters and buffers count as constants.
         inputs: the tensors that enter.
+
+    A node is what a tensor holds at one time: where it is filled in place, what is read of it afterwards, or of any
+    other view of its memory, comes from what was written too.
     """
 
     def __init__(self, module: nn.Module, inputs: Iterable[Tensor]) -> None:
@@ -52,7 +56,13 @@ class Provenance(Listener):
         self.readings: list[Reading] = []
         self.total_bytes = 0
         self._node = WeakTensorKeyDictionary()
-        self._constants = {t.untyped_storage().data_ptr() for t in (*module.parameters(), *module.buffers())}
+        self._written: dict[int, int] = {}  # node of the last writing, by place in memory
+        self._matrices: list[tuple[int, ...]] = []  # nodes of weight and bias, by index of the reading
+        self._constants = memories_of([*module.parameters(), *module.buffers()])
+        self._parameters: dict[int, list[str]] = {}
+        for name, parameter in module.named_parameters(remove_duplicate=False):
+            self._parameters.setdefault(memory_of(parameter), []).append(name)
+        self._used: dict[int, list[str]] = {}  # names of a parameter, by its node
         self._sums: list[tuple[int, torch.Size, int, int]] = []
         self.inputs = {self._new(t, ()) for t in inputs}
         self.unknown: set[int] = set()
@@ -71,9 +81,17 @@ class Provenance(Listener):
         """Count the gates that a recurrence computes inside."""
         self.total_bytes += hidden * next(iter(found.values())).states.element_size()
 
+    def overwriting(self, targets: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:
+        """Add a node for what the targets and their views hold from now on: what they held, and what is written."""
+        node = self._add(tuple({self._of(t) for t in (*targets, *inputs)}))
+        self._node.update((t, node) for t in targets)  # x.data = other lies elsewhere afterwards
+        for place in memories_of(targets):
+            self._written[place] = node
+
     def saw(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], reading: Reading | None) -> None:
         """Add a node for every output."""
-        parents = tuple({self._of(t) for t in inputs})
+        nodes = [self._of(t) for t in inputs]
+        parents = tuple({*nodes})
         for output in outputs:
             if output.is_meta:  # made here, of a reading that is closed at the end
                 continue
@@ -82,6 +100,7 @@ class Provenance(Listener):
             if reading is not None:
                 self.layers.append(node)
                 self.readings.append(reading)
+                self._matrices.append(tuple(nodes[1:]))
 
     def ancestors(self, node: int, *, without: int | None = None) -> set[int]:
         """All nodes from which `node` came, itself included, on paths that avoid the node `without`."""
@@ -99,9 +118,27 @@ class Provenance(Listener):
         self._end = self._of(output)
 
     def cuts(self) -> list[int]:
-        """Indices of the layers through which everything passes on its way from the inputs to the output (*exact*)."""
+        """Indices of the layers through which everything passes on its way from the inputs to the output (*exact*).
+
+        Of layers whose matrix is made of the parameters alone; none where no way from the inputs was seen at all.
+        """
         outside = self.inputs | self.unknown
-        return [i for i, node in enumerate(self.layers) if not self.ancestors(self._end, without=node) & outside]
+        if not self.ancestors(self._end) & outside:
+            return []
+        return [
+            i for i, node in enumerate(self.layers)
+            if not self.ancestors(self._end, without=node) & outside
+            and not any(self.ancestors(matrix) & outside for matrix in self._matrices[i])
+        ]  # fmt: skip
+
+    def in_layers(self) -> set[str]:
+        """Names of the parameters of which the matrices and biases of the layers are made."""
+        nodes = {node for parts in self._matrices for matrix in parts for node in self.ancestors(matrix)}
+        return {name for node in nodes for name in self._used.get(node, ())}
+
+    def in_functions(self) -> set[str]:
+        """Names of the parameters that any function has taken."""
+        return {name for names in self._used.values() for name in names}
 
     def blocks(self) -> list[ResidualBlock]:
         """The residual blocks in the order of their sums: one term of the sum is an ancestor of the other."""
@@ -127,16 +164,25 @@ class Provenance(Listener):
         return out
 
     def _of(self, tensor: Tensor) -> int:
+        place = memory_of(tensor)
         node: int | None = self._node.get(tensor)
         if node is None:
             node = self._new(tensor, ())
-            if tensor.untyped_storage().data_ptr() not in self._constants and tensor.numel() > 1:
+            if place in self._parameters:
+                self._used[node] = self._parameters[place]
+            elif place not in self._constants and tensor.numel() > 1:
                 self.unknown.add(node)  # made where no function was seen: it may depend on the inputs
-        return node
+            written = self._written.get(place)
+            return node if written is None else self._new(tensor, (node, written))
+        written = self._written.get(place, -1)
+        return node if node >= written else self._new(tensor, (node, written))
 
     def _new(self, tensor: Tensor, parents: tuple[int, ...]) -> int:
+        self._node[tensor] = node = self._add(parents)
+        return node
+
+    def _add(self, parents: tuple[int, ...]) -> int:
         self.parents.append(parents)
-        self._node[tensor] = len(self.parents) - 1
         return len(self.parents) - 1
 
 
@@ -148,6 +194,6 @@ def hollow(tensor: Tensor) -> Tensor:
 def _without_numbers(reading: Reading) -> Reading:
     """The same, its tensors hollow."""
     call = replace(reading.call, x=hollow(reading.call.x), matrix=hollow(reading.call.matrix))
-    empty = replace(reading, call=call, enters=hollow(reading.enters), z=hollow(reading.z), followed=[])
+    empty = replace(reading, call=call, enters=hollow(reading.enters), z=hollow(reading.z))
     empty.before = empty.after = empty.stream = None
     return empty

@@ -1,23 +1,19 @@
 """Jacobians by the input of every layer, and traces of tangent kernels.
 
-For any module by automatic differentiation, where a kink has torch's derivative, 0 for the ReLU; of fully connected
-networks in closed form, where it is 1. By the network's input only: `networks.jacobians`.
+For any module by automatic differentiation, where a kink has torch's derivative, 0 for the ReLU. Of fully connected
+networks in closed form: `layer_jacobians`. By the network's input only: `networks.jacobians`.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
-from isthmus.diagnostics.matrix_calls import MatrixCall
-from isthmus.diagnostics.recording import Listener, Reading
-from isthmus.networks import FullyConnected, LayerState, walk
-from isthmus.networks.jacobians import without_excess
-from isthmus.networks.layers import activation_derivative
+from isthmus.diagnostics.listener import Listener, Reading
+from isthmus.diagnostics.matrix_calls import MatrixCall, memories_of, memory_of
 
 EXACT_OUTPUTS = 128  # up to here every output is differentiated; above, random combinations of them
 PROJECTIONS = 64
@@ -85,6 +81,15 @@ class Taps(Listener):
         entering, leaving = get_gradient_edge(reading.enters), get_gradient_edge(reading.z)
         self.taps.append(Tap(reading.call, entering, leaving, reading.enters.detach()))
 
+    def overwriting(self, targets: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:
+        """Keep what entered layers before, of which the gradients by their matrices are made."""
+        del inputs
+        places = memories_of(targets)
+        for tap in self.taps:
+            if memory_of(tap.x) in places:
+                tap.x = tap.x.clone()
+                tap.call = replace(tap.call, x=tap.x)
+
 
 def sample_axes(shapes: list[tuple[torch.Size, torch.Size]], sizes: tuple[int, int]) -> list[int | None]:
     """Which axis counts samples, from the shapes that a tensor has for two numbers of samples; None if none does."""
@@ -131,7 +136,8 @@ def derivatives_at(
     rows: list[list[Tensor]] = [[] for _ in taps.taps]
     squares: list[list[Tensor]] = [[] for _ in taps.taps]
     whole: list[Tensor] = []
-    tangents = [_Tangent(tap, axis, points) for tap, axis in zip(taps.taps, axes, strict=True)]
+    own = [_own_axis(tap, axis, points) for tap, axis in zip(taps.taps, axes, strict=True)]
+    tangents = [_Tangent(tap, axis, points) for tap, axis in zip(taps.taps, own, strict=True)]
     for column in range(mixed.shape[1]):
         found = _gradients(mixed[:, column].sum(), edges, leaves)
         for i, tangent in enumerate(tangents):
@@ -147,10 +153,17 @@ def derivatives_at(
     return _collected(rows, squares, whole, 0 if mix is None else len(mix))
 
 
+def _own_axis(tap: Tap, axis: int | None, points: int) -> int | None:
+    """The axis of samples, unless only some of these samples came here, as an expert takes those chosen for it."""
+    return None if axis is None or tap.x.shape[axis] % points else axis
+
+
 def _gradients(value: Tensor, edges: list[GradientEdge], leaves: list[Tensor]) -> Sequence[Tensor | None]:
-    return torch.autograd.grad(
-        value, [*edges, *map(get_gradient_edge, leaves)], retain_graph=True, allow_unused=True, materialize_grads=False
-    )
+    places = [*edges, *map(get_gradient_edge, leaves)]
+    try:
+        return torch.autograd.grad(value, places, retain_graph=True, allow_unused=True, materialize_grads=False)
+    except RuntimeError as error:  # a function without a derivative, or one whose result was overwritten
+        raise GradientsStop(f"it cannot be differentiated ({' '.join(str(error).split())[:120]})") from error
 
 
 class _Tangent:
@@ -237,8 +250,8 @@ def joined(parts: list[Derivatives]) -> Derivatives:
     layers = range(len(first.spectra))
     errors = [sum(p.trace_errors[i] ** 2 for p in parts) ** 0.5 / len(parts) for i in layers if first.trace_errors]
     return Derivatives(
-        spectra=[torch.cat([p.spectra[i] for p in parts]) for i in layers],
-        spectra_errors=[torch.cat([p.spectra_errors[i] for p in parts]) for i in layers if first.spectra_errors],
+        spectra=[_side_by_side([p.spectra[i] for p in parts]) for i in layers],
+        spectra_errors=[_side_by_side([p.spectra_errors[i] for p in parts]) for i in layers if first.spectra_errors],
         traces=[torch.cat([p.traces[i] for p in parts]) for i in layers],
         trace_errors=errors,
         by_input=torch.cat([p.by_input for p in parts]),
@@ -246,48 +259,7 @@ def joined(parts: list[Derivatives]) -> Derivatives:
     )
 
 
-def derivatives_of_layers(network: FullyConnected, points: Tensor) -> Derivatives:
-    """Jacobians by layer and tangent kernel traces, (|a_{l-1}|^2 + 1) |df/dz_l|_F^2 (FC-38; no 1 without bias)."""
-    first, last = network.weights[0].detach(), network.weights[-1].detach()
-    if network.depth > 1:  # of many inputs or outputs only what has the same singular values
-        (last, _), (first, _) = without_excess(last), without_excess(first.mT)
-        first = first.mT
-    jacobians, squares, states = _through_layers(network, points, {1: first, network.depth: last})
-    sizes = [min(width, network.dimensions[-1]) for width in network.dimensions[:-1]]
-    values = [torch.linalg.svdvals(j) for j in jacobians]
-    # what was left out has singular values of 0
-    spectra = [torch.nn.functional.pad(s, (0, size - s.shape[-1])) for s, size in zip(values, sizes, strict=True)]
-    one = 1.0 if network.has_bias else 0.0
-    features = [a.square().sum(1) + one for a in (points, *(s.activation for s in states[:-1]))]
-    traces = [feature * square for feature, square in zip(features, squares, strict=True)]
-    return Derivatives(spectra=spectra, traces=traces, by_input=spectra[0])
-
-
-def layer_jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> list[Float[Tensor, "n d_out width"]]:
-    """df/da_{l-1} for l = 1..L: the Jacobian of the outputs with respect to the input of each weight layer.
-
-    The first is df/dx, the last W_L repeated. The derivative of the activation at 0 is 1.
-    """
-    return _through_layers(network, x, {})[0]
-
-
-def _through_layers(
-    network: FullyConnected, x: Tensor, ends: Mapping[int, Tensor]
-) -> tuple[list[Tensor], list[Tensor], list[LayerState]]:
-    """df/da_{l-1} and |df/dz_l|_F^2 of every layer l, (n, d_out, width) and (n,), and the layers on the way forward.
-
-    Other matrices stand for the layers that have one in `ends`.
-    """
-    with torch.no_grad():
-        states = walk(network, x)
-        weights = [ends.get(l, weight.detach()) for l, weight in enumerate(network.weights, 1)]
-        jacobians = [weights[-1].expand(len(x), -1, -1)]
-        squares = [x.new_full((len(x),), float(network.dimensions[-1]), dtype=torch.float64)]
-        for l in range(network.depth - 1, 0, -1):
-            product = jacobians[-1]
-            if network.is_activated(l):
-                derivative = activation_derivative(states[l - 1].preactivation, network.negative_slope)
-                product = product * derivative[:, None, :]
-            squares.append(product.square().sum((1, 2)))
-            jacobians.append(product @ weights[l - 1])
-    return jacobians[::-1], squares[::-1], states
+def _side_by_side(spectra: list[Tensor]) -> Tensor:
+    """Those of all points; NaN for a layer that did not have a row for every sample each time."""
+    is_known = len({spectrum.shape[1] for spectrum in spectra}) == 1
+    return torch.cat(spectra) if is_known else spectra[0].new_full((1, 1), math.nan)

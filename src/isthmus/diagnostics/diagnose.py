@@ -3,18 +3,20 @@
 import logging
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 from torch.export import ExportedProgram
 
+from isthmus.diagnostics.budget import LARGEST_BATCH
 from isthmus.diagnostics.derivatives import GradientsStop
 from isthmus.diagnostics.diagnosis import Diagnosis, warnings_of
 from isthmus.diagnostics.judged_rank import judged
 from isthmus.diagnostics.narrow_places import narrow_places
 from isthmus.diagnostics.objective import LossOverData
+from isthmus.diagnostics.recording import OtherCalls
 from isthmus.diagnostics.replica import random_state_kept
 from isthmus.diagnostics.samples import Inputs, Samples
 from isthmus.diagnostics.session import open_session
@@ -22,7 +24,7 @@ from isthmus.diagnostics.streaming import Stream, is_stream, rank_without_jacobi
 from isthmus.diagnostics.whole_table import fewest_numbers, gaps_in, skipped, uncut, whole_table
 from isthmus.diagnostics.with_derivatives import Given, with_derivatives
 from isthmus.errors import DataError
-from isthmus.networks.arguments import module_argument
+from isthmus.networks.arguments import check_ridge, module_argument
 from isthmus.networks.devices import device_argument, made_on_cpu, on_device, with_gradients
 from isthmus.networks.network import penalised
 from isthmus.theory.inputs import Real
@@ -68,7 +70,8 @@ def diagnose(
             within a limit of seconds.
         y: targets; with them the data loss stands in the table's attributes.
         ridge: with it the objective stands there too: data loss + ridge * module.penalty(), or ridge times the sum of
-            squares of all trainable parameters (of all, where none is), as `fit` has it.
+            squares of all trainable parameters (of all, where none is), as `fit` has it; what is divided by it (see
+            below) needs one above 0.
         loss: of the training, by name or as an object; None: squared error, or cross-entropy for whole numbers.
         limits: `memory` bounds the bytes of working memory beyond the data and the module, 2 GiB unless given.
         checkpoint: a file in which forward passes keep their sums, once a minute and where a limit ends them: the same
@@ -91,7 +94,7 @@ def diagnose(
         - identity_defect, root mean square of s_i - 1 over the singular values of W_l on the principal subspace of its
           centred input: 0 where the layer only rotates it (of a convolution, on at most 2,048 patches);
         - balance_residual, largest | |W_l[i, :]|^2 + b_l[i]^2 - |W_{l+1}[:, i]|^2 | over the neurons relative to the
-          mean; NaN unless the next matrix follows through nothing, a ReLU or a leaky ReLU (FC-23);
+          mean; NaN unless the next matrix follows through nothing, a ReLU or a leaky ReLU, scaled or not (FC-23);
         - jacobian_singular_values, median over points of those of the outputs by the whole input of the layer;
         - tangent_kernel_trace, mean over points of |df/dW_l|_F^2 + |df/db_l|^2 summed over outputs (FC-38);
         - above 128 outputs both are *estimates* from 64 random combinations of them, with
@@ -116,9 +119,10 @@ def diagnose(
 
     Raises:
         TypeError: neither a module nor an exported program, or x holds something that is no tensor.
-        DataError: x has NaN or infinity, or fewer than 2 rows; the module fails on it; `limits.memory` is too small.
+        DataError: x has NaN or infinity, or fewer than 2 rows; the module fails on it; `limits.memory` is too small;
+            which layers run depends on the rows, and these do not come at once.
         CheckpointError: the checkpoint is damaged, or of other data or weights.
-        ShapeError: x or y does not fit. ValueError: no weight matrix is used, or an unknown loss.
+        ShapeError: x or y does not fit. ValueError: no weight matrix is used, an unknown loss, or a ridge below 0.
 
     Accuracy: float64, by a copy of the module where it can be copied; above 1e10 samples times parameters batches run
         in the module's own precision, with float64 sums. Spectra of activations are exact to rounding where samples *
@@ -130,6 +134,8 @@ def diagnose(
     """
     network = on_device(_as_module(module), device_argument(device, f"diagnose(device={str(device)!r})"))
     limits = limits_argument(limits, "diagnose", heeds=("seconds", "memory", "rows"))
+    if ridge is not None:
+        check_ridge(ridge, "diagnose")
     hear = _heard(progress)
     _check_asked(jacobians, limits, checkpoint, is_read_once=is_stream(x), has_targets=y is not None)
     file = None if checkpoint is None else Path(checkpoint)
@@ -138,21 +144,47 @@ def diagnose(
         with random_state_kept(network):  # loaders draw from it
             return _by_forward_passes(network, Stream.of_batches(x, limits), limits, hear, file)
     samples = Samples.of(x)
-    if jacobians is False:
-        return _by_forward_passes(network, Stream.of_samples(samples), limits, hear, file)
-    few, targets, said = _first_rows(samples, y, limits.rows)
-    why = _without(network, few, limits) if jacobians is None else ""
+    named = None if loss is None else loss_argument(loss, "diagnose")
+    asked = _Asked(y, jacobians, None if ridge is None else float(ridge), named)
+    try:
+        return _of_samples(network, samples, asked, limits, hear, file)
+    except OtherCalls:
+        if file is not None or samples.num > LARGEST_BATCH:
+            raise
+        return _of_samples(network, samples, replace(asked, at_once=True), limits, hear)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is asked for beside a table; `at_once` where which layers run depends on the rows."""
+
+    y: Tensor | None
+    jacobians: bool | None
+    ridge: Real | None
+    loss: Loss | None
+    at_once: bool = False
+
+
+def _of_samples(
+    network: nn.Module, samples: Samples, asked: _Asked, limits: Limits, hear: Callable[[str], None],
+    file: Path | None = None,
+) -> Diagnosis:  # fmt: skip
+    """The diagnosis of data in memory."""
+    stream = Stream.of_samples(samples)
+    if asked.jacobians is False:
+        return _by_forward_passes(network, stream, limits, hear, file, at_once=asked.at_once)
+    few, targets, said = _first_rows(samples, asked.y, limits.rows)
+    why = _without(network, few, limits) if asked.jacobians is None else ""
     if not why:
-        named = None if loss is None else loss_argument(loss, "diagnose")
-        over_data = None if targets is None else LossOverData(targets, few.num, named)
+        over_data = None if targets is None else LossOverData(targets, few.num, asked.loss)
         try:
-            given = Given(few, targets, ridge, over_data, penalised(network))
+            given = Given(few, targets, asked.ridge, over_data, penalised(network), asked.at_once)
             found = with_derivatives(network, given, limits, hear)
             return replace(found, warnings=(*said, *found.warnings))
         except GradientsStop as error:
             why = str(error)
-    hear(f"diagnose: {why}; forward passes alone.{' Pass jacobians=True for all of it.' * (jacobians is None)}")
-    found = _by_forward_passes(network, Stream.of_samples(samples), limits, hear)
+    hear(f"diagnose: {why}; forward passes alone.{' Pass jacobians=True for all of it.' * (asked.jacobians is None)}")
+    found = _by_forward_passes(network, stream, limits, hear, at_once=asked.at_once)
     return replace(found, warnings=(f"No Jacobians: {why}.", *found.warnings))
 
 
@@ -226,9 +258,10 @@ def _too_dear(network: nn.Module, samples: Samples, limits: Limits) -> str:
 
 
 def _by_forward_passes(
-    network: nn.Module, stream: Stream, limits: Limits, hear: Callable[[str], None], checkpoint: Path | None = None
-) -> Diagnosis:
-    with random_state_kept(network), open_session(network, stream.first, exact=False) as session:
+    network: nn.Module, stream: Stream, limits: Limits, hear: Callable[[str], None], checkpoint: Path | None = None,
+    *, at_once: bool = False,
+) -> Diagnosis:  # fmt: skip
+    with random_state_kept(network), open_session(network, stream.first, exact=False, at_once=at_once) as session:
         found = streamed(session, stream, limits, progress=hear, checkpoint=checkpoint)
         table = whole_table(session, network, found.layers, None)
         table.attrs |= {"cost": found.cost, "precision": session.precision, "samples": found.num}

@@ -19,7 +19,7 @@ class Diagnosis(Shown):
             dimension "component" (padded with NaN).
         rank: what spectra suggest and a cut confirms, or a Jacobian proves, with its certified interval; no estimate
             elsewhere (`judged_rank`).
-        skipped: (module name, reason) of each leaf module that was not analysed.
+        skipped: (name, reason) of each leaf module that was not analysed, and of each other parameter in no row.
         warnings: what may mislead, in sentences.
         cuts: how many directions carry the output, as cuts behind a matrix have judged on held-out rows (see
             `narrow_places`); None where no layer cuts the module, or, with a warning, rows or memory do not allow it

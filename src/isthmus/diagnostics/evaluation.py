@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from isthmus.diagnostics.listener import Listener, Reading
 from isthmus.diagnostics.matrix_calls import MatrixCall
 from isthmus.diagnostics.module_names import Names
-from isthmus.diagnostics.recording import Listener, Reading, Recorder
+from isthmus.diagnostics.recording import Recorder
 from isthmus.diagnostics.replica import Replica
 from isthmus.diagnostics.samples import Samples
 from isthmus.errors import DataError, IsthmusError
@@ -71,9 +72,13 @@ def _is_finite(output: Tensor) -> bool:
 
 
 def record(replica: Replica, names: Names, samples: Samples, listener: Listener) -> Tensor:
-    """The answer of a module, (n, ...), while a listener hears of every function that runs."""
+    """The answer of a module, (n, ...), while a listener hears of every function that runs.
+
+    Raises:
+        OtherCalls: other matrices are called than the replica's.
+    """
     # what a foreign module says about itself was said when its owner ran it
-    with silenced(), names.watching(), Recorder(names, listener) as recorder:
+    with silenced(), names.watching(), Recorder(names, listener, replica.calls) as recorder:
         output = replica(samples)
         recorder.finish()
     return output
@@ -89,7 +94,7 @@ def _leaky_readings(network: LeakyResNet, x: Tensor, listener: Listener) -> Tens
             index, state.name, MatrixCall(features, state.weight, state.bias, state.weight), before, state.preactivation
         )
         if is_layer:  # what the relu takes from the stream that enters; the stream that leaves
-            reading.before, reading.after, reading.functions = before, features, ["relu"]
+            reading.before, reading.after, reading.functions = before, features, ("relu",)
             reading.stream = state.activation
         listener.called(reading)
         listener.closed(reading)

@@ -7,18 +7,19 @@ import math
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.nn.modules.batchnorm import _BatchNorm  # pyright: ignore[reportPrivateUsage] - of one and more axes
 
 from isthmus.diagnostics.evaluation import record
+from isthmus.diagnostics.listener import Listener, Reading
 from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.objective import LossOverData
-from isthmus.diagnostics.recording import Listener, Reading
 from isthmus.diagnostics.replica import random_state_kept
 from isthmus.diagnostics.samples import Inputs, Samples, row_ranges
 from isthmus.diagnostics.session import DiagnosisSession, open_session
@@ -202,10 +203,12 @@ def _gradients(
             seen.begin(start, rows.num)
             output = record(replica, Names(replica.module), rows, seen)
             value = part(output, start)
-            found = torch.autograd.grad(value, [*parameters, *seen.given], materialize_grads=True)
+            places = [*map(get_gradient_edge, parameters), *seen.given]
+            found = cast("tuple[Tensor | None, ...]", torch.autograd.grad(value, places, allow_unused=True))
         total += float(value.detach())
         for whole, new in zip(gradients, found, strict=False):
-            whole += new.detach()
+            if new is not None:
+                whole += new.detach()
         seen.heard(found[len(parameters) :])
     return total, gradients
 
@@ -236,7 +239,7 @@ class _Rows(Listener):
         self.classes, self.last = classes, last
         self.counts = None if classes is None else torch.bincount(classes)
         self.layers: dict[str, _Layer] = {}
-        self.given: list[Tensor] = []  # what each matrix gave for the rows of now
+        self.given: list[GradientEdge] = []  # where in the graph is what each matrix gave for the rows of now
         self._own = classes
         self._names: list[str] = []
         self._weight: Tensor | None = None
@@ -260,13 +263,14 @@ class _Rows(Listener):
             layer.rows.append(x)
             self._weight = reading.call.matrix.detach()
         self._names.append(reading.name)
-        self.given.append(z)
+        self.given.append(get_gradient_edge(z))  # the tensor itself may be overwritten, as by a ReLU in place
 
-    def heard(self, gradients: Sequence[Tensor]) -> None:
+    def heard(self, gradients: Sequence[Tensor | None]) -> None:
         """Add the gradients of the mean loss by what the matrices of this batch gave."""
         for name, gradient in zip(self._names, gradients, strict=True):
             assert self._own is not None
-            self.layers[name].gradients.index_add_(0, self._own, gradient)
+            if gradient is not None:
+                self.layers[name].gradients.index_add_(0, self._own, gradient)
 
     def tail(self, name: str, weight: Tensor, pair: tuple[Tensor, Tensor], ridge: float) -> tuple[float, float]:
         """What a matrix has beyond the number of classes, and its bound; NaN where its rows are no samples."""

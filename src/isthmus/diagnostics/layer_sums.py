@@ -4,16 +4,16 @@ The accumulators: `moments`. What is read off the sums: `readings`. Derivatives:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from isthmus.diagnostics.budget import HOLES, give_back, unfolded_bytes
 from isthmus.diagnostics.data_flow import IMAGES, ResidualBlock
+from isthmus.diagnostics.listener import Listener, Reading
 from isthmus.diagnostics.matrix_calls import Convolution, MatrixCall
 from isthmus.diagnostics.moments import SOME_ROWS, Moments, SomeRows, moments_for, moments_of, state_of
-from isthmus.diagnostics.recording import Listener, Reading
 from isthmus.diagnostics.recurrences import Recurrence
 from isthmus.diagnostics.samples import Samples
 from isthmus.training.checkpoint import State
@@ -85,7 +85,7 @@ class LayerSums:
     twin: int | None
     is_bent: bool = False
     is_homogeneous: bool = True
-    functions: list[str] = field(default_factory=list[str])
+    functions: tuple[str, ...] = ()
     rows: int = 0
     entered: Moments | None = None
     left: Moments | None = None
@@ -132,6 +132,8 @@ class SumOverData(Listener):
         expected, real = self._expected(rows_out), self._real_rows(reading, len(rows_out))
         rows_out = rows_out if real is None else rows_out[real]
         layer.rows += len(rows_out)
+        if not len(rows_out):  # an expert that no sample was sent to
+            return
         if layer.twin is None and not self._has_inputs_of_source(layer):
             layer.entered = layer.entered or _input_moments(reading, expected)
             _add_inputs(layer.entered, call, len(rows_out), real)
@@ -156,7 +158,7 @@ class SumOverData(Listener):
         layer = self.layers[reading.index]
         layer.is_bent, layer.is_homogeneous = reading.is_bent, reading.is_homogeneous
         layer.functions = reading.functions
-        if not reading.is_bent or reading.before is None or reading.after is None:
+        if not reading.is_bent or reading.before is None or reading.after is None or not len(reading.z):
             return
         before, after = reading.before.detach(), reading.after.detach().reshape(reading.before.shape)
         rows = reading.call.rows_out(reading.activation.detach().reshape(reading.z.shape))
@@ -178,7 +180,7 @@ class SumOverData(Listener):
         """Take moments of the stream right behind a block."""
         del inputs, reading
         (k, block), self._summed = self._summed or (0, None), None
-        if block is None or not outputs:
+        if block is None or not outputs or not outputs[0].numel():
             return
         rows, layer = rows_of_stream(outputs[0].detach(), self._real), self.layers[max(block.layers)]
         if layer.stream is None:
@@ -193,6 +195,8 @@ class SumOverData(Listener):
             layer, rows = self.layers[index], part.states.detach().reshape(-1, part.states.shape[-1])
             if self._real is not None and len(rows) == self._real.numel():
                 rows = rows[self._real.reshape(-1).nonzero()[:, 0]]
+            if not len(rows):
+                continue
             if layer.recurrent is None:
                 moments = moments_for(self._expected(rows), rows.shape[1])
                 layer.recurrent = StateSums(part.hidden.detach().double(), part.gates, moments)
@@ -258,8 +262,12 @@ class SumOverData(Listener):
 
 def rows_of_stream(tensor: Tensor, real: Tensor | None) -> Tensor:
     """Samples and tokens that are no padding as rows, features last; channels are the features of images."""
-    features_last = tensor.movedim(1, -1) if tensor.ndim > IMAGES else tensor
-    rows = features_last.reshape(-1, features_last.shape[-1])
+    return rows_of_tokens(tensor.movedim(1, -1) if tensor.ndim > IMAGES else tensor, real)
+
+
+def rows_of_tokens(tensor: Tensor, real: Tensor | None) -> Tensor:
+    """The same, features last as they come; tokens may come before samples."""
+    rows = tensor.reshape(-1, tensor.shape[-1])
     if real is None or len(rows) != real.numel():
         return rows
     tokens_first = tensor.ndim == IMAGES and tensor.shape[:2] == real.mT.shape != real.shape

@@ -3,11 +3,12 @@
 What is written during training: `monitor`. Nothing of TensorBoard is imported: any object with the two methods will do.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
+import xarray as xr
 from torch import Tensor
 
 from isthmus.diagnostics.diagnosis import Diagnosis
@@ -27,9 +28,10 @@ class LoggingWriter(Protocol):
 
 
 def log_diagnosis(writer: LoggingWriter, found: Diagnosis, step: int) -> None:
-    """Write every number of every layer, the spectra as histograms, and the rank of a diagnosis, if it has one.
+    """Write every number of every layer and lookup table, the spectra as histograms, and the rank, if there is one.
 
-    Tags are "isthmus/rank" and "isthmus/LAYER/VARIABLE"; a spectrum is written as log10 of its values over the largest.
+    Tags are "isthmus/rank" and "isthmus/LAYER/VARIABLE"; what a layer has of every head or gate has its label behind,
+    "isthmus/LAYER/qk_rank/head_1". A spectrum is written as log10 of its values over the largest.
 
     Args:
         writer: anything with `add_scalar` and `add_histogram`.
@@ -38,12 +40,27 @@ def log_diagnosis(writer: LoggingWriter, found: Diagnosis, step: int) -> None:
     """
     if found.rank.estimate is not None:
         writer.add_scalar("isthmus/rank", float(found.rank.estimate), step)
-    table = found.layers
-    for i, name in enumerate(table["name"].values):
-        row = table.isel(layer=i)
-        numbers = {str(key): float(v) for key, v in row.data_vars.items() if not v.dims}
-        spectra = {str(key): torch.from_numpy(v.values.copy()) for key, v in row.data_vars.items() if v.dims}
-        log_layer(writer, str(name), numbers, spectra, step)
+    for part, names in (("layer", "name"), ("embedding", "embedding")):
+        own = found.layers[[key for key, column in found.layers.data_vars.items() if part in column.dims]]
+        for i in range(own.sizes.get(part, 0)):
+            numbers, spectra = dict[str, float](), dict[str, Tensor]()
+            for key, column in own.isel({part: i}).data_vars.items():
+                for tag, values in _by_label(str(key), column):
+                    if values.ndim:
+                        spectra[tag] = torch.from_numpy(np.array(values.values, dtype=np.float64))
+                    else:
+                        numbers[tag] = float(values)
+            log_layer(writer, str(own[names].values[i]), numbers, spectra, step)
+
+
+def _by_label(tag: str, column: xr.DataArray) -> Iterator[tuple[str, xr.DataArray]]:
+    """The parts of a column along axes that have labels, heads and gates, with their tags; spectra stay whole."""
+    axis = next((str(axis) for axis in column.dims if axis in column.coords), None)
+    if axis is None:
+        yield tag, column
+        return
+    for i, label in enumerate(column[axis].values):
+        yield from _by_label(f"{tag}/{axis}_{label}", column.isel({axis: i}))
 
 
 def log_layer(

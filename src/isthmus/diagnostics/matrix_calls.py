@@ -8,8 +8,9 @@ search. *Heuristic* only in the lists below: a function that stands in none of t
 Who watches a module and finds these calls: `recording`. What is read off them: `layer_sums` and `derivatives`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
@@ -94,21 +95,32 @@ def matrix_call(
     """
     if name == "linear":
         x, weight, bias = _arguments(args, kwargs, ("input", "weight", "bias"))
-        if isinstance(x, Tensor) and isinstance(weight, Tensor) and weight.ndim == 2:
+        if isinstance(x, Tensor) and isinstance(weight, Tensor) and weight.ndim == 2 and _is_bias(bias):
             return MatrixCall(x, weight, _tensor(bias), weight)
     if name == "addmm":
         bias, x, weight = _arguments(args, kwargs, ("input", "mat1", "mat2"))
-        if isinstance(x, Tensor) and isinstance(weight, Tensor) and is_parameter(weight):
+        is_plain = kwargs.get("alpha", 1) == 1 == kwargs.get("beta", 1) and _is_bias(bias)
+        if is_plain and isinstance(x, Tensor) and _is_matrix(weight, x, is_parameter):
             return MatrixCall(x, weight, _tensor(bias), weight.mT)
     if name in _PRODUCTS:
-        x, weight = _arguments(args, kwargs, ("input", "other"))
-        if isinstance(x, Tensor) and isinstance(weight, Tensor) and weight.ndim == 2 and is_parameter(weight):
+        x, weight = _arguments(args, kwargs, ("input", "mat2" if name == "mm" else "other"))
+        if isinstance(x, Tensor) and _is_matrix(weight, x, is_parameter):
             return MatrixCall(x, weight, None, weight.mT)
     if name in _CONVOLUTIONS:
         return _convolution_call(args, kwargs, _CONVOLUTIONS[name])
     if name in _TRANSPOSED:
         return _transposed_call(args, kwargs, _TRANSPOSED[name])
     return None
+
+
+def _is_bias(value: object) -> bool:
+    """Whether it is added to all rows alike; a matrix would be another input."""
+    return not isinstance(value, Tensor) or value.ndim < 2
+
+
+def _is_matrix(weight: object, x: Tensor, is_parameter: Callable[[Tensor], bool]) -> TypeGuard[Tensor]:
+    """Whether it is a parameter that multiplies activations: a product of two parameters has no samples as rows."""
+    return isinstance(weight, Tensor) and weight.ndim == 2 and is_parameter(weight) and not is_parameter(x)
 
 
 def _convolution_call(args: Sequence[object], kwargs: Mapping[str, object], axes: int) -> MatrixCall | None:
@@ -208,7 +220,11 @@ def _with_in_place(listed: str) -> frozenset[str]:
 
 ACTIVATIONS = _with_in_place(_BENDING)
 HOMOGENEOUS = _with_in_place("relu, leaky_relu")
-ARITHMETIC = _with_in_place(_OPERATIONS) | _names(_COPIES) | {f"__{name}__" for name in _names(_OPERATORS)}
+COPIES = _names(_COPIES)
+ARITHMETIC = _with_in_place(_OPERATIONS) | COPIES | {f"__{name}__" for name in _names(_OPERATORS)}
+SCALINGS = _with_in_place("mul, div, multiply, true_divide, neg") | _names(
+    "__mul__, __rmul__, __imul__, __truediv__, __itruediv__, __neg__"
+)
 NORMALISATIONS = _names(
     "batch_norm, layer_norm, group_norm, instance_norm, rms_norm, local_response_norm, native_layer_norm, "
     "native_batch_norm, _native_batch_norm_legit_no_training"
@@ -217,8 +233,40 @@ REGROUPINGS = _names("view, reshape, flatten, unflatten, squeeze, unsqueeze, _un
 SUMS = _names("add, add_, __add__, __radd__, __iadd__")
 
 
-def is_in_place(name: str, kwargs: dict[str, object]) -> bool:
-    """Whether a torch function overwrites its first argument."""
+def overwritten(name: str, args: Sequence[object], kwargs: Mapping[str, object]) -> list[Tensor]:
+    """The tensors into which a torch function writes, as its name says; what shares memory with them changes too."""
+    if kwargs.get("out") is not None:
+        return [*tensors_in([kwargs["out"]])]
     if name.startswith("__"):
-        return name == "__setitem__" or (name.startswith("__i") and name not in ("__index__", "__int__", "__invert__"))
-    return name.endswith("_") or kwargs.get("inplace") is True or kwargs.get("out") is not None
+        is_in_place = name in ("__setitem__", "__set__") or (
+            name.startswith("__i") and name not in ("__index__", "__int__", "__invert__")
+        )
+        is_in_place = is_in_place and (name != "__set__" or isinstance(args[-1], Tensor))  # x.data = other
+    else:
+        is_in_place = name.endswith("_") or kwargs.get("inplace") is True
+    if not is_in_place:
+        return []
+    # of a list of tensors all are written into: torch._foreach_add_
+    return [*tensors_in(args[:1])] or [*tensors_in(kwargs)][:1]
+
+
+def tensors_in(values: Sequence[object] | Mapping[str, object]) -> Iterator[Tensor]:
+    """All tensors among arguments, lists and tuples of them included."""
+    for value in values.values() if isinstance(values, Mapping) else values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from tensors_in(value)
+
+
+def memory_of(tensor: Tensor) -> int:
+    """Where its numbers lie, the same for all views of them; 0 where that is not known."""
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except (NotImplementedError, RuntimeError):  # sparse tensors, and wrappers around others
+        return 0
+
+
+def memories_of(tensors: Sequence[Tensor]) -> set[int]:
+    """The places in memory of some tensors, as far as they are known."""
+    return {memory_of(t) for t in tensors} - {0}

@@ -7,6 +7,7 @@ such as TensorBoard's: `logging_writer`.
 import math
 from dataclasses import dataclass
 from itertools import chain
+from numbers import Integral
 
 import numpy as np
 import torch
@@ -15,9 +16,10 @@ from torch import Tensor, nn
 
 from isthmus.diagnostics.evaluation import evaluate
 from isthmus.diagnostics.gaps import gap_integer
+from isthmus.diagnostics.layer_sums import rows_of_tokens
+from isthmus.diagnostics.listener import Listener, Reading
 from isthmus.diagnostics.logging_writer import LoggingWriter, log_layer
 from isthmus.diagnostics.module_names import Names
-from isthmus.diagnostics.recording import Listener, Reading
 from isthmus.diagnostics.replica import lent, random_state_kept
 from isthmus.diagnostics.samples import Inputs, Samples
 from isthmus.errors import DataError, IsthmusError
@@ -31,7 +33,10 @@ NUMBERS = ("dimension_activation", "dimension_participation", "nonlinearity_impa
 
 @dataclass(frozen=True, slots=True)
 class LayerRecord:
-    """What was read off one layer at one step; the numbers are those of `diagnose`."""
+    """What was read off one layer at one step; the numbers are those of `diagnose`.
+
+    NaN where the activations are not finite, as in a training that diverges, or no sample came by.
+    """
 
     name: str
     dimension_activation: Real
@@ -74,8 +79,9 @@ class Monitor:
         num_samples: int = 128,
         writer: LoggingWriter | None = None,
     ) -> None:
-        if every < 1 or num_samples < 2:
-            raise ValueError(f"Monitor(every={every}, num_samples={num_samples}): needs every >= 1, num_samples >= 2.")
+        if not _is_whole(every, 1) or not _is_whole(num_samples, 2):
+            asked = f"Monitor(every={str(every)[:40]}, num_samples={str(num_samples)[:40]})"
+            raise ValueError(f"{asked}: needs every >= 1, num_samples >= 2, whole numbers.")
         self.module, self.every, self.writer = module, every, writer
         samples = Samples.of(x)
         self._samples = samples.at(slice(0, min(num_samples, samples.num)), None, torch.device("cpu"))
@@ -100,7 +106,7 @@ class Monitor:
         Raises:
             DataError: the module fails on the samples, or has no numbers yet. TypeError: it is none.
         """
-        listener = _Readings()
+        listener = _Readings(self._samples.real_tokens)
         # what torch.compile makes of a module would compile what listens, too
         plain = module_argument(self.module, f"Monitor.record({number})")
         try:
@@ -125,7 +131,7 @@ class Monitor:
 
     @property
     def history(self) -> xr.Dataset:
-        """All records: NUMBERS by "step" and "layer" (coordinate: its name), NaN where a layer was not seen.
+        """All records: NUMBERS by "step" and "layer" (its name), NaN where a layer was not seen, or not finite.
 
         dimension_activation also where no gap stands out, as in the table of `diagnose`.
         """
@@ -151,6 +157,9 @@ class _Kept:
     impact: float
 
     def record(self) -> LayerRecord:
+        if not len(self.rows) or not bool(torch.isfinite(self.rows).all()):
+            nothing = torch.full((min(self.rows.shape),), math.nan, dtype=torch.float64)
+            return LayerRecord(self.name, math.nan, math.nan, math.nan, nothing)
         s = _spectrum(self.rows)
         gap = gap_integer(s, rows=len(self.rows), width=self.rows.shape[1])
         return LayerRecord(self.name, gap, float(participation_ratio(s)), self.impact, s.cpu())
@@ -159,14 +168,30 @@ class _Kept:
 class _Readings(Listener):
     """Keeps some rows of every layer: what is computed while a module is watched is watched too, and slow."""
 
-    def __init__(self) -> None:
+    def __init__(self, real: Tensor | None) -> None:
         self.kept: list[_Kept] = []
+        self._real = real
 
     def closed(self, reading: Reading) -> None:
-        """Keep the rows of one layer; the module may overwrite its own later."""
-        rows = reading.call.rows_out(reading.activation.detach().reshape(reading.z.shape))
+        """Keep the rows of one layer, without padding; the module may overwrite its own later."""
+        rows = self._rows(reading, reading.activation)
         some = rows[:: max(1, -(-rows.shape[0] // MOST_ROWS))].to(torch.float64, copy=True)
-        self.kept.append(_Kept(reading.name, some, _impact(reading)))
+        self.kept.append(_Kept(reading.name, some, self._impact(reading)))
+
+    def _rows(self, reading: Reading, tensor: Tensor) -> Tensor:
+        z = tensor.detach().reshape(reading.z.shape)
+        is_pixels = reading.call.convolution is not None
+        return reading.call.rows_out(z) if is_pixels or z.ndim < 2 else rows_of_tokens(z, self._real)
+
+    def _impact(self, reading: Reading) -> float:
+        if not reading.is_bent or reading.before is None or reading.after is None:
+            return 0.0
+        if self._real is None:  # rows would be a copy of a convolution's pixels
+            before, after = reading.before.detach(), reading.after.detach().reshape(reading.before.shape)
+        else:
+            before, after = self._rows(reading, reading.before), self._rows(reading, reading.after)
+        size = float(before.norm())
+        return float((before - after).norm()) / size if size else 0.0
 
 
 def _spectrum(rows: Tensor) -> Tensor:
@@ -176,9 +201,5 @@ def _spectrum(rows: Tensor) -> Tensor:
     return torch.linalg.eigvalsh(gram).clamp_min(0).sqrt().flip(0)
 
 
-def _impact(reading: Reading) -> float:
-    if not reading.is_bent or reading.before is None or reading.after is None:
-        return 0.0
-    before = reading.before.detach()
-    size = float(before.norm())
-    return float((before - reading.after.detach().reshape(before.shape)).norm()) / size if size else 0.0
+def _is_whole(value: object, least: int) -> bool:
+    return isinstance(value, Integral) and int(value) >= least

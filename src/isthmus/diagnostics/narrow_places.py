@@ -16,9 +16,9 @@ from torch import Tensor
 from isthmus.diagnostics.budget import Budget, give_back
 from isthmus.diagnostics.evaluation import record
 from isthmus.diagnostics.judged_rank import LOSSES, is_confirmed, standing
+from isthmus.diagnostics.listener import Listener
 from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.projections import Keeping, Projecting
-from isthmus.diagnostics.recording import Listener
 from isthmus.diagnostics.samples import Samples
 from isthmus.diagnostics.session import DiagnosisSession
 from isthmus.theory.spectra import energy_rank

@@ -10,8 +10,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from isthmus.diagnostics.evaluation import evaluate
+from isthmus.diagnostics.listener import Listener, Reading
 from isthmus.diagnostics.module_names import Names
-from isthmus.diagnostics.recording import Listener, Reading
 from isthmus.diagnostics.replica import random_state_kept, replica_of
 from isthmus.diagnostics.samples import Inputs, Samples
 from isthmus.errors import ShapeError
@@ -89,12 +89,13 @@ def reconstruction_arrows(module: nn.Module, x: Float[Tensor, "n d"]) -> xr.Data
     with random_state_kept(module), replica_of(module) as replica, torch.no_grad():
         given = samples.at(slice(None), replica.dtype, replica.device)
         output = replica(given).double()
-    start = samples.positional[0].to(output)
+    start = samples.tensors[0].to(output)
     if output.shape != start.shape:
         raise ShapeError(
             f"reconstruction_arrows(module, x): needs outputs of the shape of x, {tuple(start.shape)}; got "
             f"{tuple(output.shape)}. Pass an autoencoder."
         )
+    start, output = start.flatten(1), output.flatten(1)
     is_plane = start.shape[1] == 2
     ends = (start, output) if is_plane else (_in_plane(start, start), _in_plane(output, start))
     dims = ("sample", "component")

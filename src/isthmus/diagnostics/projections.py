@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from isthmus.diagnostics.recording import Listener
+from isthmus.diagnostics.listener import Listener
 from isthmus.diagnostics.samples import Samples
 
 

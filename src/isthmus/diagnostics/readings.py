@@ -39,7 +39,7 @@ def factors_of(layers: Sequence[LayerSums]) -> Iterator[Factors]:
     last = {needed: index for index, layer in enumerate(layers) if (needed := _needed(layer)) is not None}
     sources = {layer.source for layer in layers if layer.entered is None and layer.twin is None}
     for index, layer in enumerate(layers):
-        entering = _entering(layer, found)
+        entering = _entering(layer, found) if layer.rows else Factor(layer.weight.new_zeros(1, layer.matrix.shape[1]))
         # z = a W^T + b: what is known of the input gives that of z
         before = layer.left.factor() if layer.left is not None else entering.through(layer.matrix)
         is_own = layer.is_bent and layer.answered is not None

@@ -26,12 +26,14 @@ class Replica:
         dtype: that of floating-point inputs; None leaves them as the user gave them.
         device: where inputs must be.
         noted: what it returned beside its answer, in sentences.
+        calls: names of the calls of weight matrices that every evaluation must make; empty until they are known.
     """
 
     module: nn.Module
     dtype: torch.dtype | None
     device: torch.device
     noted: set[str] = field(default_factory=set[str], compare=False)
+    calls: list[str] = field(default_factory=list[str], compare=False)
 
     def __call__(self, samples: Samples) -> Tensor:
         """The first floating-point tensor that the module returns, and that is more than one number (a loss)."""
@@ -92,10 +94,14 @@ def _evaluating(module: nn.Module) -> nn.Module:
 
 @contextmanager
 def lent(module: nn.Module) -> Generator[Replica]:
-    """The module itself in its own precision; modes, buffers and gradient flags are put back afterwards."""
+    """The module itself in its own precision, with copies of its buffers; all is put back afterwards.
+
+    Nothing is written into its own tensors: what waits for a backward pass may hold them.
+    """
     modes = [(part, part.training) for part in module.modules()]
-    flags = [(p, p.requires_grad) for p in module.parameters()]
-    buffers = [(b, b.detach().clone()) for b in module.buffers()]
+    # tensors of inference mode have no gradients, and take no flag outside of it
+    flags = [(p, p.requires_grad) for p in module.parameters() if not p.is_inference()]
+    buffers = _with_copies(module)
     try:
         _evaluating(module)
         for p, _ in flags:
@@ -106,9 +112,24 @@ def lent(module: nn.Module) -> Generator[Replica]:
             part.training = mode
         for p, flag in flags:
             p.requires_grad_(flag)
-        with torch.no_grad():
-            for buffer, value in buffers:
-                buffer.copy_(value)
+        for held, name, copy, own in buffers:
+            if held.get(name) is copy:  # where the module has put another in its place, as a longer cache, that stays
+                held[name] = own
+
+
+def _with_copies(module: nn.Module) -> list[tuple[dict[str, Tensor | None], str, Tensor, Tensor]]:
+    """Copies in the place of all buffers; where each stands, the copy, and the buffer itself."""
+    copies: dict[int, Tensor] = {}
+    places: list[tuple[dict[str, Tensor | None], str, Tensor, Tensor]] = []
+    for part in module.modules():
+        held: dict[str, Tensor | None] = vars(part)["_buffers"]
+        for name, own in held.items():
+            if own is not None:
+                copy = copies.setdefault(id(own), own.detach().clone())
+                places.append((held, name, copy, own))
+    for held, name, copy, _ in places:
+        held[name] = copy
+    return places
 
 
 @contextmanager

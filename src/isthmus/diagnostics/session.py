@@ -20,14 +20,14 @@ from isthmus.diagnostics.derivatives import (
     GradientsStop,
     Taps,
     derivatives_at,
-    derivatives_of_layers,
     joined,
 )
 from isthmus.diagnostics.derivatives import sample_axes as axes_of
 from isthmus.diagnostics.evaluation import checked_answer, evaluate, record
+from isthmus.diagnostics.layer_jacobians import derivatives_of_layers
 from isthmus.diagnostics.layer_sums import LayerSums, SumOverData
+from isthmus.diagnostics.listener import Listener
 from isthmus.diagnostics.module_names import Names
-from isthmus.diagnostics.recording import Listener
 from isthmus.diagnostics.replica import Replica, float64_copy, lent
 from isthmus.diagnostics.samples import Samples, row_ranges
 from isthmus.errors import DataError, IsthmusError
@@ -43,6 +43,7 @@ FEW_POINTS = 8
 _CLOSED_FORMS: dict[type[nn.Module], Callable[[Any, Tensor], Derivatives]] = {FullyConnected: derivatives_of_layers}
 LARGE = 1e10  # samples times parameters above which batches run in the module's own precision
 MOST_PASSES, DEAR = 10, 1e10  # passes over the data, and multiplications, beyond which derivatives are left out
+AT_ONCE = "Which layers run depends on the data: all rows were given at once."
 DECOMPOSING = 3e9  # multiplications spent on singular values of Jacobians beyond the few points
 
 
@@ -206,8 +207,12 @@ class DiagnosisSession:
 
 
 @contextmanager
-def open_session(module: nn.Module, samples: Samples, *, exact: bool = True) -> Generator[DiagnosisSession]:
+def open_session(
+    module: nn.Module, samples: Samples, *, exact: bool = True, at_once: bool = False
+) -> Generator[DiagnosisSession]:
     """Finds how the module can be evaluated, and evaluates it on two samples; unless `exact`, without a float64 copy.
+
+    With `at_once` on all samples, which then always come together: which layers run depends on them.
 
     Raises:
         DataError: the module fails on the data. ValueError: it has no product with a weight matrix.
@@ -216,7 +221,7 @@ def open_session(module: nn.Module, samples: Samples, *, exact: bool = True) -> 
         copy = float64_copy(module) if exact else None
         attempts: list[Callable[[], Replica]] = [] if copy is None else [lambda: copy]
         attempts.append(lambda: stack.enter_context(lent(module)))
-        session, error = _first_that_works(attempts, samples)
+        session, error = _first_that_works(attempts, samples, [samples.num] if at_once else [2, samples.num])
         if session is None:
             raise DataError(
                 f"diagnose(module, x): running {type(module).__name__} on the first rows of x failed: "
@@ -230,16 +235,18 @@ def open_session(module: nn.Module, samples: Samples, *, exact: bool = True) -> 
         large = samples.num * sum(p.numel() for p in module.parameters()) > LARGE
         if large and session.exact.module is not module and not session.fixed_size:
             session.streamed = stack.enter_context(lent(module))
+        if at_once:
+            session.doubts = (AT_ONCE, *session.doubts)
+        session.streamed.calls[:] = session.exact.calls[:] = [r.name for r in session.structure.readings]
         yield session
 
 
 def _first_that_works(
-    attempts: list[Callable[[], Replica]], samples: Samples
+    attempts: list[Callable[[], Replica]], samples: Samples, sizes: list[int]
 ) -> tuple[DiagnosisSession | None, BaseException | None]:
     error: BaseException | None = None
-    sizes = [2] if samples.num == 2 else [2, samples.num]
     opened: list[Replica] = []
-    for size in sizes:
+    for size in dict.fromkeys(sizes):
         for i, attempt in enumerate(attempts):
             if i == len(opened):
                 opened.append(attempt())
@@ -269,10 +276,16 @@ def _looked_at(replica: Replica, samples: Samples, size: int) -> DiagnosisSessio
             other = record(replica, names, more, again)
             replica.check_rows(other, 3, len(output) / size)
             doubts = (*replica.doubts(output, other), *doubts)
+            if [r.name for r in structure.readings] != [r.name for r in again.readings]:
+                raise _OneSize("which layers run depends on the data")
             shapes = [(r.enters.shape, s.enters.shape) for r, s in zip(structure.readings, again.readings, strict=True)]
             axes = axes_of(shapes, (2, 3))
         output = hollow(output)
     return DiagnosisSession(replica, replica, samples, names, structure, output, axes, size, fixed_size, doubts)
+
+
+class _OneSize(RuntimeError):
+    """A module that does otherwise with another number of rows: it is given all of them at once."""
 
 
 def _of_one_size(error: BaseException | None) -> str:

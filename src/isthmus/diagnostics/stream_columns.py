@@ -43,13 +43,13 @@ def add_leaky_columns(
         network: in float64.
         x: all samples.
         y: targets, or None.
-        ridge: of the training, or None.
+        ridge: of the training, or None, or 0.
 
     Returns:
         Warnings as sentences.
     """
     _put(table, "position", network.steps.double().cumsum(0).cpu().numpy())
-    if y is None or ridge is None or not network.effective_depth:  # energies are those of a leak
+    if y is None or not ridge or not network.effective_depth:  # energies are those of a leak, divided by the ridge
         _put(table, "cost_of_identity", np.array(_identity_costs(network, x)))
         return []
     with heard() as told:
@@ -116,7 +116,7 @@ def add_stream_columns(
         layers: sums over the data.
         batch: samples per pass with gradients.
         loss: of the targets, or None.
-        ridge: coefficient of the sum of squares of the parameters, or None.
+        ridge: coefficient of the sum of squares of the parameters; None or 0: there is no Hamiltonian without one.
     """
     blocks = session.structure.blocks()
     if not blocks:
@@ -128,7 +128,7 @@ def add_stream_columns(
         "cost_of_identity": costs.cost_of_identity,
         "kinetic_energy": costs.kinetic_energy,
     }
-    if loss is not None and ridge is not None:
+    if loss is not None and ridge:
         # -(1/ridge) d(data loss + ridge |block|^2) / d(gate), and |B| with B = -(1/ridge) d(data loss)/dA
         by_gate, squares = gate_derivatives(session.streamed, session.batches(batch), blocks, loss)
         penalties = torch.tensor([block_penalty(block, layers) for block in blocks], dtype=torch.float64)

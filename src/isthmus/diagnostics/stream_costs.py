@@ -16,9 +16,9 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from isthmus.diagnostics.data_flow import ResidualBlock
 from isthmus.diagnostics.evaluation import record
 from isthmus.diagnostics.layer_sums import LayerSums, rows_of_stream
+from isthmus.diagnostics.listener import Listener, Reading
 from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.objective import LossOverData
-from isthmus.diagnostics.recording import Listener, Reading
 from isthmus.diagnostics.replica import Replica
 from isthmus.diagnostics.samples import Samples
 from isthmus.theory import cost_of_identity, features, layer_gamma, relaxed_norm

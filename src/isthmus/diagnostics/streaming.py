@@ -5,7 +5,7 @@ With derivatives, of data in memory: `diagnose`. What is summed: `layer_sums`.
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -82,8 +82,10 @@ class Stream:
 
 
 def is_stream(x: object) -> bool:
-    """Whether data come batch by batch: an iterable that is no array, tensor, tuple, list or dict of them."""
-    return isinstance(x, Iterable) and not isinstance(x, torch.Tensor | tuple | list | dict) and not hasattr(x, "shape")
+    """Whether data come batch by batch: an iterable that is no array, tensor, tuple, list or mapping of them."""
+    # what tokenizers of transformers give is a mapping, and no dict
+    is_whole = isinstance(x, torch.Tensor | tuple | list | Mapping) or hasattr(x, "shape")
+    return isinstance(x, Iterable) and not is_whole
 
 
 def _batches(batches: Iterable[object]) -> Iterator[Samples]:

@@ -13,7 +13,7 @@ from isthmus.diagnostics.convolution_columns import add_convolution_columns
 from isthmus.diagnostics.derivatives import Derivatives
 from isthmus.diagnostics.embedding_columns import add_embedding_columns
 from isthmus.diagnostics.layer_sums import LayerSums
-from isthmus.diagnostics.leaves import skipped_leaves
+from isthmus.diagnostics.leaves import Uses, skipped_parts
 from isthmus.diagnostics.narrow_places import CutPlan
 from isthmus.diagnostics.recurrent_columns import add_recurrent_columns
 from isthmus.diagnostics.session import DiagnosisSession
@@ -40,11 +40,10 @@ def whole_table(
 
 
 def skipped(session: DiagnosisSession, network: nn.Module, layers: list[LayerSums]) -> list[tuple[str, str]]:
-    """Name and reason of every leaf module that is in no row."""
-    names = session.names
-    return skipped_leaves(
-        network, analysed=[layer.name for layer in layers], called=names.called, followed=names.followed
-    )
+    """Name and reason of every leaf module, and of every parameter beside them, that is in no row."""
+    names, structure = session.names, session.structure
+    uses = Uses(names.called, names.followed, structure.in_layers(), structure.in_functions())
+    return skipped_parts(network, analysed=[layer.name for layer in layers], uses=uses)
 
 
 def gaps_in(table: xr.Dataset) -> list[int | None]:

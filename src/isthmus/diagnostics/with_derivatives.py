@@ -43,6 +43,7 @@ class Given:
         ridge: of the training.
         loss: of the targets.
         penalised: names of the parameters that the ridge weighs.
+        at_once: whether all samples always come together.
     """
 
     samples: Samples
@@ -50,6 +51,7 @@ class Given:
     ridge: Real | None
     loss: LossOverData | None
     penalised: frozenset[str]
+    at_once: bool = False
 
 
 def with_derivatives(network: nn.Module, given: Given, limits: Limits, hear: Callable[[str], None]) -> Diagnosis:
@@ -59,7 +61,7 @@ def with_derivatives(network: nn.Module, given: Given, limits: Limits, hear: Cal
         GradientsStop: no derivative arrives at the inputs. DataError: as `diagnose` has it.
     """
     samples = given.samples
-    with random_state_kept(network), open_session(network, samples) as session:
+    with random_state_kept(network), open_session(network, samples, at_once=given.at_once) as session:
         budget = session.budget(limits.memory)
         plan, points = plan_cuts(session, samples, budget), session.num_points()
         sentence = announcement(
